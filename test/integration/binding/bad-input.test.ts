@@ -52,7 +52,7 @@ const kubeconfigs: [what: string, spoil: (text: string) => string, says: RegExp]
 describe('bad input', () => {
   let stage: BindingStage;
   let secret: string;
-  /** In the consumer nobody has these. */
+  /** These do not exist in the consumer. */
   let others: FixtureKind[];
   /** Where the konnector's own release is. */
   let home: string;

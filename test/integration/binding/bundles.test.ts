@@ -42,7 +42,7 @@ describe('a bundle', () => {
     await stage.side.consumer.whenCondition('ovens', 'Ready');
   });
 
-  it('takes no binding for its own that somebody else has made', async () => {
+  it('does not adopt a binding that another client created', async () => {
     const { consumer } = stage.side;
     const binding = await consumer.get(apiServiceBindings, { name: 'kettles' });
     assert.equal(binding?.metadata.ownerReferences?.[0]?.name, 'acme');

@@ -65,7 +65,7 @@ describe('what is kept in step', () => {
     });
   }
 
-  it('is mended when somebody changes the copy, its annotations included', async () => {
+  it('is repaired after a client changes the copy, its annotations included', async () => {
     await changeCopy({
       metadata: { annotations: { [consumerUidAnnotation]: null } },
       spec: { heat: 1, note: 'theirs' },
@@ -79,7 +79,7 @@ describe('what is kept in step', () => {
     assert.equal(copy.metadata.annotations?.[clusterNamespaceAnnotation], stage.side.backend.clusterNamespace);
   });
 
-  it('is made again when somebody deletes the copy', async () => {
+  it('is created again after a client deletes the copy', async () => {
     const before = await stage.copy(kind(), name());
     await stage.provider.client.delete(kind().inProvider, stage.copyName(kind(), name()));
     const after = await whenCopy(({ metadata }) => metadata.uid !== before?.metadata.uid);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { allowDeletesAnnotation, apiServiceBindings } from '../../../src/api/binding/names.ts';
 import { BindingStage } from '../../support/binding/stage.ts';
 
-/** As after a restore from an old backup: they are gone, and nobody was seen deleting them. */
+/** As after a restore from an old backup: they are missing, and their deletion was not observed. */
 describe('objects that are gone when the konnector looks again', () => {
   let stage: BindingStage;
   const kind = () => stage.kinds.ovens;
@@ -44,7 +44,7 @@ describe('objects that are gone when the konnector looks again', () => {
     assert.equal(await copies(['kept']), 1);
   });
 
-  it('keep them when they are many, until somebody says so; the rest goes on', async () => {
+  it('are kept if there are many, until the annotation allows the deletes; other objects sync on', async () => {
     const { consumer } = stage.side;
     const many = names('many', 25);
     await fill(many);

@@ -43,7 +43,7 @@ describe('a token that is revoked', () => {
   it('may be replaced, and everything converges', async () => {
     const { backend, consumer } = stage.side;
     await backend.identity.rotate();
-    // Who was refused cannot read what the provider keeps for it: somebody brings it over.
+    // Without valid credentials the server cannot read the provider's Secret, so the test copies it.
     const annotations = { [keepKubeconfigAnnotation]: 'true' };
     await consumer.connect(backend.identity.kubeconfig, { annotations });
     await stage.whenMarked(kind(), name('late'));

@@ -96,7 +96,7 @@ describe('a schema that changes', () => {
     await stage.side.consumer.whenCondition('kitchen', 'Ready');
   });
 
-  it('is mended when somebody changes the CRD here', async () => {
+  it('is repaired after a client changes the CRD here', async () => {
     const { client } = stage.side.consumer;
     const at = { name: kind().crd.metadata.name };
     await client.mergePatch(customResourceDefinitions, at, { spec: { names: { shortNames: ['k'] } } });

@@ -132,7 +132,7 @@ describe("what kube-bind's konnector has left behind", () => {
     );
   });
 
-  it('stays when its object went while nobody looked, as nothing proves that it was this one', async () => {
+  it('stays after an unobserved deletion of its object, without proof of its original', async () => {
     for (const gone of ['vanished', 'vanished-older']) assert.ok(await copyOf(gone), gone);
   });
 

@@ -197,7 +197,7 @@ describe('reading conditions from anywhere', () => {
     assert.deepEqual(readBindConditions({ conditions }), [good]);
   });
 
-  it('keeps one with fields that nobody understands, without them', () => {
+  it('keeps a condition with unknown fields, without them', () => {
     const odd = {
       type: 'a',
       status: 'True',

@@ -70,7 +70,7 @@ describe('a CRD of kube-bind in the consumer', () => {
 
   for (const [title, found] of [
     ['of kube-bind', crd([served('v1alpha1'), stored('v1alpha2')])],
-    ['of somebody else without the old version', crd([stored('v1alpha2')])],
+    ['of another owner without the old version', crd([stored('v1alpha2')])],
     ['of a later release of kube-bind', crd([served('v1alpha2'), stored('v1beta1')])],
     ['of ours', crd([stored('v1alpha2')], { revision: '1' })],
     ['of a later release of ours', crd([stored('v1alpha2')], { revision: '12' })],

@@ -11,7 +11,7 @@ describe('metrics of bindings', () => {
       .find((line) => line.startsWith(`${series} `))
       ?.slice(series.length + 1);
 
-  it('are the same whoever asks', () => assert.equal(bindingMetrics(all), metrics));
+  it('are the same for every caller', () => assert.equal(bindingMetrics(all), metrics));
 
   it('tell how long changes take, and how many writes were made in vain', async () => {
     const observer = metrics.observer('kettles.kitchen.example');

@@ -117,7 +117,7 @@ describe('bundle', () => {
     assert.deepEqual(conditions(), fine);
   });
 
-  it('makes a binding anew that somebody deleted', async () => {
+  it('creates a binding again after another client deleted it', async () => {
     await start('kettles');
     stage.consumer.drop(apiServiceBindings, { name: 'kettles' });
     await settle();

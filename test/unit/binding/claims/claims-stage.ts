@@ -238,7 +238,7 @@ export class ClaimsStage {
     return this.consumer.find(resource, { namespace, name });
   }
 
-  /** Somebody changes the object. */
+  /** Another client changes the object. */
   change(side: 'consumer' | 'provider', key: string, fields: Readonly<Record<string, unknown>>): void {
     const [namespace = '', name = ''] = key.split('/');
     const present = this[side].find(secrets, { namespace, name });

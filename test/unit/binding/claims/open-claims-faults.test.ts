@@ -81,7 +81,7 @@ describe('claims', () => {
       assert.equal(stage.provider.list(secrets).length, 21);
     });
 
-    it('hold many deletes back that nobody was seen to make, and let them through when told to', async () => {
+    it('hold back many deletes whose cause was not observed, until the annotation allows them', async () => {
       stage.serviceNamespace('team-a');
       for (let i = 0; i < 25; i++) {
         const copy = secretIn('kb-acme-team-a', `lost-${i}`, { labels: { 'kube-bind.io/owner': 'consumer' } });
@@ -129,7 +129,7 @@ describe('claims', () => {
       assert.deepEqual(stage.claims.problems(), []);
     });
 
-    it('do not race with somebody who keeps changing a copy', async () => {
+    it('do not race with a client that keeps changing a copy', async () => {
       stage.serviceNamespace('team-a');
       stage.consumer.put(secrets, secretIn('team-a', 'creds'));
       await stage.open([secretsOf('kettle')]);

@@ -46,7 +46,7 @@ describe('claims', () => {
       assert.equal(stage.up(), undefined);
     });
 
-    it('are repaired in the provider, and created anew when somebody deletes them there', async () => {
+    it('are repaired in the provider, and created again after a client deletes them there', async () => {
       stage.serviceNamespace('team-a');
       stage.consumer.put(secrets, secretIn('team-a', 'creds'));
       await stage.open([secretsOf('kettle')]);
@@ -118,7 +118,7 @@ describe('claims', () => {
       assert.notEqual(stage.up()?.metadata.uid, before);
     });
 
-    it('are taken over from another konnector, and go when they went while nobody looked', async () => {
+    it('are taken over from another konnector, and deleted after an unobserved deletion of the original', async () => {
       stage.serviceNamespace('team-a');
       const copy = secretIn('kb-acme-team-a', 'lost', { labels: { app: 'kettle', 'kube-bind.io/owner': 'consumer' } });
       const annotations = { 'kube-bind.io/consumer-namespace': 'team-a', 'kube-bind.io/consumer-uid': 'gone' };

@@ -36,7 +36,7 @@ describe('the plan for a claimed object', () => {
         actions: ['update provider'],
       },
       {
-        what: 'renews the label of the original that somebody took away',
+        what: 'restores the owner label of the original after another client removed it',
         facts: { consumer: consumer(), provider: copyUp() },
         actions: ['label consumer'],
       },
@@ -169,7 +169,7 @@ describe('the plan for a claimed object', () => {
         facts: { provider: copyUp({ origin: { copyOf: 'here/team-a/creds' } }), consumerCluster: undefined },
       },
       {
-        what: 'deletes a copy that proves to be of this name here, whoever else reports to the provider',
+        what: 'deletes a copy with proof of this name, even if another konnector reports to the provider',
         facts: { provider: copyUp({ origin: { copyOf: 'here/team-a/creds' } }), hasConflictingKonnector: true },
         actions: ['delete provider provider-uid inferred'],
       },
@@ -178,7 +178,7 @@ describe('the plan for a claimed object', () => {
         facts: { provider: copyUp(), hasConflictingKonnector: true },
       },
       {
-        what: 'deletes what was seen to go, whoever is heard and whatever it says',
+        what: 'deletes the copy of an observed deletion, even with a conflicting konnector',
         facts: {
           provider: copyUp({ origin: { copyOf: 'there/team-a/creds' } }),
           hasConflictingKonnector: true,
@@ -383,7 +383,7 @@ describe('the plan for a claimed object', () => {
         problem: /from another provider/,
       },
     ],
-    'of which nobody says whose it is': [
+    'without an owner label': [
       {
         what: 'skips it and says so',
         facts: { consumer: consumer(), provider: provider({ contentDigest: 'other' }) },

@@ -189,7 +189,7 @@ describe('the selector of a claim', () => {
       why: undefined,
     },
     {
-      what: 'selects nothing by reference when nobody refers',
+      what: 'selects nothing by reference without a referrer',
       selector: byReference('spec.secretRef.name'),
       object: secret(),
       why: undefined,

@@ -98,7 +98,7 @@ describe('ClusterBinding', () => {
     assert.ok(beats >= 24 && beats <= 27, `${beats} writes in an hour`);
   });
 
-  it('is read before a heartbeat of somebody else is taken for one of ours', async () => {
+  it('is read before a heartbeat of another konnector counts as ours', async () => {
     const lastHeartbeatTime = formatTime(stage.clock.now());
     const first = await start();
     const before = status();

@@ -119,7 +119,7 @@ describe('status of a ClusterBinding', () => {
       .filter(({ type }) => type === 'SoleKonnector')
       .map(({ reason, message }) => ({ reason, message }));
 
-  it('has a condition while somebody else writes to it, and takes it away with a heartbeat afterwards', () => {
+  it('has a condition while another konnector writes to it, and a later heartbeat removes the condition', () => {
     const told = plan({ view: view(written), conflict: another }).status?.conditions;
     assert.deepEqual(sole(told), [another]);
     assert.equal(plan({ view: view({ ...written, conditions: told }) }).status, undefined, 'it may be told by another');

@@ -70,7 +70,7 @@ describe('namespace lifecycle', () => {
     assert.deepEqual(stage.provider.writes, []);
   });
 
-  it('leaves alone a namespace that is there, and is content with one that somebody else makes', async () => {
+  it('does not change an existing namespace, and accepts one that another client creates', async () => {
     stage.addNamespace('team-a');
     ask('provider');
     await run();

@@ -6,7 +6,7 @@ import type { ObjectSyncer } from '../../../../src/binding/service-binding/runni
 import { conditionsOf, crdName, MemoryStage, statusOf } from '../../../support/binding/memory-stage.ts';
 import { boundSchemaManifest, clusterBindingManifest, exportManifest } from '../../../support/binding/objects.ts';
 
-/** What wakes a binding, with nobody calling its reconciler. */
+/** The events that enqueue a binding, without calls of its reconciler. */
 describe('the controller of bindings', () => {
   let stage: MemoryStage;
   let stop: AbortController;

@@ -12,7 +12,7 @@ describe('the CRD of a binding', () => {
     stage = new BindingStage();
   });
 
-  it('brings a CRD back to what the provider says, whoever changed it', async () => {
+  it('restores a changed CRD to its BoundSchema', async () => {
     await stage.bound();
     const crd = stage.crd();
     assert.ok(crd);

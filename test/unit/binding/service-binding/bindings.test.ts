@@ -241,7 +241,7 @@ describe('the reconciler of bindings', () => {
       { SchemaInSync: 'False' },
     ],
     [
-      'a CRD of somebody else',
+      'a CRD of another owner',
       () => {
         stage.offer();
         stage.establish('uid-of-another');
@@ -286,7 +286,7 @@ describe('the reconciler of bindings', () => {
       { SchemaInSync: 'True' },
     ],
     [
-      'a list of claims with a slip of the pen, by which nothing is shared',
+      'a claimable annotation with a typing error, which accepts nothing',
       () => {
         stage.offer();
         const { bind } = stage;

@@ -85,7 +85,7 @@ describe('the plan of an unbind', () => {
       { kind: 'delete', release: ['b'], blocked: false },
     ],
     [
-      'says when nobody can drain',
+      'reports copies that no syncer can drain',
       { crds: [crd('a'), crd('b', { exportState: 'withoutSchema', syncing: false })] },
       { kind: 'delete', release: [], blocked: true },
       /no matching BoundSchema b,/,

@@ -168,7 +168,7 @@ describe('the end of a binding', () => {
       assert.match(stage.said()['Connected']?.message ?? '', /the provider cannot be reached/);
     });
 
-    it('takes no slip of the pen for a policy', async () => {
+    it('rejects an unknown unbind policy', async () => {
       annotate('orphan');
       await remove();
       await stage.look();
@@ -208,7 +208,7 @@ describe('the end of a binding', () => {
       assert.equal(stage.crd()?.metadata.deletionTimestamp, undefined);
     });
 
-    it('leaves a CRD of somebody else alone', async () => {
+    it('does not change a CRD of another owner', async () => {
       const crd = stage.crd();
       assert.ok(crd);
       stage.consumer.put(customResourceDefinitions, { ...crd, metadata: { ...crd.metadata, ownerReferences: [] } });

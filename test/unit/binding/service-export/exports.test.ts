@@ -186,7 +186,7 @@ describe('the reconciler of exports', () => {
       false,
     ],
     ['the CRD is gone', () => stage.consumer.drop(customResourceDefinitions, { name: crdName }), [], false],
-    ['the CRD is somebody else’s', () => stage.consumer.put(customResourceDefinitions, withoutOwner()), [], false],
+    ['the CRD has another owner', () => stage.consumer.put(customResourceDefinitions, withoutOwner()), [], false],
     [
       'the binding serves another provider',
       () => {
@@ -199,7 +199,7 @@ describe('the reconciler of exports', () => {
     ],
     ['copies are to stay', () => goes('Orphan'), [], false],
     ['copies are to go', () => goes('Delete'), [`drain ${crdName}`], true],
-    ['nobody says what copies are to do', () => goes('keep'), [`sync ${crdName}`], false],
+    ['the unbind policy is unknown', () => goes('keep'), [`sync ${crdName}`], false],
     ['a version is served anew', () => version({ name: 'v2', storage: false }), [`sync ${crdName}`], true],
     ['only the schema changes', () => version(undefined, { schema: { type: 'object' } }), [`sync ${crdName}`], false],
     [
@@ -354,7 +354,7 @@ describe('the reconciler of exports', () => {
     );
   });
 
-  it('has claims shared with the bindings of other Secrets that lead to the same provider, or that lead nobody knows where', async () => {
+  it('has claims shared with the bindings of other Secrets that lead to the same provider, or whose provider is not known', async () => {
     await bound();
     bind({}, { ...inSync, permissionClaims: [secretsClaim] });
     await look();
@@ -405,7 +405,7 @@ describe('the reconciler of exports', () => {
     assert.equal(await ask('2'), 2);
   });
 
-  it('tells that nobody has bound it', async () => {
+  it('reports that no binding uses it', async () => {
     stage.offer();
     for (let i = 0; i < 5; i++) await look();
     const { Connected, ConsumerInSync } = conditionsOf(exported());

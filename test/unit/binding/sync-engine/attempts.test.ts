@@ -28,7 +28,7 @@ describe('attempts', () => {
     assert.ok(made.recordFailure('k', 'update', 'y', 0, 30_000) > 75, 'the row of failures goes on');
   });
 
-  it('slows down a write that somebody undoes again and again', () => {
+  it('backs off from a write that another client keeps undoing', () => {
     const made = attempts();
     const waits: number[] = [];
     let nowMs = 0;

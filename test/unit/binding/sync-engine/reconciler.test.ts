@@ -290,7 +290,7 @@ for (const [title, rules] of Object.entries(kinds)) {
       assert.equal(delayOf(await stage.reconcile()), answerTrustMs);
     });
 
-    describe('before deletions that nobody was seen to ask for', () => {
+    describe('before deletes whose cause was not observed', () => {
       const deletion = (): SyncAction[] => [{ do: 'holdDeletes' }, stage.write(() => undefined, { inferred: true })];
       const lost = Array.from({ length: 25 }, (_, i) => `team-a/lost-${i}`);
 

@@ -29,7 +29,7 @@ const of = (copyOf: string): Partial<ObjectFacts> => ({
 const withoutProof: Partial<ObjectFacts> = { copy: copyOfKettle({ metadata: { annotations: unproved } }) };
 const modes = ['sync', 'drain'] as const;
 
-describe('a copy whose object nobody saw going', () => {
+describe('a copy after an unobserved deletion of its object', () => {
   for (const mode of modes) {
     it(`is deleted when it says that it was made for it through this binding (${mode})`, () => {
       assert.deepEqual(verbs({ mode }), ['deleteCopy']);

@@ -29,7 +29,7 @@ export class SyncWorld {
   readonly #calls: Pending[] = [];
   readonly #events = new Map<object, (() => void)[]>();
   readonly #copyOf: (key: ObjectName) => ObjectName;
-  /** uids of objects with a finalizer of somebody else. */
+  /** uids of objects with a finalizer of another client. */
   readonly #holding = new Set<string>();
   #held = true;
   #violation: unknown;
@@ -90,7 +90,7 @@ export class SyncWorld {
     await this.#drain();
     await this.stage.settle(600_000);
     for (const { metadata } of this.#objects().filter(({ metadata }) => this.#holding.has(metadata.uid))) {
-      assert.ok(metadata.finalizers?.includes(theirs), 'the finalizer of somebody else is gone');
+      assert.ok(metadata.finalizers?.includes(theirs), 'the finalizer of another client is gone');
       this.hold(nameOf(keyOf(metadata)));
     }
     await this.stage.settle(60_000);
@@ -115,12 +115,12 @@ export class SyncWorld {
     remove(this.stage.consumer, this.stage.kettles.consumer, this.stage.object(key));
   }
 
-  /** Somebody takes the finalizers off by force. */
+  /** A client removes the finalizers by force. */
   force(key: ObjectName): void {
     this.stage.consumer.drop(this.stage.kettles.consumer, key);
   }
 
-  /** Somebody else puts a finalizer on an object, or takes it off again. */
+  /** Another client adds a finalizer to an object, or removes it. */
   hold(key: ObjectName): void {
     const object = this.stage.object(key);
     if (!object) return;
@@ -139,7 +139,7 @@ export class SyncWorld {
     this.stage.report(this.#copyOf(key), { n: ++this.#count });
   }
 
-  /** Somebody in the provider edits a copy. */
+  /** A client in the provider edits a copy. */
   tamper(key: ObjectName): void {
     const copy = this.#ours(key);
     if (copy) this.stage.putCopy(this.#copyOf(key), { ...copy, spec: { n: -1, theirs: true } });
@@ -149,7 +149,7 @@ export class SyncWorld {
     remove(this.stage.provider, this.stage.kettles.provider, this.#ours(key));
   }
 
-  /** Somebody else makes an object where our copy would be, or takes it away again. */
+  /** Another client creates an object under the key of our copy, or deletes it. */
   foreign(key: ObjectName): void {
     const at = this.#copyOf(key);
     const there = this.stage.copy(at);
