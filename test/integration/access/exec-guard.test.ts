@@ -37,7 +37,7 @@ describe('M17: an access pod is for those whom its grant names', () => {
       assert.equal(await eve.mayExec(stage.namespace, pod), true, 'RBAC would let her');
       const { status, body } = await enter[way](eve, stage.namespace, pod);
       assert.equal(status, 403, JSON.stringify(body));
-      assert.match((body as { message: string }).message, /NotYourPod: .* ask for one of your own/);
+      assert.match((body as { message: string }).message, /NotYourPod: .* create a request of your own/);
     });
   }
 
@@ -45,7 +45,7 @@ describe('M17: an access pod is for those whom its grant names', () => {
     it(`by ${how} of exec the requester gets in, and no one else`, async () => {
       const { status, body } = await exec(eve, stage.namespace, pod);
       assert.equal(status, 403, JSON.stringify(body));
-      assert.match(JSON.stringify(body), /NotYourPod: .* ask for one of your own/);
+      assert.match(JSON.stringify(body), /NotYourPod: .* create a request of your own/);
       const own = await exec(stage.alice, stage.namespace, pod);
       // A POST would have to be upgraded to SPDY from here on.
       assert.equal(own.status, how === 'a POST' ? 400 : 101, JSON.stringify(own.body));
