@@ -24,13 +24,13 @@ export interface MergeOptions {
   readonly timeOf?: 'status' | 'any change';
 }
 
-/** Longest message, in characters, that the schemas take. The API server refuses a longer one however often it is sent. */
+/** Longest message, in characters, that the schemas take. The API server rejects a longer one. */
 export const maxConditionMessage = 32_768;
 
 /**
- * The conditions of an object with `findings` in them. A condition that says what it said before stays the same object, and `before`
- * itself is returned when all do: then there is nothing to write. A new type goes to the end. Of several findings about one type the
- * last counts. Conditions that no finding is about stay as they are.
+ * Merges `findings` into the conditions of an object. An unchanged condition stays the same object; if all are unchanged, the result is
+ * `before` itself, and there is nothing to write. New types are appended. If several findings have the same type, the last one counts.
+ * Conditions without a finding stay unchanged.
  */
 export function mergeConditions<Condition extends AnyCondition>(
   before: readonly Condition[],
@@ -67,7 +67,7 @@ export function sameConditions(a: readonly AnyCondition[], b: readonly AnyCondit
   });
 }
 
-/** Equal but for the time. */
+/** Whether two conditions are equal except for lastTransitionTime. */
 function sameExceptTime(a: Omit<AnyCondition, 'lastTransitionTime'>, b: typeof a): boolean {
   return (
     a.status === b.status &&
@@ -79,7 +79,7 @@ function sameExceptTime(a: Omit<AnyCondition, 'lastTransitionTime'>, b: typeof a
 }
 
 /**
- * The text as the API server gives it back: it replaces halves of surrogate pairs. A message that is sent with them would differ from
- * the stored one at every look.
+ * The text as the API server returns it, with lone surrogates replaced. Otherwise such a message would differ from the stored one at every
+ * reconcile.
  */
 const storable = (message: string): string => Buffer.from(message.slice(0, maxConditionMessage)).toString();

@@ -73,15 +73,15 @@ const MAX_GROUPS = 32;
  * Formats one line of JSON, without its hash and newline. Only allow-listed fields are written, texts are truncated at 1,024 characters,
  * and characters that would confuse a terminal or a line reader are escaped.
  */
-export function formatRecord(stamp: JournalFields, record: AuditRecord): string {
+export function formatRecord(fields: JournalFields, record: AuditRecord): string {
   const { who, what } = record;
   const groups = who.groups ?? [];
   const line = JSON.stringify({
-    chain: stamp.chain,
-    seq: stamp.seq,
-    lost: stamp.lost || undefined,
-    time: stamp.time,
-    replica: bounded(stamp.replica),
+    chain: fields.chain,
+    seq: fields.seq,
+    lost: fields.lost || undefined,
+    time: fields.time,
+    replica: bounded(fields.replica),
     event: record.event,
     verdict: record.verdict,
     who: {
@@ -111,7 +111,7 @@ export function formatRecord(stamp: JournalFields, record: AuditRecord): string 
     latencyMs: record.latencyMs,
     dryRun: record.dryRun,
     reviewUid: bounded(record.reviewUid),
-    prev: stamp.prev,
+    prev: fields.prev,
   });
   return line.replace(UNPRINTABLE, escapeUnit);
 }

@@ -34,33 +34,33 @@ export class RequesterAttestations {
   /** Records the nonce of a request that is seen for the first time, even if it will be denied, so that no later request can reuse it. */
   observe(request: RequestView): void {
     const signed = this.#attestationOf(request);
-    if (signed && this.#deps.signer.isOurRequesterByCachedKeys(signed.stamp, signed.seal))
-      this.#claimNonce(signed.seal, request.uid);
+    if (signed && this.#deps.signer.isOurRequesterByCachedKeys(signed.attestation, signed.signature))
+      this.#claimNonce(signed.signature, request.uid);
   }
 
   /** Why the requester is not proven; undefined if it is. Rejects if the keys cannot be read. */
   async violation(request: RequestView, signal: AbortSignal): Promise<Violation | undefined> {
-    const stamped = this.#attestationOf(request);
-    if (!stamped) {
+    const signed = this.#attestationOf(request);
+    if (!signed) {
       return refuse(
         'StampMissing',
         'spec.requester has no signature: the request was created while the webhooks of drawbridge were not called',
       );
     }
-    if (!(await this.#deps.signer.isOurRequester(stamped.stamp, stamped.seal, signal))) {
+    if (!(await this.#deps.signer.isOurRequester(signed.attestation, signed.signature, signal))) {
       return refuse(
         'StampInvalid',
         'the webhook of drawbridge did not create the signature in spec.requester for this request',
       );
     }
-    const age = request.createdAtMs - (parseTime(stamped.stamp.requester.time) ?? Number.NaN);
+    const age = request.createdAtMs - (parseTime(signed.attestation.requester.time) ?? Number.NaN);
     if (!(age >= -skewMs && age <= validMs)) {
       return refuse(
         'StampExpired',
         `the requester was signed ${age / 1000} s before the request was created; allowed are ${-skewMs / 1000} s to ${validMs / 1000} s`,
       );
     }
-    if (this.#claimNonce(stamped.seal, request.uid)) return undefined;
+    if (this.#claimNonce(signed.signature, request.uid)) return undefined;
     return refuse('StampReplayed', 'an earlier request has the same signature');
   }
 
@@ -80,11 +80,11 @@ export class RequesterAttestations {
     namespace,
     name,
     spec,
-  }: RequestView): { stamp: RequesterAttestation; seal: RequesterSignature } | undefined {
+  }: RequestView): { attestation: RequesterAttestation; signature: RequesterSignature } | undefined {
     const { requester } = spec;
-    const seal = requester && signatureOf(requester);
-    if (!requester || !seal) return undefined;
-    return { stamp: { kind: this.#deps.kind, namespace, name, spec, requester }, seal };
+    const signature = requester && signatureOf(requester);
+    if (!requester || !signature) return undefined;
+    return { attestation: { kind: this.#deps.kind, namespace, name, spec, requester }, signature };
   }
 }
 

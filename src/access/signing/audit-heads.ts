@@ -104,10 +104,10 @@ export class AuditHeads {
   async #isStillPublished(options: { signal?: AbortSignal }): Promise<boolean> {
     const { client, journal, clock, log } = this.#deps;
     const found = await findObject(client, configMaps, this.#name, options);
-    const stands = own(own(found, 'data'), journal.head.chain) === this.#published.text;
-    if (stands) this.#published = { ...this.#published, atMs: clock.monotonic() };
+    const isPublished = own(own(found, 'data'), journal.head.chain) === this.#published.text;
+    if (isPublished) this.#published = { ...this.#published, atMs: clock.monotonic() };
     else log.warn('the audit head in the ConfigMap was removed or changed; publishing it again');
-    return stands;
+    return isPublished;
   }
 
   /** Each process writes only its own entry, so replicas do not conflict. */

@@ -154,7 +154,7 @@ export class KeySecret implements KeyRing {
     const list = await findObject(client, configMaps, this.#name, options);
     const counts = list
       ? list.metadata.annotations?.[secretUidAnnotation] === uid ||
-        Object.keys(this.#publicKeys(keys)).some((half) => own(own(list, 'data'), half) !== undefined)
+        Object.keys(this.#publicKeys(keys)).some((publicKey) => own(own(list, 'data'), publicKey) !== undefined)
       : await usedBefore?.(keys, options);
     return counts ? keys : unknownSecret;
   }
@@ -164,9 +164,9 @@ export class KeySecret implements KeyRing {
     const { client, log, name } = this.#deps;
     const list = await findObject(client, configMaps, this.#name, options);
     const listed = own(list, 'data');
-    const halves = this.#publicKeys(keys);
-    const surplus = Object.keys(isRecord(listed) ? listed : {}).filter((half) => !(half in halves));
-    const missing = Object.entries(halves).filter(([half, use]) => own(listed, half) !== use);
+    const publicKeys = this.#publicKeys(keys);
+    const surplus = Object.keys(isRecord(listed) ? listed : {}).filter((publicKey) => !(publicKey in publicKeys));
+    const missing = Object.entries(publicKeys).filter(([publicKey, use]) => own(listed, publicKey) !== use);
     const isUid = list?.metadata.annotations?.[secretUidAnnotation] === uid;
     if (surplus.length === 0 && missing.length === 0 && isUid) return;
     await patchConfigMap(
@@ -174,18 +174,18 @@ export class KeySecret implements KeyRing {
       this.#name,
       {
         metadata: { annotations: { [secretUidAnnotation]: uid } },
-        data: { ...Object.fromEntries(surplus.map((half) => [half, null])), ...halves },
+        data: { ...Object.fromEntries(surplus.map((publicKey) => [publicKey, null])), ...publicKeys },
       },
       options,
     );
-    log.info('public keys listed', { configMap: name, keys: Object.keys(halves) });
+    log.info('public keys listed', { configMap: name, keys: Object.keys(publicKeys) });
   }
 
   /** Entries of the ConfigMap: the public key in base64url, and whether it is the current or the previous one. */
   #publicKeys({ current, previous }: SigningKeys): Record<string, string> {
-    const half = (key: Uint8Array): string =>
+    const publicKey = (key: Uint8Array): string =>
       new DerivedKeyPair(key, this.#deps.purpose).publicKey.toString('base64url');
-    return { ...(previous ? { [half(previous)]: 'previous' } : {}), [half(current)]: 'current' };
+    return { ...(previous ? { [publicKey(previous)]: 'previous' } : {}), [publicKey(current)]: 'current' };
   }
 
   #newSecret({ current, previous }: Required<SigningKeys>): KubeObject {

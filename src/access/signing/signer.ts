@@ -44,37 +44,37 @@ export class Signer {
   }
 
   /** Signs with a new nonce; undefined while there are no keys. */
-  signRequester(stamp: RequesterAttestation): RequesterSignature | undefined {
+  signRequester(attestation: RequesterAttestation): RequesterSignature | undefined {
     const keys = this.#ring.keys;
     if (!keys) return undefined;
     const nonce = randomBytes(16).toString('base64url');
-    return { nonce, signature: macOf(keys.current, 'stamp', requesterValue(stamp, nonce)) };
+    return { nonce, signature: macOf(keys.current, 'stamp', requesterValue(attestation, nonce)) };
   }
 
-  isOurRequester(stamp: RequesterAttestation, seal: RequesterSignature, signal: AbortSignal): Promise<boolean> {
-    return this.#isOurs('stamp', requesterValue(stamp, seal.nonce), seal.signature, signal);
+  isOurRequester(attestation: RequesterAttestation, signed: RequesterSignature, signal: AbortSignal): Promise<boolean> {
+    return this.#isOurs('stamp', requesterValue(attestation, signed.nonce), signed.signature, signal);
   }
 
   /** As `isOurRequester`, without a refresh of the keys; for uses where a wrong "no" does no harm. */
-  isOurRequesterByCachedKeys(stamp: RequesterAttestation, seal: RequesterSignature): boolean {
+  isOurRequesterByCachedKeys(attestation: RequesterAttestation, signed: RequesterSignature): boolean {
     const keys = this.#ring.keys;
-    return keys !== undefined && isMacOf(keys, 'stamp', requesterValue(stamp, seal.nonce), seal.signature);
+    return keys !== undefined && isMacOf(keys, 'stamp', requesterValue(attestation, signed.nonce), signed.signature);
   }
 
   /** Undefined while there are no keys. */
-  signAuthor(stamp: AuthorAttestation): string | undefined {
+  signAuthor(attestation: AuthorAttestation): string | undefined {
     const keys = this.#ring.keys;
-    return keys && macOf(keys.current, 'author', authorValue(stamp));
+    return keys && macOf(keys.current, 'author', authorValue(attestation));
   }
 
-  isOurAuthor(stamp: AuthorAttestation, signature: unknown, signal: AbortSignal): Promise<boolean> {
-    return this.#isOurs('author', authorValue(stamp), signature, signal);
+  isOurAuthor(attestation: AuthorAttestation, signature: unknown, signal: AbortSignal): Promise<boolean> {
+    return this.#isOurs('author', authorValue(attestation), signature, signal);
   }
 
   /** As `isOurAuthor`, without a refresh of the keys; for callers that have another proof. */
-  isOurAuthorByCachedKeys(stamp: AuthorAttestation, signature: unknown): boolean {
+  isOurAuthorByCachedKeys(attestation: AuthorAttestation, signature: unknown): boolean {
     const keys = this.#ring.keys;
-    return keys !== undefined && isMacOf(keys, 'author', authorValue(stamp), signature);
+    return keys !== undefined && isMacOf(keys, 'author', authorValue(attestation), signature);
   }
 
   /** The grant with a MAC, which the server verifies, and a signature, which anyone can verify. */
@@ -128,8 +128,11 @@ function requesterValue({ kind, namespace, name, spec, requester }: RequesterAtt
 
 const unsignedTemplateFields: ReadonlySet<string> = new Set(['author']);
 
-function authorValue({ version, ...stamp }: AuthorAttestation): unknown {
-  return { ...stamp, ...('spec' in version ? { specHash: hashOf(version.spec, unsignedTemplateFields) } : version) };
+function authorValue({ version, ...attestation }: AuthorAttestation): unknown {
+  return {
+    ...attestation,
+    ...('spec' in version ? { specHash: hashOf(version.spec, unsignedTemplateFields) } : version),
+  };
 }
 
 function hashOf(spec: object, without: ReadonlySet<string>): string {

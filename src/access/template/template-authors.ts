@@ -38,8 +38,8 @@ export class TemplateAuthors {
             template,
           );
     }
-    const stamp = this.attestationOf(template);
-    if (!stamp || !(await this.#isProven(template, stamp, signal))) {
+    const attestation = this.attestationOf(template);
+    if (!attestation || !(await this.#isProven(template, attestation, signal))) {
       return refuse(
         `template ${name} has no verified author: the webhook of drawbridge did not sign spec.author for this version`,
         kind,
@@ -60,16 +60,16 @@ export class TemplateAuthors {
     return { kind: this.#deps.kind, namespace, name, version: { uid, generation }, author };
   }
 
-  async #isProven(template: TemplateView, stamp: AuthorAttestation, signal: AbortSignal): Promise<boolean> {
+  async #isProven(template: TemplateView, attestation: AuthorAttestation, signal: AbortSignal): Promise<boolean> {
     const { signer } = this.#deps;
     const { spec, generation, authorSignature, createdAtMs } = template;
-    if (signer.isOurAuthorByCachedKeys(stamp, authorSignature)) return true;
-    if (generation > 1) return signer.isOurAuthor(stamp, spec.author?.signature, signal);
+    if (signer.isOurAuthorByCachedKeys(attestation, authorSignature)) return true;
+    if (generation > 1) return signer.isOurAuthor(attestation, spec.author?.signature, signal);
     // The first signature does not cover the uid, so its age excludes an earlier template of the same name.
-    const age = createdAtMs - (parseTime(stamp.author.time) ?? Number.NaN);
+    const age = createdAtMs - (parseTime(attestation.author.time) ?? Number.NaN);
     if (!(age >= -skewMs && age <= validMs)) return false;
     for (const version of [{ spec }, legacyFirstVersion]) {
-      const first = { ...stamp, version };
+      const first = { ...attestation, version };
       if (signer.isOurAuthorByCachedKeys(first, authorSignature)) return true;
       if (await signer.isOurAuthor(first, spec.author?.signature, signal)) return true;
     }

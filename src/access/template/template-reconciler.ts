@@ -38,9 +38,9 @@ export class TemplateReconciler implements Reconciler {
       await this.#author(template, signal),
     ];
     const nowMs = this.#deps.clock.now();
-    const told = mergeConditions(template.conditions, findings, nowMs, { generation: template.generation });
-    const ready = allTrue(told, Object.values(templateConditions));
-    const conditions = summarized(template.generation, told, summaryOf(findings), nowMs);
+    const merged = mergeConditions(template.conditions, findings, nowMs, { generation: template.generation });
+    const ready = allTrue(merged, Object.values(templateConditions));
+    const conditions = summarized(template.generation, merged, summaryOf(findings), nowMs);
     const authorSignature = this.#authorSignature(template, findings);
     const same = ready === template.ready && authorSignature === template.authorSignature;
     if (!same || !sameConditions(template.conditions, conditions)) {
@@ -57,15 +57,15 @@ export class TemplateReconciler implements Reconciler {
     const { username } = template.spec.author ?? {};
     const violation = await this.#deps.authors.violation(template, recheckMs / 2, signal);
     if (violation) return failure(authorHoldsRights, violation.code, violation.message);
-    const told = username === undefined ? 'no author; this installation trusts existing templates' : quote(username);
-    return success(authorHoldsRights, told);
+    const message = username === undefined ? 'no author; this installation trusts existing templates' : quote(username);
+    return success(authorHoldsRights, message);
   }
 
   /** Signature of a verified author under the current key, so that templates stay valid after a key rotation. */
   #authorSignature(template: TemplateView, findings: readonly Finding<TemplateCondition>[]): string | undefined {
     const unknown = findings.some(({ reason }) => reason === 'AuthorUnknown');
-    const stamp = unknown ? undefined : this.#deps.authors.attestationOf(template);
-    const signature = stamp && this.#deps.signer.signAuthor(stamp);
+    const attestation = unknown ? undefined : this.#deps.authors.attestationOf(template);
+    const signature = attestation && this.#deps.signer.signAuthor(attestation);
     const own = signature === undefined || signature === template.spec.author?.signature;
     return own ? template.authorSignature : signature;
   }
