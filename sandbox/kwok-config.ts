@@ -3,7 +3,7 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 
-const nobody = 65534;
+const nobodyUid = 65534;
 const isRoot = process.getuid?.() === 0;
 
 /** The user that a command exec'ed into a Pod runs as on this machine. Only root can change it, to uid 65534. */
@@ -14,7 +14,7 @@ export async function writeKwokConfig(directory: string): Promise<void> {
   const local = {
     workDir: '/',
     envs: [{ name: 'HOME', value: '/' }],
-    ...(isRoot ? { securityContext: { runAsUser: nobody, runAsGroup: nobody } } : {}),
+    ...(isRoot ? { securityContext: { runAsUser: nobodyUid, runAsGroup: nobodyUid } } : {}),
   };
   const exec = {
     apiVersion: 'kwok.x-k8s.io/v1alpha1',

@@ -48,7 +48,7 @@ describe('fuzz: admission', function () {
     );
   });
 
-  it('answers reviews with any field replaced, without allowing a request that nobody may make', async () => {
+  it('answers reviews with any field replaced, without allowing a request that no user may create', async () => {
     // No groups: whatever else is put in, this caller is in none that a template allows.
     const base = reviewOf('podaccessrequests', 'CREATE', {
       object: accessRequest({ requester }),
@@ -65,7 +65,7 @@ describe('fuzz: admission', function () {
     );
   });
 
-  it('answers any object and any caller, without allowing what nobody stamped', async () => {
+  it('answers any object and any caller, without allowing what the webhook did not sign', async () => {
     const object = fc.oneof(
       anything,
       fc.record({ metadata: anything, spec: anything }),

@@ -59,7 +59,7 @@ export class Judge {
       this.tally.allowed++;
     } else {
       assert.equal(response['allowed'], false);
-      assert.notEqual(path, '/watch-v1-pod', 'a webhook that only watches keeps nobody out');
+      assert.notEqual(path, '/watch-v1-pod', 'a webhook that only watches denies no call');
       assert.match((response['status'] as { message: string }).message, /^[A-Z][A-Za-z]+: ./);
       if (reason === undefined) this.tally.stricter++;
       else this.tally.refused++;
@@ -114,7 +114,7 @@ function stateOf(template: ReferenceWorld['template']): TemplateState {
   return { ...state, spec: { ...state.spec, accessConfig } };
 }
 
-/** A new request leaves the mutating webhook with the caller's stamp, our finalizer alone, and nobody's property. */
+/** A new request leaves the mutating webhook with the caller's signature, only the server's finalizer, and no owners. */
 function assertStamped(sent: unknown, { patch = '' }: { patch?: unknown }): void {
   const { request } = sent as {
     request: { operation: string; object: object; userInfo: { username: string; groups?: string[] } };

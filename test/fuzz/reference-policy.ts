@@ -1,6 +1,6 @@
 /**
  * What the webhooks must refuse, written a second time from the documentation and as plainly as possible. It knows nothing of the
- * server's own rules, shares no code with them, and is allowed to be more lenient: it is what nobody may get past.
+ * server's own rules, shares no code with them, and is allowed to be more lenient: no input may get past it.
  */
 
 /** The cluster that the webhooks see during one review. */
@@ -90,7 +90,7 @@ function asking({ user, object }: Review, world: ReferenceWorld, resource: strin
   const { template } = world;
   if (user.username === '' || user.username === 'system:anonymous') return 'nobody';
   if (user.groups.includes('system:unauthenticated')) return 'nobody';
-  if (get(stamp, 'username') !== user.username) return 'stamp of somebody else';
+  if (get(stamp, 'username') !== user.username) return 'stamp of another user';
   const claimed = get(stamp, 'groups') ?? [];
   if (!Array.isArray(claimed) || claimed.some((group) => !user.groups.includes(group))) return 'claims a group';
   const name = get(spec, 'templateName');

@@ -214,7 +214,7 @@ export class AccessStage {
     }
     const calls = this.plane.auditLog.calls({ user: this.server.installation.serverUser, since: this.#auditMark });
     const forbidden = calls
-      // In a namespace of an earlier test that is being deleted, nobody may create anything.
+      // The API server refuses to create objects in a namespace of an earlier test that is being deleted.
       .filter(({ code, namespace }) => code === 403 && (namespace === '' || namespace === this.namespace))
       .map(({ verb, uri }) => `${verb} ${uri}`);
     assert.deepEqual(forbidden, [], 'the shipped ClusterRole covers every call of the server');
@@ -235,8 +235,8 @@ export class AccessStage {
   }
 
   /**
-   * Without a server their finalizer would hold up the namespace, and the next server would have to end them. Nobody copies stamps
-   * here, so once their children are gone the requests need not stay until the stamps are too old to be copied.
+   * Without a server their finalizer would hold up the namespace, and the next server would have to end them. No client copies
+   * signatures here, so once their children are gone the requests need not stay until the stamps are too old to be copied.
    */
   async #endRequests(): Promise<void> {
     const urls = ['PodAccessRequest', 'ExecAccessRequest'].map((kind) => this.urlOf(kind));

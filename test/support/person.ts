@@ -4,7 +4,7 @@ import { type Identity, issue } from '../../sandbox/pki.ts';
 import type { KubectlOptions, PlaneClient } from '../../sandbox/plane-client.ts';
 import { openWebSocket } from './web-socket.ts';
 
-/** Somebody with a client certificate: one login, by kubectl and by plain calls. */
+/** A user with a client certificate, who uses kubectl and plain calls. */
 export class Person {
   readonly name: string;
   readonly kubeconfig: string;

@@ -11,7 +11,7 @@ interface PlainAnswer {
   readonly text: string;
 }
 
-/** What somebody can do who reaches the ports of a server on this machine, from addresses of their own and with no credential. */
+/** An attacker who reaches the ports of a server on this machine, from several addresses and without a credential. */
 export class PortAttack {
   readonly #sockets = new Set<Socket>();
   readonly #agents = new Map<string, Agent>();

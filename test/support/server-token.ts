@@ -2,17 +2,17 @@ import type { PlaneClient } from '../../sandbox/plane-client.ts';
 import { macAnnotation, planHashAnnotation, requestLabel } from '../../src/api/access/names.ts';
 import { Person } from './person.ts';
 
-/** Somebody with the token of a ServiceAccount of ours. */
+/** A client with the token of a ServiceAccount of drawbridge. */
 export const thiefOf = (plane: PlaneClient, account: string, namespace = 'drawbridge-system'): Promise<Person> =>
   Person.of(plane, `system:serviceaccount:${namespace}:${account}`, [
     'system:serviceaccounts',
     `system:serviceaccounts:${namespace}`,
   ]);
 
-const nobody = { name: 'forged', uid: '7f0c1a52-3b77-4d5e-8b52-0d3a2f0e9c11' };
+const noRequest = { name: 'forged', uid: '7f0c1a52-3b77-4d5e-8b52-0d3a2f0e9c11' };
 
 /** Metadata as the server writes it for a request, as far as an API server can tell. Default: for one that there is not. */
-export const markedMetadata = (name = 'forged-7f0c1a52-access', request = nobody) => ({
+export const markedMetadata = (name = 'forged-7f0c1a52-access', request = noRequest) => ({
   name,
   labels: { [requestLabel]: request.uid },
   annotations: { [planHashAnnotation]: 'c0ffee', [macAnnotation]: 'x'.repeat(43) },

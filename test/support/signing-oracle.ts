@@ -16,7 +16,7 @@ interface Patch {
 }
 
 /**
- * What the mutating webhook on `port` would write into `field` of the spec if `user` had created `manifest`. Whoever reaches that port
+ * What the mutating webhook on `port` would write into `field` of the spec if `user` had created `manifest`. Any client that reaches that port
  * can ask this: the server cannot tell such a call from one of the API server.
  */
 export async function attestationOf(

@@ -50,8 +50,8 @@ const planted: readonly Planted[] = [
     fault: 'an import by the pure core of the inventory of what is around it',
     rule: 'noRestrictedImports',
     files: {
-      'src/inventory/core/a.ts': "import { b } from '../mothership/b.ts';\nexport const a = b;\n",
-      'src/inventory/mothership/b.ts': 'export const b = 1;\n',
+      'src/inventory/core/a.ts': "import { b } from '../manager/b.ts';\nexport const a = b;\n",
+      'src/inventory/manager/b.ts': 'export const b = 1;\n',
     },
   },
   {
@@ -121,7 +121,7 @@ const planted: readonly Planted[] = [
     files: { 'src/admission/a.ts': "import { request } from 'undici';\nexport const a = request;\n" },
   },
   {
-    fault: 'a promise that nobody looks at',
+    fault: 'a floating promise',
     rule: 'noFloatingPromises',
     files: {
       'src/kit/a.ts': 'const work = async (): Promise<void> => {};\nexport function a(): void {\n  work();\n}\n',

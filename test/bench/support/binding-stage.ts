@@ -16,7 +16,7 @@ export interface BenchSide {
 const crds = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const exportName = 'kitchen';
 
-/** A konnector between two planes with one kind bound, and another kind of the same shape in both that nobody binds. */
+/** A konnector between two planes with one kind bound, and another kind of the same shape in both that no binding names. */
 export class BindingBenchStage {
   readonly consumer: BenchSide;
   readonly provider: BenchSide;

@@ -34,7 +34,7 @@ export class BenchStage {
   readonly namespace: string;
   readonly admin: Api;
   readonly alice: Api;
-  /** With the rights of the server: unlike the administrator, whoever has them is checked for what each Role would give away. */
+  /** With the permissions of the server: unlike for the administrator, the API server checks what each Role would grant. */
   readonly peer: Api;
 
   private constructor(plane: PlaneClient, server: ServerProcess, namespace: string) {

@@ -1,7 +1,7 @@
 import { inParallel } from '../support/api.ts';
 import type { BindingBenchStage } from '../support/binding-stage.ts';
 
-/** Runs `work` while so many watches on each side look at the objects that nobody binds. */
+/** Runs `work` while so many watches on each side read the objects that no binding names. */
 export async function watched<T>(stage: BindingBenchStage, watchesASide: number, work: () => Promise<T>): Promise<T> {
   const sides = Array.from({ length: watchesASide }, () => [stage.consumer, stage.provider]).flat();
   const watches = sides.map(({ api }) => api.watch(stage.everywhere(stage.unbound), () => undefined));
@@ -15,7 +15,7 @@ export async function watched<T>(stage: BindingBenchStage, watchesASide: number,
 
 /**
  * All the writes that objects cost when they are kept in step with copies, in a konnector's order, made by the benchmark itself while as
- * many watches look on as with a konnector: what the two API servers take for them, whoever makes them.
+ * many watches look on as with a konnector: the cost of the two API servers for them, with any client.
  */
 export class ByHand {
   readonly #stage: BindingBenchStage;

@@ -9,7 +9,7 @@ let run = 0;
 
 /**
  * One round: so many objects created in the consumer, their statuses written in the provider, the objects deleted in the consumer; each
- * after the same writes to objects that nobody binds, in the same cluster, over the same connections, while the konnector has nothing to
+ * after the same writes to objects that no binding names, in the same cluster, over the same connections, while the konnector has nothing to
  * do: first those writes alone, then together with those that a konnector adds, made by the benchmark.
  */
 export async function syncRound(stage: BindingBenchStage, count: number): Promise<Figures> {

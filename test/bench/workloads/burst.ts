@@ -7,7 +7,7 @@ const limitMs = 120_000;
 let run = 0;
 
 /**
- * The floor: creates so many Pods, Roles and RoleBindings in a bare loop, as whoever `api` is. Resolves to the milliseconds until the last create is
+ * The floor: creates so many Pods, Roles and RoleBindings in a bare loop, as the user of `api`. Resolves to the milliseconds until the last create is
  * answered. What readying these Pods costs the plane meanwhile is part of it, as it is of a burst.
  */
 export async function bareCreates(stage: BenchStage, api: Api, count: number): Promise<number> {

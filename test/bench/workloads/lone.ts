@@ -11,7 +11,7 @@ interface Lone {
   readonly podToReadyMs: number;
 }
 
-/** Requests one after another, each with a pod that takes 200 ms: what a person waits when nobody else asks. */
+/** Requests one after another, each with a pod that takes 200 ms: how long a user waits when there is no other request. */
 export async function loneRound(stage: BenchStage, count: number): Promise<Figures> {
   await oneByOne(stage, Math.min(count, 5));
   const mark = stage.plane.auditLog.mark();

@@ -9,7 +9,7 @@ const kinds = [
   ['ExecAccessRequest', execRequest],
 ] as const;
 
-describe('when somebody deletes the CRD of live grants', () => {
+describe('when an administrator deletes the CRD of live grants', () => {
   let plane: Plane;
   let stage: AccessStage;
 

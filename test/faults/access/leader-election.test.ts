@@ -118,7 +118,7 @@ describe('two servers with leader election', () => {
     assert.ok(ledMs - frozenMs < 18_000);
     assert.ok(goneMs <= ledMs + 2000);
 
-    // Work for whoever believes to lead, of every kind.
+    // Work of every kind for each process that believes to lead.
     const ending = await stage.askUntilReady(stage.alice, podRequest('while-frozen', { duration: '2s' }));
     const before = writesOfRight.length;
     right.signal('SIGCONT');

@@ -43,7 +43,7 @@ for (const version of ['1.34', '1.35']) {
       });
     }
 
-    it('refuses by webhook whoever is in no allowed group', async () => {
+    it('denies by webhook a caller in no allowed group', async () => {
       assert.equal((await stage.ask(stage.bob, podRequest('outsider'))).status, 403);
     });
 

@@ -23,7 +23,7 @@ const status = (code: number, reason: string): object => ({
   reason,
 });
 
-/** Somebody was let in when nobody should have been. */
+/** A user had access when no grant was open. */
 interface Breach {
   readonly who: string;
   readonly pod: string;
@@ -40,7 +40,7 @@ describe('X2: whatever happens, in whatever order', () => {
   let witness: RequestWitness;
   let apiserver = '';
   let suffering = '-';
-  /** Not while the stage is set: a line that a watch has lost comes back with the next list, which nobody waits for there. */
+  /** Not during the set-up, which does not wait for the list that would restore a line that a watch has lost. */
   let faulty = false;
 
   const fault = ({ method, path, watch }: ScriptedRequest): Verdict => {
@@ -145,7 +145,7 @@ describe('X2: whatever happens, in whatever order', () => {
     ...times(1, killAndRestart),
   ];
 
-  it(`nobody is let in before the grant or past its end, and nothing stays (DRAWBRIDGE_SEED=${seed})`, async function () {
+  it(`no user has access before the grant or past its end, and no object stays (DRAWBRIDGE_SEED=${seed})`, async function () {
     this.timeout(lastsMs + 120_000);
     const endsAtMs = Date.now() + lastsMs;
     let over = false;
@@ -171,7 +171,7 @@ describe('X2: whatever happens, in whatever order', () => {
       `      ${happened} events, ${made} requests, ${outages.length} kills; ${letIn} of ${asked} asked were let in, the slowest answer took ${slowestMs} ms`,
     );
     assert.deepEqual(breaches, []);
-    assert.ok(letIn > 0, 'somebody was let in at all');
+    assert.ok(letIn > 0, 'a user had access at all');
     assert.deepEqual(witness.secondChoices(), []);
     assert.deepEqual(await orphansIn(stage.plane, stage.namespace), []);
   });

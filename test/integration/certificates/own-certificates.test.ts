@@ -117,7 +117,7 @@ describe('certificates without cert-manager', () => {
     assert.ok(days > 89.9 && days < 90.1, `${days} days`);
   });
 
-  it('are trusted again when somebody wipes a caBundle', async () => {
+  it('are trusted again after an administrator wipes a caBundle', async () => {
     const patch = JSON.stringify([{ op: 'remove', path: '/webhooks/0/clientConfig/caBundle' }]);
     const name = 'validatingwebhookconfiguration/drawbridge-podaccessrequests';
     await stage.plane.kubectl(['patch', name, '--type=json', '-p', patch]);

@@ -180,7 +180,7 @@ describe('the chart, installed by Helm', function () {
         });
       }
 
-      it('revokes everything before it is uninstalled, lets nobody ask meanwhile, and leaves no grant behind', async () => {
+      it('revokes everything before it is uninstalled, denies new requests meanwhile, and leaves no grant behind', async () => {
         const asked: number[] = [];
         let asking = true;
         const ask = async (): Promise<void> => {
@@ -211,7 +211,7 @@ describe('the chart, installed by Helm', function () {
           /requests and \d+ objects made for them are left[\s\S]*nothing is open\n$/,
         );
         assert.deepEqual(await stage.granted(), []);
-        // Without webhooks anybody may store a request; nobody grants it.
+        // Without webhooks, any user may store a request, but the server does not grant it.
         await stage.deleteRequests();
         await stage.leftovers();
       });

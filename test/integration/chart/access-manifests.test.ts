@@ -138,7 +138,7 @@ describe('the chart', () => {
         all = await helm.template(namespace, { ...everything, ...values });
       });
 
-      it('gives nobody a wildcard or a right that lets rights grow', () => {
+      it('gives no account a wildcard or a permission to escalate', () => {
         assert.deepEqual(tooMuchIn(all), []);
       });
 
@@ -257,7 +257,7 @@ describe('the chart', () => {
     }
   });
 
-  it('adds to edit and view the right to ask and to look, and to nobody one to write templates', async () => {
+  it('adds requests to edit and reads to view, and gives no role write access to templates', async () => {
     for (const aggregate of [true, false]) {
       const all = await helm.template(namespace, { rbac: { aggregate } });
       for (const role of rolesIn(all)) {

@@ -162,7 +162,7 @@ describe('the chart with binding, installed by Helm', function () {
     await stage.when(stage.kinds.kettles.inConsumer, kettle, saysResult('cold'));
   });
 
-  it('is not upgraded to binding alone, which would leave nobody to end access', async () => {
+  it('is not upgraded to binding alone, which would leave no server to end access', async () => {
     await assert.rejects(stage.helmWithValues('upgrade', alone), /features\.access: it is on in this release/);
   });
 

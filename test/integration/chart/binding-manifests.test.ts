@@ -133,7 +133,7 @@ describe('the chart with binding', () => {
     );
   });
 
-  it('gives nobody a wildcard or a right that lets rights grow', async () => {
+  it('gives no account a wildcard or a permission to escalate', async () => {
     assert.deepEqual(tooMuchIn(await helm.template(namespace, everything)), []);
   });
 

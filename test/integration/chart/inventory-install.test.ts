@@ -129,7 +129,7 @@ describe('the chart with inventory, installed by Helm', function () {
 
     assert.equal((await post(entries, entry('rt-3', {}))).status, 201);
     await ready('rt-3');
-    // Whoever leads has looked at every entry by now: what has not changed is not run again.
+    // The leader has reconciled every entry by now; unchanged entries are not run again.
     assert.equal(network.callsFor(uid).length, calls);
     assert.deepEqual((await get('rt-1'))?.status?.outputs, before?.status?.outputs);
     await patch('rt-1', { spec: { cluster: { region: 'east' } } });
@@ -173,7 +173,7 @@ describe('the chart with inventory, installed by Helm', function () {
     }
   });
 
-  it('is not upgraded to be without it while there are entries, whose components nobody would fence', async () => {
+  it('is not upgraded to be without it while there are entries, whose components no webhook would restrict', async () => {
     const without = helm('upgrade', { access: true, binding: true, inventory: false });
     await assert.rejects(without, /features\.inventory: it is on in this release, and there are entries/);
   });

@@ -379,7 +379,7 @@ describe('the chart with inventory', () => {
     assert.deepEqual(patched('drawbridge'), registered('webhooks'));
   });
 
-  it('gives nobody a wildcard or a right that lets rights grow', async () => {
+  it('gives no account a wildcard or a permission to escalate', async () => {
     assert.deepEqual(tooMuchIn(await helm.template(namespace, everything)), []);
   });
 
@@ -407,7 +407,7 @@ describe('the chart with inventory', () => {
     }
   });
 
-  it('lets whoever may view a namespace see entries, and nobody write them', async () => {
+  it('lets users who may view a namespace read entries, and gives no role write access to them', async () => {
     for (const aggregate of [true, false]) {
       const all = await helm.template(namespace, { ...alone, rbac: { aggregate } });
       const viewer = named(all, 'ClusterRole', 'drawbridge-inventory-viewer');

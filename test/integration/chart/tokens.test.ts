@@ -293,7 +293,7 @@ const elsewhere = (webhooks: readonly Webhook[]): object[] => {
   }));
 };
 
-/** Name of objects that nobody made for a request. */
+/** Name of objects that belong to no request. */
 const other = 'somebody-elses';
 
 const roleRefTo = (name: string): object => ({ apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name });

@@ -141,7 +141,7 @@ describe('sandbox', () => {
       assert.deepEqual(userInfo.groups, ['developers', 'on-call', 'system:authenticated']);
     });
 
-    it('may do nothing that nobody granted', async () => {
+    it('may do nothing without a grant', async () => {
       const kubeconfig = await plane.kubeconfigFor('bob');
       const result = await plane.kubectl(['get', 'pods', '--namespace', namespace], { kubeconfig, reject: false });
       assert.equal(result.code, 1);

@@ -193,7 +193,7 @@ describe('the certificate that the server makes itself', () => {
       assert.match(stage.replicas[1]?.problem() ?? '', /^the serving certificate expired at 2027-/);
     });
 
-    it('is written into a caBundle again that somebody wiped, and nowhere else', async () => {
+    it('is written again into a caBundle that was wiped, and nowhere else', async () => {
       assert.equal(stage.replicas[0]?.problem(), undefined);
       const before = stage.writes().length;
       stage.putConfiguration(mutatingWebhookConfigurations, 'b');
@@ -228,7 +228,7 @@ describe('the certificate that the server makes itself', () => {
   });
 
   describe('when its Secret is not as it was', () => {
-    it('is replaced without being missed when somebody deletes it', async () => {
+    it('is replaced without an outage when it is deleted', async () => {
       stage.replica({ leads: true });
       stage.replica();
       await settle();
@@ -269,7 +269,7 @@ describe('the certificate that the server makes itself', () => {
       });
     }
 
-    it('leaves a Secret alone that somebody else made, readable or not, and says so', async () => {
+    it('does not change a Secret that another client created, readable or not, and reports it', async () => {
       for (const data of [fresh(), { 'tls.crt': 'bm9uZQ==' }, undefined]) {
         stage.putSecret(data ? { data } : {});
         const before = stage.cluster.find(secrets, secret);

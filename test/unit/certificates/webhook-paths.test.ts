@@ -35,7 +35,7 @@ describe('the paths of the webhooks', () => {
       await settle();
     });
 
-    it('end with a segment that nobody can guess, and are answered by every replica', () => {
+    it('end with an unguessable segment, and every replica answers them', () => {
       assert.match(segment(), /^[0-9a-f]{32}$/);
       assert.deepEqual(stage.configuredPaths(), [`/one/${segment()}`, `/two/${segment()}`]);
       assert.deepEqual(routes(`/one/${segment()}`), ['/one', '/one']);
@@ -74,7 +74,7 @@ describe('the paths of the webhooks', () => {
       assert.deepEqual(routes('/one'), [undefined, undefined]);
     });
 
-    it('get it back when somebody takes it away, and are not answered without it meanwhile', async () => {
+    it('get it back when it is removed, and are not answered without it meanwhile', async () => {
       stage.putConfiguration(validatingWebhookConfigurations, 'a');
       assert.deepEqual(routes('/one'), [undefined, undefined]);
       await settle();

@@ -84,7 +84,7 @@ describe('X.509', () => {
     }
   };
 
-  it('is trusted by whoever trusts the authority, alone or in a bundle, for its names only', async () => {
+  it('is trusted by clients that trust the authority, alone or in a bundle, for its names only', async () => {
     const other = createAuthority('authority', validity);
     const leaf = leafOf(authority);
     assert.equal(await handshake(leaf, authority.certificate, 'a.b.svc'), 'trusted');

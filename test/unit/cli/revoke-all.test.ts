@@ -109,7 +109,7 @@ describe('revoke-all', () => {
     );
   });
 
-  it('does not wait for what is being deleted and lets nobody in', async () => {
+  it('does not wait for objects that are being deleted and grant nothing', async () => {
     const leaving = (kind: string, subjects?: object[]): KubeObject => {
       const { metadata, ...object } = request('orphan');
       const deletionTimestamp = '2026-11-21T09:00:00Z';

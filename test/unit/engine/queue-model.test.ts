@@ -82,7 +82,7 @@ async function check(commands: readonly Command[], exactOrder: boolean): Promise
       return undefined;
     }
     const wanted = model.wanted.get(work.key);
-    assert.ok(wanted, `${work.key} was handed out and nobody wants it`);
+    assert.ok(wanted, `${work.key} was handed out but never added`);
     assert.ok(!model.running.has(work.key), `${work.key} was handed out twice at a time`);
     assert.ok(model.mayBeDue(wanted), `${work.key} was handed out before its time`);
     assert.equal(work.lane, wanted.lane);

@@ -200,7 +200,7 @@ describe('lease gate', () => {
     assert.equal(a.now, 1);
   });
 
-  it('survives a write of somebody else to its lease', async () => {
+  it('survives a write of another client to its Lease', async () => {
     const a = await candidate('a');
     await until(() => a.now === 1);
     if (store.lease) store.put({ ...store.lease, metadata: { ...store.lease.metadata, labels: { touched: 'yes' } } });
@@ -263,7 +263,7 @@ describe('lease gate', () => {
     assert.deepEqual([a.now, a.reigns], [1, 2], 'the old lead was ended and a new one began');
   });
 
-  it('gives the lease back although a renewal was under way that nobody waited for', async () => {
+  it('releases the Lease although an abandoned renewal was in flight', async () => {
     const a = await candidate('a');
     await until(() => a.now === 1);
     a.server.follow((request, answer) => {

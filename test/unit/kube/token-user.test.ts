@@ -11,7 +11,7 @@ describe('the user of a token', () => {
     ['one of another audience', { ...yes, audiences: ['theirs'] }, ['mine'], undefined],
     ['one of no audience that is known', yes, ['mine'], undefined],
     ['one that is not good', { authenticated: false, user }, undefined, undefined],
-    ['one of nobody', { authenticated: true, user: { username: '' } }, undefined, undefined],
+    ['one without a user', { authenticated: true, user: { username: '' } }, undefined, undefined],
     ['one of a yes that is none', { authenticated: 'true', user }, undefined, undefined],
     ['nothing', undefined, undefined, undefined],
     [

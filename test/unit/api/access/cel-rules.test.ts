@@ -106,7 +106,7 @@ describe('the rule that a request is final', () => {
     }
   });
 
-  it('lets nobody take access again that was given back', () => {
+  it('lets no user take back access that was revoked', () => {
     const revoked = { ...stored, revoked: true };
     assert.deepEqual(celRefusals(schema, revoked, revoked), []);
     for (const changed of [stored, { ...stored, revoked: false }]) {

@@ -82,7 +82,7 @@ describe('deadlines', () => {
     assert.equal(emitted.length, 1);
   });
 
-  it('keeps quiet while nobody listens and goes on with the next listener', async () => {
+  it('emits nothing without a listener and continues with the next listener', async () => {
     stop.abort();
     source.set('a', clock.now() + 1000);
     await clock.advance(2000);
