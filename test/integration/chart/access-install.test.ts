@@ -59,9 +59,7 @@ describe('the chart, installed by Helm', function () {
     const isRefused = async (): Promise<boolean> => {
       const asked = stage.kubelet.pods.map((pod) => fetch(`http://127.0.0.1:${pod.port('health')}/readyz`));
       const answers = await Promise.all(asked.map(async (answer) => (await answer).text())).catch(() => []);
-      return (
-        answers.length === 2 && answers.every((text) => /signing-keys.*was there before the first start/.test(text))
-      );
+      return answers.length === 2 && answers.every((text) => /signing-keys.*existed before the first start/.test(text));
     };
     const refused = async (): Promise<void> => {
       await until('both replicas to refuse the keys', isRefused, { timeoutMs: 60_000 });
@@ -206,10 +204,7 @@ describe('the chart, installed by Helm', function () {
 
         assert.ok(!asked.includes(500), `${asked}`);
         const [job] = stage.kubelet.all.filter(({ name }) => name.startsWith('drawbridge-revoke-all')).slice(-1);
-        assert.match(
-          (await job?.log()) ?? '',
-          /requests and \d+ objects made for them are left[\s\S]*nothing is open\n$/,
-        );
+        assert.match((await job?.log()) ?? '', /requests and \d+ objects of grants remain[\s\S]*nothing is open\n$/);
         assert.deepEqual(await stage.granted(), []);
         // Without webhooks, any user may store a request, but the server does not grant it.
         await stage.deleteRequests();

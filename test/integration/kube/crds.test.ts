@@ -78,8 +78,8 @@ describe('the CRDs on a real apiserver', () => {
     const explained = (field: string): Promise<string> =>
       until(`${field} to be explained`, () => kubectl('explain', field).catch(() => undefined), { timeoutMs: 30_000 });
     assert.match(await explained('podaccessrequest.spec.duration'), /How long access is needed, as a Go duration/);
-    assert.match(await explained('podaccessrequest.spec.revoked'), /give the access back at once/);
-    assert.match(await explained('execaccesstemplate.spec.accessConfig.grantTo'), /Who is let in/);
+    assert.match(await explained('podaccessrequest.spec.revoked'), /end access at once/);
+    assert.match(await explained('execaccesstemplate.spec.accessConfig.grantTo'), /Who gets access/);
   });
 
   it('fill in the defaults that our own readers fill in', async () => {
