@@ -2,11 +2,11 @@ export interface TestFile {
   readonly path: string;
   /** Files of a group share planes and servers, so one process runs as many of them as it can. */
   readonly group: string;
-  /** A guess at how long it takes. */
+  /** Estimated duration. */
   readonly seconds: number;
 }
 
-/** Deals test files out to processes that run at once. A process stays with its group as long as that has files. */
+/** Distributes test files to concurrent processes. A process stays with its group while the group has files. */
 export class FilesByGroup {
   readonly #left = new Map<string, TestFile[]>();
   readonly #processes = new Map<string, number>();
@@ -17,7 +17,7 @@ export class FilesByGroup {
     }
   }
 
-  /** A group for a process that is about to start: the one with the most left to do for each of its processes. */
+  /** The group for a process that starts: the one with the most remaining work for each of its processes. */
   join(): string | undefined {
     const share = (group: string): number => {
       const seconds = (this.#left.get(group) ?? []).reduce((sum, file) => sum + file.seconds, 0);
@@ -28,7 +28,7 @@ export class FilesByGroup {
     return best;
   }
 
-  /** Takes the file of the group that takes longest of those left. */
+  /** Takes the longest remaining file of the group. */
   next(group: string): string | undefined {
     return this.#left.get(group)?.shift()?.path;
   }

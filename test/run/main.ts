@@ -1,5 +1,5 @@
-// Runs the test files below a folder, or those that are named, in several processes at once: `main.ts test/integration`.
-// DRAWBRIDGE_TEST_PROCESSES says how many (default 3); what mocha left in the folder DRAWBRIDGE_TEST_TOTALS counts along.
+// Runs the test files below a folder, or the named files, in several processes at once: `main.ts test/integration`.
+// DRAWBRIDGE_TEST_PROCESSES sets their number (default 3). Adds the totals that mocha wrote into the folder DRAWBRIDGE_TEST_TOTALS.
 import { type ChildProcess, fork } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
@@ -9,9 +9,9 @@ import knownSeconds from './seconds.json' with { type: 'json' };
 import { type FileResult, progressLine, Tally } from './tally.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-/** One on a plane that runs already: they would get in each other's way. */
+/** One process on a running plane, because several would interfere. */
 const processes = process.env['DRAWBRIDGE_SANDBOX'] ? 1 : Number(process.env['DRAWBRIDGE_TEST_PROCESSES'] ?? 3);
-/** How long a file may take until it counts as hanging. */
+/** How long a file may take before it counts as hanging. */
 const fileLimitMs = 15 * 60_000;
 const killAfterMs = 10_000;
 
@@ -27,9 +27,9 @@ if (files.length === 0) throw new Error('no test files; usage: main.ts FOLDER|FI
 process.env['DRAWBRIDGE_SEED'] ??= '1';
 console.log(`${files.length} files in ${processes} processes, DRAWBRIDGE_SEED=${process.env['DRAWBRIDGE_SEED']}`);
 
-/** As the lines of progress name it: below `test/`. */
+/** The name of a file in lines of progress: its path below `test/`. */
 const nameOf = (path: string): string => relative(join(root, 'test'), path);
-/** Of a file on a quiet machine, unless `seconds.json` knows better. */
+/** Default duration of a file on a quiet machine, if `seconds.json` has none. */
 const usualSeconds = 8;
 const secondsOf = (path: string): number =>
   (knownSeconds as Readonly<Record<string, number>>)[nameOf(path)] ?? usualSeconds;
@@ -53,7 +53,7 @@ function report(result: FileResult, output: string): void {
   if (output.trim() !== '') console.log(output.trimEnd());
 }
 
-/** Runs files of one group in a process of their own until none is left, or until that process has died. */
+/** Runs the files of one group in a process of their own until none is left or the process dies. */
 function runGroup(group: string): Promise<void> {
   const child = fork(join(root, 'test/run/worker.ts'), { stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
   children.add(child);

@@ -8,7 +8,7 @@ export interface TestFailure {
   readonly message: string;
 }
 
-/** What running one test file came to. */
+/** The result of one test file. */
 export interface FileResult {
   readonly file: string;
   readonly passed: number;
@@ -39,7 +39,7 @@ export class Tally {
     return this.#results.reduce((sum, { failures }) => sum + failures.length, 0);
   }
 
-  /** The lines that end a run; the total comes last. */
+  /** The last lines of a run; the total is the last one. */
   summary(): string[] {
     const tests = this.#results.flatMap(({ file, tests }) =>
       tests.map(({ title, ms }) => ({ title: `${file}: ${title}`, ms })),
@@ -59,7 +59,7 @@ export class Tally {
   }
 }
 
-/** How much of a failure the end of a run repeats: a log may show no more than its last lines. */
+/** How much of a failure the end of a run repeats, because a log may show only its last lines. */
 const shownLength = 600;
 
 const shortened = (message: string): string =>
@@ -70,14 +70,14 @@ const shortened = (message: string): string =>
     .map((line) => `      ${line}`)
     .join('\n');
 
-/** The ten that took longest, under a headline. */
+/** The ten slowest, under a headline. */
 export function slowest(what: string, times: readonly TestTime[]): string[] {
   if (times.length === 0) return [];
   const ten = times.toSorted((a, b) => b.ms - a.ms).slice(0, 10);
   return [`The slowest ${what}:`, ...ten.map(({ title, ms }) => `${seconds(ms).padStart(9)}  ${title}`)];
 }
 
-/** One line of progress: what has ended, how far the run is, and what still runs. */
+/** One line of progress: the finished file, the progress of the run, and the running files. */
 export function progressLine(
   result: FileResult,
   { tally, files, running }: { tally: Tally; files: number; running: readonly string[] },

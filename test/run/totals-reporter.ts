@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import Mocha from 'mocha';
 import { type FileResult, slowest, type TestFailure, type TestTime } from './tally.ts';
 
-/** Prints dots and the slowest tests, and leaves what the run came to in the folder DRAWBRIDGE_TEST_TOTALS, where `main.ts` finds it. */
+/** Prints dots and the slowest tests, and writes the totals into the folder DRAWBRIDGE_TEST_TOTALS for `main.ts`. */
 // biome-ignore lint/style/noDefaultExport: mocha takes the default export of a reporter
 export default class TotalsReporter extends Mocha.reporters.Dot {
   constructor(runner: Mocha.Runner, options: Mocha.MochaOptions) {

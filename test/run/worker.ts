@@ -1,5 +1,5 @@
-// A process of the test run: runs the files that its parent names, one after the other, and tells what each came to. What they
-// share, planes above all, ends when the parent names no more, and with this process at the latest.
+// A process of the test run. Runs the files that its parent names, one after the other, and reports the result of each. Shared
+// resources such as planes end when the parent names no more files, and at the latest with this process.
 import Mocha from 'mocha';
 import options from '../mocharc.integration.json' with { type: 'json' };
 import { mochaHooks } from '../support/root-hooks.ts';
@@ -22,7 +22,7 @@ async function run(file: string): Promise<FileResult> {
   let passed = 0;
   await new Promise<void>((resolve) => {
     const runner = mocha.run(() => {
-      // Or else what fails in a later file would be laid at the door of this one.
+      // Otherwise a failure in a later file would count for this one.
       runner.dispose();
       resolve();
     });
@@ -59,5 +59,5 @@ process.on('message', ({ file }: { file?: string }) => {
     .catch((error: unknown) => failedToRun(file, error))
     .then((result) => process.send?.(result));
 });
-// What ends with this process ends at its exit, so it must not be killed by a signal.
+// Exit handlers end the shared resources, so a signal must not kill this process.
 for (const event of ['SIGINT', 'SIGTERM', 'disconnect'] as const) process.on(event, () => process.exit(1));

@@ -14,12 +14,12 @@ import { noLog } from '../../src/observe/log.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
 
 export interface AccessInProcess {
-  /** What the controllers told the audit journal, oldest first. */
+  /** The records that the controllers wrote to the audit journal, oldest first. */
   readonly records: readonly AuditRecord[];
   stop(): Promise<void>;
 }
 
-/** The controllers of the access half, without webhooks, in this process: for what only an injected clock can show. */
+/** The controllers of access, without webhooks, in this process, for tests with an injected clock. */
 export async function runAccess(kubeconfig: string, clock: Clock): Promise<AccessInProcess> {
   const records: AuditRecord[] = [];
   const journal = {

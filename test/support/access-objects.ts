@@ -1,4 +1,4 @@
-/** Parsed manifests of the access half, valid as they are; overrides replace whole fields of the spec. */
+/** Valid parsed manifests of access; overrides replace whole fields of the spec. */
 type Manifest = { apiVersion: string; kind: string; metadata: { name: string; namespace: string }; spec: object };
 type Overrides = Readonly<Record<string, unknown>>;
 

@@ -2,7 +2,7 @@ import type { PlaneClient } from '../../sandbox/plane-client.ts';
 import { requestLabel } from '../../src/api/access/names.ts';
 import type { Condition } from '../../src/api/object.ts';
 
-/** As a person would write it. */
+/** A manifest as a user would write it. */
 export interface Manifest {
   readonly apiVersion?: string;
   readonly kind: string;
@@ -10,7 +10,7 @@ export interface Manifest {
   readonly [field: string]: unknown;
 }
 
-/** A request or template as the API gives it back; the fields that tests look at. */
+/** A request or template from the API; the fields that tests read. */
 export interface StoredRequest {
   readonly kind: string;
   readonly metadata: {

@@ -24,10 +24,10 @@ import { allWaysIn } from './pod-entries.ts';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const webhookConfigurations = 'mutatingwebhookconfigurations,validatingwebhookconfigurations';
 
-/** Whether something of that name was made by `AccessStage.pass`. */
+/** Whether `AccessStage.pass` created an object with that name. */
 export const isMarker = (name: string): boolean => name.startsWith('marker-');
 
-/** Calls of the server without those for the grant of one `AccessStage.pass`, among them a read of the ReplicaSet of the pod that it enters. */
+/** Calls of the server without those for the grant of one `AccessStage.pass`, which include a read of the pod's ReplicaSet. */
 export function withoutMarker<Call extends { readonly name: string; readonly resource: string }>(
   calls: readonly Call[],
 ): Call[] {
@@ -40,44 +40,44 @@ const admissionPolicies = 'validatingadmissionpolicybindings,validatingadmission
 export interface AccessStageOptions extends ServerOptions {
   /** Default: the shared plane. */
   readonly on?: Plane;
-  /** A server that no earlier stage has used, for tests of what a server counts. Default false. */
+  /** Whether to start a new server, for tests of its counters. Default false. */
   readonly fresh?: boolean;
 }
 
-/** By plane, the server that an earlier stage left running, installed, and without options of its own. */
+/** By plane, the server of an earlier stage that still runs, is installed, and has no options of its own. */
 const idleServers = new Map<Plane, ServerProcess>();
 
-/** Stops the server that an earlier stage left running on a plane, if there is one. */
+/** Stops the server of an earlier stage that still runs on a plane, if there is one. */
 export async function stopIdleServer(plane: Plane): Promise<void> {
   const server = idleServers.get(plane);
   idleServers.delete(plane);
   if (server?.running) assert.equal(await server.stop(), 0, 'the server ends with exit code 0');
 }
 
-/** Stops every server that a stage of this test run left running. */
+/** Stops every server of a stage of this test run that still runs. */
 export async function stopIdleServers(): Promise<void> {
   await Promise.all([...idleServers.keys()].map((plane) => stopIdleServer(plane)));
 }
 
 /**
- * What the tests of the access half play on: the built server on the shared plane, a namespace with the objects of `examples/`, and
- * people. One at a time, because webhook configurations are cluster-wide: `open` in `before`, `close` in `after`. A stage without
- * options takes the server of the stage before it, if that has left one.
+ * The environment of access tests: the built server on the shared plane, a namespace with the objects of `examples/`, and users.
+ * One stage at a time, because webhook configurations are cluster-wide: `open` in `before`, `close` in `after`. A stage without
+ * options reuses the server of the previous stage, if it still runs.
  */
 export class AccessStage {
   readonly plane: Plane;
   readonly namespace: string;
-  /** Of group devs, as is carol; both may ask and the templates allow them. */
+  /** Alice and carol are in group devs: they may create requests, and the templates allow them. */
   readonly alice: Person;
   readonly carol: Person;
-  /** Of group qa: may create requests, but no template allows it. */
+  /** Bob is in group qa: he may create requests, but no template allows him. */
   readonly bob: Person;
   readonly #servers: ServerProcess[] = [];
-  /** Lines that the first server had written before this stage. */
+  /** Number of audit lines that the first server wrote before this stage. */
   #earlierLines = 0;
-  /** Which of the two parts of an installation are there. */
+  /** The installed parts of an installation. */
   #installed = { webhooks: true, policies: true };
-  /** Whether the server that ran last has no options of its own. */
+  /** Whether the last server has no options of its own. */
   #plain = true;
   #auditMark: number;
   #onOwnPlane = false;
@@ -120,7 +120,7 @@ export class AccessStage {
     return stage;
   }
 
-  /** The server that runs, or ran last. */
+  /** The current server, or the last one. */
   get server(): ServerProcess {
     const server = this.#servers.at(-1);
     if (!server) throw new Error('no server has been started on this stage');
@@ -151,7 +151,7 @@ export class AccessStage {
     this.#servers.push(server);
   }
 
-  /** Stops the server in good order and leaves its webhooks registered. */
+  /** Stops the server gracefully; its webhooks stay registered. */
   async stop(): Promise<void> {
     if (this.server.running) assert.equal(await this.server.stop(), 0, 'the server ends with exit code 0');
   }
@@ -161,13 +161,13 @@ export class AccessStage {
     await this.start({ installation: this.server.installation });
   }
 
-  /** Registers the webhooks again, for the server that runs. */
+  /** Registers the webhooks again, for the current server. */
   async restoreWebhooks(): Promise<void> {
     await install(this.plane, this.server.installation.port);
     this.#installed = { webhooks: true, policies: true };
   }
 
-  /** As if neither drawbridge's webhooks nor its policies had ever been installed. */
+  /** Removes drawbridge's webhooks and policies, as if they had never been installed. */
   async removeWebhooks(): Promise<void> {
     await this.removeWebhooksOnly();
     await this.removePolicies();
@@ -179,19 +179,19 @@ export class AccessStage {
     await this.plane.kubectl(['delete', webhookConfigurations, '-l', 'app.kubernetes.io/name=drawbridge']);
   }
 
-  /** For tests that forge what the policies would refuse. */
+  /** Removes the policies, for tests that forge objects that the policies would deny. */
   async removePolicies(): Promise<void> {
     if (!this.#installed.policies) return;
     this.#installed.policies = false;
     const ours = ['-l', 'app.kubernetes.io/name=drawbridge'];
-    // Last the one that is looked for below: the API server notices them in order.
+    // The last one is the one that is checked below, because the API server notices them in order.
     const others = '--field-selector=metadata.name!=drawbridge-children';
     await this.plane.kubectl(['delete', 'validatingadmissionpolicybindings', ...ours, others]);
     await this.plane.kubectl(['delete', admissionPolicies, ...ours]);
     await this.policiesAre('gone');
   }
 
-  /** The API server takes a second to notice that policies have come or gone. */
+  /** Waits for the API server, which takes a second to notice that policies were added or removed. */
   async policiesAre(wanted: 'in force' | 'gone'): Promise<void> {
     const roles = `/apis/rbac.authorization.k8s.io/v1/namespaces/${this.namespace}/roles?dryRun=All`;
     const forged = { metadata: { name: 'forged', labels: { [requestLabel]: 'forged' } } };
@@ -200,7 +200,7 @@ export class AccessStage {
     await until(`the policies to be ${wanted}`, noticed, { timeoutMs: 30_000, everyMs: 50 });
   }
 
-  /** Leaves the server to the next stage, or ends it and takes the webhooks away. Tells when it was ever refused for want of rights. */
+  /** Leaves the server to the next stage, or stops it and removes its webhooks. Fails if the API server ever denied it a permission. */
   async close(): Promise<void> {
     idleServers.delete(this.plane);
     try {
@@ -221,12 +221,12 @@ export class AccessStage {
     await this.plane.call('DELETE', `/api/v1/namespaces/${this.namespace}`);
   }
 
-  /** Calls until now that looked like the server's were made by a test in its name: `close` does not look at them. */
+  /** Tells `close` to ignore the calls until now, which a test made in the server's name. */
   disownCalls(): void {
     this.#auditMark = this.plane.auditLog.mark();
   }
 
-  /** Whether the next stage can have the server as it is. */
+  /** Whether the next stage can reuse the server. */
   async #isAsInstalled(): Promise<boolean> {
     const { webhooks, policies } = this.#installed;
     if (!this.server.running || !webhooks || !policies || !this.#plain || this.#onOwnPlane) return false;
@@ -235,8 +235,8 @@ export class AccessStage {
   }
 
   /**
-   * Without a server their finalizer would hold up the namespace, and the next server would have to end them. No client copies
-   * signatures here, so once their children are gone the requests need not stay until the stamps are too old to be copied.
+   * Ends all requests. Without a server, their finalizer would block the namespace, and the next server would have to end them. No
+   * client copies signatures here, so once their children are deleted, the requests need not stay until the signatures expire.
    */
   async #endRequests(): Promise<void> {
     const urls = ['PodAccessRequest', 'ExecAccessRequest'].map((kind) => this.urlOf(kind));
@@ -256,12 +256,12 @@ export class AccessStage {
       await this.plane.call('PATCH', this.urlOf(kind, name), { metadata: { finalizers: null } });
   }
 
-  /** kubectl as the administrator, in the stage's namespace; resolves to what it prints. */
+  /** Runs kubectl as the administrator, in the stage's namespace; resolves to its output. */
   async kubectl(...args: string[]): Promise<string> {
     return (await this.plane.kubectl(['-n', this.namespace, ...args])).stdout;
   }
 
-  /** Applies manifests as they are, but into the stage's namespace. */
+  /** Applies manifests into the stage's namespace. */
   async applyFiles(...files: string[]): Promise<string> {
     const texts = await Promise.all(files.map((file) => readFile(`${root}${file}`, 'utf8')));
     const manifests = texts
@@ -277,7 +277,7 @@ export class AccessStage {
     return (await this.plane.kubectl(['apply', '-f', '-'], { input })).stdout;
   }
 
-  /** Gives a user the ClusterRole `edit` in the stage's namespace, and every way into its pods. */
+  /** Grants a user the ClusterRole `edit` in the stage's namespace, and every call that enters its pods. */
   async mayEnterPods(user: string): Promise<void> {
     await this.apply({
       apiVersion: 'rbac.authorization.k8s.io/v1',
@@ -293,7 +293,7 @@ export class AccessStage {
     return accessUrl(kind, this.namespace, name);
   }
 
-  /** Reads any object of the access group; undefined when there is none. */
+  /** Reads any object of the access group; undefined if it does not exist. */
   async read(kind: string, name: string): Promise<StoredRequest | undefined> {
     const { status, body } = await this.plane.probe(this.urlOf(kind, name));
     return status === 200 ? (body as StoredRequest) : undefined;
@@ -310,7 +310,7 @@ export class AccessStage {
     return body as StoredRequest;
   }
 
-  /** Resolves with the request as soon as `matches` says so; rejects after 30 s with what it was last. */
+  /** Resolves with the request once `matches` returns true; rejects after 30 s with its last state. */
   async requestUntil(
     what: string,
     { kind, metadata: { name } }: Pick<StoredRequest, 'kind' | 'metadata'>,
@@ -345,7 +345,7 @@ export class AccessStage {
     });
   }
 
-  /** Resolves once the request and everything made for it are gone, with the time (epoch ms) at which that was seen. */
+  /** Resolves once the request and its objects are deleted, with the time (epoch ms) when the test saw that. */
   async gone({ kind, metadata }: StoredRequest, timeoutMs = 30_000): Promise<number> {
     await until(
       `${kind} ${metadata.name} and its children to be gone`,
@@ -357,8 +357,8 @@ export class AccessStage {
   }
 
   /**
-   * Resolves once everything made for the request is gone, and the request too or no longer wanted: what it does then is wait until its
-   * stamp is too old to be copied, about ten seconds after its creation. Tells the time (epoch ms) at which that was seen.
+   * Resolves once every object of the request is deleted, and the request is deleted or being deleted. It then stays until its signature
+   * expires, about ten seconds after its creation. Resolves with the time (epoch ms) when the test saw that.
    */
   async closed({ kind, metadata }: StoredRequest): Promise<number> {
     const isOver = async (): Promise<boolean> => {
@@ -371,20 +371,20 @@ export class AccessStage {
   }
 
   /**
-   * Lets a grant of a second begin and end. Whatever the server had to do before, it has done by then: so a test waits for nothing to
-   * happen. What belongs to the grant has a name that `isMarker` knows.
+   * Opens a grant of one second and waits until it has ended. By then, the server has done all earlier work, so a test can assert that
+   * nothing happened. `isMarker` recognizes the names of the grant's objects.
    */
   async pass(): Promise<void> {
     const marker = execRequest(`marker-${randomBytes(4).toString('hex')}`, { duration: '1s' });
     await this.closed(await this.askOk(this.alice, marker));
   }
 
-  /** `Pod NAME`, `Role NAME`, `RoleBinding NAME` made for the request of that uid. */
+  /** `Pod NAME`, `Role NAME`, `RoleBinding NAME` of the request with that uid. */
   children(uid: string): Promise<Child[]> {
     return childrenOf(this.plane, this.namespace, uid);
   }
 
-  /** The audit lines of every server that ran on this stage, oldest first. */
+  /** The audit lines of every server of this stage, oldest first. */
   async audit(matches: (line: AuditLine) => boolean): Promise<AuditLine[]> {
     const lines = await Promise.all(this.#servers.map((server) => server.audit()));
     return lines.flat().slice(this.#earlierLines).filter(matches);

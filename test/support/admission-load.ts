@@ -5,8 +5,8 @@ import type { Plane } from '../../sandbox/plane.ts';
 import { accessUrl, podRequest } from './access-requests.ts';
 
 /**
- * Creates requests, as dry runs, at a steady rate until it is stopped. Each passes two webhooks, so `perSecond` creations are twice as
- * many admissions.
+ * Creates requests, as dry runs, at a steady rate until it is stopped. Each passes two webhooks, so `perSecond` creates cause twice as
+ * many reviews.
  */
 export class AdmissionLoad {
   readonly failures: string[] = [];

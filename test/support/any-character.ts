@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 
-/** Unicode without the halves of surrogate pairs: so many come before them, and so many there are in all. */
+/** Code points before the surrogates, and code points in all without the surrogates. */
 const [beforeSurrogates, surrogates, characters] = [0xd800, 0x800, 0x110000 - 0x800];
 
-/** Any character, each as likely: a unit for `fc.string`. The unit of the name `binary` first writes down all 1.1 million, for a second. */
+/** Any character, uniformly: a unit for `fc.string`. The unit `binary` first enumerates all 1.1 million, which takes a second. */
 export const anyCharacter: fc.Arbitrary<string> = fc.nat({ max: characters - 1 }).map(
   (index) => String.fromCodePoint(index < beforeSurrogates ? index : index + surrogates),
   (text) => {

@@ -30,7 +30,7 @@ export interface Attack {
 
 const attack = JSON.parse(process.argv[2] ?? '') as Attack;
 const { host, sources } = attack;
-/** Milliseconds until a connection that was closed is opened again. */
+/** Milliseconds until a closed connection is opened again. */
 const againMs = 50;
 const done = { opened: 0, closed: 0, answered: 0, refused: 0, scrapes: 0 };
 

@@ -2,8 +2,8 @@ import { evaluate } from '@marcbachmann/cel-js';
 import type { CelRule, StructuralSchema } from '../../src/api/schema/structural-schema.ts';
 
 /**
- * The messages of the CEL rules that an API server would refuse a write with. Rules stand wherever the schema has them;
- * rules about changes (`oldSelf`) run only where both the old and the new value exist, as in the API server.
+ * The messages of the CEL rules by which an API server would deny a write. Evaluates the rules at every level of the schema.
+ * Rules about changes (`oldSelf`) run only if both the old and the new value exist, as in the API server.
  */
 export function celRefusals(schema: StructuralSchema, value: unknown, old?: unknown): string[] {
   const refusals = (schema['x-kubernetes-validations'] ?? []).filter((rule) => refuses(rule, value, old));
@@ -22,7 +22,7 @@ function refuses({ rule }: CelRule, self: unknown, oldSelf: unknown): boolean {
   return oldSelf !== undefined && fails(rule, { self, oldSelf });
 }
 
-/** A rule that cannot be evaluated refuses the write. */
+/** A rule that cannot be evaluated denies the write. */
 function fails(rule: string, context: Record<string, unknown>): boolean {
   try {
     return evaluate(rule, context) !== true;

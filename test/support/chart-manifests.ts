@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { AuditCall } from '../../sandbox/audit-log.ts';
 import type { Manifest } from '../../sandbox/chart/helm.ts';
 
-/** As a Role has it. */
+/** A rule of a Role. */
 export interface Rule {
   readonly apiGroups: readonly string[];
   readonly resources: readonly string[];
@@ -20,22 +20,22 @@ export function named(manifests: readonly Manifest[], kind: string, name: string
   return found;
 }
 
-/** `verb group/resource`, for each. */
+/** `verb group/resource`, for each permission. */
 export const rightsIn = (rules: readonly Rule[]): string[] =>
   rules.flatMap(({ apiGroups, resources, verbs }) =>
     apiGroups.flatMap((group) => resources.flatMap((resource) => verbs.map((verb) => `${verb} ${group}/${resource}`))),
   );
 
-/** Of the server; those for people are not its own. */
+/** Roles of the server, without the roles for users. */
 export const serverRightsIn = (manifests: readonly Manifest[]): string[] => {
   const roles = rolesIn(manifests).filter(({ metadata }) => !/-(requester|viewer)$/.test(metadata.name));
   return [...new Set(roles.flatMap((role) => rightsIn(rulesOf(role))))];
 };
 
-/** The right that a call takes. */
+/** The permission that a call needs. */
 export const rightFor = ({ verb, apiGroup, resource }: AuditCall): string => `${verb} ${apiGroup}/${resource}`;
 
-/** What lets rights grow, or has no end. */
+/** Wildcards, and permissions to escalate. */
 export function tooMuchIn(manifests: readonly Manifest[]): string[] {
   const words = rolesIn(manifests).flatMap((role) =>
     rulesOf(role).flatMap(({ apiGroups, resources, verbs }) => [...apiGroups, ...resources, ...verbs]),

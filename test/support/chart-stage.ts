@@ -21,7 +21,7 @@ interface WebhookConfiguration {
   readonly webhooks: { readonly name: string; readonly clientConfig: object }[];
 }
 
-/** Resolves when every replica of every Deployment of a namespace is ready; rejects with what the replicas said. */
+/** Resolves when every replica of every Deployment of a namespace is ready; rejects with the logs of the replicas. */
 export async function rolledOut(plane: Plane, kubelet: HostKubelet, namespace: string): Promise<void> {
   const { stdout: names } = await plane.kubectl(['get', 'deployments', '-n', namespace, '-o', 'name']);
   for (const name of names.trim().split('\n')) {
@@ -32,23 +32,23 @@ export async function rolledOut(plane: Plane, kubelet: HostKubelet, namespace: s
 }
 
 /**
- * The chart, installed by Helm on a plane of its own, with its Pods running as processes of this machine. `values` of the tests hold
- * only what the sandbox needs: an annotation by which kwok leaves the Pods alone, and the port that the Services lead to.
+ * The chart, installed by Helm on a plane of its own, with its Pods running as processes of this machine. The `values` of the tests
+ * contain only what the sandbox needs: an annotation by which kwok ignores the Pods, and the port of the Services.
  */
 export class ChartStage {
   readonly plane: Plane;
   readonly helm: Helm;
   readonly kubelet: HostKubelet;
-  /** Of the release. */
+  /** Namespace of the release. */
   readonly namespace = 'drawbridge-system';
-  /** Of the workload and the templates of `examples/`. */
+  /** Namespace of the workload and the templates of `examples/`. */
   readonly payments = 'payments';
   readonly serverUser = `system:serviceaccount:${this.namespace}:drawbridge`;
-  /** Of the inventory. */
+  /** Namespace of the entries. */
   readonly inventoryUser = `${this.serverUser}-inventory`;
-  /** Of group devs, whom the templates allow. */
+  /** A user of group devs, which the templates allow. */
   readonly alice: Person;
-  /** Of group qa, whom no template allows. */
+  /** A user of group qa, which no template allows. */
   readonly bob: Person;
 
   private constructor(plane: Plane, kubelet: HostKubelet, [alice, bob]: [Person, Person]) {
@@ -59,7 +59,7 @@ export class ChartStage {
     this.bob = bob;
   }
 
-  /** `programs`: what other images than that of this tree run, by their names. */
+  /** `programs`: the programs of other images than this tree's, by name. */
   static async open(programs: ReadonlyMap<string, string> = new Map()): Promise<ChartStage> {
     const plane = await startPlane();
     const kubelet = await HostKubelet.start(plane, 'drawbridge-system', programs);
@@ -76,7 +76,7 @@ export class ChartStage {
     await this.plane.stop();
   }
 
-  /** `helm install` and what an administrator does around it; resolves when every replica is ready. */
+  /** Runs `helm install` and the other steps of an administrator; resolves when every replica is ready. */
   async install(mode: CertificateMode, values: object = {}, from = chart): Promise<void> {
     if (mode === 'secret') await this.renewCertificate();
     if (mode === 'cert-manager') await installCertManagerCrds(this.plane);
@@ -102,7 +102,7 @@ export class ChartStage {
     await this.rolledOut();
   }
 
-  /** Resolves with what helm said. */
+  /** Resolves with the output of helm. */
   async uninstall(): Promise<string> {
     const { stdout, stderr } = await this.helm.run(
       ['uninstall', 'drawbridge', '--namespace', this.namespace, '--timeout', '60s'],
@@ -128,7 +128,7 @@ export class ChartStage {
     await this.helm.run([...command, '--namespace', this.namespace, '--values', '-'], { input: JSON.stringify(given) });
   }
 
-  /** A new serving certificate of the same authority in the Secret that the Pods mount. */
+  /** Writes a new serving certificate of the same authority into the Secret that the Pods mount. */
   async renewCertificate(): Promise<void> {
     const { certificate, key } = issue(this.plane.authority, {
       commonName: service,
@@ -144,7 +144,7 @@ export class ChartStage {
     await this.plane.kubectl(['apply', '-f', '-'], { input: stringify(secret) });
   }
 
-  /** What cert-manager would do for the Certificate of the chart, and its cainjector for the annotated webhooks. */
+  /** Does what cert-manager would do for the chart's Certificate, and its cainjector for the annotated webhooks. */
   async #playCertManager(): Promise<void> {
     await this.renewCertificate();
     const caBundle = Buffer.from(this.plane.authority.certificate).toString('base64');
@@ -179,7 +179,7 @@ export class ChartStage {
     return childrenOf(this.plane, this.payments, uid);
   }
 
-  /** URL and name of everything in the cluster that was made for a request. */
+  /** URL and name of every object in the cluster that was created for a request. */
   async granted(): Promise<string[]> {
     const rbac = '/apis/rbac.authorization.k8s.io/v1';
     const found: string[] = [];
@@ -191,7 +191,7 @@ export class ChartStage {
     return found;
   }
 
-  /** Waits until the replicas of a release that was uninstalled have ended, and takes their lease away, which they may no longer. */
+  /** Waits until the replicas of an uninstalled release have ended, and deletes their Lease, which they may no longer delete. */
   async leftovers(): Promise<void> {
     await until('the replicas to end', () => this.kubelet.pods.length === 0, { timeoutMs: 45_000 });
     await this.plane.kubectl(['delete', 'lease', 'drawbridge-access', '-n', this.namespace]);

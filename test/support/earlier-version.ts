@@ -21,12 +21,12 @@ export class EarlierVersion {
     this.program = join(folder, 'dist/drawbridge.js');
   }
 
-  /** Whether this clone knows the commit: one without history does not. */
+  /** Whether this clone has the commit; a clone without history does not. */
   static isKnown(commit: string): boolean {
     return spawnSync('git', [...git, 'cat-file', '-e', commit]).status === 0;
   }
 
-  /** Takes it out of the history and builds it with the packages of now. */
+  /** Checks it out from history and builds it with the current packages. */
   static async build(commit: string): Promise<EarlierVersion> {
     const folder = await mkdtemp(join(tmpdir(), 'drawbridge-earlier-'));
     const archive = join(folder, 'archive.tar');

@@ -1,19 +1,19 @@
-/** A time in which the server could not act, epoch ms. */
+/** A period during which the server could not act, epoch ms. */
 export interface Outage {
   readonly fromMs: number;
-  /** Absent while it lasts. */
+  /** Absent while the period lasts. */
   toMs?: number;
 }
 
-/** What the server is given to act on an end that it knows of. */
+/** How long the server may take to act on an end that it knows. */
 const promptMs = 1000;
-/** What it is given from its return on to have looked at everything. */
+/** How long the server may take after its return to reconcile everything. */
 const comebackMs = 2000;
 
 /**
- * The life of a grant, as small as it can be told: closed until it is granted, open until its deadline at the latest, closed from then
- * on. Returns the last instant (epoch ms) at which access may still be seen open; -Infinity when there is no grant. `slowMs` is how
- * much longer than usual the machine takes: a control plane that starves is not the server's doing.
+ * The smallest model of a grant: closed until it is granted, open until its deadline at the latest, and closed from then on. Returns
+ * the last instant (epoch ms) at which access may be open; -Infinity without a grant. `slowMs` is the extra delay of a busy machine,
+ * because the server is not responsible for a starved control plane.
  */
 export function openUntil(expiresAtMs: number | undefined, outages: readonly Outage[], slowMs: number): number {
   if (expiresAtMs === undefined) return Number.NEGATIVE_INFINITY;

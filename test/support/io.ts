@@ -1,11 +1,11 @@
 import type { SimulatedClock } from './simulated-clock.ts';
 
-/** Lets loopback traffic that is under way arrive and be handled: it needs turns of the event loop, not time. */
+/** Waits until loopback traffic in flight has arrived and been handled, which takes turns of the event loop, not time. */
 export async function settleIo(turns = 25): Promise<void> {
   for (let i = 0; i < turns; i++) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Moves `clock` by `ms` in small steps, with the network caught up after each. */
+/** Advances `clock` by `ms` in small steps and waits for the network after each. */
 export async function advanceIo(clock: SimulatedClock, ms: number, stepMs = 250): Promise<void> {
   await settleIo();
   for (let leftMs = ms; leftMs > 0; leftMs -= stepMs) {

@@ -45,7 +45,7 @@ export function isolatedWorkload(name: string, { byApp = false } = {}): Manifest
   ];
 }
 
-/** A PodAccessTemplate of that name for a Deployment. */
+/** A PodAccessTemplate with that name for a Deployment. */
 export const accessTo = (name: string, deployment: string, more: object = {}): Manifest => ({
   apiVersion: 'crds.wizardofoz.co/v1alpha1',
   kind: 'PodAccessTemplate',

@@ -1,4 +1,4 @@
-// A program for the test that kills a plane's parent: starts a small plane, prints where it is, and waits.
+// A program for the test that kills a plane's parent: starts a small plane, prints its folder, and waits.
 import { startPlane } from '../../sandbox/plane.ts';
 
 const plane = await startPlane({ components: [] });

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../../src/kit/clock.ts';
 
-/** Real time, except that the wall clock can be made to jump, as when an operator or NTP sets it. */
+/** Real time with a wall clock that can jump, as when an operator or NTP sets it. */
 export class OffsetClock implements Clock {
   #offsetMs = 0;
 
@@ -16,7 +16,7 @@ export class OffsetClock implements Clock {
     return systemClock.schedule(delayMs, callback);
   }
 
-  /** Moves the wall clock, by milliseconds, from where it is now. */
+  /** Moves the wall clock by milliseconds. */
   jump(byMs: number): void {
     this.#offsetMs += byMs;
   }

@@ -6,13 +6,13 @@ import { accessUrl, type StoredRequest } from './access-requests.ts';
 export async function requestsIn(plane: PlaneClient, namespace: string): Promise<StoredRequest[]> {
   const kinds = ['PodAccessRequest', 'ExecAccessRequest'];
   const lists = kinds.map(async (kind) =>
-    // List items come without kind.
+    // Items of a list lack their kind.
     (await itemsOf<StoredRequest>(plane, accessUrl(kind, namespace))).map((item) => ({ ...item, kind })),
   );
   return (await Promise.all(lists)).flat();
 }
 
-/** What was made for requests that do not exist (any more): `roles debug-1a2b3c4d-access`. Empty is how it must be once all is quiet. */
+/** Objects of requests that do not exist: `roles debug-1a2b3c4d-access`. Must be empty once the server is idle. */
 export async function orphansIn(plane: PlaneClient, namespace: string): Promise<string[]> {
   const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`;
   const urls = {
@@ -29,7 +29,7 @@ export async function orphansIn(plane: PlaneClient, namespace: string): Promise<
       }));
     }),
   );
-  // Read last, so that a request made in between cannot make its own children look forlorn.
+  // Read last, so that the children of a request created in between do not count as orphans.
   const live = new Set((await requestsIn(plane, namespace)).map((request) => request.metadata.uid));
   return children.flat().flatMap(({ what, owner }) => (owner !== undefined && live.has(owner) ? [] : [what]));
 }

@@ -1,4 +1,4 @@
-/** The value that the given share (0 to 1) of the values does not exceed. */
+/** The smallest value that the given share (0 to 1) of the values does not exceed. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;

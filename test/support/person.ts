@@ -26,7 +26,7 @@ export class Person {
     return callApi(this.#target(), method, path, body);
   }
 
-  /** A GET that asks for a WebSocket. */
+  /** A GET that requests a WebSocket. */
   open(path: string): Promise<ApiAnswer> {
     return openWebSocket(this.#target(), path);
   }
@@ -47,7 +47,7 @@ export class Person {
     return stdout.trim();
   }
 
-  /** What `canExec` asks the apiserver, in one call. */
+  /** The question of `canExec`, in one call to the API server. */
   async mayExec(namespace: string, pod: string): Promise<boolean> {
     const resourceAttributes = { namespace, verb: 'create', resource: 'pods', subresource: 'exec', name: pod };
     const review = {

@@ -5,8 +5,8 @@ import { until } from '../../sandbox/wait.ts';
 let shared: Promise<Plane> | undefined;
 
 /**
- * The one plane of this test run, started at the first call. With DRAWBRIDGE_SANDBOX set to the folder that
- * `make sandbox` prints, that running plane is used instead, which saves the start.
+ * The plane of this test run, started at the first call. With DRAWBRIDGE_SANDBOX set to the folder that
+ * `make sandbox` prints, tests use that running plane, which saves the start.
  */
 export function sharedPlane(): Promise<Plane> {
   const directory = process.env['DRAWBRIDGE_SANDBOX'];
@@ -14,14 +14,14 @@ export function sharedPlane(): Promise<Plane> {
   return shared;
 }
 
-/** Ends the plane of this test run, when there is one. */
+/** Ends the plane of this test run, if there is one. */
 export async function stopSharedPlane(): Promise<void> {
   const plane = await shared?.catch(() => undefined);
   shared = undefined;
   await plane?.stop();
 }
 
-/** Makes a namespace that no other test uses, waits until Pods can be created in it, and returns its name. Default: on the shared plane. */
+/** Creates a namespace for one test, waits until Pods can be created in it, and returns its name. Default: on the shared plane. */
 export async function testNamespace(prefix: string, on?: Plane): Promise<string> {
   const plane = on ?? (await sharedPlane());
   const name = `${prefix}-${randomBytes(4).toString('hex')}`;

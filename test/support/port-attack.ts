@@ -3,7 +3,7 @@ import { Agent, request } from 'node:https';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 
-/** Loopback addresses that neither the API server nor the tests call from. */
+/** Loopback addresses that neither the API server nor the tests use. */
 const strangers: readonly string[] = Array.from({ length: 16 }, (_, index) => `127.0.0.${100 + index}`);
 
 interface PlainAnswer {

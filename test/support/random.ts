@@ -9,6 +9,6 @@ export function seededRandom(seed: number): () => number {
   };
 }
 
-/** `DRAWBRIDGE_SEED`, to repeat a run, or else the usual one, or a new one; tests print it. */
+/** The seed `DRAWBRIDGE_SEED`, to repeat a run, else the given one, else a new one. Tests print it. */
 export const chooseSeed = (usual: number = Date.now() % 2 ** 32): number =>
   Number(process.env['DRAWBRIDGE_SEED'] ?? usual);

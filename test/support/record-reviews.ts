@@ -1,4 +1,4 @@
-// Records what a real kube-apiserver sends to the webhooks, for test/unit/admission/recorded.test.ts:
+// Records the calls of a real kube-apiserver to the webhooks, for test/unit/admission/recorded.test.ts:
 //   node --import tsx test/support/record-reviews.ts
 import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';

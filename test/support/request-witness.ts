@@ -4,7 +4,7 @@ import { issue } from '../../sandbox/pki.ts';
 import type { PlaneClient } from '../../sandbox/plane-client.ts';
 import { accessUrl, type StoredRequest } from './access-requests.ts';
 
-/** Watches the requests of a namespace and keeps everything that was ever seen of each, independent of any server under test. */
+/** Watches the requests of a namespace and keeps every state of each, independent of the server under test. */
 export class RequestWitness {
   readonly #history = new Map<string, StoredRequest[]>();
   readonly #watches: ClientRequest[];
@@ -24,7 +24,7 @@ export class RequestWitness {
     return [...this.#history.values()];
   }
 
-  /** Requests whose choice of pod, plan or deadline was changed or dropped after it had been made, with all their choices. */
+  /** Requests whose pod, plan, or deadline changed after the server had fixed it, with all their values. */
   secondChoices(): string[] {
     return this.histories.flatMap((states) => {
       const sinceFirst = states.slice(states.findIndex(({ status }) => status?.grant !== undefined));

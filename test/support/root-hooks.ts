@@ -2,7 +2,7 @@ import { stopIdleServers } from './access-stage.ts';
 import { stopBindingPlanes } from './binding/planes.ts';
 import { stopSharedPlane } from './plane.ts';
 
-/** Root hooks of the integration run (mocha's `require`): what the run shares ends with it. */
+/** Root hooks of the integration run (mocha's `require`), which end the shared resources. */
 export const mochaHooks = {
   async afterAll(): Promise<void> {
     await stopIdleServers();

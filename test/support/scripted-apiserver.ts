@@ -7,27 +7,27 @@ export interface ScriptedRequest {
   readonly path: string;
   readonly query: URLSearchParams;
   readonly headers: IncomingMessage['headers'];
-  /** Parsed JSON; undefined without a body. */
+  /** The parsed JSON; undefined without a body. */
   readonly body: unknown;
   /** True for watches. */
   readonly watch: boolean;
 }
 
-/** What the script may do with one request. */
+/** The answers that a script can give to one request. */
 export interface Answer {
   json(code: number, body: unknown, headers?: Record<string, string>): void;
   /** Any text as the body. */
   raw(code: number, body: string): void;
   status(code: number, reason?: string, headers?: Record<string, string>): void;
-  /** A list of `items` at `resourceVersion`. */
+  /** Answers a list of `items` at `resourceVersion`. */
   list(resourceVersion: string, items: readonly unknown[], token?: string): void;
-  /** Accepts a watch: 200 with its head sent. */
+  /** Accepts a watch: sends the head with status 200. */
   open(): void;
   event(type: string, object: unknown): void;
   bookmark(resourceVersion: string): void;
-  /** Raw bytes into an open watch. */
+  /** Writes raw bytes into an open watch. */
   write(bytes: string | Uint8Array): void;
-  /** Ends the answer in the ordinary way, after `bytes`. */
+  /** Ends the answer regularly, after `bytes`. */
   end(bytes?: string): void;
   /** Resets the connection. */
   reset(): void;
@@ -36,7 +36,7 @@ export interface Answer {
 
 export type Script = (request: ScriptedRequest, answer: Answer) => void;
 
-/** A loopback HTTP server that answers as told: for faults that a real apiserver does not produce on demand. */
+/** A loopback HTTP server with scripted answers, for faults that a real API server does not produce on demand. */
 export class ScriptedApiserver {
   readonly requests: ScriptedRequest[] = [];
   readonly answers: Answer[] = [];
@@ -80,7 +80,7 @@ export class ScriptedApiserver {
     return this.requests.filter(({ watch }) => watch);
   }
 
-  /** Answers requests from now on by `script`. */
+  /** Answers further requests by `script`. */
   follow(script: Script): void {
     this.#script = script;
   }
@@ -148,7 +148,7 @@ function answerOf(response: ServerResponse): Answer {
   };
 }
 
-/** A Pod as a list or a watch gives it. */
+/** A Pod as in a list or a watch. */
 export function pod(name: string, resourceVersion: string, uid = `uid-${name}`, fields: Record<string, unknown> = {}) {
   return { apiVersion: 'v1', kind: 'Pod', metadata: { namespace: 'default', name, uid, resourceVersion }, ...fields };
 }

@@ -11,7 +11,7 @@ export const thiefOf = (plane: PlaneClient, account: string, namespace = 'drawbr
 
 const noRequest = { name: 'forged', uid: '7f0c1a52-3b77-4d5e-8b52-0d3a2f0e9c11' };
 
-/** Metadata as the server writes it for a request, as far as an API server can tell. Default: for one that there is not. */
+/** Metadata that an API server cannot distinguish from the server's. Default: for a request that does not exist. */
 export const markedMetadata = (name = 'forged-7f0c1a52-access', request = noRequest) => ({
   name,
   labels: { [requestLabel]: request.uid },
@@ -29,7 +29,7 @@ export const markedMetadata = (name = 'forged-7f0c1a52-access', request = noRequ
 
 const container = { name: 'app', image: 'app:1' };
 
-/** A Pod with these fields in its spec; `inContainer` are those of its one container. */
+/** A Pod with these fields in its spec; `inContainer` are the fields of its only container. */
 export const podWith = (spec: object = {}, inContainer: object = {}, metadata: object = markedMetadata()) => ({
   metadata,
   spec: { containers: [{ ...container, ...inContainer }], ...spec },

@@ -6,14 +6,14 @@ import type { KubeObject } from '../../src/api/object.ts';
 import { formatTime } from '../../src/kit/clock.ts';
 import type { Manifest } from './access-requests.ts';
 
-/** A key that is always the same for the same seed. */
+/** A key that depends only on the seed. */
 export const keyOf = (seed: string): Uint8Array => Buffer.alloc(32, seed);
 
 export const ringOf = (keys: SigningKeys | undefined): KeyRing => ({ keys, refresh: () => Promise.resolve() });
 
 export const signerOf = (seed: string): Signer => new Signer(ringOf({ current: keyOf(seed) }));
 
-/** Signs as the server that is, or was, installed on this plane. */
+/** Signs with the keys of the server that is or was installed on this plane. */
 export async function signerOn(plane: PlaneClient): Promise<Signer> {
   const { status, body } = await plane.call('GET', `/api/v1/namespaces/drawbridge-system/secrets/${keySecretName}`);
   if (status !== 200) throw new Error(`no signing keys on the plane: ${status}`);
@@ -27,7 +27,7 @@ export interface StampOptions {
   readonly timeMs?: number;
 }
 
-/** The manifest as the mutating webhook leaves it. */
+/** The manifest as the mutating webhook returns it. */
 export function stamped(signer: Signer, manifest: Manifest, options: StampOptions): Manifest {
   const { namespace, username = 'alice', groups = ['devs'], timeMs = Date.now() } = options;
   const { kind, metadata } = manifest;

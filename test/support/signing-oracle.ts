@@ -4,7 +4,7 @@ import { issue } from '../../sandbox/pki.ts';
 import type { PlaneClient } from '../../sandbox/plane-client.ts';
 import { accessUrl, type Manifest } from './access-requests.ts';
 
-/** Whom a review says that it comes from. */
+/** The user in a review. */
 export interface Claimed {
   readonly username: string;
   readonly groups: readonly string[];

@@ -1,7 +1,7 @@
 import type { Cancel, Clock } from '../../src/kit/clock.ts';
 import { TimerHeap } from './timer-heap.ts';
 
-/** A clock that moves only when told to. Timers run on its monotonic time, as they do on a real machine; the wall may jump. */
+/** A clock that only tests advance. Timers run on its monotonic time, as on a real machine; the wall clock may jump. */
 export class SimulatedClock implements Clock {
   #monotonic = 0;
   #wallOffset: number;
@@ -23,12 +23,12 @@ export class SimulatedClock implements Clock {
     return this.#timers.add(this.#monotonic + Math.max(0, delayMs), callback);
   }
 
-  /** Timers that are armed now. */
+  /** The number of pending timers. */
   get pendingTimers(): number {
     return this.#timers.size;
   }
 
-  /** Moves both clocks by `ms`, running each due timer at its own instant and letting promises settle before and after it. */
+  /** Advances both clocks by `ms`. Runs each due timer at its own instant, and lets promises settle before and after it. */
   async advance(ms: number): Promise<void> {
     const target = this.#monotonic + ms;
     await this.settle();
@@ -40,12 +40,12 @@ export class SimulatedClock implements Clock {
     this.#monotonic = Math.max(this.#monotonic, target);
   }
 
-  /** Sets the wall clock and nothing else: timers and monotonic time do not notice. */
+  /** Sets the wall clock only; timers and monotonic time do not change. */
   setWall(ms: number): void {
     this.#wallOffset = ms - this.#monotonic;
   }
 
-  /** Lets every promise chain that is ready run to its end. */
+  /** Lets every ready promise chain run to its end. */
   settle(): Promise<void> {
     return new Promise((resolve) => setImmediate(resolve));
   }

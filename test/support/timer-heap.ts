@@ -5,18 +5,18 @@ export interface Timer {
   cancelled: boolean;
 }
 
-/** What is due, by time and then by order of arrival: a binary heap. What was cancelled is dropped when its time comes. */
+/** A binary heap of timers, by time and then by order of arrival. A cancelled timer is dropped when its time comes. */
 export class TimerHeap {
   readonly #heap: Timer[] = [];
   #order = 0;
   #size = 0;
 
-  /** Those that are still to come. */
+  /** The number of pending timers. */
   get size(): number {
     return this.#size;
   }
 
-  /** Returns what cancels it. */
+  /** Adds a timer; returns a function that cancels it. */
   add(at: number, callback: () => void): () => void {
     this.#order += 1;
     const timer = { at, order: this.#order, callback, cancelled: false };
@@ -37,7 +37,7 @@ export class TimerHeap {
     };
   }
 
-  /** Takes the first that is due by then; undefined when none is. */
+  /** Removes and returns the first timer that is due by then; undefined if none is. */
   take(until: number): Timer | undefined {
     for (let first = this.#heap[0]; first && (first.cancelled || first.at <= until); first = this.#heap[0]) {
       this.#pop();

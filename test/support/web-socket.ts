@@ -5,8 +5,8 @@ import type { ApiAnswer, ApiTarget } from '../../sandbox/api-call.ts';
 const timeoutMs = 10_000;
 
 /**
- * A GET that asks for a WebSocket of the protocol of exec, as newer clients send it. Resolves once the server has refused it, or has
- * opened and closed it: 101, and as text all that came over it. Rejects when nothing happens for 10 s.
+ * A GET that requests a WebSocket with the protocol of exec, as newer clients do. Resolves once the server has refused it, or has opened
+ * and closed it: 101, and the received text. Rejects after 10 s without progress.
  */
 export function openWebSocket({ server, authority, identity }: ApiTarget, path: string): Promise<ApiAnswer> {
   return new Promise((resolve, reject) => {
