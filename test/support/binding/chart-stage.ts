@@ -29,7 +29,7 @@ import { bindingPlane } from './planes.ts';
 const patience = { timeoutMs: 60_000 };
 const isolation = 'Prefixed';
 
-/** A consumer whose konnector is the chart, installed by Helm, and a provider. All that the konnector may do it has from the chart. */
+/** A consumer whose konnector is installed with the chart by Helm, and a provider. The chart alone gives the konnector its permissions. */
 export class BindingChartStage {
   readonly plane: Plane;
   readonly helm: Helm;
@@ -37,12 +37,12 @@ export class BindingChartStage {
   readonly provider: Provider;
   readonly backend: Backend;
   readonly kinds: FixtureKinds;
-  /** Of the release. */
+  /** Namespace of the release. */
   readonly namespace = 'drawbridge-system';
-  /** Of the consumer, for its objects. */
+  /** Namespace of the consumer's objects. */
   readonly kitchen = 'kitchen';
   readonly serverUser = `system:serviceaccount:${this.namespace}:drawbridge-binding`;
-  /** As the administrator of the consumer. */
+  /** A client as the administrator of the consumer. */
   readonly client: Client;
   readonly #cluster: Cluster;
 
@@ -92,7 +92,7 @@ export class BindingChartStage {
     await this.plane.stop();
   }
 
-  /** `helm install` or `helm upgrade`; resolves when every replica is ready. */
+  /** Runs `helm install` or `helm upgrade`; resolves when every replica is ready. */
   async helmWithValues(command: 'install' | 'upgrade', values: object): Promise<void> {
     const given = {
       binding: {
@@ -110,7 +110,7 @@ export class BindingChartStage {
     await rolledOut(this.plane, this.kubelet, this.namespace);
   }
 
-  /** Resolves with what helm said once the replicas have ended. */
+  /** Resolves with the output of helm once the replicas have ended. */
   async uninstall(): Promise<string> {
     const args = ['uninstall', 'drawbridge', '--namespace', this.namespace, '--timeout', '60s'];
     const { stdout, stderr } = await this.helm.run(args, { reject: false });
@@ -118,7 +118,7 @@ export class BindingChartStage {
     return `${stdout}${stderr}`;
   }
 
-  /** As kubectl bind does it. */
+  /** Binds as kubectl bind does. */
   async connect(name: string): Promise<void> {
     await put(this.client, secrets, {
       apiVersion: 'v1',
@@ -137,14 +137,14 @@ export class BindingChartStage {
     return this.#reference(apiServiceBindingBundles, name, secret);
   }
 
-  /** Resolves once the condition Ready of the binding is True, which is named like its kind, and the kind is served. */
+  /** Resolves once the binding, which is named like its kind, is Ready and the API server serves the kind. */
   async whenReady(binding: keyof FixtureKinds): Promise<void> {
     const isReady = (object: KubeObject): boolean => conditionsOf(object).includes('Ready True');
     await this.when(apiServiceBindings, { name: binding }, isReady);
     await whenServed(this.plane, this.kinds[binding].crd.metadata.name);
   }
 
-  /** Resolves to an object of the consumer, or of the cluster of `client`, once it is as `matches` wants it. */
+  /** Resolves to an object of the consumer, or of the cluster of `client`, once `matches` returns true. */
   async when(
     resource: Resource,
     name: ObjectName,
@@ -168,7 +168,7 @@ export class BindingChartStage {
     await until(`${resource.kind} ${name.name} to be gone`, gone, patience);
   }
 
-  /** Who holds a Lease of the consumer. */
+  /** The holder of a Lease of the consumer. */
   async holder(namespace: string, name: string): Promise<string> {
     const { body } = await this.plane.probe(`/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${name}`);
     const holder = own(own(body, 'spec'), 'holderIdentity');
@@ -186,7 +186,7 @@ export class BindingChartStage {
   }
 }
 
-/** `type status`, for each. */
+/** `type status`, for each condition. */
 export function conditionsOf({ status }: KubeObject): string[] {
   const conditions = own(status, 'conditions');
   return (Array.isArray(conditions) ? conditions : []).map((one) => `${own(one, 'type')} ${own(one, 'status')}`);

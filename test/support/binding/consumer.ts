@@ -33,16 +33,16 @@ const konnectorGroups = [
   'system:authenticated',
 ];
 
-/** How long a test waits for what should take milliseconds, on a machine that is busy. */
+/** How long a test waits, on a busy machine, for an effect that should take milliseconds. */
 const patienceMs = 30_000;
 
-/** A plane that plays the consumer, its administrator, and the konnector that runs there with the least rights. */
+/** A plane that acts as the consumer, its administrator, and the konnector that runs there with least privilege. */
 export class Consumer {
   readonly plane: Plane;
   readonly cluster: Cluster;
-  /** As the administrator. */
+  /** A client as the administrator. */
   readonly client: Client;
-  /** The user that the konnector is, as the audit log names it. */
+  /** The user of the konnector, as in the audit log. */
   readonly konnectorUser: string;
   readonly #id: string;
   readonly #konnectorKubeconfig: string;
@@ -69,31 +69,31 @@ export class Consumer {
     return consumer;
   }
 
-  /** The konnector that was started last. */
+  /** The last started konnector. */
   get konnector(): KonnectorProcess {
     const last = this.#konnectors.at(-1);
     if (!last) throw new Error('no konnector has been started in this consumer');
     return last;
   }
 
-  /** Starts a konnector, or another one, and waits until it is ready. */
+  /** Starts a konnector and waits until it is ready. */
   async start(...flags: readonly string[]): Promise<KonnectorProcess> {
     const konnector = await this.spawn(...flags);
     await konnector.whenReady();
     return konnector;
   }
 
-  /** Starts one that is to wait for another one's lease. */
+  /** Starts a konnector that must wait for the Lease of another one. */
   spawn(...flags: readonly string[]): Promise<KonnectorProcess> {
     return this.#spawn(this.#konnectorKubeconfig, flags);
   }
 
-  /** Starts one that reaches the API server of this plane by another way, and does not wait for it. */
+  /** Starts a konnector with another URL of this plane's API server, without waiting for it. */
   async spawnVia(server: string): Promise<KonnectorProcess> {
     return this.#spawn(await this.plane.kubeconfigFor(this.konnectorUser, konnectorGroups, { server }), []);
   }
 
-  /** What the administrator sees of bindings, bundles, namespaces and CRDs; once the konnector has installed its CRDs. */
+  /** Stores of bindings, bundles, namespaces, and CRDs, as the administrator; available once the konnector has installed its CRDs. */
   async stores(): Promise<ConsumerStores> {
     this.#stores ??= openConsumerStores(this.cluster);
     await this.#stores.whenSynced();
@@ -163,18 +163,18 @@ export class Consumer {
     return getIfThere(this.client, resource, name);
   }
 
-  /** Calls of the konnector that the API server of this plane refused for want of rights, as `verb resource namespace/name`. */
+  /** Calls of the konnector that the API server of this plane denied for lack of permissions, as `verb resource namespace/name`. */
   refusals(since = 0): string[] {
     return refusals(this.plane, this.konnectorUser, since);
   }
 
-  /** Makes a Namespace that no other test has, and returns its name. */
+  /** Creates a Namespace for one test, and returns its name. */
   async namespace(name: string): Promise<string> {
     await this.client.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
     return name;
   }
 
-  /** Ends the konnectors and takes away what it worked on, finalizers included. */
+  /** Ends the konnectors and deletes their objects, including those with finalizers. */
   async close(resources: readonly Resource[], testNamespaces: readonly string[]): Promise<void> {
     for (const konnector of this.#konnectors) if (konnector.running) await konnector.kill();
     this.#stores?.release();
@@ -188,7 +188,7 @@ export class Consumer {
     const { items } = await this.client.list(secrets, own);
     for (const { metadata } of items) await this.client.delete(secrets, { ...own, name: metadata.name });
     for (const name of testNamespaces) await this.client.delete(namespaces, { name });
-    // A kind that is still going would be found, and let go of, by the konnector of the next test, which has no rights to it.
+    // The konnector of the next test would otherwise find a kind that is still being deleted, without permissions on it.
     const gone = async (): Promise<boolean> => {
       for (const resource of resources) await this.#forceAway(resource);
       const left = await Promise.all(
@@ -219,7 +219,7 @@ export class Consumer {
 
 interface BindingOptions {
   readonly annotations?: Readonly<Record<string, string>>;
-  /** In the Secret. */
+  /** The key in the Secret. */
   readonly key?: string;
 }
 
@@ -246,7 +246,7 @@ export async function getIfThere(
   }
 }
 
-/** What a user was refused on a plane. */
+/** The calls of a user that the API server of a plane denied. */
 export function refusals({ auditLog }: Plane, user: string, since = 0): string[] {
   return auditLog
     .calls({ user, since })

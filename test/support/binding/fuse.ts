@@ -1,11 +1,11 @@
 import type { HttpScript } from '../../../sandbox/http-script.ts';
 
-/** Ends a process right after one of its writes: that one is carried out and not answered, and nothing gets through after it. */
+/** Kills a process right after one of its writes: the API server executes that write but its answer is lost, and no later call gets through. */
 export class Fuse {
   #blows: (write: string) => boolean = never;
   #blownBy: string | undefined;
 
-  /** For each proxy that the process is behind. */
+  /** Scripts of the proxies between the process and the API servers. */
   readonly script: HttpScript = {
     onRequest: ({ method, path }) => {
       if (this.#blownBy !== undefined) return 'cut';
@@ -16,18 +16,18 @@ export class Fuse {
     },
   };
 
-  /** The write that it was, as `PATCH /api/v1/...`. */
+  /** That write, as `PATCH /api/v1/...`. */
   get blownBy(): string | undefined {
     return this.#blownBy;
   }
 
-  /** `blows` is asked of each write; neither of reads nor of Events. */
+  /** `blows` decides for each write; reads and Events always pass. */
   set(blows: (write: string) => boolean): void {
     this.#blows = blows;
     this.#blownBy = undefined;
   }
 
-  /** Lets everything through. */
+  /** Forwards every call. */
   mend(): void {
     this.set(never);
   }

@@ -13,7 +13,7 @@ import type { Client } from '../../../src/kube/client.ts';
 
 export const konnectorNamespace = 'kube-bind';
 
-/** All that a konnector may do in a consumer, whatever is bound. */
+/** Permissions of a konnector in a consumer, whatever is bound. */
 const konnectorRules = [
   rule(
     'apiextensions.k8s.io',
@@ -33,7 +33,7 @@ const konnectorRules = [
   rule('events.k8s.io', ['events'], 'create', 'patch'),
 ];
 
-/** In the namespace of the konnector: the Secrets with kubeconfigs, and the lease. */
+/** Permissions in the namespace of the konnector: on the Secrets with kubeconfigs, and on the Lease. */
 const ownNamespaceRules = [
   rule('', ['secrets'], 'get', 'list', 'watch', 'create', 'update', 'patch'),
   rule('coordination.k8s.io', ['leases'], 'get', 'create', 'update', 'patch'),
@@ -42,7 +42,7 @@ const ownNamespaceRules = [
 const claimVerbs = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete'];
 
 export interface KonnectorRights {
-  /** The user that the konnector is. */
+  /** The user of the konnector. */
   readonly user: string;
   /** Kinds that may be bound. */
   readonly kinds: readonly FixtureKind[];
@@ -50,7 +50,7 @@ export interface KonnectorRights {
   readonly claims: readonly string[];
 }
 
-/** Gives a konnector its rights in the consumer, no wildcard among them. `id` names the roles. */
+/** Grants a konnector its permissions in the consumer, without wildcards. `id` is part of the names of the roles. */
 export async function giveKonnectorRights(client: Client, id: string, rights: KonnectorRights): Promise<void> {
   const name = `konnector-${id}`;
   const namespace = konnectorNamespace;

@@ -49,7 +49,7 @@ export function kubeconfigText({ server = acme, token = 'first', namespace = 'kb
   });
 }
 
-/** One side of a provider: what a kubeconfig reaches. */
+/** The cluster that a kubeconfig leads to. */
 export class Provider {
   readonly cluster: MemoryCluster;
   uid: string;
@@ -68,7 +68,7 @@ export class Provider {
     if (this.revoked.has(token)) throw new ApiError(401, 'Unauthorized', 'Unauthorized');
   }
 
-  /** A watch that has to wait for the server lists what there is when it is back. */
+  /** A watch that waits for an unreachable server lists once the server is back. */
   unsynced<T extends Projected>(spec: StoreSpec<T>, clock: SimulatedClock): StoreHandle<T> {
     const store = new InformerStore(spec, clock, silentLog);
     this.#unsynced.push(() => {
@@ -91,18 +91,18 @@ export interface Connection {
   closed: boolean;
 }
 
-/** A konnector over clusters in memory, moved by hand. */
+/** A konnector over clusters in memory, which the test advances. */
 export class KonnectorStage {
   readonly clock = new SimulatedClock();
   readonly consumer = new MemoryCluster(this.clock);
   readonly stores = openConsumerStores(this.consumer).stores;
   readonly registry = new SessionRegistry();
-  /** Keys that the konnector was asked to look at. */
+  /** Keys that were enqueued. */
   readonly hinted: string[] = [];
   readonly watches = new SecretWatches(this.consumer, (secret) => this.hinted.push(secret));
   readonly providers = new Map([[acme, new Provider(this.clock, 'uid-of-kb-acme')]]);
   readonly connections: Connection[] = [];
-  /** Controllers that run, by name. */
+  /** Running controllers, by name. */
   readonly running = new Map<Controller, string>();
   readonly pool = new SessionPool({
     connect: (credentials) => this.connect(credentials),
@@ -199,7 +199,7 @@ export class KonnectorStage {
       client: checked(provider.cluster.client, check),
       watch: (spec) => {
         const handle = provider.down ? provider.unsynced(spec, this.clock) : provider.cluster.watch(spec);
-        // A watch in memory is never heard of.
+        // A watch in memory receives no bytes.
         Object.defineProperty(handle.store, 'ageMs', {
           get: () => (provider.down || !handle.store.synced ? Number.POSITIVE_INFINITY : 0),
         });
@@ -222,7 +222,7 @@ export class KonnectorStage {
   }
 }
 
-/** It takes half a second once, which no simulated clock knows of. */
+/** Loads the module in advance, because that takes half a second of real time. */
 export const loadYamlOnce = (): Promise<unknown> => kubeconfigFrom(kubeconfigText(), 'test');
 
 function checked(client: Client, check: () => void): Client {

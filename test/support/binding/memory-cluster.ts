@@ -17,28 +17,28 @@ export interface Call {
   readonly subresource?: string;
   readonly body?: unknown;
   readonly fieldManager?: string;
-  /** Precondition of a delete. */
+  /** uid precondition of a delete. */
   readonly uid?: string;
 }
 
 export type Stored = KubeObject & { metadata: { uid: string; resourceVersion: string; generation: number } };
 
 /**
- * As much of an API server as the konnector meets, in memory: for faults at one certain call, which a real one does not produce on
- * demand, and for counting writes. Status is a subresource of everything but what `withoutStatus` names; a write that changes nothing
- * makes no event; uid and resourceVersion in a body are preconditions; what has finalizers goes when they do.
+ * The part of an API server that the konnector uses, in memory. For faults at a specific call, which a real API server does not produce
+ * on demand, and for counting writes. Every kind has a status subresource, except those in `withoutStatus`. A write without a change
+ * causes no event. uid and resourceVersion in a body are preconditions. An object with finalizers is deleted once they are removed.
  */
 export class MemoryCluster implements Cluster {
   readonly calls: Call[] = [];
-  /** Told of each call before it is answered: throws the answer, or holds it back. */
+  /** Called before each call is answered. Throws the answer, or delays it. */
   fault: (call: Call) => void | Promise<void> = () => {};
-  /** Told of each write once it is done: throws to lose the answer. */
+  /** Called after each write. Throws to lose the answer. */
   answered: (call: Call) => void | Promise<void> = () => {};
-  /** What admission or the schema makes of an object before it is stored. */
+  /** Changes an object before it is stored, as admission or the schema would. */
   admit: (resource: Resource, object: KubeObject) => KubeObject = (_, object) => object;
-  /** Hands an event to one watch. Replaced, it may be held back; those of one watch must stay in order. */
+  /** Delivers an event to one watch. A replacement may delay events, but must keep the order of each watch. */
   deliver: (watch: object, event: () => void) => void = (_, event) => event();
-  /** Plurals of kinds whose status is a field like any other. */
+  /** Plurals of kinds without a status subresource. */
   readonly withoutStatus = new Set<string>();
   readonly #clock: Clock;
   readonly #objects = new Map<string, Map<string, Stored>>();
@@ -82,7 +82,7 @@ export class MemoryCluster implements Cluster {
     return Promise.resolve();
   }
 
-  /** How many watches are open. */
+  /** The number of open watches. */
   get watches(): number {
     return this.#stores.size;
   }
@@ -109,7 +109,7 @@ export class MemoryCluster implements Cluster {
     });
   }
 
-  /** Takes the object away for good, whatever finalizers it has. */
+  /** Removes the object at once, even if it has finalizers. */
   drop(resource: Resource, name: ObjectName): void {
     const object = this.find(resource, name);
     if (!object) return;
@@ -204,7 +204,7 @@ export class MemoryCluster implements Cluster {
 
   #store(resource: Resource, before: Stored | undefined, wanted: KubeObject): Stored {
     const key = keyOf(wanted.metadata);
-    // As JSON has it: without undefined fields.
+    // As JSON: without undefined fields.
     const plain = JSON.parse(JSON.stringify(this.admit(resource, wanted))) as Stored;
     const generation = (before?.metadata.generation ?? 0) + (before && sameBeyond(before, plain) ? 0 : 1);
     const after: Stored = {
@@ -282,14 +282,14 @@ function callOf(
   };
 }
 
-/** Whether everything but metadata and status is the same. */
+/** Whether everything but metadata and status is equal. */
 function sameBeyond(a: KubeObject, b: KubeObject): boolean {
   const { metadata: _, status: __, ...before } = a;
   const { metadata: ___, status: ____, ...after } = b;
   return isDeepStrictEqual(before, after);
 }
 
-/** Knows `key`, `key=value` in label selectors and `metadata.name=` in field selectors. */
+/** Supports `key` and `key=value` in label selectors, and `metadata.name=` in field selectors. */
 function selects(options: {
   readonly namespace?: string;
   readonly labelSelector?: string;

@@ -45,7 +45,7 @@ export const kettles: Resource = {
 export const crdName = 'kettles.kitchen.example';
 export const exportKey = 'kb-acme/kettles';
 
-/** A session whose state is said by the test. */
+/** A session whose state the test sets. */
 export class FakeSession implements ProviderSession {
   readonly id: string = randomUUID().slice(0, 8);
   readonly clusterNamespace = 'kb-acme';
@@ -106,7 +106,7 @@ export class MemoryStage {
   readonly session = new FakeSession(this.provider);
   readonly syncers = new RunningSyncers();
   readonly events: RecordedEvent[] = [];
-  /** Controllers that were added and not removed. */
+  /** The added controllers, without those that were removed. */
   readonly running = new Set<Controller>();
   readonly deps: BindingDeps = {
     consumer: this.consumer,
@@ -146,7 +146,7 @@ export class MemoryStage {
     return this.consumer.find(customResourceDefinitions, { name: crdName });
   }
 
-  /** As the API server does: serves it, and keeps it until its objects are gone. */
+  /** Acts as the API server: serves the kind, and keeps its definition until its objects are deleted. */
   establish(uid = 'uid-of-kettles'): void {
     const crd = this.crd() ?? { ...manifestOfCrd, metadata: { name: crdName, ownerReferences: [ownerOf(uid)] } };
     this.consumer.put(customResourceDefinitions, {
@@ -184,7 +184,7 @@ export const ownerOf = (uid: string) => ({
   controller: true,
 });
 
-/** What boundSchemaManifest becomes. */
+/** The CRD of boundSchemaManifest. */
 export const crdSpec = {
   group: 'kitchen.example',
   names: { plural: 'kettles', singular: 'kettle', kind: 'Kettle', listKind: 'KettleList' },

@@ -13,7 +13,7 @@ import type { KubeObject, Resource } from '../../../src/api/object.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** One object of every kind of kube-bind, as an API server gives it; `spec` and the rest may be replaced. */
+/** One object of every kind of kube-bind, as from an API server; parameters replace `spec` and other fields. */
 const of =
   (resource: Resource, name: string, spec: Fields) =>
   (fields: Fields = {}): KubeObject => ({

@@ -5,8 +5,8 @@ export type PlaneRole = 'provider' | 'consumer' | 'second-consumer';
 const running = new Map<PlaneRole, Promise<Plane>>();
 
 /**
- * A plane of this test run that has no Pods, started at the first call for its role. With DRAWBRIDGE_SANDBOX_PROVIDER,
- * DRAWBRIDGE_SANDBOX_CONSUMER or DRAWBRIDGE_SANDBOX_SECOND_CONSUMER set to the folder of a running plane, that one is used.
+ * A plane of this test run without Pods, started at the first call for its role. If DRAWBRIDGE_SANDBOX_PROVIDER,
+ * DRAWBRIDGE_SANDBOX_CONSUMER, or DRAWBRIDGE_SANDBOX_SECOND_CONSUMER names the folder of a running plane, tests use that plane.
  */
 export function bindingPlane(role: PlaneRole): Promise<Plane> {
   const directory = process.env[`DRAWBRIDGE_SANDBOX_${role.toUpperCase().replace('-', '_')}`];
@@ -19,7 +19,7 @@ export function bindingPlane(role: PlaneRole): Promise<Plane> {
   return plane;
 }
 
-/** Ends the planes of this test run, when there are any. */
+/** Ends the planes of this test run, if there are any. */
 export async function stopBindingPlanes(): Promise<void> {
   const planes = [...running.values()];
   running.clear();

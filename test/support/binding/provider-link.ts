@@ -12,9 +12,9 @@ interface Whole extends Projected {
   readonly object: KubeObject;
 }
 
-/** How long a watch is away after its server is back, at most: the reflector's longest pause. */
+/** How long after its server a watch is back at the latest: the longest backoff of the reflector. */
 const relistMs = 5_000;
-/** A watch on which nothing happens is heard of this often. */
+/** How often an idle watch receives data. */
 const aliveMs = 20_000;
 
 const project = (object: KubeObject): Whole => ({
@@ -24,7 +24,7 @@ const project = (object: KubeObject): Whole => ({
   object,
 });
 
-/** The way to a cluster in memory, which can be cut: then calls are refused and watches show nothing more, until it is mended. */
+/** The connection to a cluster in memory. While it is cut, calls are refused and watches deliver no events. */
 export class ProviderLink implements Cluster {
   readonly client: Client;
   readonly #cluster: MemoryCluster;
@@ -48,7 +48,7 @@ export class ProviderLink implements Cluster {
     this.#isCut = true;
   }
 
-  /** Calls go through at once, watches list anew as late as they ever do. */
+  /** Restores the connection. Calls pass at once; watches relist as late as they ever do. */
   mend(): void {
     this.#isCut = false;
     this.#clock.schedule(relistMs, () => {
@@ -101,7 +101,7 @@ export class ProviderLink implements Cluster {
   }
 }
 
-/** As the real transport says it: what was asked is part of the message. */
+/** An error like the real transport's, whose message includes the call. */
 function refused({ verb, plural, subresource, name }: Call): TransportError {
   const path = `/${plural}/${name}${subresource ? `/${subresource}` : ''}`;
   const message = 'connect ECONNREFUSED 10.0.0.1:6443';

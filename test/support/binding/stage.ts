@@ -29,28 +29,28 @@ export interface StageOptions {
   readonly consumers?: 1 | 2;
   /** Plurals of the core group that konnectors may be asked to claim. Default none. */
   readonly claims?: readonly string[];
-  /** The konnectors reach the provider through a proxy: `true` for one whose connections can be broken, or what it does to calls. */
+  /** Puts a proxy between the konnectors and the provider: `true` for one whose connections can be broken, or a script for calls. */
   readonly proxy?: true | HttpScript;
 }
 
 export interface BindOptions extends Omit<ExportOptions, 'name' | 'kinds'> {
-  /** Default the first. */
+  /** Default: the first consumer. */
   readonly side?: Side;
-  /** Of the binding. */
+  /** Name of the binding. */
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
-/** One consumer and what the provider has for it. */
+/** One consumer, and its backend in the provider. */
 export interface Side {
   readonly consumer: Consumer;
   readonly backend: Backend;
-  /** Namespace of the consumer for the test's objects; no other test has it. */
+  /** Namespace of the consumer for the objects of this test only. */
   readonly namespace: string;
 }
 
 const patienceMs = 30_000;
 
-/** A provider and its consumers on real planes, with two kinds that no other stage has. Konnectors are started by the tests. */
+/** A provider and its consumers on real planes, with two kinds of this stage only. Tests start the konnectors. */
 export class BindingStage {
   readonly id: string;
   readonly provider: Provider;
@@ -99,14 +99,14 @@ export class BindingStage {
     return new BindingStage({ id, provider, kinds, sides, isolation, proxy });
   }
 
-  /** The first, and as a rule only, consumer. */
+  /** The first consumer, usually the only one. */
   get side(): Side {
     const [side] = this.sides;
     assert.ok(side);
     return side;
   }
 
-  /** Between konnectors and provider; of a stage that was opened with one. */
+  /** The proxy between konnectors and provider, if the stage was opened with one. */
   get proxy(): FaultProxy {
     assert.ok(this.#proxy);
     return this.#proxy;
@@ -129,7 +129,7 @@ export class BindingStage {
     return side.consumer.client.create(kind.inConsumer, fixtureObject(kind, name, spec));
   }
 
-  /** Where the provider has the copy of a consumer object; its namespace must have been answered. */
+  /** The name of the copy in the provider; the backend must have answered its namespace. */
   copyName(kind: FixtureKind, { namespace, name }: ObjectName, { backend }: Side = this.side): ObjectName {
     if (namespace !== undefined) return { namespace: backend.serviceNamespaceOf(namespace), name };
     if (kind.inProvider.namespaced) return { namespace: backend.clusterNamespace, name };
@@ -140,7 +140,7 @@ export class BindingStage {
     return getIfThere(this.provider.client, kind.inProvider, this.copyName(kind, name, side));
   }
 
-  /** Resolves to the copy once it is as `matches` wants it. */
+  /** Resolves to the copy once `matches` returns true. */
   whenCopy(
     kind: FixtureKind,
     name: ObjectName,
@@ -158,7 +158,7 @@ export class BindingStage {
     await this.#when(`the copy of ${kind.inConsumer.kind} ${name.name} to be gone`, side, gone);
   }
 
-  /** Resolves to the consumer's object once it is as `matches` wants it. */
+  /** Resolves to the consumer's object once `matches` returns true. */
   whenObject(
     kind: FixtureKind,
     name: ObjectName,
@@ -171,7 +171,7 @@ export class BindingStage {
     });
   }
 
-  /** Resolves to the consumer's object once the konnector has written down there which copy it has. */
+  /** Resolves to the consumer's object once the konnector has annotated it with its copy. */
   whenMarked(kind: FixtureKind, name: ObjectName, side: Side = this.side): Promise<KubeObject> {
     const isMarked = ({ metadata }: KubeObject): boolean => metadata.annotations?.[providerUidAnnotation] !== undefined;
     return this.whenObject(kind, name, isMarked, side);
@@ -188,24 +188,24 @@ export class BindingStage {
     await this.provider.client.mergePatch(kind.inProvider, where, { status }, { subresource: 'status' });
   }
 
-  /** Namespaces of the consumers to be removed with the stage. */
+  /** Namespaces of the consumers that the stage deletes when it closes. */
   alsoRemove(...namespaces: readonly string[]): void {
     this.#extraNamespaces.push(...namespaces);
   }
 
-  /** What konnectors were refused in the provider for want of rights. */
+  /** Calls of konnectors that the provider denied for lack of permissions. */
   providerRefusals(side: Side = this.side): string[] {
     return refusals(this.provider.plane, userOf(side), this.#providerMark);
   }
 
-  /** Everything that konnectors have asked of the provider. Those whose token is not accepted have no name. */
+  /** All calls of konnectors to the provider. Calls whose token is not accepted have no user. */
   calls(filter: AuditFilter = {}, side: Side = this.side): AuditCall[] {
     const { auditLog } = this.provider.plane;
     const calls = auditLog.calls({ since: this.#providerMark, ...filter });
     return calls.filter(({ user, namespace }) => user === userOf(side) || (user === '' && namespace !== ''));
   }
 
-  /** What a konnector has done to copies of a kind, in its order. */
+  /** Writes of a konnector to copies of a kind, in order. */
   writes({ inProvider: { plural } }: FixtureKind, side: Side = this.side): AuditCall[] {
     return this.calls(
       { user: userOf(side), verbs: ['create', 'update', 'patch', 'delete'], resources: [plural] },

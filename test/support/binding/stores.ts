@@ -6,7 +6,7 @@ import { SimulatedClock } from '../simulated-clock.ts';
 
 const anything: Resource = { group: 'test.example', version: 'v1', plural: 'things', kind: 'Thing', namespaced: true };
 
-/** A store without a watch: synced, with `objects` in it; more by `apply`. */
+/** A synced store without a watch that contains `objects`; `apply` adds others. */
 export function storeOf<T extends Projected>(
   objects: readonly KubeObject[],
   project: (object: KubeObject) => T | undefined,

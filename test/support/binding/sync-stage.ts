@@ -33,13 +33,13 @@ export interface SyncStageOptions {
   /** Default Namespaced. */
   readonly informerScope?: InformerScope;
   readonly statusSubresource?: boolean;
-  /** How far the provider's clock is ahead of the consumer's and ours, milliseconds. Default 0. */
+  /** How far the provider's clock is ahead of the others, milliseconds. Default 0. */
   readonly aheadMs?: number;
 }
 
 export const clusterNamespace = 'kb-acme';
 
-/** A consumer and a provider in memory, one bound kind, and a syncer that can be started, killed and started again. */
+/** A consumer and a provider in memory, one bound kind, and a syncer that can be started, killed, and restarted. */
 export class SyncStage {
   readonly clock = new SimulatedClock();
   readonly consumer = new MemoryCluster(this.clock);
@@ -69,7 +69,7 @@ export class SyncStage {
     this.bind('uid-of-binding');
   }
 
-  /** The binding that the kind is bound through. */
+  /** The binding of the kind. */
   bind(uid: string): void {
     this.consumer.put(apiServiceBindings, {
       apiVersion: apiVersionOf(apiServiceBindings),
@@ -79,7 +79,7 @@ export class SyncStage {
     });
   }
 
-  /** The CRD of the consumer, as the API server accepts it. */
+  /** The CRD in the consumer, as the API server accepts it. */
   establish(established = true, versions: readonly object[] = []): void {
     const { group, plural, kind, namespaced } = this.kettles.consumer;
     this.consumer.put(customResourceDefinitions, {
@@ -101,7 +101,7 @@ export class SyncStage {
     });
   }
 
-  /** What the backend does about an APIServiceNamespace. */
+  /** Answers an APIServiceNamespace as the backend does. */
   answerNamespace(namespace: string): void {
     const name = { namespace: clusterNamespace, name: namespace };
     const asked = this.provider.find(apiServiceNamespaces, name);
@@ -115,7 +115,7 @@ export class SyncStage {
     this.consumer.put(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
   }
 
-  /** Starts a process that knows nothing yet. */
+  /** Starts a new process without state. */
   start(mode: SyncMode = 'sync', options: Partial<SyncerOptions> = {}): Syncer {
     const consumerStores = openConsumerStores(this.consumer);
     const deps: BindingDeps = {
@@ -158,7 +158,7 @@ export class SyncStage {
     };
   }
 
-  /** The process is gone from one moment to the next: nothing more is written, nothing more is seen. */
+  /** Kills the process: it writes nothing and receives no event any more. */
   async kill(): Promise<void> {
     const process = this.#process;
     if (!process) return;
@@ -170,7 +170,7 @@ export class SyncStage {
     await this.provider.close();
   }
 
-  /** Long enough for whatever is under way to come to its end. */
+  /** Waits long enough for all work in flight to end. */
   async settle(ms = 3_000): Promise<void> {
     await this.clock.advance(ms);
     await this.clock.settle();
@@ -192,7 +192,7 @@ export class SyncStage {
     return this.provider.put(this.kettles.provider, kettleAt(key, fields));
   }
 
-  /** What a controller of the provider writes. */
+  /** Writes as a controller of the provider does. */
   report(key: ObjectName, status: unknown): void {
     const copy = this.copy(key);
     if (copy) this.provider.put(this.kettles.provider, { ...copy, status });
@@ -240,13 +240,13 @@ export class SyncStage {
   }
 }
 
-/** Annotations of a copy that we made of the object `consumerKey`. */
+/** Annotations of drawbridge's copy of the object `consumerKey`. */
 export const ourMarks = (consumerKey: string, uid: string): Record<string, string> => ({
   ...copyMarks(nameOf(consumerKey).namespace ?? '', uid),
   [copyOfAnnotation]: `uid-of-binding/${consumerKey}`,
 });
 
-/** Those that a copy of another konnector has. */
+/** Annotations of a copy by another konnector. */
 export const copyMarks = (consumerNamespace: string, uid: string): Record<string, string> => ({
   [clusterNamespaceAnnotation]: clusterNamespace,
   'kube-bind.io/consumer-namespace': consumerNamespace,

@@ -24,20 +24,20 @@ import { crdName, kettles } from './memory-stage.ts';
 import { bindingManifest, boundSchemaManifest, clusterBindingManifest, exportManifest } from './objects.ts';
 import { ProviderLink } from './provider-link.ts';
 
-/** The object that most tests look at, and where its copy is. */
+/** The object of most tests, and its copy. */
 export const blue = { namespace: 'team-a', name: 'blue' };
 export const copyOfBlue = { namespace: 'kb-acme-team-a', name: 'blue' };
 
-/** All loops of the konnector at once, between two clusters in memory. */
+/** All controllers of the konnector together, between two clusters in memory. */
 export class WholeKonnector {
   readonly clock = new SimulatedClock();
   readonly consumer = new MemoryCluster(this.clock);
   readonly provider = new MemoryCluster(this.clock);
-  /** How the konnector reaches the provider. */
+  /** The connection between the konnector and the provider. */
   readonly link = new ProviderLink(this.provider, this.clock);
-  /** Events that it has recorded. */
+  /** Recorded Events. */
   readonly events: RecordedEvent[] = [];
-  /** What `/metrics` shows. */
+  /** The text of `/metrics`. */
   readonly metrics = createMetrics();
   readonly #stop = new AbortController();
   #running: Promise<void> = Promise.resolve();
@@ -93,7 +93,7 @@ export class WholeKonnector {
     }
   }
 
-  /** What is read of a kubeconfig takes real time. */
+  /** Reading a kubeconfig takes real time. */
   async until(what: string, check: () => boolean): Promise<void> {
     const deadlineMs = systemClock.monotonic() + 10_000;
     while (!check()) {
@@ -114,7 +114,7 @@ export class WholeKonnector {
     this.consumer.put(kettles, { ...present, apiVersion: 'kitchen.example/v1', kind: 'Kettle', metadata, spec });
   }
 
-  /** The API server establishes definitions, and lets them go when their objects have gone. */
+  /** Acts as the API server: establishes definitions, and deletes them once their objects are deleted. */
   #serveCrds(): void {
     const { consumer } = this;
     const later = (object: KubeObject, change: (object: KubeObject) => void): void =>
@@ -157,7 +157,7 @@ export class WholeKonnector {
     });
   }
 
-  /** The backend gives every APIServiceNamespace a namespace. */
+  /** Acts as the backend: gives every APIServiceNamespace a namespace. */
   #mapNamespaces(): void {
     const { provider } = this;
     provider.watch({ resource: apiServiceNamespaces, project: commonView }).store.subscribe((event) => {
