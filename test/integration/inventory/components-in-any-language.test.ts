@@ -23,7 +23,7 @@ import { sharedPlane, testNamespace } from '../../support/plane.ts';
 
 const waiting = { timeoutMs: 60_000, everyMs: 50 };
 const names = ['speaks-python', 'speaks-shell', 'dies-midway'];
-const secretValue = 'tell-nobody-4711';
+const secretValue = 'top-secret-4711';
 
 describe('components in any language, called by the server', function () {
   this.timeout(120_000);

@@ -72,9 +72,9 @@ describe('validation of requests', () => {
 
   const refusals: [string, () => Promise<unknown>, number, string][] = [
     ['a template that does not exist', () => create(stamped()), 404, 'TemplateNotFound'],
-    ['a request that nobody stamped', () => create(accessRequest()), 403, 'MissingIdentity'],
+    ['a request without a signature', () => create(accessRequest()), 403, 'MissingIdentity'],
     [
-      'a stamp of somebody else',
+      'the signature of another user',
       () => create(stamped({ requester: { ...requester, username: 'bob' } })),
       403,
       'MissingIdentity',
