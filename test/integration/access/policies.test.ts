@@ -265,7 +265,7 @@ describe('S16: with neither server nor webhooks, the API server', () => {
         podWith({ initContainers: [{ name: 'i', image: 'i:1', securityContext: { privileged: true } }] }),
       ],
       ['a capability', inContext({ capabilities: { add: ['CHOWN', 'NET_RAW'] } })],
-      ['a bare /proc', podWith({ hostUsers: false }, { securityContext: { procMount: 'Unmasked' } })],
+      ['an unmasked /proc', podWith({ hostUsers: false }, { securityContext: { procMount: 'Unmasked' } })],
       ['a sysctl of its node', inPodContext({ sysctls: [{ name: 'kernel.msgmax', value: '1' }] })],
       ['a process of its node', podWith({ hostNetwork: true, ...hostProcess })],
       ['no seccomp', inPodContext({ seccompProfile: { type: 'Unconfined' } })],

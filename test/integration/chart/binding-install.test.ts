@@ -163,7 +163,7 @@ describe('the chart with binding, installed by Helm', function () {
   });
 
   it('is not upgraded to binding alone, which would leave no server to end access', async () => {
-    await assert.rejects(stage.helmWithValues('upgrade', alone), /features\.access: it is on in this release/);
+    await assert.rejects(stage.helmWithValues('upgrade', alone), /features\.access: this release has it enabled/);
   });
 
   it('leaves bindings, objects and their copies as they are when it is uninstalled', async () => {

@@ -175,7 +175,7 @@ describe('the chart with inventory, installed by Helm', function () {
 
   it('is not upgraded to be without it while there are entries, whose components no webhook would restrict', async () => {
     const without = helm('upgrade', { access: true, binding: true, inventory: false });
-    await assert.rejects(without, /features\.inventory: it is on in this release, and there are entries/);
+    await assert.rejects(without, /features\.inventory: this release has it enabled, and entries exist/);
   });
 
   it('leaves CRDs and entries when it is uninstalled, and nothing that keeps people from them', async () => {
