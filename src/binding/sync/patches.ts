@@ -109,8 +109,8 @@ function copyAnnotations(consumer: SyncedObject, { clusterNamespace }: BindingId
 }
 
 function copyOfAnnotations(consumer: SyncedObject, { bindingUid }: BindingIdentity): Record<string, string> {
-  const made = copyOfValue(bindingUid, consumer.key);
-  return made === undefined ? {} : { [copyOfAnnotation]: made };
+  const value = copyOfValue(bindingUid, consumer.key);
+  return value === undefined ? {} : { [copyOfAnnotation]: value };
 }
 
 function annotationPatch(

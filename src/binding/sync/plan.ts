@@ -16,7 +16,7 @@ import {
 } from './patches.ts';
 import { annotationOf, hasSyncerFinalizer, isDeleting, type SyncedObject } from './synced-object.ts';
 
-/** The present state of one key: what the watches have shown, and our own writes that they have not shown yet. */
+/** The current state of one key, from the watches and from the server's own writes that the watches have not shown yet. */
 export interface ObjectFacts {
   readonly mode: SyncMode;
   /** Key of the consumer object: `namespace/name`, or `name` if it is cluster-scoped. */
