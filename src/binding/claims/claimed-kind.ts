@@ -77,7 +77,7 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
     provider,
     namespaces: stores.namespaces,
     why: (object, namespace) => why(resource, selector, deps, { ...object, namespace }),
-    isInvited: (namespace, name) =>
+    mayCopyToConsumer: (namespace, name) =>
       used.has(namespace) ||
       references.index.invites(namespace, name) ||
       isMadeForProviders(stores.namespaces.get(namespace)),

@@ -29,10 +29,10 @@ export interface ClaimedObjectsOptions {
   readonly namespaces: Store<NamespaceView>;
   /** Plans a key; undefined while no action is allowed yet. */
   readonly plan: ((facts: ClaimFacts) => ClaimPlan) | undefined;
-  /** The part of a claim that selects an object, in words, under its consumer namespace; undefined if none does. */
+  /** The part of a claim that selects an object, in words; undefined if none does. `namespace` is the consumer namespace. */
   readonly why: (object: ClaimedView, namespace: string) => string | undefined;
-  /** Whether the server may create a copy of that name in a consumer namespace. */
-  readonly isInvited: (namespace: string, name: string) => boolean;
+  /** Whether the server may create a copy with this name in this consumer namespace. */
+  readonly mayCopyToConsumer: (namespace: string, name: string) => boolean;
   readonly providerIdentity: () => string | undefined;
   readonly hasConflictingKonnector: () => boolean;
   /** Creates the APIServiceNamespace of a consumer namespace, if there is none. */
@@ -82,7 +82,7 @@ export class ClaimedObjects implements SyncKind {
       ? this.#facts(pass.key, live.consumer && viewClaimed(live.consumer), live.provider && viewClaimed(live.provider))
       : this.#watched(pass.key);
     const decided = plan(facts);
-    const { actions, problem, waitsFor, againInMs } = decided;
+    const { actions, problem, waitsFor, requeueAfterMs } = decided;
     if (!live && actions.some(({ kind }) => kind !== 'request-namespace')) return [this.#read(pass, facts)];
     const steps: SyncAction[] = isInferredDelete(decided) ? [{ do: 'holdDeletes' }] : [];
     for (const action of actions) {
@@ -95,7 +95,7 @@ export class ClaimedObjects implements SyncKind {
     }
     if (problem !== undefined) steps.push({ do: 'report', problem });
     if (waitsFor !== undefined) steps.push({ do: 'wait', missing: waitsFor });
-    if (againInMs !== undefined) steps.push({ do: 'requeue', ms: againInMs });
+    if (requeueAfterMs !== undefined) steps.push({ do: 'requeue', ms: requeueAfterMs });
     return steps;
   }
 
@@ -124,7 +124,7 @@ export class ClaimedObjects implements SyncKind {
   }
 
   #facts(key: string, consumer: ClaimedView | undefined, provider: ClaimedView | undefined): ClaimFacts {
-    const { namespaces, why, isInvited, providerIdentity, hasConflictingKonnector } = this.#options;
+    const { namespaces, why, mayCopyToConsumer, providerIdentity, hasConflictingKonnector } = this.#options;
     const { namespace, name } = placeOf(key);
     const home = namespaces.get(namespace);
     return {
@@ -137,8 +137,8 @@ export class ClaimedObjects implements SyncKind {
       consumerNamespace: namespace,
       consumerCluster: namespaces.get(clusterIdentityNamespace)?.uid,
       hasConflictingKonnector: hasConflictingKonnector(),
-      namespaceStays: home !== undefined && !home.deleting,
-      isInvited: isInvited(namespace, name),
+      isNamespaceActive: home !== undefined && !home.deleting,
+      mayCopyToConsumer: mayCopyToConsumer(namespace, name),
       serviceNamespace: this.#options.provider.serviceNamespace(namespace),
       providerIdentity: providerIdentity(),
       deleted: {
@@ -202,17 +202,17 @@ export class ClaimedObjects implements SyncKind {
     const { side } = action;
     const client = clients[side];
     const options = { fieldManager: bindFieldManager, signal };
-    const [present, original] = [live[side], live[otherOf(side)]];
+    const [current, original] = [live[side], live[otherOf(side)]];
     switch (action.kind) {
       case 'delete':
         await client.delete(resource, place, { uid: action.uid, signal });
         return undefined;
       case 'label':
-        return present && client.replace(resource, withOwner(present, side), options);
+        return current && client.replace(resource, withOwner(current, side), options);
       case 'create':
         return original && client.create(resource, copyOf(original, action.identity), options);
       case 'update':
-        return original && client.replace(resource, copyOf(original, action.identity, present), options);
+        return original && client.replace(resource, copyOf(original, action.identity, current), options);
     }
   }
 
@@ -245,8 +245,8 @@ function withOwner(object: KubeObject, owner: Side): KubeObject {
 }
 
 /** Equal for two writes of the same content. */
-function contentOf(action: CopyAction, present: ClaimedView | undefined, original: ClaimedView | undefined): string {
+function contentOf(action: CopyAction, current: ClaimedView | undefined, original: ClaimedView | undefined): string {
   if (action.kind === 'delete') return action.uid;
-  if (action.kind === 'label') return present?.uid ?? '';
+  if (action.kind === 'label') return current?.uid ?? '';
   return `${original?.uid} ${original?.contentDigest} ${original?.metadataDigest}`;
 }

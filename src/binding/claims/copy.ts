@@ -27,19 +27,19 @@ export interface CopyIdentity {
 }
 
 /**
- * The copy of `original` for the other cluster. If it replaces `present`, it keeps that object's uid, resourceVersion, finalizers, owners,
+ * The copy of `original` for the other cluster. If it replaces `current`, it keeps that object's uid, resourceVersion, finalizers, owners,
  * and the labels and annotations that are never shared.
  */
-export function copyOf(original: KubeObject, identity: CopyIdentity, present?: KubeObject): KubeObject {
+export function copyOf(original: KubeObject, identity: CopyIdentity, current?: KubeObject): KubeObject {
   const labels = stringMap(original.metadata.labels);
   const annotations = stringMap(original.metadata.annotations);
-  const its = { labels: stringMap(present?.metadata.labels), annotations: stringMap(present?.metadata.annotations) };
+  const its = { labels: stringMap(current?.metadata.labels), annotations: stringMap(current?.metadata.annotations) };
   return {
     ...contentOf(original),
     apiVersion: original.apiVersion,
     kind: original.kind,
     metadata: {
-      ...(present?.metadata ?? { name: original.metadata.name, namespace: identity.namespace }),
+      ...(current?.metadata ?? { name: original.metadata.name, namespace: identity.namespace }),
       labels: {
         ...without(its.labels, sharedLabels(its.labels)),
         ...sharedLabels(labels),
@@ -66,9 +66,9 @@ export function isInSync(original: ClaimedView, copy: ClaimedView, { owner, orig
   );
 }
 
-/** Whether the API server would reject an update of `present` to `original`, so that the copy must be deleted and created. */
-export const mustBeReplaced = (original: ClaimedView, present: ClaimedView): boolean =>
-  original.type !== present.type || (present.immutable && original.contentDigest !== present.contentDigest);
+/** Whether the API server would reject an update of `current` to `original`, so that the copy must be deleted and created. */
+export const mustBeReplaced = (original: ClaimedView, current: ClaimedView): boolean =>
+  original.type !== current.type || (current.immutable && original.contentDigest !== current.contentDigest);
 
 const annotationNames = {
   consumerNamespace: consumerNamespaceAnnotation,

@@ -3,11 +3,11 @@ import type { Side } from '../sync-engine/kind.ts';
 import type { ClaimedView } from './claimed-view.ts';
 import { type CopyIdentity, isInSync, mustBeReplaced } from './copy.ts';
 
-/** The present state of one key. */
+/** The current state of one key. */
 export interface ClaimFacts {
   readonly consumer: ClaimedView | undefined;
   readonly provider: ClaimedView | undefined;
-  /** Whether a claim selects the object of that side as it is. */
+  /** Whether a claim selects the current object of that side. */
   readonly claimed: Readonly<Record<Side, boolean>>;
   readonly consumerNamespace: string;
   /** uid that identifies the consumer cluster; undefined while it is not known. */
@@ -15,9 +15,12 @@ export interface ClaimFacts {
   /** Whether another konnector reports to the same ClusterBinding. */
   readonly hasConflictingKonnector: boolean;
   /** Whether the consumer namespace exists and is not being deleted. */
-  readonly namespaceStays: boolean;
-  /** Whether the consumer has a bound object in the namespace, refers to the object, or created the namespace for providers. */
-  readonly isInvited: boolean;
+  readonly isNamespaceActive: boolean;
+  /**
+   * Whether the server may create a copy in the consumer. It may if the namespace has a bound object, if a bound object refers to this
+   * object, or if the namespace was created for providers.
+   */
+  readonly mayCopyToConsumer: boolean;
   readonly serviceNamespace: ServiceNamespace;
   /** uid that identifies this provider; undefined while it is not known. */
   readonly providerIdentity: string | undefined;
@@ -42,9 +45,9 @@ export type ClaimAction =
   | { readonly kind: 'request-namespace' }
   /** Set the owner label on the original. */
   | { readonly kind: 'label'; readonly side: Side }
-  /** Write the object of `side` as a copy of the other side's. */
+  /** Create or update the object of `side` as a copy of the other side's object. */
   | { readonly kind: 'create' | 'update'; readonly side: Side; readonly identity: CopyIdentity }
-  /** Only the object with this uid. */
+  /** Delete the object of `side` if it has this uid. */
   | { readonly kind: 'delete'; readonly side: Side; readonly uid: string; readonly reason: DeleteReason };
 
 export type DeleteReason =
@@ -52,7 +55,7 @@ export type DeleteReason =
   | 'gone'
   /** The original does not exist, and its deletion was not observed. */
   | 'inferred'
-  /** The copy cannot be updated. It is created again after the delete. */
+  /** The API server would reject the update of the copy. The server deletes the copy and creates it again. */
   | 'replaced'
   /** The binding is being deleted. */
   | 'unbound';
@@ -65,7 +68,7 @@ export interface ClaimPlan {
   /** The event that will enqueue the key again. */
   readonly waitsFor?: string;
   /** Requeue delay, milliseconds. */
-  readonly againInMs?: number;
+  readonly requeueAfterMs?: number;
 }
 
 /** Requeue delay while the uid of the provider is not known, milliseconds. */
@@ -76,13 +79,14 @@ const conflictRecheckMs = 60_000;
 const nothing: ClaimPlan = { actions: [] };
 
 /**
- * Plans one key. Only a selector permits writes, and only from the owner's side to the other. Deletes need no selector, because a copy that
- * is no longer selected must still be deleted with its original. They need origin annotations that prove that this binding made the copy.
+ * Plans one key. Creates and updates need a selector that selects the original, and they go from the owner's side to the other side.
+ * `label` writes the original itself. Deletes need no selector, because a copy that is no longer selected must still be deleted with its
+ * original. The delete of an orphaned copy needs origin annotations that match this consumer or provider; a replacement does not.
  */
 export function planClaim(facts: ClaimFacts): ClaimPlan {
   const { consumer, provider, claimed } = facts;
   if (consumer && isOfAnotherProvider(consumer, facts)) {
-    if (facts.providerIdentity === undefined) return { actions: [], againInMs: identityRecheckMs };
+    if (facts.providerIdentity === undefined) return { actions: [], requeueAfterMs: identityRecheckMs };
     return provider && claimed.provider && provider.owner !== 'consumer'
       ? {
           actions: [],
@@ -91,8 +95,8 @@ export function planClaim(facts: ClaimFacts): ClaimPlan {
       : nothing;
   }
   const owner = ownerOf(facts);
-  if (owner === 'consumer') return planUp(facts);
-  if (owner === 'provider') return planDown(facts);
+  if (owner === 'consumer') return planConsumerOwned(facts);
+  if (owner === 'provider') return planProviderOwned(facts);
   const isWanted = claimed.consumer || claimed.provider;
   if (owner === 'disputed' && isWanted) {
     return {
@@ -117,8 +121,8 @@ function ownerOf({ consumer, provider }: ClaimFacts): Owner | 'unknown' | 'dispu
 }
 
 /**
- * Whether a copy comes from another provider or another namespace of this one. Two providers may have namespaces of the same name, so
- * while the uid of this one is not known, only the uid of the original decides.
+ * Whether a consumer object is a copy from another provider, or from another namespace of this provider. Two providers may have namespaces
+ * of the same name. While the uid of this provider is not known, the uid of the original therefore decides.
  */
 function isOfAnotherProvider(
   { owner, origin }: ClaimedView,
@@ -132,13 +136,13 @@ function isOfAnotherProvider(
   return isKnown && origin.providerNamespace !== serviceNamespace.name;
 }
 
-/** The consumer owns it: its copy is in the provider. */
-function planUp(facts: ClaimFacts): ClaimPlan {
+/** Plans an object that the consumer owns. Its copy is in the provider. */
+function planConsumerOwned(facts: ClaimFacts): ClaimPlan {
   const { consumer, provider, claimed, serviceNamespace } = facts;
-  if (!consumer) return provider ? deleteUp(provider, facts) : nothing;
+  if (!consumer) return provider ? planProviderCopyDelete(provider, facts) : nothing;
   if (!claimed.consumer || consumer.deleting) return nothing;
   if (serviceNamespace.kind === 'none') {
-    return facts.namespaceStays
+    return facts.isNamespaceActive
       ? { actions: [{ kind: 'request-namespace' }], waitsFor: 'the service namespace' }
       : nothing;
   }
@@ -156,10 +160,10 @@ function planUp(facts: ClaimFacts): ClaimPlan {
   return copyTo('provider', consumer, provider, identity);
 }
 
-/** The provider owns it: its copy is in the consumer. */
-function planDown(facts: ClaimFacts): ClaimPlan {
+/** Plans an object that the provider owns. Its copy is in the consumer. */
+function planProviderOwned(facts: ClaimFacts): ClaimPlan {
   const { consumer, provider, claimed, consumerNamespace, serviceNamespace, providerIdentity } = facts;
-  if (!provider || provider.deleting) return consumer ? deleteDown(consumer, facts) : nothing;
+  if (!provider || provider.deleting) return consumer ? planConsumerCopyDelete(consumer, facts) : nothing;
   if (!claimed.provider || serviceNamespace.kind !== 'ready') return nothing;
   if (isSystemNamespace(consumerNamespace)) {
     return {
@@ -174,8 +178,8 @@ function planDown(facts: ClaimFacts): ClaimPlan {
         "the provider has its own object of this name, which would overwrite it; rename or delete yours, or label it kube-bind.io/owner=provider to accept the provider's",
     };
   }
-  if (!consumer && !facts.namespaceStays) return { actions: [], waitsFor: `the namespace ${consumerNamespace}` };
-  if (!consumer && !facts.isInvited) {
+  if (!consumer && !facts.isNamespaceActive) return { actions: [], waitsFor: `the namespace ${consumerNamespace}` };
+  if (!consumer && !facts.mayCopyToConsumer) {
     return { actions: [], waitsFor: `a bound object in the namespace ${consumerNamespace}` };
   }
   const identity: CopyIdentity = {
@@ -197,8 +201,9 @@ function copyTo(side: Side, original: ClaimedView, copy: ClaimedView | undefined
 }
 
 /**
- * Whether the provider object is the copy of `consumer`, or of an earlier object of that name. In a service namespace of this consumer
- * alone, the owner label proves it. In a shared one only the uid does. Copies of older konnectors have no uid annotation.
+ * Whether the provider object is the copy of `consumer`, or of an earlier consumer object of that name. If no other consumer uses the
+ * service namespace, the owner label proves it. In a shared service namespace, a uid annotation must also match, if the copy has one:
+ * copies of older konnectors have none.
  */
 function isCopyOf(consumer: ClaimedView, { owner, origin }: ClaimedView, facts: ClaimFacts): boolean {
   if (origin.consumerUid === consumer.uid) return true;
@@ -206,9 +211,9 @@ function isCopyOf(consumer: ClaimedView, { owner, origin }: ClaimedView, facts: 
   return !isShared(facts) || origin.consumerUid === undefined || origin.consumerUid === facts.deleted.consumer?.uid;
 }
 
-function deleteUp(copy: ClaimedView, facts: ClaimFacts): ClaimPlan {
+function planProviderCopyDelete(copy: ClaimedView, facts: ClaimFacts): ClaimPlan {
   const { uid, origin } = copy;
-  switch (ownershipUp(copy, facts)) {
+  switch (providerCopyOwnership(copy, facts)) {
     case 'ours':
       return {
         actions: [
@@ -216,19 +221,22 @@ function deleteUp(copy: ClaimedView, facts: ClaimFacts): ClaimPlan {
         ],
       };
     case 'unsure':
-      return { actions: [], againInMs: conflictRecheckMs };
+      return { actions: [], requeueAfterMs: conflictRecheckMs };
     default:
       return nothing;
   }
 }
 
-/** Whether we created the provider's copy, so that it may be deleted. `unsure` if another konnector may have created it. */
-function ownershipUp({ name, owner, origin, deleting }: ClaimedView, facts: ClaimFacts): 'ours' | 'unsure' | undefined {
+/** `ours`: this server created the copy and may delete it. `unsure`: another konnector may have created it. Undefined: neither is known. */
+function providerCopyOwnership(
+  { name, owner, origin, deleting }: ClaimedView,
+  facts: ClaimFacts,
+): 'ours' | 'unsure' | undefined {
   const { consumer, serviceNamespace, consumerNamespace, deleted, hasConflictingKonnector } = facts;
   if (owner !== 'consumer' || deleting || serviceNamespace.kind !== 'ready' || !origin.consumerUid) return undefined;
   if ((origin.consumerNamespace ?? consumerNamespace) !== consumerNamespace) return undefined;
   if (origin.consumerUid === (consumer ?? deleted.consumer)?.uid) return 'ours';
-  // Otherwise it belongs to another cluster with the same kubeconfig, or is a clone of a copy.
+  // A copy that names another original belongs to another cluster with the same kubeconfig, or is a clone of a copy.
   if (origin.copyOf !== undefined) return origin.copyOf === copyOf(name, facts) ? 'ours' : undefined;
   if (isShared(facts)) return undefined;
   return hasConflictingKonnector ? 'unsure' : 'ours';
@@ -237,17 +245,17 @@ function ownershipUp({ name, owner, origin, deleting }: ClaimedView, facts: Clai
 const copyOf = (name: string, { consumerCluster, consumerNamespace }: ClaimFacts): string | undefined =>
   consumerCluster === undefined ? undefined : `${consumerCluster}/${consumerNamespace}/${name}`;
 
-function deleteDown(copy: ClaimedView, facts: ClaimFacts): ClaimPlan {
-  if (!isOwnedDown(copy, facts)) return nothing;
+function planConsumerCopyDelete(copy: ClaimedView, facts: ClaimFacts): ClaimPlan {
+  if (!isOwnConsumerCopy(copy, facts)) return nothing;
   const reason = facts.provider ? 'gone' : reasonOf(copy.origin.providerUid, facts.deleted.provider);
   return { actions: [{ kind: 'delete', side: 'consumer', uid: copy.uid, reason }] };
 }
 
-function isOwnedDown({ owner, origin, deleting }: ClaimedView, facts: ClaimFacts): boolean {
+function isOwnConsumerCopy({ owner, origin, deleting }: ClaimedView, facts: ClaimFacts): boolean {
   const { provider, deleted, serviceNamespace } = facts;
   if (owner !== 'provider' || deleting || serviceNamespace.kind !== 'ready') return false;
   if (!origin.providerUid || origin.providerNamespace !== serviceNamespace.name) return false;
-  // Providers without isolation share namespace names, so without an identity only the uid of the original decides.
+  // In a shared service namespace, a copy without the provider's uid may come from another provider: the uid of its original decides.
   const isIdentified = origin.providerIdentity !== undefined || !isShared(facts);
   return isIdentified || origin.providerUid === (provider ?? deleted.provider)?.uid;
 }
@@ -256,10 +264,10 @@ function isOwnedDown({ owner, origin, deleting }: ClaimedView, facts: ClaimFacts
 export function planUnclaim(facts: ClaimFacts): ClaimPlan {
   const { consumer, provider } = facts;
   const actions: ClaimAction[] = [];
-  if (provider && ownershipUp(provider, facts) === 'ours') {
+  if (provider && providerCopyOwnership(provider, facts) === 'ours') {
     actions.push({ kind: 'delete', side: 'provider', uid: provider.uid, reason: 'unbound' });
   }
-  if (consumer && !isOfAnotherProvider(consumer, facts) && isOwnedDown(consumer, facts)) {
+  if (consumer && !isOfAnotherProvider(consumer, facts) && isOwnConsumerCopy(consumer, facts)) {
     actions.push({ kind: 'delete', side: 'consumer', uid: consumer.uid, reason: 'unbound' });
   }
   return { actions };
@@ -268,9 +276,9 @@ export function planUnclaim(facts: ClaimFacts): ClaimPlan {
 const reasonOf = (uid: string | undefined, deletion: Deletion | undefined): DeleteReason =>
   deletion?.wasObserved && deletion.uid === uid ? 'gone' : 'inferred';
 
-/** Whether several consumers share this service namespace, because it has the name of the consumer's. */
+/** Whether other consumers may use the same service namespace: without isolation, it has the name of the consumer namespace. */
 const isShared = ({ serviceNamespace, consumerNamespace }: ClaimFacts): boolean =>
   serviceNamespace.kind === 'ready' && serviceNamespace.name === consumerNamespace;
 
-/** Kubernetes reserves the prefix. ConfigMaps and Secrets there configure clusters and grant credentials. */
+/** Kubernetes reserves the prefix `kube-`. ConfigMaps and Secrets in these namespaces configure the cluster and hold its credentials. */
 const isSystemNamespace = (namespace: string): boolean => namespace.startsWith('kube-');

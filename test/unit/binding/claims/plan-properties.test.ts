@@ -34,8 +34,8 @@ describe('the plan for a claimed object, whatever it is', () => {
       consumer: anyView('consumer'),
       provider: anyView('provider'),
       claimed: fc.record({ consumer: fc.boolean(), provider: fc.boolean() }),
-      namespaceStays: fc.boolean(),
-      isInvited: fc.boolean(),
+      isNamespaceActive: fc.boolean(),
+      mayCopyToConsumer: fc.boolean(),
       consumerNamespace: fc.constantFrom('team-a', 'kube-system'),
       serviceNamespace: fc.constantFrom(
         { kind: 'none' as const },
@@ -72,7 +72,7 @@ describe('the plan for a claimed object, whatever it is', () => {
             else assert.ok(target?.origin.consumerUid || isReplaced);
           } else {
             assert.ok(source && !source.deleting && claimed[action.side === 'consumer' ? 'provider' : 'consumer']);
-            if (action.kind === 'create') assert.ok(!target && (action.side === 'provider' || given.isInvited));
+            if (action.kind === 'create') assert.ok(!target && (action.side === 'provider' || given.mayCopyToConsumer));
             else if (action.side === 'consumer') assert.equal(target?.owner, 'provider');
             else assert.ok(target?.owner === 'consumer' || target?.origin.consumerUid === ours?.uid);
           }

@@ -103,7 +103,7 @@ describe('the plan for a claimed object', () => {
       },
       {
         what: 'asks for none when the namespace is on its way out',
-        facts: { consumer: consumer(), serviceNamespace: { kind: 'none' }, namespaceStays: false },
+        facts: { consumer: consumer(), serviceNamespace: { kind: 'none' }, isNamespaceActive: false },
       },
       {
         what: 'asks for none when no claim selects the object',
@@ -308,7 +308,7 @@ describe('the plan for a claimed object', () => {
       },
       {
         what: 'brings nothing new into a namespace that the binding has nothing to do with',
-        facts: { provider: provider({ owner: 'provider' }), isInvited: false },
+        facts: { provider: provider({ owner: 'provider' }), mayCopyToConsumer: false },
         waitsFor: /a bound object in the namespace team-a/,
       },
       {
@@ -316,13 +316,13 @@ describe('the plan for a claimed object', () => {
         facts: {
           provider: provider({ owner: 'provider', contentDigest: 'new' }),
           consumer: copyDown(),
-          isInvited: false,
+          mayCopyToConsumer: false,
         },
         actions: ['update consumer'],
       },
       {
         what: 'waits for the namespace',
-        facts: { provider: provider({ owner: 'provider' }), namespaceStays: false },
+        facts: { provider: provider({ owner: 'provider' }), isNamespaceActive: false },
         waitsFor: /namespace team-a/,
       },
       {
