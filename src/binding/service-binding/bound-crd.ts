@@ -12,29 +12,30 @@ import { ownerReferenceOf } from './owner.ts';
 export interface BoundCrd {
   readonly spec: JsonObject;
   /** Canonical JSON of `spec`, for comparison. */
-  readonly text: string;
-  /** The only served version, set if the provider's versions need its conversion webhook. */
+  readonly canonicalSpec: string;
+  /** The only served version; set if the provider's versions need its conversion webhook and one of them can be synced. */
   readonly onlyVersion?: string;
 }
 
 export type BoundCrdResult = BoundCrd | { readonly problem: string };
 
-/** By schema and only version. Views are immutable, and schemas may be large. */
-const built = new WeakMap<BoundSchemaView, Map<string | undefined, BoundCrdResult>>();
+/** By schema, then by served version. Views are immutable, and schemas may be large. */
+const resultCache = new WeakMap<BoundSchemaView, Map<string | undefined, BoundCrdResult>>();
 
 /**
  * The spec of the CustomResourceDefinition that `schema` describes, with the API server's defaults, so that it can be compared with the
  * stored spec.
  *
  * A conversion webhook is not adopted, because this cluster's API server would send every object to a URL of the provider's choice. If
- * versions need a webhook, only the synced version is served and stored; the others stay in the definition unserved.
+ * versions need a webhook, only the synced version is served and stored; the others stay in the definition unserved. If no version can be
+ * synced, all versions keep their `served` and `storage` fields, without conversion.
  */
 export function boundCrd(schema: BoundSchemaView, exported: ExportView): BoundCrdResult {
-  const only = needsWebhook(schema) ? syncVersion(schema, exported) : undefined;
-  const known = built.get(schema) ?? new Map<string | undefined, BoundCrdResult>();
-  built.set(schema, known);
-  const result = known.get(only?.name) ?? build(schema, only);
-  known.set(only?.name, result);
+  const servedVersion = needsWebhook(schema) ? syncVersion(schema, exported) : undefined;
+  const resultsByVersion = resultCache.get(schema) ?? new Map<string | undefined, BoundCrdResult>();
+  resultCache.set(schema, resultsByVersion);
+  const result = resultsByVersion.get(servedVersion?.name) ?? build(schema, servedVersion);
+  resultsByVersion.set(servedVersion?.name, result);
   return result;
 }
 
@@ -47,7 +48,7 @@ export function crdManifest({ name }: BoundSchemaView, { spec }: BoundCrd, bindi
   };
 }
 
-function build(schema: BoundSchemaView, only: BoundVersion | undefined): BoundCrdResult {
+function build(schema: BoundSchemaView, servedVersion: BoundVersion | undefined): BoundCrdResult {
   const { group, names, scope, versions, name } = schema;
   if (group === '') return problem(name, 'is in the core group, to which no resource can be added');
   if (`${names.plural}.${group}` !== name) return problem(name, `describes ${names.plural}.${group}`);
@@ -71,9 +72,9 @@ function build(schema: BoundSchemaView, only: BoundVersion | undefined): BoundCr
     },
     scope,
     conversion: { strategy: 'None' },
-    versions: versions.map((version) => versionSpec(version, only)),
+    versions: versions.map((version) => versionSpec(version, servedVersion)),
   };
-  return { spec, text: canonicalJson(spec), ...(only ? { onlyVersion: only.name } : {}) };
+  return { spec, canonicalSpec: canonicalJson(spec), ...(servedVersion ? { onlyVersion: servedVersion.name } : {}) };
 }
 
 /** Without numeric bounds: API servers do not hold them exactly either. */
@@ -90,9 +91,10 @@ function needsWebhook({ conversion, versions }: BoundSchemaView): boolean {
   return own(conversion, 'strategy') === 'Webhook' && versions.length > 1;
 }
 
-function versionSpec(version: BoundVersion, only: BoundVersion | undefined): JsonObject {
+function versionSpec(version: BoundVersion, servedVersion: BoundVersion | undefined): JsonObject {
   const { name, deprecated, deprecationWarning, schema, subresources, additionalPrinterColumns } = version;
-  const { served, storage } = only ? { served: version === only, storage: version === only } : version;
+  const isServed = version === servedVersion;
+  const { served, storage } = servedVersion ? { served: isServed, storage: isServed } : version;
   return {
     name,
     served,

@@ -33,7 +33,7 @@ export interface CrdWriterDeps {
 interface Confirmed {
   readonly uid: string;
   readonly generation: number;
-  readonly text: string;
+  readonly canonicalSpec: string;
 }
 
 /** Status codes of rejections that a retry would repeat. */
@@ -44,7 +44,7 @@ export class CrdWriter {
   readonly #client: Client;
   readonly #crds: Store<CrdView>;
   readonly #events: EventRecorder;
-  /** By name. The stored spec may differ from the written one, so the generation tells whether it was changed since. */
+  /** By name. The API server may store another spec than the server wrote, so the generation shows whether it has changed since. */
   readonly #confirmed = new Map<string, Confirmed>();
 
   constructor({ client, crds, events }: CrdWriterDeps) {
@@ -117,7 +117,7 @@ export class CrdWriter {
     const live = await this.#client.get(customResourceDefinitions, { name }, { signal });
     if (!isOwnedBy(live.metadata.ownerReferences, binding)) return foreignCrd(name, binding.name);
     if (live.metadata.deletionTimestamp !== undefined) return terminating(name);
-    if (canonicalJson(live.spec) === wanted.text) {
+    if (canonicalJson(live.spec) === wanted.canonicalSpec) {
       this.#confirm(live, wanted);
       return inSync;
     }
@@ -139,13 +139,14 @@ export class CrdWriter {
     });
   }
 
-  #isConfirmed({ name, uid, generation }: CrdView, { text }: BoundCrd): boolean {
-    const known = this.#confirmed.get(name);
-    return known !== undefined && known.uid === uid && known.generation === generation && known.text === text;
+  #isConfirmed({ name, uid, generation }: CrdView, { canonicalSpec }: BoundCrd): boolean {
+    const confirmed = this.#confirmed.get(name);
+    if (confirmed === undefined || confirmed.canonicalSpec !== canonicalSpec) return false;
+    return confirmed.uid === uid && confirmed.generation === generation;
   }
 
-  #confirm({ metadata: { name, uid = '', generation = 0 } }: KubeObject, { text }: BoundCrd): void {
-    this.#confirmed.set(name, { uid, generation, text });
+  #confirm({ metadata: { name, uid = '', generation = 0 } }: KubeObject, { canonicalSpec }: BoundCrd): void {
+    this.#confirmed.set(name, { uid, generation, canonicalSpec });
   }
 }
 
