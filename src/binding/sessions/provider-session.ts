@@ -34,7 +34,10 @@ export type SessionState =
 /** The result of looking up the session of a kubeconfig reference. */
 export type SessionLookup =
   | { readonly kind: 'session'; readonly session: ProviderSession }
-  /** The Secret is not valid. `lastGood`: the session of its earlier content, which still serves. */
+  /**
+   * The Secret does not exist or is not valid, or the APIServiceBinding is not valid. `lastGood`: the session of the Secret's earlier
+   * content, which still serves.
+   */
   | {
       readonly kind: 'invalid';
       readonly reason: SecretProblem | 'APIServiceBindingInvalid';
@@ -73,7 +76,7 @@ export function lookupOf(sessions: Sessions, { name, secretRef, unreadable }: Bi
   return { kind: 'invalid', reason: 'APIServiceBindingInvalid', message };
 }
 
-/** The session that serves a kubeconfig reference: its own, or the last good one while the Secret is not valid. */
+/** The session that serves a kubeconfig reference: its own, or the last good one while the Secret cannot be used. */
 export function servingSession(lookup: SessionLookup): ProviderSession | undefined {
   if (lookup.kind === 'session') return lookup.session;
   return lookup.kind === 'invalid' ? lookup.lastGood : undefined;
