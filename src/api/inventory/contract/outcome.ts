@@ -10,9 +10,15 @@ import { type Operation, outcomeName } from '../reconcile-run.ts';
 export type Outcome =
   /** The component reconciled the inputs of this run. */
   | ({ readonly outcome: 'Done' } & WithMessage & WithOutputs)
-  /** Inputs are missing, which is not a failure. The server runs the component again once the inputs are present. */
+  /**
+   * Inputs are missing, which is not a failure. The server runs the component again once each input is as its `want` requires. It
+   * does so anyway after the component's interval, at most 10 minutes, with 20 % jitter.
+   */
   | ({ readonly outcome: 'NotReady'; readonly missing: readonly [MissingInput, ...MissingInput[]] } & WithMessage)
-  /** An external operation is in progress, which is not a failure. The server runs the component again after `requeueAfterSeconds`. */
+  /**
+   * An external operation is in progress, which is not a failure. The server runs the component again after `requeueAfterSeconds`, at
+   * least 1 s and at most 3,600 s.
+   */
   | ({ readonly outcome: 'Progressing'; readonly requeueAfterSeconds: number } & WithMessage & WithOutputs)
   /** A transient failure. The server retries with backoff. */
   | ({ readonly outcome: 'Retry' } & WithMessage)
@@ -26,11 +32,11 @@ interface WithMessage {
 }
 
 interface WithOutputs {
-  /** A merge patch of the entry's `status.outputs`, keyed by owner. It may only contain paths that the component owns. Hostile. */
+  /** A merge patch of the entry's `status.outputs`, keyed by owner. It may only contain paths that the component owns. Untrusted. */
   readonly outputs?: Readonly<Record<string, unknown>>;
 }
 
-/** Maximum length of a stored message, in characters. Longer messages are truncated. */
+/** Maximum length of a stored message, in characters. Longer messages are truncated; above 65,536 characters the outcome is invalid. */
 export const maxMessage = 1024;
 
 /** Maximum length of a value for `equals`, in characters of its JSON: the status of the entry shows it. */
@@ -56,7 +62,7 @@ export interface ExpectedRun {
 }
 
 /**
- * Reads an outcome from the parsed body of an answer or a report. The body is hostile. A `run` in it must be the expected run, and the
+ * Reads an outcome from the parsed body of an answer or a report. The body is untrusted. A `run` in it must be the expected run, and the
  * outcome must be valid for the operation. Never throws.
  */
 export function readOutcome(body: unknown, expected: ExpectedRun): Read<Outcome> {
@@ -102,17 +108,17 @@ function errorsOf({ run, outcome, missing, outputs }: OutcomeBody, body: unknown
 }
 
 function outcomeOf(body: OutcomeBody): Outcome {
-  const said = body.message === '' ? {} : { message: body.message.slice(0, maxMessage) };
-  const published = body.outputs === undefined ? {} : { outputs: body.outputs };
+  const message = body.message === '' ? {} : { message: body.message.slice(0, maxMessage) };
+  const outputs = body.outputs === undefined ? {} : { outputs: body.outputs };
   const [first, ...rest] = body.missing;
   switch (body.outcome) {
     case 'Done':
-      return { outcome: 'Done', ...said, ...published };
+      return { outcome: 'Done', ...message, ...outputs };
     case 'Progressing':
-      return { outcome: 'Progressing', requeueAfterSeconds: body.requeueAfterSeconds, ...said, ...published };
+      return { outcome: 'Progressing', requeueAfterSeconds: body.requeueAfterSeconds, ...message, ...outputs };
     case 'NotReady':
-      return first ? { outcome: 'NotReady', missing: [first, ...rest], ...said } : { outcome: 'Retry', ...said };
+      return first ? { outcome: 'NotReady', missing: [first, ...rest], ...message } : { outcome: 'Retry', ...message };
     default:
-      return { outcome: body.outcome, ...said };
+      return { outcome: body.outcome, ...message };
   }
 }
