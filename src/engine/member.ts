@@ -3,18 +3,26 @@ import { type Clock, sleep } from '../kit/clock.ts';
 import { describe } from '../kit/errors.ts';
 import type { Log } from '../observe/log.ts';
 
-/** Something that a manager runs, such as a Controller. */
+/** A task that a manager runs, such as a Controller. */
 export interface Runnable {
   readonly name: string;
-  /** Runs until `signal` aborts, then resolves once nothing is in flight; rejects if it cannot continue. */
+  /**
+   * Runs until `signal` aborts, then resolves once nothing is in flight; rejects if it cannot continue. Calls `onSynced` once its
+   * sources have synced.
+   */
   run(signal: AbortSignal, onSynced: () => void): Promise<void>;
 }
 
-/**
- * `waiting` for leadership or for a controller that starts before it · `syncing` its sources · `running` ·
- * `restarting` after a failure, see the error · `stopped` for good.
- */
-export type MemberState = 'waiting' | 'syncing' | 'running' | 'restarting' | 'stopped';
+export type MemberState =
+  /** Waits for leadership, or for a controller that starts before it. */
+  | 'waiting'
+  /** Waits for its sources to sync. */
+  | 'syncing'
+  | 'running'
+  /** Waits for its restart after a failure; `error` describes the failure. */
+  | 'restarting'
+  /** Stopped for good. */
+  | 'stopped';
 
 export interface Supervision {
   readonly clock: Clock;
@@ -22,10 +30,13 @@ export interface Supervision {
   readonly random: () => number;
 }
 
-/** Delay before a restart, with full jitter, as kubelet does for containers, but shorter and with a lower cap. */
+/** Bounds of the delay before a restart, which is exponential with full jitter. */
 export const RESTART_BACKOFF = { baseMs: 1000, capMs: 30_000 };
 
-/** Repeats `attempt` with backoff until `signal` aborts; an attempt that ends by itself counts as failed. */
+/**
+ * Repeats `attempt` with backoff until `signal` aborts; an attempt that ends by itself counts as failed. The attempt calls `healthy` once
+ * it works, which resets the backoff.
+ */
 export async function supervise(
   { clock, random }: Supervision,
   signal: AbortSignal,
@@ -51,9 +62,10 @@ export async function supervise(
   }
 }
 
-/** Supervises one controller. */
+/** One controller of a manager: runs it, restarts it after failures, and records its state. */
 export class Member {
   state: MemberState = 'waiting';
+  /** The last failure; undefined once the controller has synced again. */
   error: string | undefined;
   readonly #runnable: Runnable;
   readonly #supervision: Supervision;

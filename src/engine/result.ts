@@ -4,7 +4,7 @@ export type Result =
   | { readonly kind: 'done' }
   /** Requeue after `delayMs`, at the key's normal priority. */
   | { readonly kind: 'after'; readonly delayMs: number }
-  /** Requeue at the wall-clock instant `atMs` (epoch ms), in `lane` (default: the lowest of the queue). */
+  /** Requeue at the wall-clock instant `atMs` (epoch ms). `lane`: 0 is the most urgent; default: the least urgent lane. */
   | { readonly kind: 'at'; readonly atMs: number; readonly lane?: number }
   /** Waits for objects that a source will report; `missing` names them for logs and metrics. No requeue. */
   | { readonly kind: 'notReady'; readonly missing: readonly string[] }

@@ -1,18 +1,22 @@
-/** Options of one emission. They merge with those of the pending key: the lowest lane, the earliest time, all reasons. */
+/** Options of one emission. If the key is already pending, the more urgent lane and the earlier time count. */
 export interface EmitOptions {
-  /** Priority lane, 0 first. Default: the lowest lane of the queue. */
+  /** Priority lane; 0 is the most urgent. Default: the least urgent lane. */
   readonly lane?: number;
-  /** Wall-clock instant (epoch ms) before which no worker gets the key. Default: at once. */
+  /** Wall-clock instant (epoch ms) at which the key becomes due. Default: now. */
   readonly atMs?: number;
-  /** Milliseconds of monotonic time before which no worker gets the key, even if the wall clock jumps. Instead of `atMs`. */
+  /** Delay in milliseconds, on the monotonic clock. Overrides `atMs`. */
   readonly delayMs?: number;
 }
 
+/** The queue keeps the first 8 distinct reasons of a pending key, for logs. */
 export type Emit = (key: string, reason: string, options?: EmitOptions) => void;
 
 /** Emits the keys that a controller reconciles. Emissions may repeat and may be spurious, but none may be missing. */
 export interface Source {
   readonly name: string;
-  /** Starts emitting. Resolves once it has emitted everything that exists (a store has synced); rejects if `signal` aborts first. */
+  /**
+   * Starts emitting. A source of one store resolves once the store has synced and each existing key is emitted; it rejects if `signal`
+   * aborts first. Sources of hints, intervals, deadlines, or changing sets of stores wait for nothing.
+   */
   start(emit: Emit, signal: AbortSignal): Promise<void>;
 }
