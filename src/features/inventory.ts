@@ -40,7 +40,7 @@ async function open(host: Host): Promise<OpenFeature> {
   const { gate, guard } = leadership(host, { namespace: config.leaseNamespace, ...lease });
   const client = guard(cluster.client);
   const events = recorder(host, 'inventory', client);
-  const { ca, servername } = (await credentials.material()).tls;
+  const { ca, servername } = (await credentials.connectionAuth()).tls;
   const api = { ...(ca ? { ca } : {}), ...(servername ? { servername } : {}) };
   const opened = openInventory({
     cluster,

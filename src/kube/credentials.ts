@@ -1,19 +1,19 @@
 import { createSecureContext } from 'node:tls';
 import { CodedError } from '../kit/errors.ts';
 
-/** PEM texts and checks of the TLS connection; absent fields mean the platform's default. */
+/** PEM texts and settings of the TLS connection. An absent field takes Node's default. */
 export interface ClusterTls {
   readonly ca?: string | Buffer;
   readonly cert?: string | Buffer;
   readonly key?: string | Buffer;
   /** Name to verify in the server's certificate, if it differs from the host of the URL. */
   readonly servername?: string;
-  /** False skips the verification of the server; for throwaway clusters only. */
+  /** `false` disables server certificate verification; for test clusters only. Default true. */
   readonly rejectUnauthorized?: boolean;
 }
 
 /** Certificates and headers of one connection or call. */
-export interface Material {
+export interface ConnectionAuth {
   readonly tls: ClusterTls;
   /** Authorization and impersonation headers. */
   readonly headers: Readonly<Record<string, string>>;
@@ -26,10 +26,10 @@ export interface Credentials {
   /** Namespace of the kubeconfig context. */
   readonly namespace?: string;
   /**
-   * The current certificates and headers. Reads token files again, and runs exec plugins again once their answer has expired.
-   * Call it as often as needed; equal contents mean no change.
+   * The current certificates and headers. Token files are read again after one minute, and exec plugins run again once their credential
+   * has expired. Callers may call it for every request: an equal result means no change.
    */
-  material(): Promise<Material>;
+  connectionAuth(): Promise<ConnectionAuth>;
 }
 
 export interface StaticCredentials {
@@ -39,16 +39,19 @@ export interface StaticCredentials {
   readonly tls?: ClusterTls;
 }
 
-/** Credentials that never change. Rejects a key that does not belong to its certificate: CodedError `InvalidTlsData`. */
+/**
+ * Credentials that never change. Throws CodedError `InvalidTlsData` if OpenSSL cannot read a PEM text, or if the key does not belong to the
+ * certificate. It does not check the certificate against the CA.
+ */
 export function staticCredentials({ server, namespace, token, tls = {} }: StaticCredentials): Credentials {
   checkTls(tls);
   const headers: Record<string, string> = {};
   if (token !== undefined) headers['authorization'] = `Bearer ${token.trim()}`;
-  const material = { tls, headers };
+  const connectionAuth: ConnectionAuth = { tls, headers };
   return {
     server: server.replace(/\/+$/, ''),
     ...(namespace === undefined ? {} : { namespace }),
-    material: () => Promise.resolve(material),
+    connectionAuth: () => Promise.resolve(connectionAuth),
   };
 }
 

@@ -4,7 +4,7 @@ import { homedir } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import type { KubeConfig } from '@kubernetes/client-node';
 import { CodedError, describe, quote } from '../kit/errors.ts';
-import type { ClusterTls, Credentials, Material } from './credentials.ts';
+import type { ClusterTls, ConnectionAuth, Credentials } from './credentials.ts';
 
 export interface AmbientOptions {
   /** `--kubeconfig`: the only file that is read. */
@@ -113,11 +113,11 @@ function credentialsOf(config: KubeConfig, context: string | undefined): Credent
   return {
     server: cluster.server.replace(/\/+$/, ''),
     ...(entry.namespace ? { namespace: entry.namespace } : {}),
-    material: () => materialOf(config),
+    connectionAuth: () => connectionAuthOf(config),
   };
 }
 
-async function materialOf(config: KubeConfig): Promise<Material> {
+async function connectionAuthOf(config: KubeConfig): Promise<ConnectionAuth> {
   const options: RequestOptions = {};
   await config.applyToHTTPSOptions(options);
   const headers: Record<string, string> = {};

@@ -1,6 +1,6 @@
 import { type Clock, parseHttpDate, sleep } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
-import type { Credentials, Material } from './credentials.ts';
+import type { ConnectionAuth, Credentials } from './credentials.ts';
 import { ApiError, TransportError } from './errors.ts';
 import { CallError, jsonCall, Limit } from './json-call.ts';
 import { type Lane, Pools, sameTls } from './pools.ts';
@@ -50,7 +50,7 @@ const CALL_TIMEOUT_MS = 30_000;
 /** Larger than any page of a list; ends an endless answer of a broken or hostile server. */
 const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
 /** How long certificates and headers are used before the credentials are read again. */
-const MATERIAL_MS = 10_000;
+const AUTH_CACHE_MS = 10_000;
 /** How long calls on old connections may continue after a change of credentials. */
 const RETIRE_MS = 4_000;
 const USER_AGENT = 'drawbridge';
@@ -69,7 +69,7 @@ export class Transport {
   readonly #retiring = new Set<Promise<void>>();
   #credentials: Credentials;
   #pools: Pools | undefined;
-  #material: { readonly value: Promise<Material>; readonly sinceMs: number } | undefined;
+  #auth: { readonly value: Promise<ConnectionAuth>; readonly sinceMs: number } | undefined;
   #closed = false;
 
   constructor(credentials: Credentials, options: TransportOptions) {
@@ -133,7 +133,7 @@ export class Transport {
       );
     }
     this.#credentials = credentials;
-    this.#material = undefined;
+    this.#auth = undefined;
     this.#retire();
   }
 
@@ -186,7 +186,7 @@ export class Transport {
 
   #explain(error: unknown, what: string, signal: AbortSignal | undefined, limit: Limit): unknown {
     // The next attempt reads the credentials again, because a token may have been replaced early.
-    if (error instanceof ApiError && error.code === 401) this.#material = undefined;
+    if (error instanceof ApiError && error.code === 401) this.#auth = undefined;
     const isOwn = error instanceof ApiError || error instanceof TransportError;
     if (isOwn && !(error instanceof CallError)) return error;
     if (!limit.timedOut && signal?.aborted) return signal.reason;
@@ -197,29 +197,29 @@ export class Transport {
 
   async #ready(limit: Limit): Promise<{ pools: Pools; headers: Record<string, string> }> {
     let credentials: Credentials;
-    let material: Material;
+    let connectionAuth: ConnectionAuth;
     do {
       credentials = this.#credentials;
-      material = await limit.race(this.#present());
+      connectionAuth = await limit.race(this.#currentAuth());
       // Either may have happened in the meantime.
       if (this.#closed) throw new TransportError(`the connection to ${this.#origin} is closed`, undefined, true);
     } while (credentials !== this.#credentials);
-    const { tls, headers } = material;
+    const { tls, headers } = connectionAuth;
     if (this.#pools && !sameTls(this.#pools.tls, tls)) this.#retire();
     this.#pools ??= new Pools(tls, this.#connections);
     return { pools: this.#pools, headers: { 'user-agent': USER_AGENT, ...headers } };
   }
 
-  #present(): Promise<Material> {
+  #currentAuth(): Promise<ConnectionAuth> {
     const nowMs = this.#clock.monotonic();
-    if (this.#material && nowMs - this.#material.sinceMs < MATERIAL_MS) return this.#material.value;
-    const value = this.#credentials.material().catch((error: unknown) => {
-      this.#material = undefined;
+    if (this.#auth && nowMs - this.#auth.sinceMs < AUTH_CACHE_MS) return this.#auth.value;
+    const value = this.#credentials.connectionAuth().catch((error: unknown) => {
+      this.#auth = undefined;
       throw new TransportError(`no credentials for ${this.#origin}: ${describe(error)}`, error, true);
     });
     // Its callers may have been aborted by the time it fails.
     value.catch(() => undefined);
-    this.#material = { value, sinceMs: nowMs };
+    this.#auth = { value, sinceMs: nowMs };
     return value;
   }
 

@@ -61,8 +61,8 @@ export async function kubeconfigFrom(text: string, where: string): Promise<ReadK
   return { kubeconfig: { id: await idOf(credentials, namespace), credentials, namespace } };
 }
 
-async function idOf({ server, material }: Credentials, namespace: string): Promise<string> {
-  const { tls, headers } = await material();
+async function idOf({ server, connectionAuth }: Credentials, namespace: string): Promise<string> {
+  const { tls, headers } = await connectionAuth();
   const { ca, cert, key, servername } = tls;
   const pems = [ca, cert, key].map((pem) => pem?.toString() ?? '');
   return sha256Hex(canonicalJson([server, namespace, headers, pems, servername ?? ''])).slice(0, 10);

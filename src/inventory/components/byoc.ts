@@ -176,8 +176,8 @@ async function asAdministrator<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /** JSON is YAML. */
-async function kubeconfigOf({ server, material }: Credentials, token: string): Promise<string> {
-  const { tls } = await material();
+async function kubeconfigOf({ server, connectionAuth }: Credentials, token: string): Promise<string> {
+  const { tls } = await connectionAuth();
   const authority =
     tls.ca === undefined ? {} : { 'certificate-authority-data': Buffer.from(tls.ca).toString('base64') };
   const servername = tls.servername === undefined ? {} : { 'tls-server-name': tls.servername };

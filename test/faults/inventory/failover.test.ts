@@ -198,7 +198,7 @@ describe('two servers of the inventory', function () {
     const credentials = await fileCredentials(await plane.kubeconfigFor('component', ['system:masters']));
     const serverNamespace = home;
     const callers = tokenReviews({ credentials, component: 'slow', serverNamespace, clock });
-    const { ca } = (await credentials.material()).tls;
+    const { ca } = (await credentials.connectionAuth()).tls;
     const callbackUrl = `http://127.0.0.1:${callbacks.port}`;
     const addresses = { apiUrl: plane.server, apiCa: ca?.toString(), callbackUrl };
     const transports = httpTransports({ ...addresses, callbackCa: undefined }, clock);

@@ -188,7 +188,7 @@ export class KonnectorStage {
     const provider = this.provider(credentials.server);
     const connection = { server: credentials.server, token: '', closed: false };
     this.connections.push(connection);
-    void credentials.material().then(({ headers }) => {
+    void credentials.connectionAuth().then(({ headers }) => {
       connection.token = headers['authorization']?.replace('Bearer ', '') ?? '';
     });
     const check = (): void => {

@@ -140,7 +140,7 @@ export class ComponentStage {
     return {
       ...client,
       get: async (resource, name, options) => {
-        const { headers } = await credentials.material();
+        const { headers } = await credentials.connectionAuth();
         if (this.denied !== '' && headers['authorization']?.startsWith(`Bearer ${this.denied}`)) {
           throw new ApiError(401, 'Unauthorized', 'unknown token');
         }

@@ -66,7 +66,7 @@ export class ReferenceFleet {
       kubeconfig: () => adminKubeconfig(managed, 'shoot-admin', managedServer),
     });
     await cloud.start();
-    const { ca } = (await credentials.material()).tls;
+    const { ca } = (await credentials.connectionAuth()).tls;
     const addresses = { apiUrl: management.server, apiCa: ca?.toString(), callbackUrl: server.callbackUrl };
     const transports = httpTransports({ ...addresses, callbackCa: undefined }, clock);
     const connect = (managedCredentials: Parameters<typeof openCluster>[0]) =>

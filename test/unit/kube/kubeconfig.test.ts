@@ -66,7 +66,7 @@ describe('kubeconfig', () => {
     const credentials = await fileCredentials(path);
     assert.equal(credentials.server, 'https://one.test:6443');
     assert.equal(credentials.namespace, 'team');
-    const { tls, headers } = await credentials.material();
+    const { tls, headers } = await credentials.connectionAuth();
     assert.equal(String(tls.ca), authority.certificate);
     assert.equal(tls.servername, 'inner');
     assert.deepEqual(headers, { authorization: 'Bearer secret' });
@@ -77,7 +77,7 @@ describe('kubeconfig', () => {
     const credentials = await fileCredentials(
       await write('tokenfile.yaml', kubeconfig({ user: { tokenFile: 'token' } })),
     );
-    assert.deepEqual((await credentials.material()).headers, { authorization: 'Bearer from-file' });
+    assert.deepEqual((await credentials.connectionAuth()).headers, { authorization: 'Bearer from-file' });
   });
 
   it('runs an exec plugin', async () => {
@@ -88,7 +88,7 @@ describe('kubeconfig', () => {
     await chmod(plugin, 0o700);
     const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: plugin };
     const credentials = await fileCredentials(await write('exec.yaml', kubeconfig({ user: { exec } })));
-    assert.deepEqual((await credentials.material()).headers, { authorization: 'Bearer from-plugin' });
+    assert.deepEqual((await credentials.connectionAuth()).headers, { authorization: 'Bearer from-plugin' });
   });
 
   it('merges the files of KUBECONFIG, first wins, and takes the wanted context', async () => {
@@ -138,7 +138,7 @@ describe('kubeconfig', () => {
       assert.equal(credentials.server, 'https://127.0.0.1:6443');
       assert.equal(credentials.namespace, 'n');
       assert.equal(credentials.context, 'main');
-      const { tls, headers } = await credentials.material();
+      const { tls, headers } = await credentials.connectionAuth();
       assert.deepEqual(tls, { ca: authority.certificate, cert: alice.certificate, key: alice.key, servername: 'x' });
       assert.deepEqual(headers, { authorization: 'Bearer t' });
     });
@@ -237,7 +237,7 @@ describe('credentials over TLS', () => {
 
   const credentials = (identity = alice, ca = authority.certificate): Credentials => ({
     server: url,
-    material: () => Promise.resolve({ tls: { ca, cert: identity.certificate, key: identity.key }, headers: {} }),
+    connectionAuth: () => Promise.resolve({ tls: { ca, cert: identity.certificate, key: identity.key }, headers: {} }),
   });
   const whoAmI = () => transport?.request({ method: 'GET', path: '/', retry: 'never' });
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type Credentials, type Material, staticCredentials } from '../../../src/kube/credentials.ts';
+import { type ConnectionAuth, type Credentials, staticCredentials } from '../../../src/kube/credentials.ts';
 import { ApiError, TransportError } from '../../../src/kube/errors.ts';
 import { Transport } from '../../../src/kube/transport.ts';
 import { advanceIo, until } from '../../support/io.ts';
@@ -210,11 +210,12 @@ describe('transport', () => {
 
   it('asks the credentials again after ten seconds and after 401', async () => {
     let token = 'one';
-    const material = (): Promise<Material> => Promise.resolve({ tls: {}, headers: { authorization: token } });
+    const connectionAuth = (): Promise<ConnectionAuth> =>
+      Promise.resolve({ tls: {}, headers: { authorization: token } });
     await start(
       (request, answer) =>
         request.headers.authorization === 'revoked' ? answer.status(401, 'Unauthorized') : answer.json(200, {}),
-      { material },
+      { connectionAuth },
     );
     const used = () => server.requests.map(({ headers }) => headers.authorization);
     await get();
@@ -228,7 +229,7 @@ describe('transport', () => {
   });
 
   it('says that nothing was sent when the credentials cannot be had', async () => {
-    await start(() => {}, { material: () => Promise.reject(new Error('plugin failed')) });
+    await start(() => {}, { connectionAuth: () => Promise.reject(new Error('plugin failed')) });
     await assert.rejects(
       transport.request({ method: 'POST', path: '/x', retry: 'never' }),
       (error) => error instanceof TransportError && error.notSent && /plugin failed/.test(error.message),
