@@ -95,7 +95,7 @@ export const controllerTargetRef = Type.Object(
   },
 );
 
-/** The author of the present version of a template, as the API server authenticated them. */
+/** The author of the current version of a template, as the API server authenticated them. */
 export const author = Type.Object(
   {
     username: Type.String({ description: 'The user name.', minLength: 1, maxLength: 1024 }),
@@ -104,10 +104,10 @@ export const author = Type.Object(
       description: 'The groups that the user was in at that time.',
       default: [],
     }),
-    time: time('When the template was written.'),
+    time: time('When the template was created, or when its spec or author last changed.'),
     signature: Type.Optional(
       Type.String({
-        description: 'Proves that the webhook wrote these fields for the present version of the template.',
+        description: 'Proves that the webhook wrote these fields for the current version of the template.',
         maxLength: 128,
       }),
     ),
