@@ -13,12 +13,12 @@ import { isFor } from './entry-snapshot.ts';
 import type { EntryStatus } from './entry-status.ts';
 import type { KeyEventSource } from './key-event-source.ts';
 import type { KeyLoops } from './key-loop.ts';
-import type { Registry } from './registrations.ts';
+import type { RegistrationLister } from './registrations.ts';
 
 interface EntryReconcilerDeps {
   readonly entries: InventoryStore;
   readonly runs: RunStore;
-  readonly registry: Registry;
+  readonly registrations: RegistrationLister;
   readonly access: EntryAccess;
   readonly remote: RemoteEvents;
   readonly status: EntryStatus;
@@ -80,19 +80,19 @@ export class EntryReconciler implements Reconciler {
   }
 
   async #prepare(entry: Entry, signal: AbortSignal): Promise<void> {
-    const { entries, access, registry, runs, newest, onPrepared } = this.#deps;
+    const { entries, access, registrations, runs, newest, onPrepared } = this.#deps;
     const { ref, resourceVersion, finalizers, suspended } = entry;
     if (!finalizers.includes(teardownFinalizer)) {
       const patch = { metadata: { finalizers: [...finalizers, teardownFinalizer] } };
       await newest.call(ref.uid, () => entries.patch(ref, 'metadata', patch, { resourceVersion, signal }));
     }
-    const registrations = [...registry.all()].filter((registration) => isFor(entry, registration));
-    const producers = registrations.filter(({ kubeconfig }) => kubeconfig === 'produce').map(({ name }) => name);
+    const applicable = [...registrations.all()].filter((registration) => isFor(entry, registration));
+    const producers = applicable.filter(({ kubeconfig }) => kubeconfig === 'produce').map(({ name }) => name);
     if (this.#prepared.get(ref.uid) === producers.join()) return;
     const hasRun = (component: string): boolean => runs.find({ entryUid: ref.uid, component }) !== undefined;
     // A component that has run is already prepared. Components that start together get their access in one step.
-    const starts = registrations.length > 0 && !suspended && !registrations.some(({ name }) => hasRun(name));
-    if (starts || !producers.every(hasRun)) await access.prepare(entry, registrations, signal);
+    const starts = applicable.length > 0 && !suspended && !applicable.some(({ name }) => hasRun(name));
+    if (starts || !producers.every(hasRun)) await access.prepare(entry, applicable, signal);
     this.#prepared.set(ref.uid, producers.join());
     onPrepared(ref.uid);
   }
@@ -117,9 +117,9 @@ export class EntryReconciler implements Reconciler {
 
   /** Sets the remote watches. Returns the milliseconds until the fallback for unhealthy watches is due; Infinity if it is not needed. */
   #watchRemotely(entry: Entry): number {
-    const { registry, remote, watchFallback, loops } = this.#deps;
+    const { registrations, remote, watchFallback, loops } = this.#deps;
     const { uid } = entry.ref;
-    const watching = [...registry.all()]
+    const watching = [...registrations.all()]
       .filter((registration) => registration.remoteWatches.length > 0 && isFor(entry, registration))
       .filter(({ name }) => !entry.disabled.has(name));
     if (watching.length > 0) {

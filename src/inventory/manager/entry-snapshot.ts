@@ -6,12 +6,12 @@ import type { Inputs, KeyEvent } from '../core/step.ts';
 import type { Entry } from '../entry.ts';
 import type { InventoryStore, RunStore } from '../ports.ts';
 import type { Registration } from '../registration.ts';
-import type { Registry } from './registrations.ts';
+import type { RegistrationLister } from './registrations.ts';
 
 interface SnapshotReaderDeps {
   readonly entries: Pick<InventoryStore, 'find'>;
   readonly runs: Pick<RunStore, 'find'>;
-  readonly registry: Registry;
+  readonly registrations: RegistrationLister;
 }
 
 /** One version of an entry, with the reads of its present components. Missing inputs are evaluated against it. */
@@ -42,7 +42,7 @@ export class SnapshotReader {
   }
 
   inputs({ entry, present }: EntrySnapshot, registration: Registration, stored: StoredRecord | undefined): Inputs {
-    const { registry } = this.#deps;
+    const { registrations } = this.#deps;
     const { name } = registration;
     const force = entry.annotations[forceAnnotation(name)];
     return {
@@ -50,7 +50,7 @@ export class SnapshotReader {
       resourceVersion: entry.resourceVersion,
       arrived: allHold(stored?.record.lastOutcome?.missing ?? [], entry.content, present),
       mayRun: mayRun(entry, registration, {
-        refused: registry.problem(name) !== undefined,
+        refused: registrations.problem(name) !== undefined,
         recorded: stored !== undefined,
       }),
     };
@@ -61,9 +61,9 @@ export class SnapshotReader {
   }
 
   #present(entry: Entry): PresentReads {
-    const { registry, runs } = this.#deps;
+    const { registrations, runs } = this.#deps;
     const present = [];
-    for (const registration of registry.all()) {
+    for (const registration of registrations.all()) {
       const { name, reads } = registration;
       const isPresent = entry.deleting
         ? runs.find({ entryUid: entry.ref.uid, component: name }) !== undefined

@@ -11,10 +11,10 @@ import { keyText } from '../key.ts';
 import type { RunStore } from '../ports.ts';
 import { isFor } from './entry-snapshot.ts';
 import type { KeyLoops } from './key-loop.ts';
-import type { Registry } from './registrations.ts';
+import type { RegistrationLister } from './registrations.ts';
 
 interface EntryStatusDeps {
-  readonly registry: Registry;
+  readonly registrations: RegistrationLister;
   readonly runs: RunStore;
   readonly loops: () => KeyLoops | undefined;
   readonly clock: Clock;
@@ -57,9 +57,9 @@ export class EntryStatus {
   }
 
   #statuses(entry: Entry): ReadonlyMap<string, KeyStatus> {
-    const { registry, runs, loops } = this.#deps;
+    const { registrations, runs, loops } = this.#deps;
     const statuses = new Map<string, KeyStatus>();
-    for (const registration of registry.all()) {
+    for (const registration of registrations.all()) {
       if (statuses.size >= maxComponentStatuses) return statuses;
       const key = { entryUid: entry.ref.uid, component: registration.name };
       const state = loops()?.get(keyText(key))?.state;
@@ -73,7 +73,7 @@ export class EntryStatus {
       statuses.set(registration.name, status ?? fallback);
     }
     for (const { key } of loops()?.ofEntry(entry.ref.uid) ?? []) {
-      if (registry.get(key.component) || !runs.find(key) || statuses.size >= maxComponentStatuses) continue;
+      if (registrations.get(key.component) || !runs.find(key) || statuses.size >= maxComponentStatuses) continue;
       statuses.set(key.component, unregistered(entry, key.component));
     }
     return statuses;

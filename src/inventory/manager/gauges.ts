@@ -5,12 +5,12 @@ import type { InventoryStore } from '../ports.ts';
 import type { Breakers } from './breakers.ts';
 import type { KeyLoop, KeyLoops } from './key-loop.ts';
 import { laneName, laneNames } from './metrics.ts';
-import type { Registry } from './registrations.ts';
+import type { RegistrationLister } from './registrations.ts';
 
 interface GaugesDeps {
   readonly entries: InventoryStore;
   readonly loops: () => KeyLoops | undefined;
-  readonly registrations: Registry;
+  readonly registrations: RegistrationLister;
   readonly breakers: Breakers;
   readonly clock: Clock;
   readonly watchAgeMs: () => number;

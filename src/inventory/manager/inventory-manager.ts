@@ -67,7 +67,7 @@ export class InventoryManager {
       onState: (component) => this.#registrationHints.hint(component),
     });
     this.#limits = new Limits({
-      registry: registrations,
+      registrations,
       authorizationProved: () => authorization.proved,
       prepared: (uid) => this.#entryReconciler.isPrepared(uid),
       breakerAdmits: (component) => this.#breakers.admit(component),
@@ -76,7 +76,7 @@ export class InventoryManager {
     });
     const loops = (): KeyLoops | undefined => this.#leader?.loops;
     const status = new EntryStatus({
-      registry: registrations,
+      registrations,
       runs,
       loops,
       clock,
@@ -85,7 +85,7 @@ export class InventoryManager {
     this.#entryReconciler = new EntryReconciler({
       entries,
       runs,
-      registry: registrations,
+      registrations,
       access,
       remote,
       status,

@@ -11,13 +11,13 @@ import { firstTrigger, hasOtherContent, isOfKubeconfig, isRotated, triggersOf } 
 import { isFor } from './entry-snapshot.ts';
 import type { KeyLoops } from './key-loop.ts';
 import type { InventoryMetrics } from './metrics.ts';
-import type { Registry } from './registrations.ts';
+import type { RegistrationLister } from './registrations.ts';
 
 interface KeyEventSourceDeps {
   readonly entries: InventoryStore;
   readonly runs: RunStore;
-  readonly registry: Registry;
-  readonly registriesSynced: (signal: AbortSignal) => Promise<void>;
+  readonly registrations: RegistrationLister;
+  readonly registrationsSynced: (signal: AbortSignal) => Promise<void>;
   readonly loops: KeyLoops;
   readonly metrics: InventoryMetrics;
   readonly remote: Pick<RemoteEvents, 'subscribe'>;
@@ -48,8 +48,8 @@ export class KeyEventSource implements Source {
   }
 
   async start(_emit: unknown, signal: AbortSignal): Promise<void> {
-    const { entries, runs, registriesSynced, remote, metrics } = this.#deps;
-    await Promise.all([entries.whenSynced(signal), runs.whenSynced(signal), registriesSynced(signal)]);
+    const { entries, runs, registrationsSynced, remote, metrics } = this.#deps;
+    await Promise.all([entries.whenSynced(signal), runs.whenSynced(signal), registrationsSynced(signal)]);
     signal.throwIfAborted();
     metrics.relisted('start');
     const stops = [
@@ -148,10 +148,10 @@ export class KeyEventSource implements Source {
   }
 
   #changed(before: Entry, entry: Entry): void {
-    const { registry, runs, loops } = this.#deps;
+    const { registrations, runs, loops } = this.#deps;
     const otherContent = hasOtherContent(before, entry);
     const found: { readonly key: ComponentKey; readonly triggers: readonly Trigger[] }[] = [];
-    for (const registration of registry.all()) {
+    for (const registration of registrations.all()) {
       const key = { entryUid: entry.ref.uid, component: registration.name };
       const record = runs.find(key)?.record;
       if (!record && !isFor(entry, registration)) continue;
@@ -173,11 +173,11 @@ export class KeyEventSource implements Source {
   }
 
   #appeared(entry: Entry): void {
-    const { registry, runs, loops } = this.#deps;
+    const { registrations, runs, loops } = this.#deps;
     const { uid } = entry.ref;
     for (const key of this.#recordsWithoutEntry.get(uid)?.values() ?? []) loops.of(key).recordChanged(runs.find(key));
     this.#recordsWithoutEntry.delete(uid);
-    for (const registration of registry.all()) {
+    for (const registration of registrations.all()) {
       const key = { entryUid: uid, component: registration.name };
       const trigger = firstTrigger(entry, registration, runs.find(key) !== undefined, this.#isStartup);
       if (trigger) this.trigger(key, trigger);
@@ -186,11 +186,11 @@ export class KeyEventSource implements Source {
 
   /** Handles the entry as if its events had been lost. An idle key that matches its record is not affected. */
   #resync({ ref }: Entry): void {
-    const { entries, registry, runs, loops, onResync: onLook } = this.#deps;
+    const { entries, registrations, runs, loops, onResync: onLook } = this.#deps;
     const entry = entries.find(ref.uid);
     if (!entry) return;
     onLook(ref.uid);
-    for (const registration of registry.all()) {
+    for (const registration of registrations.all()) {
       const key = { entryUid: ref.uid, component: registration.name };
       const stored = runs.find(key);
       const trigger = firstTrigger(entry, registration, stored !== undefined, true);

@@ -9,7 +9,7 @@ import type { KeyMemory } from './key-memory.ts';
 import type { Limits } from './limits.ts';
 import type { Outputs } from './outputs.ts';
 import type { Records } from './persist.ts';
-import type { Registry } from './registrations.ts';
+import type { RegistrationLister } from './registrations.ts';
 import type { RunReporter } from './run-reporter.ts';
 
 /** Dependencies of a key loop while this replica is the leader. */
@@ -18,7 +18,7 @@ export interface KeyLoopDeps {
   readonly signal: AbortSignal;
   readonly clock: Clock;
   readonly random: () => number;
-  readonly registry: Registry;
+  readonly registrations: RegistrationLister;
   readonly snapshots: SnapshotReader;
   readonly limits: Limits;
   readonly runs: RunStore;

@@ -83,11 +83,11 @@ export class KeySteps {
   }
 
   #snapshot(): ComponentSnapshot | undefined {
-    const { snapshots, registry } = this.#deps;
+    const { snapshots, registrations } = this.#deps;
     const memory = this.#memory;
     if (memory.dropped || memory.recovery === 'reload') return undefined;
     const { entryUid, component } = memory.key;
-    memory.registration = registry.get(component) ?? memory.registration;
+    memory.registration = registrations.get(component) ?? memory.registration;
     const entrySnapshot = snapshots.snapshot(entryUid);
     if (!entrySnapshot || !memory.registration) return undefined;
     const inputs = snapshots.inputs(entrySnapshot, memory.registration, memory.state.stored);

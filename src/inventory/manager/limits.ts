@@ -1,13 +1,13 @@
 import { lanes } from '../core/triggers.ts';
 import { type ComponentKey, keyText, readKey } from '../key.ts';
-import type { Registry } from './registrations.ts';
+import type { RegistrationLister } from './registrations.ts';
 
 const laneCount = Object.keys(lanes).length;
 /** Maximum number of concurrent runs of one entry. */
 const maxRunsPerEntry = 6;
 
 interface LimitsDeps {
-  readonly registry: Registry;
+  readonly registrations: RegistrationLister;
   /** Whether write authorization is proved; nothing is dispatched before. */
   readonly authorizationProved: () => boolean;
   /** Whether the entry is prepared for its first run. */
@@ -108,7 +108,7 @@ export class Limits {
   }
 
   #maxConcurrent(component: string): number {
-    return this.#deps.registry.get(component)?.maxConcurrent ?? 0;
+    return this.#deps.registrations.get(component)?.maxConcurrent ?? 0;
   }
 
   #acquire(text: string, key: ComponentKey): void {

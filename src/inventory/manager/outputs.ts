@@ -12,12 +12,12 @@ import { outputsViolation } from '../policy/component-write.ts';
 import type { InventoryStore, RunStore } from '../ports.ts';
 import type { Registration } from '../registration.ts';
 import { type PersistDeps, persist } from './persist.ts';
-import type { Registry } from './registrations.ts';
+import type { RegistrationLister } from './registrations.ts';
 
 interface OutputsDeps extends PersistDeps {
   readonly entries: InventoryStore;
   readonly runs: RunStore;
-  readonly registry: Registry;
+  readonly registrations: RegistrationLister;
   readonly newest: WriteThroughCache<Entry>;
 }
 
@@ -99,10 +99,10 @@ export class Outputs {
 
   /** Outputs that belong to no other component with a record for the entry. */
   #orphans({ ref, components, content }: Entry, retiring: string): JsonPointer[] {
-    const { registry, runs } = this.#deps;
+    const { registrations, runs } = this.#deps;
     // The paths of an unregistered component are unknown.
-    if (components.some(({ name }) => !registry.get(name))) return [];
-    const owned = [...registry.all()]
+    if (components.some(({ name }) => !registrations.get(name))) return [];
+    const owned = [...registrations.all()]
       .filter(({ name }) => name !== retiring && runs.find({ entryUid: ref.uid, component: name }))
       .flatMap(({ writes }) => writes);
     return Object.keys(content.status.outputs)

@@ -13,22 +13,22 @@ import type { Registration } from '../registration.ts';
 import type { RegistrationView } from '../stores/registration-view.ts';
 import type { Breakers } from './breakers.ts';
 
-/** The registered components. */
-export interface Registry {
+/** Reads the registrations of components from a local cache. */
+export interface RegistrationLister {
   get(component: string): Registration | undefined;
   all(): Iterable<Registration>;
-  /** Why a registration cannot be used; undefined if it can. */
+  /** Why the registration of a component cannot be used; undefined if it can. */
   problem(component: string): string | undefined;
 }
 
-/** A registration was created, changed, or became usable again. `endpoint`: its endpoint changed. */
+/** A registration was created or changed, or it became usable or unusable. `endpoint`: its endpoint or its CA bundle changed. */
 export interface RegistrationChange {
   readonly registration: Registration;
   readonly endpoint: boolean;
 }
 
-/** The registrations, validated against each other. */
-export class Registrations implements Registry {
+/** The registrations, validated against each other: a conflict refuses the younger one. */
+export class Registrations implements RegistrationLister {
   readonly #store: Store<RegistrationView>;
   readonly #problems = new Map<string, string>();
   readonly #listeners = new Set<(changes: readonly RegistrationChange[]) => void>();
@@ -36,15 +36,15 @@ export class Registrations implements Registry {
   constructor(store: Store<RegistrationView>) {
     this.#store = store;
     store.subscribe((event) => {
-      const refusedBefore = new Map(this.#problems);
+      const problemsBefore = new Map(this.#problems);
       this.#validateAll();
       if (!store.synced || this.#listeners.size === 0) return;
-      const changes = this.#changes(refusedBefore, event.type === 'deleted' ? undefined : event.key);
+      const changes = this.#changes(problemsBefore, event.type === 'deleted' ? undefined : event.key);
       const before = event.type === 'updated' ? event.before.registration : undefined;
-      const own = event.type === 'deleted' ? undefined : event.now.registration;
-      const isNewGeneration = own !== undefined && own.generation !== before?.generation;
-      const endpoint = before !== undefined && !sameEndpoint(before, own ?? before);
-      const all = isNewGeneration ? [{ registration: own, endpoint }, ...changes] : changes;
+      const current = event.type === 'deleted' ? undefined : event.now.registration;
+      const isNewGeneration = current !== undefined && current.generation !== before?.generation;
+      const endpoint = before !== undefined && !sameEndpoint(before, current ?? before);
+      const all = isNewGeneration ? [{ registration: current, endpoint }, ...changes] : changes;
       // Also notify after a deletion: the statuses of entries may contain the component.
       if (all.length > 0 || event.type === 'deleted') for (const listener of this.#listeners) listener(all);
     });
@@ -66,7 +66,7 @@ export class Registrations implements Registry {
     return this.#store.get(component);
   }
 
-  /** Subscribes to changes from now on. */
+  /** Subscribes to changes from now on. A deletion passes the changes that it causes in other registrations, possibly none. */
   onChange(listener: (changes: readonly RegistrationChange[]) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -76,7 +76,7 @@ export class Registrations implements Registry {
     return this.#store.whenSynced(signal);
   }
 
-  /** The components that form a read-write cycle with this one, in order; undefined if there is none. */
+  /** The components through which this component's outputs affect its own inputs, in order, itself first; undefined if there are none. */
   cycle(component: string): readonly string[] | undefined {
     const start = this.get(component);
     return start && cycleFrom(start, [...this.all()]);
@@ -95,9 +95,10 @@ export class Registrations implements Registry {
     }
   }
 
-  #changes(refusedBefore: ReadonlyMap<string, string>, except: string | undefined): RegistrationChange[] {
+  /** The registrations, without `excludedName`, that became usable or unusable. */
+  #changes(problemsBefore: ReadonlyMap<string, string>, excludedName: string | undefined): RegistrationChange[] {
     return [...this.all()]
-      .filter(({ name }) => name !== except && refusedBefore.has(name) !== this.#problems.has(name))
+      .filter(({ name }) => name !== excludedName && problemsBefore.has(name) !== this.#problems.has(name))
       .map((registration) => ({ registration, endpoint: false }));
   }
 }
@@ -108,22 +109,24 @@ const sameEndpoint = (a: Registration, b: Registration): boolean =>
 function cycleFrom(start: Registration, all: readonly Registration[]): readonly string[] | undefined {
   const readersOf = ({ writes }: Registration): Registration[] =>
     all.filter(({ reads }) => reads.some((read) => writes.some((write) => overlap(read, write))));
-  const from = new Map<string, string | undefined>([[start.name, undefined]]);
-  const open = [start];
-  for (let node = open.shift(); node; node = open.shift()) {
+  const predecessors = new Map<string, string | undefined>([[start.name, undefined]]);
+  const frontier = [start];
+  for (let node = frontier.shift(); node; node = frontier.shift()) {
     for (const reader of readersOf(node)) {
-      if (reader.name === start.name) return pathTo(node.name, from);
-      if (from.has(reader.name)) continue;
-      from.set(reader.name, node.name);
-      open.push(reader);
+      if (reader.name === start.name) return pathTo(node.name, predecessors);
+      if (predecessors.has(reader.name)) continue;
+      predecessors.set(reader.name, node.name);
+      frontier.push(reader);
     }
   }
   return undefined;
 }
 
-function pathTo(last: string, from: ReadonlyMap<string, string | undefined>): string[] {
+function pathTo(last: string, predecessors: ReadonlyMap<string, string | undefined>): string[] {
   const path: string[] = [];
-  for (let name: string | undefined = last; name !== undefined; name = from.get(name)) path.unshift(name);
+  for (let name: string | undefined = last; name !== undefined; name = predecessors.get(name)) {
+    path.unshift(name);
+  }
   return path;
 }
 
@@ -172,6 +175,7 @@ export class RegistrationReconciler implements Reconciler {
         : {
             type: cyclic,
             status: 'True',
+            // Through other components: a component that reads its own outputs directly is refused.
             reason: 'ReadsItself',
             message: `outputs of the component affect its own inputs: ${[...cycle, cycle[0]].join(' → ')}; this is allowed as long as the values converge`,
           },

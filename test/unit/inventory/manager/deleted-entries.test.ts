@@ -31,7 +31,11 @@ describe('keys of deleted entries', () => {
     const there = new Set(['a/network', 'b/network', 'c/network']);
     const poked: string[] = [];
     const limits = new Limits({
-      registry: { get: () => registrationOf('network', { maxConcurrent: 1 }), all: () => [], problem: () => undefined },
+      registrations: {
+        get: () => registrationOf('network', { maxConcurrent: 1 }),
+        all: () => [],
+        problem: () => undefined,
+      },
       authorizationProved: () => true,
       prepared: () => true,
       breakerAdmits: () => true,

@@ -9,7 +9,7 @@ import {
   readyOf,
 } from '../../../../src/inventory/manager/entry-status.ts';
 import type { KeyLoops } from '../../../../src/inventory/manager/key-loop.ts';
-import type { Registry } from '../../../../src/inventory/manager/registrations.ts';
+import type { RegistrationLister } from '../../../../src/inventory/manager/registrations.ts';
 import type { RunStore } from '../../../../src/inventory/ports.ts';
 import { MemoryAccess } from '../../../support/inventory/memory-access.ts';
 import { registrationOf } from '../../../support/inventory/registrations.ts';
@@ -103,11 +103,11 @@ describe('the status of an entry', () => {
     const registrations = Array.from({ length: registered }, (_, i) => registrationOf(`c${i}`));
     const keys = Array.from({ length: left }, (_, i) => ({ key: { entryUid: 'u', component: `left-${i}` } }));
     const status = new EntryStatus({
-      registry: {
+      registrations: {
         get: (component) => registrations.find(({ name }) => name === component),
         all: () => registrations,
         problem: () => undefined,
-      } satisfies Registry,
+      } satisfies RegistrationLister,
       runs: {
         find: ({ component }) => (component.startsWith('left-') ? ({} as StoredRecord) : undefined),
       } as RunStore,

@@ -23,7 +23,7 @@ describe('outputs while the watch is late', () => {
   const outputs = new Outputs({
     entries,
     runs,
-    registry: registrations,
+    registrations,
     newest: new WriteThroughCache({
       watched: (uid) => entries.find(uid),
       uidOf: (entry) => entry.ref.uid,

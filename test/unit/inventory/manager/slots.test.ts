@@ -13,7 +13,7 @@ describe('slots', () => {
     const registration = registrationOf('network', { maxConcurrent: 1 });
     const poked: string[] = [];
     const limits = new Limits({
-      registry: { get: () => registration, all: () => [registration], problem: () => undefined },
+      registrations: { get: () => registration, all: () => [registration], problem: () => undefined },
       authorizationProved: () => true,
       prepared: () => true,
       breakerAdmits: () => true,
