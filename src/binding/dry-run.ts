@@ -110,7 +110,7 @@ interface Intention {
   readonly resource: Resource;
   readonly name: ObjectName;
   readonly options: { readonly subresource?: string } | undefined;
-  /** The present object; undefined if there is none. */
+  /** The current object; undefined if there is none. */
   readonly before: KubeObject | undefined;
 }
 

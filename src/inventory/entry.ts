@@ -9,7 +9,7 @@ export interface EntryRef extends Required<ObjectName> {
 
 /**
  * The document that JSON pointers refer to. Everything below `spec.cluster`, a component's `config`, and `outputs` is free-form and
- * hostile.
+ * untrusted.
  */
 export interface EntryContent {
   readonly spec: unknown;

@@ -17,7 +17,7 @@ export function readKey(text: string): ComponentKey | undefined {
 /** ID of a run, as components return it. The ID is no secret: a report also needs the token of the run. */
 export const runId = ({ entryUid, component }: ComponentKey, seq: number): string => runIdOf(entryUid, component, seq);
 
-/** Parses a run ID from the path of a callback. Hostile input. */
+/** Parses a run ID from the path of a callback. The input is untrusted. */
 export function readRunId(text: string): (ComponentKey & { readonly seq: number }) | undefined {
   const [, entryUid, component, seq] =
     /^([0-9a-zA-Z-]{1,128})\.([a-z][-a-z0-9]{0,39})\.([1-9]\d{0,14})$/.exec(text) ?? [];

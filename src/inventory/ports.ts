@@ -138,7 +138,7 @@ export type ReportAnswer =
 
 /** Receives the reports of asynchronous runs: from the callback listener, and from components in this process. */
 export interface ReportSink {
-  /** `body` is parsed and hostile. `credentialId` is the ID of the authenticated token. Never rejects. */
+  /** `body` is parsed and untrusted. `credentialId` is the ID of the authenticated token. Never rejects. */
   report(run: ComponentKey & { readonly seq: number }, credentialId: string, body: unknown): Promise<ReportAnswer>;
 }
 

@@ -108,7 +108,7 @@ export function progressStatus(request: RequestView, progress: Progress, nowMs: 
   };
 }
 
-/** Whether `next` equals the present status except for times. */
+/** Whether `next` equals the current status except for times. */
 export function isUnchanged(request: RequestView, next: RequestStatus): boolean {
   const childrenKnown = next.children === undefined || next.children.length === request.children.length;
   return childrenKnown && request.ready === next.ready && sameConditions(request.conditions, next.conditions);

@@ -106,7 +106,7 @@ const templateExists: Check<RequestInput> = ({ kind, namespace, templateName, te
   };
 };
 
-/** Denies only if the reconciler has observed the present generation as not ready; the controller waits for any other. */
+/** Denies only if the reconciler has observed the current generation as not ready; the controller waits for any other. */
 const templateReady: Check<RequestInput> = ({ templateName, template }) => {
   if (!template.found || template.ready !== false || template.observedGeneration !== template.generation)
     return undefined;

@@ -64,7 +64,7 @@ export class AuditHeads {
     });
   }
 
-  /** Publishes the present head if it changed. Never rejects. */
+  /** Publishes the current head if it changed. Never rejects. */
   async publish(signal?: AbortSignal): Promise<void> {
     try {
       await this.#publishIfChanged(signal ? { signal } : {});

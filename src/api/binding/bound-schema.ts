@@ -27,7 +27,7 @@ const text = (description: string, maxLength = 1024) => Type.String({ descriptio
 const scale = Type.Object(
   {
     specReplicasPath: text('Where the wanted number of replicas is.'),
-    statusReplicasPath: text('Where the present number of replicas is.'),
+    statusReplicasPath: text('Where the current number of replicas is.'),
     labelSelectorPath: Type.Optional(text('Where the label selector is.')),
   },
   { description: 'The scale subresource.' },

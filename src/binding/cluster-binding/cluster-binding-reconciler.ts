@@ -197,7 +197,7 @@ class KonnectorConflicts {
     this.#sentMs = undefined;
   }
 
-  /** The present conflict, if any. `ours` are the consumer's Secrets for this ClusterBinding. */
+  /** The current conflict, if any. `ours` are the consumer's Secrets for this ClusterBinding. */
   observe(view: ClusterBindingView, ours: readonly SecretName[]): ConflictingKonnector | undefined {
     return this.#beats(view) ?? this.#record(view, ours);
   }

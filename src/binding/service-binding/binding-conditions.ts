@@ -183,7 +183,7 @@ function objectsCondition({
   return conditionFalse(connected, 'Warning', 'ObjectsNotInSync', joinProblems(problems));
 }
 
-/** Whether the present condition says that single objects are not in sync. */
+/** Whether the current condition says that single objects are not in sync. */
 export const hasObjectsOutOfSync = ({ conditions }: BindingView): boolean =>
   findCondition(conditions, connected)?.reason === 'ObjectsNotInSync';
 

@@ -7,7 +7,7 @@ import type { Heartbeat, ProviderSession, SessionLookup, Sessions } from './prov
 /** State of one key of one Secret. */
 interface Slot {
   session: OpenSession | undefined;
-  /** Why the present content cannot be used. `session` may then still serve from an earlier content. */
+  /** Why the current content cannot be used. `session` may then still serve from an earlier content. */
   unusable: Unusable | undefined;
 }
 
@@ -70,7 +70,7 @@ export class SessionRegistry implements Sessions {
     this.#notify(keyOf(ref));
   }
 
-  /** Records that the present content cannot be used. A serving session stays. */
+  /** Records that the current content cannot be used. A serving session stays. */
   fail(ref: SecretKeyRef, unusable: Unusable): void {
     const slot = this.#slot(ref);
     if (slot.unusable?.reason === unusable.reason && slot.unusable.message === unusable.message) return;

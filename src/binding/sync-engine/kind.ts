@@ -13,7 +13,7 @@ export interface SyncKind {
   readonly rules: SyncRules;
   /** The list that must complete before the key can be planned; undefined if nothing is missing. */
   missing(key: string): string | undefined;
-  /** The actions that sync the key's two objects, in order, from the present state. */
+  /** The actions that sync the key's two objects, in order, from the current state. */
   plan(pass: SyncPass): readonly SyncAction[];
   /** Called at the end of a pass. Drops state that the key no longer needs, and returns the key's state. */
   finish(key: string): KeyState;

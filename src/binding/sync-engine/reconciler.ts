@@ -22,7 +22,7 @@ export interface SyncReconcilerOptions {
 const MAX_PLANS = 6;
 const AGAIN_MS = 100;
 
-/** Syncs the two objects of a key: the kind plans from the present state, and the reconciler makes the calls in that order. */
+/** Syncs the two objects of a key: the kind plans from the current state, and the reconciler makes the calls in that order. */
 export class SyncReconciler implements Reconciler {
   readonly #options: SyncReconcilerOptions;
 

@@ -114,7 +114,7 @@ const isOwnedBy = ({ metadata: { ownerReferences = [] } }: KubeObject, uid: stri
 /** Maximum number of attempts of a conflicting write. */
 const maxAttempts = 5;
 
-/** A field of an object, and its desired value computed from the present one. */
+/** A field of an object, and its desired value computed from the current one. */
 interface OwnField {
   readonly name: string;
   readonly wanted: (found: unknown) => unknown;

@@ -18,7 +18,7 @@ export interface ComponentsDeps {
   readonly clock: Clock;
 }
 
-/** The non-empty string at `pointer`; undefined for any other value. Content of entries is hostile. */
+/** The non-empty string at `pointer`; undefined for any other value. Content of entries is untrusted. */
 export function textAt(document: unknown, pointer: JsonPointer): string | undefined {
   const value = valueAt(document, pointer);
   return typeof value === 'string' && value !== '' ? value : undefined;

@@ -43,7 +43,7 @@ export const allHold = (missing: readonly MissingInput[], content: EntryContent,
   missing.every((input) => holds(input, content, present));
 
 function holds({ path, want, value }: MissingInput, content: EntryContent, present: PresentReads): boolean {
-  // The value is hostile. An invalid path never holds.
+  // The value is untrusted. An invalid path never holds.
   if (!isPointer(path)) return false;
   const found = valueAt(content, path);
   switch (want) {

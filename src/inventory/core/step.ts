@@ -84,7 +84,7 @@ export type KeyEvent =
   | { readonly kind: 'slot'; readonly inputs: Inputs }
   /** The result of the effect `start`. */
   | { readonly kind: 'started'; readonly stored: StoredRecord; readonly inputs: Inputs }
-  /** Another writer changed the record; `stored` is its present version. Effects that depended on the failed write were skipped. */
+  /** Another writer changed the record; `stored` is its current version. Effects that depended on the failed write were skipped. */
   | { readonly kind: 'conflict'; readonly stored: StoredRecord | undefined; readonly inputs: Inputs }
   /** The component answered 202. */
   | { readonly kind: 'accepted'; readonly leaseMs: number }

@@ -189,7 +189,7 @@ function parsed(body: Buffer): { readonly value: unknown } | { readonly error: s
 const listed = (errors: readonly FieldError[]): string =>
   errors.map(({ field, message }) => (field ? `${field} ${message}` : message)).join('; ');
 
-/** The start of an answer's body, on one line. The text is hostile. */
+/** The start of an answer's body, on one line. The text is untrusted. */
 function bodyExcerpt(body: Buffer): string {
   const text = body.subarray(0, 256).toString('utf8').replace(/\s+/g, ' ').trim();
   return text === '' ? '' : `: ${text}`;

@@ -46,7 +46,7 @@ export class KeyMemory {
     return phase === 'draining' && stored !== undefined && stored.record.phase !== 'Idle';
   }
 
-  /** Milliseconds that remain of the current run's maximum duration; `monotonicMs` is the present. */
+  /** Milliseconds that remain of the current run's maximum duration; `monotonicMs` is the current time. */
   remainingMs(monotonicMs: number): number {
     const { lastStart } = this.state;
     if (lastStart === undefined || !this.run) return 0;

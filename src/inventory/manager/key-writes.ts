@@ -159,7 +159,7 @@ function conflictResult({ reporter }: KeyLoopDeps, stored: StoredRecord | undefi
   return conflictWith(stored);
 }
 
-/** `stored` is the present record, and dependent effects are skipped. */
+/** `stored` is the current record, and dependent effects are skipped. */
 const conflictWith = (stored: StoredRecord | undefined): WriteResult => ({
   event: ({ inputs }) => ({ kind: 'conflict', stored, inputs }),
   stops: true,

@@ -7,7 +7,7 @@ import type { Failing, Store, StoreEvent } from '../../kube/store.ts';
 import { type Watched, watchSpec, watchText } from './watch-spec.ts';
 
 interface ManagedClusterOptions {
-  /** Connects to the cluster with the present kubeconfig. */
+  /** Connects to the cluster with the current kubeconfig. */
   readonly open: () => Promise<Cluster>;
   readonly changed: (watch: RemoteWatch) => void;
   readonly clock: Clock;

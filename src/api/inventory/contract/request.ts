@@ -53,7 +53,7 @@ export type ReconcileRequest = Static<typeof reconcileRequest>;
 
 const structural = toStructural(reconcileRequest, 'request');
 
-/** Reads a parsed request body. The body is hostile. Unknown fields are dropped. Never throws. */
+/** Reads a parsed request body. The body is untrusted. Unknown fields are dropped. Never throws. */
 export function readReconcileRequest(body: unknown): Read<ReconcileRequest> {
   return readBySchema<ReconcileRequest>(structural, body, '');
 }

@@ -35,7 +35,7 @@ function hasArrived({ arrived }: Inputs, { lastOutcome }: RunRecord): boolean {
 const isOtherOperation = ({ mayRun }: Inputs, { operation }: RunRecord): boolean =>
   mayRun.may === 'delete' && operation !== 'delete';
 
-/** Triggers that follow from the entry itself; none if the record covers its present version. */
+/** Triggers that follow from the entry itself; none if the record covers its current version. */
 export function entryTriggers(inputs: Inputs, record: RunRecord | undefined): Trigger[] {
   const { created, inputChanged, inputArrived, deleting } = triggerReasons;
   if (!record) return [trigger(created)];
