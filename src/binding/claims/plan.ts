@@ -113,6 +113,7 @@ export function planClaim(facts: ClaimFacts): ClaimPlan {
     : nothing;
 }
 
+/** `disputed`: the owner labels of the two objects differ. `unknown`: neither object has one. */
 function ownerOf({ consumer, provider }: ClaimFacts): Owner | 'unknown' | 'disputed' | undefined {
   if (!provider) return consumer && (consumer.owner ?? 'consumer');
   if (!consumer) return provider.owner ?? 'provider';
@@ -227,7 +228,7 @@ function planProviderCopyDelete(copy: ClaimedView, facts: ClaimFacts): ClaimPlan
   }
 }
 
-/** `ours`: this server created the copy and may delete it. `unsure`: another konnector may have created it. Undefined: neither is known. */
+/** `ours`: this server created the copy and may delete it. `unsure`: another konnector may have created it. Undefined: it is neither. */
 function providerCopyOwnership(
   { name, owner, origin, deleting }: ClaimedView,
   facts: ClaimFacts,

@@ -52,7 +52,7 @@ export function ownershipOf(
 }
 
 /** Whether {@link copyOfAnnotation} names another binding or object. While the binding's uid is not known, every value does. */
-export function isMadeByAnother(copy: SyncedObject, { bindingUid }: BindingIdentity, consumerKey: string): boolean {
+export function hasOtherOrigin(copy: SyncedObject, { bindingUid }: BindingIdentity, consumerKey: string): boolean {
   const value = annotationOf(copy, copyOfAnnotation);
   return value !== undefined && value !== copyOfValue(bindingUid, consumerKey);
 }

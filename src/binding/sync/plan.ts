@@ -4,7 +4,7 @@ import { inexactNumber } from '../../kit/inexact-number.ts';
 import { own } from '../../kit/json-value.ts';
 import type { SyncMode } from '../sync-engine/kind.ts';
 import type { Place } from './isolation.ts';
-import { type BindingIdentity, isMadeByAnother, type Ownership, ownershipOf } from './ownership.ts';
+import { type BindingIdentity, hasOtherOrigin, type Ownership, ownershipOf } from './ownership.ts';
 import {
   addFinalizerPatch,
   copyAnnotationsPatch,
@@ -101,7 +101,7 @@ function planDeletion(facts: ObjectFacts, consumer: SyncedObject, context: SyncC
     return [{ do: 'deleteCopy', key, uid: copy.uid, inferred: false }];
   }
   // An object without our finalizer has no copy yet. A copy that names another binding is not ours to update.
-  if (ownership !== 'stale' || release.length === 0 || isMadeByAnother(copy, context, facts.key)) return release;
+  if (ownership !== 'stale' || release.length === 0 || hasOtherOrigin(copy, context, facts.key)) return release;
   return [{ do: 'update', key, patch: copyAnnotationsPatch(consumer, copy, context) }];
 }
 
