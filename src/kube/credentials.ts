@@ -40,8 +40,8 @@ export interface StaticCredentials {
 }
 
 /**
- * Credentials that never change. Throws CodedError `InvalidTlsData` if OpenSSL cannot read a PEM text, or if the key does not belong to the
- * certificate. It does not check the certificate against the CA.
+ * Credentials that never change. Throws CodedError `InvalidTlsData` if the client certificate or its key cannot be read, or if they do not
+ * match. It does not check the CA.
  */
 export function staticCredentials({ server, namespace, token, tls = {} }: StaticCredentials): Credentials {
   checkTls(tls);
