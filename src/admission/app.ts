@@ -3,8 +3,7 @@ import express, { type ErrorRequestHandler } from 'express';
 import { CodedError, describe } from '../kit/errors.ts';
 import { FairShare } from '../kit/fair-share.ts';
 import { parseGoDuration, toMilliseconds } from '../kit/go-duration.ts';
-import { parseJson } from '../kit/safe-json.ts';
-import { addressOf, BodyError, type BodyLimits, readBody } from './body.ts';
+import { addressOf, BodyError, type BodyLimits, parseBody, readBody } from './body.ts';
 import type { Handler } from './decision.ts';
 import { FairQueue } from './fair-queue.ts';
 import { handleReview } from './handle-review.ts';
@@ -115,7 +114,7 @@ async function answer(
       if (response.destroyed)
         throw new BodyError(400, 'IncompleteBody', 'the client closed the connection before the answer');
       const leftMs = Math.max(0, limitMs - (ports.clock.monotonic() - readAtMs));
-      return handleReview(route, handler, parseJson(body), leftMs, ports);
+      return handleReview(route, handler, parseBody(body), leftMs, ports);
     };
     const review = await queue.run(addressOf(request), decide, body.length / BYTES_PER_MS);
     send(response, 200, 'application/json', JSON.stringify(review));

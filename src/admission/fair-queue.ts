@@ -12,6 +12,8 @@ interface FairQueueOptions {
 const SLICE_MS = 5;
 /** Rounds of the event loop between slices. A port accepts one connection in a round, and a probe may wait behind many others. */
 const ROUNDS_BETWEEN_SLICES = 16;
+/** If other work makes the rounds long, the next slice starts after this time, milliseconds. */
+const LONGEST_PAUSE_MS = 20;
 /** The recorded usage of a source halves in this time. */
 const HALF_LIFE_MS = 5_000;
 /** Most sources with recorded usage. */
@@ -92,15 +94,20 @@ export class FairQueue {
   #pause(): void {
     if (this.#pausing) return;
     this.#pausing = true;
-    this.#afterRounds(ROUNDS_BETWEEN_SLICES, () => {
-      this.#pausing = false;
-      this.#sliceMs = 0;
-      while (this.#waiting > 0 && this.#sliceMs < SLICE_MS) this.#next()?.run();
-    });
+    const untilMs = this.#clock.monotonic() + LONGEST_PAUSE_MS;
+    let rounds = 0;
+    const round = (): void => {
+      rounds++;
+      if (rounds < ROUNDS_BETWEEN_SLICES && this.#clock.monotonic() < untilMs) this.#clock.schedule(0, round);
+      else this.#runSlice();
+    };
+    this.#clock.schedule(0, round);
   }
 
-  #afterRounds(rounds: number, callback: () => void): void {
-    this.#clock.schedule(0, rounds === 1 ? callback : () => this.#afterRounds(rounds - 1, callback));
+  #runSlice(): void {
+    this.#pausing = false;
+    this.#sliceMs = 0;
+    while (this.#waiting > 0 && this.#sliceMs < SLICE_MS) this.#next()?.run();
   }
 
   #next(): Job | undefined {

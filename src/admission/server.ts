@@ -2,7 +2,7 @@ import type { RequestListener, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { type Clock, sleep } from '../kit/clock.ts';
+import { type Cancel, type Clock, sleep } from '../kit/clock.ts';
 import type { KeyPair } from '../kit/key-pair.ts';
 import { listen } from '../kit/listen.ts';
 import type { Log } from '../observe/log.ts';
@@ -41,6 +41,7 @@ export interface AdmissionServer {
  */
 const KEEP_ALIVE_MS = 120_000;
 const HEADERS_MS = 5_000;
+const CHECK_MS = 1_000;
 const REQUEST_MS = 10_000;
 const DRAIN_MS = 5_000;
 /** Long enough for a call in flight to arrive. */
@@ -68,7 +69,7 @@ export async function startAdmissionServer(options: ServerOptions): Promise<Admi
       headersTimeout: HEADERS_MS,
       requestTimeout: REQUEST_MS,
       // How often Node checks the two timeouts above.
-      connectionsCheckingInterval: 1_000,
+      connectionsCheckingInterval: CHECK_MS,
     },
     (request, response) => {
       if (connections.beginRequest(request.socket, response)) options.app(request, response);
@@ -83,6 +84,7 @@ export async function startAdmissionServer(options: ServerOptions): Promise<Admi
   server.on('secureConnection', (socket) => connections.addSecure(socket));
   server.on('clientError', rejectClient);
   await listen(server, options.host, options.port);
+  const stopChecking = connections.closeTalkative(clock);
   server.on('error', (error) => log.error('webhook server', { error: error.message }));
   certificate.start((pair) => {
     server.setSecureContext(tlsOptions(pair, clientAuthorities));
@@ -92,6 +94,7 @@ export async function startAdmissionServer(options: ServerOptions): Promise<Admi
     port: (server.address() as AddressInfo).port,
     close() {
       certificate.close();
+      stopChecking();
       connections.retireAlways();
       return drain(server, connections, clock);
     },
@@ -107,6 +110,8 @@ class Connections {
   /** TCP sockets. Node's own list misses connections that never finish the handshake. */
   readonly #accepted = new Set<Duplex>();
   readonly #generationOf = new WeakMap<Socket, number>();
+  /** By TLS connection between calls: its bytes when it was last found silent, and when that was, monotonic milliseconds. */
+  readonly #silence = new Map<Socket, { readonly bytes: number; readonly atMs: number } | undefined>();
   readonly #unanswered = new Map<Socket, ServerResponse>();
   #requestCount = 0;
   #closing = false;
@@ -118,6 +123,28 @@ class Connections {
 
   addSecure(socket: Socket): void {
     this.#generationOf.set(socket, this.#generation);
+    this.#silence.set(socket, undefined);
+    socket.once('close', () => this.#silence.delete(socket));
+  }
+
+  /**
+   * Closes connections that send bytes for 5 s without a call. Node's own limits do not see line breaks between calls. Returns a
+   * function that ends the checks.
+   */
+  closeTalkative(clock: Clock): () => void {
+    let cancel: Cancel = () => {};
+    const check = (): void => {
+      const nowMs = clock.monotonic();
+      for (const [socket, silence] of this.#silence) {
+        const bytes = socket.bytesRead;
+        if (this.#unanswered.has(socket)) this.#silence.set(socket, undefined);
+        else if (!silence || silence.bytes === bytes) this.#silence.set(socket, { bytes, atMs: nowMs });
+        else if (nowMs - silence.atMs > HEADERS_MS) socket.destroy();
+      }
+      cancel = clock.schedule(CHECK_MS, check);
+    };
+    check();
+    return () => cancel();
   }
 
   /** False while an earlier call of the connection has no answer, or if its answer was the last one. */
@@ -127,6 +154,7 @@ class Connections {
     if (earlier && (!earlier.writableEnded || earlier.getHeader('connection') === 'close')) return false;
     if (this.#closing || this.#generationOf.get(socket) !== this.#generation) response.setHeader('connection', 'close');
     this.#requestCount++;
+    this.#silence.set(socket, undefined);
     this.#unanswered.set(socket, response);
     response.once('close', () => {
       if (this.#unanswered.get(socket) === response) this.#unanswered.delete(socket);
@@ -200,7 +228,10 @@ function rejectClient(error: NodeJS.ErrnoException, socket: Socket): void {
     return;
   }
   const status = statuses[code] ?? '400 Bad Request';
-  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`, () => {
+    // A client that ignores the end could go on with its call.
+    if (code === 'ERR_HTTP_REQUEST_TIMEOUT') socket.destroy();
+  });
 }
 
 const statuses: Readonly<Record<string, string>> = {

@@ -58,10 +58,11 @@ export function collectBody(
     };
     request.on('data', onData);
     request.once('end', () => resolve(bytes.subarray(0, length)));
-    request.once('error', fail);
+    const incomplete = (): CodedError => new CodedError('IncompleteBody', 'the connection ended before the body did');
+    request.once('error', (error) => fail(request.complete ? error : incomplete()));
     request.once('close', () => {
       // The event follows every request; creating an error with a stack each time would dominate the cost.
-      if (!request.complete) fail(new CodedError('IncompleteBody', 'the connection ended before the body did'));
+      if (!request.complete) fail(incomplete());
     });
   });
 }

@@ -3,7 +3,7 @@ import type { RequestKind } from '../../api/access/kinds.ts';
 import { revokeFinalizer } from '../../api/access/names.ts';
 import type { Requester } from '../../api/access/request-spec.ts';
 import { type Clock, formatTime } from '../../kit/clock.ts';
-import { copyJson, isRecord, own, strings } from '../../kit/json-value.ts';
+import { copyJson, isRecord, type JsonObject, own, strings } from '../../kit/json-value.ts';
 import type { Review, UserInfo } from '../codec.ts';
 import { allow, type Decision, deny, type Handler } from '../decision.ts';
 import { PatchBuilder } from '../json-patch.ts';
@@ -27,15 +27,12 @@ export function attestRequester(kind: RequestKind, ports: Ports): Handler {
       if (!isAbsentOrRecord(own(object, 'metadata'))) return invalidObject('metadata must be an object', 'metadata');
       const spec = own(object, 'spec');
       if (!isRecord(spec)) return invalidObject('spec must be an object with a templateName', 'spec');
-      const { requester: _, ...asked } = spec;
-      const copy = copyJson(asked, MAX_SPEC);
-      if ('problem' in copy) return invalidObject(`spec ${copy.problem}; shorten it`, 'spec');
       return review.operation === 'CREATE' ? attestNewRequest(kind, review, spec, ports) : keepAttestation(review);
     },
   };
 }
 
-function attestNewRequest(kind: RequestKind, review: Review, spec: object, ports: Ports): Decision {
+function attestNewRequest(kind: RequestKind, review: Review, spec: JsonObject, ports: Ports): Decision {
   const { object, user, namespace } = review;
   if (user.username === '') {
     return deny({
@@ -44,6 +41,9 @@ function attestNewRequest(kind: RequestKind, review: Review, spec: object, ports
       status: 403,
     });
   }
+  const { requester: _, ...asked } = spec;
+  const copy = copyJson(asked, MAX_SPEC);
+  if ('problem' in copy) return invalidObject(`spec ${copy.problem}; shorten it`, 'spec');
   const patch = new PatchBuilder(object);
   const metadata = own(object, 'metadata');
   const name = generatedName(metadata);

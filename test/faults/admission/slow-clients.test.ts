@@ -22,7 +22,7 @@ const body = JSON.stringify({
 });
 
 describe('slow clients', function () {
-  this.timeout(20_000);
+  this.timeout(30_000);
   const folder = mkdtempSync(join(tmpdir(), 'drawbridge-slow-'));
   const agent = new Agent({ keepAlive: true });
   const sockets: Socket[] = [];
@@ -124,5 +124,36 @@ describe('slow clients', function () {
     spare.write(`${head}Content-Length: ${body.length}\r\n\r\n${body}`);
     await once(spare, 'data');
     assert.match(received.join(''), /^HTTP\/1\.1 200 OK/);
+  });
+
+  it('that send bytes which are no call are cut off, on spare connections and after calls', async () => {
+    const spare = await tls();
+    const used = await tls();
+    const head = `POST ${paths.validatePod} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n`;
+    used.write(`${head}Content-Length: ${body.length}\r\n\r\n${body}`);
+    // Longer than Node itself limits a connection without a call.
+    await new Promise((resolve) => setTimeout(resolve, 7_000));
+    const lives = [lifeOf(spare), lifeOf(used)];
+    const lineBreaks = setInterval(() => {
+      for (const socket of [spare, used]) socket.write('\r\n'.repeat(1000));
+    }, 100);
+    for (const ms of await Promise.all(lives)) assert.ok(ms < 10_000, `${ms} ms`);
+    clearInterval(lineBreaks);
+  });
+
+  it('that ignore the 408 are cut off', async () => {
+    // A client that goes on writing after the server has ended its side.
+    const halfOpen = { host: '127.0.0.1', port: server.port, ca: authority.certificate, allowHalfOpen: true };
+    const socket = keep(connect(halfOpen));
+    await once(socket, 'secureConnect');
+    const head = `POST ${paths.validatePod} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n`;
+    socket.write(`${head}Content-Length: 1000\r\n\r\n`);
+    const startMs = performance.now();
+    const trickle = setInterval(() => socket.write('{'), 200);
+    // Its last write may fail, which is what a reset connection does.
+    await new Promise((resolve) => socket.once('close', resolve));
+    clearInterval(trickle);
+    const ms = performance.now() - startMs;
+    assert.ok(ms < 15_000, `${ms} ms`);
   });
 });

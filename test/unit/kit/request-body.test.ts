@@ -84,7 +84,7 @@ describe('collectBody', () => {
 
   it('rejects when the connection ends before the body', async () => {
     await exchange(announced(5, 'hel'), 'cut');
-    await assert.rejects(results[0] ?? Promise.resolve());
+    await assert.rejects(results[0] ?? Promise.resolve(), { code: 'IncompleteBody' });
   });
 
   it('waits for its turn after each 256 KiB, and rejects when the turn is refused', async () => {
