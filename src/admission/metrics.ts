@@ -72,6 +72,7 @@ export function unknownPathMetric(metrics: Metrics): () => void {
 /** Counts denied writes of components, by the code of the denial. */
 export function writeAuthorizationMetrics(metrics: Metrics): (code: string) => void {
   const denied = metrics.counter({
+    // Dashboards and alerts use this name, so it stays.
     name: 'drawbridge_inventory_fence_rejections_total',
     help: 'Writes of components into entries that the webhook denied, by code. NoSuchRun now and then is a run that came late; ForeignPath is a faulty component.',
     labels: ['cause'],

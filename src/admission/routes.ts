@@ -191,6 +191,7 @@ const inventoryRoutes: readonly InventoryRoute[] = [
     reinvocationPolicy: 'IfNeeded',
   }),
   fromInventory({
+    // Installed webhook configurations have this path and this name, so both stay.
     path: `/fence-${groupPath(clusterInventories)}-clusterinventory`,
     name: 'fence.clusterinventory.inventory.drawbridge.dev',
     type: 'validating',

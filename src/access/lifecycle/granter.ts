@@ -39,8 +39,9 @@ export class Granter {
   }
 
   /**
-   * `plan` is the one just decided. It is absent after a restart; then the plan is computed again and its hash must equal the granted one.
-   * Resolves to the instant (epoch ms) at which to requeue the request, or undefined if only events and the deadline requeue it.
+   * `plan` is the one just decided. It is absent after a restart or a failed attempt; then the plan is computed again, and its hash must
+   * equal the granted one. Resolves to the instant (epoch ms) at which to requeue the request, or undefined if only events and the deadline
+   * requeue it.
    */
   async ensureOpen(request: RequestView, plan: Plan | undefined, signal: AbortSignal): Promise<number | undefined> {
     const opened = this.#openedEarlier(request) ?? (await this.#open(request, plan, signal));

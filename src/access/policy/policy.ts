@@ -58,13 +58,13 @@ export function explain<Input>(book: RuleBook<Input>, input: Input): Explanation
 
 function explainRule<Input>(
   rule: string,
-  { requirement: wants, check, remedy, applies }: Rule<Input>,
+  { requirement, check, remedy, applies }: Rule<Input>,
   input: Input,
 ): Explanation {
   const violation = check(input);
-  if (violation) return { rule, verdict: 'fail', requirement: wants, violation, remedy: remedy(input) };
-  if (applies && !applies(input)) return { rule, verdict: 'unknown', requirement: wants, remedy: remedy(input) };
-  return { rule, verdict: 'pass', requirement: wants };
+  if (violation) return { rule, verdict: 'fail', requirement, violation, remedy: remedy(input) };
+  if (applies && !applies(input)) return { rule, verdict: 'unknown', requirement, remedy: remedy(input) };
+  return { rule, verdict: 'pass', requirement };
 }
 
 /** The API server truncates a longer warning; characters. */
@@ -72,8 +72,8 @@ const MAX_WARNING_LENGTH = 256;
 
 /** One line per rule, for the warnings of an admission response. */
 export function explanationLines(explanations: readonly Explanation[]): string[] {
-  return explanations.map(({ rule, verdict, requirement: wants, remedy }) => {
-    const line = `${verdictText[verdict]} ${rule}: ${wants}${remedy === undefined ? '' : `; to pass: ${remedy}`}`;
+  return explanations.map(({ rule, verdict, requirement, remedy }) => {
+    const line = `${verdictText[verdict]} ${rule}: ${requirement}${remedy === undefined ? '' : `; to pass: ${remedy}`}`;
     return line.length > MAX_WARNING_LENGTH ? `${line.slice(0, MAX_WARNING_LENGTH - 1)}…` : line;
   });
 }

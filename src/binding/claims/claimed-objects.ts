@@ -84,19 +84,19 @@ export class ClaimedObjects implements SyncKind {
     const decided = plan(facts);
     const { actions, problem, waitsFor, requeueAfterMs } = decided;
     if (!live && actions.some(({ kind }) => kind !== 'request-namespace')) return [this.#read(pass, facts)];
-    const steps: SyncAction[] = isInferredDelete(decided) ? [{ do: 'holdDeletes' }] : [];
+    const syncActions: SyncAction[] = isInferredDelete(decided) ? [{ do: 'holdDeletes' }] : [];
     for (const action of actions) {
       if (action.kind === 'request-namespace') {
         const { consumerNamespace } = facts;
-        steps.push(
+        syncActions.push(
           requestNamespace(consumerNamespace, (signal) => this.#options.requestNamespace(consumerNamespace, signal)),
         );
-      } else if (live) steps.push(this.#write(pass.key, action, facts, live));
+      } else if (live) syncActions.push(this.#write(pass.key, action, facts, live));
     }
-    if (problem !== undefined) steps.push({ do: 'report', problem });
-    if (waitsFor !== undefined) steps.push({ do: 'wait', missing: waitsFor });
-    if (requeueAfterMs !== undefined) steps.push({ do: 'requeue', ms: requeueAfterMs });
-    return steps;
+    if (problem !== undefined) syncActions.push({ do: 'report', problem });
+    if (waitsFor !== undefined) syncActions.push({ do: 'wait', missing: waitsFor });
+    if (requeueAfterMs !== undefined) syncActions.push({ do: 'requeue', ms: requeueAfterMs });
+    return syncActions;
   }
 
   finish(key: string): KeyState {

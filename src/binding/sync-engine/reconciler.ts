@@ -40,40 +40,40 @@ export class SyncReconciler implements Reconciler {
         pass.requeueAfter(AGAIN_MS);
         break;
       }
-      const steps = kind.plan(pass);
-      if (await this.#runActions(pass, steps)) continue;
-      if (!steps.some(({ do: verb }) => verb === 'holdDeletes' || verb === 'read')) breaker.withdraw(key);
+      const actions = kind.plan(pass);
+      if (await this.#runActions(pass, actions)) continue;
+      if (!actions.some(({ do: verb }) => verb === 'holdDeletes' || verb === 'read')) breaker.withdraw(key);
       break;
     }
     return this.#finish(pass);
   }
 
   /** Returns whether a new plan is due, because the answer of a call may have invalidated the rest of the old one. */
-  async #runActions(pass: SyncPass, steps: readonly SyncAction[]): Promise<boolean> {
-    for (const step of steps) {
-      const outcome = await this.#run(pass, step);
+  async #runActions(pass: SyncPass, actions: readonly SyncAction[]): Promise<boolean> {
+    for (const action of actions) {
+      const outcome = await this.#run(pass, action);
       if (outcome !== 'continue') return outcome === 'replan';
     }
     return false;
   }
 
-  #run(pass: SyncPass, step: SyncAction): NextStep | Promise<NextStep> {
-    switch (step.do) {
+  #run(pass: SyncPass, action: SyncAction): NextStep | Promise<NextStep> {
+    switch (action.do) {
       case 'wait':
-        pass.waitFor(step.missing);
+        pass.waitFor(action.missing);
         return 'continue';
       case 'requeue':
-        pass.requeueAfter(step.ms);
+        pass.requeueAfter(action.ms);
         return 'continue';
       case 'report':
-        pass.addProblem({ rank: 'refused', message: step.problem });
+        pass.addProblem({ rank: 'refused', message: action.problem });
         return 'continue';
       case 'holdDeletes':
         return this.#holdDeletes(pass);
       case 'read':
-        return this.#read(pass, step.reads);
+        return this.#read(pass, action.reads);
       case 'call':
-        return this.#call(pass, step);
+        return this.#call(pass, action);
     }
   }
 
@@ -91,24 +91,24 @@ export class SyncReconciler implements Reconciler {
     return outcomes.includes('stop') ? 'stop' : 'replan';
   }
 
-  async #call(pass: SyncPass, step: Call<unknown>): Promise<NextStep> {
+  async #call(pass: SyncPass, call: Call<unknown>): Promise<NextStep> {
     const { breaker, clock, writer } = this.#options;
     let answer: unknown;
     let whenGone: NextStep | undefined;
-    const succeeded = await writer.try(pass, step, async () => {
+    const succeeded = await writer.try(pass, call, async () => {
       try {
-        answer = await step.call(pass.signal);
+        answer = await call.call(pass.signal);
       } catch (error) {
-        if (!step.onNotFound || !isObjectNotFound(error)) throw error;
-        whenGone = step.onNotFound();
+        if (!call.onNotFound || !isObjectNotFound(error)) throw error;
+        whenGone = call.onNotFound();
       }
     });
-    if (!succeeded) return step.onFailure ?? 'stop';
+    if (!succeeded) return call.onFailure ?? 'stop';
     if (whenGone) return whenGone;
-    if (step.direction) this.#observeLatency(pass.key, step.direction);
-    if (step.inferred) breaker.recordDeleted(pass.key, clock.monotonic());
-    if (step.isIneffective?.(answer)) writer.recordIneffective(pass, step);
-    return step.onSuccess?.(answer) ?? 'continue';
+    if (call.direction) this.#observeLatency(pass.key, call.direction);
+    if (call.inferred) breaker.recordDeleted(pass.key, clock.monotonic());
+    if (call.isIneffective?.(answer)) writer.recordIneffective(pass, call);
+    return call.onSuccess?.(answer) ?? 'continue';
   }
 
   #observeLatency(key: string, direction: 'up' | 'down'): void {
@@ -119,12 +119,12 @@ export class SyncReconciler implements Reconciler {
 
   #finish(pass: SyncPass): Result {
     const { kind, latency, report, writer } = this.#options;
-    const { consumer, isDeleted: isGone, isAhead } = kind.finish(pass.key);
+    const { consumer, isDeleted, isAhead } = kind.finish(pass.key);
     report(pass, consumer);
     if (pass.isDone) {
       latency.up.take(pass.key);
       latency.down.take(pass.key);
-      if (isGone) writer.forget(pass.key);
+      if (isDeleted) writer.forget(pass.key);
     }
     // Normally the watch shows our write and enqueues the key. If it does not, the requeue checks the cache again.
     if (isAhead) pass.requeueAfter(answerTrustMs);

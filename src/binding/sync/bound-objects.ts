@@ -82,20 +82,20 @@ export class BoundObjects implements SyncKind {
     if (consumer && copy && actions.every(({ do: verb }) => verb === 'addFinalizer' || verb === 'status')) {
       this.#repairs.recordInSync(consumer);
     }
-    return actions.flatMap((action) => this.#steps(action, facts));
+    return actions.flatMap((action) => this.#syncActions(action, facts));
   }
 
   finish(key: string): KeyState {
     const { caches } = this.#options;
     const { consumer, copy, copyKey } = this.#facts(key);
-    const isGone = !consumer && !copy;
-    if (isGone) {
+    const isDeleted = !consumer && !copy;
+    if (isDeleted) {
       caches.forget(key, copyKey);
       this.#pace.forget(key);
       this.#repairs.forget(key);
     }
     const isAhead = caches.consumers.isAhead(key) || (copyKey !== undefined && caches.copies.isAhead(copyKey));
-    return { consumer, isDeleted: isGone, isAhead };
+    return { consumer, isDeleted, isAhead };
   }
 
   clear(): void {
@@ -123,7 +123,7 @@ export class BoundObjects implements SyncKind {
     };
   }
 
-  #steps(action: ObjectAction, facts: ObjectFacts): readonly SyncAction[] {
+  #syncActions(action: ObjectAction, facts: ObjectFacts): readonly SyncAction[] {
     switch (action.do) {
       case 'wait':
       case 'report':

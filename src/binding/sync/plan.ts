@@ -131,8 +131,8 @@ function planSync(facts: ObjectFacts, consumer: SyncedObject, context: SyncConte
   const update = copyPatch(consumer, copy, context);
   // A partial change may mean something else.
   if (update && inexactNumber(update) === undefined) actions.push({ do: 'update', key, patch: update });
-  const mark = addFinalizerPatch(consumer, copy);
-  if (mark) actions.push({ do: 'addFinalizer', patch: mark });
+  const finalizer = addFinalizerPatch(consumer, copy);
+  if (finalizer) actions.push({ do: 'addFinalizer', patch: finalizer });
   const inexactStatus = inexactNumber(own(copy.object, 'status'), 'status');
   if (inexactStatus !== undefined) actions.push(inexactProblem(inexactStatus, 'the status is not copied back'));
   const status = statusPatch(consumer, copy);

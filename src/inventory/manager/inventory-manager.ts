@@ -107,6 +107,7 @@ export class InventoryManager {
   /** Controllers in start order. All run only on the leader. */
   controllers(): Runnable[] {
     return [
+      // Logs show this name, so it stays.
       { name: 'inventory-fence', run: (signal, onSynced) => this.#prove(signal, onSynced) },
       { name: 'inventory-runs', run: (signal, onSynced) => this.#run(signal, onSynced) },
       this.#entries(),

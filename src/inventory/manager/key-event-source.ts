@@ -186,10 +186,10 @@ export class KeyEventSource implements Source {
 
   /** Handles the entry as if its events had been lost. An idle key that matches its record is not affected. */
   #resync({ ref }: Entry): void {
-    const { entries, registrations, runs, loops, onResync: onLook } = this.#deps;
+    const { entries, registrations, runs, loops, onResync } = this.#deps;
     const entry = entries.find(ref.uid);
     if (!entry) return;
-    onLook(ref.uid);
+    onResync(ref.uid);
     for (const registration of registrations.all()) {
       const key = { entryUid: ref.uid, component: registration.name };
       const stored = runs.find(key);
