@@ -13,9 +13,9 @@ interface BodyOptions {
 }
 
 /**
- * Reads the body of a request; undefined if it has more than `maxBytes`. Never holds more in memory, whatever the headers claim; the
- * caller limits how many bodies it reads at a time, and may free them with `freeBody`. Rejects with CodedError `IncompleteBody` if the connection ends first, or with the
- * error of the connection or of `nextTurn`.
+ * Reads the body of a request; undefined if it has more than `maxBytes`. Never holds more in memory, whatever the headers claim. The
+ * caller limits how many bodies it reads at a time, and may free them with `freeBody`. Rejects with CodedError `IncompleteBody` if the
+ * connection ends first, or with the error of `nextTurn`.
  */
 export function collectBody(
   request: IncomingMessage,
