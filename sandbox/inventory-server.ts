@@ -115,7 +115,7 @@ export class InventoryServer {
     process.once('exit', endWithThisProcess);
     child.once('exit', () => process.off('exit', endWithThisProcess));
     this.#child = child;
-    const look = async (): Promise<boolean> => {
+    const isReady = async (): Promise<boolean> => {
       if (!this.running) throw new Error(`the server ended before it was ready:\n${await this.log()}`);
       return this.health('readyz').then(
         (answer) => answer.ok,
@@ -123,7 +123,7 @@ export class InventoryServer {
       );
     };
     try {
-      await until('the server to be ready', look, { timeoutMs: 30_000, everyMs: 50 });
+      await until('the server to be ready', isReady, { timeoutMs: 30_000, everyMs: 50 });
     } catch (error) {
       throw new Error(`${(error as Error).message}\n${await this.log()}`);
     }

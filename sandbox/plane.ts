@@ -136,8 +136,8 @@ class OwnedPlane extends PlaneClient implements Plane {
   }
 
   logTails(): string {
-    const spoken = [...this.#components.values()].filter((one) => one.logTail().trim() !== '');
-    return spoken.map((one) => `--- ${one.name}\n${one.logTail()}`).join('\n');
+    const withLog = [...this.#components.values()].filter((one) => one.logTail().trim() !== '');
+    return withLog.map((one) => `--- ${one.name}\n${one.logTail()}`).join('\n');
   }
 
   async #end(): Promise<void> {

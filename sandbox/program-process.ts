@@ -57,7 +57,7 @@ export class ProgramProcess {
 
   /** Resolves once `/readyz` answers 200. Rejects after 30 s or when the process ends; the message contains the log. */
   async whenReady(): Promise<void> {
-    const look = async (): Promise<boolean> => {
+    const isReady = async (): Promise<boolean> => {
       if (!this.running) throw new Error(`the ${this.#name} ended before it was ready`);
       return fetch(`http://127.0.0.1:${this.healthPort}/readyz`).then(
         (answer) => answer.ok,
@@ -65,7 +65,7 @@ export class ProgramProcess {
       );
     };
     try {
-      await until(`the ${this.#name} to be ready`, look, { timeoutMs: 30_000, everyMs: 20 });
+      await until(`the ${this.#name} to be ready`, isReady, { timeoutMs: 30_000, everyMs: 20 });
     } catch (error) {
       throw new Error(`${(error as Error).message}\n${await this.log()}`);
     }

@@ -109,13 +109,13 @@ export class Backend {
       await client.mergePatch(boundSchemas, metadata, { metadata: { ownerReferences } });
     }
     for (const one of wanted) await this.claimNamespace(one, owner);
-    await this.#rights.give(name, kinds, claims);
+    await this.#rights.grant(name, kinds, claims);
   }
 
   /** Deletes the export and everything that belongs to it. */
   async withdraw(name: string): Promise<void> {
     await this.provider.client.delete(apiServiceExports, { namespace: this.clusterNamespace, name });
-    await this.#rights.take(name);
+    await this.#rights.revoke(name);
   }
 
   /** Creates a request of the consumer that the backend has refused permanently. */
@@ -176,7 +176,7 @@ export class Backend {
   async close(): Promise<void> {
     this.#stop.abort();
     await this.#ended;
-    for (const { name } of this.stores.exports.list()) await this.#rights.take(name);
+    for (const { name } of this.stores.exports.list()) await this.#rights.revoke(name);
     const service = [...this.stores.serviceNamespaces.list()].flatMap(({ serviceNamespace = [] }) => serviceNamespace);
     this.#stores.release();
     await this.provider.unbindExportsFrom(this.clusterNamespace);
@@ -193,7 +193,7 @@ export class Backend {
         sources: [
           fromSubscription('namespaces', serviceNamespaces, ({ key }: StoreEvent<ServiceNamespaceView>) => [key]),
         ],
-        reconciler: { reconcile: (key) => this.#answer(key) },
+        reconciler: { reconcile: (key) => this.#reconcileNamespace(key) },
       }),
       new Controller({
         ...common,
@@ -202,33 +202,33 @@ export class Backend {
           fromSubscription('exports', exports, ({ key }) => [key]),
           fromSubscription('schemas', schemas, () => [...exports.list()].map(({ key }) => key)),
         ],
-        reconciler: { reconcile: (key) => this.#inSync(key) },
+        reconciler: { reconcile: (key) => this.#reconcileExport(key) },
       }),
     ];
   }
 
   /** Creates the Namespace of an APIServiceNamespace and writes its status; deletes the Namespace together with it. */
-  async #answer(key: string): Promise<Result> {
+  async #reconcileNamespace(key: string): Promise<Result> {
     const { client } = this.provider;
     const name = key.slice(key.indexOf('/') + 1);
-    const asked = this.stores.serviceNamespaces.get(key);
-    if (!asked) {
+    const view = this.stores.serviceNamespaces.get(key);
+    if (!view) {
       // Only this name: with isolation None, the Namespace stays.
       await client.delete(namespaces, { name: `${this.clusterNamespace}-${name}` });
       return done;
     }
-    if (asked.serviceNamespace !== undefined) return done;
+    if (view.serviceNamespace !== undefined) return done;
     const namespace = this.serviceNamespaceOf(name);
     const metadata = { name: namespace, annotations: { [namespaceAnnotation]: key } };
     await client.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata }).catch(ignoreExisting);
-    await this.#rights.giveIn(namespace);
+    await this.#rights.grantIn(namespace);
     const where = { namespace: this.clusterNamespace, name };
     await client.mergePatch(apiServiceNamespaces, where, { status: { namespace } }, { subresource: 'status' });
     return done;
   }
 
   /** Writes the condition of an export, and grants its permissions, at each reconcile. */
-  async #inSync(key: string): Promise<Result> {
+  async #reconcileExport(key: string): Promise<Result> {
     const found = this.stores.exports.get(key);
     if (!found) return done;
     await this.provider.bindExportsTo(this.clusterNamespace);

@@ -23,7 +23,7 @@ export class ExportRights {
     this.#options = options;
   }
 
-  async give(name: string, kinds: readonly FixtureKind[], claims: readonly PermissionClaim[]): Promise<void> {
+  async grant(name: string, kinds: readonly FixtureKind[], claims: readonly PermissionClaim[]): Promise<void> {
     const resources = kinds.map(({ inProvider: { group, plural } }) => rule(group, [plural], ...verbs));
     const claimed = claims.map(({ group, resource }) => rule(group, [resource], ...verbs));
     const labels = { [aggregateLabel]: 'true' };
@@ -33,23 +33,23 @@ export class ExportRights {
       await put(client, clusterRoles, clusterRole(this.#roleName('claims', name), claimed, labels));
     } else {
       this.#claims.set(name, claimed);
-      for (const namespace of this.#namespaces) await this.#giveIn(namespace, name, claimed);
+      for (const namespace of this.#namespaces) await this.#grantInNamespace(namespace, name, claimed);
     }
     await this.#provider.bindExportsTo(this.#options.clusterNamespace);
   }
 
   /** Called when a service namespace was created. */
-  async giveIn(namespace: string): Promise<void> {
+  async grantIn(namespace: string): Promise<void> {
     this.#namespaces.add(namespace);
-    for (const [name, rules] of this.#claims) await this.#giveIn(namespace, name, rules);
+    for (const [name, rules] of this.#claims) await this.#grantInNamespace(namespace, name, rules);
   }
 
-  async take(name: string): Promise<void> {
+  async revoke(name: string): Promise<void> {
     this.#claims.delete(name);
     await this.#provider.remove(clusterRoles, this.#roleName('resources', name), this.#roleName('claims', name));
   }
 
-  async #giveIn(namespace: string, exported: string, rules: readonly Rule[]): Promise<void> {
+  async #grantInNamespace(namespace: string, exported: string, rules: readonly Rule[]): Promise<void> {
     const { client } = this.#provider;
     const where = { namespace, name: `kube-binder-claims-${exported}` };
     const subjects = [{ kind: 'ServiceAccount', name: binder, namespace: this.#options.clusterNamespace }];

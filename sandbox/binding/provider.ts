@@ -37,9 +37,9 @@ export class Provider {
   readonly client: Client;
   /**
    * kube-bind binds the permissions on exported resources to the ServiceAccount whose export it reconciled last, and removes them from
-   * all others. `everybody` is what it should do, and the default here.
+   * all others. `all` is what it should do, and the default here.
    */
-  rights: 'last' | 'everybody' = 'everybody';
+  rights: 'last' | 'all' = 'all';
   readonly #subjects = new Map<string, object>();
 
   private constructor(plane: Plane, cluster: Cluster) {

@@ -39,7 +39,7 @@ export async function withLock<T>(path: string, work: () => Promise<T>, options:
 }
 
 async function acquire(path: string, ticket: string, options: LockOptions): Promise<string> {
-  let told = false;
+  let reported = false;
   for (;;) {
     const top = Math.max(0, ...(await numbers(path)));
     const holder = top === 0 ? undefined : await livingHolder(`${path}.${top}`);
@@ -47,17 +47,17 @@ async function acquire(path: string, ticket: string, options: LockOptions): Prom
       if (await claim(path, ticket, top + 1)) return `${path}.${top + 1}`;
       continue;
     }
-    if (!told) options.onWait?.(holder.pid);
-    told = true;
+    if (!reported) options.onWait?.(holder.pid);
+    reported = true;
     await sleep(options.pollMs ?? 250);
   }
 }
 
 async function claim(path: string, ticket: string, number: number): Promise<boolean> {
-  const mine = `${path}.${number}`;
+  const file = `${path}.${number}`;
   try {
     // Atomic: never overwrites, and the file appears with its content.
-    await link(ticket, mine);
+    await link(ticket, file);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
     throw error;
@@ -65,7 +65,7 @@ async function claim(path: string, ticket: string, number: number): Promise<bool
   const others = (await numbers(path)).filter((other) => other !== number);
   if (others.some((other) => other > number)) {
     // The listing of the folder is outdated: other processes have held and released the lock since.
-    await rm(mine, { force: true });
+    await rm(file, { force: true });
     return false;
   }
   await Promise.all(others.map((other) => rm(`${path}.${other}`, { force: true })));

@@ -24,7 +24,7 @@ export class Balancer {
   }
 
   /** Sends new connections to `address` to these ports of this machine; resets them if there are none. */
-  lead(address: string, ports: readonly number[]): void {
+  route(address: string, ports: readonly number[]): void {
     if (this.#child.connected) this.#child.send({ address, ports: [...ports] });
   }
 

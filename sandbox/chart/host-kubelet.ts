@@ -12,8 +12,8 @@ const componentLabel = 'app.kubernetes.io/component';
 /** The address of each component's webhooks; all Services have one port. */
 const addresses: Readonly<Record<string, string>> = { server: '127.0.0.1', inventory: '127.0.0.2' };
 
-const lookMs = 150;
-const filesMs = 1000;
+const syncEveryMs = 150;
+const refreshFilesEveryMs = 1000;
 
 /** Runs the Pods of the chart in one namespace as processes of this machine, and emulates their Services. */
 export class HostKubelet {
@@ -105,20 +105,20 @@ export class HostKubelet {
     let filesAt = 0;
     while (!this.#stop.signal.aborted) {
       try {
-        await this.#look();
+        await this.#syncPods();
         await Promise.all(this.pods.map((pod) => pod.observe()));
-        if (performance.now() - filesAt > filesMs) {
+        if (performance.now() - filesAt > refreshFilesEveryMs) {
           filesAt = performance.now();
           await Promise.all(this.pods.filter(({ running }) => running).map((pod) => pod.refreshFiles()));
         }
       } catch (error) {
         this.#problem ??= error;
       }
-      await sleep(lookMs);
+      await sleep(syncEveryMs);
     }
   }
 
-  async #look(): Promise<void> {
+  async #syncPods(): Promise<void> {
     const { status, body } = await this.#plane.probe(`/api/v1/namespaces/${this.#namespace}/pods`);
     if (status !== 200) return;
     const found = new Map(
@@ -146,9 +146,9 @@ export class HostKubelet {
   #podOf(manifest: PodManifest): HostPod {
     const onEndpoint = (): void => {
       for (const [component, address] of Object.entries(addresses)) {
-        const its = this.pods.filter((pod) => pod.manifest.metadata.labels?.[componentLabel] === component);
-        const ready = its.filter(({ endpoint }) => endpoint);
-        this.#balancer.lead(
+        const componentPods = this.pods.filter((pod) => pod.manifest.metadata.labels?.[componentLabel] === component);
+        const ready = componentPods.filter(({ endpoint }) => endpoint);
+        this.#balancer.route(
           address,
           ready.map((pod) => pod.port('webhooks')),
         );

@@ -40,7 +40,7 @@ export class HostPod {
   readonly #volumes: MountedVolume[];
   readonly #ports = new Map<string, number>();
   #child: ChildProcess | undefined;
-  #told = '';
+  #lastReport = '';
   #ending = false;
   #startedAt = '';
 
@@ -129,7 +129,7 @@ export class HostPod {
     const ready = this.running && (await this.#probe());
     if (this.#ending) return;
     this.#setEndpoint(ready);
-    if (this.running) await this.#tell('Running', ready);
+    if (this.running) await this.#reportStatus('Running', ready);
   }
 
   /** Ends a deleted Pod as kubelet does: preStop, SIGTERM, SIGKILL; then removes it from the API. */
@@ -137,15 +137,15 @@ export class HostPod {
     if (this.#ending) return;
     this.#ending = true;
     const { terminationGracePeriodSeconds: seconds } = this.manifest.spec;
-    const late = sleep(seconds * 1000, undefined, { ref: false }).then(() => this.kill());
-    const left = sleep(endpointLagMs).then(() => {
+    const forceKill = sleep(seconds * 1000, undefined, { ref: false }).then(() => this.kill());
+    const leftService = sleep(endpointLagMs).then(() => {
       this.#setEndpoint(false);
     });
     if (this.running) {
       await sleep((this.#container.lifecycle?.preStop?.sleep.seconds ?? 0) * 1000);
-      await left;
+      await leftService;
       this.#child?.kill('SIGTERM');
-      await Promise.race([this.#exited(), late]);
+      await Promise.race([this.#exited(), forceKill]);
     }
     const { namespace, name } = this.manifest.metadata;
     await this.#plane.call('DELETE', `/api/v1/namespaces/${namespace}/pods/${name}?gracePeriodSeconds=0`);
@@ -188,10 +188,10 @@ export class HostPod {
   async #ended(code: number): Promise<void> {
     if (this.#ending) return;
     if (this.manifest.spec.restartPolicy === 'Never') {
-      await this.#tell(code === 0 ? 'Succeeded' : 'Failed', false, code);
+      await this.#reportStatus(code === 0 ? 'Succeeded' : 'Failed', false, code);
       return;
     }
-    await this.#tell('Running', false, code);
+    await this.#reportStatus('Running', false, code);
     await sleep(restartMs);
     if (!this.#ending) this.#spawn();
   }
@@ -256,10 +256,10 @@ export class HostPod {
   }
 
   /** Reports each state once. */
-  async #tell(phase: 'Running' | 'Succeeded' | 'Failed', ready: boolean, exitCode?: number): Promise<void> {
-    const told = `${phase} ${ready} ${exitCode} ${this.pid}`;
-    if (told === this.#told) return;
-    this.#told = told;
+  async #reportStatus(phase: 'Running' | 'Succeeded' | 'Failed', ready: boolean, exitCode?: number): Promise<void> {
+    const report = `${phase} ${ready} ${exitCode} ${this.pid}`;
+    if (report === this.#lastReport) return;
+    this.#lastReport = report;
     const { namespace, name } = this.manifest.metadata;
     const url = `/api/v1/namespaces/${namespace}/pods/${name}`;
     const now = new Date().toISOString();

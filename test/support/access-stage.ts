@@ -24,10 +24,10 @@ import { allWaysIn } from './pod-entries.ts';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const webhookConfigurations = 'mutatingwebhookconfigurations,validatingwebhookconfigurations';
 
-/** Whether `AccessStage.pass` created an object with that name. */
+/** Whether `AccessStage.runMarkerGrant` created an object with that name. */
 export const isMarker = (name: string): boolean => name.startsWith('marker-');
 
-/** Calls of the server without those for the grant of one `AccessStage.pass`, which include a read of the pod's ReplicaSet. */
+/** Calls of the server without those for the grant of one `AccessStage.runMarkerGrant`, which include a read of the pod's ReplicaSet. */
 export function withoutMarker<Call extends { readonly name: string; readonly resource: string }>(
   calls: readonly Call[],
 ): Call[] {
@@ -102,7 +102,7 @@ export class AccessStage {
     const stage = new AccessStage(plane, namespace, await Promise.all(people));
     stage.#onOwnPlane = on !== undefined;
     const idle = idleServers.get(plane);
-    if (idle?.running && !fresh && Object.keys(options).length === 0) await stage.#take(idle);
+    if (idle?.running && !fresh && Object.keys(options).length === 0) await stage.#reuse(idle);
     else {
       await stopIdleServer(plane);
       await stage.start(options);
@@ -146,7 +146,7 @@ export class AccessStage {
     await until(`Deployment ${name} to be available`, isAvailable, { timeoutMs: 30_000 });
   }
 
-  async #take(server: ServerProcess): Promise<void> {
+  async #reuse(server: ServerProcess): Promise<void> {
     this.#earlierLines = (await server.audit()).length;
     this.#servers.push(server);
   }
@@ -222,7 +222,7 @@ export class AccessStage {
   }
 
   /** Tells `close` to ignore the calls until now, which a test made in the server's name. */
-  disownCalls(): void {
+  ignoreEarlierCalls(): void {
     this.#auditMark = this.plane.auditLog.mark();
   }
 
@@ -244,13 +244,13 @@ export class AccessStage {
     const none = async (): Promise<boolean> => {
       const lists = await Promise.all(urls.map(async (url) => (await this.plane.probe(url)).body));
       const left = lists.flatMap((list) => (list as { items: StoredRequest[] }).items);
-      await Promise.all(left.map((request) => this.#letGo(request)));
+      await Promise.all(left.map((request) => this.#releaseIfChildless(request)));
       return left.length === 0;
     };
     await until('all requests to be gone', none, { timeoutMs: 30_000, everyMs: 200 });
   }
 
-  async #letGo({ kind, metadata: { name, uid } }: StoredRequest): Promise<void> {
+  async #releaseIfChildless({ kind, metadata: { name, uid } }: StoredRequest): Promise<void> {
     const children = await this.children(uid);
     if (children.length === 0)
       await this.plane.call('PATCH', this.urlOf(kind, name), { metadata: { finalizers: null } });
@@ -278,7 +278,7 @@ export class AccessStage {
   }
 
   /** Grants a user the ClusterRole `edit` in the stage's namespace, and every call that enters its pods. */
-  async mayEnterPods(user: string): Promise<void> {
+  async allowPodEntry(user: string): Promise<void> {
     await this.apply({
       apiVersion: 'rbac.authorization.k8s.io/v1',
       kind: 'Role',
@@ -300,12 +300,12 @@ export class AccessStage {
   }
 
   /** Creates a request as `person`; `manifest` needs a kind, a name and a spec. */
-  ask(person: Pick<Person, 'call'>, manifest: Manifest, query = ''): Promise<ApiAnswer> {
+  create(person: Pick<Person, 'call'>, manifest: Manifest, query = ''): Promise<ApiAnswer> {
     return person.call('POST', `${this.urlOf(manifest.kind)}${query}`, manifest);
   }
 
-  async askOk(person: Pick<Person, 'call'>, manifest: Manifest): Promise<StoredRequest> {
-    const { status, body } = await this.ask(person, manifest);
+  async createOk(person: Pick<Person, 'call'>, manifest: Manifest): Promise<StoredRequest> {
+    const { status, body } = await this.create(person, manifest);
     assert.equal(status, 201, JSON.stringify(body));
     return body as StoredRequest;
   }
@@ -332,8 +332,8 @@ export class AccessStage {
     return this.requestUntil('to be ready', request, ({ status }) => status?.ready === true);
   }
 
-  async askUntilReady(person: Pick<Person, 'call'>, manifest: Manifest): Promise<StoredRequest> {
-    return this.ready(await this.askOk(person, manifest));
+  async createReady(person: Pick<Person, 'call'>, manifest: Manifest): Promise<StoredRequest> {
+    return this.ready(await this.createOk(person, manifest));
   }
 
   templateReady(kind: string, name: string, ready = true): Promise<StoredRequest> {
@@ -374,9 +374,9 @@ export class AccessStage {
    * Opens a grant of one second and waits until it has ended. By then, the server has done all earlier work, so a test can assert that
    * nothing happened. `isMarker` recognizes the names of the grant's objects.
    */
-  async pass(): Promise<void> {
+  async runMarkerGrant(): Promise<void> {
     const marker = execRequest(`marker-${randomBytes(4).toString('hex')}`, { duration: '1s' });
-    await this.closed(await this.askOk(this.alice, marker));
+    await this.closed(await this.createOk(this.alice, marker));
   }
 
   /** `Pod NAME`, `Role NAME`, `RoleBinding NAME` of the request with that uid. */

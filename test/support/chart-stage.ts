@@ -82,7 +82,7 @@ export class ChartStage {
     if (mode === 'cert-manager') await installCertManagerCrds(this.plane);
     await this.helmWithValues(['install', 'drawbridge', from], mode, values);
     await this.kubelet.switchService(service);
-    if (mode === 'cert-manager') await this.#playCertManager();
+    if (mode === 'cert-manager') await this.#emulateCertManager();
     await this.rolledOut();
     await this.#apply('examples/templates.yaml');
     for (const name of ['podaccesstemplate/payments-shell', 'execaccesstemplate/payments-exec']) {
@@ -145,7 +145,7 @@ export class ChartStage {
   }
 
   /** Does what cert-manager would do for the chart's Certificate, and its cainjector for the annotated webhooks. */
-  async #playCertManager(): Promise<void> {
+  async #emulateCertManager(): Promise<void> {
     await this.renewCertificate();
     const caBundle = Buffer.from(this.plane.authority.certificate).toString('base64');
     for (const plural of ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations']) {
@@ -160,7 +160,7 @@ export class ChartStage {
   }
 
   /** Creates a request and resolves when it is ready. */
-  async askUntilReady(person: Person, manifest: Manifest): Promise<StoredRequest> {
+  async createReady(person: Person, manifest: Manifest): Promise<StoredRequest> {
     const url = accessUrl(manifest.kind, this.payments);
     const { status, body } = await person.call('POST', url, manifest);
     assert.equal(status, 201, `${JSON.stringify(body)}\n${await this.kubelet.logs()}`);

@@ -25,7 +25,7 @@ export class RequestWitness {
   }
 
   /** Requests whose pod, plan, or deadline changed after the server had fixed it, with all their values. */
-  secondChoices(): string[] {
+  changedDecisions(): string[] {
     return this.histories.flatMap((states) => {
       const sinceFirst = states.slice(states.findIndex(({ status }) => status?.grant !== undefined));
       const choices = new Set(sinceFirst.map(({ status }) => JSON.stringify(status?.grant)));
@@ -47,7 +47,7 @@ export class RequestWitness {
         response.setEncoding('utf8').on('data', (chunk: string) => {
           const lines = (rest + chunk).split('\n');
           rest = lines.pop() ?? '';
-          for (const line of lines) this.#saw(JSON.parse(line) as { object: StoredRequest });
+          for (const line of lines) this.#record(JSON.parse(line) as { object: StoredRequest });
         });
         response.on('error', () => undefined);
       },
@@ -55,7 +55,7 @@ export class RequestWitness {
     return watch.on('error', () => undefined);
   }
 
-  #saw({ object }: { object: StoredRequest }): void {
+  #record({ object }: { object: StoredRequest }): void {
     const states = this.#history.get(object.metadata.uid) ?? [];
     states.push(object);
     this.#history.set(object.metadata.uid, states);

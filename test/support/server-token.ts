@@ -3,7 +3,7 @@ import { macAnnotation, planHashAnnotation, requestLabel } from '../../src/api/a
 import { Person } from './person.ts';
 
 /** A client with the token of a ServiceAccount of drawbridge. */
-export const thiefOf = (plane: PlaneClient, account: string, namespace = 'drawbridge-system'): Promise<Person> =>
+export const accountUser = (plane: PlaneClient, account: string, namespace = 'drawbridge-system'): Promise<Person> =>
   Person.of(plane, `system:serviceaccount:${namespace}:${account}`, [
     'system:serviceaccounts',
     `system:serviceaccounts:${namespace}`,
@@ -12,7 +12,7 @@ export const thiefOf = (plane: PlaneClient, account: string, namespace = 'drawbr
 const noRequest = { name: 'forged', uid: '7f0c1a52-3b77-4d5e-8b52-0d3a2f0e9c11' };
 
 /** Metadata that an API server cannot distinguish from the server's. Default: for a request that does not exist. */
-export const markedMetadata = (name = 'forged-7f0c1a52-access', request = noRequest) => ({
+export const childMetadata = (name = 'forged-7f0c1a52-access', request = noRequest) => ({
   name,
   labels: { [requestLabel]: request.uid },
   annotations: { [planHashAnnotation]: 'c0ffee', [macAnnotation]: 'x'.repeat(43) },
@@ -30,7 +30,7 @@ export const markedMetadata = (name = 'forged-7f0c1a52-access', request = noRequ
 const container = { name: 'app', image: 'app:1' };
 
 /** A Pod with these fields in its spec; `inContainer` are the fields of its only container. */
-export const podWith = (spec: object = {}, inContainer: object = {}, metadata: object = markedMetadata()) => ({
+export const podWith = (spec: object = {}, inContainer: object = {}, metadata: object = childMetadata()) => ({
   metadata,
   spec: { containers: [{ ...container, ...inContainer }], ...spec },
 });

@@ -20,7 +20,7 @@ export async function signerOn(plane: PlaneClient): Promise<Signer> {
   return new Signer(ringOf(readKeys(body as KubeObject)));
 }
 
-export interface StampOptions {
+export interface AttestationOptions {
   readonly namespace: string;
   readonly username?: string;
   readonly groups?: string[];
@@ -28,15 +28,15 @@ export interface StampOptions {
 }
 
 /** The manifest as the mutating webhook returns it. */
-export function stamped(signer: Signer, manifest: Manifest, options: StampOptions): Manifest {
+export function attested(signer: Signer, manifest: Manifest, options: AttestationOptions): Manifest {
   const { namespace, username = 'alice', groups = ['devs'], timeMs = Date.now() } = options;
   const { kind, metadata } = manifest;
   const requester = { username, uid: '', groups, time: formatTime(timeMs) };
   const spec = manifest['spec'] as object;
-  const seal = signer.signRequester({ kind, namespace, name: metadata.name ?? '', spec, requester });
+  const signed = signer.signRequester({ kind, namespace, name: metadata.name ?? '', spec, requester });
   return {
     ...manifest,
     metadata: { ...metadata, finalizers: [revokeFinalizer] },
-    spec: { ...spec, requester: { ...requester, ...seal } },
+    spec: { ...spec, requester: { ...requester, ...signed } },
   };
 }

@@ -41,9 +41,9 @@ export class BindingBenchStage {
     // The first object of a namespace waits for the backend; another figure measures it.
     const first = { namespace, name: 'first' };
     await bindings.create(bindings.kinds.kettles, first);
-    await bindings.whenMarked(bindings.kinds.kettles, first);
+    await bindings.whenSynced(bindings.kinds.kettles, first);
     const stage = new BindingBenchStage(bindings, await backend.whenNamespace(namespace));
-    await Promise.all([stage.#furnish(stage.consumer), stage.#furnish(stage.provider)]);
+    await Promise.all([stage.#createFixtures(stage.consumer), stage.#createFixtures(stage.provider)]);
     return stage;
   }
 
@@ -75,7 +75,7 @@ export class BindingBenchStage {
   }
 
   /** Adds the finalizer and two annotations of a konnector to an object. */
-  hold(kind: FixtureKind, name: string): Promise<unknown> {
+  addFinalizer(kind: FixtureKind, name: string): Promise<unknown> {
     const annotations = {
       [providerNamespaceAnnotation]: this.provider.namespace,
       [providerUidAnnotation]: '00000000-0000-4000-8000-000000000000',
@@ -83,7 +83,7 @@ export class BindingBenchStage {
     return this.#patch(kind, name, { annotations, finalizers: ['bench.example/held'] });
   }
 
-  letGo(kind: FixtureKind, name: string): Promise<unknown> {
+  removeFinalizer(kind: FixtureKind, name: string): Promise<unknown> {
     return this.#patch(kind, name, { finalizers: null });
   }
 
@@ -165,7 +165,7 @@ export class BindingBenchStage {
     return log.calls({ user, since }).filter(({ verb }) => verb !== 'watch');
   }
 
-  async #furnish({ api }: BenchSide): Promise<void> {
+  async #createFixtures({ api }: BenchSide): Promise<void> {
     await api.call('POST', crds, this.unbound.crd);
     const served = (): Promise<boolean> =>
       api.call('GET', this.everywhere(this.unbound)).then(
@@ -179,7 +179,7 @@ export class BindingBenchStage {
 }
 
 /** True once the konnector has synced the consumer object: it has the finalizer and the recorded copy. */
-export const isMarked = ({ metadata }: ApiObject): boolean =>
+export const isSynced = ({ metadata }: ApiObject): boolean =>
   metadata.annotations?.[providerUidAnnotation] !== undefined;
 
 function objectOf({ inConsumer: { group, version, kind } }: FixtureKind, name: string) {

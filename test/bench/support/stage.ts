@@ -49,7 +49,7 @@ export class BenchStage {
   static async open(plane: PlaneClient, options: ServerOptions = {}): Promise<BenchStage> {
     const server = await ServerProcess.start(plane, options);
     const stage = new BenchStage(plane, server, `bench-${randomBytes(3).toString('hex')}`);
-    await stage.#furnish();
+    await stage.#createFixtures();
     await stage.#bindPeer();
     await Promise.all([stage.admin.warm(), stage.alice.warm(), stage.peer.warm()]);
     return stage;
@@ -61,7 +61,7 @@ export class BenchStage {
   }
 
   /** Creates a PodAccessRequest as alice. */
-  ask(name: string, template: Template, duration: string): Promise<ApiObject> {
+  request(name: string, template: Template, duration: string): Promise<ApiObject> {
     return this.alice.call('POST', this.path('podaccessrequests'), {
       apiVersion: accessGroup,
       kind: 'PodAccessRequest',
@@ -138,7 +138,7 @@ export class BenchStage {
     }
   }
 
-  async #furnish(): Promise<void> {
+  async #createFixtures(): Promise<void> {
     const { admin, namespace } = this;
     await admin.call('POST', '/api/v1/namespaces', { metadata: { name: namespace } });
     const account = `/api/v1/namespaces/${namespace}/serviceaccounts/default`;

@@ -33,7 +33,7 @@ export class ByHand {
     return this.#each(async (name) => {
       await this.#stage.create('consumer', unbound, name);
       await this.#stage.create('provider', unbound, name);
-      await this.#stage.hold(unbound, name);
+      await this.#stage.addFinalizer(unbound, name);
     });
   }
 
@@ -50,7 +50,7 @@ export class ByHand {
     return this.#each(async (name) => {
       await this.#stage.remove('consumer', unbound, name);
       await this.#stage.remove('provider', unbound, name);
-      await this.#stage.letGo(unbound, name);
+      await this.#stage.removeFinalizer(unbound, name);
     });
   }
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { deferred } from '../../../src/kit/promises.ts';
 import { percentile } from '../../support/percentile.ts';
 import { now, type Watched } from '../support/api.ts';
-import { type BindingBenchStage, isMarked } from '../support/binding-stage.ts';
+import { type BindingBenchStage, isSynced } from '../support/binding-stage.ts';
 import type { Figures } from '../support/figures.ts';
 
 const limitMs = 30_000;
@@ -13,7 +13,7 @@ let run = 0;
 /** One object after another, each left alone before its status is written; then a few in new namespaces, and one whose status does not rest. */
 export async function loneRound(stage: BindingBenchStage, count: number): Promise<Figures> {
   const prefix = `lone-${++run}-`;
-  const seen = await Sightings.open(stage);
+  const seen = await Watches.open(stage);
   try {
     await oneByOne(stage, seen, `${prefix}warm-`, 5);
     const { up, down } = await oneByOne(stage, seen, prefix, count);
@@ -35,13 +35,13 @@ export async function loneRound(stage: BindingBenchStage, count: number): Promis
 }
 
 /** Milliseconds from sending the create, or the status, until the other cluster's watch shows it. */
-async function oneByOne(stage: BindingBenchStage, seen: Sightings, prefix: string, count: number) {
+async function oneByOne(stage: BindingBenchStage, seen: Watches, prefix: string, count: number) {
   const up: number[] = [];
   const down: number[] = [];
   for (let index = 0; index < count; index++) {
     const name = `${prefix}${index}`;
     const copied = seen.next('provider', ({ type, object }) => type === 'ADDED' && object.metadata.name === name);
-    const held = seen.next('consumer', ({ object }) => object.metadata.name === name && isMarked(object));
+    const held = seen.next('consumer', ({ object }) => object.metadata.name === name && isSynced(object));
     const created = now();
     await stage.create('consumer', stage.bound, name);
     up.push((await copied) - created);
@@ -60,7 +60,7 @@ async function oneByOne(stage: BindingBenchStage, seen: Sightings, prefix: strin
   return { up, down };
 }
 
-async function firstOf(stage: BindingBenchStage, seen: Sightings, namespace: string): Promise<number> {
+async function firstOf(stage: BindingBenchStage, seen: Watches, namespace: string): Promise<number> {
   const copied = seen.next('provider', ({ type, object }) => type === 'ADDED' && object.metadata.name === namespace);
   const start = now();
   await stage.createInNew(namespace, namespace);
@@ -68,7 +68,7 @@ async function firstOf(stage: BindingBenchStage, seen: Sightings, namespace: str
 }
 
 /** The status of one object changes 100 times within a second. */
-async function manyStatuses(stage: BindingBenchStage, seen: Sightings, name: string): Promise<Figures> {
+async function manyStatuses(stage: BindingBenchStage, seen: Watches, name: string): Promise<Figures> {
   await stage.idle();
   const mark = stage.mark();
   let shown = '';
@@ -93,14 +93,14 @@ async function manyStatuses(stage: BindingBenchStage, seen: Sightings, name: str
 type Listener = (event: Watched) => void;
 
 /** One watch of the bound kind per cluster, kept open, so that no figure includes the opening. */
-class Sightings {
+class Watches {
   /** Names of objects to remove at the end. */
   readonly left = new Set<string>();
   readonly #listeners = { consumer: new Set<Listener>(), provider: new Set<Listener>() };
   #stops: readonly (() => void)[] = [];
 
-  static async open(stage: BindingBenchStage): Promise<Sightings> {
-    const seen = new Sightings();
+  static async open(stage: BindingBenchStage): Promise<Watches> {
+    const seen = new Watches();
     seen.#stops = await Promise.all(
       (['consumer', 'provider'] as const).map((side) =>
         stage.side(side).api.watch(stage.everywhere(stage.bound), (event) => {

@@ -1,6 +1,6 @@
 import { deferred } from '../../../src/kit/promises.ts';
 import { inParallel, now } from '../support/api.ts';
-import { type BindingBenchStage, isMarked } from '../support/binding-stage.ts';
+import { type BindingBenchStage, isSynced } from '../support/binding-stage.ts';
 import type { Figures } from '../support/figures.ts';
 import { ByHand, watched } from './binding-by-hand.ts';
 
@@ -91,7 +91,7 @@ async function creates(
       if (type === 'ADDED') copied.seen(object.metadata.name, atMs);
     }),
     consumer.api.watch(stage.everywhere(bound), ({ object, atMs }) => {
-      if (isMarked(object)) held.seen(object.metadata.name, atMs);
+      if (isSynced(object)) held.seen(object.metadata.name, atMs);
     }),
   ]);
   try {

@@ -47,7 +47,7 @@ export async function burstOfRequests(stage: BenchStage, count: number, template
   );
   try {
     const start = now();
-    await inParallel(count, (index) => stage.ask(`${prefix}${index}`, template, '1h'));
+    await inParallel(count, (index) => stage.request(`${prefix}${index}`, template, '1h'));
     return (await allReady.promise) - start;
   } finally {
     clearTimeout(timer);

@@ -28,7 +28,7 @@ export function spreadExpiries(
 ): Promise<Expired> {
   return expiries(stage, count, async (name, index, start) => {
     await sleep(Math.max(0, start + (index * spreadMs) / count - now()));
-    return stage.ask(name, 'instant', `${durationS}s`);
+    return stage.request(name, 'instant', `${durationS}s`);
   });
 }
 
@@ -36,7 +36,9 @@ export function spreadExpiries(
 export function burstOfExpiries(stage: BenchStage, count: number, durationS: number): Promise<Expired> {
   const turn = lanes();
   return expiries(stage, count, (name, _index, start) =>
-    turn(() => stage.ask(name, 'instant', `${Math.floor(start / 1000) + durationS - Math.floor(Date.now() / 1000)}s`)),
+    turn(() =>
+      stage.request(name, 'instant', `${Math.floor(start / 1000) + durationS - Math.floor(Date.now() / 1000)}s`),
+    ),
   );
 }
 

@@ -1,5 +1,5 @@
 import { registerChain, untilReady } from '../../support/inventory/chain.ts';
-import { writesThatNobodyReads, writesToOneEntry } from '../../support/inventory/consolidation.ts';
+import { writesOfUnreadField, writesToOneEntry } from '../../support/inventory/consolidation.ts';
 import { killInFlight } from '../../support/inventory/killed.ts';
 import type { InventoryStage } from '../../support/inventory/stage.ts';
 import { percentile } from '../../support/percentile.ts';
@@ -15,7 +15,7 @@ export async function convergenceRound(stage: InventoryStage): Promise<Figures> 
   await stage.clear();
   const { runs, allowed } = await writesToOneEntry(stage, { writes: 300, runMs: 200 });
   await stage.clear();
-  const unreadRuns = await writesThatNobodyReads(stage, 1000);
+  const unreadRuns = await writesOfUnreadField(stage, 1000);
   await stage.clear();
   const killed = await killInFlight(stage, 40);
   await stage.clear();

@@ -54,7 +54,7 @@ async function oneByOne(stage: BenchStage, count: number): Promise<Lone[]> {
       const ready = deferred<number>();
       waiting.set(name, ready);
       const start = now();
-      const { metadata } = await stage.ask(name, 'quick', '1h');
+      const { metadata } = await stage.request(name, 'quick', '1h');
       const readyMs = await ready.promise;
       // This watch may show the event later than the watch of its effects.
       const podMs = podReady.get(metadata.uid) ?? readyMs;

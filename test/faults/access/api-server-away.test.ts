@@ -45,8 +45,8 @@ describe('an apiserver that is away', () => {
       this.timeout(40_000);
       const id = what.split(' ')[0];
       const requests = await Promise.all([
-        stage.askUntilReady(stage.alice, podRequest(`out-${id}`, { duration: '8s' })),
-        stage.askUntilReady(stage.alice, execRequest(`out-${id}`, { duration: '8s' })),
+        stage.createReady(stage.alice, podRequest(`out-${id}`, { duration: '8s' })),
+        stage.createReady(stage.alice, execRequest(`out-${id}`, { duration: '8s' })),
       ]);
       begin();
       proxy.resetAll();
@@ -65,13 +65,13 @@ describe('an apiserver that is away', () => {
 
   it('and comes back: what was asked and given back meanwhile is dealt with', async function () {
     this.timeout(40_000);
-    const given = await stage.askUntilReady(stage.alice, podRequest('given-back', { duration: '10m' }));
+    const given = await stage.createReady(stage.alice, podRequest('given-back', { duration: '10m' }));
     const failures = async (): Promise<number> => (await stage.server.log()).split('list-watch keeps failing').length;
     const before = await failures();
     proxy.refuse();
     proxy.resetAll();
     // The webhooks are reached all the same; templates are known.
-    const asked = await stage.askOk(stage.alice, podRequest('asked', { duration: '10m' }));
+    const asked = await stage.createOk(stage.alice, podRequest('asked', { duration: '10m' }));
     await stage.alice.call('DELETE', stage.urlOf(given.kind, given.metadata.name));
     await until('the server to have tried in vain', async () => (await failures()) > before, { timeoutMs: 30_000 });
     await proxy.pass();

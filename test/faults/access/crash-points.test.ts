@@ -61,7 +61,7 @@ describe('a server that dies', () => {
       await stage.start({ installation, apiserver: proxy.server });
 
       const duration = index < opening ? '10m' : '2s';
-      const request = await stage.askOk(stage.alice, podRequest(`point-${index}`, { duration }));
+      const request = await stage.createOk(stage.alice, podRequest(`point-${index}`, { duration }));
       await until(`write ${index + 1}`, dead, { timeoutMs: 20_000, everyMs: 5 });
       await stage.server.kill();
       await proxy.close();
@@ -75,7 +75,7 @@ describe('a server that dies', () => {
       }
       await stage.closed(request);
       requests.push(request);
-      assert.deepEqual(witness.secondChoices(), []);
+      assert.deepEqual(witness.changedDecisions(), []);
       assert.deepEqual(await orphansIn(stage.plane, stage.namespace), []);
     });
   }

@@ -36,9 +36,9 @@ describe('a server that is killed at random', () => {
     const underway: Promise<ApiAnswer>[] = [];
 
     for (let kill = 0; kill < kills; kill += 1) {
-      await stage.askOk(stage.alice, podRequest(`crash-${kill}`, { duration: pick(durations) }));
+      await stage.createOk(stage.alice, podRequest(`crash-${kill}`, { duration: pick(durations) }));
       // The kill may come before the webhooks have answered this one: then there is no request.
-      underway.push(stage.ask(stage.alice, execRequest(`crash-${kill}`, { duration: pick(durations) })));
+      underway.push(stage.create(stage.alice, execRequest(`crash-${kill}`, { duration: pick(durations) })));
       await sleep(random() * longestDelayMs);
       await stage.server.kill();
       await stage.start({ installation: stage.server.installation });
@@ -57,7 +57,7 @@ describe('a server that is killed at random', () => {
     );
     console.log(`      ${admitted} requests admitted, ${living.length} of them Ready now, the others have ended`);
     assert.deepEqual(await orphansIn(stage.plane, stage.namespace), []);
-    assert.deepEqual(witness.secondChoices(), []);
+    assert.deepEqual(witness.changedDecisions(), []);
     for (const request of living) {
       const kinds = (await stage.children(request.metadata.uid)).map(({ kind }) => kind);
       const expected = request.kind === 'PodAccessRequest' ? ['Pod', 'Role', 'RoleBinding'] : ['Role', 'RoleBinding'];

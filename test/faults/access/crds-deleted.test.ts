@@ -29,7 +29,7 @@ describe('when an administrator deletes the CRD of live grants', () => {
 
     it(`${kind}: the access ends within two seconds, and then the CRD goes`, async () => {
       const asked = ['one', 'two'].map((name) => ask(name, { duration: '10m' }));
-      const requests: StoredRequest[] = await Promise.all(asked.map((one) => stage.askUntilReady(stage.alice, one)));
+      const requests: StoredRequest[] = await Promise.all(asked.map((one) => stage.createReady(stage.alice, one)));
       const pods = requests.map(({ status }) => status?.podName ?? '');
       for (const pod of pods) assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
       await plane.call('DELETE', url);

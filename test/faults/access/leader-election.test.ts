@@ -68,12 +68,12 @@ describe('two servers with leader election', () => {
 
   it('both answer webhooks, and one of them grants', async () => {
     await sendWebhooksTo(right);
-    await stage.askUntilReady(stage.alice, podRequest('by-right'));
+    await stage.createReady(stage.alice, podRequest('by-right'));
     assert.deepEqual(await verdicts(right, 'by-right'), ['admission allowed']);
     assert.deepEqual(await verdicts(stage.server, 'by-right'), ['grant granted']);
 
     await sendWebhooksTo(stage.server);
-    await stage.askUntilReady(stage.alice, podRequest('by-left'));
+    await stage.createReady(stage.alice, podRequest('by-left'));
     assert.deepEqual(await verdicts(stage.server, 'by-left'), ['admission allowed', 'grant granted']);
     assert.deepEqual(await verdicts(right, 'by-left'), []);
     assert.deepEqual(writesOfRight.filter(isLeaders), []);
@@ -81,7 +81,7 @@ describe('two servers with leader election', () => {
 
   it('hand over when the leader is stopped, and the grants with the lead', async () => {
     await sendWebhooksTo(right);
-    const request = await stage.askUntilReady(stage.alice, podRequest('handed-over', { duration: '3s' }));
+    const request = await stage.createReady(stage.alice, podRequest('handed-over', { duration: '3s' }));
     const stopping = stage.stop();
     const toldMs = Date.now();
     await leaderIs('right');
@@ -105,7 +105,7 @@ describe('two servers with leader election', () => {
     this.timeout(90_000);
     await stage.start({ installation: stage.server.installation, flags: elected('left') });
     await leaderIs('right');
-    const request = await stage.askUntilReady(stage.alice, podRequest('frozen', { duration: '6s' }));
+    const request = await stage.createReady(stage.alice, podRequest('frozen', { duration: '6s' }));
     await sendWebhooksTo(stage.server);
     right.signal('SIGSTOP');
     const frozenMs = Date.now();
@@ -119,18 +119,18 @@ describe('two servers with leader election', () => {
     assert.ok(goneMs <= ledMs + 2000);
 
     // Work of every kind for each process that believes to lead.
-    const ending = await stage.askUntilReady(stage.alice, podRequest('while-frozen', { duration: '2s' }));
+    const ending = await stage.createReady(stage.alice, podRequest('while-frozen', { duration: '2s' }));
     const before = writesOfRight.length;
     right.signal('SIGCONT');
     const noticed = async (): Promise<boolean> => /no longer leading/.test(await right.log());
     await until('the thawed one to lead no more', noticed, { timeoutMs: 30_000 });
-    const asked = await stage.askUntilReady(stage.alice, podRequest('after-thaw'));
+    const asked = await stage.createReady(stage.alice, podRequest('after-thaw'));
     await stage.closed(ending);
     await stage.alice.call('DELETE', stage.urlOf(asked.kind, asked.metadata.name));
     await stage.closed(asked);
     // It serves again, and sees a whole life of a grant go by.
     await sendWebhooksTo(right);
-    await stage.pass();
+    await stage.runMarkerGrant();
     assert.deepEqual(writesOfRight.slice(before).filter(isLeaders), []);
     assert.equal(await leader(), 'left');
     assert.ok(right.running);

@@ -32,7 +32,7 @@ for (const version of ['1.34', '1.35']) {
 
     for (const request of [podRequest('own', { duration: '4s' }), execRequest('running', { duration: '4s' })]) {
       it(`gives by a ${request.kind} what was asked for, to its requester alone, until its end`, async () => {
-        const ready = await stage.askUntilReady(stage.alice, request);
+        const ready = await stage.createReady(stage.alice, request);
         const pod = ready.status?.podName ?? '';
         assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
         assert.equal(await stage.carol.mayExec(stage.namespace, pod), false);
@@ -44,12 +44,13 @@ for (const version of ['1.34', '1.35']) {
     }
 
     it('denies by webhook a caller in no allowed group', async () => {
-      assert.equal((await stage.ask(stage.bob, podRequest('outsider'))).status, 403);
+      assert.equal((await stage.create(stage.bob, podRequest('outsider'))).status, 403);
     });
 
     it('keeps by policy what a request says, while no webhook is there', async () => {
       await stage.removeWebhooksOnly();
-      const forged = async (): Promise<boolean> => (await stage.ask(stage.alice, podRequest('forged'))).status === 403;
+      const forged = async (): Promise<boolean> =>
+        (await stage.create(stage.alice, podRequest('forged'))).status === 403;
       await until('the policy to refuse it', forged, { timeoutMs: 15_000, everyMs: 100 });
     });
   });

@@ -111,7 +111,9 @@ describe('X2: whatever happens, in whatever order', () => {
   let made = 0;
   const ask = async (): Promise<void> => {
     const manifest = random() < 0.6 ? podRequest : execRequest;
-    await stage.ask(stage.alice, manifest(`h-${made++}`, { duration: pick(durations) ?? '1s' })).catch(() => undefined);
+    await stage
+      .create(stage.alice, manifest(`h-${made++}`, { duration: pick(durations) ?? '1s' }))
+      .catch(() => undefined);
   };
   const livingNow = (): StoredRequest[] =>
     witness.histories.flatMap((history) => {
@@ -172,7 +174,7 @@ describe('X2: whatever happens, in whatever order', () => {
     );
     assert.deepEqual(breaches, []);
     assert.ok(letIn > 0, 'a user had access at all');
-    assert.deepEqual(witness.secondChoices(), []);
+    assert.deepEqual(witness.changedDecisions(), []);
     assert.deepEqual(await orphansIn(stage.plane, stage.namespace), []);
   });
 });

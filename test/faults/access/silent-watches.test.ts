@@ -29,10 +29,10 @@ describe('watches that go silent without closing', () => {
 
   it(`are noticed within ${noticedWithinMs / 1000} s, and what was missed is made up for`, async function () {
     this.timeout(90_000);
-    const given = await stage.askUntilReady(stage.alice, podRequest('given-back'));
+    const given = await stage.createReady(stage.alice, podRequest('given-back'));
     for (const watch of open) silent.add(watch);
     const silentMs = Date.now();
-    const asked = await stage.askOk(stage.alice, podRequest('asked'));
+    const asked = await stage.createOk(stage.alice, podRequest('asked'));
     await stage.alice.call('DELETE', stage.urlOf(given.kind, given.metadata.name));
     const goneMs = await stage.gone(given, 45_000);
     console.log(`      made up for ${goneMs - silentMs} ms after the last line`);

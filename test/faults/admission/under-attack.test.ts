@@ -54,8 +54,8 @@ describe('under attack', function () {
   before(async () => {
     stage = await AccessStage.open({ fresh: true });
     eve = await Person.of(stage.plane, 'eve', ['editors']);
-    await stage.mayEnterPods(eve.name);
-    pod = (await stage.askUntilReady(stage.alice, podRequest('guarded', { duration: '30m' }))).status?.podName ?? '';
+    await stage.allowPodEntry(eve.name);
+    pod = (await stage.createReady(stage.alice, podRequest('guarded', { duration: '30m' }))).status?.podName ?? '';
     await plantBomb();
   });
   afterEach(() => attack?.kill('SIGKILL'));
@@ -140,10 +140,10 @@ describe('under attack', function () {
       repeat(50, async () => calls.push(await refusedExec())),
       repeat(1000, async (turn) => {
         const request = turn % 2 === 0 ? execRequest : podRequest;
-        const { status, body } = await stage.ask(stage.alice, request(`ends-${turn}`, { duration: '5s' }));
+        const { status, body } = await stage.create(stage.alice, request(`ends-${turn}`, { duration: '5s' }));
         if (status === 201) asked.push(body as StoredRequest);
       }),
-      repeat(2000, (turn) => stage.ask(stage.alice, podRequest(`bomb-${turn}`, { templateName: 'bomb' }))),
+      repeat(2000, (turn) => stage.create(stage.alice, podRequest(`bomb-${turn}`, { templateName: 'bomb' }))),
     ]);
     attack.kill('SIGKILL');
     for (const request of asked) await stage.closed(request);

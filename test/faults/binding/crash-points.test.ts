@@ -86,7 +86,7 @@ describe('a konnector that dies', () => {
   const live = async (name: ObjectName): Promise<void> => {
     const { kettles } = stage.kinds;
     await stage.create(kettles, name);
-    await stage.whenMarked(kettles, name);
+    await stage.whenSynced(kettles, name);
     await stage.side.consumer.client.mergePatch(kettles.inConsumer, name, { spec: { heat: 200 } });
     await stage.whenCopy(kettles, name, ({ spec }) => own(spec, 'heat') === 200);
     await stage.report(kettles, name, { result: 'hot' });
@@ -137,8 +137,8 @@ describe('a konnector that dies', () => {
     await bind();
     await stage.create(kettles, kettle('kept'));
     await stage.create(ovens, oven('kept'));
-    await stage.whenMarked(kettles, kettle('kept'));
-    await stage.whenMarked(ovens, oven('kept'));
+    await stage.whenSynced(kettles, kettle('kept'));
+    await stage.whenSynced(ovens, oven('kept'));
     const theirs = stage.copyName(kettles, kettle('theirs'));
     await stage.provider.client.create(kettles.inProvider, fixtureObject(kettles, theirs));
   });
@@ -196,7 +196,7 @@ describe('a konnector that dies', () => {
       /^PATCH .*\/boundschemas\/ovens\..*\/status$/,
     ]);
     await stage.create(stage.kinds.kettles, kettle('first'));
-    await stage.whenMarked(stage.kinds.kettles, kettle('first'));
+    await stage.whenSynced(stage.kinds.kettles, kettle('first'));
   });
 
   it('never did what it may not', () => {

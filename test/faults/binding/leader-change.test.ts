@@ -20,7 +20,7 @@ describe('two konnectors of one consumer', () => {
   const start = (): Promise<KonnectorProcess> => stage.side.consumer.start('--leader-elect=true');
   const works = async (name: string): Promise<void> => {
     await stage.create(kind(), { name });
-    await stage.whenMarked(kind(), { name });
+    await stage.whenSynced(kind(), { name });
     await stage.report(kind(), { name }, { result: 'done' });
     await stage.whenObject(kind(), { name }, ({ status }) => own(status, 'result') === 'done');
   };

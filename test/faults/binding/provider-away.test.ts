@@ -15,7 +15,7 @@ describe('a provider that is away for a while', () => {
     await stage.side.consumer.start();
     await stage.bind('kitchen', [stage.kinds.kettles]);
     for (const dish of dishes) await stage.create(stage.kinds.kettles, name(dish));
-    for (const dish of dishes) await stage.whenMarked(stage.kinds.kettles, name(dish));
+    for (const dish of dishes) await stage.whenSynced(stage.kinds.kettles, name(dish));
   });
   after(async () => stage.close());
 
@@ -52,7 +52,7 @@ describe('a provider that is away for a while', () => {
     await stage.whenObjectGone(stage.kinds.kettles, name('deleted'));
     assert.equal(await stage.copy(stage.kinds.kettles, name('deleted')), undefined);
     await stage.whenObject(stage.kinds.kettles, name('reported'), ({ status }) => own(status, 'result') === 'hot');
-    await stage.whenMarked(stage.kinds.kettles, name('made'));
+    await stage.whenSynced(stage.kinds.kettles, name('made'));
     await consumer.whenCondition('kitchen', 'Ready');
   });
 
@@ -61,7 +61,7 @@ describe('a provider that is away for a while', () => {
     await stage.create(stage.kinds.kettles, name('quiet'));
     await stage.report(stage.kinds.kettles, name('reported'), { result: 'cold' });
     await stage.proxy.pass();
-    await stage.whenMarked(stage.kinds.kettles, name('quiet'));
+    await stage.whenSynced(stage.kinds.kettles, name('quiet'));
     await stage.whenObject(stage.kinds.kettles, name('reported'), ({ status }) => own(status, 'result') === 'cold');
   });
 
@@ -69,7 +69,7 @@ describe('a provider that is away for a while', () => {
     const left = ['kept', 'changed', 'reported', 'made', 'quiet'];
     for (const dish of left) {
       const [object, copy] = await Promise.all([
-        stage.whenMarked(stage.kinds.kettles, name(dish)),
+        stage.whenSynced(stage.kinds.kettles, name(dish)),
         stage.whenCopy(stage.kinds.kettles, name(dish)),
       ]);
       assert.equal(object.metadata.annotations?.[providerUidAnnotation], copy.metadata.uid, dish);

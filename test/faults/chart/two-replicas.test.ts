@@ -131,7 +131,7 @@ const upgrade = function (this: Mocha.Suite): void {
     );
     await post(entry.replace(/\/rt-1$/, ''), 'ClusterInventory', { namespace: fleet, name: 'rt-1' }, {});
     await called;
-    inUse.push(await stage.askUntilReady(stage.alice, execRequest('kept', { duration: '1h' })));
+    inUse.push(await stage.createReady(stage.alice, execRequest('kept', { duration: '1h' })));
     assert.deepEqual(Object.keys(inUse[0]?.status?.grant ?? {}).includes('signature'), false);
 
     const old = stage.kubelet.pods.map(({ name }) => name);
@@ -139,7 +139,7 @@ const upgrade = function (this: Mocha.Suite): void {
     // The last end comes after a rollout of 20 s, and on a busy machine, where that takes longer, they all fall into it.
     const durations = Array.from({ length: 15 }, (_, n) => 9 + 1.25 * n);
     const asked = durations.map((s, n) =>
-      stage.askUntilReady(stage.alice, execRequest(`ends-${n}`, { duration: `${s}s` })),
+      stage.createReady(stage.alice, execRequest(`ends-${n}`, { duration: `${s}s` })),
     );
     const requests = await Promise.all(asked);
     const names = await Promise.all(requests.map(bindingOf));
@@ -189,7 +189,7 @@ const upgrade = function (this: Mocha.Suite): void {
   it('keeps what was granted before it, whose grant has no signature, and signs what is granted from then on', async () => {
     const [kept] = inUse;
     assert.equal(await stage.alice.mayExec(stage.payments, kept?.status?.podName ?? ''), true);
-    const after = await stage.askUntilReady(stage.alice, execRequest('after', { duration: '1h' }));
+    const after = await stage.createReady(stage.alice, execRequest('after', { duration: '1h' }));
     assert.match(`${after.status?.grant?.['signature']}`, /^[\w-]{86}$/);
     const found = (await stage.plane.probe(`${accessUrl('ExecAccessRequest', stage.payments)}/kept`))
       .body as StoredRequest;
@@ -243,7 +243,7 @@ describe('M23: of two replicas', function () {
     // All at once, so that the API server opens connections enough for both.
     const names = Array.from({ length: 8 }, (_, n) => `one-${n}`);
     const granted = await told('grant');
-    await Promise.all(names.map((name) => stage.askUntilReady(stage.alice, podRequest(name))));
+    await Promise.all(names.map((name) => stage.createReady(stage.alice, podRequest(name))));
     const admitted = await told('admission');
     assert.ok(admitted.length === 2 && admitted.every((count) => count > 0), `${admitted}`);
     const grants = (await told('grant')).map((count, n) => count - (granted[n] ?? 0));
@@ -256,7 +256,7 @@ describe('M23: of two replicas', function () {
 
   it('the other closes access in time when the leader is told to stop', async () => {
     const leader = await stage.kubelet.leader(lease);
-    const request = await stage.askUntilReady(stage.alice, podRequest('graceful', { duration: '8s' }));
+    const request = await stage.createReady(stage.alice, podRequest('graceful', { duration: '8s' }));
     // So that the deadline falls into the handing over.
     await until('the deadline to be near', () => Date.now() > deadlineOf(request) - 300, {
       timeoutMs: 10_000,
@@ -272,7 +272,7 @@ describe('M23: of two replicas', function () {
   it('the other closes access within the lease and a second when the leader is killed', async () => {
     await stage.rolledOut();
     const leader = await stage.kubelet.leader(lease);
-    const request = await stage.askUntilReady(stage.alice, podRequest('killed', { duration: '3s' }));
+    const request = await stage.createReady(stage.alice, podRequest('killed', { duration: '3s' }));
     process.kill(leader.pid, 'SIGKILL');
     const killedMs = Date.now();
     const closedMs = await closed(request);
@@ -290,7 +290,7 @@ describe('M23: of two replicas', function () {
     const { data } = body as { data: object };
     const restored = await stage.plane.call('POST', secrets, { metadata: { name: keySecretName }, data });
     assert.equal(restored.status, 201);
-    const kept = await stage.askUntilReady(stage.alice, podRequest('kept-over-restore', { duration: '1h' }));
+    const kept = await stage.createReady(stage.alice, podRequest('kept-over-restore', { duration: '1h' }));
 
     const ended = replicas().map((pod) => [pod, pod.pid] as const);
     for (const [, pid] of ended) process.kill(pid, 'SIGTERM');
@@ -299,7 +299,7 @@ describe('M23: of two replicas', function () {
       await until(`${pod.name} to be ready again`, isBack, patience);
     }
     await stage.kubelet.leader(lease, 60_000);
-    await stage.askUntilReady(stage.alice, podRequest('after-restore'));
+    await stage.createReady(stage.alice, podRequest('after-restore'));
     assert.equal(await stage.alice.mayExec(stage.payments, kept.status?.podName ?? ''), true);
   });
 });

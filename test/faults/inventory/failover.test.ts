@@ -236,8 +236,8 @@ describe('two servers of the inventory', function () {
   }
 
   function leadTo(...servers: readonly InventoryServer[]): void {
-    webhooks.leadsTo(...servers.map(({ ports }) => ports.webhooks));
-    callbacks.leadsTo(...servers.map(({ ports }) => ports.callbacks));
+    webhooks.setServers(...servers.map(({ ports }) => ports.webhooks));
+    callbacks.setServers(...servers.map(({ ports }) => ports.callbacks));
   }
 
   const deleteLease = (): Promise<unknown> =>

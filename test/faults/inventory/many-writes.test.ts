@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ReconcileRequest } from '../../../src/api/inventory/contract/request.ts';
-import { writesThatNobodyReads } from '../../support/inventory/consolidation.ts';
+import { writesOfUnreadField } from '../../support/inventory/consolidation.ts';
 import { report } from '../../support/inventory/run-report.ts';
 import { InventoryStage } from '../../support/inventory/stage.ts';
 import { outputsIn, patchStatus } from '../../support/inventory/status-patch.ts';
@@ -50,6 +50,6 @@ describe('an entry under load', function () {
   });
 
   it('triggers no component that reads nothing of it, despite a thousand writes', async () => {
-    assert.equal(await writesThatNobodyReads(stage, 1000), 0);
+    assert.equal(await writesOfUnreadField(stage, 1000), 0);
   });
 });

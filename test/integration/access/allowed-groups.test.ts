@@ -55,7 +55,7 @@ describe('M2: a user of no allowed group', () => {
         }
         for (const kind of kinds) {
           const request = kind === 'PodAccessRequest' ? podRequest : execRequest;
-          const { status, body } = await stage.ask(dora, request(`by-${user}`, { duration: '10m' }));
+          const { status, body } = await stage.create(dora, request(`by-${user}`, { duration: '10m' }));
           assert.equal(status, gets.includes(kind) ? 201 : 403, `${kind}: ${JSON.stringify(body)}`);
           if (status === 201) await stage.ready(body as StoredRequest);
           else assert.match(JSON.stringify(body), /NotEligible/);

@@ -78,7 +78,7 @@ describe('the calls that access costs the API', () => {
   for (const [what, manifest, expected] of openings) {
     it(`come to ${expected.join(', ')} until a request for ${what} is Ready`, async () => {
       const since = stage.plane.auditLog.mark();
-      const request = await stage.askUntilReady(stage.alice, manifest);
+      const request = await stage.createReady(stage.alice, manifest);
       const calls = withoutLateness(callsFor(manifest, since));
       await stage.alice.call('DELETE', stage.urlOf(manifest.kind, request.metadata.name));
       await stage.closed(request);
@@ -95,7 +95,7 @@ describe('the calls that access costs the API', () => {
     await stage.templateReady('PodAccessTemplate', 'slow-shell');
     const since = stage.plane.auditLog.mark();
     const late = podRequest('late-pod', { duration: '10m', templateName: 'slow-shell' });
-    await stage.askUntilReady(stage.alice, late);
+    await stage.createReady(stage.alice, late);
     const calls = callsFor(late, since);
     tell('PodAccessRequest until Ready, slow pod', calls);
     assert.equal(writes(calls).length, 6, writes(calls).join(', '));
@@ -109,9 +109,9 @@ describe('the calls that access costs the API', () => {
   for (const [what, manifest, limit, reads] of endings) {
     it(`come to ${limit} writes and ${reads} reads for a whole life ${what}`, async () => {
       const since = stage.plane.auditLog.mark();
-      await stage.gone(await stage.askUntilReady(stage.alice, manifest));
+      await stage.gone(await stage.createReady(stage.alice, manifest));
       // Nothing may come after the end either.
-      await stage.pass();
+      await stage.runMarkerGrant();
       const calls = withoutMarker(withoutLateness(callsFor(manifest, since)));
       tell(`${manifest.kind}, whole life`, calls);
       assert.equal(writes(calls).length, limit, writes(calls).join(', '));
@@ -124,13 +124,13 @@ describe('the calls that access costs the API', () => {
 
     before(async () => {
       const asked = names.flatMap((name) => [podRequest(name), execRequest(name)]);
-      await Promise.all(asked.map((manifest) => stage.askUntilReady(stage.alice, manifest)));
+      await Promise.all(asked.map((manifest) => stage.createReady(stage.alice, manifest)));
     });
 
     it('come to no write after a restart', async () => {
       const since = stage.plane.auditLog.mark();
       await stage.restart();
-      await stage.pass();
+      await stage.runMarkerGrant();
       const calls = counted(since);
       tell(`restart with ${2 * names.length} grants`, calls);
       assert.deepEqual(writes(calls), []);
@@ -139,7 +139,7 @@ describe('the calls that access costs the API', () => {
     it('come to no write when someone labels a request', async () => {
       const since = stage.plane.auditLog.mark();
       await stage.kubectl('label', 'podaccessrequests,execaccessrequests', '--all', 'team=payments');
-      await stage.pass();
+      await stage.runMarkerGrant();
       const calls = counted(since);
       tell('label', calls);
       assert.deepEqual(writes(calls), []);

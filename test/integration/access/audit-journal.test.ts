@@ -67,8 +67,8 @@ describe('X1: the audit journal', () => {
   };
 
   it('is vouched for by heads in the cluster, under the rights that the server has', async () => {
-    const request = await stage.askUntilReady(stage.alice, podRequest('one', { duration: '10m' }));
-    assert.equal((await stage.ask(stage.bob, podRequest('two'))).status, 403);
+    const request = await stage.createReady(stage.alice, podRequest('one', { duration: '10m' }));
+    assert.equal((await stage.create(stage.bob, podRequest('two'))).status, 403);
     await stage.alice.call('DELETE', stage.urlOf(request.kind, 'one'));
     await stage.closed(request);
     const { verdict, chains, keys } = await proven();
@@ -81,7 +81,7 @@ describe('X1: the audit journal', () => {
   it('keeps the group that let the requester in, however many groups there are', async () => {
     const groups = [...Array.from({ length: 40 }, (_, index) => `team-${index}`), 'devs'];
     const dave = await Person.of(stage.plane, 'dave', groups);
-    const request = await stage.askUntilReady(dave, podRequest('many-groups', { duration: '10m' }));
+    const request = await stage.createReady(dave, podRequest('many-groups', { duration: '10m' }));
     for (const event of ['admission', 'grant']) {
       const line = await stage.auditLine(event, (one) => one.event === event && one.what.name === 'many-groups');
       assert.ok(line.who.groups?.includes('devs'), `${event}: ${line.who.groups}`);
@@ -139,14 +139,14 @@ describe('X1: the audit journal', () => {
     renameSync(auditFile, `${auditFile}.1`);
     await reopened();
     files.splice(0, 1, auditFile, `${auditFile}.1`);
-    assert.equal((await stage.ask(stage.bob, podRequest('three'))).status, 403);
+    assert.equal((await stage.create(stage.bob, podRequest('three'))).status, 403);
     const { chains } = await proven();
     assert.equal(ofServer(chains)?.first, 1);
   });
 
   it('on a full disk opens nothing new, closes what is open, and says afterwards how many lines were lost', async () => {
     const { auditFile } = stage.server;
-    const request = await stage.askUntilReady(stage.alice, podRequest('open', { duration: '10m' }));
+    const request = await stage.createReady(stage.alice, podRequest('open', { duration: '10m' }));
     const pod = request.status?.podName ?? '';
     assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
     renameSync(auditFile, `${auditFile}.2`);
@@ -154,7 +154,7 @@ describe('X1: the audit journal', () => {
     symlinkSync('/dev/full', auditFile);
     try {
       await reopened();
-      const { status, body } = await stage.ask(stage.alice, podRequest('refused', { duration: '10m' }));
+      const { status, body } = await stage.create(stage.alice, podRequest('refused', { duration: '10m' }));
       assert.equal(status, 503, JSON.stringify(body));
       assert.match((body as { message: string }).message, /AuditUnavailable/);
       const patched = await stage.alice.call('PATCH', stage.urlOf(request.kind, 'open'), { spec: { revoked: true } });
@@ -165,7 +165,7 @@ describe('X1: the audit journal', () => {
       rmSync(auditFile);
     }
     await reopened();
-    await stage.closed(await stage.askUntilReady(stage.alice, podRequest('again', { duration: '3s' })));
+    await stage.closed(await stage.createReady(stage.alice, podRequest('again', { duration: '3s' })));
     const ours = ofServer((await proven()).chains);
     assert.ok((ours?.lost ?? 0) >= 3, JSON.stringify(ours));
   });
@@ -176,7 +176,7 @@ describe('X1: the audit journal', () => {
     assert.deepEqual([stopped.verdict, stopped.chains.some(({ unproven }) => unproven > 0)], ['intact', false]);
     await stage.start({ installation: stage.server.installation, flags: ['--identity=drawbridge-y'] });
     files.push(stage.server.auditFile);
-    assert.equal((await stage.ask(stage.bob, podRequest('four'))).status, 403);
+    assert.equal((await stage.create(stage.bob, podRequest('four'))).status, 403);
     const { chains } = await proven();
     assert.deepEqual(
       chains

@@ -14,7 +14,7 @@ describe('M11: the pod chosen for an ExecAccessRequest', () => {
   after(() => stage?.close());
 
   it('stays the same through a hundred reconciles, whatever comes and goes beside it', async () => {
-    const request = await stage.askUntilReady(stage.alice, execRequest('one-pod', { duration: '10m' }));
+    const request = await stage.createReady(stage.alice, execRequest('one-pod', { duration: '10m' }));
     await stage.kubectl('scale', 'deployment/payments', '--replicas=6');
     await stage.kubectl('rollout', 'status', 'deployment/payments', '--timeout=30s');
     const url = stage.urlOf('ExecAccessRequest', 'one-pod');
@@ -85,7 +85,7 @@ describe('M11: the pod chosen for an ExecAccessRequest', () => {
 
     /** The reason and message with which an ExecAccessRequest is denied. */
     const denial = async (name: string, spec: object): Promise<string> => {
-      const asked = await stage.askOk(stage.alice, execRequest(name, { duration: '10m', ...spec }));
+      const asked = await stage.createOk(stage.alice, execRequest(name, { duration: '10m', ...spec }));
       const outcome = (now: typeof asked) => conditionOf(now, 'AccessResourcesCreated');
       const decided = await stage.requestUntil('to be decided', asked, (now) => outcome(now) !== undefined);
       return `${outcome(decided)?.reason}: ${outcome(decided)?.message}`;

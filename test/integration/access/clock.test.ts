@@ -4,7 +4,7 @@ import { type AccessInProcess, runAccess } from '../../support/access-in-process
 import { deadlineOf, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { OffsetClock } from '../../support/offset-clock.ts';
-import { signerOn, stamped } from '../../support/signers.ts';
+import { attested, signerOn } from '../../support/signers.ts';
 
 const hourMs = 3_600_000;
 
@@ -29,8 +29,8 @@ describe('a wall clock that jumps', () => {
   afterEach(() => controllers?.stop());
 
   const granted = async (name: string, duration: string): Promise<StoredRequest> => {
-    const manifest = stamped(await signerOn(stage.plane), podRequest(name, { duration }), stage);
-    return stage.askUntilReady(stage.plane, manifest);
+    const manifest = attested(await signerOn(stage.plane), podRequest(name, { duration }), stage);
+    return stage.createReady(stage.plane, manifest);
   };
 
   const mayExec = ({ status }: StoredRequest): Promise<boolean> =>

@@ -8,7 +8,7 @@ import {
   type StoredRequest,
 } from '../../support/access-requests.ts';
 import { AccessStage, withoutMarker } from '../../support/access-stage.ts';
-import { type StampOptions, signerOn, stamped } from '../../support/signers.ts';
+import { type AttestationOptions, attested, signerOn } from '../../support/signers.ts';
 
 interface DeadEnd {
   readonly title: string;
@@ -19,7 +19,7 @@ interface DeadEnd {
   readonly otherwise?: DeadEnd['condition'];
   readonly message: RegExp;
   /** Whom the stamp names, where it is not alice of group devs; false for no stamp. */
-  readonly stamp?: Pick<StampOptions, 'username' | 'groups'> | false;
+  readonly stamp?: Pick<AttestationOptions, 'username' | 'groups'> | false;
 }
 
 const withFinalizer = ({ metadata, ...manifest }: Manifest): Manifest => ({
@@ -118,7 +118,7 @@ describe('a request that turns out to be impossible', () => {
 
   const assertQuiet = async (): Promise<void> => {
     const since = stage.plane.auditLog.mark();
-    await stage.pass();
+    await stage.runMarkerGrant();
     const all = stage.plane.auditLog.calls({ user: stage.server.installation.serverUser, since });
     const calls = withoutMarker(all)
       .filter(({ namespace, verb }) => namespace === stage.namespace && verb !== 'watch')
@@ -181,13 +181,16 @@ describe('a request that turns out to be impossible', () => {
       },
     ];
     for (const deadEnd of deadEnds) {
-      it(deadEnd.title, async () => assertDeadEnd(await stage.askOk(stage.alice, deadEnd.manifest), deadEnd));
+      it(deadEnd.title, async () => assertDeadEnd(await stage.createOk(stage.alice, deadEnd.manifest), deadEnd));
     }
 
     it('and is not tried again', assertQuiet);
 
     it('is deleted when the time it asked for is over', async () => {
-      const request = await stage.askOk(stage.alice, execRequest('short', { targetPod: 'stranger', duration: '2s' }));
+      const request = await stage.createOk(
+        stage.alice,
+        execRequest('short', { targetPod: 'stranger', duration: '2s' }),
+      );
       await stage.gone(request);
     });
   });
@@ -252,12 +255,12 @@ describe('a request that turns out to be impossible', () => {
       const signer = await signerOn(stage.plane);
       const { namespace } = stage;
       for (const { manifest, stamp } of deadEnds) {
-        const made = stamp === false ? withFinalizer(manifest) : stamped(signer, manifest, { namespace, ...stamp });
-        requests.set(manifest.metadata.name ?? '', await stage.askOk(stage.plane, made));
+        const made = stamp === false ? withFinalizer(manifest) : attested(signer, manifest, { namespace, ...stamp });
+        requests.set(manifest.metadata.name ?? '', await stage.createOk(stage.plane, made));
       }
       for (const kind of squatted) {
         const manifest = podRequest(`squatted-${kind.toLowerCase()}`, { duration: '10m' });
-        const request = await stage.askOk(stage.plane, stamped(signer, manifest, { namespace }));
+        const request = await stage.createOk(stage.plane, attested(signer, manifest, { namespace }));
         requests.set(kind, request);
         const name = childName(request);
         await stage.apply(squatter(kind, name));

@@ -27,7 +27,7 @@ describe('M22: a dry run', () => {
     const mark = stage.plane.auditLog.mark();
     await kubectlCreate(podRequest('dry-pod'));
     await kubectlCreate(execRequest('dry-exec'));
-    await stage.pass();
+    await stage.runMarkerGrant();
     assert.deepEqual(await objects(), before);
     const calls = stage.plane.auditLog.calls({ user: stage.server.installation.serverUser, since: mark });
     assert.deepEqual(
@@ -44,7 +44,7 @@ describe('M22: a dry run', () => {
   });
 
   it('is refused like the real thing, and says dry run in the audit line', async () => {
-    const { status, body } = await stage.ask(stage.bob, podRequest('dry-bob'), '?dryRun=All');
+    const { status, body } = await stage.create(stage.bob, podRequest('dry-bob'), '?dryRun=All');
     assert.equal(status, 403);
     assert.match((body as { message: string }).message, /template payments-shell allows \[devs, sre\]/);
     const line = await stage.auditLine('the refusal', ({ what }) => what.name === 'dry-bob');
@@ -52,9 +52,9 @@ describe('M22: a dry run', () => {
   });
 
   it('of a delete takes nothing away', async () => {
-    const request = await stage.askUntilReady(stage.alice, podRequest('stays', { duration: '10m' }));
+    const request = await stage.createReady(stage.alice, podRequest('stays', { duration: '10m' }));
     await stage.alice.kubectl(['delete', 'podaccessrequest', 'stays', '-n', stage.namespace, '--dry-run=server']);
-    await stage.pass();
+    await stage.runMarkerGrant();
     assert.equal((await stage.children(request.metadata.uid)).length, 3);
     assert.equal(await stage.alice.mayExec(stage.namespace, request.status?.podName ?? ''), true);
   });

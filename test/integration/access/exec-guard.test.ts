@@ -19,8 +19,8 @@ describe('M17: an access pod is for those whom its grant names', () => {
     stage = await AccessStage.open({ flags: ['--break-glass-group=firefighters'] });
     eve = await Person.of(stage.plane, 'eve', ['editors']);
     dora = await Person.of(stage.plane, 'dora', ['firefighters']);
-    for (const { name } of [eve, dora]) await stage.mayEnterPods(name);
-    request = await stage.askUntilReady(stage.alice, podRequest('own', { duration: '10m' }));
+    for (const { name } of [eve, dora]) await stage.allowPodEntry(name);
+    request = await stage.createReady(stage.alice, podRequest('own', { duration: '10m' }));
     pod = request.status?.podName ?? '';
   });
   after(() => stage?.close());

@@ -11,7 +11,7 @@ describe('entering a pod', () => {
     this.timeout(180_000);
     stage = await AccessStage.open();
     const requests = [podRequest('own', { duration: '10m' }), execRequest('running', { duration: '10m' })];
-    const [own, running] = await Promise.all(requests.map((one) => stage.askUntilReady(stage.alice, one)));
+    const [own, running] = await Promise.all(requests.map((one) => stage.createReady(stage.alice, one)));
     Object.assign(granted, { own, running });
   });
   after(() => stage?.close());

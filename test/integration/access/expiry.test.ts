@@ -62,7 +62,7 @@ describe('M5: a grant', () => {
 
   /** A short grant from its beginning to its end; `meanwhile` happens once it is Ready. */
   const lives = async (manifest: Manifest, meanwhile: (request: StoredRequest) => Promise<unknown>): Promise<void> => {
-    const request = await stage.askUntilReady(stage.alice, manifest);
+    const request = await stage.createReady(stage.alice, manifest);
     const pod = request.status?.podName ?? '';
     const deadline = deadlineOf(request);
     const carol = watchCarol(pod);
@@ -165,7 +165,7 @@ describe('M5: a grant', () => {
       await stage.apply({ ...template('never'), spec: { ...spec, controllerTargetMutationConfig } });
       await stage.templateReady('PodAccessTemplate', 'never');
       const ask = (index: number): Promise<StoredRequest> =>
-        stage.askOk(stage.alice, podRequest(`never-${index}`, { templateName: 'never', duration: '10m' }));
+        stage.createOk(stage.alice, podRequest(`never-${index}`, { templateName: 'never', duration: '10m' }));
       await Promise.all(Array.from({ length: 100 }, (_, index) => ask(index)));
       await lives(podRequest('among-unready', { duration: '15s' }), async () => undefined);
     }
@@ -179,7 +179,7 @@ describe('M5: a grant', () => {
     }
 
     async function withForeignFinalizer(): Promise<void> {
-      const request = await stage.askUntilReady(stage.alice, podRequest('held', { duration: '12s' }));
+      const request = await stage.createReady(stage.alice, podRequest('held', { duration: '12s' }));
       const pod = request.status?.podName ?? '';
       const patch = (finalizers: unknown): Promise<string> =>
         stage.kubectl(
@@ -223,10 +223,10 @@ describe('M5: a grant', () => {
     });
     await stage.templateReady('PodAccessTemplate', bomb.name);
 
-    const request = await stage.askUntilReady(stage.alice, podRequest('among-bombs', { duration: '10s' }));
+    const request = await stage.createReady(stage.alice, podRequest('among-bombs', { duration: '10s' }));
     const asked = await Promise.all(
       Array.from({ length: 8 }, (_, index) =>
-        stage.askOk(stage.alice, podRequest(`bomb-${index}`, { templateName: bomb.name, duration: '10m' })),
+        stage.createOk(stage.alice, podRequest(`bomb-${index}`, { templateName: bomb.name, duration: '10m' })),
       ),
     );
     for (const one of asked) {
@@ -247,7 +247,7 @@ describe('M5: a grant', () => {
     lives(podRequest('restarted', { duration: '10s' }), () => stage.restart()));
 
   it('ends within two seconds of first contact when its deadline fell into our downtime', async () => {
-    const request = await stage.askUntilReady(stage.alice, podRequest('downtime', { duration: '3s' }));
+    const request = await stage.createReady(stage.alice, podRequest('downtime', { duration: '3s' }));
     const { installation } = stage.server;
     await stage.stop();
     await reaches(deadlineOf(request) + 200);
@@ -259,7 +259,7 @@ describe('M5: a grant', () => {
   });
 
   it('tells the end in an audit line and an Event', async () => {
-    const request = await stage.askUntilReady(stage.alice, podRequest('told', { duration: '2s' }));
+    const request = await stage.createReady(stage.alice, podRequest('told', { duration: '2s' }));
     await stage.closed(request);
     const line = await stage.auditLine(
       'the revocation',
@@ -308,7 +308,7 @@ describe('M5: a grant', () => {
     for (const [index, [title, code, end]] of endings.entries()) {
       it(title, async () => {
         const name = `ending-${index}`;
-        const request = await stage.askUntilReady(stage.alice, await through(name, name, '10m'));
+        const request = await stage.createReady(stage.alice, await through(name, name, '10m'));
         const pod = request.status?.podName ?? '';
         assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
         await end(request);
@@ -330,7 +330,7 @@ describe('M5: a grant', () => {
     }
 
     it('when the running pod it was for is deleted, without moving to the next', async () => {
-      const request = await stage.askUntilReady(stage.alice, execRequest('pod-gone', { duration: '10m' }));
+      const request = await stage.createReady(stage.alice, execRequest('pod-gone', { duration: '10m' }));
       await stage.kubectl('delete', 'pod', request.status?.podName ?? '', '--wait=false');
       await stage.closed(request);
     });
@@ -340,7 +340,7 @@ describe('M5: a grant', () => {
       await stage.kubectl('rollout', 'status', 'statefulset/ledger', '--timeout=30s');
       await stage.templateReady('ExecAccessTemplate', 'ledger');
       const asked = execRequest('namesake', { templateName: 'ledger', targetPod: 'ledger-0', duration: '10m' });
-      const request = await stage.askUntilReady(stage.alice, asked);
+      const request = await stage.createReady(stage.alice, asked);
       const before = request.status?.grant?.pod.uid;
       assert.equal(await stage.alice.mayExec(stage.namespace, 'ledger-0'), true);
       await stage.kubectl('delete', 'pod', 'ledger-0', '--wait=false');
@@ -415,7 +415,7 @@ describe('M5: a grant', () => {
       const controllerTargetMutationConfig = { podAnnotations: { 'sandbox/host': 'true' } };
       await stage.apply({ ...template('away'), spec: { ...spec, controllerTargetMutationConfig } });
       await stage.templateReady('PodAccessTemplate', 'away');
-      const asked = await stage.askOk(stage.alice, podRequest('away', { templateName: 'away', duration: '10m' }));
+      const asked = await stage.createOk(stage.alice, podRequest('away', { templateName: 'away', duration: '10m' }));
       const { status } = await stage.requestUntil(
         'to be opened',
         asked,
@@ -440,7 +440,7 @@ describe('M5: a grant', () => {
       end: (request: StoredRequest) => Promise<unknown>,
     ): Promise<void> {
       const name = `holding-${index}`;
-      const request = await stage.askUntilReady(stage.alice, podRequest(name, { duration }));
+      const request = await stage.createReady(stage.alice, podRequest(name, { duration }));
       const pod = request.status?.podName ?? '';
       await hold(pod, ['example.com/hold']);
       assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);

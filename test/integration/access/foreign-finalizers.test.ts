@@ -16,7 +16,7 @@ describe('M7: finalizers and owners that would outlive a delete', () => {
 
   for (const { metadata, ...manifest } of [podRequest('owned'), execRequest('owned')]) {
     it(`are dropped from a ${manifest.kind}`, async () => {
-      const created = await stage.askOk(stage.alice, {
+      const created = await stage.createOk(stage.alice, {
         ...manifest,
         metadata: { ...metadata, finalizers: ['example.com/forever'], ownerReferences: [owner] },
       });

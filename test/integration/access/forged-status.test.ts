@@ -24,7 +24,7 @@ describe('M12: a status that the server did not write', () => {
 
   /** One that is denied, so that it has no grant of its own. */
   const ungranted = async (name: string): Promise<StoredRequest> => {
-    const request = await stage.askOk(stage.alice, execRequest(name, { targetPod: 'nobody', duration: '10m' }));
+    const request = await stage.createOk(stage.alice, execRequest(name, { targetPod: 'nobody', duration: '10m' }));
     return stage.requestUntil('to be denied', request, ({ status }) => (status?.conditions ?? []).length > 0);
   };
 
@@ -47,10 +47,10 @@ describe('M12: a status that the server did not write', () => {
   };
 
   it('names another pod, and opens none', async () => {
-    const request = await stage.askUntilReady(stage.alice, podRequest('renamed', { duration: '10m' }));
+    const request = await stage.createReady(stage.alice, podRequest('renamed', { duration: '10m' }));
     const pod = await victim();
     await writeStatus(request, { podName: pod });
-    await stage.pass();
+    await stage.runMarkerGrant();
     assert.equal(await stage.alice.mayExec(stage.namespace, pod), false);
     assert.equal(await stage.alice.mayExec(stage.namespace, request.status?.podName ?? ''), true);
     await stage.alice.call('DELETE', stage.urlOf(request.kind, 'renamed'));
@@ -76,7 +76,7 @@ describe('M12: a status that the server did not write', () => {
   });
 
   it('is told from a grant of the server with the listed public keys alone', async () => {
-    const request = await stage.askUntilReady(stage.alice, podRequest('signed', { duration: '10m' }));
+    const request = await stage.createReady(stage.alice, podRequest('signed', { duration: '10m' }));
     const url = `/api/v1/namespaces/drawbridge-system/configmaps/${keySecretName}`;
     const keys = Object.keys(own((await stage.plane.call('GET', url)).body, 'data') ?? {});
     const { name, uid } = request.metadata;
@@ -95,7 +95,7 @@ describe('M12: a status that the server did not write', () => {
   });
 
   it('carries the grant of another request, and is revoked', async () => {
-    const model = await stage.askUntilReady(stage.carol, execRequest('model', { duration: '10m' }));
+    const model = await stage.createReady(stage.carol, execRequest('model', { duration: '10m' }));
     const request = await ungranted('borrowed');
     await writeStatus(request, { grant: model.status?.grant, conditions: [] });
     await assertRevoked(request);
@@ -103,13 +103,13 @@ describe('M12: a status that the server did not write', () => {
   });
 
   it('cannot change a grant', async () => {
-    const request = await stage.askUntilReady(stage.alice, execRequest('longer', { duration: '10m' }));
+    const request = await stage.createReady(stage.alice, execRequest('longer', { duration: '10m' }));
     const longer = writeStatus(request, { grant: { expiresAt: '2099-01-01T00:00:00Z' } });
     await assert.rejects(longer, /status.grant is immutable once it is set/);
   });
 
   it('names children that are not ours: ours are deleted, and nothing else', async () => {
-    const request = await stage.askUntilReady(stage.alice, podRequest('misled', { duration: '10m' }));
+    const request = await stage.createReady(stage.alice, podRequest('misled', { duration: '10m' }));
     const pod = await victim();
     const uid = await stage.kubectl('get', 'pod', pod, '-o', 'jsonpath={.metadata.uid}');
     const children = ['Pod', 'Role', 'RoleBinding'].map((kind) => ({ kind, name: pod, uid }));

@@ -8,7 +8,7 @@ describe('M8: of a request that was made', () => {
   before(async function () {
     this.timeout(180_000);
     stage = await AccessStage.open();
-    await stage.askUntilReady(stage.alice, execRequest('kept', { duration: '10m' }));
+    await stage.createReady(stage.alice, execRequest('kept', { duration: '10m' }));
   });
   after(() => stage?.close());
 

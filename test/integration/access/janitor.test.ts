@@ -46,7 +46,7 @@ describe('M6: whatever is left behind by a request that was forced away is delet
 
   for (const manifest of manifests) {
     it(`${manifest.kind}, while the server runs: at once`, async () => {
-      const request = await stage.askUntilReady(stage.alice, manifest);
+      const request = await stage.createReady(stage.alice, manifest);
       await forceAway(request);
       const tookMs = await untilNothingIsLeft(request, promisedMs);
       console.log(`      ${tookMs} ms`);
@@ -60,8 +60,8 @@ describe('M6: whatever is left behind by a request that was forced away is delet
   }
 
   it('while no server runs: when the server starts, by their marks alone', async () => {
-    const asked = manifests.map((manifest) => stage.askUntilReady(stage.alice, manifest));
-    const kept = await stage.askUntilReady(stage.alice, podRequest('kept', { duration: '10m' }));
+    const asked = manifests.map((manifest) => stage.createReady(stage.alice, manifest));
+    const kept = await stage.createReady(stage.alice, podRequest('kept', { duration: '10m' }));
     const requests = await Promise.all(asked);
     await stage.server.kill();
     await stage.removeWebhooks();

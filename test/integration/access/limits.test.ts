@@ -37,7 +37,7 @@ describe('limits on open grants', () => {
 
   /** Creates all at once; resolves once each is refused, denied or ready, with how many are open. */
   async function burst(person: Person, manifests: readonly Manifest[]): Promise<number> {
-    const answers = await Promise.all(manifests.map((manifest) => stage.ask(person, manifest)));
+    const answers = await Promise.all(manifests.map((manifest) => stage.create(person, manifest)));
     for (const { status, body } of answers) {
       if (status !== 201) assert.match((body as { message: string }).message, /LimitReached: /);
       assert.ok(status === 201 || status === 403, String(status));
@@ -92,8 +92,8 @@ describe('limits on open grants', () => {
       '{"spec":{"accessConfig":{"maxGrants":1}}}',
     );
     await stage.templateReady('ExecAccessTemplate', 'payments-exec');
-    const first = await stage.askUntilReady(stage.alice, execRequest('first', { duration: '30m' }));
-    const { status, body } = await stage.ask(stage.carol, execRequest('second'));
+    const first = await stage.createReady(stage.alice, execRequest('first', { duration: '30m' }));
+    const { status, body } = await stage.create(stage.carol, execRequest('second'));
     assert.equal(status, 403);
     assert.match(
       (body as { message: string }).message,
@@ -108,8 +108,12 @@ describe('limits on open grants', () => {
       '{"spec":{"revoked":true}}',
     );
     await until('the place to be free', async () => (await bindings()) === 0, { timeoutMs: 30_000 });
-    await until('carol to be let in', async () => (await stage.ask(stage.carol, execRequest('third'))).status === 201, {
-      timeoutMs: 30_000,
-    });
+    await until(
+      'carol to be let in',
+      async () => (await stage.create(stage.carol, execRequest('third'))).status === 201,
+      {
+        timeoutMs: 30_000,
+      },
+    );
   });
 });

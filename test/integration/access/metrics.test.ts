@@ -9,10 +9,10 @@ describe('M26: the metrics of a server', () => {
   before(async function () {
     this.timeout(180_000);
     stage = await AccessStage.open({ fresh: true });
-    const short = await stage.askUntilReady(stage.alice, podRequest('short', { duration: '3s' }));
-    await stage.askUntilReady(stage.alice, podRequest('own', { duration: '10m' }));
-    await stage.askOk(stage.alice, execRequest('denied', { targetPod: 'nobody', duration: '10m' }));
-    await stage.ask(stage.bob, podRequest('outsider'));
+    const short = await stage.createReady(stage.alice, podRequest('short', { duration: '3s' }));
+    await stage.createReady(stage.alice, podRequest('own', { duration: '10m' }));
+    await stage.createOk(stage.alice, execRequest('denied', { targetPod: 'nobody', duration: '10m' }));
+    await stage.create(stage.bob, podRequest('outsider'));
     await stage.gone(short);
   });
   after(() => stage?.close());

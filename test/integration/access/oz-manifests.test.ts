@@ -55,7 +55,7 @@ describe('M28: manifests as Oz users have them', () => {
 
   /** A pod of alice's own through the template. */
   const podThrough = async (templateName: string): Promise<Pod> =>
-    podOf(await stage.askUntilReady(stage.alice, podRequest(`via-${templateName}`, { templateName, duration: '10m' })));
+    podOf(await stage.createReady(stage.alice, podRequest(`via-${templateName}`, { templateName, duration: '10m' })));
 
   it('show in kubectl get that the templates are ready', async () => {
     const rows = (await stage.kubectl('get', 'podaccesstemplates')).trim().split('\n');
@@ -154,7 +154,7 @@ describe('M28: manifests as Oz users have them', () => {
   });
 
   it('an ExecAccessRequest admits its requester, and no one else, to the pod it names', async () => {
-    const request = await stage.askUntilReady(stage.alice, execRequest('own-shell', { duration: '10m' }));
+    const request = await stage.createReady(stage.alice, execRequest('own-shell', { duration: '10m' }));
     const pod = request.status?.podName ?? '';
     assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
     assert.equal(await stage.carol.mayExec(stage.namespace, pod), false);
@@ -181,7 +181,7 @@ describe('M28: manifests as Oz users have them', () => {
     it('is waited for: NotYetReady first, then Ready', async () => {
       await stage.apply(slow('slow', { 'sandbox/ready-after': '2500ms' }));
       await stage.templateReady('PodAccessTemplate', 'slow');
-      const asked = await stage.askOk(stage.alice, podRequest('waits', { templateName: 'slow' }));
+      const asked = await stage.createOk(stage.alice, podRequest('waits', { templateName: 'slow' }));
       const waiting = await stage.requestUntil('to say that it waits', asked, (now) => readiness(now) !== undefined);
       assert.deepEqual([readiness(waiting)?.status, readiness(waiting)?.reason], ['False', 'NotYetReady']);
       assert.equal(conditionOf(waiting, 'AccessResourcesCreated')?.status, 'True');
@@ -192,7 +192,7 @@ describe('M28: manifests as Oz users have them', () => {
     it('shows why its container does not start', async () => {
       await stage.apply(slow('stuck', { 'sandbox/waiting-reason': 'ImagePullBackOff' }));
       await stage.templateReady('PodAccessTemplate', 'stuck');
-      const asked = await stage.askOk(stage.alice, podRequest('stays', { templateName: 'stuck' }));
+      const asked = await stage.createOk(stage.alice, podRequest('stays', { templateName: 'stuck' }));
       const waiting = await stage.requestUntil(
         'to say why it waits',
         asked,
@@ -232,14 +232,14 @@ describe('manifests as Oz users have them, with access pods as Oz makes them', (
       const { kind, spec } = manifest;
       await stage.templateReady(kind.replace('Request', 'Template'), (spec as { templateName: string }).templateName);
       const asker = title === 'certain pod' ? stage.plane : stage.alice;
-      await stage.ready(await stage.askOk(asker, manifest));
+      await stage.ready(await stage.createOk(asker, manifest));
     });
   }
 
   it('give a pod without any label of its workload, under its ServiceAccount, which escapes the NetworkPolicy', async () => {
     await stage.templateReady('PodAccessTemplate', 'ledger-api');
     const manifest = podRequest('escaping', { templateName: 'ledger-api', duration: '10m' });
-    const request = await stage.askUntilReady(stage.alice, manifest);
+    const request = await stage.createReady(stage.alice, manifest);
     const pod = JSON.parse(await stage.kubectl('get', 'pod', request.status?.podName ?? '', '-o', 'json')) as Pod & {
       spec: { serviceAccountName: string };
     };

@@ -18,9 +18,9 @@ describe('M16: each of the five ways into a pod', () => {
     this.timeout(180_000);
     stage = await AccessStage.open();
     eve = await Person.of(stage.plane, 'eve', ['editors', 'on-call']);
-    await stage.mayEnterPods(eve.name);
+    await stage.allowPodEntry(eve.name);
     const asked = [podRequest('own', { duration: '10m' }), execRequest('running', { duration: '10m' })];
-    const [first, second] = await Promise.all(asked.map((one) => stage.askUntilReady(stage.alice, one)));
+    const [first, second] = await Promise.all(asked.map((one) => stage.createReady(stage.alice, one)));
     assert.ok(first && second);
     [own, running] = [first, second];
   });

@@ -74,7 +74,7 @@ describe('M14: the pod of an access template', () => {
 
   const ask = async (templateName: string): Promise<StoredRequest> => {
     await stage.templateReady('PodAccessTemplate', templateName);
-    return stage.askOk(stage.alice, podRequest(`via-${templateName}`, { templateName, duration: '10m' }));
+    return stage.createOk(stage.alice, podRequest(`via-${templateName}`, { templateName, duration: '10m' }));
   };
 
   const specs: [string, Manifest, RegExp][] = [
@@ -172,7 +172,7 @@ describe('M14: the pod of an access template', () => {
       async () => {
         asked += 1;
         const spec = { templateName: 'admin-agent', duration: '10m' };
-        const request = await stage.askOk(stage.alice, podRequest(`labelled-${asked}`, spec));
+        const request = await stage.createOk(stage.alice, podRequest(`labelled-${asked}`, spec));
         const decided = await stage.requestUntil(
           'to be decided',
           request,
@@ -183,7 +183,7 @@ describe('M14: the pod of an access template', () => {
       { timeoutMs: 30_000, everyMs: 200 },
     );
     // What was refused so far was so by policies, not for want of rights.
-    stage.disownCalls();
+    stage.ignoreEarlierCalls();
     const pod = await stage.kubectl('get', 'pod', status?.podName ?? '', '-o', 'jsonpath={.spec.hostPID}');
     assert.equal(pod, 'true');
   });

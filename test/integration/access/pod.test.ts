@@ -80,7 +80,7 @@ describe('a PodAccessRequest', () => {
 
   it('serves a client that creates with generateName, polls status.ready and prints status.accessMessage', async () => {
     const { metadata: _, ...manifest } = podRequest('');
-    const created = await stage.askOk(stage.alice, { ...manifest, metadata: { generateName: 'alice-' } });
+    const created = await stage.createOk(stage.alice, { ...manifest, metadata: { generateName: 'alice-' } });
     assert.match(created.metadata.name, /^alice-[a-z0-9]{10}$/);
     const url = stage.urlOf('PodAccessRequest', created.metadata.name);
     const polled = await until(
@@ -96,7 +96,7 @@ describe('a PodAccessRequest', () => {
   });
 
   it('serves a cluster administrator of no allowed group, who holds the rights already', async () => {
-    const request = await stage.askUntilReady(stage.plane, podRequest('by-admin'));
+    const request = await stage.createReady(stage.plane, podRequest('by-admin'));
     const { user, groups = [] } = (await stage.auditLine('the admission', ({ what }) => what.name === 'by-admin')).who;
     assert.deepEqual([user, groups.includes('devs')], ['sandbox-admin', false]);
     assert.equal(request.spec?.requester?.username, 'sandbox-admin');

@@ -5,7 +5,7 @@ import { macAnnotation, planHashAnnotation, requestLabel, revokeFinalizer } from
 import { execRequest, type Manifest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { Person } from '../../support/person.ts';
-import { markedMetadata, podWith, thiefOf } from '../../support/server-token.ts';
+import { accountUser, childMetadata, podWith } from '../../support/server-token.ts';
 
 const rbac = '/apis/rbac.authorization.k8s.io/v1';
 
@@ -23,23 +23,23 @@ describe('S16: with neither server nor webhooks, the API server', () => {
     stage = await AccessStage.open();
     await stage.policiesAre('in force');
     eve = await Person.of(stage.plane, 'eve', ['editors']);
-    thief = await thiefOf(stage.plane, 'drawbridge');
+    thief = await accountUser(stage.plane, 'drawbridge');
     await stage.apply(everythingButFinalizers);
     await stage.kubectl('create', 'rolebinding', 'eve', '--role=everything', '--user=eve');
     // Nothing that the server does not hold, too.
     await stage.kubectl('create', 'role', 'sees', '--verb=get', '--resource=pods');
     await stage.kubectl('create', 'rolebinding', 'sees', '--role=sees', '--user=eve');
-    const whole = await stage.askUntilReady(stage.alice, execRequest('whole', { duration: '10m' }));
+    const whole = await stage.createReady(stage.alice, execRequest('whole', { duration: '10m' }));
     await stage.alice.call('DELETE', stage.urlOf(whole.kind, 'whole'));
     await stage.gone(whole);
-    pod = await stage.askUntilReady(stage.alice, podRequest('own', { duration: '10m' }));
+    pod = await stage.createReady(stage.alice, podRequest('own', { duration: '10m' }));
     child = pod.status?.podName ?? '';
     await stage.server.kill();
     await stage.removeWebhooksOnly();
   });
   after(async () => {
     if (!stage) return;
-    stage.disownCalls();
+    stage.ignoreEarlierCalls();
     await stage.start();
     await stage.close();
   });
@@ -84,7 +84,7 @@ describe('S16: with neither server nor webhooks, the API server', () => {
       ['with an owner', withMetadata(stamped('owned'), { ownerReferences: [owner] }), 'ForeignHold'],
     ];
     for (const [title, manifest, code] of creations) {
-      it(title, async () => assertRefused(await stage.ask(stage.alice, manifest), code));
+      it(title, async () => assertRefused(await stage.create(stage.alice, manifest), code));
     }
 
     it('to be granted by a writer of its status', async () => {
@@ -188,7 +188,7 @@ describe('S16: with neither server nor webhooks, the API server', () => {
     it('more CPU than the template allows', async () => {
       const having = (cpu: string): object => ({ resources: { limits: { cpu }, requests: { cpu } } });
       // Nodes here cannot resize what they run.
-      const waiting = podWith({ schedulerName: 'none' }, having('1'), markedMetadata('waiting-access', pod.metadata));
+      const waiting = podWith({ schedulerName: 'none' }, having('1'), childMetadata('waiting-access', pod.metadata));
       const { body, status } = await thief.call('POST', url('pods'), waiting);
       assert.equal(status, 201, JSON.stringify(body));
       const { name } = waiting.metadata as { name: string };
@@ -208,19 +208,19 @@ describe('S16: with neither server nor webhooks, the API server', () => {
     const dryRun = '?dryRun=All';
     const create = (plural: string, object: object, namespace = stage.namespace): Promise<ApiAnswer> =>
       thief.call('POST', `${url(plural, '', namespace)}${dryRun}`, object);
-    const { labels, annotations, ownerReferences } = markedMetadata();
+    const { labels, annotations, ownerReferences } = childMetadata();
     const rule = { apiGroups: [''], resources: ['pods'], verbs: ['get'], resourceNames: ['a'] };
     const roleRefTo = (name: string, kind = 'Role') => ({ apiGroup: 'rbac.authorization.k8s.io', kind, name });
 
     const unmarked: [string, object][] = [
       ['without any mark', { name: 'x' }],
       ['without its label', { name: 'x', annotations, ownerReferences }],
-      ['with another label than its owner has', { ...markedMetadata(), labels: { [requestLabel]: 'other' } }],
+      ['with another label than its owner has', { ...childMetadata(), labels: { [requestLabel]: 'other' } }],
       ['without its MAC', { name: 'x', labels, ownerReferences, annotations: { [planHashAnnotation]: 'c0ffee' } }],
       ['without its owner', { name: 'x', labels, annotations }],
       [
         'with another owner',
-        { ...markedMetadata(), ownerReferences: [{ ...owner, uid: ownerReferences[0]?.uid, controller: true }] },
+        { ...childMetadata(), ownerReferences: [{ ...owner, uid: ownerReferences[0]?.uid, controller: true }] },
       ],
     ];
     for (const [title, metadata] of unmarked) {
@@ -233,7 +233,7 @@ describe('S16: with neither server nor webhooks, the API server', () => {
 
     for (const namespace of ['kube-system', 'drawbridge-system']) {
       it(`nothing is made in ${namespace}`, async () => {
-        const metadata = markedMetadata();
+        const metadata = childMetadata();
         const { name } = metadata;
         assertRefused(await create('pods', podWith({ serviceAccountName: 'default' }), namespace), 'NamespaceClosed');
         assertRefused(await create('roles', { metadata, rules: [] }, namespace), 'NamespaceClosed');
@@ -273,7 +273,7 @@ describe('S16: with neither server nor webhooks, the API server', () => {
       ['no AppArmor', inContext({ appArmorProfile: { type: 'Unconfined' } })],
       [
         'no AppArmor by annotation',
-        podWith({}, {}, { ...markedMetadata(), annotations: { ...annotations, ...noAppArmor } }),
+        podWith({}, {}, { ...childMetadata(), annotations: { ...annotations, ...noAppArmor } }),
       ],
       ['another SELinux type', inContext({ seLinuxOptions: { type: 'spc_t' } })],
       ['another SELinux user', inPodContext({ seLinuxOptions: { user: 'root' } })],
@@ -316,7 +316,7 @@ describe('S16: with neither server nor webhooks, the API server', () => {
       await stage.plane.call('DELETE', `/api/v1/namespaces/${stage.namespace}-open`);
     });
 
-    const metadata = markedMetadata();
+    const metadata = childMetadata();
     const wide: [string, object][] = [
       ['all pods', { ...rule, resourceNames: [] }],
       ['two pods', { ...rule, resourceNames: ['a', 'b'] }],
@@ -334,7 +334,7 @@ describe('S16: with neither server nor webhooks, the API server', () => {
       const own = 'drawbridge-grants';
       const bindings = [
         { metadata, roleRef: roleRefTo(child) },
-        { metadata: markedMetadata(own), roleRef: roleRefTo(own, 'ClusterRole') },
+        { metadata: childMetadata(own), roleRef: roleRefTo(own, 'ClusterRole') },
       ];
       for (const binding of bindings) assertRefused(await create('rolebindings', binding), 'GrantTooWide');
     });
@@ -374,7 +374,7 @@ describe('S16: with neither server nor webhooks, the API server', () => {
 
   describe('lets pass', () => {
     it('a stamp of the caller, which the controller then judges', async () =>
-      assertOk(await stage.ask(stage.alice, stamped('judged'), '?dryRun=All')));
+      assertOk(await stage.create(stage.alice, stamped('judged'), '?dryRun=All')));
 
     it('labels and annotations of others', async () => {
       const metadata = { labels: { team: 'payments' }, annotations: { 'example.com/seen': 'yes' } };

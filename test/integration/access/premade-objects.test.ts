@@ -71,7 +71,7 @@ describe('M10: an object made in advance under the name of a child', () => {
     const proxy = await stage.plane.proxy(script);
     await stage.stop();
     await stage.start({ installation, apiserver: proxy.server });
-    const request = await stage.askOk(stage.alice, podRequest(name, { duration: '10m' }));
+    const request = await stage.createOk(stage.alice, podRequest(name, { duration: '10m' }));
     // Only then: what the proxy has received it has not yet passed on.
     const stored = await stage.requestUntil('to be decided', request, ({ status }) => status?.grant !== undefined);
     assert.ok(dead);

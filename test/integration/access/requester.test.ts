@@ -19,7 +19,7 @@ describe('M1: who asks', () => {
   ]) {
     describe(`a ${manifest.kind}`, () => {
       it('is stamped with the caller, whatever it claims', async () => {
-        const { spec } = await stage.askOk(stage.alice, manifest);
+        const { spec } = await stage.createOk(stage.alice, manifest);
         assert.equal(spec?.requester?.username, 'alice');
         assert.deepEqual(spec?.requester?.groups, ['devs', 'system:authenticated']);
       });

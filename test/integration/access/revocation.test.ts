@@ -40,7 +40,7 @@ describe('M19: access that is given back', () => {
   ];
   for (const [title, manifest, revoker, user] of openings) {
     it(`${title}, is closed within a second`, async () => {
-      const request = await stage.askUntilReady(stage.alice, manifest);
+      const request = await stage.createReady(stage.alice, manifest);
       const pod = request.status?.podName ?? '';
       assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
 
@@ -79,7 +79,7 @@ describe('M19: access that is given back', () => {
   }
 
   it('by kubectl, as the example of the role says', async () => {
-    const request = await stage.askUntilReady(stage.alice, podRequest('by-kubectl', { duration: '10m' }));
+    const request = await stage.createReady(stage.alice, podRequest('by-kubectl', { duration: '10m' }));
     const args = ['patch', 'podaccessrequest', 'by-kubectl', '-n', stage.namespace, '--type=merge'];
     await stage.alice.kubectl([...args, '-p', '{"spec":{"revoked":true}}']);
     await stage.closed(request);
@@ -87,8 +87,10 @@ describe('M19: access that is given back', () => {
 
   it('before it was granted, is not granted any more', async () => {
     const manifest = execRequest('denied', { targetPod: 'nobody', duration: '10m' });
-    const request = await stage.requestUntil('to be denied', await stage.askOk(stage.alice, manifest), ({ status }) =>
-      (status?.conditions ?? []).some((condition) => condition.status === 'False'),
+    const request = await stage.requestUntil(
+      'to be denied',
+      await stage.createOk(stage.alice, manifest),
+      ({ status }) => (status?.conditions ?? []).some((condition) => condition.status === 'False'),
     );
     await revoke(stage.alice, request);
     await stage.closed(request);
@@ -100,7 +102,7 @@ describe('M19: access that is given back', () => {
     let request: StoredRequest;
 
     before(async () => {
-      request = await stage.askUntilReady(stage.alice, podRequest('steady', { duration: '10m' }));
+      request = await stage.createReady(stage.alice, podRequest('steady', { duration: '10m' }));
     });
 
     const refusals: [string, object][] = [
@@ -133,7 +135,7 @@ describe('M19: access that is given back', () => {
   });
 
   it('stays closed, even when a foreign finalizer holds the request', async () => {
-    const request = await stage.askUntilReady(stage.alice, podRequest('held', { duration: '10m' }));
+    const request = await stage.createReady(stage.alice, podRequest('held', { duration: '10m' }));
     const finalizers = [...(request.metadata.finalizers ?? []), 'example.com/hold'];
     const url = stage.urlOf(request.kind, 'held');
     await stage.plane.call('PATCH', url, { metadata: { finalizers } });
@@ -153,7 +155,7 @@ describe('M19: access that is given back', () => {
 
   it('from the start, is refused', async () =>
     assertRefused(
-      await stage.ask(stage.alice, podRequest('stillborn', { revoked: true })),
+      await stage.create(stage.alice, podRequest('stillborn', { revoked: true })),
       422,
       /AlreadyRevoked: spec\.revoked is true/,
     ));
@@ -162,7 +164,7 @@ describe('M19: access that is given back', () => {
     await stage.stop();
     await stage.removeWebhooks();
     const requester = { username: 'alice', uid: '', groups: ['devs'], time: '2026-11-21T09:00:00Z' };
-    const request = await stage.askOk(stage.plane, podRequest('unseen', { requester, revoked: true }));
+    const request = await stage.createOk(stage.plane, podRequest('unseen', { requester, revoked: true }));
     await stage.start();
     await stage.gone(request);
     assert.deepEqual(await stage.audit(({ what, event }) => event === 'grant' && what.name === 'unseen'), []);

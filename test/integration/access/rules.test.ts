@@ -78,7 +78,7 @@ describe('rules that a template adds', () => {
   it('hold for the granted pod, for the requester, and for nothing else', async () => {
     await stage.apply(template('logs', [logs]));
     await stage.templateReady('ExecAccessTemplate', 'logs');
-    const request = await stage.askUntilReady(stage.alice, execRequest('read', { templateName: 'logs' }));
+    const request = await stage.createReady(stage.alice, execRequest('read', { templateName: 'logs' }));
     const pod = request.status?.podName ?? '';
     assert.deepEqual(
       rulesOf(request).map(({ resources, resourceNames }) => [...resources, ...resourceNames]),
@@ -112,7 +112,7 @@ describe('rules that a template adds', () => {
     const patch = JSON.stringify({ spec: { accessConfig: { rules: [forward] } } });
     await stage.kubectl('patch', 'podaccesstemplate', 'payments-shell', '--type=merge', '-p', patch);
     await stage.templateReady('PodAccessTemplate', 'payments-shell');
-    const request = await stage.askUntilReady(stage.alice, podRequest('forward'));
+    const request = await stage.createReady(stage.alice, podRequest('forward'));
     assert.equal(await may(stage.alice, 'create', 'portforward', request.status?.podName ?? ''), true);
   });
 

@@ -14,7 +14,7 @@ describe('M18: while the server is down', () => {
   before(async function () {
     this.timeout(180_000);
     stage = await AccessStage.open();
-    request = await stage.askUntilReady(stage.alice, podRequest('own', { duration: '10m' }));
+    request = await stage.createReady(stage.alice, podRequest('own', { duration: '10m' }));
     for (const namespace of ['kube-system', 'drawbridge-system']) await runPod(namespace, repairPod);
     await runPod(stage.namespace, 'plain');
     await stage.server.kill();

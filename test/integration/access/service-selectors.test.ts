@@ -55,7 +55,7 @@ describe('M15: an access pod', () => {
     const templateName = manifest.metadata.name ?? '';
     await stage.apply(manifest);
     await stage.templateReady('PodAccessTemplate', templateName);
-    return stage.askOk(stage.alice, podRequest(`via-${templateName}`, { templateName, duration: '10m' }));
+    return stage.createOk(stage.alice, podRequest(`via-${templateName}`, { templateName, duration: '10m' }));
   };
 
   const refusal = async (manifest: Manifest): Promise<string> => {
@@ -74,7 +74,7 @@ describe('M15: an access pod', () => {
   };
 
   it('has none of the labels of its workload, so that no Service, budget or policy finds it', async () => {
-    const request = await stage.askUntilReady(stage.alice, podRequest('plain', { duration: '10m' }));
+    const request = await stage.createReady(stage.alice, podRequest('plain', { duration: '10m' }));
     const pod = request.status?.podName ?? '';
     const found = await stage.kubectl('get', 'pods', '-l', 'app=payments', '-o', 'name');
     assert.ok(!found.includes(pod), found);
@@ -135,7 +135,7 @@ describe('M15: an access pod', () => {
       await stage.templateReady('PodAccessTemplate', templateName);
       const manifest = podRequest(`into-${templateName}`, { templateName, duration: '10m' });
       const request =
-        (await stage.read(manifest.kind, `into-${templateName}`)) ?? (await stage.askOk(stage.alice, manifest));
+        (await stage.read(manifest.kind, `into-${templateName}`)) ?? (await stage.createOk(stage.alice, manifest));
       const name = (await stage.ready(request)).status?.podName ?? '';
       return { name, ...(JSON.parse(await stage.kubectl('get', 'pod', name, '-o', 'json')) as Pod) };
     };
@@ -166,7 +166,7 @@ describe('M15: an access pod', () => {
 
     it('is not made where it would escape the policy, and its requester reads both ways out', async () => {
       await stage.templateReady('PodAccessTemplate', 'ledger');
-      const asked = await stage.askOk(
+      const asked = await stage.createOk(
         stage.alice,
         podRequest('via-ledger', { templateName: 'ledger', duration: '10m' }),
       );

@@ -24,7 +24,7 @@ describe('M27: tools that know nothing of our kinds', () => {
 
   it('can wait for a template and a request to be Ready', async () => {
     await waitFor('Ready', 'podaccesstemplate/payments-shell');
-    const request = await stage.askOk(stage.alice, podRequest('own', { duration: '10m' }));
+    const request = await stage.createOk(stage.alice, podRequest('own', { duration: '10m' }));
     await waitFor('Ready', 'podaccessrequest/own');
     const ready = await stage.ready(request);
     assert.deepEqual(summaryOf(ready), ['Ready=True Success']);
@@ -54,7 +54,7 @@ describe('M27: tools that know nothing of our kinds', () => {
   });
 
   it('see what will not come about', async () => {
-    const request = await stage.askOk(stage.alice, execRequest('denied', { targetPod: 'nobody', duration: '10m' }));
+    const request = await stage.createOk(stage.alice, execRequest('denied', { targetPod: 'nobody', duration: '10m' }));
     await waitFor('Stalled', 'execaccessrequest/denied');
     const denied = await stage.requestUntil(
       'to be denied',

@@ -13,7 +13,7 @@ describe('M3: the grant', () => {
 
   for (const manifest of [podRequest('own'), execRequest('running')]) {
     it(`of a ${manifest.kind} gives access to the requester, and to no one else of the group`, async () => {
-      const request = await stage.askUntilReady(stage.alice, manifest);
+      const request = await stage.createReady(stage.alice, manifest);
       const pod = request.status?.podName ?? '';
       assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
       assert.equal(await stage.carol.mayExec(stage.namespace, pod), false);

@@ -67,8 +67,8 @@ describe('the target of a template', () => {
       const name = `for-${target.metadata.name}`;
       await Promise.all(templates.map((one) => stage.templateReady(one.kind, name)));
       const [pod, exec] = await Promise.all([
-        stage.askUntilReady(stage.alice, podRequest(name, asksThrough(name))),
-        stage.askUntilReady(stage.alice, execRequest(name, asksThrough(name))),
+        stage.createReady(stage.alice, podRequest(name, asksThrough(name))),
+        stage.createReady(stage.alice, execRequest(name, asksThrough(name))),
       ]);
       assert.match(pod.status?.podName ?? '', /-access$/);
       assert.match(exec.status?.podName ?? '', new RegExp(`^${target.metadata.name}-`));
@@ -85,7 +85,7 @@ describe('the target of a template', () => {
     await applyCrds(stage.plane, [crd]);
     await stage.apply(target);
     await stage.templateReady('PodAccessTemplate', name);
-    const request = await stage.askUntilReady(stage.alice, podRequest(name, asksThrough(name)));
+    const request = await stage.createReady(stage.alice, podRequest(name, asksThrough(name)));
     assert.equal(await stage.alice.mayExec(stage.namespace, request.status?.podName ?? ''), true);
   });
 
@@ -117,7 +117,7 @@ describe('the target of a template', () => {
     let asked = 0;
     const enter = async (): Promise<string | false> => {
       asked += 1;
-      const { status, body } = await stage.ask(
+      const { status, body } = await stage.create(
         stage.alice,
         execRequest(`rollout-${asked}`, asksThrough(`for-${name}`)),
       );

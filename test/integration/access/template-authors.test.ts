@@ -79,7 +79,7 @@ describe('M13: a template hands out', () => {
   };
   /** What a request through the template is told, at admission; undefined when it is let through. */
   const refusalThrough = async (templateName: string): Promise<string | undefined> => {
-    const { status, body } = await stage.ask(stage.alice, podRequest('through', { templateName }), '?dryRun=All');
+    const { status, body } = await stage.create(stage.alice, podRequest('through', { templateName }), '?dryRun=All');
     return status === 201 ? undefined : (body as { message: string }).message;
   };
   const unknown = async (name: string): Promise<void> => {
@@ -141,7 +141,7 @@ describe('M13: a template hands out', () => {
         podRequest('to-a-pod', { templateName: 'of-erin', duration: '10m' }),
         execRequest('to-a-shell', { templateName: 'shell', duration: '10m' }),
       ];
-      await Promise.all(asked.map((manifest) => stage.askUntilReady(stage.alice, manifest)));
+      await Promise.all(asked.map((manifest) => stage.createReady(stage.alice, manifest)));
     });
 
     it('and asks about each right once, however often its rules repeat it', async () => {
@@ -168,7 +168,7 @@ describe('M13: a template hands out', () => {
       const counts: number[] = [];
       for (const name of ['first', 'second', 'third']) {
         const since = stage.plane.auditLog.mark();
-        await stage.askUntilReady(stage.alice, podRequest(name, { templateName: 'of-erin', duration: '10m' }));
+        await stage.createReady(stage.alice, podRequest(name, { templateName: 'of-erin', duration: '10m' }));
         counts.push(reviews(since));
       }
       assert.ok(counts.includes(0), counts.join());
@@ -212,7 +212,7 @@ describe('M13: a template hands out', () => {
       await stage.stop();
       await stage.start({ installation: stage.server.installation, flags: ['--trust-existing-templates=true'] });
       await stage.templateReady('PodAccessTemplate', 'unseen');
-      await stage.askUntilReady(stage.alice, podRequest('trusted', { templateName: 'unseen', duration: '10m' }));
+      await stage.createReady(stage.alice, podRequest('trusted', { templateName: 'unseen', duration: '10m' }));
       await unknown('changed');
       await stage.restart();
       await unknown('unseen');
@@ -225,7 +225,7 @@ describe('M13: a template hands out', () => {
       assert.equal((await patch(erin, unseen, claim)).status, 200);
       assert.equal(await authorOf(unseen), 'erin');
       await stage.templateReady('PodAccessTemplate', 'unseen');
-      await stage.askUntilReady(stage.alice, podRequest('vouched', { templateName: 'unseen', duration: '10m' }));
+      await stage.createReady(stage.alice, podRequest('vouched', { templateName: 'unseen', duration: '10m' }));
     });
 
     it('or until it is applied with a change', async () => {
@@ -243,10 +243,7 @@ describe('M13: a template hands out', () => {
         await stage.plane.call('PATCH', url, { data: { current: randomBytes(32).toString('base64'), previous } });
         await stage.restart();
         await stage.templateReady('PodAccessTemplate', 'of-erin');
-        await stage.askUntilReady(
-          stage.alice,
-          podRequest(`rotated-${_}`, { templateName: 'of-erin', duration: '10m' }),
-        );
+        await stage.createReady(stage.alice, podRequest(`rotated-${_}`, { templateName: 'of-erin', duration: '10m' }));
       }
       assert.equal(await authorOf(podTemplate('of-erin')), 'erin');
     });

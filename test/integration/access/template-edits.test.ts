@@ -44,7 +44,7 @@ describe('M09: a later edit of a template', () => {
     await stage.apply(manifest);
     await stage.templateReady(manifest.kind, templateName);
     const request = manifest.kind === 'PodAccessTemplate' ? podRequest : execRequest;
-    return stage.askUntilReady(person, request(`via-${templateName}`, { templateName, duration }));
+    return stage.createReady(person, request(`via-${templateName}`, { templateName, duration }));
   };
   const rulesOf = async (request: StoredRequest): Promise<unknown> =>
     JSON.parse(await stage.kubectl('get', 'role', await childName(request), '-o', 'json')).rules;
@@ -86,7 +86,7 @@ describe('M09: a later edit of a template', () => {
         await stage.templateReady(kind, name, false);
         await stage.restart();
         // Whatever an edit brings about has been brought about when the next request is through.
-        await stage.askUntilReady(stage.alice, podRequest(`after-${name}`, { duration: '10m' }));
+        await stage.createReady(stage.alice, podRequest(`after-${name}`, { duration: '10m' }));
         const now = await again(before);
         assert.deepEqual(now.status?.grant, before.status?.grant);
         assert.deepEqual(await rulesOf(before), rules);
@@ -159,7 +159,7 @@ describe('M09: a later edit of a template', () => {
       const own = await grantThrough(template('own'), admin);
       await edit('kept', { accessConfig: { allowedGroups: ['devs'] } });
       await edit('own', { accessConfig: { allowedGroups: ['qa'] } });
-      await stage.askUntilReady(stage.alice, podRequest('after-removal', { duration: '10m' }));
+      await stage.createReady(stage.alice, podRequest('after-removal', { duration: '10m' }));
       for (const request of [kept, own]) assert.equal((await again(request)).status?.ready, true);
     });
 

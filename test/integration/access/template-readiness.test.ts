@@ -39,7 +39,7 @@ describe('M21: a template', () => {
     const condition = conditionOf(await stage.templateReady('PodAccessTemplate', 'late', false), 'TargetRefExists');
     assert.deepEqual([condition?.status, condition?.reason], ['False', 'NotFound']);
     assert.match(condition?.message ?? '', /^Deployment access-[^/]+\/late does not exist/);
-    const { status, body } = await stage.ask(stage.alice, podRequest('early', { templateName: 'late' }));
+    const { status, body } = await stage.create(stage.alice, podRequest('early', { templateName: 'late' }));
     assert.equal(status, 403);
     assert.match(JSON.stringify(body), /TemplateNotReady: .*Deployment access-[^/]+\/late does not exist/);
   });
@@ -51,7 +51,7 @@ describe('M21: a template', () => {
     await stage.templateReady('PodAccessTemplate', 'late', false);
     await stage.apply(target);
     await stage.templateReady('PodAccessTemplate', 'late');
-    await stage.askUntilReady(stage.alice, podRequest('in-time', { templateName: 'late' }));
+    await stage.createReady(stage.alice, podRequest('in-time', { templateName: 'late' }));
   });
 
   it('that no controller has looked at yet admits a request, which is served once one has', async () => {
@@ -65,7 +65,7 @@ describe('M21: a template', () => {
     });
     await stage.start({ installation, flags: ['--leader-elect=true'] });
     await stage.apply(template('unseen'));
-    const request = await stage.askOk(stage.alice, podRequest('waits', { templateName: 'unseen' }));
+    const request = await stage.createOk(stage.alice, podRequest('waits', { templateName: 'unseen' }));
     assert.equal(((await stage.read('PodAccessTemplate', 'unseen')) as StoredRequest).status, undefined);
     await stage.plane.call('DELETE', `${leases}/drawbridge-access`);
     await stage.ready(request);

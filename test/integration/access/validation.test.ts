@@ -75,7 +75,7 @@ describe('M20: a request that can never be granted is refused when it is made', 
 
   for (const [title, manifest, code, status, message] of refusals) {
     it(`${title}: ${code}`, async () => {
-      const answer = await stage.ask(stage.alice, manifest);
+      const answer = await stage.create(stage.alice, manifest);
       assert.equal(answer.status, status, JSON.stringify(answer.body));
       assert.match((answer.body as { message: string }).message, message);
       assert.equal(await stage.read(manifest.kind, manifest.metadata.name ?? ''), undefined);

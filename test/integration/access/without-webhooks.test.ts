@@ -12,7 +12,7 @@ import {
 import { AccessStage } from '../../support/access-stage.ts';
 import { Person } from '../../support/person.ts';
 import { testNamespace } from '../../support/plane.ts';
-import { signerOf, signerOn, stamped } from '../../support/signers.ts';
+import { attested, signerOf, signerOn } from '../../support/signers.ts';
 import { attestationOf, type Claimed } from '../../support/signing-oracle.ts';
 
 describe('M4: without the webhooks', () => {
@@ -23,7 +23,7 @@ describe('M4: without the webhooks', () => {
   before(async function () {
     this.timeout(180_000);
     stage = await AccessStage.open();
-    model = await stage.askUntilReady(stage.alice, podRequest('model', { duration: '10m' }));
+    model = await stage.createReady(stage.alice, podRequest('model', { duration: '10m' }));
   });
   after(() => stage?.close());
 
@@ -178,14 +178,14 @@ describe('M4: without the webhooks', () => {
       [
         'a signature of another key',
         'StampInvalid',
-        async () => stamped(signerOf('mallory'), podRequest('other-key'), stage),
+        async () => attested(signerOf('mallory'), podRequest('other-key'), stage),
       ],
       ['the stamp of another request', 'StampInvalid', async () => podRequest('copied', { ...model.spec })],
       [
         'the stamp of a request of another kind',
         'StampInvalid',
         async () => {
-          const { spec } = stamped(
+          const { spec } = attested(
             await signerOn(stage.plane),
             podRequest('kind', { templateName: 'payments-exec' }),
             stage,
@@ -197,7 +197,7 @@ describe('M4: without the webhooks', () => {
         'a stamp for a shorter time',
         'StampInvalid',
         async () => {
-          const { spec } = stamped(await signerOn(stage.plane), podRequest('longer', { duration: '1m' }), stage);
+          const { spec } = attested(await signerOn(stage.plane), podRequest('longer', { duration: '1m' }), stage);
           return podRequest('longer', { ...(spec as object), duration: '10m' });
         },
       ],
@@ -205,7 +205,7 @@ describe('M4: without the webhooks', () => {
         'a signature for another user',
         'StampInvalid',
         async () => {
-          const { spec } = stamped(await signerOn(stage.plane), podRequest('theirs'), { ...stage, groups: ['qa'] });
+          const { spec } = attested(await signerOn(stage.plane), podRequest('theirs'), { ...stage, groups: ['qa'] });
           const { requester } = spec as { requester: object };
           return podRequest('theirs', { requester: { ...requester, groups: ['devs'] } });
         },
@@ -213,37 +213,37 @@ describe('M4: without the webhooks', () => {
       [
         'a stamp of a minute ago',
         'StampExpired',
-        async () => stamped(await signerOn(stage.plane), podRequest('old'), { ...stage, timeMs: Date.now() - 60_000 }),
+        async () => attested(await signerOn(stage.plane), podRequest('old'), { ...stage, timeMs: Date.now() - 60_000 }),
       ],
       [
         'a stamp of the next minute',
         'StampExpired',
         async () =>
-          stamped(await signerOn(stage.plane), podRequest('early'), { ...stage, timeMs: Date.now() + 60_000 }),
+          attested(await signerOn(stage.plane), podRequest('early'), { ...stage, timeMs: Date.now() + 60_000 }),
       ],
     ];
     for (const [what, reason, make] of forgeries) {
       it(`a request with ${what} is never granted`, async () => {
-        await assertDenied(await stage.askOk(stage.plane, withFinalizer(await make())), reason);
+        await assertDenied(await stage.createOk(stage.plane, withFinalizer(await make())), reason);
       });
     }
 
     it('a stamp that was carried to another namespace is refused', async () => {
       const elsewhere = await testNamespace('elsewhere');
-      const manifest = stamped(await signerOn(stage.plane), podRequest('carried'), { namespace: elsewhere });
-      await assertDenied(await stage.askOk(stage.plane, manifest), 'StampInvalid');
+      const manifest = attested(await signerOn(stage.plane), podRequest('carried'), { namespace: elsewhere });
+      await assertDenied(await stage.createOk(stage.plane, manifest), 'StampInvalid');
       await stage.plane.call('DELETE', `/api/v1/namespaces/${elsewhere}`);
     });
 
     it('a request that the webhook would have let in is granted all the same when its stamp is right', async () => {
-      const manifest = stamped(await signerOn(stage.plane), podRequest('proper'), stage);
-      await stage.ready(await stage.askOk(stage.plane, manifest));
+      const manifest = attested(await signerOn(stage.plane), podRequest('proper'), stage);
+      await stage.ready(await stage.createOk(stage.plane, manifest));
     });
 
     /** A granted request, and the same once more as its requester could write it, stamp and all. */
     const twice = async (name: string): Promise<[StoredRequest, Manifest]> => {
       await stage.restoreWebhooks();
-      const first = await stage.askUntilReady(stage.alice, podRequest(name, { duration: '10m' }));
+      const first = await stage.createReady(stage.alice, podRequest(name, { duration: '10m' }));
       await stage.removeWebhooks();
       await stage.alice.call('DELETE', stage.urlOf(first.kind, name));
       return [first, podRequest(name, { ...first.spec })];
@@ -256,12 +256,12 @@ describe('M4: without the webhooks', () => {
         timeoutMs: 1000,
         everyMs: 10,
       });
-      assert.equal((await stage.ask(stage.alice, copy)).status, 409);
+      assert.equal((await stage.create(stage.alice, copy)).status, 409);
       const goneMs = await stage.gone(first);
       const createdMs = Date.parse(String((first.metadata as { creationTimestamp?: string }).creationTimestamp));
       assert.ok(goneMs - createdMs >= 10_000, `gone after ${goneMs - createdMs} ms`);
       assert.ok(goneMs - createdMs < 15_000, `gone after ${goneMs - createdMs} ms`);
-      await assertDenied(await stage.askOk(stage.alice, copy), 'StampExpired');
+      await assertDenied(await stage.createOk(stage.alice, copy), 'StampExpired');
     });
 
     it('a request that is made again at once, its finalizer forced off, is refused', async () => {
@@ -275,7 +275,7 @@ describe('M4: without the webhooks', () => {
         '{"metadata":{"finalizers":null}}',
       );
       await stage.gone(first);
-      await assertDenied(await stage.askOk(stage.alice, copy), 'StampReplayed');
+      await assertDenied(await stage.createOk(stage.alice, copy), 'StampReplayed');
     });
   });
 });

@@ -62,7 +62,7 @@ describe('bad input', () => {
   async function goesOn(): Promise<void> {
     const oven = { name: `oven-${++count}` };
     await stage.create(stage.kinds.ovens, oven);
-    await stage.whenMarked(stage.kinds.ovens, oven);
+    await stage.whenSynced(stage.kinds.ovens, oven);
     await stage.side.consumer.whenCondition('good', 'Ready');
     for (const kind of [stage.kinds.ovens, stage.kinds.kettles]) {
       assert.deepEqual(
@@ -163,7 +163,7 @@ describe('bad input', () => {
       );
       const oven = { name: 'meanwhile' };
       await stage.create(stage.kinds.ovens, oven);
-      await stage.whenMarked(stage.kinds.ovens, oven);
+      await stage.whenSynced(stage.kinds.ovens, oven);
       await consumer.connect(backend.identity.kubeconfig, { name: secret, annotations });
       await consumer.whenCondition('good', 'Ready');
       await impostor.close();
@@ -253,7 +253,7 @@ describe('bad input', () => {
         /claims deployments.apps, which is not shared; a provider may claim/,
       );
       await stage.create(kettles, { namespace, name: 'tea' });
-      await stage.whenMarked(kettles, { namespace, name: 'tea' });
+      await stage.whenSynced(kettles, { namespace, name: 'tea' });
     });
 
     it('claims are on everything: what is ours stays here, and nothing of the provider takes its place', async () => {
@@ -281,7 +281,7 @@ describe('bad input', () => {
       // What is bound is used in all of them, which invites the provider.
       for (const one of [home, elsewhere, konnectorNamespace]) {
         await stage.create(kettles, { namespace: one, name: 'tea' });
-        await stage.whenMarked(kettles, { namespace: one, name: 'tea' });
+        await stage.whenSynced(kettles, { namespace: one, name: 'tea' });
       }
       const planted: [string, string, Record<string, string>][] = [
         [home, keySecretName, {}],

@@ -30,7 +30,7 @@ describe('a bundle', () => {
     await stage.side.consumer.whenCondition('kettles', 'Ready');
     const where = { namespace: stage.side.namespace, name: 'tea' };
     await stage.create(stage.kinds.kettles, where);
-    await stage.whenMarked(stage.kinds.kettles, where);
+    await stage.whenSynced(stage.kinds.kettles, where);
   });
 
   it('binds what is exported later, at once', async () => {

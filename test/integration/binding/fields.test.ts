@@ -35,7 +35,7 @@ describe('what is kept in step', () => {
       spec: { heat: 100, note: 'first', tags: { a: '1', b: '2' }, secretRefs: [{ name: 'x' }, { name: 'y' }] },
       recipe: { tea: 'green', water: 'soft' },
     });
-    await stage.whenMarked(kind(), name());
+    await stage.whenSynced(kind(), name());
   });
   after(async () => stage.close());
 

@@ -10,7 +10,7 @@ describe('objects that are gone when the konnector looks again', () => {
     Array.from({ length: count }, (_, index) => `${prefix}-${index}`);
   const fill = async (all: readonly string[]): Promise<void> => {
     await Promise.all(all.map((name) => stage.create(kind(), { name })));
-    await Promise.all(all.map((name) => stage.whenMarked(kind(), { name })));
+    await Promise.all(all.map((name) => stage.whenSynced(kind(), { name })));
   };
   const lose = async (all: readonly string[]): Promise<void> => {
     const { consumer } = stage.side;

@@ -17,7 +17,7 @@ describe('the metrics of a konnector', () => {
     for (let index = 0; index < objects; index++) {
       const name = { namespace: stage.side.namespace, name: `kettle-${index}` };
       await stage.create(kettles, name);
-      await stage.whenMarked(kettles, name);
+      await stage.whenSynced(kettles, name);
       await stage.report(kettles, name, { result: 'hot' });
       await stage.whenObject(kettles, name, ({ status }) => own(status, 'result') === 'hot');
     }

@@ -30,8 +30,8 @@ describe('exports whose names begin alike', () => {
     await stage.bind('db-prod', [dbProd()]);
     await stage.create(db(), row('first'));
     await stage.create(dbProd(), { name: 'first' });
-    await stage.whenMarked(db(), row('first'));
-    await stage.whenMarked(dbProd(), { name: 'first' });
+    await stage.whenSynced(db(), row('first'));
+    await stage.whenSynced(dbProd(), { name: 'first' });
   });
   after(async () => stage.close());
 
@@ -45,7 +45,7 @@ describe('exports whose names begin alike', () => {
     await whenGone('db');
     assert.equal(await stage.copy(db(), row('first')), undefined);
     await stage.create(dbProd(), { name: 'second' });
-    await stage.whenMarked(dbProd(), { name: 'second' });
+    await stage.whenSynced(dbProd(), { name: 'second' });
     assert.equal(await starts(dbProd()), 1);
   });
 
@@ -54,14 +54,14 @@ describe('exports whose names begin alike', () => {
     await consumer.bind('db', secret);
     await consumer.whenCondition('db', 'Ready');
     await stage.create(db(), row('third'));
-    await stage.whenMarked(db(), row('third'));
+    await stage.whenSynced(db(), row('third'));
     const before = await starts(db());
     await stage.side.backend.withdraw('db-prod');
     await consumer.whenCondition('db-prod', 'Connected', 'False', { reason: 'APIServiceExportNotFound' });
     await consumer.client.delete(apiServiceBindings, { name: 'db-prod' });
     await whenGone('db-prod');
     await stage.create(db(), row('fourth'));
-    await stage.whenMarked(db(), row('fourth'));
+    await stage.whenSynced(db(), row('fourth'));
     assert.equal(await starts(db()), before);
     await consumer.whenCondition('db', 'Ready');
   });

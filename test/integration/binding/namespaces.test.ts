@@ -112,13 +112,13 @@ describe('namespaces of a consumer and its provider', () => {
     await consumer.client.create(secrets, secret({ namespace: menu, name: 'guests' }, 'many'));
     await whenSecret(stage.provider.client, { namespace: menuThere, name: 'guests' }, 'many');
     await stage.create(stage.kinds.kettles, { namespace: menu, name: 'tea' });
-    await stage.whenMarked(stage.kinds.kettles, { namespace: menu, name: 'tea' });
+    await stage.whenSynced(stage.kinds.kettles, { namespace: menu, name: 'tea' });
   });
 
   it('belong to no export of the provider, whose end would take everything in them', async () => {
     const { namespace, consumer, backend } = stage.side;
     await stage.create(stage.kinds.kettles, { namespace, name: 'tea' });
-    await stage.whenMarked(stage.kinds.kettles, { namespace, name: 'tea' });
+    await stage.whenSynced(stage.kinds.kettles, { namespace, name: 'tea' });
     await consumer.client.create(secrets, secret({ namespace, name: 'guests' }, 'few'));
     await whenSecret(
       stage.provider.client,
@@ -146,7 +146,7 @@ describe('namespaces of a consumer and its provider', () => {
     const { namespace, consumer } = stage.side;
     await consumer.namespace(namespace);
     await stage.create(stage.kinds.kettles, { namespace, name: 'tea' });
-    await stage.whenMarked(stage.kinds.kettles, { namespace, name: 'tea' });
+    await stage.whenSynced(stage.kinds.kettles, { namespace, name: 'tea' });
   });
 
   it('stay here when the provider takes its own back', async () => {

@@ -15,7 +15,7 @@ describe('a token that is revoked', () => {
     await stage.side.consumer.start();
     await stage.bind('kitchen', [kind()]);
     for (const kettle of ['kept', 'deleted']) await stage.create(kind(), name(kettle));
-    for (const kettle of ['kept', 'deleted']) await stage.whenMarked(kind(), name(kettle));
+    for (const kettle of ['kept', 'deleted']) await stage.whenSynced(kind(), name(kettle));
   });
   after(async () => stage.close());
 
@@ -46,7 +46,7 @@ describe('a token that is revoked', () => {
     // Without valid credentials the server cannot read the provider's Secret, so the test copies it.
     const annotations = { [keepKubeconfigAnnotation]: 'true' };
     await consumer.connect(backend.identity.kubeconfig, { annotations });
-    await stage.whenMarked(kind(), name('late'));
+    await stage.whenSynced(kind(), name('late'));
     await stage.whenObjectGone(kind(), name('deleted'));
     assert.equal(await stage.copy(kind(), name('deleted')), undefined);
     const object = await consumer.get(kind().inConsumer, name('kept'));

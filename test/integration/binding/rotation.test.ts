@@ -51,7 +51,7 @@ describe('credentials that are replaced', () => {
    * off together with its session may have been carried out all the same.
    */
   const assertOnce = async (names: readonly string[]): Promise<void> => {
-    for (const name of names) await stage.whenMarked(stage.kinds.ovens, { name });
+    for (const name of names) await stage.whenSynced(stage.kinds.ovens, { name });
     const deletes = stage.writes(stage.kinds.ovens).filter(({ verb }) => verb === 'delete');
     assert.deepEqual(deletes, []);
   };

@@ -50,7 +50,7 @@ describe('a schema that changes', () => {
     await stage.side.consumer.start();
     await stage.bind('kitchen', [kind()]);
     await stage.create(kind(), name('before'));
-    await stage.whenMarked(kind(), name('before'));
+    await stage.whenSynced(kind(), name('before'));
   });
   after(async () => stage.close());
 
@@ -90,7 +90,7 @@ describe('a schema that changes', () => {
     await stage.side.consumer.whenCondition('kitchen', 'SchemaInSync', 'False', { reason });
     assert.equal((await crdHere())?.metadata.generation, before?.metadata.generation);
     await stage.create(kind(), name('meanwhile'));
-    await stage.whenMarked(kind(), name('meanwhile'));
+    await stage.whenSynced(kind(), name('meanwhile'));
     await addField('spec', 'spout');
     await whenCrd('the next schema', (crd) => text(crd.spec).includes('"spout"'));
     await stage.side.consumer.whenCondition('kitchen', 'Ready');
@@ -102,7 +102,7 @@ describe('a schema that changes', () => {
     await client.mergePatch(customResourceDefinitions, at, { spec: { names: { shortNames: ['k'] } } });
     await whenCrd('the names of before', (crd) => own(own(crd.spec, 'names'), 'shortNames') === undefined);
     await stage.create(kind(), name('after'));
-    await stage.whenMarked(kind(), name('after'));
+    await stage.whenSynced(kind(), name('after'));
   });
 
   it('never did what it may not', () => {

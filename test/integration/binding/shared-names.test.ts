@@ -13,7 +13,7 @@ describe('two consumers that nothing isolates', () => {
   const kind = () => stage.kinds.ovens;
   const make = async (name: string, side: Side): Promise<void> => {
     await stage.create(kind(), { name }, { heat: 100 }, side);
-    await stage.whenMarked(kind(), { name }, side);
+    await stage.whenSynced(kind(), { name }, side);
   };
   const copyOf = (name: string): Promise<KubeObject | undefined> => stage.copy(kind(), { name });
   const ownerOf = async (name: string) => (await copyOf(name))?.metadata.annotations?.[clusterNamespaceAnnotation];
@@ -61,11 +61,11 @@ describe('two consumers that nothing isolates', () => {
 
   it('go on within seconds when they get them back, without anybody asking', async () => {
     await stage.provider.bindExportsTo(first.backend.clusterNamespace);
-    await stage.whenMarked(kind(), { name: 'late' }, first);
+    await stage.whenSynced(kind(), { name: 'late' }, first);
     // The other one has lost them now.
     await stage.provider.bindExportsTo(second.backend.clusterNamespace);
     await make('late-too', second);
-    stage.provider.rights = 'everybody';
+    stage.provider.rights = 'all';
     await stage.provider.bindExportsTo(first.backend.clusterNamespace);
     await first.consumer.whenCondition('kitchen', 'Ready');
     await second.consumer.whenCondition('kitchen', 'Ready');

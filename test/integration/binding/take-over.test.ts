@@ -116,7 +116,7 @@ describe("what kube-bind's konnector has left behind", () => {
 
   it('is taken over as it is: no copy is made anew', async () => {
     for (const kettle of ['present', 'older']) {
-      await stage.whenMarked(kind(), name(kettle));
+      await stage.whenSynced(kind(), name(kettle));
       assert.equal((await copyOf(kettle))?.metadata.uid, copies.get(kettle)?.metadata.uid, kettle);
     }
     const made = stage.writes(kind()).filter(({ verb }) => verb === 'create');
@@ -158,7 +158,7 @@ describe("what kube-bind's konnector has left behind", () => {
   it('leaves a binding that can be unbound', async () => {
     const { consumer } = stage.side;
     await stage.create(kind(), name('last'));
-    await stage.whenMarked(kind(), name('last'));
+    await stage.whenSynced(kind(), name('last'));
     await consumer.client.delete(apiServiceBindings, { name: 'kitchen' });
     const gone = async () => (await consumer.get(apiServiceBindings, { name: 'kitchen' })) === undefined;
     await until('the binding to be gone', gone, patience);

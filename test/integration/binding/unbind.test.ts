@@ -33,8 +33,8 @@ describe('a binding that is deleted', () => {
   const fill = async (name: string): Promise<void> => {
     await stage.create(stage.kinds.kettles, kettle(name));
     await stage.create(stage.kinds.ovens, oven(name));
-    await stage.whenMarked(stage.kinds.kettles, kettle(name));
-    await stage.whenMarked(stage.kinds.ovens, oven(name));
+    await stage.whenSynced(stage.kinds.kettles, kettle(name));
+    await stage.whenSynced(stage.kinds.ovens, oven(name));
   };
 
   const whenUnbound = async (): Promise<void> => {

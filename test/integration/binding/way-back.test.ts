@@ -42,7 +42,7 @@ describe("what this konnector leaves to kube-bind's", () => {
     await consumer.start();
     await stage.bind('kitchen', [kind()]);
     await stage.create(kind(), name('tea'), { heat: 100 });
-    await stage.whenMarked(kind(), name('tea'));
+    await stage.whenSynced(kind(), name('tea'));
     await stage.report(kind(), name('tea'), { result: 'hot' });
     await stage.whenObject(kind(), name('tea'), ({ status }) => JSON.stringify(status) === '{"result":"hot"}');
     assert.equal(await consumer.konnector.stop(), 0);

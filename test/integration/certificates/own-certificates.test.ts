@@ -102,7 +102,7 @@ describe('certificates without cert-manager', () => {
   const authorities = (bundle: string): number => bundle.split('BEGIN CERTIFICATE').length - 1;
 
   it('are made by the server, trusted by the API server, and served by every replica', async () => {
-    await stage.askUntilReady(stage.alice, podRequest('first'));
+    await stage.createReady(stage.alice, podRequest('first'));
     const { body } = await stage.plane.probe(secretUrl);
     const { data } = body as { data: Record<string, string> };
     assert.deepEqual(Object.keys(data).sort(), ['ca.crt', 'path-segment', 'tls.crt', 'tls.key']);
@@ -322,7 +322,7 @@ describe('certificates without cert-manager', () => {
     it('a stranger who sends the dearest reviews delays no end of access', async function () {
       this.timeout(90_000);
       const since = stage.plane.auditLog.mark();
-      const request = await stage.askUntilReady(stage.alice, podRequest('among-dear', { duration: '8s' }));
+      const request = await stage.createReady(stage.alice, podRequest('among-dear', { duration: '8s' }));
       const path = await pathOf(routeOfRequests);
       const floods = Object.values(dearReviews()).map((review) =>
         attack.flood(stage.server.installation.port, path, review, 8),
@@ -360,7 +360,7 @@ describe('certificates without cert-manager', () => {
     it('are answered at every path throughout an upgrade from a version that knew no segments', async function () {
       this.timeout(120_000);
       const { plane } = stage;
-      const request = await stage.askUntilReady(stage.alice, podRequest('entered'));
+      const request = await stage.createReady(stage.alice, podRequest('entered'));
       // The state that the earlier version leaves.
       await stage.stop();
       await other.stop();
@@ -420,7 +420,7 @@ describe('certificates without cert-manager', () => {
       await other.stop();
       const clientCa = `--client-ca-file=${plane.directory}/pki/webhook-caller-ca.crt`;
       await stage.start({ installation: server.installation, flags: [...flags('left'), clientCa] });
-      await stage.askUntilReady(stage.alice, podRequest('shown'));
+      await stage.createReady(stage.alice, podRequest('shown'));
 
       const path = await pathOf(routeOfRequests);
       const stored = [await readFile(stage.server.auditFile, 'utf8'), await stage.server.log()];

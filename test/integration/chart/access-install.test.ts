@@ -95,8 +95,8 @@ describe('the chart, installed by Helm', function () {
       });
 
       it('grants access with the permissions of its own ServiceAccount', async () => {
-        const pod = await stage.askUntilReady(stage.alice, podRequest('pod'));
-        const exec = await stage.askUntilReady(stage.alice, execRequest('exec'));
+        const pod = await stage.createReady(stage.alice, podRequest('pod'));
+        const exec = await stage.createReady(stage.alice, execRequest('exec'));
         for (const { status } of [pod, exec]) {
           assert.equal(await stage.alice.mayExec(stage.payments, status?.podName ?? ''), true);
         }
@@ -226,13 +226,13 @@ describe('the chart, installed by Helm', function () {
         timeoutMs: 30_000,
       });
 
-    const { status } = await stage.askUntilReady(alice, request('revoked'));
+    const { status } = await stage.createReady(alice, request('revoked'));
     const exec = `/api/v1/namespaces/${payments}/pods/${status?.podName}/exec?command=true&stdout=true`;
     // The second time increments the count of its Event.
     for (let n = 0; n < 2; n += 1) await alice.call('POST', exec);
     await alice.call('PATCH', `${url}/revoked`, { spec: { revoked: true } });
 
-    const forced = await stage.askUntilReady(alice, request('forced'));
+    const forced = await stage.createReady(alice, request('forced'));
     await alice.call('DELETE', `${url}/forced?propagationPolicy=Orphan`);
     await plane.call('PATCH', `${url}/forced`, { metadata: { finalizers: null } });
 

@@ -10,7 +10,7 @@ import { AccessStage } from '../../support/access-stage.ts';
 import { type Rule, rulesOf } from '../../support/chart-manifests.ts';
 import type { Person } from '../../support/person.ts';
 import { testNamespace } from '../../support/plane.ts';
-import { markedMetadata, podWith, thiefOf } from '../../support/server-token.ts';
+import { accountUser, childMetadata, podWith } from '../../support/server-token.ts';
 
 const home = 'drawbridge-system';
 const accounts = ['drawbridge', 'drawbridge-binding', 'drawbridge-inventory'];
@@ -68,7 +68,7 @@ describe('whoever has the token of a ServiceAccount of the chart', () => {
     await stage.plane.call('POST', '/api/v1/namespaces', { metadata: { name: 'kube-bind' } });
     const input = manifests.map((manifest) => stringify(manifest)).join('---\n');
     await stage.plane.kubectl(['apply', '-f', '-'], { input });
-    child = (await stage.askUntilReady(stage.alice, podRequest('own', { duration: '10m' }))).status?.podName ?? '';
+    child = (await stage.createReady(stage.alice, podRequest('own', { duration: '10m' }))).status?.podName ?? '';
     const placed = placesOfObjects().flatMap((namespace) => othersIn(namespace));
     await stage.plane.kubectl(['apply', '-f', '-'], { input: placed.map((one) => stringify(one)).join('---\n') });
     await stage.policiesAre('in force');
@@ -82,14 +82,14 @@ describe('whoever has the token of a ServiceAccount of the chart', () => {
     ];
     const input = made.map((manifest) => stringify(manifest)).join('---\n');
     await stage.plane.kubectl(['delete', '-f', '-', '--ignore-not-found', '--wait=false'], { input });
-    stage.disownCalls();
+    stage.ignoreEarlierCalls();
     await stage.close();
   });
 
   it('can do what docs/reference/token-rights.md lists, and nothing else of what its roles say', async () => {
     const found: string[] = [];
     for (const account of accounts) {
-      const thief = await thiefOf(stage.plane, account);
+      const thief = await accountUser(stage.plane, account);
       const opened = await Promise.all(
         rightsOf(account).map(async (right) => [right, await reach(thief, right)] as const),
       );
@@ -105,7 +105,7 @@ describe('whoever has the token of a ServiceAccount of the chart', () => {
     ['drawbridge-inventory', 'drawbridge-clusterinventories'],
   ] as const) {
     it(`can change caBundle and path of webhook configurations, and nothing else of them: ${account}`, async () => {
-      const thief = await thiefOf(stage.plane, account);
+      const thief = await accountUser(stage.plane, account);
       for (const plural of ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations']) {
         const { webhooks, url } = await webhooksOf(plural, name);
         assert.ok(webhooks.length > 0);
@@ -252,7 +252,7 @@ describe('whoever has the token of a ServiceAccount of the chart', () => {
     const { spec } = podWith({ schedulerName: 'none' });
     return [
       object('Role', other, { rules: [] }),
-      object('Role', markedMetadata().name, { rules: [] }),
+      object('Role', childMetadata().name, { rules: [] }),
       object('RoleBinding', other, { roleRef: roleRefTo(other), subjects: [] }),
       object('Pod', other, { spec }),
     ];
@@ -267,7 +267,7 @@ describe('whoever has the token of a ServiceAccount of the chart', () => {
   const madeForRequest: Target = {
     name: () => child,
     change: { subjects: null },
-    created: (resource) => createdAs(markedMetadata(), roleRefTo(markedMetadata().name))[resource] ?? {},
+    created: (resource) => createdAs(childMetadata(), roleRefTo(childMetadata().name))[resource] ?? {},
   };
 });
 

@@ -94,7 +94,7 @@ describe('the webhooks of the inventory', function () {
 
   it('stop only components while they are unavailable', async () => {
     assert.equal(await stage.verdict(token.token, write), 200);
-    await stage.away();
+    await stage.stopServing();
     // 500: the webhook was unreachable.
     assert.equal(await stage.verdict(token.token, write), 500);
     assert.equal(await stage.verdict(token.token, (client) => client.get(clusterInventories, entry.ref)), 200);
@@ -124,11 +124,11 @@ describe('the inventory', function () {
   before(async () => {
     webhooks = await ServiceAddress.open();
     stage = await InventoryStage.open([], { front: { webhooks: webhooks.port } });
-    webhooks.leadsTo(stage.server.ports.webhooks);
+    webhooks.setServers(stage.server.ports.webhooks);
   });
   afterEach(async () => stage?.clear());
   after(async () => {
-    if (stage) webhooks.leadsTo(stage.server.ports.webhooks);
+    if (stage) webhooks.setServers(stage.server.ports.webhooks);
     await stage?.close();
     webhooks?.close();
   });
@@ -152,7 +152,7 @@ describe('the inventory', function () {
     await stage.component('giver', ({ run }) => ({ outcome: 'Done', outputs: { giver: { seq: run.seq } } }));
     await stage.entry('one');
     await stage.ready('one');
-    webhooks.leadsTo();
+    webhooks.setServers();
     await stage.patch('one', sizes(1));
     await stage.until('a run that is to be retried', async () => {
       const record = await recordOf('writer');
@@ -169,7 +169,7 @@ describe('the inventory', function () {
     await stage.until('the row', async () =>
       (await stage.get('one')).components.some(({ name, state }) => name === 'writer' && state === 'Retrying'),
     );
-    webhooks.leadsTo(stage.server.ports.webhooks);
+    webhooks.setServers(stage.server.ports.webhooks);
     await stage.ready('one', 'two');
     assert.deepEqual([...new Set(statuses)].sort(), [200, 500]);
     const last = writer.callsFor((await stage.get('one')).ref.uid).at(-1)?.request.run.seq;

@@ -23,7 +23,7 @@ import type { Cluster } from '../../../src/kube/cluster.ts';
 import { isNotFound } from '../../../src/kube/errors.ts';
 import { fileCredentials } from '../../../src/kube/kubeconfig.ts';
 import { openCluster } from '../../../src/kube/open-cluster.ts';
-import { giveKonnectorRights, type KonnectorRights, konnectorNamespace } from './konnector-rights.ts';
+import { grantKonnectorRights, type KonnectorRights, konnectorNamespace } from './konnector-rights.ts';
 
 const apiVersion = `${bindGroup}/${bindVersion}`;
 
@@ -65,7 +65,7 @@ export class Consumer {
     const consumer = new Consumer(plane, cluster, id, user, await plane.kubeconfigFor(user, konnectorGroups));
     const metadata = { name: konnectorNamespace };
     await put(consumer.client, namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata });
-    await giveKonnectorRights(consumer.client, id, { ...rights, user });
+    await grantKonnectorRights(consumer.client, id, { ...rights, user });
     return consumer;
   }
 

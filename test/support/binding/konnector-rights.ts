@@ -51,7 +51,7 @@ export interface KonnectorRights {
 }
 
 /** Grants a konnector its permissions in the consumer, without wildcards. `id` is part of the names of the roles. */
-export async function giveKonnectorRights(client: Client, id: string, rights: KonnectorRights): Promise<void> {
+export async function grantKonnectorRights(client: Client, id: string, rights: KonnectorRights): Promise<void> {
   const name = `konnector-${id}`;
   const namespace = konnectorNamespace;
   const subjects = [{ kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name: rights.user }];

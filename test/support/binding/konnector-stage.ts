@@ -98,8 +98,8 @@ export class KonnectorStage {
   readonly stores = openConsumerStores(this.consumer).stores;
   readonly registry = new SessionRegistry();
   /** Keys that were enqueued. */
-  readonly hinted: string[] = [];
-  readonly watches = new SecretWatches(this.consumer, (secret) => this.hinted.push(secret));
+  readonly enqueued: string[] = [];
+  readonly watches = new SecretWatches(this.consumer, (secret) => this.enqueued.push(secret));
   readonly providers = new Map([[acme, new Provider(this.clock, 'uid-of-kb-acme')]]);
   readonly connections: Connection[] = [];
   /** Running controllers, by name. */
@@ -125,10 +125,10 @@ export class KonnectorStage {
     registry: this.registry,
     clock: this.clock,
   });
-  readonly told: string[] = [];
+  readonly changed: string[] = [];
 
   constructor() {
-    this.registry.subscribe((secret) => this.told.push(secret));
+    this.registry.subscribe((secret) => this.changed.push(secret));
   }
 
   get acme(): Provider {
@@ -173,7 +173,7 @@ export class KonnectorStage {
     this.consumer.drop(secrets, { namespace, name });
   }
 
-  async look(secret = secretKey, signal = new AbortController().signal): Promise<Result> {
+  async reconcile(secret = secretKey, signal = new AbortController().signal): Promise<Result> {
     const result = await this.konnector.reconcile(secret, signal);
     await settleIo(3);
     return result;

@@ -114,7 +114,7 @@ export class MemoryCluster implements Cluster {
     const object = this.find(resource, name);
     if (!object) return;
     this.#of(resource).delete(keyOf(name));
-    this.#tell(resource, 'DELETED', {
+    this.#notify(resource, 'DELETED', {
       ...object,
       metadata: { ...object.metadata, resourceVersion: String(++this.#version) },
     });
@@ -218,7 +218,7 @@ export class MemoryCluster implements Cluster {
       this.drop(resource, after.metadata);
       return after;
     }
-    this.#tell(resource, before ? 'MODIFIED' : 'ADDED', after);
+    this.#notify(resource, before ? 'MODIFIED' : 'ADDED', after);
     return after;
   }
 
@@ -248,7 +248,7 @@ export class MemoryCluster implements Cluster {
     return objects;
   }
 
-  #tell(resource: Resource, type: 'ADDED' | 'MODIFIED' | 'DELETED', object: Stored): void {
+  #notify(resource: Resource, type: 'ADDED' | 'MODIFIED' | 'DELETED', object: Stored): void {
     for (const [store, selected] of [...this.#stores]) {
       if (store.resource.plural !== resource.plural || store.resource.group !== resource.group) continue;
       const seen = selected(object) ? type : 'DELETED';

@@ -92,7 +92,7 @@ export class FakeSessions implements Sessions {
     return () => void this.#listeners.delete(listener);
   }
 
-  tell(): void {
+  notify(): void {
     for (const listener of this.#listeners) listener(keyOf(kubeconfigSecretRef));
   }
 }
@@ -203,7 +203,7 @@ export const crdSpec = {
 
 const manifestOfCrd = { apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', spec: crdSpec };
 
-export interface Said {
+export interface ConditionFields {
   readonly type: string;
   readonly lastTransitionTime: string;
   status: string;
@@ -212,14 +212,14 @@ export interface Said {
   message?: string;
 }
 
-export function statusOf(object: KubeObject | undefined): { conditions?: Said[] } {
+export function statusOf(object: KubeObject | undefined): { conditions?: ConditionFields[] } {
   return object?.status ?? {};
 }
 
 /** The conditions of an object by type, without their times. */
 export function conditionsOf(
   object: KubeObject | undefined,
-): Record<string, Omit<Said, 'type' | 'lastTransitionTime'>> {
+): Record<string, Omit<ConditionFields, 'type' | 'lastTransitionTime'>> {
   const { conditions = [] } = statusOf(object);
   return Object.fromEntries(
     conditions.map(({ type, status, severity, reason, message }) => [

@@ -172,9 +172,9 @@ export class BindingStage {
   }
 
   /** Resolves to the consumer's object once the konnector has annotated it with its copy. */
-  whenMarked(kind: FixtureKind, name: ObjectName, side: Side = this.side): Promise<KubeObject> {
-    const isMarked = ({ metadata }: KubeObject): boolean => metadata.annotations?.[providerUidAnnotation] !== undefined;
-    return this.whenObject(kind, name, isMarked, side);
+  whenSynced(kind: FixtureKind, name: ObjectName, side: Side = this.side): Promise<KubeObject> {
+    const isSynced = ({ metadata }: KubeObject): boolean => metadata.annotations?.[providerUidAnnotation] !== undefined;
+    return this.whenObject(kind, name, isSynced, side);
   }
 
   async whenObjectGone(kind: FixtureKind, name: ObjectName, side: Side = this.side): Promise<void> {

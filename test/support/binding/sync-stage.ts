@@ -241,13 +241,13 @@ export class SyncStage {
 }
 
 /** Annotations of drawbridge's copy of the object `consumerKey`. */
-export const ourMarks = (consumerKey: string, uid: string): Record<string, string> => ({
-  ...copyMarks(nameOf(consumerKey).namespace ?? '', uid),
+export const ownAnnotations = (consumerKey: string, uid: string): Record<string, string> => ({
+  ...otherKonnectorAnnotations(nameOf(consumerKey).namespace ?? '', uid),
   [copyOfAnnotation]: `uid-of-binding/${consumerKey}`,
 });
 
 /** Annotations of a copy by another konnector. */
-export const copyMarks = (consumerNamespace: string, uid: string): Record<string, string> => ({
+export const otherKonnectorAnnotations = (consumerNamespace: string, uid: string): Record<string, string> => ({
   [clusterNamespaceAnnotation]: clusterNamespace,
   'kube-bind.io/consumer-namespace': consumerNamespace,
   'kube-bind.io/consumer-uid': uid,

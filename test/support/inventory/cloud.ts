@@ -85,7 +85,7 @@ export class SimulatedCloud {
     if (this.#pending.has(id)) return;
     const work = (): void => {
       this.#pending.delete(id);
-      this.#look(resource, nameOf(key)).catch((error: unknown) => {
+      this.#reconcile(resource, nameOf(key)).catch((error: unknown) => {
         // Operators retry after any error.
         if (!isNotFound(error) && this.#endings.length > 0) this.#later(resource, key);
       });
@@ -93,7 +93,7 @@ export class SimulatedCloud {
     this.#pending.set(id, clock.schedule(delayMs, work));
   }
 
-  async #look(resource: Resource, name: ObjectName): Promise<void> {
+  async #reconcile(resource: Resource, name: ObjectName): Promise<void> {
     const { client } = this.#options.cluster;
     const object = await client.get(resource, name);
     if (object.metadata.deletionTimestamp !== undefined) return this.#release(resource, object);
@@ -118,7 +118,7 @@ export class SimulatedCloud {
     const condition = fault
       ? { status: 'False', severity: fault.lasting ? 'Error' : 'Warning', reason: 'Failed', message: fault.message }
       : { status: 'True', reason: 'Succeeded', message: '' };
-    await this.#say(virtualNetworks, metadata, {
+    await this.#writeStatus(virtualNetworks, metadata, {
       id: `/subscriptions/simulated/virtualNetworks/${metadata.name}`,
       conditions: [{ type: 'Ready', observedGeneration: metadata.generation, ...condition }],
     });
@@ -130,12 +130,12 @@ export class SimulatedCloud {
     const type = seen === undefined ? 'Create' : 'Reconcile';
     if (!fault && own(own(shoot.status, 'lastOperation'), 'state') !== 'Processing' && seen !== metadata.generation) {
       const lastOperation = { type, state: 'Processing', progress: 42, description: 'machines are being made' };
-      await this.#say(shoots, metadata, { lastOperation });
+      await this.#writeStatus(shoots, metadata, { lastOperation });
       return this.#later(shoots, keyOf(metadata));
     }
     if (!fault) await this.#authority(shoot);
     const state = fault ? (fault.lasting ? 'Failed' : 'Error') : 'Succeeded';
-    await this.#say(shoots, metadata, {
+    await this.#writeStatus(shoots, metadata, {
       observedGeneration: metadata.generation,
       lastOperation: { type, state, progress: 100, description: fault?.message ?? 'all is there' },
       advertisedAddresses: [{ name: 'external', url: `https://api.${metadata.name}.example.org` }],
@@ -154,7 +154,7 @@ export class SimulatedCloud {
     });
   }
 
-  async #say(resource: Resource, name: ObjectName, status: unknown): Promise<void> {
+  async #writeStatus(resource: Resource, name: ObjectName, status: unknown): Promise<void> {
     await this.#options.cluster.client.mergePatch(resource, name, { status }, { subresource: 'status' });
   }
 

@@ -4,7 +4,7 @@ import type { ReconcileRequest } from '../../../src/api/inventory/contract/reque
 import type { Reply } from '../../../src/inventory/ports.ts';
 import { own } from '../../../src/kit/json-value.ts';
 import { ConformanceWorld, callers, component } from './conformance-world.ts';
-import { type Address, ask } from './plain-client.ts';
+import { type Address, post } from './plain-client.ts';
 
 /** A component that does what the entry says, in any language and process. */
 export interface Candidate {
@@ -142,9 +142,9 @@ export function describeConformance(
         it(`rejects reconcile and delete by ${who}`, async () => {
           world.begin('patch');
           for (const operation of ['reconcile', 'delete'] as const) {
-            assert.equal((await ask(address, world.request(operation), token)).status, 401);
+            assert.equal((await post(address, world.request(operation), token)).status, 401);
           }
-          assert.equal((await ask(address, 'no JSON', token)).status, 401, 'told before the body is read');
+          assert.equal((await post(address, 'no JSON', token)).status, 401, 'told before the body is read');
           assert.deepEqual([world.calls, world.reports], [[], []]);
         });
       }
@@ -156,7 +156,7 @@ export function describeConformance(
       ] as const) {
         it(`rejects a request ${what} and sends its token nowhere`, async () => {
           world.begin('patch');
-          assert.equal((await ask(address, world.request('reconcile', changes), callers.server)).status, 400);
+          assert.equal((await post(address, world.request('reconcile', changes), callers.server)).status, 400);
           assert.deepEqual([world.calls, world.reports], [[], []]);
         });
       }
@@ -169,7 +169,7 @@ export function describeConformance(
       ] as const) {
         it(`rejects a body that is ${what}`, async () => {
           world.begin('patch');
-          assert.equal((await ask(address, body, callers.server)).status, status);
+          assert.equal((await post(address, body, callers.server)).status, status);
         });
       }
     });

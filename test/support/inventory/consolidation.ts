@@ -28,7 +28,7 @@ export async function writesToOneEntry(
 }
 
 /** Number of runs after `writes` writes of a field that no component reads. */
-export async function writesThatNobodyReads(stage: InventoryStage, writes: number): Promise<number> {
+export async function writesOfUnreadField(stage: InventoryStage, writes: number): Promise<number> {
   const network = await stage.component('network', () => ({ outcome: 'Done' }));
   await stage.entry('one');
   await stage.ready('one');

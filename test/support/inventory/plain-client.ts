@@ -15,7 +15,7 @@ export interface Address {
 }
 
 /** Calls a component over HTTP with any body and token. */
-export function ask({ url, ca }: Address, body: unknown, token: string | undefined): Promise<PlainAnswer> {
+export function post({ url, ca }: Address, body: unknown, token: string | undefined): Promise<PlainAnswer> {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   const headers = {
     'content-type': 'application/json',

@@ -68,13 +68,13 @@ export function randomComponents(random: () => number, graph: Graph): SimCompone
       randomRegistration(random),
     );
   });
-  return graph === 'endless' ? [...components, ...neverAgreeing(random)] : components;
+  return graph === 'endless' ? [...components, ...neverConverging(random)] : components;
 }
 
 /** Identifies these components by name. */
 export const isEndless = ({ name }: Pick<SimComponent, 'name'>): boolean => name.startsWith('endless');
 
-function neverAgreeing(random: () => number): SimComponent[] {
+function neverConverging(random: () => number): SimComponent[] {
   const durationMs = 1 + Math.floor(random() * 100);
   const rest = { durationMs, patches: random() < 0.5, isSynchronous: true };
   return [

@@ -59,7 +59,7 @@ export class RecordChecks {
     return this.#started.has(run);
   }
 
-  said(run: string, outcome: OutcomeName): void {
+  answered(run: string, outcome: OutcomeName): void {
     const known = this.#run(run);
     known.said.push(outcome);
     known.saidAt ??= this.#world.time.now;

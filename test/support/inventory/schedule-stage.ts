@@ -155,11 +155,11 @@ export class ScheduleStage {
     });
     if (world.chance(0.2)) world.time.after(world.between(0, 3000), () => this.#abandon(uid, component));
     if (!world.chance(0.5)) return;
-    const makeAnew = (): void => {
+    const recreate = (): void => {
       if (!world.inventory.entry({ name })) this.#create(name);
-      else if (world.faulty) world.time.after(50, makeAnew);
+      else if (world.faulty) world.time.after(50, recreate);
     };
-    world.time.after(50, makeAnew);
+    world.time.after(50, recreate);
   }
 
   #abandon(uid: string, component: string): void {

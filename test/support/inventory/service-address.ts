@@ -27,7 +27,7 @@ export class ServiceAddress {
   }
 
   /** Replaces the servers. Connections to others are closed. */
-  leadsTo(...ports: readonly number[]): void {
+  setServers(...ports: readonly number[]): void {
     this.#ports = ports;
     for (const [client, port] of this.#open) if (!ports.includes(port)) client.destroy();
   }

@@ -51,7 +51,7 @@ export function callComponent(world: SimulatedWorld, run: SimRun, reply: SimRepl
         if (world.fault(0.04)) reply.broken('NotJson');
         else if (world.fault(0.02)) reply.crashed();
         else {
-          world.said(textOf(run), outcome.outcome);
+          world.answered(textOf(run), outcome.outcome);
           reply.outcome(outcome);
         }
       });
@@ -83,7 +83,7 @@ function runOn(world: SimulatedWorld, run: SimRun, reply: SimReply, work: () => 
   time.after(takesMs + 10, () => {
     const outcome = work();
     if (world.fault(0.05)) return;
-    world.said(textOf(run), outcome.outcome);
+    world.answered(textOf(run), outcome.outcome);
     const report = async (left: number): Promise<void> => {
       const { isTaken } = await deliver(world, run, { outcome });
       if (!isTaken && left > 0) time.after(2000, () => void report(left - 1));
@@ -93,7 +93,7 @@ function runOn(world: SimulatedWorld, run: SimRun, reply: SimReply, work: () => 
     // Reports twice, sometimes with a different outcome.
     if (world.fault(0.1)) time.after(delayMs + world.between(0, 50), () => void deliver(world, run, { outcome }));
     if (world.isSevere && world.fault(0.1)) {
-      world.said(textOf(run), 'Failed');
+      world.answered(textOf(run), 'Failed');
       time.after(delayMs + world.between(0, 50), () => void deliver(world, run, { outcome: { outcome: 'Failed' } }));
     }
   });

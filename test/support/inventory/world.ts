@@ -224,8 +224,8 @@ export class SimulatedWorld implements CheckedWorld {
     this.log.push({ at: this.time.now, key, reasons: request.run.reasons });
   }
 
-  said(run: string, outcome: OutcomeName): void {
-    this.records.said(run, outcome);
+  answered(run: string, outcome: OutcomeName): void {
+    this.records.answered(run, outcome);
   }
 
   /** Checks writes of managers into entries. */

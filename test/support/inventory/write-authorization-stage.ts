@@ -115,11 +115,11 @@ export class WriteAuthorizationStage {
     };
     await this.plane.kubectl(['apply', '-f', '-'], { input: this.#configurations() });
     // The two kinds of configurations take effect independently.
-    await until('the API server to ask', () => this.#isAsked(), { timeoutMs: 30_000 });
+    await until('the API server to ask', () => this.#webhooksWork(), { timeoutMs: 30_000 });
   }
 
   /** Stops serving the webhooks; they stay registered. */
-  async away(): Promise<void> {
+  async stopServing(): Promise<void> {
     await this.#webhooks?.close();
     this.#webhooks = undefined;
   }
@@ -127,7 +127,7 @@ export class WriteAuthorizationStage {
   async close(): Promise<void> {
     const { plane } = this;
     await plane.kubectl(['delete', '--ignore-not-found', '-f', '-'], { input: this.#configurations() });
-    await this.away();
+    await this.stopServing();
     await removeInventoryKinds(plane);
     await plane.kubectl(['delete', '--ignore-not-found', '-f', '-'], { input: this.#rights });
     for (const cluster of this.#clusters) await cluster.close();
@@ -245,7 +245,7 @@ export class WriteAuthorizationStage {
    * Dry runs that only working webhooks answer as expected: they reject a registration that reads its own output, and overwrite
    * kubeconfigSetBy.
    */
-  async #isAsked(): Promise<boolean> {
+  async #webhooksWork(): Promise<boolean> {
     const { admin, namespace } = this;
     const loop = { endpoint: { inProcess: 'x' }, reads: ['/status/outputs/trial'] };
     const registration = objectOf(componentReconcilers, { name: 'trial' }, loop);

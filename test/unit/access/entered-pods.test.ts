@@ -5,16 +5,16 @@ import { planHashAnnotation } from '../../../src/api/access/names.ts';
 import { podAccessRequests } from '../../../src/api/access/pod-access.ts';
 import type { KubeObject } from '../../../src/api/object.ts';
 import { pods } from '../../../src/api/resources.ts';
-import { LifeStage, requestName } from './lifecycle/lifecycle-stage.ts';
+import { LifecycleStage, requestName } from './lifecycle/lifecycle-stage.ts';
 
 const signal = new AbortController().signal;
 const namespace = 'payments';
 
 describe('what is known of a pod that a user enters', () => {
-  let stage: LifeStage;
+  let stage: LifecycleStage;
   let pod: KubeObject;
   beforeEach(async () => {
-    stage = new LifeStage();
+    stage = new LifecycleStage();
     await stage.start();
     stage.ask();
     await stage.clock.advance(10);

@@ -4,14 +4,14 @@ import { podAccessRequests } from '../../../src/api/access/pod-access.ts';
 import type { KubeObject, ObjectMeta } from '../../../src/api/object.ts';
 import { pods, roleBindings, roles } from '../../../src/api/resources.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
-import { LifeStage, requestName } from './lifecycle/lifecycle-stage.ts';
+import { LifecycleStage, requestName } from './lifecycle/lifecycle-stage.ts';
 
 const ours = [roleBindings, roles, pods];
 
 describe('the janitor', () => {
-  let stage: LifeStage;
+  let stage: LifecycleStage;
   beforeEach(async () => {
-    stage = new LifeStage();
+    stage = new LifecycleStage();
     await stage.start();
     stage.ask();
     await stage.clock.advance(10);

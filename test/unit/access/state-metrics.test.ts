@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { podAccessRequests } from '../../../src/api/access/pod-access.ts';
 import type { KubeObject } from '../../../src/api/object.ts';
 import { pods, roleBindings } from '../../../src/api/resources.ts';
-import { LifeStage, requestName } from './lifecycle/lifecycle-stage.ts';
+import { LifecycleStage, requestName } from './lifecycle/lifecycle-stage.ts';
 
 describe('metrics of access', () => {
-  let stage: LifeStage;
+  let stage: LifecycleStage;
   beforeEach(async () => {
-    stage = new LifeStage();
+    stage = new LifecycleStage();
     await stage.start();
     stage.ask();
     await stage.clock.advance(10);

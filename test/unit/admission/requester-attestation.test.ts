@@ -6,10 +6,10 @@ import {
   alice,
   patchOf,
   paths,
+  proof,
   type ReviewResponse,
   requester,
   reviewOf,
-  seal,
   World,
 } from './support.ts';
 
@@ -62,7 +62,7 @@ describe('attestation of requesters', () => {
     const { response } = await create(accessRequest());
     const stored = accessRequest({ requester }, { finalizers: [FINALIZER] });
     const change = await update(accessRequest({}, { finalizers: [FINALIZER] }), stored);
-    world.seal = seal;
+    world.seal = proof;
     assert.equal(response.allowed, false);
     assert.equal(response.status?.code, 503);
     assert.match(response.status?.message ?? '', /^SigningKeyUnavailable: /);

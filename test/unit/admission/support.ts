@@ -34,8 +34,8 @@ export const paths = {
 } as const;
 
 export const alice = { username: 'alice', uid: 'u-1', groups: ['devs', 'system:authenticated'] };
-export const seal = { nonce: 'once', signature: 'signed' };
-export const requester = { ...alice, time: '2026-11-21T09:00:00Z', ...seal };
+export const proof = { nonce: 'once', signature: 'signed' };
+export const requester = { ...alice, time: '2026-11-21T09:00:00Z', ...proof };
 
 /** Ports that record their calls, and a journal that a test can switch off. */
 export class World {
@@ -54,7 +54,7 @@ export class World {
   readonly authors: AuthorAttestation[] = [];
   readonly signed: RequesterAttestation[] = [];
   /** Undefined: there are no keys. */
-  seal: RequesterSignature | undefined = seal;
+  seal: RequesterSignature | undefined = proof;
   template: () => Promise<TemplateState> = () => Promise.resolve(readyTemplate());
 
   /** The pod that the call connects to. */

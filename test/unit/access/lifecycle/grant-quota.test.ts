@@ -4,14 +4,14 @@ import { podAccessRequests, podAccessTemplates } from '../../../../src/api/acces
 import { roleBindings } from '../../../../src/api/resources.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { podTemplateManifest } from '../../../support/access-objects.ts';
-import { LifeStage } from './lifecycle-stage.ts';
+import { LifecycleStage } from './lifecycle-stage.ts';
 
 const limitReached = 'LimitReached';
 
 describe('limits on open grants in the controller', () => {
-  let stage: LifeStage;
+  let stage: LifecycleStage;
   const start = async (limits: Partial<Limits>): Promise<void> => {
-    stage = new LifeStage();
+    stage = new LifecycleStage();
     stage.limits = { perUser: 0, perNamespace: 0, ...limits };
     await stage.start();
   };

@@ -3,15 +3,15 @@ import { podAccessRequests, podAccessTemplates } from '../../../../src/api/acces
 import { roles } from '../../../../src/api/resources.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { podTemplateManifest } from '../../../support/access-objects.ts';
-import { LifeStage } from './lifecycle-stage.ts';
+import { LifecycleStage } from './lifecycle-stage.ts';
 
 const log = { apiGroups: [''], resources: ['pods/log'], verbs: ['get'] };
 const forward = { apiGroups: [''], resources: ['pods/portforward'], verbs: ['get', 'create'] };
 
 describe('the rules of a grant', () => {
-  let stage: LifeStage;
+  let stage: LifecycleStage;
   beforeEach(async () => {
-    stage = new LifeStage();
+    stage = new LifecycleStage();
     stage.grantable = [log];
     await stage.start();
   });

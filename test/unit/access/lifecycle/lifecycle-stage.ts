@@ -22,7 +22,7 @@ import { MemoryCluster } from './memory-cluster.ts';
 export const requestName = { namespace: 'payments', name: 'debug' };
 
 /** All loops of the access half on a cluster in memory, and a clock that moves when told to. */
-export class LifeStage {
+export class LifecycleStage {
   readonly clock = new SimulatedClock();
   readonly cluster = new MemoryCluster(this.clock);
   /** What the loops sign with; taken away, they have no keys. */
@@ -127,7 +127,7 @@ export class LifeStage {
   }
 
   /** `grant granted`, `revocation revoked`, …: the audit lines in short. */
-  get told(): string[] {
+  get auditVerdicts(): string[] {
     return this.lines.map(({ event, verdict }) => `${event} ${verdict}`);
   }
 }

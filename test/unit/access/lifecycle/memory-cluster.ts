@@ -24,7 +24,7 @@ export class MemoryCluster implements Cluster {
   /** Told of each call before it is answered: throws the answer, or holds it back. */
   fault: (call: Call) => void | Promise<void> = () => {};
   /** Pods that are deleted stay until it is back. */
-  nodeIsAway = false;
+  nodeIsDown = false;
   readonly #clock: Clock;
   readonly #objects = new Map<string, Map<string, Stored>>();
   readonly #stores: InformerStore<Projected>[] = [];
@@ -75,7 +75,7 @@ export class MemoryCluster implements Cluster {
       },
     };
     this.#of(resource).set(key, stored);
-    this.#tell(resource, before ? 'MODIFIED' : 'ADDED', stored);
+    this.#notify(resource, before ? 'MODIFIED' : 'ADDED', stored);
     return stored;
   }
 
@@ -85,7 +85,7 @@ export class MemoryCluster implements Cluster {
     if (!object) return;
     this.#of(resource).delete(keyOf(name));
     this.#version++;
-    this.#tell(resource, 'DELETED', {
+    this.#notify(resource, 'DELETED', {
       ...object,
       metadata: { ...object.metadata, resourceVersion: String(this.#version) },
     });
@@ -96,7 +96,7 @@ export class MemoryCluster implements Cluster {
     urgent: () => this.client,
     get: async (resource, name, options) => this.#called('get', resource, name, options),
     create: async (resource, object, options) => {
-      await this.#note('create', resource, object.metadata, options);
+      await this.#recordCall('create', resource, object.metadata, options);
       if (this.find(resource, object.metadata)) throw new ApiError(409, 'AlreadyExists', 'already exists');
       return this.put(resource, object);
     },
@@ -122,12 +122,12 @@ export class MemoryCluster implements Cluster {
       return after;
     },
     delete: async (resource, name, { uid, gracePeriodSeconds, signal } = {}) => {
-      await this.#note('delete', resource, name, signal && { signal });
+      await this.#recordCall('delete', resource, name, signal && { signal });
       const object = this.find(resource, name);
       if (!object) return 'absent';
       if (uid !== undefined && uid !== object.metadata.uid) throw new ApiError(409, 'Conflict', 'the uid differs');
       const { finalizers = [], deletionTimestamp = formatTime(this.#clock.now()) } = object.metadata;
-      const stays = finalizers.length > 0 || (resource === pods && this.nodeIsAway);
+      const stays = finalizers.length > 0 || (resource === pods && this.nodeIsDown);
       if (!stays) {
         this.drop(resource, name);
         return 'deleted';
@@ -139,7 +139,7 @@ export class MemoryCluster implements Cluster {
     isAllowed: () => Promise.resolve(false),
     reviewToken: () => Promise.resolve(undefined),
     list: async (resource, { namespace } = {}) => {
-      await this.#note('list', resource, { name: namespace ?? '' });
+      await this.#recordCall('list', resource, { name: namespace ?? '' });
       const all = [...this.#of(resource).values()];
       return {
         items: all.filter(({ metadata }) => namespace === undefined || metadata.namespace === namespace),
@@ -147,7 +147,7 @@ export class MemoryCluster implements Cluster {
       };
     },
     apply: async (resource, object) => {
-      await this.#note('apply', resource, object.metadata);
+      await this.#recordCall('apply', resource, object.metadata);
       return this.put(resource, merged(this.find(resource, object.metadata) ?? {}, object) as KubeObject);
     },
     replace: unused,
@@ -156,13 +156,18 @@ export class MemoryCluster implements Cluster {
   };
 
   async #called(verb: Call['verb'], resource: Resource, name: ObjectName, options: CallOptions = {}): Promise<Stored> {
-    await this.#note(verb, resource, name, options);
+    await this.#recordCall(verb, resource, name, options);
     const object = this.find(resource, name);
     if (!object) throw new ApiError(404, 'NotFound', `${resource.plural} ${keyOf(name)} not found`);
     return object;
   }
 
-  async #note(verb: Call['verb'], { plural }: Resource, name: ObjectName, { signal }: CallOptions = {}): Promise<void> {
+  async #recordCall(
+    verb: Call['verb'],
+    { plural }: Resource,
+    name: ObjectName,
+    { signal }: CallOptions = {},
+  ): Promise<void> {
     const call = { verb, plural, name: keyOf(name) };
     this.calls.push(call);
     const cut = signal && aborted(signal).then(() => Promise.reject(signal.reason));
@@ -175,7 +180,7 @@ export class MemoryCluster implements Cluster {
     return objects;
   }
 
-  #tell(resource: Resource, type: 'ADDED' | 'MODIFIED' | 'DELETED', object: Stored): void {
+  #notify(resource: Resource, type: 'ADDED' | 'MODIFIED' | 'DELETED', object: Stored): void {
     for (const store of this.#stores) {
       if (store.resource.plural === resource.plural) store.apply(type, object, object.metadata.resourceVersion ?? '');
     }

@@ -3,12 +3,12 @@ import { podAccessRequests, podAccessTemplates } from '../../../../src/api/acces
 import { pods, roleBindings, roles } from '../../../../src/api/resources.ts';
 import { deferred } from '../../../../src/kit/promises.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
-import { LifeStage, requestName } from './lifecycle-stage.ts';
+import { LifecycleStage, requestName } from './lifecycle-stage.ts';
 
 describe('the life of a request', () => {
-  let stage: LifeStage;
+  let stage: LifecycleStage;
   beforeEach(async () => {
-    stage = new LifeStage();
+    stage = new LifecycleStage();
     await stage.start();
   });
   afterEach(() => stage.stop());
@@ -28,7 +28,7 @@ describe('the life of a request', () => {
     await stage.clock.advance(600_000);
     assert.deepEqual(childrenLeft(), []);
     assert.equal(stage.request, undefined);
-    assert.deepEqual(stage.told, ['grant granted', 'revocation revoked']);
+    assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
   });
 
   it('ends on time when the very first look at it fails and the server asks for a long pause', async () => {
@@ -55,7 +55,7 @@ describe('the life of a request', () => {
     stage.ask();
     await stage.clock.advance(10_000);
     assert.equal(childrenLeft().length, 3);
-    assert.deepEqual(stage.told, ['grant granted']);
+    assert.deepEqual(stage.auditVerdicts, ['grant granted']);
   });
 
   it('is told with the group that it rests on first, since the journal keeps only some', async () => {
@@ -75,7 +75,7 @@ describe('the life of a request', () => {
     assert.deepEqual(childrenLeft(), []);
     await stage.clock.advance(15_000);
     assert.equal(stage.request, undefined);
-    assert.deepEqual(stage.told, ['grant granted', 'revocation revoked']);
+    assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
     assert.equal(stage.lines[1]?.code, 'Revoked');
   });
 
@@ -91,7 +91,7 @@ describe('the life of a request', () => {
       assert.ok(stage.request);
       await stage.clock.advance(1000);
       assert.equal(stage.request, undefined);
-      assert.deepEqual(stage.told, ['grant denied']);
+      assert.deepEqual(stage.auditVerdicts, ['grant denied']);
     });
   }
 
@@ -99,7 +99,7 @@ describe('the life of a request', () => {
     stage.ask({ revoked: true });
     await stage.clock.advance(15_000);
     assert.equal(stage.request, undefined);
-    assert.deepEqual(stage.told, []);
+    assert.deepEqual(stage.auditVerdicts, []);
     assert.ok(stage.cluster.calls.every(({ verb }) => verb !== 'create'));
   });
 
@@ -113,7 +113,7 @@ describe('the life of a request', () => {
     stage.cluster.drop(podAccessRequests, requestName);
     await stage.clock.advance(5_000);
     assert.deepEqual(childrenLeft(), []);
-    assert.deepEqual(stage.told, ['grant granted', 'revocation revoked']);
+    assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
   });
 
   it('says nothing of a request that vanishes when another leader has closed everything', async () => {
@@ -126,7 +126,7 @@ describe('the life of a request', () => {
     }
     stage.cluster.drop(podAccessRequests, requestName);
     await stage.clock.advance(5_000);
-    assert.deepEqual(stage.told, ['grant granted']);
+    assert.deepEqual(stage.auditVerdicts, ['grant granted']);
   });
 
   it('closes what it opened for a request that another one of its name has replaced', async () => {
@@ -214,7 +214,7 @@ describe('the life of a request', () => {
     assert.equal(stage.cluster.calls.length, calls);
     await stage.clock.advance(1000);
     assert.equal(stage.request, undefined);
-    assert.deepEqual(stage.told, ['grant granted', 'revocation revoked']);
+    assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
   });
 
   it('tells of its end once, though another process lets go of it', async () => {
@@ -225,12 +225,12 @@ describe('the life of a request', () => {
     await stage.start();
     await stage.clock.advance(12_000);
     assert.equal(stage.request, undefined);
-    assert.deepEqual(stage.told, ['grant granted', 'revocation revoked']);
+    assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
   });
 
   it('lets go, and tells of its end once, while the node of its pod is away', async () => {
     await granted();
-    stage.cluster.nodeIsAway = true;
+    stage.cluster.nodeIsDown = true;
     await stage.clock.advance(600_000);
     assert.equal(stage.request, undefined);
     const calls = stage.cluster.calls.length;
@@ -239,7 +239,7 @@ describe('the life of a request', () => {
     await stage.start();
     assert.equal(stage.cluster.names(pods).length, 1);
     assert.equal(stage.cluster.calls.length, calls);
-    assert.deepEqual(stage.told, ['grant granted', 'revocation revoked']);
+    assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
   });
 
   it('closes a RoleBinding and a Role that foreign finalizers hold, once and without waiting for them', async () => {
@@ -271,7 +271,7 @@ describe('the life of a request', () => {
     await stage.start();
     await stage.clock.advance(120_000);
     assert.equal(stage.cluster.calls.length, 6, 'nor does a later process begin anew');
-    assert.deepEqual(stage.told, ['grant granted', 'revocation revoked']);
+    assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
     assert.equal(await drift('RoleBinding'), 0);
   });
 

@@ -3,11 +3,11 @@ import { podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
 import type { TemplateStatus } from '../../../../src/api/access/status.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
 import { podTemplateManifest } from '../../../support/access-objects.ts';
-import { LifeStage } from '../lifecycle/lifecycle-stage.ts';
+import { LifecycleStage } from '../lifecycle/lifecycle-stage.ts';
 
 describe('the conditions of a template', () => {
   const statusWith = async (accessCommand: string): Promise<TemplateStatus> => {
-    const stage = new LifeStage();
+    const stage = new LifecycleStage();
     const manifest = podTemplateManifest();
     const { accessConfig } = manifest.spec as { accessConfig: object };
     // As one that was stored before such commands were refused.

@@ -39,7 +39,7 @@ describe('bundle', () => {
     for (const name of exported) offer(name);
     stage.secret(kubeconfigText());
     stage.consumer.put(apiServiceBindingBundles, bundleManifest());
-    await stage.look();
+    await stage.reconcile();
     const controller = bundleController({
       consumer: stage.consumer,
       client: stage.consumer.client,
@@ -197,7 +197,7 @@ describe('bundle', () => {
     withdraw('kettles');
     withdraw('pots');
     await settle();
-    await stage.look();
+    await stage.reconcile();
     await settle(longMs);
     assert.deepEqual(bindings(), ['kettles', 'pots']);
     assert.ok(conditions().includes('Synced False ExportsVanished'));
@@ -212,7 +212,7 @@ describe('bundle', () => {
     stage.konnector.suspend();
     withdraw('kettles');
     await settle();
-    await stage.look();
+    await stage.reconcile();
     await settle(longMs);
     assert.deepEqual(bindings(), ['kettles', 'pots']);
     assert.match(
@@ -248,7 +248,7 @@ describe('bundle', () => {
   it('does nothing but say so when its secret cannot be used', async () => {
     await start('kettles');
     stage.secret('{');
-    await stage.look();
+    await stage.reconcile();
     withdraw('kettles');
     offer('pots');
     await settle(longMs);
@@ -259,7 +259,7 @@ describe('bundle', () => {
       'Synced True',
     ]);
     stage.secret(kubeconfigText());
-    await stage.look();
+    await stage.reconcile();
     await settle();
     assert.deepEqual(bindings(), ['pots']);
   });

@@ -32,7 +32,7 @@ describe('ClusterBinding', () => {
     if (text !== undefined) offer(text);
     stage.secret(own);
     stage.bind();
-    await stage.look();
+    await stage.reconcile();
     await settleIo();
     const [session] = stage.registry.list();
     assert.ok(session);
@@ -177,10 +177,10 @@ describe('ClusterBinding', () => {
     it('when the consumer has lost its secret', async () => {
       const session = await start();
       stage.dropSecret();
-      await stage.look();
+      await stage.reconcile();
       await until(() => held() === kubeconfigText(), 'the copy');
       assert.deepEqual(stage.consumer.writes, ['create secrets kube-bind/kubeconfig-acme']);
-      await stage.look();
+      await stage.reconcile();
       assert.equal(stage.registry.serving({ ...consumerSecret, key: 'kubeconfig' }), session);
     });
 

@@ -14,7 +14,7 @@ import { ApiError } from '../../../../src/kube/errors.ts';
 import { noLog } from '../../../../src/observe/log.ts';
 import { createMetrics } from '../../../../src/observe/metrics.ts';
 import { boundSchemaManifest, exportManifest } from '../../../support/binding/objects.ts';
-import { clusterNamespace, copyMarks, SyncStage } from '../../../support/binding/sync-stage.ts';
+import { clusterNamespace, otherKonnectorAnnotations, SyncStage } from '../../../support/binding/sync-stage.ts';
 
 describe('namespace lifecycle', () => {
   let stage: SyncStage;
@@ -118,7 +118,7 @@ describe('namespace lifecycle', () => {
     stage.provider.put(boundSchemas, boundSchemaManifest());
     stage.putCopy({ namespace: 'kb-acme-team-a', name: 'theirs' });
     const tea = { namespace: 'kb-acme-team-a', name: 'tea' };
-    stage.putCopy(tea, { metadata: { name: 'tea', annotations: copyMarks('team-a', 'c-1') } });
+    stage.putCopy(tea, { metadata: { name: 'tea', annotations: otherKonnectorAnnotations('team-a', 'c-1') } });
     ask();
     await run();
     await stage.settle(20_000);
@@ -132,7 +132,7 @@ describe('namespace lifecycle', () => {
     stage.provider.put(apiServiceExports, exportManifest());
     stage.provider.put(boundSchemas, boundSchemaManifest());
     const tea = { namespace: 'kb-acme-team-a', name: 'tea' };
-    stage.putCopy(tea, { metadata: { name: 'tea', annotations: copyMarks('team-a', 'c-1') } });
+    stage.putCopy(tea, { metadata: { name: 'tea', annotations: otherKonnectorAnnotations('team-a', 'c-1') } });
     ask();
     await run();
     await stage.settle(3_600_000);
@@ -145,7 +145,7 @@ describe('namespace lifecycle', () => {
 
   it('gives nothing back while the list of what the provider exports is late', async () => {
     const tea = { namespace: 'kb-acme-team-a', name: 'tea' };
-    stage.putCopy(tea, { metadata: { name: 'tea', annotations: copyMarks('team-a', 'c-1') } });
+    stage.putCopy(tea, { metadata: { name: 'tea', annotations: otherKonnectorAnnotations('team-a', 'c-1') } });
     stage.provider.put(boundSchemas, boundSchemaManifest());
     await run();
     const { deliver } = stage.provider;
@@ -162,7 +162,7 @@ describe('namespace lifecycle', () => {
 
   it('gives nothing back while it cannot be read what the provider exports', async () => {
     const tea = { namespace: 'kb-acme-team-a', name: 'tea' };
-    stage.putCopy(tea, { metadata: { name: 'tea', annotations: copyMarks('team-a', 'c-1') } });
+    stage.putCopy(tea, { metadata: { name: 'tea', annotations: otherKonnectorAnnotations('team-a', 'c-1') } });
     stage.provider.put(apiServiceExports, exportManifest());
     ask();
     await run();

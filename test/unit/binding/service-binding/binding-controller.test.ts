@@ -64,12 +64,12 @@ describe('the controller of bindings', () => {
     await settle();
     assert.deepEqual(conditionsOf(stage.binding()), {});
     stage.sessions.answer = { kind: 'session', session };
-    stage.sessions.tell();
+    stage.sessions.notify();
     serve();
     await settle();
     assert.equal(said('Ready')?.status, 'True');
     stage.sessions.beat = { ok: false, message: 'no' };
-    stage.sessions.tell();
+    stage.sessions.notify();
     await settle();
     assert.equal(said('Heartbeating')?.reason, 'ClusterBindingUpdateFailed');
     stage.provider.drop(apiServiceExports, { namespace: 'kb-acme', name: 'kettles' });

@@ -36,7 +36,7 @@ describe('konnector', () => {
     stage.secret(kubeconfigText());
     stage.bind();
     assert.deepEqual(stage.lookup(), { kind: 'pending' });
-    await stage.look();
+    await stage.reconcile();
     const { id, clusterNamespace } = session();
     assert.equal(clusterNamespace, 'kb-acme');
     assert.deepEqual(loops(), [`loop/${id}`]);
@@ -49,10 +49,10 @@ describe('konnector', () => {
   it('opens one for a binding only once it can be read', async () => {
     stage.secret(kubeconfigText());
     stage.consumer.put(apiServiceBindings, bindingManifest({ spec: {} }));
-    await stage.look();
+    await stage.reconcile();
     assert.deepEqual(stage.lookup(), { kind: 'pending' });
     stage.bind();
-    await stage.look();
+    await stage.reconcile();
     session();
   });
 
@@ -60,16 +60,16 @@ describe('konnector', () => {
     stage.secret(kubeconfigText());
     stage.bind();
     const before = stage.consumer.watches;
-    await stage.look();
+    await stage.reconcile();
     assert.equal(stage.consumer.watches, before + 1);
-    stage.hinted.length = 0;
+    stage.enqueued.length = 0;
     stage.secret('nothing of ours', { secret: 'kube-bind/else' });
     stage.secret('nothing of ours', { secret: 'default/kubeconfig-acme' });
-    assert.deepEqual(stage.hinted, []);
+    assert.deepEqual(stage.enqueued, []);
     stage.secret(kubeconfigText({ token: 'second' }));
-    assert.deepEqual(stage.hinted, [secretKey]);
+    assert.deepEqual(stage.enqueued, [secretKey]);
     stage.unbind();
-    await stage.look();
+    await stage.reconcile();
     assert.equal(stage.consumer.watches, before);
   });
 
@@ -78,16 +78,16 @@ describe('konnector', () => {
     stage.secret(`${kubeconfigText()}\n\n`, { secret: 'kube-bind/b' });
     stage.bind('a');
     stage.bind('b', { secret: 'kube-bind/b' });
-    await stage.look();
-    await stage.look('kube-bind/b');
+    await stage.reconcile();
+    await stage.reconcile('kube-bind/b');
     assert.equal(session(), session('kube-bind/b'));
     assert.deepEqual([...stage.registry.secretsOf(session())].sort(), ['kube-bind/b', secretKey]);
     assert.equal(stage.running.size, 1);
     stage.unbind('a');
-    await stage.look();
+    await stage.reconcile();
     assert.deepEqual(stage.open, ['first']);
     stage.unbind('b');
-    await stage.look('kube-bind/b');
+    await stage.reconcile('kube-bind/b');
     await stage.pool.closed();
     assert.deepEqual([stage.open, loops(), [...stage.registry.list()]], [[], [], []]);
     assert.deepEqual(stage.lookup(), { kind: 'pending' });
@@ -98,27 +98,27 @@ describe('konnector', () => {
     for (const [i, text] of texts.entries()) {
       stage.secret(text, { secret: `kube-bind/${i}` });
       stage.bind(`b${i}`, { secret: `kube-bind/${i}` });
-      await stage.look(`kube-bind/${i}`);
+      await stage.reconcile(`kube-bind/${i}`);
     }
     assert.equal(new Set(texts.map((_, i) => session(`kube-bind/${i}`).id)).size, 4);
   });
 
   it('opens a session for a labelled Secret without any binding, and ends it with the label', async () => {
     stage.secret(kubeconfigText(), { labelled: true });
-    await stage.look();
+    await stage.reconcile();
     assert.equal(session().state.kind, 'synced');
     stage.bind();
-    await stage.look();
+    await stage.reconcile();
     stage.secret(kubeconfigText());
-    await stage.look();
+    await stage.reconcile();
     session();
     stage.unbind();
-    await stage.look();
+    await stage.reconcile();
     assert.deepEqual(stage.lookup(), { kind: 'pending' });
     stage.secret(kubeconfigText(), { labelled: true });
-    await stage.look();
+    await stage.reconcile();
     stage.dropSecret();
-    await stage.look();
+    await stage.reconcile();
     await stage.pool.closed();
     assert.deepEqual(stage.open, []);
   });
@@ -139,28 +139,28 @@ describe('konnector', () => {
     it(`opens nothing for a Secret that ${what}`, async () => {
       stage.secret(text);
       stage.bind();
-      assert.deepEqual(await stage.look(), { kind: 'done' });
+      assert.deepEqual(await stage.reconcile(), { kind: 'done' });
       const { reason, message, lastGood } = invalid();
       assert.equal(reason, 'KubeconfigSecretInvalid');
       assert.match(message, says);
       assert.equal(lastGood, undefined);
       assert.deepEqual(stage.connections, []);
       stage.secret(kubeconfigText());
-      await stage.look();
+      await stage.reconcile();
       session();
     });
 
     it(`keeps the session that it has when the Secret ${what}`, async () => {
       stage.secret(kubeconfigText());
       stage.bind();
-      await stage.look();
+      await stage.reconcile();
       const good = session();
       stage.secret(text);
-      await stage.look();
+      await stage.reconcile();
       assert.equal(invalid().lastGood, good);
       assert.deepEqual([stage.open, stage.running.size], [['first'], 1]);
       stage.secret(kubeconfigText());
-      await stage.look();
+      await stage.reconcile();
       assert.equal(session(), good);
       assert.equal(stage.connections.length, 1);
     });
@@ -168,14 +168,14 @@ describe('konnector', () => {
 
   it('tells of a Secret that is not there, and goes on with what it had', async () => {
     stage.bind();
-    await stage.look();
+    await stage.reconcile();
     assert.equal(invalid().reason, 'KubeconfigSecretNotFound');
     assert.match(invalid().message, /secret kube-bind\/kubeconfig-acme not found; create it/);
     stage.secret(kubeconfigText());
-    await stage.look();
+    await stage.reconcile();
     const good = session();
     stage.dropSecret();
-    await stage.look();
+    await stage.reconcile();
     assert.equal(invalid().lastGood, good);
     assert.equal(invalid().reason, 'KubeconfigSecretNotFound');
   });
@@ -190,14 +190,14 @@ describe('konnector', () => {
     };
     stage.secret(kubeconfigText());
     stage.bind();
-    assert.equal((await stage.look()).kind, 'retry');
+    assert.equal((await stage.reconcile()).kind, 'retry');
     assert.equal(invalid().reason, 'KubeconfigSecretInvalid');
     assert.match(
       invalid().message,
       /cannot be read; the konnector needs permission to get, list, and watch it: user "konn/,
     );
     stage.consumer.fault = () => {};
-    assert.equal((await stage.look()).kind, 'done');
+    assert.equal((await stage.reconcile()).kind, 'done');
     session();
   });
 
@@ -205,7 +205,7 @@ describe('konnector', () => {
     beforeEach(async () => {
       stage.secret(kubeconfigText(), { labelled: true });
       stage.bind();
-      await stage.look();
+      await stage.reconcile();
       await settleIo();
     });
 
@@ -216,7 +216,7 @@ describe('konnector', () => {
         if (call.verb === 'get') order.push(`asked while ${loops().join()} runs`);
       };
       stage.secret(kubeconfigText({ token: 'second' }), { labelled: true });
-      await stage.look();
+      await stage.reconcile();
       await stage.pool.closed();
       assert.notEqual(session(), old);
       assert.deepEqual(order, [`asked while loop/${old.id} runs`]);
@@ -249,7 +249,7 @@ describe('konnector', () => {
         const old = session();
         arrange(stage);
         stage.secret(text);
-        const result = await stage.look();
+        const result = await stage.reconcile();
         await stage.pool.closed();
         assert.equal(result.kind, 'retry');
         const { reason, message, lastGood } = invalid();
@@ -257,16 +257,16 @@ describe('konnector', () => {
         assert.match(message, says);
         assert.equal(lastGood, old);
         assert.deepEqual([stage.open, stage.running.size], [['first'], 1]);
-        stage.told.length = 0;
-        await stage.look();
-        assert.deepEqual(stage.told, []);
+        stage.changed.length = 0;
+        await stage.reconcile();
+        assert.deepEqual(stage.changed, []);
       });
     }
 
     it('takes a new server for the same provider', async () => {
       stage.provider(other).uid = 'uid-of-kb-acme';
       stage.secret(kubeconfigText({ server: other }));
-      await stage.look();
+      await stage.reconcile();
       await stage.pool.closed();
       session();
       assert.deepEqual(stage.open, ['first']);
@@ -279,9 +279,9 @@ describe('konnector', () => {
     it('takes new credentials as soon as they are accepted', async () => {
       stage.acme.revoked.add('second');
       stage.secret(kubeconfigText({ token: 'second' }));
-      await stage.look();
+      await stage.reconcile();
       stage.acme.revoked.delete('second');
-      await stage.look();
+      await stage.reconcile();
       await stage.pool.closed();
       assert.deepEqual(stage.open, ['second']);
     });
@@ -289,13 +289,13 @@ describe('konnector', () => {
     it('leaves the old session to the Secrets that still hold its credentials', async () => {
       stage.secret(kubeconfigText(), { secret: 'kube-bind/b' });
       stage.bind('b', { secret: 'kube-bind/b' });
-      await stage.look('kube-bind/b');
+      await stage.reconcile('kube-bind/b');
       stage.secret(kubeconfigText({ token: 'second' }));
-      await stage.look();
+      await stage.reconcile();
       assert.notEqual(session(), session('kube-bind/b'));
       assert.deepEqual([stage.open.sort(), stage.running.size], [['first', 'second'], 2]);
       stage.secret(kubeconfigText({ token: 'second' }), { secret: 'kube-bind/b' });
-      await stage.look('kube-bind/b');
+      await stage.reconcile('kube-bind/b');
       await stage.pool.closed();
       assert.deepEqual([stage.open, stage.running.size], [['second'], 1]);
     });
@@ -304,7 +304,7 @@ describe('konnector', () => {
       const stop = new AbortController();
       stage.acme.cluster.fault = () => stop.abort(new Error('not leading'));
       stage.secret(kubeconfigText({ token: 'second' }));
-      await assert.rejects(stage.look(secretKey, stop.signal), /not leading/);
+      await assert.rejects(stage.reconcile(secretKey, stop.signal), /not leading/);
       stage.konnector.suspend();
       await stage.pool.closed();
       assert.deepEqual([stage.open, loops()], [[], []]);
@@ -315,19 +315,19 @@ describe('konnector', () => {
     stage.acme.down = true;
     stage.secret(kubeconfigText());
     stage.bind();
-    await stage.look();
+    await stage.reconcile();
     await stage.clock.advance(unreachableMs - 1);
     assert.equal(session().state.kind, 'connecting');
-    stage.told.length = 0;
+    stage.changed.length = 0;
     await stage.clock.advance(1);
     const { state } = session();
     assert.ok(state.kind === 'unreachable');
     assert.match(state.message, /^Informers did not sync within 2m30s: .*apiserviceexports.*: connect ECONNREFUSED$/);
-    assert.deepEqual(stage.told, [secretKey]);
+    assert.deepEqual(stage.changed, [secretKey]);
     stage.acme.recover();
     await settleIo();
     assert.deepEqual(session().state, { kind: 'synced' });
-    assert.deepEqual(stage.told, [secretKey, secretKey]);
+    assert.deepEqual(stage.changed, [secretKey, secretKey]);
     await stage.clock.advance(30_000);
     assert.equal(session().clusterNamespaceUid, 'uid-of-kb-acme');
   });
@@ -336,13 +336,13 @@ describe('konnector', () => {
     stage.acme.down = true;
     stage.secret(kubeconfigText());
     stage.bind();
-    await stage.look();
+    await stage.reconcile();
     assert.deepEqual(session().state, { kind: 'connecting' });
-    stage.told.length = 0;
+    stage.changed.length = 0;
     await stage.clock.advance(3_000);
     assert.deepEqual(session().state, { kind: 'connecting', problem: 'connect ECONNREFUSED' });
     await stage.clock.advance(60_000);
-    assert.deepEqual(stage.told, [secretKey], 'once');
+    assert.deepEqual(stage.changed, [secretKey], 'once');
     stage.acme.down = false;
     await stage.clock.advance(30_000);
     assert.deepEqual(session().state, { kind: 'connecting' });
@@ -354,11 +354,11 @@ describe('konnector', () => {
   it('forgets everything when the lead is lost, and opens it again with the next', async () => {
     stage.secret(kubeconfigText());
     stage.bind();
-    await stage.look();
+    await stage.reconcile();
     stage.konnector.suspend();
     await stage.pool.closed();
     assert.deepEqual([stage.lookup(), stage.open, loops()], [{ kind: 'pending' }, [], []]);
-    await stage.look();
+    await stage.reconcile();
     session();
     assert.equal(stage.connections.length, 2);
   });
@@ -367,11 +367,11 @@ describe('konnector', () => {
     stage.secret(kubeconfigText());
     stage.bind('a');
     stage.bind('b', { secret: secretKey, key: 'other' });
-    await stage.look();
+    await stage.reconcile();
     session();
     assert.equal(stage.lookup(secretKey, 'other').kind, 'invalid');
     stage.unbind('b');
-    await stage.look();
+    await stage.reconcile();
     assert.equal(stage.lookup(secretKey, 'other').kind, 'pending');
     session();
   });
@@ -379,8 +379,8 @@ describe('konnector', () => {
   it('tells how heartbeats go when that changes', async () => {
     stage.secret(kubeconfigText());
     stage.bind();
-    await stage.look();
-    stage.told.length = 0;
+    await stage.reconcile();
+    stage.changed.length = 0;
     for (const heartbeat of [
       { ok: true },
       { ok: true },
@@ -388,7 +388,7 @@ describe('konnector', () => {
       { ok: false, message: 'a' },
     ] as const)
       stage.registry.recordHeartbeat(session(), heartbeat);
-    assert.deepEqual(stage.told, [secretKey, secretKey]);
+    assert.deepEqual(stage.changed, [secretKey, secretKey]);
     assert.deepEqual(stage.registry.heartbeat(session()), { ok: false, message: 'a' });
   });
 });

@@ -9,8 +9,8 @@ import { own } from '../../../../src/kit/json-value.ts';
 import type { Call, MemoryCluster, Stored } from '../../../support/binding/memory-cluster.ts';
 import {
   clusterNamespace,
-  copyMarks,
-  ourMarks,
+  otherKonnectorAnnotations,
+  ownAnnotations,
   SyncStage,
   type SyncStageOptions,
 } from '../../../support/binding/sync-stage.ts';
@@ -176,7 +176,7 @@ export class SyncWorld {
       assert.ok(object.metadata.finalizers?.includes(syncerFinalizer), what);
       assert.deepEqual(copy.spec, object.spec, what);
       assert.deepEqual(object.status, copy.status, what);
-      assert.deepEqual(copy.metadata.annotations, ourMarks(keyOf(key), object.metadata.uid), what);
+      assert.deepEqual(copy.metadata.annotations, ownAnnotations(keyOf(key), object.metadata.uid), what);
     }
     const left = this.stage.provider.list(this.stage.kettles.provider).filter(isOurs).length;
     assert.ok(left <= keys.length);
@@ -233,7 +233,7 @@ export class SyncWorld {
 }
 
 const theirs = 'acme/hold';
-const copyMarksOfOther = { ...copyMarks('', 'elsewhere'), [clusterNamespaceAnnotation]: 'kb-other' };
+const copyMarksOfOther = { ...otherKonnectorAnnotations('', 'elsewhere'), [clusterNamespaceAnnotation]: 'kb-other' };
 
 const isOurs = ({ metadata }: KubeObject): boolean =>
   metadata.annotations?.[clusterNamespaceAnnotation] === clusterNamespace;

@@ -12,8 +12,8 @@ import { silentLog } from '../../../../src/kube/log.ts';
 import type { Projected, StoreHandle, StoreSpec } from '../../../../src/kube/store.ts';
 import {
   clusterNamespace,
-  copyMarks,
-  ourMarks,
+  otherKonnectorAnnotations,
+  ownAnnotations,
   SyncStage,
   type SyncStageOptions,
 } from '../../../support/binding/sync-stage.ts';
@@ -64,7 +64,7 @@ describe('syncer', () => {
         [providerNamespaceAnnotation]: 'kb-acme-team-a',
         [providerUidAnnotation]: stage.copy(teaCopy)?.metadata.uid,
       });
-      assert.deepEqual(stage.copy(teaCopy)?.metadata.annotations, ourMarks('team-a/tea', metadata?.uid ?? ''));
+      assert.deepEqual(stage.copy(teaCopy)?.metadata.annotations, ownAnnotations('team-a/tea', metadata?.uid ?? ''));
       assert.deepEqual(stage.copy(teaCopy)?.metadata.labels, { app: 'tea' });
 
       stage.report(teaCopy, { hot: true });
@@ -142,7 +142,7 @@ describe('syncer', () => {
         const copy = stage.copy(copyName);
         assert.deepEqual(
           copy?.metadata.annotations,
-          ourMarks('tea', stage.object({ name: 'tea' })?.metadata.uid ?? ''),
+          ownAnnotations('tea', stage.object({ name: 'tea' })?.metadata.uid ?? ''),
         );
         const owned = (copy?.metadata.ownerReferences ?? []).map(({ kind, uid, controller }) => [
           kind,
@@ -239,7 +239,7 @@ describe('syncer', () => {
   describe('of what is not its own', () => {
     it('touches nothing, and says whose name is taken', async () => {
       open({ scope: 'Cluster', isolation: 'None' });
-      const other = { ...copyMarks('', 'x-1'), 'kube-bind.io/cluster-namespace': 'kb-other' };
+      const other = { ...otherKonnectorAnnotations('', 'x-1'), 'kube-bind.io/cluster-namespace': 'kb-other' };
       stage.putCopy({ name: 'tea' }, { metadata: { name: 'tea', annotations: other }, spec: { litres: 9 } });
       stage.putCopy({ name: 'coffee' }, { metadata: { name: 'coffee', annotations: other } });
       stage.putCopy({ name: 'milk' });
@@ -261,13 +261,13 @@ describe('syncer', () => {
     it('takes over what another konnector has made for it', async () => {
       open();
       const { metadata } = stage.put(tea, { metadata: { name: 'tea', finalizers: [syncerFinalizer] } });
-      const { 'kube-bind.io/consumer-uid': _, ...older } = copyMarks('team-a', metadata.uid);
+      const { 'kube-bind.io/consumer-uid': _, ...older } = otherKonnectorAnnotations('team-a', metadata.uid);
       stage.putCopy(teaCopy, { metadata: { name: 'tea', annotations: older }, spec: { litres: 1, old: true } });
       const { metadata: before } = stage.copy(teaCopy) ?? {};
       stage.start();
       await stage.settle();
       assert.equal(stage.copy(teaCopy)?.metadata.uid, before?.uid);
-      assert.deepEqual(stage.copy(teaCopy)?.metadata.annotations, ourMarks('team-a/tea', metadata.uid));
+      assert.deepEqual(stage.copy(teaCopy)?.metadata.annotations, ownAnnotations('team-a/tea', metadata.uid));
       assert.deepEqual(stage.copy(teaCopy)?.spec, { litres: 2 });
       assert.deepEqual(stage.provider.writes, ['patch kettles kb-acme-team-a/tea']);
     });
@@ -279,7 +279,7 @@ describe('syncer', () => {
       const { metadata } = stage.put(tea);
       stage.start();
       await stage.settle();
-      assert.deepEqual(stage.copy(teaCopy)?.metadata.annotations, ourMarks('team-a/tea', metadata.uid));
+      assert.deepEqual(stage.copy(teaCopy)?.metadata.annotations, ownAnnotations('team-a/tea', metadata.uid));
       assert.deepEqual(stage.provider.writes, ['patch kettles kb-acme-team-a/tea']);
     });
   });
@@ -408,10 +408,13 @@ describe('syncer', () => {
       const isolated = open({ scope: 'Cluster', isolation: 'Prefixed' });
       isolated.putCopy(
         { name: 'left-by-another-isolation' },
-        { metadata: { name: '', annotations: ourMarks('left-by-another-isolation', 'c-1') } },
+        { metadata: { name: '', annotations: ownAnnotations('left-by-another-isolation', 'c-1') } },
       );
-      isolated.putCopy({ name: 'kb-acme-tea' }, { metadata: { name: '', annotations: ourMarks('tea', 'c-2') } });
-      isolated.putCopy({ name: 'kb-acme-clone' }, { metadata: { name: '', annotations: ourMarks('tea', 'c-2') } });
+      isolated.putCopy({ name: 'kb-acme-tea' }, { metadata: { name: '', annotations: ownAnnotations('tea', 'c-2') } });
+      isolated.putCopy(
+        { name: 'kb-acme-clone' },
+        { metadata: { name: '', annotations: ownAnnotations('tea', 'c-2') } },
+      );
       const syncer = isolated.start('drain');
       assert.equal(syncer.remaining(), 1);
       await isolated.settle();

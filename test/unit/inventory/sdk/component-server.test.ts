@@ -7,7 +7,7 @@ import { systemClock } from '../../../../src/kit/clock.ts';
 import { aborted, deferred } from '../../../../src/kit/promises.ts';
 import { noLog } from '../../../../src/observe/log.ts';
 import { ConformanceWorld, component } from '../../../support/inventory/conformance-world.ts';
-import { ask } from '../../../support/inventory/plain-client.ts';
+import { post } from '../../../support/inventory/plain-client.ts';
 
 const clock = systemClock;
 const waiting = { timeoutMs: 30_000, everyMs: 5 };
@@ -64,9 +64,11 @@ describe('the server of a component', () => {
       await aborted(signal);
       return { outcome: 'Done' };
     };
-    const held = [world.request(), world.request()].map((request) => ask({ url }, request, 'x').catch(() => undefined));
+    const held = [world.request(), world.request()].map((request) =>
+      post({ url }, request, 'x').catch(() => undefined),
+    );
     await until('two runs', () => running === 2, waiting);
-    assert.equal((await ask({ url }, world.request(), 'x')).status, 429);
+    assert.equal((await post({ url }, world.request(), 'x')).status, 429);
     await server.close();
     await Promise.all(held);
   });
@@ -86,7 +88,7 @@ describe('the server of a component', () => {
     };
     const statuses: number[] = [];
     const asking = [1, 2, 3].map(() =>
-      ask({ url }, world.request(), 'x').then(
+      post({ url }, world.request(), 'x').then(
         ({ status }) => void statuses.push(status),
         () => undefined,
       ),
@@ -137,7 +139,7 @@ describe('the server of a component', () => {
   it('answers Retry for a thrown error, without its stack', async () => {
     reconcile = () => Promise.reject(new Error('the cloud is away', { cause: new Error('no route') }));
     const request = world.request();
-    assert.deepEqual((await ask({ url }, request, 'x')).body, {
+    assert.deepEqual((await post({ url }, request, 'x')).body, {
       run: request.run.id,
       outcome: 'Retry',
       message: 'the cloud is away: no route',
@@ -158,7 +160,7 @@ describe('the server of a component', () => {
         });
         return { outcome: 'Done' };
       };
-      assert.equal((await ask({ url }, world.request(), 'x')).status, 202);
+      assert.equal((await post({ url }, world.request(), 'x')).status, 202);
       await until('the end', () => ended !== undefined, waiting);
       assert.match(String(ended), /the server rejected the report/);
       assert.deepEqual(world.reports, []);
@@ -175,7 +177,7 @@ describe('the server of a component', () => {
       world.refusals.push(503, 503, 503, 503, 503);
       return { outcome: 'Done' };
     };
-    assert.equal((await ask({ url }, world.request(), 'x')).status, 202);
+    assert.equal((await post({ url }, world.request(), 'x')).status, 202);
     await until('the end', () => reason !== '', waiting);
     assert.match(reason, /no report was accepted before the deadline/);
     assert.deepEqual(world.reports, []);
