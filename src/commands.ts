@@ -43,12 +43,12 @@ async function revokeAllOfCluster(
   { print }: Terminal,
 ): Promise<void> {
   const cluster = openCluster(await ambientCredentials(kubeconfig), { clock: systemClock });
-  const letGo = stayAlive();
+  const allowExit = stayAlive();
   try {
     const options = { client: cluster.client, clock: systemClock, timeoutMs, signal };
     await revokeAll({ ...options, printLine: (line) => print(`${line}\n`) });
   } finally {
-    letGo();
+    allowExit();
     await cluster.close();
   }
 }
@@ -56,21 +56,21 @@ async function revokeAllOfCluster(
 /** Runs the command in `args`. Resolves to its exit code; never rejects. */
 export async function run(args: readonly string[], terminal: Terminal): Promise<number> {
   const { print, printError } = terminal;
-  const [command, ...flags] = args;
-  const said = (text: string): number => {
+  const [name = '', ...flags] = args;
+  const succeedWith = (text: string): number => {
     print(text);
     return 0;
   };
-  if (command === 'audit') return audit(flags, terminal);
-  if (args.includes('--help') || command === 'help') return said(usage());
-  if (args.includes('--version') || command === 'version') return said(`drawbridge ${pkg.version}\n`);
+  if (name === 'audit') return audit(flags, terminal);
+  if (args.includes('--help') || name === 'help') return succeedWith(usage());
+  if (args.includes('--version') || name === 'version') return succeedWith(`drawbridge ${pkg.version}\n`);
   try {
-    const work = commands.get(command ?? '');
-    if (!work) {
-      const known = [...commands.keys(), 'audit'].map((name) => `drawbridge ${name}`).join(' and ');
-      throw new UsageError(`unknown command "${command ?? ''}"; there is ${known} (see drawbridge --help)`);
+    const command = commands.get(name);
+    if (!command) {
+      const available = ['audit', ...commands.keys()].sort().join(', ');
+      throw new UsageError(`unknown command "${name}"; available commands: ${available}; see drawbridge --help`);
     }
-    await untilStopped(work, readConfig(flags), terminal);
+    await untilStopped(command, readConfig(flags), terminal);
     return 0;
   } catch (error) {
     printError(`drawbridge: ${describe(error)}\n`);
@@ -85,7 +85,7 @@ export function exitCodeOf(error: unknown): number {
 }
 
 /** Runs the command; SIGTERM or SIGINT aborts it, and a second signal ends the process at once. */
-async function untilStopped(work: Command, config: Config, terminal: Terminal): Promise<void> {
+async function untilStopped(command: Command, config: Config, terminal: Terminal): Promise<void> {
   const stop = new AbortController();
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.once(signal, () => {
@@ -93,16 +93,16 @@ async function untilStopped(work: Command, config: Config, terminal: Terminal): 
       process.once(signal, () => process.exit(FAILED));
     });
   }
-  await work(config, stop.signal, terminal);
+  await command(config, stop.signal, terminal);
 }
 
 function audit(args: readonly string[], { print, printError }: Terminal): Promise<number> {
   const paths = kubeconfigPaths();
-  const letGo = stayAlive();
+  const allowExit = stayAlive();
   return auditCommand(args, {
     stdin: process.stdin,
     print,
     printError,
     ...(paths ? { kubeconfigPaths: paths } : {}),
-  }).finally(letGo);
+  }).finally(allowExit);
 }

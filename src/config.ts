@@ -16,36 +16,37 @@ export interface Config {
   readonly keyFile: string;
   /** File with authorities (PEM) for the client certificates that callers of the webhooks must present; undefined: none required. */
   readonly clientCaFile: string | undefined;
-  /** Name of the Secret, in `leaseNamespace`. */
+  /** Name of the Secret of `own` certificates, in `leaseNamespace`. */
   readonly certificateSecret: string;
   /** DNS names and IPv4 addresses of the certificate; the API server normally connects to the first. */
   readonly certificateNames: readonly string[];
   /** Names of the webhook configurations, of both kinds, whose caBundle the server sets. */
   readonly webhookConfigurations: readonly string[];
-  /** Address of `/healthz` and `/readyz` (HTTP). Port 0 selects a free port. */
+  /** Address of `/healthz`, `/livez`, and `/readyz` (HTTP). Port 0 selects a free port. */
   readonly health: { readonly host: string; readonly port: number };
   /** Port of `/metrics` (HTTP). */
   readonly metricsPort: number;
   /** File of the audit journal; `-` is standard output. */
   readonly auditLog: string;
+  /** False only for a single replica. */
   readonly leaderElect: boolean;
   /** Namespace of the Leases of access and inventory, the Secrets that replicas share, and the audit heads. */
   readonly leaseNamespace: string;
   /** Lease of the binding feature. Those of the other features have fixed names. */
   readonly bindingLease: { readonly namespace: string; readonly name: string };
   readonly inventory: InventoryConfig;
-  /** Interval of listing exports that cannot be watched, milliseconds. */
+  /** How often the server lists exports that it cannot watch, milliseconds. */
   readonly pollingMs: number;
   /** Resources that providers may bind here, as `<resource>.<group>`; undefined: any. */
   readonly bindable: readonly string[] | undefined;
   /** The binding feature writes nothing. */
   readonly dryRun: boolean;
-  /** Namespaces that providers may have created here; undefined: any. */
+  /** Namespaces that the server may create in this cluster for providers; undefined: any. */
   readonly bindableNamespaces: readonly string[] | undefined;
-  /** Most open grants of one user, and of one namespace; 0 means no limit. */
+  /** Maximum number of open grants of one user and of one namespace; 0 means no limit. */
   readonly maxGrantsPerUser: number;
   readonly maxGrantsPerNamespace: number;
-  /** File with the rules that templates may hand out in addition to those of every grant; undefined: none. */
+  /** File with the rules that templates may grant besides exec; undefined: none. */
   readonly grantable: string | undefined;
   /** Whether access pods keep the confinement of their workload, or are built as Oz builds them. */
   readonly accessPods: FlagValue<'access-pods'>;
@@ -92,7 +93,7 @@ const inventoryWebhooks: readonly string[] = ['drawbridge-clusterinventories', '
 
 /**
  * Reads flags and environment.
- * @throws UsageError naming the flag, what was found and what is allowed.
+ * @throws UsageError naming the flag, what was found, and what is allowed.
  */
 export function readConfig(
   args: readonly string[],
@@ -100,17 +101,17 @@ export function readConfig(
 ): Config {
   const { given, value } = readFlags(args, env);
   const features = value('features');
-  /** The binding feature alone replaces a konnector of kube-bind, so it takes the konnector's defaults. */
-  const alone = features.every((feature) => feature === 'binding');
+  /** Without other features, binding replaces a konnector of kube-bind, so it takes the konnector's defaults. */
+  const bindingOnly = features.every((feature) => feature === 'binding');
   const leaseNamespace =
-    alone && !given('lease-namespace')?.text
+    bindingOnly && !given('lease-namespace')?.text
       ? env['POD_NAMESPACE'] || konnectorDefaults.leaseNamespace
       : value('lease-namespace');
   const bindAddress = value('bind-address');
   const health = (): Config['health'] => {
     const address = value('server-address');
     if (address) return { host: address.host || bindAddress, port: address.port };
-    const fallback = alone && !given('health-port');
+    const fallback = bindingOnly && !given('health-port');
     return { host: bindAddress, port: fallback ? konnectorDefaults.healthPort : value('health-port') };
   };
   const inventory = Object.freeze(
@@ -144,8 +145,8 @@ export function readConfig(
       ...(withInventory ? inventoryWebhooks : []),
     ],
     health: Object.freeze(health()),
-    // A konnector of kube-bind has no metrics port, and two of them may run on one host, so any free port will do.
-    metricsPort: alone && !given('metrics-port') ? 0 : value('metrics-port'),
+    // A konnector of kube-bind has no metrics port, and two of them may run on one host, so the default is any free port.
+    metricsPort: bindingOnly && !given('metrics-port') ? 0 : value('metrics-port'),
     auditLog: value('audit-log'),
     leaderElect: value('leader-elect'),
     leaseNamespace,
@@ -175,7 +176,7 @@ export function readConfig(
 /** Rejects --dry-run with other features, because they would still write. */
 function readDryRun(dryRun: boolean, features: readonly FeatureName[]): boolean {
   if (!dryRun || features.every((feature) => feature === 'binding')) return dryRun;
-  throw new UsageError('--dry-run works for the binding feature alone; add --features=binding');
+  throw new UsageError('--dry-run is given; it works only if no other feature runs; add --features=binding');
 }
 
 function readInventory({ callbackUrl, apiUrl, ...rest }: InventoryConfig): InventoryConfig {
@@ -201,7 +202,9 @@ const hasCertifiableHost = (url: string): boolean => url.startsWith('https://') 
 function readUrl(name: FlagName, text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url && /^https?:$/.test(url.protocol) && !/[?#@]/.test(text)) return url;
-  throw new UsageError(`--${name} is "${text}"; it must be a URL such as https://drawbridge.example.org`);
+  throw new UsageError(
+    `--${name} is "${text}"; it must be a URL without user, query, and fragment, such as https://drawbridge.example.org`,
+  );
 }
 
 /** Konnectors of kube-bind use the Pod name as their identity in the Lease. */
@@ -211,12 +214,12 @@ const podName = (features: readonly FeatureName[], env: Readonly<Record<string, 
 /** The search path for kubeconfig files, as kubectl reads it. */
 export const kubeconfigPaths = (): string | undefined => process.env['KUBECONFIG'];
 
-/** The flag names one file, even if it contains a colon; the variable is a search path, as for kubectl. */
+/** The flag names one file, even if its text contains a colon. The variable is a search path, as for kubectl. */
 function readKubeconfig(given: ReturnType<Flags['given']>, context: string | undefined): Config['kubeconfig'] {
-  const named = context ? { context } : {};
+  const contextOption = context ? { context } : {};
   if (given?.by === 'flag') {
     if (given.text === '') throw new UsageError('--kubeconfig must not be empty');
-    return { file: given.text, ...named };
+    return { file: given.text, ...contextOption };
   }
-  return given?.text ? { paths: given.text, ...named } : named;
+  return given?.text ? { paths: given.text, ...contextOption } : contextOption;
 }

@@ -15,7 +15,7 @@ import {
 
 export interface Flag {
   readonly type: FlagType<unknown>;
-  /** Environment variable. Default: `DRAWBRIDGE_` and the name. False: none; the flag exists only for compatibility with kube-bind's konnector. */
+  /** Environment variable. Default: `DRAWBRIDGE_` and the name. `false`: none; the flag exists only for compatibility with kube-bind's konnector. */
   readonly env?: string | false;
   /** The value when none is given, as text. */
   readonly fallback?: string;
@@ -150,7 +150,7 @@ const webhooks = {
   },
   'webhook-configurations': {
     type: names,
-    otherwise: 'the names in webhooks/',
+    otherwise: 'the webhook configurations of the features that run',
     help: 'With --certificates=own: webhook configurations, of both kinds, whose caBundle and path the server writes, separated by commas.',
   },
 } as const satisfies FlagTable;
@@ -197,17 +197,17 @@ const binding = {
   'provider-polling-interval': {
     type: duration(1000),
     fallback: '15s',
-    help: 'How often the exports of a bundle are listed while they cannot be watched.',
+    help: 'How often the server lists the exports of a bundle while it cannot watch them.',
   },
   bindable: {
     type: optional(names),
-    otherwise: 'any kind',
-    help: 'Kinds that providers may bind, as RESOURCE.GROUP separated by commas.',
+    otherwise: 'any resource',
+    help: 'Resources that providers may bind, as RESOURCE.GROUP, separated by commas.',
   },
   'bindable-namespaces': {
     type: optional(names),
     otherwise: 'any namespace',
-    help: 'Namespaces that providers may have created in this cluster, separated by commas.',
+    help: 'Namespaces that the server may create in this cluster for providers, separated by commas.',
   },
   'dry-run': {
     type: trueOrFalse,
@@ -243,7 +243,7 @@ const revokeAll = {
   timeout: {
     type: duration(),
     fallback: '4m',
-    help: 'How long drawbridge revoke-all waits until a server has closed all access.',
+    help: 'How long drawbridge revoke-all waits for a server to close all access.',
   },
 } as const satisfies FlagTable;
 
@@ -258,5 +258,5 @@ export const flagSections: Readonly<Record<string, FlagTable>> = {
   'revoke-all': revokeAll,
 };
 
-/** Everything that can be set from outside. */
+/** All flags by name. */
 export const flags = { ...general, ...leaderElection, ...webhooks, ...access, ...binding, ...inventory, ...revokeAll };

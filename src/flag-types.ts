@@ -9,7 +9,7 @@ export class UsageError extends Error {
 export interface FlagType<T> {
   /** Stands for the value in `--help`. */
   readonly placeholder: string;
-  /** @throws UsageError naming the flag, what was found and what is allowed. */
+  /** @throws UsageError naming the flag, what was found, and what is allowed. */
   parse(text: string, flag: string): T;
 }
 
@@ -21,7 +21,7 @@ export const text = (placeholder: string): FlagType<string> => ({
   },
 });
 
-/** An empty text counts as no value. */
+/** An empty text counts as not given. */
 export const optional = <T>({ placeholder, parse }: FlagType<T>): FlagType<T | undefined> => ({
   placeholder,
   parse: (value, flag) => (value === '' ? undefined : parse(value, flag)),
@@ -49,14 +49,16 @@ export const port = matching('PORT', /^\d{1,5}$/, 'a port number from 0 to 65535
 export const count = matching('NUMBER', /^\d{1,6}$/, 'a number from 0 to 999999, where 0 is no limit', Number);
 
 export const oneOf = <T extends string>(...allowed: readonly T[]) =>
-  matching(allowed.join('|'), /^/, `one of ${allowed.join(', ')}`, (value) => allowed.find((one) => one === value));
+  matching(allowed.join('|'), /^/, `one of ${allowed.join(', ')}`, (value) =>
+    allowed.find((candidate) => candidate === value),
+  );
 
 export const trueOrFalse: FlagType<boolean> = {
   placeholder: 'true|false',
   parse: (value, flag) => oneOf('true', 'false').parse(value, flag) === 'true',
 };
 
-/** Milliseconds. */
+/** A Go duration, such as `15s`, in milliseconds, of at least `leastMs`. */
 export const duration = (leastMs = 0): FlagType<number> => ({
   placeholder: 'DURATION',
   parse: (value, flag) => {
@@ -64,7 +66,7 @@ export const duration = (leastMs = 0): FlagType<number> => ({
     if ('error' in parsed) throw new UsageError(`--${flag}: ${parsed.error}`);
     const ms = Number(parsed.ns / 1_000_000n);
     if (ms >= leastMs) return ms;
-    throw new UsageError(`--${flag} is too short; it must be at least ${leastMs / 1000} s`);
+    throw new UsageError(`--${flag} is "${value}"; it must be at least ${leastMs / 1000} s`);
   },
 });
 
@@ -72,10 +74,10 @@ export const names: FlagType<readonly string[]> = {
   placeholder: 'NAMES',
   parse: (value, flag) => {
     const found = value.split(',');
-    const wrong = found.find((one) => one.length > 253 || !/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(one));
+    const wrong = found.find((name) => name.length > 253 || !/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(name));
     if (wrong === undefined) return Object.freeze(found);
     throw new UsageError(
-      `--${flag} holds "${wrong}"; it must be names of lowercase letters, digits, - and ., separated by commas`,
+      `--${flag} contains "${wrong}"; it must be names of lowercase letters, digits, -, and ., separated by commas`,
     );
   },
 };
@@ -106,11 +108,11 @@ export const address: FlagType<{ readonly host: string; readonly port: number }>
   },
 };
 
-/** As klog takes it: any whole number. */
+/** A whole number, as klog accepts it. */
 export const verbosity: FlagType<number> = {
   placeholder: 'NUMBER',
   parse: (value, flag) => {
     if (/^-?\d{1,9}$/.test(value)) return Number(value);
-    throw new UsageError(`-${flag} is "${value}"; it must be a number`);
+    throw new UsageError(`-${flag} is "${value}"; it must be a whole number`);
   },
 };

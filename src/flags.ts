@@ -5,7 +5,7 @@ import { type FlagType, UsageError } from './flag-types.ts';
 export type FlagName = keyof typeof flags;
 const flagNames = Object.keys(flags) as FlagName[];
 
-/** The type of the flag's value; undefined if the flag has no default and was not given. */
+/** The type of the flag's value. It includes undefined if the flag has no default. */
 export type FlagValue<Name extends FlagName> = (typeof flags)[Name] extends {
   readonly type: FlagType<infer T>;
   readonly fallback: string;
@@ -73,13 +73,13 @@ const wrapped = (help: string): string => help.replace(/(.{1,102})(?: |$)/g, '  
 
 /** Flags and environment as they were given. */
 export interface Flags {
-  /** The value that was given, else the default. @throws UsageError */
+  /** The given value, else the default. @throws UsageError if the given text is not allowed. */
   value<Name extends FlagName>(name: Name): FlagValue<Name>;
   /** The text that was given, by flag or environment; the flag wins. */
   given(name: FlagName): { readonly text: string; readonly by: 'flag' | 'environment' } | undefined;
 }
 
-/** @throws UsageError for flags that do not exist; wrong values are found when they are read. */
+/** @throws UsageError for flags that do not exist. `value` parses, and rejects wrong values. */
 export function readFlags(args: readonly string[], env: Readonly<Record<string, string | undefined>>): Flags {
   const typed = parseFlags(args);
   const given: Flags['given'] = (name) => {
@@ -98,7 +98,7 @@ export function readFlags(args: readonly string[], env: Readonly<Record<string, 
   };
 }
 
-/** `--leader-elect` and `--dry-run` alone mean true, and `-v=4` is `-v 4`, as Kubernetes' own programs take them. */
+/** `--leader-elect` and `--dry-run` alone mean true, and `-v=4` is `-v 4`, as in the programs of Kubernetes. */
 function parseFlags(args: readonly string[]): Partial<Record<FlagName, string>> {
   const options = Object.fromEntries(
     flagNames.map((name) => [name, { type: 'string' as const, ...(name === 'v' ? { short: 'v' } : {}) }]),

@@ -49,14 +49,14 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   const parts = { config, cluster, credentials, metrics, log, manager, signal };
   const serving = files && openServing(parts, files);
   const host: Host = { ...parts, serving: () => required(serving) };
-  const checks = ({ readiness }: Pick<OpenFeature, 'readiness'>): void => {
+  const registerChecks = ({ readiness }: Pick<OpenFeature, 'readiness'>): void => {
     for (const [name, check] of Object.entries(readiness)) health.ready(name, check);
   };
-  if (serving) checks(serving);
+  if (serving) registerChecks(serving);
   const opened: OpenFeature[] = [];
   for (const open of prepared) {
     const feature = await open(host);
-    checks(feature);
+    registerChecks(feature);
     opened.push(feature);
   }
   const webhooks = serving && (await openWebhooks(host, serving, opened));
@@ -107,7 +107,7 @@ async function closeAll(log: Log, parts: Readonly<Record<string, () => unknown>>
   }
 }
 
-/** Counts unhandled rejections instead of exiting: each is a bug of ours, but the server must keep revoking access. */
+/** Counts unhandled rejections instead of exiting: each is a bug, but the server must keep revoking access. */
 function countUnhandledRejections(log: Log, metrics: Metrics): void {
   const counter = unhandledRejectionsMetric(metrics);
   process.on('unhandledRejection', (error) => {

@@ -79,10 +79,10 @@ export class FdWriter {
 
   /** Opens the path again after a rotation. If that fails, the old file stays in use. @throws the error of open(2). */
   reopen(): void {
-    const before = this.#fd;
+    const previousFd = this.#fd;
     this.#fd = open(this.#destination);
     this.#torn = endsTorn(this.#destination);
-    if (before !== 1) closeSync(before);
+    if (previousFd !== 1) closeSync(previousFd);
   }
 
   /** Closes the file. Later writes fail instead of reaching another file that got the same descriptor. */
@@ -129,9 +129,9 @@ function isAgain(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'EAGAIN';
 }
 
-const never = new Int32Array(new SharedArrayBuffer(4));
+const sleeper = new Int32Array(new SharedArrayBuffer(4));
 
 /** Blocks the event loop for 1 ms without using the processor. */
 function pauseOneMillisecond(): void {
-  Atomics.wait(never, 0, 0, 1);
+  Atomics.wait(sleeper, 0, 0, 1);
 }

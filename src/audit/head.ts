@@ -14,7 +14,7 @@ interface HeadNames {
   readonly keys: string;
 }
 
-/** A process without the access feature uses names of its own, so that neither reads the keys of the other. */
+/** A process without the access feature uses other names, so that the two processes do not read each other's keys. */
 export const headNames = {
   access: { heads: 'drawbridge-audit-heads', keys: 'drawbridge-audit-keys' },
   inventory: { heads: 'drawbridge-inventory-audit-heads', keys: 'drawbridge-inventory-audit-keys' },
@@ -30,7 +30,7 @@ interface Head extends ChainHead {
 export interface SignedHead extends Head {
   /** Ed25519 public key, 32 bytes in base64. */
   readonly key: string;
-  /** Ed25519 over `drawbridge.dev/audit-head/v1`, a newline and the canonical JSON of the other fields; 64 bytes in base64. */
+  /** Ed25519 over `drawbridge.dev/audit-head/v1`, a newline, and the canonical JSON of the other fields; 64 bytes in base64. */
   readonly signature: string;
 }
 

@@ -34,7 +34,7 @@ interface JournalOptions {
   readonly writeSync?: WriteSync;
 }
 
-/** @throws CodedError `AuditUnavailable` if the destination cannot be opened: a server without a journal could not grant anything. */
+/** @throws CodedError `AuditUnavailable` if the destination cannot be opened, because a server without a journal cannot grant anything. */
 export function openJournal(options: JournalOptions): OpenJournal {
   const { clock, replica, destination, writeSync } = options;
   const writer = orUnavailable('open', () => new FdWriter(destination, writeSync ? { clock, writeSync } : { clock }));

@@ -24,21 +24,21 @@ interface AuditIo {
 
 const usage = `Usage: drawbridge audit verify [flags] FILE|- ...
 
-Checks audit journals against the signed heads of their chains: every change, removal, insertion or move up to a chain's last
-head is found. Give the files of all replicas, rotated ones too, in any order; other lines among them are passed over.
+Checks audit journals against the signed heads of their chains. Finds every change, removal, insertion, or move of a line up
+to the last head of its chain. Give the files of all replicas, including rotated ones, in any order. Ignores other lines.
 
-  --heads FILE        the heads, as kubectl get configmap NAME -o json prints them; may be given more than once, also older
-                      copies. Default: ${Object.values(headNames)
+  --heads FILE        the heads, as kubectl get configmap NAME -o json prints them; may be given more than once, for example
+                      with older copies. Default: ${Object.values(headNames)
                         .map(({ heads }) => heads)
                         .join(' and ')} of the cluster
-  --key KEY           public key that signs heads, in base64 or base64url; may be given more than once: those that signed
-                      before a rotation or an upgrade count, too. Default: whichever key a head names
-  --partial           older files are not here
+  --key KEY           public key that signs heads, in base64 or base64url; may be given more than once, for example with
+                      the keys from before a rotation or an upgrade. Default: the key that each head names
+  --partial           accept that older lines are absent
   -o, --output FORM   text or json (default text)
   --kubeconfig FILE   credentials for reading the heads; default: as drawbridge serve
-  --namespace NAME    where the heads are in the cluster (default drawbridge-system)
+  --namespace NAME    namespace of the heads in the cluster (default drawbridge-system)
 
-Exit codes: 0 as written up to the last heads, 1 changed, 2 cannot be checked, 3 a chain has no signed head.
+Exit codes: 0 unchanged up to the last heads, 1 changed, 2 cannot be checked, 3 a chain has no signed head.
 `;
 
 const exitCodes = { intact: 0, changed: 1, unsigned: 3 } as const satisfies Record<VerifyReport['verdict'], number>;
@@ -54,9 +54,9 @@ export async function auditCommand(args: readonly string[], io: AuditIo): Promis
     }
     if (command !== 'verify')
       throw usageError(`unknown command ${quote(`audit ${command ?? ''}`)}; available command: audit verify`);
-    const asked = readArgs(rest);
-    const report = await verify(asked, io);
-    io.print(asked.json ? `${JSON.stringify(report, undefined, 2)}\n` : reportText(report));
+    const auditArgs = readArgs(rest);
+    const report = await verify(auditArgs, io);
+    io.print(auditArgs.json ? `${JSON.stringify(report, undefined, 2)}\n` : reportText(report));
     return exitCodes[report.verdict];
   } catch (error) {
     io.printError(`drawbridge audit: ${describe(error)}\n`);
@@ -75,16 +75,16 @@ interface AuditArgs {
 }
 
 function readArgs(args: readonly string[]): AuditArgs {
-  const { values, positionals } = parsed(args);
+  const { values, positionals } = parseFlags(args);
   const { output = 'text' } = values;
   if (positionals.length === 0) throw usageError('no file is given; name the files to verify, or - for standard input');
-  const twice = positionals.find((file, i) => positionals.indexOf(file) !== i);
-  if (twice !== undefined) throw usageError(`${quote(twice, 256)} is given twice; name each file once`);
+  const duplicate = positionals.find((file, i) => positionals.indexOf(file) !== i);
+  if (duplicate !== undefined) throw usageError(`${quote(duplicate, 256)} is given twice; name each file once`);
   if (output !== 'text' && output !== 'json') throw usageError(`--output is ${quote(output)}; it must be text or json`);
   return {
     files: positionals,
     heads: values.heads ?? [],
-    // Heads hold keys in base64, ConfigMaps in base64url.
+    // Heads name keys in base64, the ConfigMap of public keys in base64url.
     keys: values.key?.map((key) => Buffer.from(key, 'base64').toString('base64')),
     partial: values.partial ?? false,
     json: output === 'json',
@@ -93,7 +93,7 @@ function readArgs(args: readonly string[]): AuditArgs {
   };
 }
 
-function parsed(args: readonly string[]) {
+function parseFlags(args: readonly string[]) {
   try {
     return parseArgs({
       args: [...args],
@@ -115,15 +115,15 @@ function parsed(args: readonly string[]) {
 const usageError = (message: string): CodedError =>
   new CodedError('InvalidArguments', `${message}; see drawbridge audit --help`);
 
-async function verify(asked: AuditArgs, io: AuditIo): Promise<VerifyReport> {
-  const { keys, partial } = asked;
+async function verify(auditArgs: AuditArgs, io: AuditIo): Promise<VerifyReport> {
+  const { keys, partial } = auditArgs;
   const verifier = new Verifier({ partial, ...(keys ? { keys } : {}) });
-  for (const configMap of await headSources(asked, io)) {
+  for (const configMap of await headSources(auditArgs, io)) {
     const { heads, unreadable } = readHeads(configMap);
     for (const head of heads) verifier.head(head);
     for (const name of unreadable) verifier.unreadableHead(name);
   }
-  for (const file of asked.files) {
+  for (const file of auditArgs.files) {
     await readLines(file, file === '-' ? io.stdin : createReadStream(file), verifier);
   }
   return verifier.report();
@@ -147,8 +147,8 @@ async function headSources({ heads, kubeconfig, namespace }: AuditArgs, io: Audi
   try {
     const names = Object.values(headNames).map(({ heads: name }) => ({ namespace, name }));
     const found = await Promise.all(names.map((name) => findObject(cluster.client, configMaps, name, {})));
-    const there = found.filter((configMap) => configMap !== undefined);
-    if (there.length > 0) return there;
+    const existing = found.filter((configMap) => configMap !== undefined);
+    if (existing.length > 0) return existing;
     throw new CodedError(
       'HeadsMissing',
       `ConfigMap ${names.map(keyOf).join(' or ')} not found; set --namespace, or give the heads with --heads`,
@@ -161,7 +161,7 @@ async function headSources({ heads, kubeconfig, namespace }: AuditArgs, io: Audi
 async function readHeadsFile(file: string): Promise<unknown> {
   try {
     const configMap: unknown = JSON.parse(await readFile(file, 'utf8'));
-    if (own(configMap, 'kind') !== configMaps.kind) throw new Error('it holds no ConfigMap');
+    if (own(configMap, 'kind') !== configMaps.kind) throw new Error('the file contains no ConfigMap');
     return configMap;
   } catch (cause) {
     throw new CodedError('FileUnreadable', `cannot read heads from ${quote(file, 256)}`, { cause });
@@ -175,7 +175,7 @@ function reportText(report: VerifyReport): string {
     ...findings.map(findingText),
     ...(more > 0 ? [`and ${more} more findings`] : []),
     ...chains.map(chainText),
-    ...stumps.map((stump) => `${place(stump)}: the line is incomplete and holds no record`),
+    ...stumps.map((stump) => `${place(stump)}: the line is incomplete and contains no record`),
     ...keys.map((key) => `heads are signed by key ${key}`),
     verdicts[verdict],
     '',
@@ -196,12 +196,12 @@ function findingText({ code, message, chain, at }: Finding): string {
 
 function chainText({ chain, replica, first, last, signedTo, unproven, lost }: ChainReport): string {
   const name = `chain ${chain}${replica === undefined ? '' : ` of ${replica}`}`;
-  if (last === 0) return `${name}: no line is here`;
+  if (last === 0) return `${name}: the given files contain no line of it`;
   const parts = [
     `lines ${first} to ${last}`,
     signedTo > 0 ? `signed to ${signedTo}` : 'not signed',
     ...(unproven > 0 ? [`${unproven} unproven`] : []),
-    ...(lost > 0 ? [`${lost} could not be written at the time`] : []),
+    ...(lost > 0 ? [`${lost} could not be written`] : []),
   ];
   return `${name}: ${parts.join(', ')}`;
 }

@@ -18,8 +18,9 @@ export interface RevokeAllOptions {
 }
 
 const POLL_MS = 500;
-/** Every API server applies the policy that denies new requests after about a second. */
+/** Longer than an API server takes to apply a new policy that denies requests, about a second. */
 const QUIET_MS = 3000;
+/** How often an unchanged line of progress is printed again. */
 const REPEAT_MS = 10_000;
 const CONCURRENT_DELETES = 20;
 const MAX_NAMED = 5;
@@ -35,38 +36,38 @@ interface Remaining {
  * Rejects with `StillOpen` after `timeoutMs`; the message names the objects that remain.
  */
 export async function revokeAll({ client, clock, timeoutMs, printLine, signal }: RevokeAllOptions): Promise<void> {
-  const end = clock.monotonic() + timeoutMs;
+  const deadlineMs = clock.monotonic() + timeoutMs;
   const report = onChange(clock, printLine);
-  let last = 'requests could not be listed';
+  let lastLine = 'requests could not be listed';
   let quietSinceMs: number | undefined;
   for (;;) {
     try {
-      const left = await deleteRequests(client, signal);
-      last = describeRemaining(left);
-      if (left.requests.length + left.children.length > 0) quietSinceMs = undefined;
+      const remaining = await deleteRequests(client, signal);
+      lastLine = describeRemaining(remaining);
+      if (remaining.requests.length + remaining.children.length > 0) quietSinceMs = undefined;
       else quietSinceMs ??= clock.monotonic();
-      report(last);
+      report(lastLine);
     } catch (error) {
       quietSinceMs = undefined;
       report(`retrying: ${describe(error)}`);
     }
     if (quietSinceMs !== undefined && clock.monotonic() - quietSinceMs >= QUIET_MS) return;
-    if (clock.monotonic() >= end) {
+    if (clock.monotonic() >= deadlineMs) {
       throw new CodedError(
         'StillOpen',
-        `${last} after ${timeoutMs / 1000} s; a running server must revoke the access; check kubectl get pods -A -l app.kubernetes.io/name=drawbridge`,
+        `${lastLine} after ${timeoutMs / 1000} s; a running server must revoke the access; check kubectl get pods -A -l app.kubernetes.io/name=drawbridge`,
       );
     }
     await sleep(clock, POLL_MS, signal);
   }
 }
 
-/** Deletes everything once. Resolves with the objects found just before. */
+/** Deletes every request once. Resolves with the requests that it found and with the objects of grants that then remain. */
 async function deleteRequests(client: Client, signal: AbortSignal): Promise<Remaining> {
   const requests: string[] = [];
   for (const { resource } of accesses.map(({ request }) => request)) {
-    const found = await listed(client, resource, { signal });
-    requests.push(...found.map((object) => named(resource, object)));
+    const found = await listInstalled(client, resource, { signal });
+    requests.push(...found.map((object) => describeObject(resource, object)));
     const live = found.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
     for (let i = 0; i < live.length; i += CONCURRENT_DELETES) {
       await Promise.all(
@@ -76,14 +77,14 @@ async function deleteRequests(client: Client, signal: AbortSignal): Promise<Rema
   }
   const children: string[] = [];
   for (const resource of [roleBindings, roles, pods]) {
-    const found = (await listed(client, resource, { labelSelector: requestLabel, signal })).filter(isInEffect);
-    children.push(...found.map((object) => named(resource, object)));
+    const found = (await listInstalled(client, resource, { labelSelector: requestLabel, signal })).filter(isInEffect);
+    children.push(...found.map((object) => describeObject(resource, object)));
   }
   return { requests, children };
 }
 
 /** A kind that is not installed has no objects. */
-async function listed(
+async function listInstalled(
   client: Client,
   resource: Resource,
   options: { labelSelector?: string; signal: AbortSignal },
@@ -98,11 +99,11 @@ async function listed(
 
 async function deleteOne(client: Client, resource: Resource, object: KubeObject, signal: AbortSignal): Promise<void> {
   const { name, namespace, uid } = object.metadata;
-  const where = { name, ...(namespace === undefined ? {} : { namespace }) };
+  const key = { name, ...(namespace === undefined ? {} : { namespace }) };
   try {
-    await client.delete(resource, where, { signal, ...(uid === undefined ? {} : { uid }) });
+    await client.delete(resource, key, { signal, ...(uid === undefined ? {} : { uid }) });
   } catch (error) {
-    // Another object has the name by now; the next pass finds it.
+    // Another object has the same name now; the next pass finds it.
     if (!isConflict(error)) throw error;
   }
 }
@@ -113,7 +114,7 @@ const isInEffect = ({ metadata, ...object }: KubeObject): boolean => {
   return metadata.deletionTimestamp === undefined || (Array.isArray(subjects) && subjects.length > 0);
 };
 
-const named = ({ kind }: Resource, { metadata }: KubeObject): string => `${kind} ${keyOf(metadata)}`;
+const describeObject = ({ kind }: Resource, { metadata }: KubeObject): string => `${kind} ${keyOf(metadata)}`;
 
 function describeRemaining({ requests, children }: Remaining): string {
   const all = [...requests, ...children];
@@ -125,11 +126,11 @@ function describeRemaining({ requests, children }: Remaining): string {
 /** Reports a line when it differs from the previous one, and every 10 s. */
 function onChange(clock: Clock, printLine: (line: string) => void): (line: string) => void {
   let last = '';
-  let saidMs = 0;
+  let printedAtMs = 0;
   return (line) => {
-    if (line === last && clock.monotonic() - saidMs < REPEAT_MS) return;
+    if (line === last && clock.monotonic() - printedAtMs < REPEAT_MS) return;
     last = line;
-    saidMs = clock.monotonic();
+    printedAtMs = clock.monotonic();
     printLine(line);
   };
 }

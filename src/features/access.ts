@@ -16,7 +16,7 @@ import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { RbacRule } from '../rbac/rule-cover.ts';
 import { clock, type Feature, type Host, leadership, type OpenFeature, recorder, storesProblem } from './feature.ts';
 
-const lease = 'drawbridge-access';
+const leaseName = 'drawbridge-access';
 /** How long the controllers wait for the first attempt to read the signing keys, milliseconds. */
 const keysWaitMs = 1000;
 
@@ -43,22 +43,33 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
   const quota = new GrantQuota({ stores, limits, clock });
   // Every replica answers webhooks, so their Events use the plain client; Events of controllers use the leader-only client.
   const podEvents = recorder(host, 'access', cluster.client);
-  const { gate, guard } = leadership(host, { namespace: config.leaseNamespace, name: lease });
-  const client = guard(cluster.client);
+  const { gate, leaderOnly } = leadership(host, { namespace: config.leaseNamespace, name: leaseName });
+  const client = leaderOnly(cluster.client);
   const requestEvents = recorder(host, 'access', client);
   const { breakGlassGroup, trustExistingTemplates, accessPods } = config;
-  const reviewed = { stores, signer, quota, grantable, client: cluster.client, events: podEvents, breakGlassGroup };
-  const granted = { client, signer, quota, grantable, stores, journal, events: requestEvents, clock, log, metrics };
+  const reviewDeps = { stores, signer, quota, grantable, client: cluster.client, events: podEvents, breakGlassGroup };
+  const controllerDeps = {
+    client,
+    signer,
+    quota,
+    grantable,
+    stores,
+    journal,
+    events: requestEvents,
+    clock,
+    log,
+    metrics,
+  };
   return {
     gate,
     controllers: [
-      ...accessControllers({ ...granted, trustExistingTemplates, accessPods }),
-      // Last, because closing access on time must not wait for it.
+      ...accessControllers({ ...controllerDeps, trustExistingTemplates, accessPods }),
+      // Last, because revoking access on time must not wait for it.
       ...certificateControllers(client),
     ],
-    webhooks: (reviews) => ({ access: { ...accessReviews(reviewed), ...reviews } }),
+    webhooks: (reviews) => ({ access: { ...accessReviews(reviewDeps), ...reviews } }),
     readiness: { stores: () => storesProblem(stores.all), 'signing-keys': () => keys.problem() },
-    // Without keys, every open grant would fail its first reconcile. Ends need no keys, so controllers wait only 1 s for them.
+    // Without keys, every open grant would fail its first reconcile. Revoking needs no keys, so controllers wait at most 1 s for them.
     ready: () => Promise.race([keysTried, sleep(clock, keysWaitMs, signal).catch(() => undefined)]),
     close: { events: () => Promise.all([podEvents.close(), requestEvents.close()]) },
   };
@@ -79,8 +90,8 @@ function accessReviews(deps: AdmissionDeps): AccessReviews {
   return {
     ...admissionReads(stores, client, quota),
     grantable,
-    signRequester: (stamp) => signer.signRequester(stamp),
-    signAuthor: (stamp) => signer.signAuthor(stamp),
+    signRequester: (attestation) => signer.signRequester(attestation),
+    signAuthor: (attestation) => signer.signAuthor(attestation),
     ...connectTargets({ stores, client, signer, clock }),
     breakGlassGroup,
     recordConnect: ({ type, namespace, pod, reason, note }) => {

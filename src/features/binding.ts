@@ -7,10 +7,10 @@ import type { Client } from '../kube/client.ts';
 import { openCluster } from '../kube/open-cluster.ts';
 import { clock, type Feature, type Host, leadership, type OpenFeature, recorder, storesProblem } from './feature.ts';
 
-/** Connections for calls to one provider. Each watch has its own connection besides. */
+/** Connections for calls to one provider. Each watch has an additional connection of its own. */
 const providerConnections = 32;
 
-/** The binding feature: binds APIs of providers in this cluster. Each provider session adds its own controllers. */
+/** The binding feature: binds the APIs of provider clusters into this cluster. Each provider session adds its own controllers. */
 export const binding: Feature = {
   name: 'binding',
   connections: 32,
@@ -20,7 +20,7 @@ export const binding: Feature = {
 
 function open(host: Host): OpenFeature {
   const { config, cluster, metrics, log, manager } = host;
-  const { gate, guard: leaderOnly } = leadership(host, config.bindingLease);
+  const { gate, leaderOnly } = leadership(host, config.bindingLease);
   const writeClient = config.dryRun ? (real: Client): Client => dryRunClient(real, log) : leaderOnly;
   const client = writeClient(cluster.client);
   const opened = openConsumerStores(cluster, log);

@@ -24,11 +24,11 @@ export interface Feature {
   readonly name: FeatureName;
   /** Most concurrent connections to the API server of this process's cluster. */
   readonly connections: number;
-  /** Whether it serves HTTPS, so that it needs the serving certificate and the audit journal. */
+  /** Whether the feature serves HTTPS, so that it needs the serving certificate and the audit journal. */
   readonly answersCalls: boolean;
   /**
-   * Reads the feature's files at once, so that a wrong file name fails the start, and returns a function that opens the feature. Throws a
-   * CodedError that names the file. The returned function rejects with a CodedError if a port is unavailable.
+   * Reads the feature's files at once, so that a wrong file name fails the start, and returns a function that opens the feature. Throws if
+   * a file cannot be read or is invalid. The returned function rejects with a CodedError if a port is unavailable.
    */
   prepare(config: Config): (host: Host) => OpenFeature | Promise<OpenFeature>;
 }
@@ -43,7 +43,7 @@ export interface Host {
   readonly log: Log;
   /** Starts and stops controllers at run time. */
   readonly manager: Pick<Manager, 'add' | 'remove'>;
-  /** For features that answer calls. */
+  /** The shared parts of features with `answersCalls`; throws for others. */
   readonly serving: () => Serving;
   /** Aborts when the process must stop. */
   readonly signal: AbortSignal;
@@ -91,30 +91,30 @@ type LeaseTimes = Pick<LeaseGateOptions, 'leaseDurationMs' | 'renewDeadlineMs' |
 export function leadership(
   { config, cluster, log }: Host,
   { namespace, name, ...times }: { readonly namespace: string; readonly name: string } & LeaseTimes,
-): { readonly gate: LeaderGate; readonly guard: (client: Client) => Client } {
+): { readonly gate: LeaderGate; readonly leaderOnly: (client: Client) => Client } {
   // A dry run writes no Lease either, so that it can run beside the leader.
-  if (!config.leaderElect || config.dryRun) return { gate: openGate(name), guard: (client) => client };
+  if (!config.leaderElect || config.dryRun) return { gate: openGate(name), leaderOnly: (client) => client };
   const { identity } = config;
   const gate = leaseGate({ client: cluster.client, name, namespace, ...times, identity, clock, log });
-  return { gate, guard: (client) => gate.requireLeader(client) };
+  return { gate, leaderOnly: (client) => gate.requireLeader(client) };
 }
 
 export function recorder({ config, log }: Host, feature: FeatureName, client: Client): EventRecorder {
   return eventRecorder({ client, clock, log, controller: `drawbridge.dev/${feature}`, instance: config.identity });
 }
 
-/** The API server sends events or bookmarks to a healthy watch at least every 30 s; after twice that, the store is stale. Milliseconds. */
+/** A healthy watch session gets an answer at least every 28 s; after twice that, the store is stale. Milliseconds. */
 const MAX_STORE_AGE_MS = 60_000;
 
-/** Names the stores that are not listed yet or stale; an optional kind that is not installed counts as listed. */
+/** A readiness check that names the stores that are not listed yet or are stale. An optional kind that is not installed counts as listed. */
 export function storesProblem(all: readonly Store<Projected>[]): string | undefined {
   const names = (which: (store: Store<Projected>) => boolean): string =>
     all
       .filter(which)
       .map((store) => store.resource.plural)
       .join(', ');
-  const waiting = names((store) => !store.synced);
-  if (waiting) return `not listed yet: ${waiting}`;
+  const unlisted = names((store) => !store.synced);
+  if (unlisted) return `not listed yet: ${unlisted}`;
   const stale = names((store) => store.ageMs > MAX_STORE_AGE_MS);
-  return stale ? `no event from the API server for over ${MAX_STORE_AGE_MS / 1000} s: ${stale}` : undefined;
+  return stale ? `no answer from the API server for over ${MAX_STORE_AGE_MS / 1000} s: ${stale}` : undefined;
 }

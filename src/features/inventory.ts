@@ -37,8 +37,8 @@ async function open(host: Host): Promise<OpenFeature> {
   const { config, cluster, credentials, metrics, log } = host;
   const { journal, certificate, certificateControllers } = host.serving();
   const { callbackUrl, apiUrl, allowLoopbackHttp } = config.inventory;
-  const { gate, guard } = leadership(host, { namespace: config.leaseNamespace, ...lease });
-  const client = guard(cluster.client);
+  const { gate, leaderOnly } = leadership(host, { namespace: config.leaseNamespace, ...lease });
+  const client = leaderOnly(cluster.client);
   const events = recorder(host, 'inventory', client);
   const { ca, servername } = (await credentials.connectionAuth()).tls;
   const api = { ...(ca ? { ca } : {}), ...(servername ? { servername } : {}) };

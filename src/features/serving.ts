@@ -22,7 +22,7 @@ import type { Metrics } from '../observe/metrics.ts';
 import { certificateExpiryMetric, unsignedLinesMetric } from '../observe/process-metrics.ts';
 import { clock, type Host, type OpenFeature, type Serving } from './feature.ts';
 
-/** The parts that need no cluster. */
+/** The parts of serving that are opened before the cluster. */
 export interface ServingFiles {
   readonly openCertificate: CertificateSource;
   readonly journal: OpenJournal;
@@ -33,9 +33,9 @@ export interface ServingFiles {
 export function readServingFiles(config: Config, log: Log, metrics: Metrics): ServingFiles {
   const openCertificate = certificateFrom(config, log, metrics);
   const { clientCaFile } = config;
-  const mutual = clientCaFile === undefined ? {} : { clientAuthorities: readAuthorities(clientCaFile) };
+  const clientAuthentication = clientCaFile === undefined ? {} : { clientAuthorities: readAuthorities(clientCaFile) };
   const journal = openJournal({ destination: destinationOf(config.auditLog), replica: config.identity, clock });
-  return { openCertificate, journal, ...mutual };
+  return { openCertificate, journal, ...clientAuthentication };
 }
 
 export function openServing(
@@ -46,16 +46,16 @@ export function openServing(
   const { leaseNamespace: namespace, identity: replica } = config;
   const reopen = (): void => reopenJournal(journal, log);
   process.on('SIGHUP', reopen);
-  const { certificate, own, paths } = openCertificate(cluster);
-  const names = config.features.includes('access') ? headNames.access : headNames.inventory;
+  const { certificate, controllerDeps, paths } = openCertificate(cluster);
+  const objectNames = config.features.includes('access') ? headNames.access : headNames.inventory;
   const shared = { client, namespace, clock, log };
   const adopt = config.adoptSigningKeys;
-  const keys = new KeySecret({ ...shared, name: names.keys, purpose: headPurpose, adopt });
+  const keys = new KeySecret({ ...shared, name: objectNames.keys, purpose: headPurpose, adopt });
   void keys.start(signal);
   const onUnsigned = unsignedLines(metrics);
-  const heads = new AuditHeads({ ...shared, name: names.heads, replica, journal, keys, onUnsigned });
+  const heads = new AuditHeads({ ...shared, name: objectNames.heads, replica, journal, keys, onUnsigned });
   heads.start();
-  let unclaimed = own;
+  let unclaimed = controllerDeps;
   return {
     certificate: sharedAmongServers(certificate),
     ...(paths ? { routeOf: paths.routeOf } : {}),
@@ -81,22 +81,22 @@ export function sharedAmongServers(certificate: ServingCertificate): () => Servi
   const listeners = new Set<(pair: KeyPair) => void>();
   let started = false;
   return () => {
-    let own: ((pair: KeyPair) => void) | undefined;
+    let registered: ((pair: KeyPair) => void) | undefined;
     return {
       get current() {
         return certificate.current;
       },
       start(listener) {
-        own = listener;
+        registered = listener;
         listeners.add(listener);
         if (started) return;
         started = true;
         certificate.start((pair) => {
-          for (const each of listeners) each(pair);
+          for (const notify of listeners) notify(pair);
         });
       },
       close() {
-        if (own) listeners.delete(own);
+        if (registered) listeners.delete(registered);
       },
     };
   };
@@ -123,10 +123,10 @@ export async function openWebhooks(
   features: readonly Pick<OpenFeature, 'webhooks'>[],
 ): Promise<Required<Pick<OpenFeature, 'ports' | 'close'>>> {
   const { certificate, clientAuthorities, journal, routeOf } = serving;
-  const overloaded = overloadMetrics(metrics);
+  const recordOverload = overloadMetrics(metrics);
   const reviews: ReviewPorts = {
     recordOutcome: outcomeMetrics(metrics),
-    recordOverload: overloaded,
+    recordOverload,
     journal,
     clock,
     log,
@@ -146,7 +146,7 @@ export async function openWebhooks(
     clock,
     log,
     queue,
-    onRejected: () => overloaded('connection'),
+    onRejected: () => recordOverload('connection'),
   });
   return { ports: { webhooks: server.port }, close: { webhooks: () => server.close() } };
 }
@@ -154,7 +154,7 @@ export async function openWebhooks(
 interface OpenCertificate {
   readonly certificate: Certificate | OwnCertificate;
   /** Dependencies of its controllers, if the server issues the certificate. */
-  readonly own?: Omit<CertificateDeps, 'client' | 'clock' | 'log' | 'metrics'>;
+  readonly controllerDeps?: Omit<CertificateDeps, 'client' | 'clock' | 'log' | 'metrics'>;
   readonly paths?: WebhookPaths;
 }
 
@@ -172,7 +172,11 @@ function certificateFrom(config: Config, log: Log, metrics: Metrics): Certificat
   return (cluster) => {
     const stores = openCertificateStores(cluster, secret, config.webhookConfigurations);
     const certificate = new OwnCertificate({ secret, names, stores, clock, ...deps });
-    return { certificate, own: { secret, names, stores, certificate }, paths: new WebhookPaths(stores, clock) };
+    return {
+      certificate,
+      controllerDeps: { secret, names, stores, certificate },
+      paths: new WebhookPaths(stores, clock),
+    };
   };
 }
 

@@ -42,20 +42,20 @@ export function startMetricsServer(
 }
 
 /** Pause between two expositions, milliseconds. */
-const REST_MS = 100;
+const PAUSE_MS = 100;
 
 /** Renders one exposition at a time, with a pause after each. Scrapes that arrive meanwhile share the next one. */
 function sharedExposition(metrics: Metrics, clock: Clock): () => Promise<Buffer> {
   let running: Promise<unknown> = Promise.resolve();
-  let restsUntilMs = 0;
+  let pausedUntilMs = 0;
   let next: Promise<Buffer> | undefined;
   const run = async (): Promise<Buffer> => {
     await running;
-    const restMs = restsUntilMs - clock.monotonic();
-    if (restMs > 0) await sleep(clock, restMs);
+    const pauseMs = pausedUntilMs - clock.monotonic();
+    if (pauseMs > 0) await sleep(clock, pauseMs);
     next = undefined;
     const exposing = metrics.expose().finally(() => {
-      restsUntilMs = clock.monotonic() + REST_MS;
+      pausedUntilMs = clock.monotonic() + PAUSE_MS;
     });
     running = exposing.catch(() => undefined);
     return Buffer.from(await exposing);
@@ -81,31 +81,31 @@ function send(response: ServerResponse, status: number, type: string, body: stri
 
 /** Most connections at once, in all and from one address. */
 const MAX_CONNECTIONS = 128;
-const MAX_OF_ADDRESS = 64;
-const PATIENCE_MS = 5_000;
+const MAX_PER_ADDRESS = 64;
+const CALL_TIMEOUT_MS = 5_000;
 
 /**
  * A connection carries one call. When all slots are taken, a connection from an address with few connections replaces the oldest
- * connection of the address with the most. So clients that only hold connections cannot keep a probe out.
+ * connection of the address with the most. So clients that only keep connections open cannot lock out a probe.
  */
 async function start(
   { host, port }: Address,
   serve: (path: string, response: ServerResponse) => void,
 ): Promise<Listening> {
-  const asked = new WeakSet<Socket>();
+  const served = new WeakSet<Socket>();
   const listener: RequestListener = (request, response) => {
-    if (asked.has(request.socket)) return request.socket.destroy();
-    asked.add(request.socket);
+    if (served.has(request.socket)) return request.socket.destroy();
+    served.add(request.socket);
     if (request.method !== 'GET' && request.method !== 'HEAD') return send(response, 405, TEXT, 'GET only\n');
     return serve((request.url ?? '').replace(/\?.*/s, ''), response);
   };
   const server = createServer(
-    { headersTimeout: PATIENCE_MS, requestTimeout: PATIENCE_MS, connectionsCheckingInterval: 1_000 },
+    { headersTimeout: CALL_TIMEOUT_MS, requestTimeout: CALL_TIMEOUT_MS, connectionsCheckingInterval: 1_000 },
     listener,
   );
   // The limit also ends a client that does not read its answer.
-  server.timeout = PATIENCE_MS;
-  const slots = new FairShare({ total: MAX_CONNECTIONS, perSource: MAX_OF_ADDRESS });
+  server.timeout = CALL_TIMEOUT_MS;
+  const slots = new FairShare({ total: MAX_CONNECTIONS, perSource: MAX_PER_ADDRESS });
   server.on('connection', (socket) => {
     const release = slots.acquire(socket.remoteAddress ?? '', 1, () => socket.destroy());
     if (release) socket.once('close', release);

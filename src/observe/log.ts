@@ -4,8 +4,8 @@ import { type Clock, formatMicroTime } from '../kit/clock.ts';
 import { stderrWriter } from './stderr-writer.ts';
 
 /**
- * Operational log. Callers choose each field; no object is logged as a whole, because it might contain a Secret.
- * Text is escaped and cut to 4,096 characters, so each call writes one line of bounded length.
+ * Operational log. Callers choose each field and log no object as a whole, because it might contain a Secret.
+ * The log escapes text and cuts it to 4,096 characters, so each call writes one line.
  */
 export interface Log {
   debug(message: string, fields?: LogFields): void;
@@ -79,11 +79,11 @@ class LineTransport extends Transport {
 
 const RESERVED = new Set(['time', 'level', 'message']);
 const MAX_TEXT = 4096;
-/** Items of a list. */
+/** The log cuts a list to this number of items. */
 const MAX_ITEMS = 64;
 
-/** The fields of the log come first; a caller's field with the same name gets a trailing underscore. */
-function members(fields: LogFields): [string, string | number | boolean | readonly string[]][] {
+/** The fields without undefined values. The name of a field that the log itself writes gets a trailing underscore. */
+function writtenFields(fields: LogFields): [string, string | number | boolean | readonly string[]][] {
   const kept: [string, string | number | boolean | readonly string[]][] = [];
   for (const [key, value] of Object.entries(fields)) {
     if (value !== undefined) kept.push([RESERVED.has(key) ? `${key}_` : key, bounded(value)]);
@@ -105,7 +105,7 @@ function jsonLine(clock: Clock): Line {
       ['time', formatMicroTime(clock.now())],
       ['level', level],
       ['message', cut(message)],
-      ...members(fields),
+      ...writtenFields(fields),
     ];
     return `{${all.map(([key, value]) => `${literal(key)}:${literal(value)}`).join(',')}}`;
   };
@@ -113,7 +113,7 @@ function jsonLine(clock: Clock): Line {
 
 function textLine(clock: Clock): Line {
   return (level, message, fields) => {
-    const pairs = members(fields).map(([key, value]) => ` ${bare(key)}=${bare(value)}`);
+    const pairs = writtenFields(fields).map(([key, value]) => ` ${bare(key)}=${bare(value)}`);
     return `${formatMicroTime(clock.now())} ${level.toUpperCase().padEnd(5)} ${escapeControls(cut(message))}${pairs.join('')}`;
   };
 }

@@ -20,11 +20,11 @@ export interface MetricOptions {
   readonly labels?: readonly string[];
 }
 
-/** Registers metrics. Each has at most 1,000 series: further ones count as one more, with `other` for each label; gauges drop them. */
+/** Registers metrics of at most 1,000 series. Counters and histograms count further series as one, with every label `other`; gauges drop them. */
 export interface MetricFactory {
   counter(options: MetricOptions): CounterMetric;
   gauge(options: MetricOptions): GaugeMetric;
-  /** A gauge that is computed for each scrape: `collect` sets every series; earlier series are forgotten. */
+  /** A gauge that is computed for each scrape: `collect` sets every series; earlier series are dropped. */
   collected(options: MetricOptions, collect: (set: GaugeMetric['set']) => void): void;
   histogram(options: MetricOptions & { readonly buckets: readonly number[] }): HistogramMetric;
 }
@@ -42,7 +42,7 @@ const RECONCILE_BUCKETS = [
   0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.25, 1.5, 1.75, 2,
   2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60,
 ];
-/** Coarser than controller-runtime's buckets at the low end, because timers in Node resolve to a millisecond. */
+/** Without controller-runtime's buckets below 1 ms, because timers in Node resolve to a millisecond. */
 const QUEUE_BUCKETS = [0.001, 0.01, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1000];
 
 export function createMetrics(): Metrics {
@@ -134,7 +134,7 @@ export function loopMetrics(metrics: Pick<MetricFactory, 'counter' | 'gauge' | '
       help: 'Reconciles that failed and are retried.',
       labels: ofController,
     }),
-    // Dashboards of controller-runtime query it. A condition reports what cannot succeed.
+    // Dashboards of controller-runtime query it. Conditions report the errors that a retry cannot fix.
     terminal: metrics.counter({
       name: 'controller_runtime_terminal_reconcile_errors_total',
       help: 'Reconciles that failed and are not retried; always 0.',
@@ -168,21 +168,21 @@ export function loopMetrics(metrics: Pick<MetricFactory, 'counter' | 'gauge' | '
 }
 
 function controllerMetrics(loops: Loops, controller: string): ControllerMetrics {
-  const own = { controller };
+  const labels = { controller };
   const queue = { name: controller, controller };
   // A series must exist before the first event; otherwise rates and alerts miss that event.
   for (const result of ['success', 'requeue_after', 'error']) loops.reconciles.inc({ controller, result }, 0);
-  for (const counter of [loops.errors, loops.terminal]) counter.inc(own, 0);
+  for (const counter of [loops.errors, loops.terminal]) counter.inc(labels, 0);
   return {
     depth: (keys) => loops.depth.set(queue, keys),
     added: () => loops.adds.inc(queue),
     waited: (seconds) => loops.waits.observe(queue, seconds),
     retried: () => loops.retries.inc(queue),
-    active: (workers) => loops.active.set(own, workers),
+    active: (workers) => loops.active.set(labels, workers),
     reconciled: (result, seconds) => {
       loops.reconciles.inc({ controller, result });
-      if (result === 'error') loops.errors.inc(own);
-      loops.time.observe(own, seconds);
+      if (result === 'error') loops.errors.inc(labels);
+      loops.time.observe(labels, seconds);
     },
   };
 }

@@ -4,21 +4,21 @@ import { describe } from '../kit/errors.ts';
 
 const STDERR = 2;
 /** How long a line may block the process if no process reads the pipe; after that, the rest of the line is lost. */
-const PATIENCE_MS = 50;
-const PAUSE = new Int32Array(new SharedArrayBuffer(4));
+const MAX_BLOCK_MS = 50;
+const sleeper = new Int32Array(new SharedArrayBuffer(4));
 
 /** Writes each line to stderr before it returns. Never throws: drops a line if the reader has stalled or closed the pipe. */
 export function stderrWriter(clock: Clock): (line: string) => void {
   return (line) => {
     const bytes = Buffer.from(line, 'utf8');
-    const giveUpAt = clock.monotonic() + PATIENCE_MS;
+    const deadlineMs = clock.monotonic() + MAX_BLOCK_MS;
     let written = 0;
     while (written < bytes.length) {
       try {
         written += writeSync(STDERR, bytes, written);
       } catch (error) {
-        if (!isFull(error) || clock.monotonic() > giveUpAt) return;
-        Atomics.wait(PAUSE, 0, 0, 1);
+        if (!isFull(error) || clock.monotonic() > deadlineMs) return;
+        Atomics.wait(sleeper, 0, 0, 1);
       }
     }
   };

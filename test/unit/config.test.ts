@@ -183,7 +183,7 @@ describe('configuration', () => {
     assert.equal(readConfig(['--features=binding', '--dry-run'], {}).dryRun, true);
     assert.throws(
       () => readConfig(['--features=access,binding', '--dry-run'], {}),
-      /works for the binding feature alone/,
+      /--dry-run is given; it works only if no other feature runs; add --features=binding$/,
     );
   });
 
@@ -228,10 +228,10 @@ describe('configuration', () => {
     { args: ['--certificates=given'], message: /^--certificates is "given"; it must be one of files, own$/ },
     {
       args: ['--certificate-names=a,,b'],
-      message: /^--certificate-names holds ""; it must be names of lowercase letters/,
+      message: /^--certificate-names contains ""; it must be names of lowercase letters/,
     },
-    { args: ['--certificate-names=*.svc'], message: /^--certificate-names holds "\*\.svc"/ },
-    { args: ['--webhook-configurations=../x'], message: /^--webhook-configurations holds "\.\.\/x"/ },
+    { args: ['--certificate-names=*.svc'], message: /^--certificate-names contains "\*\.svc"/ },
+    { args: ['--webhook-configurations=../x'], message: /^--webhook-configurations contains "\.\.\/x"/ },
     { args: ['--cert-file='], message: /^--cert-file must not be empty$/ },
     {
       args: ['--features=acces'],
@@ -250,8 +250,11 @@ describe('configuration', () => {
     { args: ['--features='], message: /^--features must not be empty$/ },
     { args: ['--server-address=8090'], message: /^--server-address is "8090"; it must be \[HOST\]:PORT$/ },
     { args: ['--server-address=:99999'], message: /^--server-address is "99999"; it must be a port number/ },
-    { args: ['--provider-polling-interval=1ms'], message: /^--provider-polling-interval is too short/ },
-    { args: ['--bindable=*'], message: /^--bindable holds "\*"/ },
+    {
+      args: ['--provider-polling-interval=1ms'],
+      message: /^--provider-polling-interval is "1ms"; it must be at least 1 s$/,
+    },
+    { args: ['--bindable=*'], message: /^--bindable contains "\*"/ },
     { args: ['-v=loud'], message: /-v/ },
     { args: ['--logging-format=xml'], message: /^--logging-format is "xml"; it must be one of json, text$/ },
     { args: ['--prot=1'], message: /--prot.*; see drawbridge --help$/ },
@@ -328,7 +331,11 @@ describe('the program', () => {
   });
 
   const wrongArguments: { what: string; args: string[]; says: RegExp }[] = [
-    { what: 'no command', args: [], says: /unknown command ""; there is drawbridge serve/ },
+    {
+      what: 'no command',
+      args: [],
+      says: /unknown command ""; available commands: audit, revoke-all, serve; see drawbridge --help/,
+    },
     { what: 'an unknown command', args: ['sevre'], says: /unknown command "sevre"/ },
     { what: 'an unknown flag', args: ['serve', '--prot=1'], says: /--prot/ },
     { what: 'a port that is none', args: ['serve', '--port=web'], says: /--port is "web"/ },

@@ -36,7 +36,7 @@ export interface ChainLine {
 type LineReading =
   /** A line of a journal. */
   | { readonly is: 'line'; readonly line: ChainLine }
-  /** Looks like an audit record, but does not have the format of the journal. */
+  /** Resembles an audit record, but does not have the format of the journal. */
   | { readonly is: 'foreign' }
   /** The beginning of a journal line, which a failed write leaves behind. */
   | { readonly is: 'stump'; readonly chain: string | undefined }
@@ -44,17 +44,17 @@ type LineReading =
   | { readonly is: 'other' };
 
 const start = '{"chain":"';
-const whole =
+const journalLine =
   /^\{"chain":"([0-9a-f]{24})","seq":([1-9]\d{0,14}),(?:"lost":([1-9]\d{0,14}),)?.*,"prev":"([0-9a-f]{64}|)","hash":"([0-9a-f]{64})"\}$/;
 
-const begun = /^\{"chain":"([0-9a-f]{24})"/;
+const lineBeginning = /^\{"chain":"([0-9a-f]{24})"/;
 
 /** Classifies one line of a log. A log collector may have put a prefix before a journal line, for example a time. */
 export function readLine(text: string): LineReading {
   const at = text.indexOf('{');
   if (at < 0) return { is: 'other' };
   const json = text.slice(at);
-  const found = json.startsWith(start) && whole.exec(json);
+  const found = json.startsWith(start) && journalLine.exec(json);
   if (found) {
     const [, chain = '', seq = '', lost = '0', prev = '', lineHash = ''] = found;
     const bytes = Buffer.from(`${json.slice(0, -TAIL)}}`, 'latin1');
@@ -62,7 +62,7 @@ export function readLine(text: string): LineReading {
     return { is: 'line', line: { chain, seq: Number(seq), prev, hash: lineHash, lost: Number(lost), intact } };
   }
   if (isRecordLike(json)) return { is: 'foreign' };
-  if (json.startsWith(start) && isUnfinished(json)) return { is: 'stump', chain: begun.exec(json)?.[1] };
+  if (json.startsWith(start) && isUnfinished(json)) return { is: 'stump', chain: lineBeginning.exec(json)?.[1] };
   // Some readers would still find records in such a line, for example two documents on one line.
   return json.includes(start) || json.includes('"verdict":') ? { is: 'foreign' } : { is: 'other' };
 }
@@ -70,7 +70,7 @@ export function readLine(text: string): LineReading {
 /** Length of `,"hash":"…"}`. */
 const TAIL = ',"hash":""}'.length + 64;
 
-/** Whether a reader of the journal with a JSON parser would take the line for a record. */
+/** Whether a JSON parser would read the line as an audit record. */
 function isRecordLike(json: string): boolean {
   try {
     return own(JSON.parse(json), 'verdict') !== undefined || json.startsWith(start);
@@ -79,6 +79,7 @@ function isRecordLike(json: string): boolean {
   }
 }
 
+/** JSON strings, of which the last may be cut off. */
 const strings = /"(?:[^"\\]|\\.)*(?:"|\\?$)/g;
 
 /** Whether the text ends before its first object is closed. */

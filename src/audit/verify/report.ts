@@ -1,4 +1,4 @@
-/** Stable code of a difference between the journal and what was written. */
+/** Stable code of a difference between the journal and what the server wrote. */
 type FindingCode =
   /** The line does not match its own hash. */
   | 'Changed'
@@ -52,7 +52,7 @@ export interface VerifyReport {
   readonly verdict: 'intact' | 'unsigned' | 'changed';
   readonly findings: readonly Finding[];
   readonly chains: readonly ChainReport[];
-  /** Incomplete lines of failed writes; they hold no record. */
+  /** Incomplete lines of failed writes; they contain no record. */
   readonly stumps: readonly Place[];
   /** Public keys that signed the heads. */
   readonly keys: readonly string[];

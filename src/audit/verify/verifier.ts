@@ -15,13 +15,13 @@ const MAX_LISTED = 1000;
 /** Checks journals against the signed heads. Pass all heads first, then every line of every file, then call `report`. */
 export class Verifier {
   readonly #options: VerifierOptions;
-  /** By chain and number. */
+  /** By chain and number of the line. */
   readonly #heads = new Map<string, Map<number, SignedHead>>();
   readonly #keys = new Set<string>();
   readonly #segments = new Map<string, Map<string, Segment>>();
   /** By chain: highest number of a line that matches a head. */
   readonly #signedTo = new Map<string, number>();
-  /** Incomplete lines, until a later line confirms as many failed writes. */
+  /** Incomplete lines, until the `lost` count of a later line accounts for them. */
   #unsettled: { at: Place; chain: string | undefined }[] = [];
   readonly #stumps: Place[] = [];
   readonly #findings: Finding[] = [];
@@ -43,12 +43,12 @@ export class Verifier {
       return;
     }
     this.#keys.add(head.key);
-    entry(this.#heads, head.chain, () => new Map()).set(head.seq, head);
+    getOrCreate(this.#heads, head.chain, () => new Map()).set(head.seq, head);
   }
 
   /** Reports an entry of the ConfigMap that is not a head. */
   unreadableHead(name: string): void {
-    this.#report({ code: 'BadHead', message: `the entry ${quote(name)} is no signed head` });
+    this.#report({ code: 'BadHead', message: `the entry ${quote(name)} is not a signed head` });
   }
 
   line(file: string, number: number, text: string): void {
@@ -67,8 +67,8 @@ export class Verifier {
 
   /** The result. Call it once, at the end. */
   report(): VerifyReport {
-    const named = [...new Set([...this.#heads.keys(), ...this.#segments.keys()])];
-    const chains = named.map((chain) => this.#chainReport(chain));
+    const chainIds = [...new Set([...this.#heads.keys(), ...this.#segments.keys()])];
+    const chains = chainIds.map((chain) => this.#chainReport(chain));
     const unsigned = chains.some(({ last, signedTo }) => last > 0 && signedTo === 0);
     return {
       verdict: this.#findings.length > 0 ? 'changed' : unsigned ? 'unsigned' : 'intact',
@@ -89,7 +89,8 @@ export class Verifier {
       // Accept its number and hash if they fit the position, so that one changed line is one finding.
       if (segment ? line.seq !== segment.last.seq + 1 : !this.#heads.has(chain)) return;
     }
-    if (!segment) entry(this.#segments, chain, () => new Map<string, Segment>()).set(at.file, new Segment(line, at));
+    if (!segment)
+      getOrCreate(this.#segments, chain, () => new Map<string, Segment>()).set(at.file, new Segment(line, at));
     else if (!segment.add(line, at, (finding) => this.#report(finding))) return;
     this.#compareHead(line, at);
   }
@@ -99,7 +100,7 @@ export class Verifier {
     if (!head) return;
     if (head.hash === hash) this.#signedTo.set(chain, Math.max(seq, this.#signedTo.get(chain) ?? 0));
     else {
-      const message = `the head signed ${head.time} has another line ${seq}: it or lines before it were replaced`;
+      const message = `the head signed ${head.time} has another line ${seq}: that line or an earlier one was replaced`;
       this.#report({ code: 'HeadMismatch', chain, at, message });
     }
   }
@@ -130,7 +131,7 @@ export class Verifier {
     const last = Math.max(0, ...segments.map((segment) => segment.last.seq));
     const elsewhere = last === 0 && this.#options.partial && this.#segments.size > 0;
     if (newest && newest.seq > last && !elsewhere) {
-      const message = `${numbers(last + 1, newest.seq)} missing at the end: the head signed ${newest.time} has them`;
+      const message = `${numbers(last + 1, newest.seq)} missing at the end: the head signed ${newest.time} covers them`;
       this.#report({ code: 'Missing', chain, message });
     }
     const signedTo = this.#signedTo.get(chain) ?? 0;
@@ -151,7 +152,12 @@ export class Verifier {
       const message = `${numbers(1, first.seq - 1)} missing before this: give older files too, or --partial`;
       this.#report({ code: 'Missing', chain, at: first.at, message });
     } else if (first.prev !== '') {
-      this.#report({ code: 'Broken', chain, at: first.at, message: 'is the first of its chain but continues another' });
+      this.#report({
+        code: 'Broken',
+        chain,
+        at: first.at,
+        message: 'is the first line of its chain but continues another line',
+      });
     }
   }
 
@@ -168,18 +174,19 @@ export class Verifier {
 const inserted = (at: Place): Finding => ({
   code: 'Inserted',
   at,
-  message: 'reads like an audit record, but is not a line that a chain has written',
+  message: 'resembles an audit record but belongs to no chain',
 });
 
-function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+function getOrCreate<K, V>(map: Map<K, V>, key: K, create: () => V): V {
   const found = map.get(key);
   if (found !== undefined) return found;
-  const made = make();
-  map.set(key, made);
-  return made;
+  const created = create();
+  map.set(key, created);
+  return created;
 }
 
-interface End {
+/** The first or last line of a segment. */
+interface BoundaryLine {
   readonly seq: number;
   readonly prev: string;
   readonly hash: string;
@@ -188,8 +195,8 @@ interface End {
 
 /** The lines of one chain in one file. It keeps only the first and last line, so files can be of any length. */
 class Segment {
-  readonly first: End;
-  #last: End;
+  readonly first: BoundaryLine;
+  #last: BoundaryLine;
   lost = 0;
 
   constructor(line: ChainLine, at: Place) {
@@ -198,7 +205,7 @@ class Segment {
     this.lost = line.lost;
   }
 
-  get last(): End {
+  get last(): BoundaryLine {
     return this.#last;
   }
 
@@ -217,7 +224,12 @@ class Segment {
 }
 
 /** Reports why `next`, which has a higher number, does not directly continue `before`. */
-function expectContinuation(chain: string, before: End, next: End, report: (finding: Finding) => void): void {
+function expectContinuation(
+  chain: string,
+  before: BoundaryLine,
+  next: BoundaryLine,
+  report: (finding: Finding) => void,
+): void {
   if (next.seq > before.seq + 1) {
     const missing = numbers(before.seq + 1, next.seq - 1);
     const message = `${missing} missing between ${place(before.at)} and ${place(next.at)}`;
@@ -228,11 +240,15 @@ function expectContinuation(chain: string, before: End, next: End, report: (find
   }
 }
 
-const outOfOrder = (chain: string, next: Pick<End, 'seq' | 'at'>, before: Pick<End, 'seq' | 'at'>): Finding => ({
+const outOfOrder = (
+  chain: string,
+  next: Pick<BoundaryLine, 'seq' | 'at'>,
+  before: Pick<BoundaryLine, 'seq' | 'at'>,
+): Finding => ({
   code: 'OutOfOrder',
   chain,
   at: next.at,
-  message: `line ${next.seq} of the chain comes after line ${before.seq} (${place(before.at)}): moved, or there twice`,
+  message: `line ${next.seq} of the chain comes after line ${before.seq} (${place(before.at)}): it was moved, or is present twice`,
 });
 
 const numbers = (from: number, to: number): string =>

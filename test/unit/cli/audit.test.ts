@@ -130,7 +130,7 @@ describe('drawbridge audit', () => {
     const missing = await run('verify', join(folder, 'none'), '--heads', heads);
     assert.deepEqual([missing.code, /cannot read ".*none": ENOENT/.test(missing.err)], [2, true]);
     const wrong = await run('verify', '-', '--heads', log('audit.log', journal.lines.slice(0, 1)));
-    assert.match(wrong.err, /holds no ConfigMap/);
+    assert.match(wrong.err, /contains no ConfigMap/);
   });
 
   it('explains itself', async () => {
