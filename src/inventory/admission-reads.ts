@@ -19,10 +19,10 @@ export function openAdmissionReads(cluster: Pick<Cluster, 'client' | 'watch'>) {
   const reads = {
     latestRun: (namespace: string, entryUid: string, component: string, signal: AbortSignal) =>
       latestRun(client, { namespace, name: runName(entryUid, component) }, signal),
-    /** Reads from the store, and once live if the store does not contain the registration yet. */
+    /** Paths that a component owns; undefined if it is not registered. Reads live if the store lacks the registration. */
     async writesOf(component: string, signal: AbortSignal): Promise<readonly JsonPointer[] | undefined> {
-      const known = registered.get(component) ?? (await liveRegistration(client, component, signal));
-      return known && writesOf(component, known.spec);
+      const registration = registered.get(component) ?? (await liveRegistration(client, component, signal));
+      return registration && writesOf(component, registration.spec);
     },
     async registrations(signal: AbortSignal): Promise<readonly RegistrationPaths[]> {
       const { items } = await client.list(componentReconcilers, { signal });
@@ -33,7 +33,7 @@ export function openAdmissionReads(cluster: Pick<Cluster, 'client' | 'watch'>) {
   return { reads, stores: [registered] };
 }
 
-/** Omits resourceVersion, so the API server reads from the quorum and not from a cache. */
+/** A get without resourceVersion reads from etcd and not from a cache of the API server. */
 async function latestRun(
   client: Client,
   name: { readonly namespace: string; readonly name: string },
@@ -53,7 +53,7 @@ async function liveRegistration(
   return found && pathsOf(found);
 }
 
-/** Returns the name of any one run of the component. */
+/** `namespace/name` of any run of the component; undefined if it has none. */
 async function anyRunOf(client: Client, component: string, signal: AbortSignal): Promise<string | undefined> {
   const { group, version, plural } = reconcileRuns;
   const query = new URLSearchParams({ labelSelector: `${componentLabel}=${component}`, limit: '1' });

@@ -8,7 +8,7 @@ export interface EntryRef extends Required<ObjectName> {
 }
 
 /**
- * The document that JSON pointers refer to. Everything below `spec.cluster`, a component's `config`, and `outputs` is free-form and
+ * The document that JSON pointers refer to. Values below `spec.cluster`, a component's `config`, and `outputs` are free-form and
  * untrusted.
  */
 export interface EntryContent {
@@ -31,7 +31,7 @@ export interface Entry {
   readonly kubeconfigSetBy: Setter | undefined;
   /** Names of the components in `spec.components` with `enabled: false`. */
   readonly disabled: ReadonlySet<string>;
-  /** Size that counts for the limit, bytes. */
+  /** Size as `entryBytes` counts it; the limit is 65,536. */
   readonly bytes: number;
   readonly content: EntryContent;
   readonly components: readonly ComponentStatus[];

@@ -1,6 +1,6 @@
 import { runIdOf } from '../api/inventory/names.ts';
 
-/** One component of one entry: the unit of queueing, running, and recording. The UID distinguishes a recreated entry from the old one. */
+/** One component of one entry. The server queues, runs, and records each key on its own. A recreated entry has another UID. */
 export interface ComponentKey {
   readonly entryUid: string;
   readonly component: string;
@@ -9,15 +9,16 @@ export interface ComponentKey {
 /** Text form for queues and maps. Neither part can contain a slash. */
 export const keyText = ({ entryUid, component }: ComponentKey): string => `${entryUid}/${component}`;
 
+/** Parses the text form; undefined if it is invalid. */
 export function readKey(text: string): ComponentKey | undefined {
   const [entryUid = '', component = '', ...rest] = text.split('/');
   return entryUid && component && rest.length === 0 ? { entryUid, component } : undefined;
 }
 
-/** ID of a run, as components return it. The ID is no secret: a report also needs the token of the run. */
+/** ID of a run in requests and reports. It is not secret, because a report also needs the token of the run. */
 export const runId = ({ entryUid, component }: ComponentKey, seq: number): string => runIdOf(entryUid, component, seq);
 
-/** Parses a run ID from the path of a callback. The input is untrusted. */
+/** Parses a run ID; undefined if it is invalid. The input is untrusted. */
 export function readRunId(text: string): (ComponentKey & { readonly seq: number }) | undefined {
   const [, entryUid, component, seq] =
     /^([0-9a-zA-Z-]{1,128})\.([a-z][-a-z0-9]{0,39})\.([1-9]\d{0,14})$/.exec(text) ?? [];

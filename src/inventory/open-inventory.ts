@@ -44,10 +44,11 @@ interface InventoryDeps {
   readonly clientWith: (token: string) => { readonly client: Client; close(): Promise<void> };
   /** Address of the API server for components. Every request contains it, and components compare it with their configuration. */
   readonly api: { readonly url: string; readonly ca: string | undefined };
-  /** Without a trailing slash. */
+  /** URL for reports, without a trailing slash. */
   readonly callbackUrl: string;
   /** Namespace of the ServiceAccount that authenticates calls to components. */
   readonly homeNamespace: string;
+  /** Whether endpoints on loopback addresses may use plain HTTP. */
   readonly allowLoopbackHttp: boolean;
 }
 
@@ -63,8 +64,9 @@ interface OpenInventory {
 /** Creates the inventory manager with its dependencies. */
 export function openInventory(deps: InventoryDeps): OpenInventory {
   const { cluster, client, clock, random, log, metrics, events, api, callbackUrl, homeNamespace } = deps;
-  let manager: InventoryManager | undefined;
-  const relisted = (): void => manager?.relisted();
+  // The stores are opened before the manager that counts their relists.
+  let opened: InventoryManager | undefined;
+  const relisted = (): void => opened?.relisted();
   const entryStore = cluster.watch({ resource: clusterInventories, project: entryView, relisted }).store;
   const runStore = cluster.watch({ resource: reconcileRuns, project: runView, relisted }).store;
   const registrationStore = cluster.watch({
@@ -75,26 +77,29 @@ export function openInventory(deps: InventoryDeps): OpenInventory {
   const entries = new KubeInventoryStore(client, entryStore);
   const runs = new KubeRunStore(client, runStore, entries, clock);
   const registrations = new Registrations(registrationStore);
-  const access = new EntryAccounts({ client, events, clock });
-  const tokens = new RunTokens({ client, accounts: access, homeNamespace, clock });
+  const accounts = new EntryAccounts({ client, events, clock });
+  const tokens = new RunTokens({ client, accounts, homeNamespace, clock });
   const remote = new RemoteHub({ cluster, client, connect: deps.connect, clock, random, metrics });
   const http = new HttpClient({ tokens, clock, allowLoopbackHttp: deps.allowLoopbackHttp });
   const transports = httpTransports({ apiUrl: api.url, apiCa: api.ca, callbackUrl, callbackCa: undefined }, clock);
-  // The manager and the in-process components depend on each other, so the latter are set afterwards.
+  // The in-process components report to the manager, so they are created after it.
   let inProcess: ComponentClient | undefined;
-  const opened = new InventoryManager({
+  const manager = new InventoryManager({
     entries,
     runs,
     registrations,
     components: byEndpoint(
-      { invoke: (...call) => inProcess?.invoke(...call) ?? Promise.reject(new Error('not open yet')) },
+      {
+        invoke: (...call) =>
+          inProcess?.invoke(...call) ?? Promise.reject(new Error('the in-process components are not open yet')),
+      },
       http,
     ),
     tokens,
-    access,
+    access: accounts,
     authorization: new DryRunProof({
       entries: () => entries.list(),
-      accounts: access,
+      accounts,
       tokens,
       clientWith: deps.clientWith,
       clock,
@@ -113,20 +118,20 @@ export function openInventory(deps: InventoryDeps): OpenInventory {
     account: `system:serviceaccount:${homeNamespace}:${managerAccount}`,
     watchAgeMs: () => entryStore.ageMs,
   });
-  manager = opened;
+  opened = manager;
   inProcess = inProcessClient({
     components: referenceComponents({ management: client, connect: deps.connect, clock }),
     entry: transports.entry,
-    reports: opened.reports,
+    reports: manager.reports,
     clock,
   });
   return {
-    manager: opened,
+    manager,
     callbacks: callbackListener({
-      reports: opened.reports,
+      reports: manager.reports,
       tokens: tokenReader(cluster.client),
       namespaceOf: (uid) => entries.find(uid)?.ref.namespace,
-      leads: () => opened.leads,
+      leads: () => manager.leads,
       log,
     }),
     stores: [entryStore, runStore, registrationStore],

@@ -14,7 +14,7 @@ export type EntryChange =
   | { readonly kind: 'changed'; readonly entry: Entry; readonly before: Entry | undefined }
   | { readonly kind: 'gone'; readonly entry: Entry };
 
-/** Access to the entries. Rejects like the client of kube/: ApiError, TransportError. */
+/** Reads and writes entries. Rejects like the client of kube/: ApiError, TransportError. */
 export interface InventoryStore extends Required<Subscribable<EntryChange>> {
   /** The version that the watch last reported. */
   find(uid: string): Entry | undefined;
@@ -37,15 +37,17 @@ export type RecordChange =
   | { readonly kind: 'changed'; readonly stored: StoredRecord }
   | { readonly kind: 'gone'; readonly key: ComponentKey };
 
+/** Result of a compare-and-swap. */
 export type Swap =
   | { readonly kind: 'stored'; readonly stored: StoredRecord }
   /** The stored record differs from the base; undefined if it is gone. */
   | { readonly kind: 'conflict'; readonly stored: StoredRecord | undefined };
 
-/** Access to the run records, one per key. Rejects like the client of kube/. */
+/** Reads and writes the run records, one per key. Rejects like the client of kube/. */
 export interface RunStore extends Required<Subscribable<RecordChange>> {
   /** The version last watched or written by this process, whichever is later. The history may be missing. */
   find(key: ComponentKey): StoredRecord | undefined;
+  /** Reads the record live; undefined if there is none. */
   load(key: ComponentKey, signal: AbortSignal): Promise<StoredRecord | undefined>;
   /** Compare-and-swap. Creates the record if `base` is undefined. Of several writers with the same base, exactly one gets `stored`. */
   swap(next: RunRecord, base: StoredRecord | undefined, signal: AbortSignal): Promise<Swap>;
@@ -53,24 +55,24 @@ export interface RunStore extends Required<Subscribable<RecordChange>> {
   remove(stored: StoredRecord, signal: AbortSignal): Promise<void>;
 }
 
-/** Result of a call. */
+/** Result of a call to a component. */
 export type Reply =
   | { readonly kind: 'outcome'; readonly outcome: Outcome }
   /** The component continues asynchronously and reports to the callback. `leaseMs` undefined: the default of the registration applies. */
   | { readonly kind: 'accepted'; readonly leaseMs: number | undefined }
-  /** The component certainly did not run: 429, 503, or no connection. */
+  /** The component did not run: it answered 429 or 503, or the server could not reach it. */
   | {
       readonly kind: 'notAccepted';
       readonly code: 'Busy' | 'Unreachable';
       readonly message: string;
       readonly retryAfterMs?: number;
     }
-  /** The server did not call the component. This says nothing about the endpoint. */
+  /** The server did not call the component. The circuit breaker ignores this. */
   | { readonly kind: 'notCalled'; readonly message: string; readonly retryAfterMs?: number }
   /** The component may have run, but the answer is unusable. */
   | { readonly kind: 'failed'; readonly code: CallFailureCode; readonly message: string };
 
-/** Stable codes in records, metrics, and logs. */
+/** Stable codes of failed calls, in records, metrics, and logs. */
 export type CallFailureCode =
   | 'Timeout'
   | 'Cut'
@@ -84,7 +86,7 @@ export type CallFailureCode =
 
 /** Calls components over HTTP or in this process. */
 export interface ComponentClient {
-  /** Resolves within the registration's timeout. Rejects only if `signal` aborts. */
+  /** Resolves within `timeoutMs` of the registration. Rejects only if `signal` aborts. */
   invoke(registration: Registration, request: ReconcileRequest, signal: AbortSignal): Promise<Reply>;
 }
 
@@ -93,7 +95,7 @@ export interface RunContext {
   readonly request: ReconcileRequest;
   readonly entry: EntryAccessor;
   /**
-   * Before the answer: answers 202, so that the run continues asynchronously. Afterwards: reports a heartbeat. `leaseSeconds` is the
+   * The first call answers 202, so that the run continues asynchronously. Later calls report a heartbeat. `leaseSeconds` is the
    * heartbeat timeout in seconds; default: that of the registration.
    */
   heartbeat(leaseSeconds?: number): Promise<void>;
@@ -101,7 +103,7 @@ export interface RunContext {
   readonly signal: AbortSignal;
 }
 
-/** Access to the entry with the token of the run. */
+/** Reads and writes the entry with the token of the run. Rejects like the client of kube/. */
 export interface EntryAccessor {
   get(): Promise<KubeObject>;
   /** Sends a merge patch of `/status`. Write authorization and validation apply as for every component. */
@@ -129,9 +131,9 @@ export type ReportAnswer =
   | { readonly status: 200; readonly extension: RunExtension | undefined }
   /** The report violates the contract. */
   | { readonly status: 400; readonly code: 'InvalidReport'; readonly message: string }
-  /** The token is not that of the run. */
+  /** The token does not belong to the run. */
   | { readonly status: 403; readonly code: 'ForeignCredential'; readonly message: string }
-  /** The run is over, was replaced, or ended with another outcome. */
+  /** The run has ended, or a later run replaced it. `OutcomeDiffers`: it ended with another outcome. */
   | { readonly status: 409; readonly code: 'RunOver' | 'OutcomeDiffers'; readonly message: string }
   /** This replica is not the leader, or cannot store the report now. The component must report again. */
   | { readonly status: 503; readonly code: 'NotLeading' | 'Unavailable'; readonly message: string };
@@ -144,7 +146,7 @@ export interface ReportSink {
 
 /** Creates and removes the objects that grant components access to an entry. */
 export interface EntryAccess {
-  /** Creates the accounts, their grants, and the empty Secret for the kubeconfig. Idempotent. */
+  /** Creates the ServiceAccounts, their grants, and the empty Secret for the kubeconfig. Idempotent. */
   prepare(entry: Entry, registrations: readonly Registration[], signal: AbortSignal): Promise<void>;
   /**
    * Deletes the RoleBindings first, then the Roles, accounts, and Secret. Afterwards no token of the entry has permissions. Idempotent.
@@ -156,35 +158,39 @@ export interface EntryAccess {
 
 /** Proves that the API server enforces write authorization of components. */
 export interface AuthorizationProof {
-  /** True once the webhook rejected a dry-run write by a token without a run, with our own code. The server dispatches no run before. */
+  /** True after the webhook rejected, with our code, a dry-run write by a token without a run. Until then, the server starts no run. */
   readonly proved: boolean;
   /** Retries until it is proved or `signal` aborts. */
   prove(signal: AbortSignal): Promise<void>;
 }
 
-/** Authenticates a token by TokenReview: its account and credential ID; undefined for an invalid token. */
+/** Authenticates tokens by TokenReview. */
 export interface TokenReader {
+  /** The account and credential ID of a token; undefined if the token is invalid. */
   read(
     token: string,
     signal: AbortSignal,
   ): Promise<{ readonly account: string; readonly credentialId: string } | undefined>;
 }
 
+/** The token of a run. */
 export interface RunToken extends Credential {
   readonly token: string;
 }
 
-/** Issues tokens. They are signed by the API server and never stored. Rejects like the client of kube/. */
+/** Requests tokens from the API server. The server never stores them. Rejects like the client of kube/. */
 export interface TokenIssuer {
   /**
-   * Issues the token of a run, which may read and update only this entry. Creates the account and its grants on first use, and waits until
-   * they are in force. `id` is the credential ID that write authorization checks; it is known before the component gets the token.
+   * Issues the token of a run, which opens only this entry and its Secrets. Creates the account and its grants on first use, and waits
+   * until they are in
+   * force. Write authorization checks the credential ID, so the record must contain it before the component gets the token.
    */
   forRun(entry: Entry, registration: Registration, signal: AbortSignal): Promise<RunToken>;
-  /** Issues a token that authenticates the server to one component only. Shared by calls until shortly before it expires. */
+  /** Issues a token that authenticates the server to one component. Calls share it until less than 3 minutes of its lifetime remain. */
   forCall(component: string, signal: AbortSignal): Promise<string>;
 }
 
+/** A possible change of an object that a component watches for an entry. */
 export interface RemoteEvent {
   readonly entryUid: string;
   readonly component: string;
@@ -192,6 +198,7 @@ export interface RemoteEvent {
   readonly about: string;
 }
 
+/** The remote watches that a component registered. */
 export interface ComponentWatches {
   readonly component: string;
   readonly watches: readonly RemoteWatch[];
@@ -199,13 +206,15 @@ export interface ComponentWatches {
 
 /** Watches of objects outside the inventory, by entry. */
 export interface RemoteEvents {
-  /** Replaces the watches of the entry. Reconnects when its kubeconfig has a new version. */
+  /** Replaces the watches of an entry. Reconnects if its kubeconfig has a new version. */
   setWatches(entry: Entry, wanted: readonly ComponentWatches[]): void;
+  /** Ends the watches of an entry. */
   forget(entryUid: string): void;
   /** Reports changes of watched objects, including possible changes while a watch was down. */
   subscribe(listener: (event: RemoteEvent) => void): () => void;
-  /** Why the watches of the managed cluster are unhealthy; undefined if they are healthy. `onHealth` reports changes. */
+  /** Why the watches of the managed cluster are unhealthy; undefined if they are healthy. */
   problem(entryUid: string): string | undefined;
+  /** Calls the listener when `problem` of an entry changes. */
   onHealth(listener: (entryUid: string) => void): () => void;
   close(): Promise<void>;
 }

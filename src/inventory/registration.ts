@@ -7,7 +7,7 @@ type Spec = ComponentReconciler['spec'];
 export interface Registration extends Readonly<Pick<Spec, 'endpoint' | 'maxConcurrent'>> {
   readonly name: string;
   readonly generation: number;
-  /** PEM; undefined if the endpoint is not called over HTTPS. */
+  /** PEM of the CA that the server trusts for this endpoint. The API requires it for HTTPS endpoints. */
   readonly caBundle: string | undefined;
   readonly modes: Readonly<Spec['modes']>;
   /** Whether the label selector matches the labels of an entry. */
@@ -17,6 +17,7 @@ export interface Registration extends Readonly<Pick<Spec, 'endpoint' | 'maxConcu
    * the component may read it.
    */
   readonly reads: readonly JsonPointer[];
+  /** Paths that the component owns. */
   readonly writes: readonly JsonPointer[];
   readonly kubeconfig: 'none' | 'read' | 'produce';
   readonly remoteWatches: Readonly<Spec['remoteWatches']>;

@@ -4,7 +4,7 @@ import { isPointer, type JsonPointer, overlap, valueAt } from '../../kit/json-po
 import type { EntryContent } from '../entry.ts';
 import type { Registration } from '../registration.ts';
 
-/** Maximum nesting depth of a digested value. Canonical JSON is built by recursion. */
+/** Maximum nesting depth of a digested value, because `canonicalJson` is recursive. */
 const maxDepth = 64;
 
 /**
@@ -21,7 +21,7 @@ export function digestInputs(
   return sha256Hex(canonicalJson([generation, force === undefined ? [] : [force], ...parts]));
 }
 
-// These texts are not JSON, so no value has the same digest.
+// These texts are not JSON, so no value shares their digests.
 const absent = sha256Hex('absent');
 const tooDeep = sha256Hex('too deep');
 
@@ -35,7 +35,10 @@ function isWithinDepth(value: unknown, levels: number): boolean {
   return levels > 0 && Object.values(value).every((item) => isWithinDepth(item, levels - 1));
 }
 
-/** The reads of the components that are present for an entry: registered, applicable, and, during deletion, not yet Deleted. */
+/**
+ * Reads of the components that count for `noReaders`: the registered ones that apply to the entry. While the entry is being deleted, those
+ * that still have a record.
+ */
 export type PresentReads = readonly { readonly component: string; readonly reads: readonly JsonPointer[] }[];
 
 /** Whether every input in `missing` holds in this version of the entry. True for an empty list. */

@@ -4,22 +4,27 @@ import type { EntryRef } from '../entry.ts';
 
 type Spec = ReconcileRun['spec'];
 
-/** The stored record of a key. It survives a restart. Instants are epoch milliseconds, stored with a precision of one second or better. */
+/** The stored record of a key. Instants are epoch milliseconds. */
 export interface RunRecord
   extends Readonly<Pick<Spec, 'component' | 'seq' | 'phase' | 'operation' | 'asynchronous' | 'attempt'>> {
   readonly entry: EntryRef;
   readonly reasons: readonly string[];
   readonly inputsDigest: string | undefined;
-  /** The token with this ID may write; undefined unless the phase is Running. */
+  /** ID of the token that may write; undefined unless the phase is Running. */
   readonly credentialId: string | undefined;
+  /** The token before the last refresh; it may write until it expires. */
   readonly previousCredential: { readonly id: string; readonly expiresAtMs: number } | undefined;
   readonly startedAtMs: number | undefined;
+  /** Deadline of the current run. */
   readonly leaseUntilMs: number | undefined;
+  /** Time of the next run if no trigger starts one earlier. */
   readonly nextAtMs: number | undefined;
   readonly lastOutcome: LastOutcome | undefined;
+  /** Earlier runs, latest first, at most `maxHistory`. */
   readonly history: readonly PastRun[];
 }
 
+/** Outcome of the last run that ended. */
 export interface LastOutcome extends Readonly<Pick<NonNullable<Spec['lastOutcome']>, 'seq' | 'outcome'>> {
   /** Stable, UpperCamelCase; undefined if the outcome needs no reason. */
   readonly reason: string | undefined;
@@ -29,6 +34,7 @@ export interface LastOutcome extends Readonly<Pick<NonNullable<Spec['lastOutcome
   readonly durationMs: number;
 }
 
+/** A run in the history. */
 export interface PastRun extends Readonly<Pick<Spec['history'][number], 'seq' | 'operation' | 'outcome'>> {
   readonly reasons: readonly string[];
   readonly startedAtMs: number;

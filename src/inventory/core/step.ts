@@ -9,16 +9,21 @@ import type { Lane, Pending, Trigger, TriggerReason } from './triggers.ts';
 /** State of a key. Only `stored` survives a restart. */
 export interface KeyState {
   /**
-   * `idle`; `queued`: waits for a slot; `starting`: the server requests a token and stores the record; `running`; `applying`: the server
-   * writes outputs; `draining`: the entry is being deleted, and its current run must end first; `gone`.
+   * - `idle`: no run is needed now.
+   * - `queued`: the key waits for a slot.
+   * - `starting`: the server requests a token and stores the record.
+   * - `running`: the component works on the run.
+   * - `applying`: the server writes the outputs into the entry.
+   * - `draining`: the entry is being deleted, and the current run must end first.
+   * - `gone`: the key was retired, or its entry is gone.
    */
   readonly phase: 'idle' | 'queued' | 'starting' | 'running' | 'applying' | 'draining' | 'gone';
   readonly stored: StoredRecord | undefined;
-  /** Triggers that no run has handled yet. From `starting` on: the triggers that arrived during the run. */
+  /** Triggers that no run has handled yet. From `starting` on, only those that arrived after the start. */
   readonly pending: Pending | undefined;
   /** Why the current run was started, and what the record contained before. */
   readonly cause: RunCause | undefined;
-  /** Time and reason of the next run if nothing triggers one earlier. Undefined during a run. */
+  /** Time, in monotonic milliseconds, and reason of the next run if no trigger starts one earlier. Undefined during a run. */
   readonly wake: { readonly at: number; readonly reason: TriggerReason } | undefined;
   /** Deadline of the current run, monotonic milliseconds. A `deadline` event before it has no effect. */
   readonly deadlineAt: number | undefined;
@@ -29,11 +34,11 @@ export interface KeyState {
   /** Recent starts, for livelock detection. Consecutive starts with the same digest count as one. */
   readonly recentStarts: readonly RecentStart[];
   /**
-   * The inputs differed from those of the start during the current run. The component may have read them, so it must run again even if the
-   * inputs are back.
+   * During the current run, the inputs differed from those at its start. The component may have read them, so it must run again, even if
+   * the inputs have returned to their old values.
    */
   readonly inputsChanged: boolean;
-  /** After the last run, the server has observed that its missing inputs were absent. */
+  /** The server has observed, since the last start, that a missing input did not hold. Used only after MissingAlreadySatisfied. */
   readonly sawMissing: boolean;
   /** The status that was last reported. */
   readonly status: KeyStatus | undefined;
@@ -42,32 +47,35 @@ export interface KeyState {
 /** An outcome that may have outputs. */
 export type OutcomeWithOutputs = Extract<Outcome, { readonly outcome: 'Done' | 'Progressing' }>;
 
+/** A start of the key. */
 export interface RecentStart {
   readonly digest: string;
   /** Monotonic milliseconds. */
   readonly at: number;
 }
 
+/** Why a run was started. */
 interface RunCause {
   readonly digest: string;
   readonly triggers: readonly Trigger[];
   readonly lane: Lane;
-  /** Restored if the run does not happen. */
+  /** Values of the record before the start. The server restores them if the component did not run. */
   readonly before: Pick<RunRecord, 'inputsDigest' | 'operation'>;
 }
 
-/** What the newest version of the entry says about this key, at the time of the event. */
+/** The key's view of the entry that the watch last reported before the event. */
 export interface Inputs {
   /** Digest from `digestInputs`. */
   readonly digest: string;
-  /** The resourceVersion of that version. */
+  /** The resourceVersion of the entry. */
   readonly resourceVersion: string;
-  /** Whether all missing inputs of the last run are present. */
+  /** Whether all missing inputs of the last outcome hold. */
   readonly arrived: boolean;
-  /** The operation that may start. `no`: none, for the reason `why`. */
+  /** The operation that may start. `no`: none may, and `why` is the reason. */
   readonly mayRun: { readonly may: 'reconcile' | 'delete' } | { readonly may: 'no'; readonly why: NotRunReason };
 }
 
+/** Why a component may not run for an entry; values of `reason` in the entry's status. */
 export type NotRunReason =
   | 'Suspended'
   | 'Disabled'
@@ -78,37 +86,43 @@ export type NotRunReason =
 
 /** Events of a key. Each row of the state table handles one of them. */
 export type KeyEvent =
-  /** Something may have changed. `step` compares digests to decide whether a run is needed. */
+  /** An input may have changed. `step` compares digests to decide whether a run is needed. */
   | { readonly kind: 'trigger'; readonly trigger: Trigger; readonly inputs: Inputs }
   /** The queue dequeued the key: a slot is free, and the endpoint's circuit breaker is closed. */
   | { readonly kind: 'slot'; readonly inputs: Inputs }
   /** The result of the effect `start`. */
   | { readonly kind: 'started'; readonly stored: StoredRecord; readonly inputs: Inputs }
-  /** Another writer changed the record; `stored` is its current version. Effects that depended on the failed write were skipped. */
+  /**
+   * A write lost the compare-and-swap, or a start failed. `stored` is the current record. The effects that depended on the write were
+   * skipped.
+   */
   | { readonly kind: 'conflict'; readonly stored: StoredRecord | undefined; readonly inputs: Inputs }
   /** The component answered 202. */
   | { readonly kind: 'accepted'; readonly leaseMs: number }
+  /** The component sent a heartbeat. `credential`: the token that the server issued for it, if any. */
   | { readonly kind: 'heartbeat'; readonly leaseMs: number; readonly credential: Credential | undefined }
   /** The outcome of run `seq`, from an answer or a report. */
   | ({ readonly kind: 'outcome'; readonly seq: number; readonly outcome: Outcome } & WithInputs)
-  /** The outputs are in the entry. With a `refusal`, the run becomes Failed if the component broke a rule, otherwise Retry. */
+  /**
+   * The outputs are in the entry. With a `problem` they are not: the run ends as Failed if the component broke a rule, otherwise as Retry.
+   */
   | ({
       readonly kind: 'applied';
-      readonly refusal: { readonly code: string; readonly message: string } | undefined;
+      readonly problem: { readonly code: string; readonly message: string } | undefined;
     } & WithInputs)
   /** The call timed out, or its answer was invalid, incomplete, or a 4xx. The component may have run. */
   | ({ readonly kind: 'callFailed'; readonly code: string; readonly message: string } & WithInputs)
   /**
-   * The component answered 429 or 503, or there was no connection: it did not run. `notCalled`: the server did not call the endpoint at
-   * all.
+   * The component did not run: it answered 429 or 503, or the server could not reach it. `notCalled`: the server did not try to connect.
    */
   | ({
       readonly kind: 'notAccepted';
       readonly retryAfterMs: number | undefined;
       readonly notCalled?: true;
     } & WithInputs)
+  /** The deadline of the current run may have passed. */
   | ({ readonly kind: 'deadline' } & WithInputs)
-  /** The record that the server found at startup, or that the watch reported after another writer changed it. */
+  /** The store contains another record: at startup, or after another process wrote it. */
   | { readonly kind: 'recordChanged'; readonly stored: StoredRecord | undefined; readonly inputs: Inputs }
   /** The entry has a deletionTimestamp. */
   | ({ readonly kind: 'deleting' } & WithInputs)
@@ -117,6 +131,7 @@ export type KeyEvent =
 
 export type KeyEventOf<Kind extends KeyEvent['kind']> = Extract<KeyEvent, { readonly kind: Kind }>;
 
+/** ID and expiry of a token. */
 export interface Credential {
   readonly id: string;
   readonly expiresAtMs: number;
@@ -125,7 +140,7 @@ export interface Credential {
 /** Inputs at the time of the event. */
 interface WithInputs {
   readonly inputs: Inputs;
-  /** For the missing inputs of the outcome itself: whether all held in the version that started the run, and whether all hold now. */
+  /** Whether all missing inputs of this outcome held when the run started, and whether they hold now. */
   readonly missing?: { readonly heldAtStart: boolean; readonly holdsNow: boolean };
 }
 
@@ -141,22 +156,22 @@ export type Effect =
     }
   /**
    * Request a token, put its ID into `next`, and compare-and-swap the record. The result is the event `started` or `conflict`. The server
-   * calls nothing before the record is stored. If the attempt fails, the event `conflict` with the stored record, or the next `slot`,
-   * retries. The first record of a key has no base; only the leader election Lease protects it, as with `apply` and `retire`.
+   * calls the component only after the record is stored. A failed attempt also results in `conflict`, and the next `slot` retries. The
+   * first record of a key has no base, so only the leader election Lease protects it, as it does for `apply` and `retire`.
    */
   | { readonly kind: 'start'; readonly next: RunRecord; readonly base: StoredRecord | undefined }
   /** Call the component for the run that `started` stored. */
   | { readonly kind: 'call' }
   /**
    * Compare-and-swap the record; the event `conflict` follows if the base has changed. The executor retries while the API server is
-   * unavailable. The state already contains `next`; the executor replaces it in `stored` with the stored version.
+   * unavailable. The state already contains `next`; after the write, the executor replaces it with the stored version.
    */
   | { readonly kind: 'store'; readonly next: RunRecord; readonly base: StoredRecord }
   /** Write outputs into the entry, one component of an entry at a time. The event `applied` follows. */
   | { readonly kind: 'apply'; readonly outputs: Readonly<Record<string, unknown>> }
   /**
-   * Remove the component's outputs, then its record: the component is Deleted or abandoned. `ended` is the record after the run that this
-   * ends, for reporting; it is not stored.
+   * Remove the outputs of a Deleted or abandoned component, then its record. `ended` is the record after the last run. The server reports
+   * it and does not store it.
    */
   | { readonly kind: 'retire'; readonly base: StoredRecord; readonly ended: RunRecord | undefined }
   /** Record the result of a call in the circuit breaker of the endpoint. */
@@ -165,17 +180,19 @@ export type Effect =
   | { readonly kind: 'reportStatus'; readonly status: KeyStatus }
   | { readonly kind: 'warn'; readonly code: 'MissingAlreadySatisfied' | 'Livelock'; readonly message: string };
 
+/** The component's status for the entry. */
 export interface KeyStatus {
   readonly state: ComponentState;
   readonly reason: string | undefined;
   readonly message: string | undefined;
   readonly missing: readonly MissingInput[];
+  /** Inputs digest of the last run that ended; undefined if unknown. */
   readonly observedInputs: string | undefined;
-  /** Message of the entry's condition Livelock, while the component's inputs keep returning. */
+  /** Message of the entry's condition Livelock; undefined if there is no livelock. */
   readonly livelock: string | undefined;
 }
 
-/** A status that no run produced. */
+/** A status that does not come from a run. */
 export const plainStatus = (state: KeyStatus['state'], reason: string, message?: string): KeyStatus => ({
   state,
   reason,
@@ -187,17 +204,18 @@ export const plainStatus = (state: KeyStatus['state'], reason: string, message?:
 
 /** Clocks, randomness, and the registration at the time of an event. */
 export interface StepContext {
-  /** Wall clock, epoch milliseconds, for stored values. */
+  /** Epoch milliseconds, for stored values. */
   readonly nowMs: number;
-  /** Monotonic milliseconds, for spacing and livelock detection. */
+  /** Monotonic milliseconds, for deadlines, spacing, and livelock detection. */
   readonly monotonicMs: number;
   /** Uniform in [0, 1). */
   readonly random: () => number;
-  /** The entry, for the first record. */
+  /** Identifies the entry in the first record. */
   readonly entry: EntryRef;
   readonly registration: Registration;
 }
 
+/** State of a key without events. */
 export const freshKey: KeyState = {
   phase: 'idle',
   stored: undefined,

@@ -7,32 +7,31 @@ import type { TriggerReason } from './triggers.ts';
 
 /** Minimum time between two starts of a key, milliseconds. */
 const spacingMs = 200;
-/** Allowance on top of the timeout of a call, for the token, the network, and the answer. */
+/** Time that the deadline of a synchronous run adds to the timeout of its call, milliseconds. */
 export const callSlackMs = 5000;
 /**
- * Minimum time after a restart in which an asynchronous run may still report. Until then it had no leader to report to, and the clock that
- * stored its deadline may differ from ours.
+ * Minimum time in which a run that this process adopts may report, milliseconds. During the change of leader it could not report, and the
+ * clock that set its deadline may differ from ours.
  */
 export const graceMs = 10_000;
-/**
- * Share by which the stored deadline may be earlier than the granted one. A component may report as often as it likes without a write each
- * time.
- */
+/** Share of the granted time by which a heartbeat must move the deadline to be stored. Frequent heartbeats thus cause few writes. */
 export const unstoredShare = 0.1;
-/** Maximum assumed difference between our clock and that of the writer of an instant. */
+/** Maximum assumed difference between our clock and the clock that set an instant, milliseconds. */
 export const clockSlackMs = 300_000;
-/** Maximum lifetime of a run token. */
+/** Maximum lifetime of a run token, milliseconds. */
 export const tokenLifetimeMs = 600_000;
 
 const hourMs = 3_600_000;
-/** Upper bound of the delay after NotReady, independent of the interval. */
+/** Maximum delay after NotReady, before jitter. */
 const maxNotReadyDelayMs = 600_000;
+/** Maximum Retry-After that the server follows. */
 const maxRetryAfterMs = 300_000;
 
 type Random = () => number;
 
-/** Whole milliseconds until the next run if nothing triggers one earlier. */
-export const nextDelayMs = (...of: Parameters<typeof exactDelayMs>): number => Math.round(exactDelayMs(...of));
+/** Whole milliseconds until the next run if no trigger starts one earlier. `attempt` counts the retries before this outcome. */
+export const nextDelayMs = (...outcome: Parameters<typeof exactDelayMs>): number =>
+  Math.round(exactDelayMs(...outcome));
 
 function exactDelayMs(
   outcome: { readonly outcome: OutcomeName; readonly requeueAfterSeconds?: number },
@@ -55,17 +54,17 @@ function exactDelayMs(
   }
 }
 
-/** The longest delay that the last outcome allows. Another clock wrote any stored time beyond it. */
+/** The longest delay that the last outcome allows, milliseconds. A stored time beyond it comes from another clock. */
 export function maxDelayMs(
   { seq, attempt, lastOutcome }: Pick<RunRecord, 'seq' | 'attempt' | 'lastOutcome'>,
   registration: Pick<Registration, 'intervalMs' | 'retry'>,
 ): number {
-  // The run did not happen: the component did not accept it, or the start failed.
+  // The last run has no outcome: the component did not accept it, or the start was canceled.
   if (lastOutcome?.seq !== seq) return maxRetryAfterMs;
   const { outcome } = lastOutcome;
   // `attempt` already includes the last outcome.
-  const before = outcome === 'Retry' ? Math.max(0, attempt - 1) : 0;
-  return nextDelayMs({ outcome, requeueAfterSeconds: hourMs / 1000 }, before, registration, () => 1);
+  const attemptBefore = outcome === 'Retry' ? Math.max(0, attempt - 1) : 0;
+  return nextDelayMs({ outcome, requeueAfterSeconds: hourMs / 1000 }, attemptBefore, registration, () => 1);
 }
 
 /** Milliseconds until a run that was not accepted is retried; the circuit breaker may delay it further. */
@@ -78,34 +77,36 @@ export function wakeReason(outcome: OutcomeName | undefined): TriggerReason {
   return outcome === 'Progressing' ? 'Requeue' : 'Interval';
 }
 
+/** Period in which starts count for a livelock. */
 const windowMs = 600_000;
-/** Number of starts with the same digest that is not yet a livelock. */
-const allowedReturns = 5;
+/** Maximum number of starts with one digest in that period without a livelock. */
+const allowedStarts = 5;
 /** Enough to detect cycles of ten different inputs. */
 const maxRecentStarts = 64;
 
-/** The recent starts after one with `digest`. Consecutive starts with the same inputs count once, because nothing returned. */
+/** Adds a start to the recent starts. Consecutive starts with the same digest count once. */
 export function withStart(recent: readonly RecentStart[], digest: string, at: number): readonly RecentStart[] {
   const kept = within(recent, at);
   return kept.at(-1)?.digest === digest ? kept : [...kept, { digest, at }].slice(-maxRecentStarts);
 }
 
+/** Whether one digest started more than 5 runs in 10 minutes. */
 export const isLivelock = (recent: readonly RecentStart[], at: number): boolean =>
-  mostReturns(recent, at).most > allowedReturns;
+  countStarts(recent, at).most > allowedStarts;
 
 /**
- * Minimum milliseconds between starts of this key: 200. In a livelock 1 s, doubled with each return, but short enough that the livelock
- * stays detectable.
+ * Minimum time between two starts of this key: 200 ms. In a livelock it is 1 s and doubles with each start, but stays short enough that
+ * the livelock remains detectable.
  */
 export function spacingOf(recent: readonly RecentStart[], at: number): number {
-  const { most, distinct } = mostReturns(recent, at);
-  if (most <= allowedReturns) return spacingMs;
-  return Math.round(Math.min(1000 * 2 ** (most - allowedReturns - 1), windowMs / (distinct * (allowedReturns + 2))));
+  const { most, distinct } = countStarts(recent, at);
+  if (most <= allowedStarts) return spacingMs;
+  return Math.round(Math.min(1000 * 2 ** (most - allowedStarts - 1), windowMs / (distinct * (allowedStarts + 2))));
 }
 
 /** Number of starts of the most frequent digest, and the number of distinct digests. */
-function mostReturns(recent: readonly RecentStart[], at: number): { readonly most: number; readonly distinct: number } {
-  if (recent.length <= allowedReturns) return { most: 0, distinct: 0 };
+function countStarts(recent: readonly RecentStart[], at: number): { readonly most: number; readonly distinct: number } {
+  if (recent.length <= allowedStarts) return { most: 0, distinct: 0 };
   const counts = new Map<string, number>();
   for (const { digest } of within(recent, at)) counts.set(digest, (counts.get(digest) ?? 0) + 1);
   return { most: Math.max(0, ...counts.values()), distinct: counts.size };

@@ -14,21 +14,24 @@ export type Lane = (typeof lanes)[keyof typeof lanes];
 
 /**
  * Reasons for a run. Records, logs, Events, and requests contain them, with details after a colon:
- * `InputChanged:/status/outputs/network/vnetName`.
+ * `InputChanged:/status/outputs/network/vnetName`. docs/reference/components.md lists them.
  */
 export const triggerReasons = {
   created: 'Created',
   configChanged: 'ConfigChanged',
   inputChanged: 'InputChanged',
-  /** A missing input of the last run is present. */
+  /** All missing inputs of the last outcome hold. */
   inputArrived: 'InputArrived',
   forced: 'Forced',
   remote: 'Remote',
   registrationChanged: 'RegistrationChanged',
+  /** The interval of the registration has passed, or the delay after NotReady or Failed. */
   interval: 'Interval',
-  /** The component requested it. */
+  /** The component requested it by `requeueAfterSeconds`. */
   requeue: 'Requeue',
+  /** The last run ended with Retry, or the component did not accept it. */
   retry: 'Retry',
+  /** The deadline of the run has passed. */
   leaseOver: 'LeaseOver',
   deleting: 'Deleting',
 } as const;
@@ -37,7 +40,7 @@ export type TriggerReason = (typeof triggerReasons)[keyof typeof triggerReasons]
 
 export interface Trigger {
   readonly reason: TriggerReason;
-  /** The path, or the watched resource. */
+  /** Details of the reason: the path, or the watched resource. */
   readonly about: string | undefined;
   readonly lane: Lane;
   /** Epoch milliseconds; undefined: at once. */
@@ -61,14 +64,15 @@ const laneByReason: Readonly<Record<TriggerReason, Lane>> = {
 };
 
 /** Creates a trigger. Defaults: no delay, the lane of its reason, no details. */
-export function trigger(reason: TriggerReason, rest: Partial<Omit<Trigger, 'reason'>> = {}): Trigger {
-  return { reason, about: undefined, lane: laneByReason[reason], atMs: undefined, ...rest };
+export function trigger(reason: TriggerReason, options: Partial<Omit<Trigger, 'reason'>> = {}): Trigger {
+  return { reason, about: undefined, lane: laneByReason[reason], atMs: undefined, ...options };
 }
 
-/** Text form for records, requests, and logs. */
+/** Text form for records, requests, and logs, at most 316 characters. */
 export const reasonText = ({ reason, about }: Trigger): string =>
   (about === undefined ? reason : `${reason}:${about}`).slice(0, maxReasonLength);
 
+/** Limit of the schema of ReconcileRun. */
 const maxReasonLength = 316;
 
 /** Triggers that wait for a run. */
@@ -79,7 +83,7 @@ export interface Pending {
   readonly dueAt: number;
 }
 
-/** Present time: epoch and monotonic milliseconds. */
+/** Current time: epoch and monotonic milliseconds. */
 interface Now {
   readonly nowMs: number;
   readonly monotonicMs: number;
@@ -97,24 +101,23 @@ function withTrigger(pending: Pending | undefined, trigger: Trigger, now: Now): 
   };
 }
 
+/** Adds triggers to the pending ones. */
 export const withTriggers = (pending: Pending | undefined, triggers: readonly Trigger[], now: Now) =>
   triggers.reduce<Pending | undefined>((merged, trigger) => withTrigger(merged, trigger, now), pending);
 
-/**
- * Merges triggers by reason. If there are more than a record can hold, first drops those that a comparison with the entry would find again.
- */
-export function mergeTriggers(before: readonly Trigger[], more: readonly Trigger[]): readonly Trigger[] {
-  const merged = [...before];
-  for (const trigger of more) {
-    if (!merged.some((known) => sameReason(known, trigger))) merged.push(trigger);
+/** Merges triggers by reason. If there are more than `maxReasons`, drops those first that a comparison with the entry finds again. */
+export function mergeTriggers(existing: readonly Trigger[], added: readonly Trigger[]): readonly Trigger[] {
+  const merged = [...existing];
+  for (const trigger of added) {
+    if (!merged.some((other) => sameReason(other, trigger))) merged.push(trigger);
   }
   if (merged.length <= maxReasons) return merged;
-  const kept = new Set([...new Set([...merged.filter(isNotInEntry), ...merged])].slice(0, maxReasons));
+  const kept = new Set([...new Set([...merged.filter(isKeptFirst), ...merged])].slice(0, maxReasons));
   return merged.filter((trigger) => kept.has(trigger));
 }
 
-/** The entry does not show the cause, so a dropped trigger is lost. */
-const isNotInEntry = ({ reason }: Trigger): boolean =>
+/** A comparison with the entry finds no remote change, and it finds a forced run only as changed inputs. A deletion is most urgent. */
+const isKeptFirst = ({ reason }: Trigger): boolean =>
   reason === 'Remote' || reason === 'Forced' || reason === 'Deleting';
 
 const sameReason = (a: Trigger, b: Trigger): boolean => reasonText(a) === reasonText(b);

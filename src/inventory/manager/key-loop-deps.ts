@@ -36,7 +36,7 @@ export interface KeyLoopDeps {
   /** Backoff of started keys whose component the server could not call. */
   readonly uncalled: KeyBackoff<KeyMemory>;
   /** Backoff of keys whose record the API server rejects. */
-  readonly refusals: KeyBackoff<KeyMemory>;
+  readonly rejections: KeyBackoff<KeyMemory>;
   /** Enqueues a key after `delayMs` monotonic milliseconds. */
   enqueue(text: string, reason: string, lane: number, delayMs: number): void;
   /** Records the result of a call in the circuit breaker of the endpoint. */

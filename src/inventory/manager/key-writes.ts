@@ -77,8 +77,8 @@ async function start(
 async function store(deps: KeyLoopDeps, memory: KeyMemory, effect: Of<'store'>): Promise<WriteResult> {
   const { base, next } = effect;
   const swap = await deps.records.store(next, memory.latestStored(base), deps.signal);
-  if (swap.kind === 'refused') return storeLater(deps, memory, effect, swap.message);
-  deps.refusals.forget(memory);
+  if (swap.kind === 'rejected') return storeLater(deps, memory, effect, swap.message);
+  deps.rejections.forget(memory);
   memory.unstored = false;
   if (swap.kind === 'conflict') {
     // The key is requeued to determine the skipped effects again.
@@ -92,7 +92,7 @@ async function store(deps: KeyLoopDeps, memory: KeyMemory, effect: Of<'store'>):
 
 /** Shows a rejected write in the status and retries it, unless another event replaces it. */
 function storeLater(deps: KeyLoopDeps, memory: KeyMemory, effect: Of<'store'>, message: string): WriteResult {
-  const { refusals } = deps;
+  const { rejections } = deps;
   const { status } = memory.state;
   memory.unstored = true;
   const shown = setStatus(deps, memory, plainStatus('Failed', 'NotStored', message));
@@ -107,8 +107,8 @@ function storeLater(deps: KeyLoopDeps, memory: KeyMemory, effect: Of<'store'>, m
     deps.enqueue(memory.text, triggerReasons.requeue, lanes.input, 0);
     return written;
   };
-  refusals.failed(memory);
-  return { stops: true, retry: { delayMs: refusals.delayMs(memory), attempt } };
+  rejections.failed(memory);
+  return { stops: true, retry: { delayMs: rejections.delayMs(memory), attempt } };
 }
 
 async function apply(
@@ -118,8 +118,8 @@ async function apply(
   snapshot: ComponentSnapshot,
 ): Promise<WriteResult> {
   const { registration } = memory.run ?? snapshot;
-  const refusal = await deps.outputs.apply(snapshot.entry.ref, registration, outputs, deps.signal);
-  return { event: ({ inputs }) => ({ kind: 'applied', refusal, inputs }) };
+  const problem = await deps.outputs.apply(snapshot.entry.ref, registration, outputs, deps.signal);
+  return { event: ({ inputs }) => ({ kind: 'applied', problem, inputs }) };
 }
 
 /** If the outputs cannot be removed, the record stays, the status shows it, and the removal is retried. */
@@ -133,14 +133,14 @@ async function retire(
   const { key } = memory;
   const { entry, registration, inputs } = snapshot;
   if (ended) reporter.stored(key, base.record, ended);
-  const refusal = await deps.outputs.retire(entry.ref, registration, memory.latestStored(base), deps.signal);
-  memory.unstored = refusal !== undefined;
-  if (!refusal) {
+  const problem = await deps.outputs.retire(entry.ref, registration, memory.latestStored(base), deps.signal);
+  memory.unstored = problem !== undefined;
+  if (!problem) {
     failures.forget(memory);
     deps.retired(key, entry, inputs.mayRun);
     return {};
   }
-  setStatus(deps, memory, plainStatus('Deleting', refusal.code, refusal.message));
+  setStatus(deps, memory, plainStatus('Deleting', problem.code, problem.message));
   failures.failed(memory);
   deps.enqueue(memory.text, triggerReasons.requeue, lanes.time, failures.delayMs(memory));
   return {};

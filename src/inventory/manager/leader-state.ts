@@ -67,7 +67,7 @@ export interface LeaderState {
 }
 
 /** Backoff after the API server or a token request failed. */
-const startBackoff = { baseMs: 200, capMs: 30_000 };
+const keyBackoff = { baseMs: 200, capMs: 30_000 };
 
 /** Creates the leader state. It ends when `signal` aborts. */
 export function startLeading(deps: LeaderDeps, parts: ReplicaParts, signal: AbortSignal): LeaderState {
@@ -75,7 +75,7 @@ export function startLeading(deps: LeaderDeps, parts: ReplicaParts, signal: Abor
     deps;
   const { limits, breakers, newest, metrics, queue, statusHints } = parts;
   const persist = { clock, random, log };
-  const backoff = { ...startBackoff, random };
+  const backoff = { ...keyBackoff, random };
   // Every call and write adds a listener.
   setMaxListeners(0, signal);
   const loopDeps: KeyLoopDeps = {
@@ -95,7 +95,7 @@ export function startLeading(deps: LeaderDeps, parts: ReplicaParts, signal: Abor
     reporter: new RunReporter({ onStatusChange: (uid) => statusHints.hint(uid), metrics, events, log }),
     failures: new KeyBackoff(backoff),
     uncalled: new KeyBackoff(backoff),
-    refusals: new KeyBackoff(backoff),
+    rejections: new KeyBackoff(backoff),
     enqueue: (text, reason, lane, delayMs) => void queue.hint(text, reason, { lane, delayMs }),
     endpoint: (component, verdict, retryAfterMs) => breakers.record(component, verdict, retryAfterMs),
     retired: (key, entry, may) => {

@@ -9,25 +9,26 @@ import type { RunStore, Swap } from '../ports.ts';
 
 export interface PersistDeps {
   readonly clock: Clock;
+  /** Uniform in [0, 1). */
   readonly random: () => number;
   readonly log: Log;
 }
 
-/** Status codes that a retry rarely changes. */
-const refusals = new Set([400, 403, 404, 405, 409, 413, 422]);
+/** Status codes of answers that a retry rarely changes. */
+const rejectionCodes = new Set([400, 403, 404, 405, 409, 413, 422]);
 const backoff = { baseMs: 100, capMs: 10_000 };
-/** Cap on Retry-After; otherwise a finished run would stay recorded as running. */
+/** Maximum Retry-After that the server follows. Otherwise a finished run could stay recorded as running for long. */
 const maxRetryAfterMs = 30_000;
-/** Maximum number of rejections in total: a webhook or permission may be missing only briefly. */
-const maxRefusals = 5;
+/** Maximum number of rejections of one write: a webhook or a permission may be missing only briefly. */
+const maxRejections = 5;
 
-/** Whether a retry may succeed. Any other error is a bug that a retry would meet again. */
+/** Whether a retry may succeed. Any other error is a bug, and a retry would fail again. */
 export const isRetryable = (error: unknown): boolean =>
   error instanceof ApiError || error instanceof TransportError || error instanceof CodedError;
 
 /**
- * Retries a write that must not be lost while the API server is unavailable or overloaded. Rejects with the reason of `signal`; with the
- * last answer after several rejections by the API server; and immediately with an error that is not retryable.
+ * Retries a write while the API server is unavailable or overloaded. Rejects with the reason of `signal`, with the answer of the API server
+ * after five rejections, and at once with an error that is not retryable. `what` names the write in logs.
  */
 export async function persist<T>(
   { clock, random, log }: PersistDeps,
@@ -35,7 +36,7 @@ export async function persist<T>(
   signal: AbortSignal,
   attempt: () => Promise<T>,
 ): Promise<T> {
-  let refused = 0;
+  let rejections = 0;
   for (let failures = 0; ; failures++) {
     signal.throwIfAborted();
     try {
@@ -43,17 +44,17 @@ export async function persist<T>(
     } catch (error) {
       signal.throwIfAborted();
       if (!isRetryable(error)) throw error;
-      if (error instanceof ApiError && refusals.has(error.code) && ++refused >= maxRefusals) throw error;
-      const asked = Math.min(askedDelayMs(error), maxRetryAfterMs);
-      const delayMs = Math.max(asked, backoffMs({ ...backoff, attempt: failures, random }));
+      if (error instanceof ApiError && rejectionCodes.has(error.code) && ++rejections >= maxRejections) throw error;
+      const retryAfterMs = Math.min(askedDelayMs(error), maxRetryAfterMs);
+      const delayMs = Math.max(retryAfterMs, backoffMs({ ...backoff, attempt: failures, random }));
       log.warn(`${what} failed`, { error: describe(error), retryInMs: Math.round(delayMs) });
       await sleep(clock, delayMs, signal);
     }
   }
 }
 
-/** `refused`: the API server rejects the record permanently. */
-type StoreResult = Swap | { readonly kind: 'refused'; readonly message: string };
+/** `rejected`: the API server still rejects the record after all retries. */
+type StoreResult = Swap | { readonly kind: 'rejected'; readonly message: string };
 
 /** Status codes for invalid content. */
 const contentCodes = new Set([400, 413, 422]);
@@ -69,18 +70,18 @@ export class Records {
   }
 
   /**
-   * Stores a record. If the API server rejects the details of the outcome, stores it without them. Rejects with the reason of `signal`, and
-   * with an error that is not retryable.
+   * Stores a record. If the API server rejects its content, stores it without the component's message and missing inputs. Rejects with the
+   * reason of `signal`, and with an error that is not retryable.
    */
   async store(next: RunRecord, base: StoredRecord, signal: AbortSignal): Promise<StoreResult> {
-    const storing = await this.#try(next, base, signal);
-    if (!(storing instanceof ApiError)) return storing;
-    const bare = contentCodes.has(storing.code) ? withoutDetails(next, storing) : undefined;
-    const again = bare ? await this.#try(bare, base, signal) : storing;
-    return again instanceof ApiError ? { kind: 'refused', message: describe(again) } : again;
+    const result = await this.#swap(next, base, signal);
+    if (!(result instanceof ApiError)) return result;
+    const shortened = contentCodes.has(result.code) ? withoutDetails(next, result) : undefined;
+    const lastResult = shortened ? await this.#swap(shortened, base, signal) : result;
+    return lastResult instanceof ApiError ? { kind: 'rejected', message: describe(lastResult) } : lastResult;
   }
 
-  async #try(next: RunRecord, base: StoredRecord, signal: AbortSignal): Promise<Swap | ApiError> {
+  async #swap(next: RunRecord, base: StoredRecord, signal: AbortSignal): Promise<Swap | ApiError> {
     try {
       return await persist(this.#deps, 'storing a record', signal, () => this.#runs.swap(next, base, signal));
     } catch (error) {
@@ -90,10 +91,10 @@ export class Records {
   }
 }
 
-/** The record without the component's message and missing inputs, which may cause the rejection; undefined if there are none. */
-function withoutDetails(record: RunRecord, refusal: ApiError): RunRecord | undefined {
+/** The record without the component's message and missing inputs; undefined if it has none. */
+function withoutDetails(record: RunRecord, rejection: ApiError): RunRecord | undefined {
   const { lastOutcome } = record;
   if (!lastOutcome || (lastOutcome.message === undefined && lastOutcome.missing.length === 0)) return undefined;
-  const message = `the API server rejected the details of the outcome: ${describe(refusal)}`.slice(0, maxMessage);
+  const message = `the API server rejected the details of the outcome: ${describe(rejection)}`.slice(0, maxMessage);
   return { ...record, lastOutcome: { ...lastOutcome, reason: 'NotStored', message, missing: [] } };
 }

@@ -8,45 +8,49 @@ import { expireRun } from './running.ts';
 import type { Transition } from './transition.ts';
 import { entryTriggers, withoutDelay } from './wanted.ts';
 
-/** Handles a record that another writer stored: at startup, or after another process wrote it. */
+/** Handles a record that the store reports: at startup, or after another process wrote it. */
 export function onRecordChanged(transition: Transition, { stored, inputs }: KeyEventOf<'recordChanged'>): void {
-  const { phase, stored: known } = transition.state;
-  // The result of our own write follows and is more precise.
+  const { phase, stored: current } = transition.state;
+  // The result of our own write follows as an event of its own.
   if (phase === 'starting') return;
   if (phase === 'gone' && !stored) {
     transition.update({ stored: undefined });
     return;
   }
-  if (stored && known && !isNewer(stored, known)) return;
-  adopt(transition, stored, inputs, known === undefined);
+  if (stored && current && !isNewer(stored, current)) return;
+  adopt(transition, stored, inputs, current === undefined);
 }
 
-/** Handles a write that lost the compare-and-swap. Effects that depended on it were skipped. */
+/** Handles a write that lost the compare-and-swap, or a start that failed. The effects that depended on it were skipped. */
 export function onConflict(transition: Transition, { stored, inputs }: KeyEventOf<'conflict'>): void {
-  const { phase, stored: known, cause } = transition.state;
+  const { phase, stored: current, cause } = transition.state;
   if (phase === 'starting') {
     transition.update({ cause: undefined });
     transition.addTriggers(...(cause?.triggers ?? []).map(withoutDelay));
     adopt(transition, stored, inputs, false);
-  } else if (!stored || !known || stored.record.seq !== known.record.seq) {
+  } else if (!stored || !current || stored.record.seq !== current.record.seq) {
     adopt(transition, stored, inputs, false);
   } else if (phase === 'gone' && stored.record.phase !== 'Idle') {
     transition.addEffect({ kind: 'retire', base: stored, ended: undefined });
     transition.update({ stored });
   } else if (stored.record.phase !== 'Idle') {
-    // No other writer may change our own run, so the write is repeated.
-    transition.store(known.record, stored);
+    // Only this process may change its own run, so repeat the write.
+    transition.store(current.record, stored);
     resume(transition, inputs);
-  } else if (known.record.phase === 'Idle' && isDeepStrictEqual(stored.record.lastOutcome, known.record.lastOutcome)) {
-    // The stored record is ours: the answer to the write was lost.
+  } else if (
+    current.record.phase === 'Idle' &&
+    isDeepStrictEqual(stored.record.lastOutcome, current.record.lastOutcome)
+  ) {
+    // The write succeeded, but its answer was lost.
     transition.update({ stored });
     resume(transition, inputs);
   } else {
-    // Another process ended the run first, and that is final.
+    // Another process ended the run first. Its outcome counts.
     adopt(transition, stored, inputs, false);
   }
 }
 
+/** Continues after a conflict that left this process's own run in place. */
 function resume(transition: Transition, inputs: Inputs): void {
   const { phase, outcome } = transition.state;
   if (phase === 'applying' && outcome?.outputs) transition.addEffect({ kind: 'apply', outputs: outcome.outputs });
@@ -58,16 +62,16 @@ function resume(transition: Transition, inputs: Inputs): void {
 const progress = ({ phase }: RunRecord): number => ['Running', 'Applying', 'Idle'].indexOf(phase);
 
 /** Whether the record is of a later run, or of the same run with at least the same progress. */
-function isNewer(stored: StoredRecord, known: StoredRecord): boolean {
-  if (stored.resourceVersion === known.resourceVersion) return false;
-  const { seq } = known.record;
-  return stored.record.seq > seq || (stored.record.seq === seq && progress(stored.record) >= progress(known.record));
+function isNewer(stored: StoredRecord, current: StoredRecord): boolean {
+  if (stored.resourceVersion === current.resourceVersion) return false;
+  const { seq } = current.record;
+  return stored.record.seq > seq || (stored.record.seq === seq && progress(stored.record) >= progress(current.record));
 }
 
 function adopt(transition: Transition, stored: StoredRecord | undefined, inputs: Inputs, isFirst: boolean): void {
-  const { stored: known, deadlineAt } = transition.state;
-  // A heartbeat that this process received can only have extended the deadline.
-  const granted = known && stored?.record.seq === known.record.seq ? deadlineAt : undefined;
+  const { stored: current, deadlineAt } = transition.state;
+  // A heartbeat that this process accepted may have extended the deadline beyond the stored one.
+  const grantedDeadline = current && stored?.record.seq === current.record.seq ? deadlineAt : undefined;
   transition.update({
     phase: 'idle',
     stored,
@@ -77,7 +81,8 @@ function adopt(transition: Transition, stored: StoredRecord | undefined, inputs:
     wake: undefined,
     inputsChanged: false,
   });
-  if (stored && stored.record.phase !== 'Idle') adoptRun(transition, stored.record, inputs, isFirst, granted ?? 0);
+  if (stored && stored.record.phase !== 'Idle')
+    adoptRun(transition, stored.record, inputs, isFirst, grantedDeadline ?? 0);
   else adoptIdle(transition, stored?.record, inputs);
 }
 
@@ -85,23 +90,31 @@ function adoptIdle(transition: Transition, record: RunRecord | undefined, inputs
   if (retireIfUnneeded(transition, inputs)) return;
   if (record) {
     const { nowMs, monotonicMs, registration } = transition.context;
-    // The stored time is only a hint: another clock may have written it.
+    // Another clock may have set the stored time, so cap the delay.
     const delayMs = Math.min(Math.max(0, (record.nextAtMs ?? nowMs) - nowMs), maxDelayMs(record, registration));
     transition.update({ wake: { at: monotonicMs + delayMs, reason: wakeReason(record.lastOutcome?.outcome) } });
   }
-  transition.addTriggers(...entryTriggers(inputs, record).map((one) => ({ ...one, lane: demoteManual(one.lane) })));
+  transition.addTriggers(
+    ...entryTriggers(inputs, record).map((found) => ({ ...found, lane: demoteManual(found.lane) })),
+  );
   transition.scheduleNext(inputs);
   transition.report(inputs);
 }
 
-/** Work that a restart finds is not urgent; keep the manual lane for new changes. */
+/** Triggers found at startup are not urgent; the manual lane stays free for new changes. */
 const demoteManual = (lane: Lane): Lane => (lane === lanes.manual ? lanes.time : lane);
 
 /**
- * Adopts a run that another process started. An asynchronous run may report to this process. For a synchronous run, the caller that waits
- * for the answer is gone.
+ * Adopts a run that another process started. An asynchronous run may report to this process. A synchronous run expires at once, because
+ * the process that waited for its answer is gone.
  */
-function adoptRun(transition: Transition, record: RunRecord, inputs: Inputs, isFirst: boolean, granted: number): void {
+function adoptRun(
+  transition: Transition,
+  record: RunRecord,
+  inputs: Inputs,
+  isFirst: boolean,
+  grantedDeadline: number,
+): void {
   const { nowMs, monotonicMs, registration } = transition.context;
   const elapsedMs = Math.max(0, nowMs - (record.startedAtMs ?? nowMs) - clockSlackMs);
   // This process may have started a later run.
@@ -113,7 +126,9 @@ function adoptRun(transition: Transition, record: RunRecord, inputs: Inputs, isF
   }
   const longestMs = Math.max(graceMs, registration.leaseMs, registration.timeoutMs);
   const leftMs = (record.leaseUntilMs ?? nowMs) - nowMs + longestMs * unstoredShare;
-  transition.update({ deadlineAt: Math.max(granted, monotonicMs + Math.min(Math.max(graceMs, leftMs), longestMs)) });
+  transition.update({
+    deadlineAt: Math.max(grantedDeadline, monotonicMs + Math.min(Math.max(graceMs, leftMs), longestMs)),
+  });
   if (inputs.mayRun.may === 'delete') onDeleting(transition, inputs);
   transition.scheduleDeadline();
   transition.report(inputs);

@@ -9,14 +9,14 @@ import { entryTriggers } from './wanted.ts';
 
 export const isAbandoned = ({ mayRun }: Inputs): boolean => mayRun.may === 'no' && mayRun.why === 'Abandoned';
 
-/** Ending of a run that is active when the component is abandoned. */
+/** The end of a run whose component was abandoned meanwhile. */
 const abandoned: Ending = {
   outcome: 'Retry',
   reason: 'Abandoned',
   message: 'the component was abandoned during the run',
 };
 
-/** Retires a key that needs no teardown: the component never ran for the entry, or was abandoned. Returns true if the key is retired. */
+/** Retires a key that needs no teardown: the component never ran for the entry, or was abandoned. Returns whether it did. */
 export function retireIfUnneeded(transition: Transition, inputs: Inputs): boolean {
   const { stored } = transition.state;
   if (isAbandoned(inputs)) retire(transition);
@@ -28,8 +28,8 @@ export function retireIfUnneeded(transition: Transition, inputs: Inputs): boolea
 }
 
 /**
- * Removes the outputs, then the record, so no credential of the component remains valid. The state keeps the old record to recognize late
- * events.
+ * Requests the removal of the outputs and then of the record. Without a record, no token of the component may write. The state keeps the
+ * old record to recognize late events.
  */
 export function retire(transition: Transition, ended?: RunRecord): void {
   const { stored } = transition.state;
@@ -45,7 +45,7 @@ export function retire(transition: Transition, ended?: RunRecord): void {
 }
 
 /**
- * Handles the deletion of the entry. A running reconcile loses its credential and must end before the component is called with the
+ * Handles the deletion of the entry. A running reconcile loses its credential. It must end before the server calls the component with the
  * operation `delete`.
  */
 export function onDeleting(transition: Transition, inputs: Inputs): void {
@@ -57,10 +57,13 @@ export function onDeleting(transition: Transition, inputs: Inputs): void {
     case 'idle':
     case 'queued':
       if (retireIfUnneeded(transition, inputs)) return;
-      // There is nothing to delete: the component never ran, or may not run now.
-      if (!stored) transition.update({ phase: 'gone', pending: undefined, wake: undefined });
-      else transition.addTriggers(...entryTriggers(inputs, stored.record));
-      if (stored) transition.scheduleNext(inputs);
+      if (stored) {
+        transition.addTriggers(...entryTriggers(inputs, stored.record));
+        transition.scheduleNext(inputs);
+      } else {
+        // The component never ran, so there is nothing to tear down.
+        transition.update({ phase: 'gone', pending: undefined, wake: undefined });
+      }
       break;
     case 'starting':
     case 'applying':
@@ -82,7 +85,7 @@ export function onDeleting(transition: Transition, inputs: Inputs): void {
   transition.report(inputs);
 }
 
-/** The end of a run. */
+/** How a run ended. */
 export interface Ending {
   readonly outcome: OutcomeName;
   readonly reason?: string | undefined;
@@ -95,7 +98,8 @@ export interface Ending {
 export function endedRecord({ state, context }: Transition, record: RunRecord, ending: Ending): RunRecord {
   const { outcome, reason, message, missing = [] } = ending;
   const { nowMs, monotonicMs } = context;
-  const tookMs = state.lastStart === undefined ? nowMs - (record.startedAtMs ?? nowMs) : monotonicMs - state.lastStart;
+  const durationMs =
+    state.lastStart === undefined ? nowMs - (record.startedAtMs ?? nowMs) : monotonicMs - state.lastStart;
   const lastOutcome: LastOutcome = {
     seq: record.seq,
     outcome,
@@ -103,12 +107,12 @@ export function endedRecord({ state, context }: Transition, record: RunRecord, e
     message: message?.slice(0, maxMessage),
     missing,
     endedAtMs: nowMs,
-    durationMs: Math.max(0, Math.round(tookMs)),
+    durationMs: Math.max(0, Math.round(durationMs)),
   };
   return {
     ...withoutCredential(record),
     phase: 'Idle',
-    // The component may have read different inputs than those of the start.
+    // The component may have read other inputs than those at the start.
     inputsDigest: state.inputsChanged ? undefined : record.inputsDigest,
     asynchronous: false,
     leaseUntilMs: undefined,

@@ -12,7 +12,7 @@ import { alreadySatisfied, entryTriggers, isWanted } from './wanted.ts';
 /** Handles a 202: the component continues asynchronously and must report within `leaseMs`. */
 export function onAccepted(transition: Transition, { leaseMs }: KeyEventOf<'accepted'>): void {
   if (isRunning(transition)) transition.addEffect(answeredEffect);
-  extend(transition, leaseMs, {});
+  extendDeadline(transition, leaseMs, {});
 }
 
 /** Handles a heartbeat. A new credential replaces the current one, which stays valid until it expires. */
@@ -20,17 +20,17 @@ export function onHeartbeat(transition: Transition, { leaseMs, credential }: Key
   const current = transition.state.stored?.record.credentialId;
   const isRefresh = credential !== undefined && current !== undefined && credential.id !== current;
   const expiresAtMs = transition.context.nowMs + tokenLifetimeMs;
-  extend(
+  extendDeadline(
     transition,
     leaseMs,
     isRefresh ? { credentialId: credential.id, previousCredential: { id: current, expiresAtMs } } : {},
   );
 }
 
-function extend(
+function extendDeadline(
   transition: Transition,
   leaseMs: number,
-  change: Partial<Pick<NonNullable<Transition['state']['stored']>['record'], 'credentialId' | 'previousCredential'>>,
+  change: Partial<Pick<RunRecord, 'credentialId' | 'previousCredential'>>,
 ): void {
   const { stored, lastStart } = transition.state;
   if (!stored || !isRunning(transition)) return;
@@ -40,7 +40,7 @@ function extend(
   transition.update({ deadlineAt: monotonicMs + grantedMs });
   const { record } = stored;
   const gainedMs = nowMs + grantedMs - (record.leaseUntilMs ?? nowMs);
-  // The stored deadline serves the next leader, which adds the unstored share.
+  // The next leader adds the unstored share to the stored deadline.
   const isWorthStoring =
     !record.asynchronous || 'credentialId' in change || Math.abs(gainedMs) >= grantedMs * unstoredShare;
   if (isWorthStoring)
@@ -48,15 +48,17 @@ function extend(
   transition.scheduleDeadline();
 }
 
-type Missing = KeyEventOf<'outcome'>['missing'];
+type MissingCheck = KeyEventOf<'outcome'>['missing'];
 
+/** Handles the outcome of the current run, from an answer or a report. */
 export function onOutcome(transition: Transition, { seq, outcome, inputs, missing }: KeyEventOf<'outcome'>): void {
   const { phase, stored } = transition.state;
   if (!stored || stored.record.seq !== seq || (phase !== 'running' && phase !== 'draining')) return;
   if (!stored.record.asynchronous) transition.addEffect(answeredEffect);
   const { operation } = stored.record;
   if (outcome.outcome === (operation === 'delete' ? 'Done' : 'Deleted')) {
-    const message = `${outcome.outcome} is not an outcome of operation ${operation}`;
+    const allowed = operation === 'delete' ? 'Deleted' : 'Done';
+    const message = `${outcome.outcome} is not an outcome of operation ${operation}; answer ${allowed}`;
     finish(transition, { outcome: 'Retry', reason: 'InvalidOutcome', message }, inputs, undefined);
   } else if (outcome.outcome === 'Deleted') {
     retire(transition, endedRecord(transition, stored.record, outcome));
@@ -75,27 +77,30 @@ const answeredEffect = { kind: 'endpoint', verdict: 'answered', retryAfterMs: un
 const hasOutputs = (outcome: Outcome): outcome is OutcomeWithOutputs & Required<Pick<OutcomeWithOutputs, 'outputs'>> =>
   'outputs' in outcome && outcome.outputs !== undefined;
 
-export function onApplied(transition: Transition, { refusal, inputs }: KeyEventOf<'applied'>): void {
+/** Ends the run after its outputs were written or rejected. */
+export function onApplied(transition: Transition, { problem, inputs }: KeyEventOf<'applied'>): void {
   const { phase, outcome } = transition.state;
   if (phase !== 'applying' || !outcome) return;
-  finish(transition, refusal ? endingOfRefusal(refusal) : outcome, inputs, undefined);
+  finish(transition, problem ? endingOf(problem) : outcome, inputs, undefined);
 }
 
-const endingOfRefusal = ({ code, message }: { readonly code: string; readonly message: string }): Ending => ({
+const endingOf = ({ code, message }: { readonly code: string; readonly message: string }): Ending => ({
   outcome: ruleCodes.has(code) ? 'Failed' : 'Retry',
   reason: code,
   message,
 });
 
-/** A retry cannot succeed: the component wrote something that it may not write. */
+/** Codes after which a retry cannot succeed: the component published outputs that it may not write. */
 const ruleCodes: ReadonlySet<string> = new Set<InventoryCode>(['ForeignPath', 'ForeignSecret', 'EntryTooLarge']);
 
+/** Ends the run as Retry: the component may have run, but there is no usable answer. */
 export function onCallFailed(transition: Transition, { code, message, inputs }: KeyEventOf<'callFailed'>): void {
   if (!isRunning(transition)) return;
   transition.addEffect(answeredEffect);
   finish(transition, { outcome: 'Retry', reason: code, message }, inputs, undefined);
 }
 
+/** Ends the run if its deadline has passed. */
 export function onDeadline(transition: Transition, { inputs }: KeyEventOf<'deadline'>): void {
   const { deadlineAt } = transition.state;
   if (!isRunning(transition)) return;
@@ -103,7 +108,7 @@ export function onDeadline(transition: Transition, { inputs }: KeyEventOf<'deadl
   else expireRun(transition, inputs);
 }
 
-/** Ends a run whose deadline has passed. */
+/** Ends the current run as Retry with the reason LeaseOver. */
 export function expireRun(transition: Transition, inputs: Inputs): void {
   finish(
     transition,
@@ -117,8 +122,7 @@ const isRunning = ({ state: { phase, stored } }: Transition): boolean =>
   stored !== undefined && (phase === 'running' || phase === 'draining');
 
 /**
- * Handles a call that the component did not accept. The run number and the token are used up. Everything else is restored, and the key is
- * queued again.
+ * Handles a call that the component did not accept: rolls the record back and queues the key again. The run number stays used.
  */
 export function onNotAccepted(
   transition: Transition,
@@ -137,16 +141,17 @@ export function onNotAccepted(
     transition.store(rolledBack(stored.record, cause?.before, atMs), stored);
     const wake = { at: monotonicMs + delayMs, reason: triggerReasons.retry };
     transition.update({ phase: 'idle', cause: undefined, deadlineAt: undefined, pending: undefined, wake });
-    // New triggers wait as well: the endpoint would reject their run too.
+    // New triggers wait as well, because the endpoint would reject their run, too.
     transition.addTriggers(
-      ...mergeTriggers(cause?.triggers ?? [], pending?.triggers ?? []).map((one) => ({ ...one, atMs })),
+      ...mergeTriggers(cause?.triggers ?? [], pending?.triggers ?? []).map((delayed) => ({ ...delayed, atMs })),
     );
     transition.scheduleNext(inputs);
     transition.report(inputs);
   }
 }
 
-function finish(transition: Transition, ending: Ending, inputs: Inputs, missing: Missing): void {
+/** Ends the current run: stores its outcome and schedules the next run. */
+function finish(transition: Transition, ending: Ending, inputs: Inputs, missing: MissingCheck): void {
   const { stored } = transition.state;
   if (!stored) return;
   if (isAbandoned(inputs)) {
@@ -182,20 +187,20 @@ function finish(transition: Transition, ending: Ending, inputs: Inputs, missing:
 }
 
 const alreadySatisfiedMessage = ({ missing = [] }: Ending): string =>
-  `the component waits for inputs that were present when it was called: ${missing.map(({ path }) => path).join(', ')}`;
+  `the component reported inputs as missing that were not missing when it was called: ${missing.map(({ path }) => path).join(', ')}; check how it reads the entry`;
 
-/** Triggers for the next run: those that arrived during this run and still need one, and what the entry itself asks for. */
+/** Triggers of the next run: those that arrived during this run and still need one, and those that follow from the entry. */
 function nextTriggers({ state }: Transition, inputs: Inputs, ended: RunRecord): readonly Trigger[] {
   const pending = (state.pending?.triggers ?? []).filter(
-    (one) => !timerReasons.has(one.reason) && isWanted(one, inputs, ended),
+    (arrived) => !timerReasons.has(arrived.reason) && isWanted(arrived, inputs, ended),
   );
   const fromEntry = entryTriggers(inputs, ended);
-  // A pending trigger already names the cause.
-  const isNamed = pending.some(({ reason }) => reason !== triggerReasons.remote && reason !== triggerReasons.forced);
-  return isNamed && fromEntry[0]?.reason !== triggerReasons.deleting ? pending : mergeTriggers(fromEntry, pending);
+  // A pending trigger names the cause more precisely than a comparison of digests.
+  const namesCause = pending.some(({ reason }) => reason !== triggerReasons.remote && reason !== triggerReasons.forced);
+  return namesCause && fromEntry[0]?.reason !== triggerReasons.deleting ? pending : mergeTriggers(fromEntry, pending);
 }
 
-/** The run that just ended serves these reasons. */
+/** Reasons that the run that just ended has fulfilled. */
 const timerReasons: ReadonlySet<string> = new Set([
   triggerReasons.interval,
   triggerReasons.requeue,

@@ -2,7 +2,7 @@ import { maxHistory, maxReasons } from '../../../api/inventory/reconcile-run.ts'
 import type { PastRun, RunRecord, StoredRecord } from '../run-record.ts';
 import type { Inputs } from '../step.ts';
 import { callSlackMs, isLivelock, wakeReason, withStart } from '../timing.ts';
-import { mergeTriggers, reasonText, type Trigger, trigger } from '../triggers.ts';
+import { lanes, mergeTriggers, reasonText, type Trigger, trigger } from '../triggers.ts';
 import { isAbandoned, retire, retireIfUnneeded } from './drain.ts';
 import type { Transition } from './transition.ts';
 import { entryTriggers, isWanted, withoutDelay } from './wanted.ts';
@@ -13,10 +13,10 @@ export function startIfWanted(transition: Transition, inputs: Inputs): void {
   const { stored, pending, wake } = transition.state;
   if (retireIfUnneeded(transition, inputs)) return;
   const isDue = wake !== undefined && wake.at <= monotonicMs;
-  const own = isDue ? [trigger(wake.reason)] : [];
+  const wakeTriggers = isDue ? [trigger(wake.reason)] : [];
   if (inputs.mayRun.may === 'no') {
     // Keep the triggers until the key may run again.
-    transition.addTriggers(...own);
+    transition.addTriggers(...wakeTriggers);
     if (isDue) transition.update({ wake: undefined });
     transition.scheduleNext(inputs);
     transition.report(inputs);
@@ -27,16 +27,16 @@ export function startIfWanted(transition: Transition, inputs: Inputs): void {
     transition.scheduleNext(inputs);
     return;
   }
-  const triggers = mergeTriggers(pending?.triggers ?? [], own);
-  if (!triggers.some((one) => isWanted(one, inputs, stored?.record))) {
-    // The inputs are back to those of the last run.
+  const triggers = mergeTriggers(pending?.triggers ?? [], wakeTriggers);
+  if (!triggers.some((candidate) => isWanted(candidate, inputs, stored?.record))) {
+    // The inputs have returned to those of the last run.
     transition.update({ pending: undefined });
     transition.scheduleNext(inputs);
     transition.report(inputs);
     return;
   }
   if (monotonicMs < transition.earliestStart()) {
-    transition.addTriggers(...own);
+    transition.addTriggers(...wakeTriggers);
     transition.scheduleNext(inputs);
   } else {
     start(transition, inputs, inputs.mayRun.may, triggers);
@@ -52,8 +52,8 @@ function start(
   const { stored, pending } = transition.state;
   const { nowMs, entry, registration } = transition.context;
   const before = stored?.record;
-  const isSame = before?.inputsDigest === inputs.digest && before.operation === operation;
-  const lane = pending?.lane ?? triggers[0]?.lane ?? 2;
+  const repeatsRun = before?.inputsDigest === inputs.digest && before.operation === operation;
+  const lane = pending?.lane ?? triggers[0]?.lane ?? lanes.time;
   const next: RunRecord = {
     entry: before?.entry ?? entry,
     component: registration.name,
@@ -67,7 +67,7 @@ function start(
     startedAtMs: nowMs,
     asynchronous: false,
     leaseUntilMs: nowMs + registration.timeoutMs + callSlackMs,
-    attempt: isSame ? before.attempt : 0,
+    attempt: repeatsRun ? before.attempt : 0,
     nextAtMs: undefined,
     lastOutcome: before?.lastOutcome,
     history: before ? historyOf(before) : [],
@@ -96,7 +96,7 @@ function historyOf({ seq, operation, reasons, startedAtMs, lastOutcome, history 
   return [{ seq, operation, reasons, outcome, startedAtMs, durationMs }, ...history].slice(0, maxHistory);
 }
 
-/** The start is stored, so this is the only run. Calls the component. */
+/** Calls the component after the start was stored, unless the operation may no longer run. */
 export function onStarted(transition: Transition, stored: StoredRecord, inputs: Inputs): void {
   const { monotonicMs, registration } = transition.context;
   const { record } = stored;
@@ -115,7 +115,7 @@ export function onStarted(transition: Transition, stored: StoredRecord, inputs: 
   transition.addEffect({ kind: 'call' });
 }
 
-/** Undoes a stored start before the call: meanwhile the entry was deleted or suspended. */
+/** Undoes a stored start before the call. Meanwhile, the entry was deleted or suspended, for example. */
 function cancelStart(transition: Transition, stored: StoredRecord, inputs: Inputs): void {
   const { cause } = transition.state;
   transition.update({ phase: 'idle', cause: undefined });
@@ -125,7 +125,7 @@ function cancelStart(transition: Transition, stored: StoredRecord, inputs: Input
     const { nowMs, monotonicMs } = transition.context;
     const next = rolledBack(stored.record, cause?.before, nowMs);
     transition.store(next, stored);
-    // The start discarded the previous wake time. If the inputs are back, nothing else would start a run.
+    // The start discarded the wake time. If the inputs have returned to their old values, only a new wake time starts a run.
     transition.update({ wake: { at: monotonicMs, reason: wakeReason(next.lastOutcome?.outcome) } });
     transition.addTriggers(...(cause?.triggers ?? []).map(withoutDelay), ...entryTriggers(inputs, next));
     transition.scheduleNext(inputs);
@@ -133,7 +133,7 @@ function cancelStart(transition: Transition, stored: StoredRecord, inputs: Input
   transition.report(inputs);
 }
 
-/** The record as before the start, except for the run number. */
+/** An idle record with the inputs and the operation from before the start. The run number stays used. */
 export function rolledBack(
   record: RunRecord,
   before: Pick<RunRecord, 'inputsDigest' | 'operation'> | undefined,
@@ -156,11 +156,16 @@ function reportLivelock(transition: Transition): void {
   const { recentStarts, cause, status } = transition.state;
   const isLooping = isLivelock(recentStarts, transition.context.monotonicMs);
   if (isLooping === (status?.livelock !== undefined)) return;
-  const paths = cause?.triggers.flatMap(({ about }) => (about === undefined ? [] : [about])) ?? [];
-  const livelock = isLooping
-    ? `the same inputs returned more than 5 times in 10 minutes${paths.length > 0 ? `; changed by ${paths.join(', ')}` : ''}`
-    : undefined;
-  if (status) transition.update({ status: { ...status, livelock } });
-  if (status) transition.addEffect({ kind: 'reportStatus', status: { ...status, livelock } });
+  const livelock = isLooping ? livelockMessage(cause?.triggers ?? []) : undefined;
+  if (status) {
+    transition.update({ status: { ...status, livelock } });
+    transition.addEffect({ kind: 'reportStatus', status: { ...status, livelock } });
+  }
   if (livelock) transition.addEffect({ kind: 'warn', code: 'Livelock', message: livelock });
+}
+
+function livelockMessage(triggers: readonly Trigger[]): string {
+  const changes = triggers.flatMap(({ about }) => (about === undefined ? [] : [about]));
+  const found = 'the same inputs started more than 5 runs in 10 minutes';
+  return changes.length === 0 ? found : `${found}; the last run was started by changes of ${changes.join(', ')}`;
 }

@@ -27,8 +27,9 @@ export function step(
 }
 
 /**
- * An input that was present before the run that reported it missing has not arrived, unless it was absent in between: the component may
- * have read a later version than the server had.
+ * Clears `arrived` after MissingAlreadySatisfied until the server has seen a missing input not hold. Otherwise inputs that held all the
+ * time
+ * would start the same run again and again.
  */
 function withoutStaleArrival(transition: Transition, event: KeyEvent): KeyEvent {
   const { stored, sawMissing } = transition.state;
@@ -91,9 +92,9 @@ function onTrigger(transition: Transition, { trigger, inputs }: KeyEventOf<'trig
   if (inputs.mayRun.may === 'delete' || isAbandoned(inputs)) onDeleting(transition, inputs);
   if (isIdleOrQueued(transition.state)) {
     if (!retireIfUnneeded(transition, inputs)) {
-      const isNew = isWanted(trigger, inputs, stored?.record);
-      if (isNew) transition.addTriggers(trigger);
-      if (isNew || (phase === 'idle' && transition.state.pending)) transition.scheduleNext(inputs);
+      const needsRun = isWanted(trigger, inputs, stored?.record);
+      if (needsRun) transition.addTriggers(trigger);
+      if (needsRun || (phase === 'idle' && transition.state.pending)) transition.scheduleNext(inputs);
     }
   } else if (transition.state.phase !== 'gone') {
     transition.addTriggers(trigger);
@@ -102,7 +103,7 @@ function onTrigger(transition: Transition, { trigger, inputs }: KeyEventOf<'trig
   transition.report(inputs);
 }
 
-/** Handles a free slot. During a run, it can only mean that the deadline may have passed. */
+/** Handles a dequeued key. During a run, the queue returns the key for its deadline. */
 function onSlot(transition: Transition, { inputs }: KeyEventOf<'slot'>): void {
   const { phase, stored, cause, outcome, deadlineAt } = transition.state;
   switch (phase) {

@@ -4,7 +4,7 @@ import type { Effect, Inputs, KeyState, KeyStatus, NotRunReason, StepContext } f
 import { spacingOf } from '../timing.ts';
 import { lanes, reasonText, type Trigger, triggerReasons, withTriggers } from '../triggers.ts';
 
-/** The handling of one event: collects the next state and the effects. */
+/** Collects the next state and the effects while `step` handles one event. */
 export class Transition {
   state: KeyState;
   readonly effects: Effect[] = [];
@@ -23,7 +23,7 @@ export class Transition {
     this.effects.push(effect);
   }
 
-  /** Stores the record. The state contains it immediately. */
+  /** Requests a write of the record. The state contains it immediately. */
   store(next: RunRecord, base: StoredRecord): void {
     this.addEffect({ kind: 'store', next, base });
     this.update({ stored: { record: next, resourceVersion: base.resourceVersion } });
@@ -33,7 +33,7 @@ export class Transition {
     if (triggers.length > 0) this.update({ pending: withTriggers(this.state.pending, triggers, this.context) });
   }
 
-  /** Without a current run, enqueues the key for its pending triggers or its wake time. */
+  /** Enqueues a key without a current run for its pending triggers or its wake time, whichever is earlier. */
   scheduleNext({ mayRun }: Pick<Inputs, 'mayRun'>): void {
     const { pending, wake } = this.state;
     const isQueued = pending !== undefined && mayRun.may !== 'no';
@@ -58,7 +58,7 @@ export class Transition {
     this.addEffect({ kind: 'enqueue', delayMs, lane, reasons });
   }
 
-  /** Monotonic milliseconds. */
+  /** Earliest time of the next start, monotonic milliseconds. */
   earliestStart(): number {
     const { lastStart, recentStarts } = this.state;
     if (lastStart === undefined) return Number.NEGATIVE_INFINITY;
@@ -74,16 +74,17 @@ export class Transition {
   }
 }
 
-const none: readonly never[] = [];
+type StatusSource = Pick<KeyState, 'stored' | 'cause' | 'status'>;
 
-type Known = Pick<KeyState, 'stored' | 'cause' | 'status'>;
-
-/** The component's status: the outcome of its last run, unless that was for other inputs or the component may not run. */
-function statusOf({ stored, cause, status }: Known, { digest, mayRun }: Pick<Inputs, 'digest' | 'mayRun'>): KeyStatus {
+/** The component's status from its last outcome. Done counts only for the current inputs. */
+function statusOf(
+  { stored, cause, status }: StatusSource,
+  { digest, mayRun }: Pick<Inputs, 'digest' | 'mayRun'>,
+): KeyStatus {
   const record = stored?.record;
   const last = record?.lastOutcome;
   const observedInputs = record && observedInputsOf(record, cause);
-  const statusWith = (state: KeyStatus['state'], { reason, message, missing = none }: StatusDetail): KeyStatus => ({
+  const statusWith = (state: KeyStatus['state'], { reason, message, missing = [] }: StatusDetail): KeyStatus => ({
     state,
     reason,
     message,
@@ -130,14 +131,14 @@ function sameStatus(a: KeyStatus, b: KeyStatus | undefined): boolean {
   );
 }
 
-/** Inputs digest of the last finished run; undefined if unknown. */
+/** Inputs digest of the last run that ended; undefined if unknown. */
 function observedInputsOf(record: RunRecord, cause: KeyState['cause']): string | undefined {
   return record.phase === 'Idle' || record.seq === record.lastOutcome?.seq
     ? record.inputsDigest
     : cause?.before.inputsDigest;
 }
 
-/** The reason is `why`; Ready and the conditions of the registration contain details. */
+/** State of a component that may not run. The status has the reason `why`. */
 const stateWithoutRun: Readonly<Record<Exclude<NotRunReason, 'Suspended'>, KeyStatus['state']>> = {
   NotApplicable: 'NotApplicable',
   Disabled: 'NotApplicable',

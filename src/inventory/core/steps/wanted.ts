@@ -2,10 +2,10 @@ import type { RunRecord } from '../run-record.ts';
 import type { Inputs } from '../step.ts';
 import { type Trigger, trigger, triggerReasons } from '../triggers.ts';
 
-/** Reason of an outcome whose missing inputs were present all the time. Waiting for them would never end. */
+/** Reason of a NotReady whose missing inputs held both at the start and at the end of the run. */
 export const alreadySatisfied = 'MissingAlreadySatisfied';
 
-/** Whether a trigger needs a run. The digest decides, not the content of the trigger. */
+/** Whether a trigger needs a run. For most reasons, only the state of the entry decides. */
 export function isWanted({ reason }: Trigger, inputs: Inputs, record: RunRecord | undefined): boolean {
   if (!record || entryWantsRun(inputs, record)) return true;
   switch (reason) {
@@ -48,5 +48,5 @@ export function entryTriggers(inputs: Inputs, record: RunRecord | undefined): Tr
   return hasArrived(inputs, record) ? [trigger(inputArrived, { about })] : [];
 }
 
-/** Drops the delay of a trigger that was already due once. */
-export const withoutDelay = (one: Trigger): Trigger => ({ ...one, atMs: undefined });
+/** Drops the delay of a trigger that was already due. */
+export const withoutDelay = (due: Trigger): Trigger => ({ ...due, atMs: undefined });

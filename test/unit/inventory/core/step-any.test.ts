@@ -101,7 +101,7 @@ function anyEvent(random: () => number, stage: StepStage, known: StoredRecord | 
     { kind: 'accepted', leaseMs: random() * 100_000 },
     { kind: 'heartbeat', leaseMs: random() * 100_000, credential: oneOf(undefined, { id: 'JTI=x', expiresAtMs: 0 }) },
     { kind: 'outcome', seq: (record?.seq ?? 1) + oneOf(0, 0, 0, -1, 1), outcome, inputs, missing },
-    { kind: 'applied', refusal: oneOf(undefined, { code: 'ForeignPath', message: 'no' }), inputs },
+    { kind: 'applied', problem: oneOf(undefined, { code: 'ForeignPath', message: 'no' }), inputs },
     { kind: 'callFailed', code: 'NotJson', message: 'x', inputs },
     { kind: 'notAccepted', retryAfterMs: oneOf(undefined, -5, 1e12), inputs },
     { kind: 'deadline', inputs },

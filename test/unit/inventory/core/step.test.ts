@@ -207,7 +207,7 @@ describe('a running key', () => {
     const stage = new StepStage().running().outcome({ outcome: 'Done', outputs: { network: { vnetName: 'v' } } });
     assert.equal(seen(stage), 'applying endpoint store apply');
     assert.deepEqual([stage.record.phase, stage.record.credentialId], ['Applying', undefined]);
-    stage.handle({ kind: 'applied', refusal: undefined, inputs: stage.inputs });
+    stage.handle({ kind: 'applied', problem: undefined, inputs: stage.inputs });
     assert.equal(seen(stage), 'idle store reportStatus enqueue');
     assert.equal(stage.record.lastOutcome?.outcome, 'Done');
   });
@@ -221,7 +221,7 @@ describe('a running key', () => {
   ] as const) {
     it(`is ${outcome} if its outputs are rejected with ${code}`, () => {
       const stage = new StepStage().running().outcome({ outcome: 'Done', outputs: { network: {} } });
-      stage.handle({ kind: 'applied', refusal: { code, message: 'no' }, inputs: stage.inputs });
+      stage.handle({ kind: 'applied', problem: { code, message: 'no' }, inputs: stage.inputs });
       assert.deepEqual([stage.record.lastOutcome?.outcome, stage.record.lastOutcome?.reason], [outcome, code]);
     });
   }
@@ -527,7 +527,7 @@ describe('the deletion of an entry', () => {
   it('completes a pending write of outputs first', () => {
     const stage = deleting(new StepStage().running().outcome({ outcome: 'Done', outputs: { network: {} } }));
     assert.equal(stage.state.phase, 'applying');
-    stage.later(500).handle({ kind: 'applied', refusal: undefined, inputs: stage.inputs });
+    stage.later(500).handle({ kind: 'applied', problem: undefined, inputs: stage.inputs });
     assert.equal(stage.slot().effect('start').next.operation, 'delete');
   });
 
