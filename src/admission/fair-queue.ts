@@ -1,5 +1,6 @@
 import type { Clock } from '../kit/clock.ts';
 import { CodedError } from '../kit/errors.ts';
+import { pause, SLICE_MS } from '../kit/pace.ts';
 import { RecentMap } from '../kit/recent-map.ts';
 
 interface FairQueueOptions {
@@ -8,12 +9,6 @@ interface FairQueueOptions {
   readonly maxWaiting?: number;
 }
 
-/** How long jobs run back to back, milliseconds. Then the process handles its I/O and timers. */
-const SLICE_MS = 5;
-/** Rounds of the event loop between slices. A port accepts one connection in a round, and a probe may wait behind many others. */
-const ROUNDS_BETWEEN_SLICES = 16;
-/** If other work makes the rounds long, the next slice starts after this time, milliseconds. */
-const LONGEST_PAUSE_MS = 20;
 /** The recorded usage of a source halves in this time. */
 const HALF_LIFE_MS = 5_000;
 /** Most sources with recorded usage. */
@@ -90,18 +85,11 @@ export class FairQueue {
     this.#pause();
   }
 
-  /** Starts a new slice after the process has handled its I/O and timers. */
+  /** Starts a new slice after a pause. */
   #pause(): void {
     if (this.#pausing) return;
     this.#pausing = true;
-    const untilMs = this.#clock.monotonic() + LONGEST_PAUSE_MS;
-    let rounds = 0;
-    const round = (): void => {
-      rounds++;
-      if (rounds < ROUNDS_BETWEEN_SLICES && this.#clock.monotonic() < untilMs) this.#clock.schedule(0, round);
-      else this.#runSlice();
-    };
-    this.#clock.schedule(0, round);
+    void pause(this.#clock).then(() => this.#runSlice());
   }
 
   #runSlice(): void {

@@ -1,6 +1,7 @@
 import { askedDelayMs } from '../kit/backoff.ts';
 import type { Clock } from '../kit/clock.ts';
 import { describe } from '../kit/errors.ts';
+import { pause, SLICE_MS } from '../kit/pace.ts';
 import { deferred } from '../kit/promises.ts';
 import type { ControllerMetrics, ReconcileOutcome } from '../observe/controller-metrics.ts';
 import type { Log } from '../observe/log.ts';
@@ -17,8 +18,8 @@ export interface DispatcherOptions extends QueueOptions {
   readonly lane0Aborts: boolean;
 }
 
-/** Reconciles that never wait would starve timers and sockets, so the dispatcher yields to them after this many. */
-const turnsAtATime = 256;
+/** Least time to charge a reconcile, milliseconds. Only its part before the first wait is measured. */
+const LEAST_CHARGE_MS = SLICE_MS / 256;
 
 /** Passes the keys of one queue to the reconciler, with bounded concurrency, and schedules each key by its result. */
 export class Dispatcher {
@@ -31,8 +32,8 @@ export class Dispatcher {
   #lowestLaneActive = 0;
   #state: 'collecting' | 'open' | 'stopped' = 'collecting';
   #scheduled = false;
-  /** Keys dispatched since the last yield to timers and sockets. */
-  #turns = 0;
+  /** Processor time charged since the last pause, milliseconds. Reconciles that never wait would otherwise starve timers and sockets. */
+  #sliceMs = 0;
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
@@ -67,26 +68,27 @@ export class Dispatcher {
       this.#scheduled = false;
       this.#dispatch();
     };
-    if (this.#turns < turnsAtATime) {
+    if (this.#sliceMs < SLICE_MS) {
       queueMicrotask(dispatch);
     } else {
-      this.#turns = 0;
-      this.#options.clock.schedule(0, dispatch);
+      this.#sliceMs = 0;
+      void pause(this.#options.clock).then(dispatch);
     }
   }
 
   #dispatch(): void {
-    const { workers, reservedForUpperLanes } = this.#options;
+    const { clock, workers, reservedForUpperLanes } = this.#options;
     const free = workers - reservedForUpperLanes;
     while (this.#state === 'open' && this.#active.size < workers) {
-      if (this.#turns >= turnsAtATime) {
+      if (this.#sliceMs >= SLICE_MS) {
         this.#wake();
         return;
       }
       const work = this.queue.take(this.#lowestLaneActive < free ? this.#lowestLane : this.#lowestLane - 1);
       if (!work) return;
-      this.#turns += 1;
+      const startMs = clock.monotonic();
       void this.#reconcile(work);
+      this.#sliceMs += Math.max(clock.monotonic() - startMs, LEAST_CHARGE_MS);
     }
   }
 

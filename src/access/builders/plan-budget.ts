@@ -1,7 +1,7 @@
 import type { Clock } from '../../kit/clock.ts';
-import { sleep } from '../../kit/clock.ts';
 import { copyJson, type JsonCopy, maxWeight, valueWeight } from '../../kit/json-value.ts';
 import { KeyMutex } from '../../kit/key-mutex.ts';
+import { pause, SLICE_MS } from '../../kit/pace.ts';
 import type { Violation } from '../policy/policy.ts';
 
 /** Most work for one plan, in the weight of copyJson: a pod of 1.4 million characters or of 43,000 values uses it up. */
@@ -66,10 +66,7 @@ export function withinBudget<Plan>(
   }
 }
 
-/** After a plan that took longer than this, milliseconds, the queue yields to the event loop. */
-const yieldAfterMs = 5;
-
-/** Runs plans one at a time and yields to the event loop after long ones, so that a burst of requests does not delay the end of grants. */
+/** Runs plans one at a time and pauses after long ones, so that a burst of requests does not delay the end of grants. */
 export class PlanQueue {
   readonly #clock: Clock;
   readonly #mutex = new KeyMutex();
@@ -84,7 +81,7 @@ export class PlanQueue {
       try {
         return plan();
       } finally {
-        if (this.#clock.monotonic() - startedMs > yieldAfterMs) await sleep(this.#clock, 0);
+        if (this.#clock.monotonic() - startedMs > SLICE_MS) await pause(this.#clock);
       }
     });
   }

@@ -1,19 +1,6 @@
 import assert from 'node:assert/strict';
 import { FairQueue } from '../../../src/admission/fair-queue.ts';
-import { SimulatedClock } from '../../support/simulated-clock.ts';
-
-/** A clock that a job can advance, as work does. */
-class WorkClock extends SimulatedClock {
-  #workedMs = 0;
-
-  work(ms: number): void {
-    this.#workedMs += ms;
-  }
-
-  override monotonic(): number {
-    return super.monotonic() + this.#workedMs;
-  }
-}
+import { WorkClock } from '../../support/work-clock.ts';
 
 describe('the queue of processor time', () => {
   let clock: WorkClock;

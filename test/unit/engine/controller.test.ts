@@ -5,7 +5,7 @@ import type { Emit, Source } from '../../../src/engine/source.ts';
 import { type Deferred, deferred } from '../../../src/kit/promises.ts';
 import { noControllerMetrics } from '../../../src/observe/controller-metrics.ts';
 import { noLog } from '../../../src/observe/log.ts';
-import { SimulatedClock } from '../../support/simulated-clock.ts';
+import { WorkClock } from '../../support/work-clock.ts';
 
 interface Call {
   readonly key: string;
@@ -19,7 +19,7 @@ function setUp(
   answer: ((key: string, turn: number) => Result | undefined) | undefined,
   options: Partial<ControllerOptions> = {},
 ) {
-  const clock = new SimulatedClock();
+  const clock = new WorkClock();
   const synced = deferred();
   const calls: Call[] = [];
   const metrics: string[] = [];
@@ -260,6 +260,51 @@ describe('Controller', () => {
     await t.clock.advance(1);
     assert.equal(t.calls.length, 5_000);
     assert.ok(before !== undefined && before < 1_000, `${before} turns came before a timer that was due`);
+    t.stop.abort();
+    await t.run;
+  });
+
+  it('pauses for the rest of the process after five milliseconds of reconciles', async () => {
+    const t = setUp(() => {
+      t.clock.work(1);
+      return done;
+    });
+    t.synced.resolve();
+    await t.clock.settle();
+    for (let i = 0; i < 12; i++) t.emit(`key-${i}`, 'event');
+    const roundsAfter = new Map<number, number>();
+    const round = (): void => {
+      roundsAfter.set(t.calls.length, (roundsAfter.get(t.calls.length) ?? 0) + 1);
+      if (t.calls.length < 12) t.clock.schedule(0, round);
+    };
+    await t.clock.settle();
+    t.clock.schedule(0, round);
+    await t.clock.advance(1);
+    assert.deepEqual(
+      [...roundsAfter],
+      [
+        [5, 15],
+        [10, 16],
+        [12, 1],
+      ],
+    );
+    t.stop.abort();
+    await t.run;
+  });
+
+  it('reconciles a lone key at once, whatever work came before', async () => {
+    const t = setUp(() => {
+      t.clock.work(5);
+      return done;
+    });
+    t.synced.resolve();
+    await t.clock.settle();
+    for (const key of ['a', 'b', 'c']) {
+      t.emit(key, 'event');
+      await t.clock.settle();
+      assert.equal(t.keys().at(-1), key);
+      await t.clock.advance(1);
+    }
     t.stop.abort();
     await t.run;
   });

@@ -1,39 +1,79 @@
 import assert from 'node:assert/strict';
-import { pace } from '../../../src/kit/pace.ts';
+import { pace, pause } from '../../../src/kit/pace.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
+import { WorkClock } from '../../support/work-clock.ts';
 
-/** On which every look takes a millisecond. */
-class BusyClock extends SimulatedClock {
-  #looks = 0;
-
-  override monotonic(): number {
-    this.#looks += 1;
-    return super.monotonic() + this.#looks;
-  }
+/** Counts the rounds of the event loop in a pause; each takes `roundMs`. */
+async function roundsOfPause(clock: WorkClock, roundMs = 0): Promise<number> {
+  let rounds = 0;
+  let isOver = false;
+  const round = (): void => {
+    if (isOver) return;
+    rounds++;
+    clock.work(roundMs);
+    clock.schedule(0, round);
+  };
+  clock.schedule(0, round);
+  const paused = pause(clock).then(() => {
+    isOver = true;
+  });
+  await clock.advance(100);
+  await paused;
+  return rounds;
 }
 
+describe('pause', () => {
+  it('lasts 16 rounds of the event loop, so that a port accepts that many connections', async () => {
+    const clock = new WorkClock();
+    assert.equal(await roundsOfPause(clock), 16);
+  });
+
+  it('ends after 20 ms if other work makes the rounds long', async () => {
+    const clock = new WorkClock();
+    assert.equal(await roundsOfPause(clock, 5), 4);
+    assert.equal(await roundsOfPause(clock, 50), 1);
+  });
+});
+
 describe('pace', () => {
-  it('lets timers have their turn once work has gone on for five milliseconds', async () => {
-    const clock = new BusyClock();
-    const pause = pace(clock, new AbortController().signal);
-    const order: string[] = [];
-    clock.schedule(0, () => order.push('timer'));
+  it('pauses once work has lasted five milliseconds', async () => {
+    const clock = new WorkClock();
+    const next = pace(clock, new AbortController().signal);
+    const roundsBefore: number[] = [];
+    let rounds = 0;
+    const round = (): void => {
+      rounds++;
+      if (roundsBefore.length < 12) clock.schedule(0, round);
+    };
+    clock.schedule(0, round);
     const work = (async () => {
-      for (let piece = 1; piece <= 6; piece++) {
-        await pause();
-        order.push(`piece ${piece}`);
+      for (let piece = 0; piece < 12; piece++) {
+        await next();
+        roundsBefore.push(rounds);
+        clock.work(1);
       }
     })();
-    await clock.advance(1000);
+    await clock.advance(100);
     await work;
-    assert.deepEqual(order.slice(0, 6), ['piece 1', 'piece 2', 'piece 3', 'piece 4', 'timer', 'piece 5']);
+    assert.deepEqual(roundsBefore, [0, 0, 0, 0, 0, 16, 16, 16, 16, 16, 32, 32]);
   });
 
   it('ends with the reason of the signal', async () => {
     const stop = new AbortController();
-    const pause = pace(new SimulatedClock(), stop.signal);
-    assert.equal(pause(), undefined);
+    const next = pace(new SimulatedClock(), stop.signal);
+    assert.equal(next(), undefined);
     stop.abort(new Error('over'));
-    assert.throws(() => pause(), /over/);
+    assert.throws(() => next(), /over/);
+  });
+
+  it('ends with the reason of a signal that aborts during a pause', async () => {
+    const clock = new WorkClock();
+    const stop = new AbortController();
+    const next = pace(clock, stop.signal);
+    clock.work(5);
+    const paused = assert.rejects(async () => next(), /over/);
+    stop.abort(new Error('over'));
+    await clock.advance(1);
+    await paused;
   });
 });

@@ -4,6 +4,7 @@ import { type PodAccessInput, planPodAccess } from '../../../../src/access/build
 import type { PodAccessTemplateSpec } from '../../../../src/api/access/pod-access.ts';
 import { maxWeight, valueWeight } from '../../../../src/kit/json-value.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
+import { WorkClock } from '../../../support/work-clock.ts';
 
 const outcome = (result: object): string => {
   const { refusal } = result as { refusal?: { code: string; message: string } };
@@ -215,23 +216,18 @@ describe('planning an access pod', () => {
 
 describe('queue of plans', () => {
   it('come one at a time, in order, with a pause for everything else after a long one', async () => {
-    let nowMs = 0;
-    const timers: (() => void)[] = [];
-    const schedule = (_: number, callback: () => void) => {
-      timers.push(callback);
-      return () => undefined;
-    };
-    const queue = new PlanQueue({ now: () => nowMs, monotonic: () => nowMs, schedule });
+    const clock = new WorkClock();
+    const queue = new PlanQueue(clock);
     const seen: string[] = [];
     const plan = (name: string, tookMs: number) => () => {
       seen.push(name);
-      nowMs += tookMs;
+      clock.work(tookMs);
       return name;
     };
     const all = Promise.all([queue.run(plan('short', 5)), queue.run(plan('long', 6)), queue.run(plan('next', 0))]);
-    await new SimulatedClock().settle();
+    await clock.settle();
     assert.deepEqual(seen, ['short', 'long']);
-    for (const fire of timers) fire();
+    await clock.advance(1);
     assert.deepEqual(await all, ['short', 'long', 'next']);
   });
 
