@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-print-directory
 
-# Where mocha leaves what it counted, for the total at the end.
+# The folder in which mocha writes its counts, for the total at the end.
 totals := dist/test-totals
 test faults: export DRAWBRIDGE_TEST_TOTALS := $(totals)
 
@@ -17,7 +17,7 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 .PHONY: run
-run: dist/drawbridge.js ## the main job, told step by step on a real control plane (ONCE=1 ends with it; DURATION=15s; DEMO=binding and DEMO=inventory are others)
+run: dist/drawbridge.js ## a demo of access on a real control plane, step by step (ONCE=1 ends after it; DURATION=15s; other demos: DEMO=binding, DEMO=inventory)
 	@$(tsx) sandbox/run$(addprefix -,$(DEMO)).ts
 
 .PHONY: sandbox
@@ -25,7 +25,7 @@ sandbox: node_modules ## a real control plane to play with, until Ctrl-C
 	@$(tsx) sandbox/main.ts
 
 .PHONY: test
-test: node_modules ## everything but make faults: lint, types, unit tests, generated files, integration tests on real control planes
+test: node_modules ## every test except make faults: lint, types, unit tests, generated files, integration tests on real control planes
 	@rm -rf $(totals)
 	@$(MAKE) --jobs=2 sandbox-binaries check
 	@$(MAKE) verify integration
@@ -34,12 +34,12 @@ test: node_modules ## everything but make faults: lint, types, unit tests, gener
 check: dist/drawbridge.js ## types, lint and unit tests: the inner loop
 	@MAKEFLAGS= $(MAKE) --no-print-directory --jobs=3 unit lint types unused
 
-# Side by side: tests wait now and then.
+# These run in parallel, because tests often wait.
 .PHONY: types lint unused
 types lint unused: node_modules
 	npm run --silent $@
 
-# Three processes, by what they load: workers that take one file after the other would both load everything.
+# Three processes, grouped by the modules that they load. Workers that share all files would each load every module.
 .PHONY: unit unit-access unit-features unit-rest
 unit: unit-rest unit-access unit-features
 unit-access: dist/drawbridge.js
@@ -54,22 +54,22 @@ integration: dist/drawbridge.js sandbox-binaries ## the integration tests; FILE=
 	@$(tsx) test/run/main.ts $(or $(FILE),test/integration)
 
 .PHONY: faults
-faults: dist/drawbridge.js sandbox-binaries ## what takes long: crashes, outages, bursts, random histories and lives of inventories (FILE=... for one file, DRAWBRIDGE_SEED=N for other random ones)
+faults: dist/drawbridge.js sandbox-binaries ## long tests: crashes, outages, bursts, random histories, and random schedules of the inventory (FILE=... for one file, DRAWBRIDGE_SEED=N for other random ones)
 	@rm -rf $(totals)
 	$(if $(FILE),,$(random))
 	@$(tsx) test/run/main.ts $(or $(FILE),$(filter-out $(alone),$(wildcard test/faults/*/*.test.ts)))
 	$(if $(FILE),,@DRAWBRIDGE_TEST_TOTALS= DRAWBRIDGE_TEST_PROCESSES=1 $(tsx) test/run/main.ts $(alone))
 
-# These check that access ends within about a second while the server is killed again and again, or attacked, so no other test runs beside.
+# These check that access ends within about a second while the server is killed repeatedly or attacked, so no other test runs beside them.
 alone := test/faults/access/random-histories.test.ts test/faults/admission/under-attack.test.ts
 
-# What the unit tests try with random cases, with all of them: 2,000 lives of inventories, and the properties in full.
+# The random unit tests with all cases: 2,000 schedules of the inventory, and every property.
 random = RUNS=$(or $(RUNS),2000) FUZZ=all DRAWBRIDGE_SEED=$(or $(DRAWBRIDGE_SEED),1) $(mocha) --parallel --jobs 2 \
   test/unit/inventory/manager/schedules.test.ts \
   $(shell grep -rl support/runs.ts test/unit) 'test/fuzz/**/*.test.ts'
 
 .PHONY: fuzz
-fuzz: node_modules ## 100,000 hostile inputs to the webhooks, beside a reference policy (RUNS=1000 for fewer, SEED=1 for the same again)
+fuzz: node_modules ## 100,000 hostile inputs to the webhooks, compared with a reference policy (RUNS=1000 for fewer, SEED=1 to repeat a run)
 	@$(tsx) test/fuzz/main.ts
 	FUZZ=all npx --no-install mocha --config test/mocharc.json 'test/fuzz/**/*.test.ts'
 
@@ -95,7 +95,7 @@ verify: node_modules ## fails when a generated file is out of date
 build: dist/drawbridge.js ## one file that runs with plain node: dist/drawbridge.js
 
 .PHONY: clean
-clean: ## removes what was built here (the sandbox's programs stay in the cache)
+clean: ## removes what make has built here (the sandbox's programs stay in the cache)
 	rm -rf dist coverage node_modules
 
 node_modules: package.json package-lock.json

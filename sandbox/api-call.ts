@@ -25,7 +25,7 @@ function agentOf({ authority: ca, identity }: ApiTarget): Agent {
   return agent;
 }
 
-/** Makes one API call. The body of a PATCH is a merge patch; APPLY is a PATCH by server-side apply. Rejects only without an answer in 10 s. */
+/** Sends one API call. The body of a PATCH is a merge patch; APPLY is a PATCH by server-side apply. Rejects after 30 s without an answer. */
 export function callApi(target: ApiTarget, method: string, path: string, body?: unknown): Promise<ApiAnswer> {
   const payload = body === undefined ? undefined : JSON.stringify(body);
   return new Promise((resolve, reject) => {

@@ -37,7 +37,7 @@ export class Component {
     return pid;
   }
 
-  /** Whether it should run: it was started, and not stopped through this class. */
+  /** Whether the component should run: `start` was called, and neither `stop` nor `kill` since. */
   get started(): boolean {
     return this.#child !== undefined && !this.#ended;
   }

@@ -25,8 +25,8 @@ export interface Installation {
 }
 
 /**
- * Applies the shipped manifests. Like an installer, it sets two fields: the authority of the serving certificate, and the port, because
- * the Service points to this machine (ExternalName), where only root may listen on 443. Call it again to set another port.
+ * Applies the shipped manifests and sets two fields of the webhooks: `caBundle`, and `port`, because the Service points to this machine
+ * (ExternalName), where only root may listen on 443. Call it again to set another port.
  */
 export async function install(plane: PlaneClient, port: number): Promise<Installation> {
   await plane.kubectl(['apply', '-f', join(root, 'charts/drawbridge/crds')]);

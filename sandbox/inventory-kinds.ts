@@ -4,19 +4,19 @@ import type { PlaneClient } from './plane-client.ts';
 
 const crds = join(fileURLToPath(new URL('..', import.meta.url)), 'charts/drawbridge/files/inventory-crds');
 
-/** Installs the kinds of the inventory. Resolves once they are served. */
+/** Installs the CRDs of the inventory. Resolves once they are Established. */
 export async function installInventoryKinds(plane: PlaneClient): Promise<void> {
   await plane.kubectl(['apply', '-f', crds]);
   await plane.kubectl(['wait', '--for=condition=Established', '--timeout=60s', '-f', crds]);
 }
 
-/** Deletes the kinds and every object of them. Resolves once they do not exist, so that they can be installed again. */
+/** Deletes the CRDs and every object of their kinds. Resolves once they are gone, so that a test can install them again. */
 export async function removeInventoryKinds(plane: PlaneClient): Promise<void> {
   const { stdout } = await plane.kubectl(
     ['get', 'clusterinventories.inventory.drawbridge.dev', '-A', '--ignore-not-found', '-o', namesOf],
     { reject: false },
   );
-  // No server runs any more that would tear them down.
+  // Removes the finalizers, because no server runs that would tear the entries down.
   for (const [namespace = '', name = ''] of stdout.split('\n').map((line) => line.split(' '))) {
     if (name === '') continue;
     const patch = ['--type=merge', '-p', '{"metadata":{"finalizers":null}}'];

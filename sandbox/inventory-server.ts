@@ -17,7 +17,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const program = join(root, 'dist/drawbridge.js');
 const namespace = 'drawbridge-system';
 const account = 'drawbridge-inventory';
-/** The arguments that the chart starts it with: docs/adr/0024. */
+/** The Node flags of the chart's Deployment: docs/adr/0024. */
 const nodeFlags = ['--heap-growing-percent=30'];
 
 export interface InventoryServerOptions {
@@ -33,7 +33,7 @@ export interface InventoryServerOptions {
 
 /** `drawbridge serve --features=inventory` on a plane, with its CRDs and webhooks. Components may use plain http on loopback addresses. */
 export class InventoryServer {
-  /** The callback URL that components are configured with. */
+  /** The namespace of the server. */
   readonly namespace = namespace;
   /** The callback URL of this process alone. */
   readonly callbackUrl: string;
@@ -137,10 +137,9 @@ export class InventoryServer {
     return readFile(this.logFile, 'utf8').catch(() => '');
   }
 
-  /** The lines of its audit journal so far. */
+  /** The complete lines of its audit journal so far. */
   async audit(): Promise<Record<string, unknown>[]> {
     const text = await readFile(this.#auditFile, 'utf8').catch(() => '');
-    // The last line may be incomplete.
     const lines = text.slice(0, text.lastIndexOf('\n') + 1).split('\n');
     return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as Record<string, unknown>);
   }
@@ -165,7 +164,7 @@ export class InventoryServer {
     await exited;
   }
 
-  /** Deletes its permissions, its webhooks, which no server would answer any more, and the kinds with every object. */
+  /** Deletes its permissions, its webhooks, and the CRDs with every object. Call it after `stop`. */
   async uninstall(): Promise<void> {
     if (this.#rights) await this.#plane.kubectl(['delete', '--ignore-not-found', '-f', '-'], { input: this.#rights });
     for (const manifest of await webhookManifests(this.#plane, 1)) {

@@ -39,7 +39,7 @@ Run integration tests on it instead of on one of their own:
 
   DRAWBRIDGE_SANDBOX=${directory} make integration FILE=test/integration/access/pod.test.ts
 
-No container runs: Pods only say so. \`kubectl exec\` runs its command on this machine, as ${execUser}.
+No container runs: Pods only report that they run. \`kubectl exec\` runs its command on this machine, as ${execUser}.
 Logs are in ${directory}/logs. Ctrl-C ends it and removes everything.
 `;
 }

@@ -40,7 +40,7 @@ const nodeName = 'sandbox-node';
 
 /**
  * Starts a control plane and resolves once Pods can run on it. The plane ends when this process ends, even by SIGKILL.
- * Rejects after 60 s; the message names the missing condition and the last log lines of the components.
+ * Rejects if a component takes longer than 60 s; the message names the missing condition and the last log lines of the components.
  */
 export async function startPlane(options: PlaneOptions = {}): Promise<Plane> {
   const binaries = await ensureBinaries(options.onProgress === undefined ? {} : { onProgress: options.onProgress });
@@ -136,8 +136,8 @@ class OwnedPlane extends PlaneClient implements Plane {
   }
 
   logTails(): string {
-    const withLog = [...this.#components.values()].filter((one) => one.logTail().trim() !== '');
-    return withLog.map((one) => `--- ${one.name}\n${one.logTail()}`).join('\n');
+    const withLog = [...this.#components.values()].filter((component) => component.logTail().trim() !== '');
+    return withLog.map((component) => `--- ${component.name}\n${component.logTail()}`).join('\n');
   }
 
   async #end(): Promise<void> {
@@ -155,13 +155,13 @@ class OwnedPlane extends PlaneClient implements Plane {
   }
 
   async #waitFor(what: string, condition: () => Promise<boolean>): Promise<void> {
-    const look = async (): Promise<boolean> => {
+    const holds = async (): Promise<boolean> => {
       for (const component of this.#components.values()) {
         if (component.started && !component.running) throw new Error(`${component.name} ended`);
       }
       return condition();
     };
-    await until(what, look, { timeoutMs: startLimitMs });
+    await until(what, holds, { timeoutMs: startLimitMs });
   }
 
   async #checkVersion(): Promise<void> {

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { createServer, type Server } from 'node:net';
 
-/** Below the ports that Linux assigns to connections by default (from 32768), so that no connection takes a chosen port. */
+/** Below 32768, where Linux by default begins to assign ports to connections, so that no connection takes a chosen port. */
 const [first, last] = [20_000, 32_767];
 
 /** Each process begins at another port, so that concurrent processes choose different ones. */

@@ -10,7 +10,7 @@ import { until } from './wait.ts';
 const program = fileURLToPath(new URL('../dist/drawbridge.js', import.meta.url));
 
 export interface Launch {
-  /** Its name in errors, and of its log. */
+  /** The name of the process in errors and of its log file. */
   readonly name: string;
   /** The folder of its log. */
   readonly directory: string;

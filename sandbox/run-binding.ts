@@ -12,7 +12,7 @@ import { until } from './wait.ts';
 
 /**
  * `make run DEMO=binding`: the demo of binding on two real control planes. A provider exports a kind, the consumer binds it, an object is
- * copied up, and its status is copied down. The backend of the tests stands in for kube-bind's. With ONCE=1 the demo ends there; otherwise
+ *copied to the provider, and its status is copied back. The test backend replaces kube-bind's. With ONCE=1 the demo ends there; otherwise
  * both planes run until Ctrl-C. Exit code 1 if a step failed.
  */
 const release = 'kube-bind';
@@ -23,8 +23,8 @@ const { kettles } = fixtureKinds('kitchen.example', isolation);
 const kind = kettles.crd.metadata.name;
 
 async function main(): Promise<void> {
-  const tell = new Narrator();
-  tell.title('drawbridge: a kind of another cluster, served in this one');
+  const narrator = new Narrator();
+  narrator.title('drawbridge: a kind of another cluster, served in this one');
   process.once('SIGINT', () => process.exit(130));
   process.once('SIGTERM', () => process.exit(143));
   const components = ['kube-controller-manager'] as const;
@@ -33,13 +33,13 @@ async function main(): Promise<void> {
   const acme = await startPlane({ components, onProgress });
   const provider = await Provider.open(acme);
   await provider.install(kettles.crd);
-  const place = { clusterNamespace: 'kube-bind-1a2b', isolation, informerScope: 'Namespaced' } as const;
-  const backend = await Backend.open(provider, place);
+  const options = { clusterNamespace: 'kube-bind-1a2b', isolation, informerScope: 'Namespaced' } as const;
+  const backend = await Backend.open(provider, options);
   const konnector = await startKonnector(consumer);
   try {
-    await story(tell, consumer, acme, backend);
+    await story(narrator, consumer, acme, backend);
     if (process.env['ONCE']) return;
-    await stayUp(tell, consumer, acme, konnector);
+    await stayUp(narrator, consumer, acme, konnector);
   } catch (error) {
     console.error(`\nthe konnector's log:\n${await konnector.log()}`);
     throw error;
@@ -63,24 +63,26 @@ async function startKonnector(plane: Plane): Promise<KonnectorProcess> {
   return KonnectorProcess.start(plane, { kubeconfig, flags: ['--leader-elect=true', `--bindable=${kind}`] });
 }
 
-async function story(tell: Narrator, consumer: Plane, acme: Plane, backend: Backend): Promise<void> {
+async function story(narrator: Narrator, consumer: Plane, acme: Plane, backend: Backend): Promise<void> {
   const here = runner(consumer);
   const there = runner(acme);
   const kettle = { namespace, name: 'evening' };
 
-  tell.step('Two clusters: ours, with drawbridge, and that of the provider Acme, which has a kind');
-  tell.evidence(`ours: ${consumer.server}; the konnector runs as ${user} and may bind ${kind}`);
-  tell.evidence(`Acme: ${acme.server}`);
-  tell.evidence(await there(`get crd ${kind} -o custom-columns=NAME:.metadata.name`));
-  tell.evidence(`ours knows no such kind:\n${await here('get kettles', { reject: false })}`);
+  narrator.step(
+    'Two clusters: ours, with drawbridge, and the cluster of the provider Acme, which serves the kind Kettle',
+  );
+  narrator.evidence(`ours: ${consumer.server}; the konnector runs as ${user} and may bind ${kind}`);
+  narrator.evidence(`Acme: ${acme.server}`);
+  narrator.evidence(await there(`get crd ${kind} -o custom-columns=NAME:.metadata.name`));
+  narrator.evidence(`ours does not serve the kind:\n${await here('get kettles', { reject: false })}`);
 
-  tell.step('Acme exports it to us and issues a kubeconfig');
+  narrator.step('Acme exports the kind and issues a kubeconfig');
   await backend.export({ name: 'kettles', kinds: [kettles] });
-  tell.evidence(await there(`get apiserviceexports,boundschemas -n ${backend.clusterNamespace} -o name`));
+  narrator.evidence(await there(`get apiserviceexports,boundschemas -n ${backend.clusterNamespace} -o name`));
 
-  tell.step('We put the kubeconfig into a Secret and bind the export');
+  narrator.step('We put the kubeconfig into a Secret and bind the export');
   const kubeconfig = { [kubeconfigKey]: backend.identity.kubeconfig };
-  tell.command(`kubectl create secret generic acme -n ${release} --from-file=kubeconfig=acme.kubeconfig`);
+  narrator.command(`kubectl create secret generic acme -n ${release} --from-file=kubeconfig=acme.kubeconfig`);
   const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { namespace: release, name: 'acme' } };
   await here('apply -f -', { input: stringify({ ...secret, stringData: kubeconfig }) });
   const binding = {
@@ -89,46 +91,46 @@ async function story(tell: Narrator, consumer: Plane, acme: Plane, backend: Back
     metadata: { name: 'kettles' },
     spec: { kubeconfigSecretRef: { namespace: release, name: 'acme', key: kubeconfigKey } },
   };
-  tell.command('kubectl apply -f binding.yaml');
-  tell.evidence(stringify(binding));
+  narrator.command('kubectl apply -f binding.yaml');
+  narrator.evidence(stringify(binding));
   await here('apply -f -', { input: stringify(binding) });
   await here('wait sb/kettles --for=condition=Ready --timeout=60s');
-  tell.evidence(await here('get sb'));
+  narrator.evidence(await here('get sb'));
 
-  tell.step('Our cluster serves the kind; we create an object of it');
+  narrator.step('Our cluster serves the kind; we create a Kettle');
   await here(`create namespace ${namespace}`);
   const manifest = stringify(fixtureObject(kettles, kettle, { heat: 100, note: 'for six' }));
-  tell.command('kubectl apply -f kettle.yaml');
-  tell.evidence(manifest);
+  narrator.command('kubectl apply -f kettle.yaml');
+  narrator.evidence(manifest);
   await here('apply -f -', { input: manifest });
 
-  tell.step('Acme has a copy of it');
+  narrator.step('The konnector has created a copy at Acme');
   const service = await backend.whenNamespace(namespace);
   const copy = `kettle/${kettle.name} -n ${service}`;
   await eventually('the copy', async () => (await there(`get ${copy} -o name`, { reject: false })).includes('/'));
-  tell.command('kubectl get kettles -A   # at Acme');
-  tell.evidence(await there('get kettles -A'));
-  tell.evidence(await there(`get ${copy} -o jsonpath={.metadata.annotations}`));
+  narrator.command('kubectl get kettles -A   # at Acme');
+  narrator.evidence(await there('get kettles -A'));
+  narrator.evidence(await there(`get ${copy} -o jsonpath={.metadata.annotations}`));
 
-  tell.step('A controller of Acme writes a status, and the status comes back');
+  narrator.step('A controller of Acme writes the status of the copy, and the konnector copies it to our object');
   const status = JSON.stringify({ status: { result: 'boiling', heat: 100 } });
   await there(`patch ${copy} --subresource=status --type=merge -p ${status}`);
   await here(`wait kettle/${kettle.name} -n ${namespace} --for=jsonpath={.status.result}=boiling --timeout=30s`);
-  tell.command(`kubectl get kettles -n ${namespace}`);
-  tell.evidence(await here(`get kettles -n ${namespace}`));
+  narrator.command(`kubectl get kettles -n ${namespace}`);
+  narrator.evidence(await here(`get kettles -n ${namespace}`));
 
-  tell.step('We change one field and remove another; both changes reach Acme');
+  narrator.step('We change one field and remove another; the konnector applies both changes to the copy');
   const change = JSON.stringify({ spec: { heat: 60, note: null } });
-  tell.command(`kubectl patch kettle ${kettle.name} -n ${namespace} --type=merge -p '${change}'`);
+  narrator.command(`kubectl patch kettle ${kettle.name} -n ${namespace} --type=merge -p '${change}'`);
   await here(`patch kettle ${kettle.name} -n ${namespace} --type=merge -p ${change}`);
   await there(`wait ${copy} --for=jsonpath={.spec.heat}=60 --timeout=30s`);
-  tell.evidence(`spec at Acme: ${await there(`get ${copy} -o jsonpath={.spec}`)}`);
+  narrator.evidence(`spec at Acme: ${await there(`get ${copy} -o jsonpath={.spec}`)}`);
 
-  tell.step('We delete it: the object stays until its copy is gone');
-  tell.command(`kubectl delete kettle ${kettle.name} -n ${namespace}`);
-  tell.evidence(await here(`delete kettle ${kettle.name} -n ${namespace} --timeout=30s`));
-  tell.evidence(`at Acme: ${await there(`get kettles -n ${service}`)}`);
-  tell.end('Done: nothing of Acme runs in our cluster, and nothing of ours is left at Acme.');
+  narrator.step('We delete the object: it stays until its copy is deleted');
+  narrator.command(`kubectl delete kettle ${kettle.name} -n ${namespace}`);
+  narrator.evidence(await here(`delete kettle ${kettle.name} -n ${namespace} --timeout=30s`));
+  narrator.evidence(`at Acme: ${await there(`get kettles -n ${service}`)}`);
+  narrator.end('Done: our cluster runs no program of Acme, and Acme keeps no copy.');
 }
 
 type Run = (args: string, options?: { readonly input?: string; readonly reject?: boolean }) => Promise<string>;
@@ -140,16 +142,16 @@ function runner(plane: Plane): Run {
   };
 }
 
-const eventually = (what: string, look: () => Promise<boolean>): Promise<boolean> =>
-  until(what, look, { timeoutMs: 30_000, everyMs: 100 });
+const eventually = (what: string, condition: () => Promise<boolean>): Promise<boolean> =>
+  until(what, condition, { timeoutMs: 30_000, everyMs: 100 });
 
-async function stayUp(tell: Narrator, consumer: Plane, acme: Plane, konnector: KonnectorProcess): Promise<void> {
-  tell.title('Both keep running. Try it in another terminal (Ctrl-C here stops everything):');
-  tell.command(`cd ${process.cwd()}`);
-  tell.command(`export PATH=${consumer.binaries.kubectl.replace(/\/[^/]+$/, '')}:$PATH`);
-  tell.command(`export KUBECONFIG=${consumer.adminKubeconfig}   # ours`);
-  tell.command(`export KUBECONFIG=${acme.adminKubeconfig}   # Acme's`);
-  tell.evidence(`the konnector's log: ${konnector.logFile}`);
+async function stayUp(narrator: Narrator, consumer: Plane, acme: Plane, konnector: KonnectorProcess): Promise<void> {
+  narrator.title('Both keep running. Try it in another terminal (Ctrl-C here stops everything):');
+  narrator.command(`cd ${process.cwd()}`);
+  narrator.command(`export PATH=${consumer.binaries.kubectl.replace(/\/[^/]+$/, '')}:$PATH`);
+  narrator.command(`export KUBECONFIG=${consumer.adminKubeconfig}   # ours`);
+  narrator.command(`export KUBECONFIG=${acme.adminKubeconfig}   # Acme's`);
+  narrator.evidence(`the konnector's log: ${konnector.logFile}`);
   await until('the konnector to end', () => !konnector.running, { timeoutMs: Number.POSITIVE_INFINITY, everyMs: 500 });
   throw new Error('the konnector ended');
 }

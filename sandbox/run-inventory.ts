@@ -10,8 +10,8 @@ import { until } from './wait.ts';
 
 /**
  * `make run DEMO=inventory`: the demo of the inventory on two real control planes. An entry describes a cluster. Components create its
- * network, the cluster, and its kubeconfig, each once its inputs exist. Then an object in the cluster triggers a component, the kubeconfig
- * is rotated, the entry is deleted, and an existing cluster is brought in. The cloud of the tests stands in for Azure and Gardener.
+ * network, the cluster, and its kubeconfig, each once its inputs exist. Then an object in the cluster triggers a component, a user forces a new
+ * kubeconfig, deletes the entry, and adds an existing cluster. The simulated cloud of the tests replaces Azure and Gardener.
  * With ONCE=1 the demo ends there; otherwise everything runs until Ctrl-C. Exit code 1 if a step failed.
  */
 const namespace = 'fleet';
@@ -19,8 +19,8 @@ const rights = fileURLToPath(new URL('../examples/inventory/reference-rights.yam
 const proxy = 'deployment/connectivity-proxy -n connectivity-proxy';
 
 async function main(): Promise<void> {
-  const tell = new Narrator();
-  tell.title('drawbridge: one entry for each cluster, and components that create it');
+  const narrator = new Narrator();
+  narrator.title('drawbridge: one entry for each cluster, and components that create it');
   process.once('SIGINT', () => process.exit(130));
   process.once('SIGTERM', () => process.exit(143));
   const components = ['kube-controller-manager'] as const;
@@ -33,9 +33,9 @@ async function main(): Promise<void> {
   await management.kubectl(['apply', '-f', rights]);
   const fleet = await ReferenceFleet.start({ management, managed, server, cloudDelayMs: 500 });
   try {
-    await story(tell, management, managed, fleet);
+    await story(narrator, management, managed, fleet);
     if (process.env['ONCE']) return;
-    await stayUp(tell, management, managed, server);
+    await stayUp(narrator, management, managed, server);
   } catch (error) {
     console.error(`\nthe server's log:\n${await server.log()}`);
     throw error;
@@ -46,7 +46,7 @@ async function main(): Promise<void> {
   }
 }
 
-async function story(tell: Narrator, management: Plane, managed: Plane, fleet: ReferenceFleet): Promise<void> {
+async function story(narrator: Narrator, management: Plane, managed: Plane, fleet: ReferenceFleet): Promise<void> {
   const here = runner(management);
   const there = runner(managed);
   const entries = `clusterinventories -n ${namespace}`;
@@ -54,84 +54,90 @@ async function story(tell: Narrator, management: Plane, managed: Plane, fleet: R
   const versionOf = (entry: string): Promise<string> =>
     here(`get clusterinventory/${entry} -n ${namespace} -o jsonpath={.status.outputs.kubeconfig.version}`);
 
-  tell.step('Two clusters: ours, with drawbridge and the entries, and one that the cloud will create');
-  tell.evidence('a stand-in plays the cloud');
-  tell.evidence(`ours: ${management.server}`);
-  tell.evidence(`the other: ${managed.server}`);
+  narrator.step('Two clusters: ours, with drawbridge and the entries, and one that the simulated cloud will create');
 
-  tell.step('Five components, each called over HTTP. Nothing says which comes first');
+  narrator.evidence(`ours: ${management.server}`);
+  narrator.evidence(`the other: ${managed.server}`);
+
+  narrator.step('Five components, each called over HTTP. No configuration defines their order');
   await fleet.register();
-  tell.command('kubectl get componentreconcilers');
-  tell.evidence(await here('get componentreconcilers'));
+  narrator.command('kubectl get componentreconcilers');
+  narrator.evidence(await here('get componentreconcilers'));
 
-  tell.step('An entry that lacks the region of the cluster');
+  narrator.step('We create an entry without the region of the cluster');
   const [orders, legacy] = ['managed.yaml', 'byoc.yaml'].map((file) => stringify(inventoryExample(file)[0]));
-  const hasty = (orders ?? '').replace('region: westeurope', 'name: orders');
-  tell.command(`kubectl apply -n ${namespace} -f orders.yaml`);
-  tell.evidence(hasty);
-  await here(`apply -n ${namespace} -f -`, { input: hasty });
+  const incomplete = (orders ?? '').replace('region: westeurope', 'name: orders');
+  narrator.command(`kubectl apply -n ${namespace} -f orders.yaml`);
+  narrator.evidence(incomplete);
+  await here(`apply -n ${namespace} -f -`, { input: incomplete });
   const missing = `get clusterinventory/orders -n ${namespace} -o jsonpath={.status.components[*].missing[*].path}`;
   await eventually('what is missing', async () => (await here(missing)).includes('/status/outputs/kubeconfig/version'));
-  tell.command(`kubectl get ${entries}`);
-  tell.evidence(await here(`get ${entries}`));
+  narrator.command(`kubectl get ${entries}`);
+  narrator.evidence(await here(`get ${entries}`));
 
-  tell.step('We set the region. The network is created first, and each other component follows once its inputs exist');
+  narrator.step(
+    'We set the region. The network is created first, and each other component follows once its inputs exist',
+  );
   const region = JSON.stringify({ spec: { cluster: { region: 'westeurope' } } });
-  tell.command(`kubectl patch clusterinventory orders -n ${namespace} --type=merge -p '${region}'`);
+  narrator.command(`kubectl patch clusterinventory orders -n ${namespace} --type=merge -p '${region}'`);
   await here(`patch clusterinventory orders -n ${namespace} --type=merge -p ${region}`);
   await here(`wait clusterinventory/orders -n ${namespace} --for=condition=Ready --timeout=90s`);
-  tell.command(`kubectl get ${entries}`);
-  tell.evidence(await here(`get ${entries}`));
-  tell.command(`kubectl get ${runs}`);
-  tell.evidence(await here(`get ${runs}`));
-  tell.evidence(await here(`get virtualnetworks,shoots -n ${namespace}`));
-  tell.evidence(`the kubeconfig is in a Secret, and the entry says which: version ${await versionOf('orders')}`);
+  narrator.command(`kubectl get ${entries}`);
+  narrator.evidence(await here(`get ${entries}`));
+  narrator.command(`kubectl get ${runs}`);
+  narrator.evidence(await here(`get ${runs}`));
+  narrator.evidence(await here(`get virtualnetworks,shoots -n ${namespace}`));
+  narrator.evidence(`the kubeconfig is in a Secret that the entry names: version ${await versionOf('orders')}`);
 
-  tell.step('A user of the new cluster creates a ServiceInstance: one component runs, for this entry alone');
+  narrator.step(
+    'A user of the new cluster creates a ServiceInstance: the server runs one component, only for this entry',
+  );
   await there('create namespace shop');
-  tell.command('kubectl apply -f service-instance.yaml   # in the new cluster');
-  tell.evidence(stringify(serviceInstance));
+  narrator.command('kubectl apply -f service-instance.yaml   # in the new cluster');
+  narrator.evidence(stringify(serviceInstance));
   await there('apply -f -', { input: stringify(serviceInstance) });
   await eventually('the proxy', async () => (await there(`get ${proxy} -o name`, { reject: false })).startsWith('dep'));
-  tell.evidence(await there(`get ${proxy}`));
-  tell.evidence('0/1, because that cluster has no nodes here');
-  tell.evidence(`why it ran: ${await reasonOf(here, 'connectivity-proxy')}`);
+  narrator.evidence(await there(`get ${proxy}`));
+  narrator.evidence('0/1, because the cluster has no nodes in this demo');
+  narrator.evidence(`why it ran: ${await reasonOf(here, 'connectivity-proxy')}`);
 
-  tell.step('We force a new kubeconfig; every component that reads it runs again');
+  narrator.step('We force a new kubeconfig; the server runs every component that reads it again');
   const before = await versionOf('orders');
   const force = `${forceAnnotation('kubeconfig')}=now`;
-  tell.command(`kubectl annotate clusterinventory orders -n ${namespace} ${force}`);
+  narrator.command(`kubectl annotate clusterinventory orders -n ${namespace} ${force}`);
   await here(`annotate clusterinventory orders -n ${namespace} ${force}`);
   await eventually('another version', async () => (await versionOf('orders')) !== before);
   await eventually('its reader', async () =>
     (await reasonOf(here, 'connectivity-proxy')).includes('kubeconfig/version'),
   );
-  tell.evidence(`version ${before} → ${await versionOf('orders')}`);
-  tell.evidence(`why connectivity-proxy ran: ${await reasonOf(here, 'connectivity-proxy')}`);
+  narrator.evidence(`version ${before} → ${await versionOf('orders')}`);
+  narrator.evidence(`why connectivity-proxy ran: ${await reasonOf(here, 'connectivity-proxy')}`);
 
-  tell.step(
-    'We delete the entry: all components are called at once, and each tears down once no other component needs its output',
+  narrator.step(
+    'We delete the entry: the server calls all components at once, and each tears down once no other component needs its output',
   );
-  tell.command(`kubectl delete clusterinventory orders -n ${namespace}`);
-  tell.evidence(await here(`delete clusterinventory orders -n ${namespace} --timeout=60s`));
-  tell.evidence(await here(`get virtualnetworks,shoots,${runs}`));
-  tell.evidence(await there(`get ${proxy}`, { reject: false }));
+  narrator.command(`kubectl delete clusterinventory orders -n ${namespace}`);
+  narrator.evidence(await here(`delete clusterinventory orders -n ${namespace} --timeout=60s`));
+  narrator.evidence(await here(`get virtualnetworks,shoots,${runs}`));
+  narrator.evidence(await there(`get ${proxy}`, { reject: false }));
   await there('wait --for=delete namespace/connectivity-proxy --timeout=60s', { reject: false });
 
-  tell.step('An existing cluster, brought by its kubeconfig: the same components run from there on');
+  narrator.step(
+    'We add an existing cluster by its kubeconfig: byoc publishes it, and the proxy component runs unchanged',
+  );
   const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { namespace, name: 'legacy-admin' } };
   const stringData = { config: await adminKubeconfig(managed, 'legacy-admin') };
-  tell.command(`kubectl create secret generic legacy-admin -n ${namespace} --from-file=config=legacy.kubeconfig`);
+  narrator.command(`kubectl create secret generic legacy-admin -n ${namespace} --from-file=config=legacy.kubeconfig`);
   await here('apply -f -', { input: stringify({ ...secret, stringData }) });
-  tell.command(`kubectl apply -n ${namespace} -f examples/inventory/byoc.yaml`);
-  tell.evidence(legacy ?? '');
+  narrator.command(`kubectl apply -n ${namespace} -f examples/inventory/byoc.yaml`);
+  narrator.evidence(legacy ?? '');
   await here(`apply -n ${namespace} -f -`, { input: legacy ?? '' });
   await here(`wait clusterinventory/legacy -n ${namespace} --for=condition=Ready --timeout=90s`);
-  tell.command(`kubectl get ${entries}`);
-  tell.evidence(await here(`get ${entries}`));
-  tell.evidence(await here(`get ${runs}`));
-  tell.evidence(await there(`get ${proxy}`));
-  tell.end('Done: no order was configured, and no component waited for an interval.');
+  narrator.command(`kubectl get ${entries}`);
+  narrator.evidence(await here(`get ${entries}`));
+  narrator.evidence(await here(`get ${runs}`));
+  narrator.evidence(await there(`get ${proxy}`));
+  narrator.end('Done: no order was configured, and no component waited for an interval.');
 }
 
 const serviceInstance = {
@@ -156,16 +162,16 @@ async function reasonOf(here: Run, component: string): Promise<string> {
   return here(`get reconcileruns -n ${namespace} -l ${label} -o jsonpath={.items[*].spec.reasons[*]}`);
 }
 
-const eventually = (what: string, look: () => Promise<boolean>): Promise<boolean> =>
-  until(what, look, { timeoutMs: 60_000, everyMs: 100 });
+const eventually = (what: string, condition: () => Promise<boolean>): Promise<boolean> =>
+  until(what, condition, { timeoutMs: 60_000, everyMs: 100 });
 
-async function stayUp(tell: Narrator, management: Plane, managed: Plane, server: InventoryServer): Promise<void> {
-  tell.title('Everything keeps running. Try it in another terminal (Ctrl-C here stops it):');
-  tell.command(`cd ${process.cwd()}`);
-  tell.command(`export PATH=${management.binaries.kubectl.replace(/\/[^/]+$/, '')}:$PATH`);
-  tell.command(`export KUBECONFIG=${management.adminKubeconfig}   # ours`);
-  tell.command(`export KUBECONFIG=${managed.adminKubeconfig}   # the other`);
-  tell.evidence(`the server's log: ${server.logFile}`);
+async function stayUp(narrator: Narrator, management: Plane, managed: Plane, server: InventoryServer): Promise<void> {
+  narrator.title('Everything keeps running. Try it in another terminal (Ctrl-C here stops it):');
+  narrator.command(`cd ${process.cwd()}`);
+  narrator.command(`export PATH=${management.binaries.kubectl.replace(/\/[^/]+$/, '')}:$PATH`);
+  narrator.command(`export KUBECONFIG=${management.adminKubeconfig}   # ours`);
+  narrator.command(`export KUBECONFIG=${managed.adminKubeconfig}   # the other`);
+  narrator.evidence(`the server's log: ${server.logFile}`);
   await until('the server to end', () => !server.running, { timeoutMs: Number.POSITIVE_INFINITY, everyMs: 500 });
   throw new Error('the server ended');
 }

@@ -21,8 +21,8 @@ export async function whenServed(client: PlaneClient, crd: string): Promise<void
 async function isServed(client: PlaneClient, name: string): Promise<boolean> {
   const found = await client.probe(`/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${name}`);
   if (found.status !== 200) return false;
-  const { spec, status } = found.body as Crd;
-  if (!status?.conditions?.some((one) => one.type === 'Established' && one.status === 'True')) return false;
+  const { spec, status: crdStatus } = found.body as Crd;
+  if (!crdStatus?.conditions?.some(({ type, status }) => type === 'Established' && status === 'True')) return false;
   const { group, names, versions } = spec;
   for (const version of versions.filter(({ served }) => served)) {
     const answer = await client.probe(`/apis/${group}/${version.name}/${names.plural}?limit=1`);

@@ -83,7 +83,7 @@ export class Backend {
   }
 
   /** Answers a request of the consumer: creates BoundSchemas, then the export, then its permissions. */
-  async export({ name, kinds, claims = [], namespaces: wanted = [] }: ExportOptions): Promise<void> {
+  async export({ name, kinds, claims = [], namespaces: consumerNamespaces = [] }: ExportOptions): Promise<void> {
     const { client } = this.provider;
     const { isolation, informerScope, clusterNamespace: namespace } = this.options;
     const schemas = kinds.map(({ crd }) => boundSchemaOf(crd, { namespace, isolation, informerScope }));
@@ -108,7 +108,7 @@ export class Backend {
       const ownerReferences = [{ ...owner, controller: true, blockOwnerDeletion: true }];
       await client.mergePatch(boundSchemas, metadata, { metadata: { ownerReferences } });
     }
-    for (const one of wanted) await this.claimNamespace(one, owner);
+    for (const namespaceName of consumerNamespaces) await this.claimNamespace(namespaceName, owner);
     await this.#rights.grant(name, kinds, claims);
   }
 
@@ -162,9 +162,9 @@ export class Backend {
 
   /** Resolves once the APIServiceNamespace exists and the backend has answered it. */
   async whenNamespace(consumerNamespace: string): Promise<string> {
-    const look = (): string | undefined =>
+    const serviceNamespace = (): string | undefined =>
       this.#stores.stores.serviceNamespaces.get(`${this.clusterNamespace}/${consumerNamespace}`)?.serviceNamespace;
-    return until(`the service namespace of ${consumerNamespace}`, look, { timeoutMs: 30_000 });
+    return until(`the service namespace of ${consumerNamespace}`, serviceNamespace, { timeoutMs: 30_000 });
   }
 
   /** Live views of the objects that konnector and backend share. */
@@ -207,13 +207,13 @@ export class Backend {
     ];
   }
 
-  /** Creates the Namespace of an APIServiceNamespace and writes its status; deletes the Namespace together with it. */
+  /** Creates the Namespace of an APIServiceNamespace and writes its status. Deletes the Namespace of a deleted APIServiceNamespace. */
   async #reconcileNamespace(key: string): Promise<Result> {
     const { client } = this.provider;
     const name = key.slice(key.indexOf('/') + 1);
     const view = this.stores.serviceNamespaces.get(key);
     if (!view) {
-      // Only this name: with isolation None, the Namespace stays.
+      // With isolation None, the Namespace has the consumer's name and stays.
       await client.delete(namespaces, { name: `${this.clusterNamespace}-${name}` });
       return done;
     }
@@ -227,7 +227,7 @@ export class Backend {
     return done;
   }
 
-  /** Writes the condition of an export, and grants its permissions, at each reconcile. */
+  /** Writes the condition ProviderInSync of an export and grants its permissions. */
   async #reconcileExport(key: string): Promise<Result> {
     const found = this.stores.exports.get(key);
     if (!found) return done;
@@ -235,8 +235,8 @@ export class Backend {
     const missing = found.resources.filter(
       ({ group, resource }) => !this.stores.schemas.get(`${found.namespace}/${resource}.${group}`),
     );
-    const finding = missing.length === 0 ? conditionTrue('ProviderInSync') : missingSchema;
-    const conditions = setConditions(found.conditions, [finding], Date.now());
+    const condition = missing.length === 0 ? conditionTrue('ProviderInSync') : missingSchema;
+    const conditions = setConditions(found.conditions, [condition], Date.now());
     if (sameConditions(found.conditions, conditions)) return done;
     const patch = { metadata: { resourceVersion: found.resourceVersion }, status: { conditions } };
     const where = { namespace: found.namespace, name: found.name };

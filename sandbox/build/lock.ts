@@ -21,9 +21,9 @@ const released = 'released';
 
 /**
  * Runs `work` while holding the lock named `path`; at most one process at a time does so.
- * If the holder has died, another process takes the lock over.
+ * If the holder has died, another process acquires the lock.
  *
- * The holder owns the file `path.N` with the highest number. Numbers only rise, so that only one of several processes that
+ * The holder owns the file `path.N` with the highest number. Numbers only increase, so that only one of several processes that
  * find the same dead holder gets the next number, and no process can remove the file of a living one.
  */
 export async function withLock<T>(path: string, work: () => Promise<T>, options: LockOptions = {}): Promise<T> {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { portOf } from '../ports.ts';
 
-/** Ports that are ready, by the address that leads there. */
+/** The ports of ready backends, by the address of their Service. */
 const ready = new Map<string, readonly number[]>();
 let turn = 0;
 
@@ -18,13 +18,13 @@ const forward = (address: string) => (client: Socket) => {
     [backend, client],
   ] as const) {
     socket.on('error', () => other.destroy());
-    // Its last bytes may still be in flight to the other side.
+    // Ends the other socket gracefully, because its last bytes may still be in flight.
     socket.on('close', () => other.end());
     socket.pipe(other);
   }
 };
 
-/** Resolves with the port, which is the same at each address. The first listener chooses it. */
+/** Resolves with the port, which is the same at each address. The kernel chooses it for the first listener. */
 async function listen(addresses: readonly string[]): Promise<number> {
   let port = 0;
   for (const address of addresses) {

@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url';
 const program = fileURLToPath(new URL('balancer-program.ts', import.meta.url));
 
 /**
- * Emulates Services, each at a loopback address of its own and all at one port. Spreads new TCP connections over the ready ports; open
- * connections stay.
+ * Emulates Services at one port. Each Service has its own loopback address. Distributes new TCP connections to the ready ports and keeps
+ * open connections.
  */
 export class Balancer {
   readonly port: number;

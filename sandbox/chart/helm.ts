@@ -14,7 +14,7 @@ export interface Manifest {
     readonly labels?: Readonly<Record<string, string>>;
     readonly annotations?: Readonly<Record<string, string>>;
   };
-  // biome-ignore lint/suspicious/noExplicitAny: tests reach into many kinds of objects; typing each would say nothing more.
+  // biome-ignore lint/suspicious/noExplicitAny: tests reach into many kinds of objects; a type for each would add nothing.
   readonly [field: string]: any;
 }
 

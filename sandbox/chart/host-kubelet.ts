@@ -5,7 +5,7 @@ import { Balancer } from './balancer.ts';
 import { HostPod } from './host-pod.ts';
 import type { PodManifest } from './pod-manifest.ts';
 
-/** Label of Pods that this kubelet runs and kwok ignores. */
+/** Annotation of Pods that this kubelet runs and kwok ignores. */
 export const hostAnnotation = 'sandbox/host';
 
 const componentLabel = 'app.kubernetes.io/component';
@@ -40,7 +40,7 @@ export class HostKubelet {
     this.#loop = this.#run();
   }
 
-  /** `programs`: the program of each image, by name. Default: the program that this tree has built. */
+  /** `programs`: paths of programs by image name. Default: `dist/drawbridge.js`. */
   static async start(
     plane: PlaneClient,
     namespace: string,
@@ -70,7 +70,7 @@ export class HostKubelet {
     return texts.join('\n');
   }
 
-  /** Points a Service of the chart at its Pods that run here, and changes nothing else of it. */
+  /** Points a Service of the chart at the balancer, which forwards to its Pods. Changes no other field. */
   async switchService(name: string): Promise<void> {
     const url = `/api/v1/namespaces/${this.#namespace}/services/${name}`;
     const service = (await this.#plane.probe(url)).body as { spec: { selector: Record<string, string> } };

@@ -45,8 +45,8 @@ export class HostPod {
   #startedAt = '';
 
   /**
-   * `onEndpoint` is called when the Pod becomes an endpoint of its Service or stops being one. `programs` has the programs of other
-   * images than this tree's, by name.
+   * Calls `onEndpoint` when the Pod becomes an endpoint of its Service or stops being one. `programs`: paths of programs by image name;
+   * the default is `dist/drawbridge.js`.
    */
   constructor(
     plane: PlaneClient,
@@ -169,7 +169,7 @@ export class HostPod {
   #spawn(): void {
     const log = openSync(this.logFile, 'a');
     this.#startedAt = new Date().toISOString();
-    // Takes the flags of `node FLAGS /drawbridge.mjs`; node and the program are those of this machine.
+    // Keeps the flags of `node FLAGS /drawbridge.mjs`, and replaces node and the program by those of this machine.
     const nodeFlags = this.#container.command?.slice(1, -1) ?? [];
     const child = spawn(process.execPath, [...nodeFlags, this.#program, ...this.#args()], {
       env: this.#environment(),
@@ -225,7 +225,7 @@ export class HostPod {
     ]) as NodeJS.ProcessEnv;
   }
 
-  /** In a Pod, these files have a fixed path; here, several Pods share one file system. */
+  /** Replaces the in-cluster configuration, whose fixed paths cannot work here: all Pods share one file system. */
   async #writeKubeconfig(): Promise<void> {
     const account = this.#mounts().find(({ path }) => path === tokenPath)?.folder;
     if (account === undefined) return;

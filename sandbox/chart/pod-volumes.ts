@@ -42,11 +42,11 @@ export class MountedVolume {
     if (source.secret) return this.#data('secrets', source.secret.secretName ?? source.secret.name ?? '', 'base64');
     if (source.configMap) return this.#data('configmaps', source.configMap.name, 'utf8');
     if (source.emptyDir) return new Map();
-    throw new Error(`volume ${this.#volume.name}: the sandbox knows no volume of this kind`);
+    throw new Error(`volume ${this.#volume.name}: the sandbox supports no volume of this kind`);
   }
 
   async #token(path: string): Promise<Files | undefined> {
-    // Requested once, because a token lasts longer than a test.
+    // Requested once, because a token is valid for longer than a test runs.
     if (this.#version !== '') return new Map();
     const { namespace } = this.#pod.metadata;
     const token = await this.#plane.serviceAccountToken(namespace, this.#pod.spec.serviceAccountName);

@@ -8,8 +8,8 @@ import type { LoadOrder, LoadResult } from './support/load.ts';
 import { accessGroup, type BenchStage, cpuMs } from './support/stage.ts';
 
 /**
- * Mutate and validate reviews of PodAccessRequests in turn, over CONNECTIONS kept connections for SECONDS, straight to the server's
- * webhook port; and the same bytes to a bare node:https server that parses and says yes, in the same round.
+ * Sends mutate and validate reviews of PodAccessRequests in turn to the server's webhook port, over CONNECTIONS keep-alive connections for
+ * SECONDS. In the same round, sends the same bytes to a bare node:https server that parses and allows them.
  */
 const connections = numberFrom('CONNECTIONS', 16);
 const seconds = numberFrom('SECONDS', 5);

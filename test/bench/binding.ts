@@ -5,7 +5,7 @@ import { numberFrom } from './support/figures.ts';
 import { syncRound } from './workloads/binding.ts';
 import { loneRound } from './workloads/binding-lone.ts';
 
-/** A konnector between two planes: N objects up, statuses down, deletes, each relative to its floor; then LONE single objects. */
+/** A konnector between two planes: N creates, status writes, and deletes, each relative to its floor; then LONE objects in sequence. */
 const count = numberFrom('N', 1000);
 const lone = numberFrom('LONE', 60);
 let warm = false;

@@ -2,7 +2,7 @@ import { benchmark } from './support/command.ts';
 import { numberFrom } from './support/figures.ts';
 import { burstOfRequests, burstRound } from './workloads/burst.ts';
 
-/** N requests at once, compared with the same writes in a bare loop. PODS=slow: pods take 3 s, which the ratio excludes. */
+/** N concurrent requests, compared with the same writes in a bare loop. PODS=slow: pods take 3 s, which the ratio excludes. */
 const count = numberFrom('N', 200);
 const template = process.env['PODS'] === 'slow' ? 'slow' : 'instant';
 let warm = false;

@@ -5,7 +5,7 @@ import { numberFrom } from './support/figures.ts';
 import { convergenceRound } from './workloads/inventory-convergence.ts';
 import { fleetRound } from './workloads/inventory-fleet.ts';
 
-/** How soon entries converge; then, for N entries of SIZE bytes, their memory and the time from a change to its component. */
+/** The time until entries converge; then, for N entries of SIZE bytes, their memory and the time from a change to the call of its component. */
 const count = numberFrom('N', 1000);
 const changes = numberFrom('LONE', 200);
 const size = numberFrom('SIZE', 6000);

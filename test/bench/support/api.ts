@@ -49,7 +49,7 @@ export class Api {
     await Promise.all(Array.from({ length: connections }, () => this.call('GET', '/version')));
   }
 
-  /** The parsed answer; rejects on anything but 2xx and, where `gone` is given, 404. A PATCH is a JSON merge patch. */
+  /** Resolves to the parsed answer; rejects unless the status is 2xx or, with `gone`, 404. A PATCH is a JSON merge patch. */
   async call(
     method: 'GET' | 'POST' | 'DELETE' | 'PATCH',
     path: string,
@@ -71,10 +71,10 @@ export class Api {
   }
 
   /**
-   * Calls back with every change of a collection until the returned function is called. Resolves once the watch is established. If the
-   * API server ends a slow watch, it resumes from its last event.
+   * Calls `onEvent` for every change of a collection until the returned function is called. Resolves once the watch is open. If the API
+   * server ends a slow watch, the client resumes it from the last event.
    */
-  async watch(collection: string, tell: (event: Watched) => void): Promise<() => void> {
+  async watch(collection: string, onEvent: (event: Watched) => void): Promise<() => void> {
     const { metadata } = (await this.call('GET', `${collection}?limit=1`)) as ApiObject;
     let from = metadata.resourceVersion;
     const client = new Client(this.#server, { connect: this.#tls, bodyTimeout: 0 });
@@ -92,7 +92,7 @@ export class Api {
         for (const line of lines) {
           const event = JSON.parse(line) as Omit<Watched, 'atMs'>;
           from = event.object.metadata.resourceVersion;
-          tell({ ...event, atMs });
+          onEvent({ ...event, atMs });
         }
       });
       body.on('error', () => undefined);

@@ -38,7 +38,7 @@ export class BindingBenchStage {
     const { consumer, backend, namespace } = bindings.side;
     await consumer.start();
     await bindings.bind(exportName, [bindings.kinds.kettles]);
-    // The first object of a namespace waits for the backend; another figure measures it.
+    // The first object of a namespace waits for the backend; the figure firstOfNamespace measures that.
     const first = { namespace, name: 'first' };
     await bindings.create(bindings.kinds.kettles, first);
     await bindings.whenSynced(bindings.kinds.kettles, first);
@@ -98,18 +98,18 @@ export class BindingBenchStage {
 
   /** Resolves once the konnector has sent no call for half a second. */
   async idle(): Promise<void> {
-    let seen = -1;
+    let lastCalls = -1;
     let since = 0;
-    const look = (): boolean => {
+    const isIdle = (): boolean => {
       const calls = this.#calls('consumer', 0).length + this.#calls('provider', 0).length;
-      if (calls !== seen) since = performance.now();
-      seen = calls;
+      if (calls !== lastCalls) since = performance.now();
+      lastCalls = calls;
       return performance.now() - since >= 500;
     };
-    await until('the konnector to be idle', look, { timeoutMs: 60_000, everyMs: 100 });
+    await until('the konnector to be idle', isIdle, { timeoutMs: 60_000, everyMs: 100 });
   }
 
-  /** Marks of both audit logs, for `writes`. */
+  /** The positions in both audit logs, for `writes`. */
   mark(): Readonly<Record<SideName, number>> {
     const { consumer, backend } = this.#stage.side;
     return { consumer: consumer.plane.auditLog.mark(), provider: backend.provider.plane.auditLog.mark() };
@@ -132,16 +132,16 @@ export class BindingBenchStage {
     return cpuMs(this.#stage.side.consumer.konnector.pid);
   }
 
-  /** Removes the remaining objects of the unbound kind on one side. */
+  /** Deletes the remaining objects of the unbound kind on one side. */
   async clear(side: SideName): Promise<void> {
     await this[side].api.call('DELETE', this.path(side, this.unbound));
-    const left = async (): Promise<boolean> => {
+    const isEmpty = async (): Promise<boolean> => {
       const { items } = (await this[side].api.call('GET', `${this.path(side, this.unbound)}?limit=1`)) as {
         items: unknown[];
       };
       return items.length === 0;
     };
-    await until('the floor to be clear', left, { timeoutMs: 60_000, everyMs: 50 });
+    await until('the deletion of the unbound objects', isEmpty, { timeoutMs: 60_000, everyMs: 50 });
   }
 
   async close(): Promise<void> {

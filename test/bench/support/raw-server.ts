@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
-/** A child process: the minimal webhook in Node, node:https and JSON.parse. Arguments: certificate and key file. Sends its port. */
+/** A child process with the minimal webhook: node:https and JSON.parse. Arguments: certificate file and key file. Sends its port to the parent. */
 const [certFile = '', keyFile = ''] = process.argv.slice(2);
 
 const server = createServer({ cert: readFileSync(certFile), key: readFileSync(keyFile) }, (request, response) => {

@@ -27,14 +27,14 @@ interface RoleBinding {
   readonly subjects?: readonly { readonly kind: string; readonly name: string }[];
 }
 
-/** A namespace with a workload and templates, the server to be measured, an administrator, and a person whom the templates let in. */
+/** A namespace with a workload and templates, the server under test, an administrator, and a user whom the templates allow. */
 export class BenchStage {
   readonly plane: PlaneClient;
   readonly server: ServerProcess;
   readonly namespace: string;
   readonly admin: Api;
   readonly alice: Api;
-  /** With the permissions of the server: unlike for the administrator, the API server checks what each Role would grant. */
+  /** A user with the permissions of the server. Unlike for the administrator, the API server checks what each Role would grant. */
   readonly peer: Api;
 
   private constructor(plane: PlaneClient, server: ServerProcess, namespace: string) {
@@ -70,7 +70,7 @@ export class BenchStage {
     }) as Promise<ApiObject>;
   }
 
-  /** The pod that the bare loops create: what the server would make of the workload. */
+  /** The pod that the bare loops create, like the pod that the server would create from the workload. */
   pod(name: string): unknown {
     const metadata = { name, labels: { 'bench/floor': 'true' } };
     return {
@@ -112,10 +112,10 @@ export class BenchStage {
 
   /** The server's calls since a mark of the audit log: without watches, lists and Events, which serve many requests at once. */
   calls(since: number): { readonly calls: number; readonly writes: number } {
-    const seen = this.plane.auditLog
+    const counted = this.plane.auditLog
       .calls({ user: this.server.installation.serverUser, since })
       .filter(({ verb, resource }) => verb !== 'watch' && verb !== 'list' && resource !== 'events');
-    return { calls: seen.length, writes: seen.filter(({ verb }) => verb !== 'get').length };
+    return { calls: counted.length, writes: counted.filter(({ verb }) => verb !== 'get').length };
   }
 
   async close(): Promise<void> {
@@ -125,7 +125,7 @@ export class BenchStage {
     await Promise.all([this.admin.close(), this.alice.close(), this.peer.close()]);
   }
 
-  /** Grants the peer the permissions of the server. The policies on the server's own name do not apply to it. */
+  /** Grants the peer the permissions of the server. Policies that match the server's user name do not apply to the peer. */
   async #bindPeer(): Promise<void> {
     const path = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings';
     const selector = 'labelSelector=app.kubernetes.io/name%3Ddrawbridge';
@@ -142,11 +142,11 @@ export class BenchStage {
     const { admin, namespace } = this;
     await admin.call('POST', '/api/v1/namespaces', { metadata: { name: namespace } });
     const account = `/api/v1/namespaces/${namespace}/serviceaccounts/default`;
-    const there = async (): Promise<boolean> =>
+    const exists = async (): Promise<boolean> =>
       !('code' in ((await admin.call('GET', account, undefined, true)) as object));
-    await until('the default ServiceAccount', there, { timeoutMs: 10_000 });
+    await until('the default ServiceAccount', exists, { timeoutMs: 10_000 });
     await admin.call('POST', this.path('roles'), {
-      metadata: { name: 'ask' },
+      metadata: { name: 'request-access' },
       rules: [
         {
           apiGroups: ['crds.wizardofoz.co'],
@@ -156,13 +156,13 @@ export class BenchStage {
       ],
     });
     await admin.call('POST', this.path('rolebindings'), {
-      metadata: { name: 'ask', labels: { 'bench/stays': 'true' } },
-      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'ask' },
+      metadata: { name: 'request-access', labels: { 'bench/stays': 'true' } },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'request-access' },
       subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'Group', name: 'devs' }],
     });
     await admin.call('POST', this.path('deployments'), {
       metadata: { name: 'payments' },
-      // Without pods, which no figure includes.
+      // Without pods, because no figure includes them.
       spec: { replicas: 0, selector: { matchLabels: podTemplate.metadata.labels }, template: podTemplate },
     });
     await Promise.all(Object.entries(templates).map(([name, annotations]) => this.#template(name, annotations)));
@@ -198,7 +198,7 @@ const collections = {
 /** Processor time of a process so far, milliseconds, in steps of 10; Linux only, elsewhere NaN. */
 export async function cpuMs(pid: number): Promise<number> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
-  // The name in parentheses may hold anything; user and system time are the 12th and 13th field after it.
+  // The name in parentheses may contain any character; user and system time are the 12th and 13th field after it.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) * 10;
 }

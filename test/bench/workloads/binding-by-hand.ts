@@ -1,7 +1,7 @@
 import { inParallel } from '../support/api.ts';
 import type { BindingBenchStage } from '../support/binding-stage.ts';
 
-/** Runs `work` while so many watches on each side read the objects that no binding names. */
+/** Runs `work` while `watchesASide` watches in each cluster follow the unbound objects. */
 export async function watched<T>(stage: BindingBenchStage, watchesASide: number, work: () => Promise<T>): Promise<T> {
   const sides = Array.from({ length: watchesASide }, () => [stage.consumer, stage.provider]).flat();
   const watches = sides.map(({ api }) => api.watch(stage.everywhere(stage.unbound), () => undefined));
@@ -14,8 +14,8 @@ export async function watched<T>(stage: BindingBenchStage, watchesASide: number,
 }
 
 /**
- * All the writes that objects cost when they are kept in step with copies, in a konnector's order, made by the benchmark itself while as
- * many watches look on as with a konnector: the cost of the two API servers for them, with any client.
+ * Makes all writes that syncing objects costs, in a konnector's order, with as many open watches as with a konnector. This measures the
+ * cost of the two API servers for any client.
  */
 export class ByHand {
   readonly #stage: BindingBenchStage;

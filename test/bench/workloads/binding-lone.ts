@@ -10,7 +10,7 @@ const namespaces = 5;
 const updates = 100;
 let run = 0;
 
-/** One object after another, each left alone before its status is written; then a few in new namespaces, and one whose status does not rest. */
+/** Syncs objects in sequence, with a pause before each status write; then a few in new namespaces, and one whose status changes often. */
 export async function loneRound(stage: BindingBenchStage, count: number): Promise<Figures> {
   const prefix = `lone-${++run}-`;
   const seen = await Watches.open(stage);
@@ -19,7 +19,7 @@ export async function loneRound(stage: BindingBenchStage, count: number): Promis
     const { up, down } = await oneByOne(stage, seen, prefix, count);
     const first: number[] = [];
     for (let index = 0; index < namespaces; index++) first.push(await firstOf(stage, seen, `${prefix}new-${index}`));
-    const restless = await manyStatuses(stage, seen, `${prefix}0`);
+    const statuses = await manyStatuses(stage, seen, `${prefix}0`);
     await Promise.all([...seen.left].map((name) => stage.remove('consumer', stage.bound, name)));
     return {
       loneUpP50Ms: percentile(up, 0.5),
@@ -27,7 +27,7 @@ export async function loneRound(stage: BindingBenchStage, count: number): Promis
       loneDownP50Ms: percentile(down, 0.5),
       loneDownP99Ms: percentile(down, 0.99),
       firstOfNamespaceP50Ms: percentile(first, 0.5),
-      ...restless,
+      ...statuses,
     };
   } finally {
     seen.close();
@@ -41,11 +41,11 @@ async function oneByOne(stage: BindingBenchStage, seen: Watches, prefix: string,
   for (let index = 0; index < count; index++) {
     const name = `${prefix}${index}`;
     const copied = seen.next('provider', ({ type, object }) => type === 'ADDED' && object.metadata.name === name);
-    const held = seen.next('consumer', ({ object }) => object.metadata.name === name && isSynced(object));
+    const synced = seen.next('consumer', ({ object }) => object.metadata.name === name && isSynced(object));
     const created = now();
     await stage.create('consumer', stage.bound, name);
     up.push((await copied) - created);
-    await held;
+    await synced;
     await sleep(20);
     const shown = seen.next(
       'consumer',

@@ -8,9 +8,9 @@ const limitMs = 300_000;
 let run = 0;
 
 /**
- * One round: so many objects created in the consumer, their statuses written in the provider, the objects deleted in the consumer; each
- * after the same writes to objects that no binding names, in the same cluster, over the same connections, while the konnector has nothing to
- * do: first those writes alone, then together with those that a konnector adds, made by the benchmark.
+ * One round: creates `count` objects in the consumer, writes their statuses in the provider, and deletes the objects in the consumer. Before
+ * each step, it makes the same writes to unbound objects in the same cluster, over the same connections, while the konnector is idle: first
+ * alone, then together with the writes that a konnector adds.
  */
 export async function syncRound(stage: BindingBenchStage, count: number): Promise<Figures> {
   const prefix = `round-${++run}-`;
@@ -73,7 +73,7 @@ export async function syncRound(stage: BindingBenchStage, count: number): Promis
     consumerWritesAnObject: consumerWrites / count,
     providerWritesAnObject: providerWrites / count,
     writesADelete: deleteWrites / count,
-    cpuMsAnObject: cpu.reduce((sum, one) => sum + one, 0) / count,
+    cpuMsAnObject: cpu.reduce((sum, ms) => sum + ms, 0) / count,
   };
 }
 
@@ -85,7 +85,7 @@ async function creates(
 ): Promise<{ readonly copiedMs: number; readonly heldMs: number }> {
   const { bound, consumer, provider } = stage;
   const copied = gathering(count, 'copies in the provider');
-  const held = gathering(count, 'objects that know their copy');
+  const held = gathering(count, 'objects with the name of their copy');
   const stops = await Promise.all([
     provider.api.watch(stage.everywhere(bound), ({ type, object, atMs }) => {
       if (type === 'ADDED') copied.seen(object.metadata.name, atMs);

@@ -7,8 +7,8 @@ const limitMs = 120_000;
 let run = 0;
 
 /**
- * The floor: creates so many Pods, Roles and RoleBindings in a bare loop, as the user of `api`. Resolves to the milliseconds until the last create is
- * answered. What readying these Pods costs the plane meanwhile is part of it, as it is of a burst.
+ * The floor: creates `count` Pods, Roles, and RoleBindings in a bare loop, as the user of `api`. Resolves to the milliseconds until the last
+ * create is answered. As in a burst, the plane starts the Pods meanwhile.
  */
 export async function bareCreates(stage: BenchStage, api: Api, count: number): Promise<number> {
   const prefix = `floor-${++run}`;
@@ -55,7 +55,7 @@ export async function burstOfRequests(stage: BenchStage, count: number, template
   }
 }
 
-/** One round: the floor, the burst, and what the burst cost; leaves nothing behind. */
+/** One round: the floor, the burst, and the cost of the burst. Deletes all its objects. */
 export async function burstRound(stage: BenchStage, count: number, template: Template): Promise<Figures> {
   const floorMs = await bareCreates(stage, stage.admin, count);
   await stage.clear();

@@ -7,8 +7,9 @@ import type { BenchStage } from '../support/stage.ts';
 
 let run = 0;
 
-/** Milliseconds from each grant's deadline until the watch showed its RoleBinding deleted, in order of deletion. */
+/** The measured end of grants. */
 interface Expired {
+  /** From the deadline of each grant until the watch shows its RoleBinding deleted, in order of creation. */
   readonly lateMs: readonly number[];
   /** From the first deadline to the last deleted RoleBinding. */
   readonly spanMs: number;
@@ -18,7 +19,7 @@ interface Expired {
 
 /**
  * Grants whose creations, and so whose deadlines, are spread over `spreadMs`. Deadlines are whole seconds, so those of one second
- * fall together. `durationS` must leave the last one the time to be Ready before the first one ends.
+ * coincide. `durationS` must be long enough that the last grant is Ready before the first one ends.
  */
 export function spreadExpiries(
   stage: BenchStage,
@@ -32,17 +33,17 @@ export function spreadExpiries(
   });
 }
 
-/** Grants that all end in one second, `durationS` from now, but for those whose creation the turn of a second caught. */
+/** Grants that all end in one second, `durationS` from now, except those whose creation crosses the start of a second. */
 export function burstOfExpiries(stage: BenchStage, count: number, durationS: number): Promise<Expired> {
-  const turn = lanes();
+  const limited = lanes();
   return expiries(stage, count, (name, _index, start) =>
-    turn(() =>
+    limited(() =>
       stage.request(name, 'instant', `${Math.floor(start / 1000) + durationS - Math.floor(Date.now() / 1000)}s`),
     ),
   );
 }
 
-/** Lets as many work at a time as there are connections, so that what each works out beforehand is still true when it is sent. */
+/** Runs at most one piece of work per connection at a time, so that a duration is still right when its request is sent. */
 function lanes(): <T>(work: () => Promise<T>) => Promise<T> {
   const free: Promise<unknown>[] = Array.from({ length: connections }, () => Promise.resolve());
   let next = 0;
@@ -57,14 +58,14 @@ function lanes(): <T>(work: () => Promise<T>) => Promise<T> {
 async function expiries(
   stage: BenchStage,
   count: number,
-  ask: (name: string, index: number, startMs: number) => Promise<ApiObject>,
+  request: (name: string, index: number, startMs: number) => Promise<ApiObject>,
 ): Promise<Expired> {
   const prefix = `expiry-${++run}-`;
   const deadlines = new Map<string, number>();
   const goneAt = new Map<string, number>();
   const refused: string[] = [];
   let lastReadyMs = 0;
-  const readies = new Set<string>();
+  const readyUids = new Set<string>();
   const stops = await Promise.all([
     stage.admin.watch(stage.path('podaccessrequests'), ({ type, object, atMs }) => {
       const { uid, name } = object.metadata;
@@ -75,8 +76,8 @@ async function expiries(
         return;
       }
       deadlines.set(uid, Date.parse(expiresAt));
-      if (object.status?.ready && !readies.has(uid)) lastReadyMs = atMs;
-      if (object.status?.ready) readies.add(uid);
+      if (object.status?.ready && !readyUids.has(uid)) lastReadyMs = atMs;
+      if (object.status?.ready) readyUids.add(uid);
     }),
     stage.admin.watch(stage.path('rolebindings'), ({ type, object, atMs }) => {
       const owner = object.metadata.ownerReferences?.[0]?.uid;
@@ -85,17 +86,17 @@ async function expiries(
   ]);
   try {
     const start = now();
-    const asked: Promise<ApiObject>[] = [];
-    const asking = Array.from({ length: count }, (_, index) => index);
+    const creates: Promise<ApiObject>[] = [];
+    const indexes = Array.from({ length: count }, (_, index) => index);
     // Each waits for its own start time, so none delays another.
-    for (const index of asking) asked.push(ask(`${prefix}${index}`, index, start));
-    const requests = await Promise.all(asked);
+    for (const index of indexes) creates.push(request(`${prefix}${index}`, index, start));
+    const requests = await Promise.all(creates);
     const uids = requests.map(({ metadata }) => metadata.uid);
     await until(
       'every RoleBinding to be gone',
       () => {
         if (refused.length > 0)
-          throw new Error(`too slow to grant ${refused.length} of ${count} in time; ask for longer`);
+          throw new Error(`the plane granted ${refused.length} of ${count} requests too late; set a longer DURATION`);
         return uids.every((uid) => goneAt.has(uid));
       },
       { timeoutMs: 180_000, everyMs: 100 },
@@ -111,7 +112,7 @@ async function expiries(
   }
 }
 
-/** One round of grants that end evenly over `spreadMs`. It cleans up after itself. */
+/** One round of grants that end evenly over `spreadMs`. Deletes all its objects. */
 export async function spreadRound(
   stage: BenchStage,
   count: number,
@@ -123,7 +124,7 @@ export async function spreadRound(
   return { p50Ms: percentile(lateMs, 0.5), p99Ms: percentile(lateMs, 0.99), firstMs: Math.min(...lateMs), spareMs };
 }
 
-/** One round of grants that all end in one second, against the same number of bare deletes of RoleBindings. */
+/** One round of grants that all end in one second, compared with as many bare deletes of RoleBindings. */
 export async function burstRound(stage: BenchStage, count: number, durationS: number): Promise<Figures> {
   const floorMs = await bareDeletes(stage, count);
   const { lateMs, spanMs, spareMs } = await burstOfExpiries(stage, count, durationS);
@@ -137,7 +138,7 @@ async function bareDeletes(stage: BenchStage, count: number): Promise<number> {
   await inParallel(count, (index) =>
     stage.admin.call('POST', collection, {
       metadata: { name: name(index), labels: { 'bench/floor': 'true' } },
-      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'ask' },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'request-access' },
       subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'alice' }],
     }),
   );

@@ -5,7 +5,7 @@ import type { InventoryStage } from '../../support/inventory/stage.ts';
 import { percentile } from '../../support/percentile.ts';
 import type { Figures } from '../support/figures.ts';
 
-/** How soon entries converge, and with how many runs. */
+/** Measures the time until entries converge, and the number of runs. */
 export async function convergenceRound(stage: InventoryStage): Promise<Figures> {
   await registerChain(stage, ['a', 'b', 'c', 'd', 'e'], 100);
   // The first entry waits for the proof that the webhook authorizes writes.

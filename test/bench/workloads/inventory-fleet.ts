@@ -9,13 +9,13 @@ export interface FleetWorkload {
   readonly size: number;
 }
 
-/** Creates in flight. */
+/** Number of concurrent creates. */
 const width = 16;
-/** Entries that changes are made to; the others only lie there, suspended, and are looked after. They are left behind. */
+/** Number of entries that the benchmark changes; the others are suspended. All stay until the plane ends. */
 const active = 20;
 
 export async function fleetRound(stage: InventoryStage, { count, changes, size }: FleetWorkload): Promise<Figures> {
-  // Excludes memory that earlier work left.
+  // Restarts the server to exclude memory that earlier rounds used.
   await stage.server.stop();
   await stage.server.begin();
   const network = await stage.component('network', () => ({ outcome: 'Done' }), {
@@ -58,7 +58,7 @@ export async function fleetRound(stage: InventoryStage, { count, changes, size }
   };
 }
 
-/** Nothing is due, and the API server, which tells of many writes seconds after it has acknowledged them, has no more to tell. */
+/** True once the queues are empty and the watches silent for 3 s. The API server sends watch events up to seconds after it answers the writes. */
 async function isSettled(stage: InventoryStage): Promise<boolean> {
   const text = await stage.server.metrics();
   const [, silentS = '0'] = /^drawbridge_inventory_watch_last_event_age_seconds (\S+)$/m.exec(text) ?? [];

@@ -11,7 +11,7 @@ interface Lone {
   readonly podToReadyMs: number;
 }
 
-/** Requests one after another, each with a pod that takes 200 ms: how long a user waits when there is no other request. */
+/** Requests in sequence, each with a pod that takes 200 ms: the time that a user waits without other load. */
 export async function loneRound(stage: BenchStage, count: number): Promise<Figures> {
   await oneByOne(stage, Math.min(count, 5));
   const mark = stage.plane.auditLog.mark();
@@ -20,8 +20,8 @@ export async function loneRound(stage: BenchStage, count: number): Promise<Figur
   const cpu = (await stage.cpuMs()) - cpuBefore;
   const { calls, writes } = stage.calls(mark);
   await stage.clear();
-  const podToReady = all.map((one) => one.podToReadyMs);
-  const createToReady = all.map((one) => one.createToReadyMs);
+  const podToReady = all.map(({ podToReadyMs }) => podToReadyMs);
+  const createToReady = all.map(({ createToReadyMs }) => createToReadyMs);
   return {
     podToReadyP50Ms: percentile(podToReady, 0.5),
     podToReadyP99Ms: percentile(podToReady, 0.99),
@@ -56,7 +56,7 @@ async function oneByOne(stage: BenchStage, count: number): Promise<Lone[]> {
       const start = now();
       const { metadata } = await stage.request(name, 'quick', '1h');
       const readyMs = await ready.promise;
-      // This watch may show the event later than the watch of its effects.
+      // The watch of pods may lag behind the watch of requests.
       const podMs = podReady.get(metadata.uid) ?? readyMs;
       results.push({ createToReadyMs: readyMs - start, podToReadyMs: readyMs - podMs });
     }

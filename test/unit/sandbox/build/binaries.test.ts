@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { broughtAlong } from '../../../../sandbox/build/binaries.ts';
+import { programsFromEnvironment } from '../../../../sandbox/build/binaries.ts';
 
 describe('programs brought along through the environment', () => {
   const cases: { readonly env: Record<string, string>; readonly expected: object }[] = [
@@ -13,6 +13,6 @@ describe('programs brought along through the environment', () => {
   ];
   for (const { env, expected } of cases) {
     it(`are ${JSON.stringify(expected)} for ${JSON.stringify(env)}`, () =>
-      assert.deepEqual(broughtAlong(env), expected));
+      assert.deepEqual(programsFromEnvironment(env), expected));
   }
 });
