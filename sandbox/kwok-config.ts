@@ -6,7 +6,7 @@ import { stringify } from 'yaml';
 const nobodyUid = 65534;
 const isRoot = process.getuid?.() === 0;
 
-/** The user of this machine that runs commands exec'ed into Pods: `nobody` if this process runs as root, else the current user. */
+/** The user of this machine that runs commands exec'ed into Pods: uid 65534 if this process runs as root, else the current user. */
 export const execUser = isRoot ? 'nobody' : userInfo().username;
 
 /** Writes kwok's configuration: the stages, and how kwok answers exec. */
