@@ -39,10 +39,10 @@ export function setConditions(
   updates: readonly BindConditionUpdate[],
   nowMs: number,
 ): BindCondition[] {
-  return [...mergeConditions(before, updates.map(tidy), nowMs, { timeOf: 'any change' })].sort(readyFirst);
+  return [...mergeConditions(before, updates.map(normalize), nowMs, { timeOf: 'any change' })].sort(readyFirst);
 }
 
-/** The same, with `Ready` set to the summary of the other conditions. Without other conditions `Ready` stays. */
+/** Like {@link setConditions}, and sets `Ready` to the summary of the other conditions. Without other conditions `Ready` stays. */
 export function setConditionsAndReady(
   before: readonly BindCondition[],
   updates: readonly BindConditionUpdate[],
@@ -53,22 +53,25 @@ export function setConditionsAndReady(
   return summary ? setConditions(conditions, [summary], nowMs) : conditions;
 }
 
-/** The value of `Ready`: the worst of the other conditions, the first by type if several are. Unknown ranks better than True. */
+/**
+ * The value of `Ready`: the worst of the other conditions, the first by type if several are equally bad. From worst to best: False by
+ * severity, True, Unknown, False without a severity. Undefined without other conditions.
+ */
 export function summaryOf(conditions: readonly BindCondition[]): BindConditionUpdate | undefined {
   const others = conditions.filter(({ type }) => type !== bindConditions.ready).sort(readyFirst);
   const worst = others.reduce<BindCondition | undefined>(
     (worse, condition) => (worse && rank(worse) <= rank(condition) ? worse : condition),
     undefined,
   );
-  return worst && tidy({ ...worst, type: bindConditions.ready });
+  return worst && normalize({ ...worst, type: bindConditions.ready });
 }
 
 export function findCondition(conditions: readonly BindCondition[], type: string): BindCondition | undefined {
   return conditions.find((condition) => condition.type === type);
 }
 
-/** A True condition has no reason or message, and only a False one has a severity. */
-function tidy({ type, status, severity, reason, message }: BindConditionUpdate): BindConditionUpdate {
+/** Removes reason and message from a True condition, and the severity from all but False ones. */
+function normalize({ type, status, severity, reason, message }: BindConditionUpdate): BindConditionUpdate {
   if (status === 'True') return { type, status };
   return {
     type,

@@ -27,8 +27,9 @@ export interface ConsumerCrdDeps {
 }
 
 /**
- * Installs the CRDs of APIServiceBindings and APIServiceBindingBundles in the consumer. Resolves when the API server serves them. Errors,
- * including missing permissions and an unreachable API server, are logged and retried until `signal` aborts.
+ * Installs the CRDs of APIServiceBindings and APIServiceBindingBundles in the consumer. Resolves when they are established. Errors,
+ * including missing permissions and an unreachable API server, are logged and retried until `signal` aborts. Code `Aborted`: `signal`
+ * aborted first.
  */
 export async function installConsumerCrds(deps: ConsumerCrdDeps, signal: AbortSignal): Promise<void> {
   await Promise.all(consumerKinds.map((kind) => install(consumerCrd(kind), deps, signal)));
@@ -36,21 +37,22 @@ export async function installConsumerCrds(deps: ConsumerCrdDeps, signal: AbortSi
 
 async function install(wanted: KubeObject, deps: ConsumerCrdDeps, signal: AbortSignal): Promise<void> {
   const { name } = wanted.metadata;
-  const handle = watchOne(deps.cluster, name);
+  const handle = watchCrd(deps.cluster, name);
   const established = new AbortController();
   const installer = new Installer(wanted, handle, deps, () => established.abort());
-  const present: Source = { name: 'start', start: async (emit) => emit(name, 'start') };
+  const start: Source = { name: 'start', start: async (emit) => emit(name, 'start') };
   const changes = fromSubscription('crd', handle.store, ({ key }) => [key]);
   const controller = new Controller({
     ...deps,
     name: `install-${name}`,
-    sources: [present, changes],
+    sources: [start, changes],
     reconciler: installer,
     workers: 1,
   });
   try {
     await controller.run(AbortSignal.any([signal, established.signal]));
-    if (!established.signal.aborted) throw new CodedError('Aborted', `ended before ${name} was established`);
+    if (!established.signal.aborted)
+      throw new CodedError('Aborted', `the installation of ${name} ended before the CRD was established`);
   } finally {
     handle.release();
   }
@@ -58,11 +60,11 @@ async function install(wanted: KubeObject, deps: ConsumerCrdDeps, signal: AbortS
 
 class Installer implements Reconciler {
   readonly #wanted: KubeObject;
-  readonly #handle: StoreHandle<WholeCrd>;
+  readonly #handle: StoreHandle<CrdObject>;
   readonly #deps: ConsumerCrdDeps;
   readonly #onEstablished: () => void;
 
-  constructor(wanted: KubeObject, handle: StoreHandle<WholeCrd>, deps: ConsumerCrdDeps, onEstablished: () => void) {
+  constructor(wanted: KubeObject, handle: StoreHandle<CrdObject>, deps: ConsumerCrdDeps, onEstablished: () => void) {
     this.#wanted = wanted;
     this.#handle = handle;
     this.#deps = deps;
@@ -79,76 +81,78 @@ class Installer implements Reconciler {
     try {
       if (step.do === 'create') await client.create(customResourceDefinitions, step.object, { signal });
       else await client.mergePatch(customResourceDefinitions, { name }, step.patch, { signal });
-      log.info(`CustomResourceDefinition ${step.do === 'create' ? 'created' : 'brought up to date'}`, { name });
+      log.info(`CustomResourceDefinition ${step.do === 'create' ? 'created' : 'updated'}`, { name });
     } catch (error) {
-      // Another client wrote it first. Its write arrives as an event.
+      // Another client wrote the CRD first. The event of its write enqueues the name.
       if (!isAlreadyExists(error) && !isConflict(error)) throw error;
     }
     return done;
   }
 }
 
-interface WholeCrd extends Projected {
+interface CrdObject extends Projected {
   readonly object: KubeObject;
 }
 
-function watchOne(cluster: Cluster, name: string): StoreHandle<WholeCrd> {
+function watchCrd(cluster: Cluster, name: string): StoreHandle<CrdObject> {
   return cluster.watch({
     resource: customResourceDefinitions,
     fieldSelector: `metadata.name=${name}`,
-    project: whole,
+    project: projectCrd,
   });
 }
 
-function whole(object: KubeObject): WholeCrd {
+function projectCrd(object: KubeObject): CrdObject {
   const { uid = '', resourceVersion = '' } = object.metadata;
   return { key: keyOf(object.metadata), uid, resourceVersion, object };
 }
 
-/** Increase it when the schemas change in a way that consumers must get. */
+/** Revision of the schemas. Increase it with a change that must reach installed CRDs. */
 const revision = 1;
 
 type CrdStep =
   | { readonly do: 'create'; readonly object: KubeObject }
   /** A merge patch with the resourceVersion of the CRD. */
   | { readonly do: 'patch'; readonly patch: unknown }
-  /** The CRD is sufficient. The API server serves it, or will once it is established. */
+  /** No write is due: the CRD is sufficient, or it is being deleted. */
   | { readonly do: 'wait'; readonly established: boolean };
 
-/** The CRD to install in the consumer, with our revision annotation. */
+/** The CRD to install in the consumer, with the annotation of its revision. */
 export function consumerCrd(kind: Kind): KubeObject {
   const crd = customResourceDefinition(kind);
   return { ...crd, metadata: { ...crd.metadata, annotations: { [crdRevisionAnnotation]: String(revision) } } };
 }
 
 /**
- * Plans the installation of a CRD that drawbridge, kube-bind, or an administrator may have installed already. It is changed only if it
- * lacks the version we need or is an older revision of ours. No version is ever removed, because objects may be stored in it.
+ * Plans the installation of a CRD that drawbridge, kube-bind, or an administrator may have installed already. The plan changes the CRD only
+ * if it does not serve our version with a status subresource, or if it is an older revision of drawbridge. It removes no version, because
+ * objects may be stored in it.
  */
 export function planConsumerCrd(found: KubeObject | undefined, wanted: KubeObject): CrdStep {
   if (!found) return { do: 'create', object: wanted };
-  // A write to a CRD that is being deleted has no effect. After the deletion it is created.
+  // A write to a CRD that is being deleted has no effect. The event of the deletion leads to a create.
   if (found.metadata.deletionTimestamp !== undefined) return { do: 'wait', established: false };
-  if (servesWhatWeNeed(found) && !isOlderOfOurs(found)) return { do: 'wait', established: isEstablished(found) };
+  if (servesRequiredVersion(found) && !isOlderRevision(found)) return { do: 'wait', established: isEstablished(found) };
   return { do: 'patch', patch: patchOf(found, wanted) };
 }
 
-function servesWhatWeNeed(found: KubeObject): boolean {
-  const version = versionsOf(found).find((one) => own(one, 'name') === bindVersion);
+function servesRequiredVersion(found: KubeObject): boolean {
+  const version = versionsOf(found).find((candidate) => own(candidate, 'name') === bindVersion);
   return own(version, 'served') === true && own(own(version, 'subresources'), 'status') !== undefined;
 }
 
-function isOlderOfOurs({ metadata }: KubeObject): boolean {
-  const mark = metadata.annotations?.[crdRevisionAnnotation];
-  return mark !== undefined && /^\d{1,9}$/.test(mark) && Number(mark) < revision;
+function isOlderRevision({ metadata }: KubeObject): boolean {
+  const installedRevision = metadata.annotations?.[crdRevisionAnnotation];
+  return installedRevision !== undefined && /^\d{1,9}$/.test(installedRevision) && Number(installedRevision) < revision;
 }
 
+/** Adds our versions. Keeps installed versions that drawbridge neither needs nor installed, but stores no objects in them. */
 function patchOf(found: KubeObject, wanted: KubeObject): unknown {
-  const theirs = new Map(versionsOf(found).map((version) => [own(version, 'name'), version]));
+  const installed = new Map(versionsOf(found).map((version) => [own(version, 'name'), version]));
   const ours = versionsOf(wanted).map((version) => {
     const name = own(version, 'name');
-    const kept = name === bindVersion || isOlderOfOurs(found) ? undefined : theirs.get(name);
-    theirs.delete(name);
+    const kept = name === bindVersion || isOlderRevision(found) ? undefined : installed.get(name);
+    installed.delete(name);
     return kept ? notStored(kept) : version;
   });
   return {
@@ -157,7 +161,7 @@ function patchOf(found: KubeObject, wanted: KubeObject): unknown {
       resourceVersion: found.metadata.resourceVersion,
       annotations: wanted.metadata.annotations,
     },
-    spec: { names: own(wanted.spec, 'names'), versions: [...ours, ...[...theirs.values()].map(notStored)] },
+    spec: { names: own(wanted.spec, 'names'), versions: [...ours, ...[...installed.values()].map(notStored)] },
   };
 }
 

@@ -25,30 +25,31 @@ import { SessionPool } from './sessions/session-pool.ts';
 import { SessionRegistry } from './sessions/session-registry.ts';
 import { openSyncer } from './sync/open-syncer.ts';
 
-export interface KonnectorDeps extends BindingDeps {
+export interface BindingControllersDeps extends BindingDeps {
   /** Connects with the credentials of a provider. */
   readonly connect: (credentials: Credentials) => Cluster;
-  /** Wraps a provider's client for writes: only while this replica is the leader, and never in a dry run. */
+  /** Wraps a provider's client. The result writes only while this replica is the leader; in a dry run it changes nothing. */
   readonly writeClient: (client: Client) => Client;
+  /** True if `client` and `writeClient` change nothing. Then no controller waits for the CRDs. Default false. */
   readonly dryRun?: boolean;
   /** Version of this program. */
   readonly version: string;
-  /** How often exports are listed while they cannot be watched, milliseconds. */
+  /** Interval of checks whether exports must be listed because their watch is broken, milliseconds. */
   readonly pollingMs: number;
   /** Resources that providers may bind, as `<resource>.<group>`; undefined means any. */
-  readonly allowed: readonly string[] | undefined;
+  readonly bindable: readonly string[] | undefined;
   /** Namespaces that the server may create for providers; undefined means any. */
-  readonly allowedNamespaces: readonly string[] | undefined;
+  readonly bindableNamespaces: readonly string[] | undefined;
 }
 
-interface SessionDeps extends KonnectorDeps {
+interface SessionDeps extends BindingControllersDeps {
   readonly registry: SessionRegistry;
   readonly watches: SecretWatches;
   readonly syncers: RunningSyncers;
 }
 
 /** The controllers of the binding feature that run once, in their start order. */
-export function bindingControllers(deps: KonnectorDeps): Runnable[] {
+export function bindingControllers(deps: BindingControllersDeps): Runnable[] {
   const registry = new SessionRegistry();
   const syncers = new RunningSyncers();
   const secrets = changedSecrets();
@@ -56,34 +57,34 @@ export function bindingControllers(deps: KonnectorDeps): Runnable[] {
   const pool = new SessionPool({
     ...deps,
     controllers: (session, running) => sessionControllers(session, { ...deps, running, registry, watches, syncers }),
-    onChange: (session) => registry.changed(session),
+    onChange: (session) => registry.notifyChanged(session),
   });
   bindingMetrics(deps.metrics).heartbeats(() => heartbeatAges(registry.list(), deps.clock));
   return [
-    // Installs the kinds that all others watch.
+    // Installs the CRDs that the other controllers watch.
     consumerCrds(deps),
-    // Opens a session for each provider.
+    // Opens the sessions with providers.
     konnectorController({ ...deps, registry, watches, secrets, pool }),
-    // Status, CRDs, and deletion of each binding.
-    bindingController(registry, deps, { syncers, allowed: deps.allowed }),
+    // Creates the CRDs of each binding, writes its status, and unbinds it.
+    bindingController(registry, deps, { syncers, bindable: deps.bindable }),
     bundleController({ ...deps, sessions: registry }),
   ];
 }
 
 /** The controllers of one provider session. */
 function sessionControllers(session: OpenSession, deps: SessionDeps): Controller[] {
-  const { registry, syncers, allowed, allowedNamespaces } = deps;
-  const mayHave = (namespace: string): boolean => allowedNamespaces?.includes(namespace) ?? true;
+  const { registry, syncers, bindable, bindableNamespaces } = deps;
+  const mayCreateNamespace = (namespace: string): boolean => bindableNamespaces?.includes(namespace) ?? true;
   return [
-    // The kubeconfig and the heartbeat.
+    // Copies the provider's kubeconfig and writes heartbeats.
     clusterBindingController(session, deps),
-    namespaceLifecycle(session, deps, { allowed: mayHave }),
-    // Starts and stops the syncers, which have one controller for each kind.
-    serviceExportController(session, registry, deps, { openSyncer, openClaims, syncers, allowed }),
+    namespaceLifecycle(session, deps, { mayCreate: mayCreateNamespace }),
+    // Starts and stops the syncers. Each has one controller for each kind.
+    serviceExportController(session, registry, deps, { openSyncer, openClaims, syncers, bindable }),
   ];
 }
 
-function consumerCrds({ consumer, client, clock, log, dryRun }: KonnectorDeps): Runnable {
+function consumerCrds({ consumer, client, clock, log, dryRun }: BindingControllersDeps): Runnable {
   return {
     name: 'consumer-crds',
     async run(signal, onSynced) {
@@ -96,14 +97,14 @@ function consumerCrds({ consumer, client, clock, log, dryRun }: KonnectorDeps): 
   };
 }
 
-/** The age of each session's heartbeat in the provider. Sessions without one are left out. */
+/** The age of each session's last heartbeat, in milliseconds. Sessions without a heartbeat are left out. */
 function* heartbeatAges(
   sessions: Iterable<ProviderSession>,
   clock: Clock,
 ): Iterable<{ readonly session: string; readonly ageMs: number }> {
   for (const { id, clusterNamespace, stores } of sessions) {
-    const found = stores.clusterBindings.get(keyOf({ namespace: clusterNamespace, name: clusterBindingName }));
-    const beatMs = parseTime(found?.lastHeartbeatTime ?? '');
+    const clusterBinding = stores.clusterBindings.get(keyOf({ namespace: clusterNamespace, name: clusterBindingName }));
+    const beatMs = parseTime(clusterBinding?.lastHeartbeatTime ?? '');
     if (beatMs !== undefined) yield { session: id, ageMs: Math.max(0, clock.now() - beatMs) };
   }
 }

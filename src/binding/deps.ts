@@ -11,7 +11,7 @@ import type { ConsumerStores } from './stores/consumer-stores.ts';
 export interface BindingDeps {
   /** The consumer cluster, for watches. */
   readonly consumer: Cluster;
-  /** Client for writes to the consumer: only while this replica is the leader, and never in a dry run. */
+  /** Client of the consumer. It writes only while this replica is the leader; in a dry run it changes nothing. */
   readonly client: Client;
   readonly stores: ConsumerStores;
   /** Namespaces of the consumer that hold the server's keys and the kubeconfigs of providers. Their objects are never shared. */
@@ -21,12 +21,14 @@ export interface BindingDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** Adds and removes controllers at run time, under the same Lease as the others. */
+  /** The controllers that run under this feature's Lease. */
   readonly running: RunningControllers;
 }
 
+/** Adds and removes controllers at run time. */
 export interface RunningControllers {
+  /** Starts the controller once this replica is the leader. */
   add(controller: Controller): void;
-  /** Resolves when the last reconcile has settled. Do not await it inside that reconcile. */
+  /** Stops the controller. Resolves when its last reconcile has settled, so do not await it inside that reconcile. */
   remove(controller: Controller): Promise<void>;
 }

@@ -8,45 +8,46 @@ import { type Client, type DeleteOptions, findObject, type WriteOptions } from '
 import { ApiError } from '../kube/errors.ts';
 import type { Log } from '../observe/log.ts';
 
-/** Most intentions that are remembered, so that an intention that each retry repeats is printed once. */
+/** Most writes whose last line is remembered, so that a retried write is printed once. */
 const maxPrinted = 10_000;
 
 /**
- * A client that changes nothing. It sends each write as a server-side dry run and prints verb, resource, name, and the changed fields; for
- * Secrets, field names without values. It throws errors of the dry run like those of a write. If a webhook does not support dry runs, the
- * write counts as successful. Reads pass through.
+ * A client that changes nothing. It sends each create, update, and patch as a server-side dry run, and checks the preconditions of a delete
+ * with a read. It logs verb, resource, name, and the changed fields; for Secrets, field names without values. Errors of a dry run reject as
+ * those of a write do. If a webhook does not support dry runs, the write counts as successful. Reads pass through.
+ *
+ * Code `DryRun`: `createToken` is not supported.
  */
 export function dryRunClient(client: Client, log: Log): Client {
-  return decorate(client, new Intentions(log));
+  return decorate(client, new WritePrinter(log));
 }
 
-function decorate(client: Client, intentions: Intentions): Client {
-  const tried = async (
-    intention: Omit<Intention, 'before'>,
+function decorate(client: Client, printer: WritePrinter): Client {
+  const dryRun = async (
+    write: Omit<PlannedWrite, 'before'>,
     call: () => Promise<KubeObject>,
-    assumed: (before: KubeObject | undefined) => KubeObject,
+    assumedResult: (before: KubeObject | undefined) => KubeObject,
   ): Promise<KubeObject> => {
-    const before =
-      intention.verb === 'create' ? undefined : await findObject(client, intention.resource, intention.name, {});
-    const whole = { ...intention, before };
+    const before = write.verb === 'create' ? undefined : await findObject(client, write.resource, write.name, {});
+    const planned = { ...write, before };
     try {
-      const now = await call();
-      intentions.print(whole, now);
-      return now;
+      const result = await call();
+      printer.print(planned, result);
+      return result;
     } catch (error) {
       if (!isDryRunUnsupported(error)) {
-        intentions.printRefusal(whole, error);
+        printer.printRejection(planned, error);
         throw error;
       }
-      const now = assumed(before);
-      intentions.print(whole, now);
-      return now;
+      const result = assumedResult(before);
+      printer.print(planned, result);
+      return result;
     }
   };
 
-  const dry = <Options extends WriteOptions>(options: Options | undefined) =>
+  const withDryRun = <Options extends WriteOptions>(options: Options | undefined) =>
     ({ ...options, dryRun: true }) as Options & { readonly dryRun: true };
-  const sameAs = (object: KubeObject) => () => object;
+  const always = (object: KubeObject) => () => object;
 
   return {
     get: (resource, name, options) => client.get(resource, name, options),
@@ -55,36 +56,35 @@ function decorate(client: Client, intentions: Intentions): Client {
     reviewToken: (token, options) => client.reviewToken(token, options),
     raw: (path, options) => client.raw(path, options),
     create: (resource, object, options) =>
-      tried(
+      dryRun(
         { verb: 'create', resource, name: object.metadata, options },
-        () => client.create(resource, object, dry(options)),
-        sameAs(object),
+        () => client.create(resource, object, withDryRun(options)),
+        always(object),
       ),
     replace: (resource, object, options) =>
-      tried(
+      dryRun(
         { verb: 'update', resource, name: object.metadata, options },
-        () => client.replace(resource, object, dry(options)),
-        sameAs(object),
+        () => client.replace(resource, object, withDryRun(options)),
+        always(object),
       ),
     apply: (resource, object, options) =>
-      tried(
+      dryRun(
         { verb: 'apply', resource, name: object.metadata, options },
-        () => client.apply(resource, object, dry(options)),
-        sameAs(object),
+        () => client.apply(resource, object, withDryRun(options)),
+        always(object),
       ),
     mergePatch: (resource, name, patch, options) =>
-      tried(
+      dryRun(
         { verb: 'patch', resource, name, options },
-        () => client.mergePatch(resource, name, patch, dry(options)),
+        () => client.mergePatch(resource, name, patch, withDryRun(options)),
         (before) => before ?? missing(resource, name),
       ),
     jsonPatch: (resource, name, ops, options) =>
-      tried(
+      dryRun(
         { verb: 'patch', resource, name, options },
-        () => client.jsonPatch(resource, name, ops, dry(options)),
+        () => client.jsonPatch(resource, name, ops, withDryRun(options)),
         (before) => before ?? missing(resource, name),
       ),
-    // A read shows whether the object exists and matches the preconditions.
     async delete(resource, name, options: DeleteOptions = {}) {
       const before = await findObject(client, resource, name, {});
       if (!before) return 'absent';
@@ -96,16 +96,16 @@ function decorate(client: Client, intentions: Intentions): Client {
           `${resource.plural} ${keyOf(name)} does not match the uid or resourceVersion to delete`,
         );
       }
-      intentions.print({ verb: 'delete', resource, name, options: undefined, before }, undefined);
+      printer.print({ verb: 'delete', resource, name, options: undefined, before }, undefined);
       return 'deleted';
     },
     createToken: () => Promise.reject(new CodedError('DryRun', 'a dry run creates no token')),
-    leaderOnly: (check) => decorate(client.leaderOnly(check), intentions),
-    urgent: () => decorate(client.urgent(), intentions),
+    leaderOnly: (check) => decorate(client.leaderOnly(check), printer),
+    urgent: () => decorate(client.urgent(), printer),
   };
 }
 
-interface Intention {
+interface PlannedWrite {
   readonly verb: 'create' | 'update' | 'apply' | 'patch' | 'delete';
   readonly resource: Resource;
   readonly name: ObjectName;
@@ -114,7 +114,8 @@ interface Intention {
   readonly before: KubeObject | undefined;
 }
 
-class Intentions {
+/** Logs each planned write once, until its line changes. */
+class WritePrinter {
   readonly #log: Log;
   /** By verb and object: digest of the last printed line. */
   readonly #printed = new RecentMap<string, string>(maxPrinted);
@@ -123,31 +124,32 @@ class Intentions {
     this.#log = log;
   }
 
-  print({ before, ...intention }: Intention, now: KubeObject | undefined): void {
-    const changes = now && changesBetween(before, now, isSecret(intention.resource));
+  /** `result`: the object after the write; undefined for a delete. Logs nothing if the write changes nothing. */
+  print({ before, ...write }: PlannedWrite, result: KubeObject | undefined): void {
+    const changes = result && changesBetween(before, result, isSecret(write.resource));
     if (changes && before && changes.length === 0) return;
-    this.#once(intention, `would ${intention.verb}`, changes && { changes });
+    this.#once(write, `would ${write.verb}`, changes && { changes });
   }
 
-  printRefusal({ before: _, ...intention }: Intention, error: unknown): void {
-    // The text of the error may quote values of the Secret.
-    const isQuoting = error instanceof ApiError && isSecret(intention.resource);
-    this.#once(intention, `would be refused to ${intention.verb}`, {
-      error: isQuoting ? `${error.code} ${error.reason}` : describe(error),
+  printRejection({ before: _, ...write }: PlannedWrite, error: unknown): void {
+    // The message of the error may quote values of the Secret.
+    const mayQuoteSecret = error instanceof ApiError && isSecret(write.resource);
+    this.#once(write, `${write.verb} would fail`, {
+      error: mayQuoteSecret ? `${error.code} ${error.reason}` : describe(error),
     });
   }
 
   #once(
-    { verb, resource, name, options }: Omit<Intention, 'before'>,
+    { verb, resource, name, options }: Omit<PlannedWrite, 'before'>,
     message: string,
     more: Readonly<Record<string, string | readonly string[]>> = {},
   ): void {
     const subresource = options?.subresource;
     const fields = { resource: resource.plural, name: keyOf(name), subresource, ...more };
-    const about = canonicalJson([verb, resource.group, fields.resource, fields.name, subresource]);
+    const key = canonicalJson([verb, resource.group, fields.resource, fields.name, subresource]);
     const digest = sha256Hex(canonicalJson([message, more]));
-    if (this.#printed.get(about) === digest) return;
-    this.#printed.set(about, digest);
+    if (this.#printed.get(key) === digest) return;
+    this.#printed.set(key, digest);
     this.#log.info(message, fields);
   }
 }
@@ -162,59 +164,61 @@ function missing({ plural }: Resource, name: ObjectName): never {
   throw new ApiError(404, 'NotFound', `${plural} ${keyOf(name)} not found`);
 }
 
-/** Most lines in one description. */
+/** Most changed fields that are listed for one write. */
 const maxChanges = 12;
-const maxValue = 60;
+/** Longest printed value, characters. */
+const maxValueLength = 60;
 /** Fields that the API server sets on writes. */
-const bookkeeping = new Set(['managedFields', 'resourceVersion', 'generation', 'uid', 'creationTimestamp']);
+const serverFields = new Set(['managedFields', 'resourceVersion', 'generation', 'uid', 'creationTimestamp']);
 
 /**
- * The changed fields of `now`, one line each: `spec.size: 1 → 2`, `metadata.labels.app: "a" added`. After 12 lines, one more line has the
- * number of the rest. With `isSecret`, lines have no values.
+ * The fields of `after` that differ from `before`, one line each: `spec.size: 1 → 2`, `metadata.labels.app: "a" added`. After 12 lines, a
+ * last line states how many more differ. With `isSecret`, lines have no values.
  */
-export function changesBetween(before: KubeObject | undefined, now: KubeObject, isSecret: boolean): string[] {
+export function changesBetween(before: KubeObject | undefined, after: KubeObject, isSecret: boolean): string[] {
   const changes: string[] = [];
-  compare(relevant(before), relevant(now), '', (path, was, is) => {
-    if (isSecret) changes.push(`${path} ${was === undefined ? 'added' : is === undefined ? 'removed' : 'changed'}`);
-    else if (was === undefined) changes.push(`${path}: ${shown(is)} added`);
-    else if (is === undefined) changes.push(`${path}: ${shown(was)} removed`);
-    else changes.push(`${path}: ${shown(was)} → ${shown(is)}`);
+  compare(comparableFields(before), comparableFields(after), '', (path, from, to) => {
+    if (isSecret) changes.push(`${path} ${from === undefined ? 'added' : to === undefined ? 'removed' : 'changed'}`);
+    else if (from === undefined) changes.push(`${path}: ${formatValue(to)} added`);
+    else if (to === undefined) changes.push(`${path}: ${formatValue(from)} removed`);
+    else changes.push(`${path}: ${formatValue(from)} → ${formatValue(to)}`);
   });
   const more = changes.length - maxChanges;
   return more > 0 ? [...changes.slice(0, maxChanges), `${more} more`] : changes;
 }
 
-function relevant(object: KubeObject | undefined): Record<string, unknown> {
+/** The object without its identity and the fields that the API server sets. */
+function comparableFields(object: KubeObject | undefined): Record<string, unknown> {
   if (!object) return {};
   const { apiVersion: _, kind: __, metadata, ...fields } = object;
   const { name: ___, namespace: ____, ...kept } = metadata;
-  const own = Object.fromEntries(Object.entries(kept).filter(([field]) => !bookkeeping.has(field)));
-  return { metadata: own, ...fields };
+  const comparable = Object.fromEntries(Object.entries(kept).filter(([field]) => !serverFields.has(field)));
+  return { metadata: comparable, ...fields };
 }
 
 function compare(
-  was: unknown,
-  is: unknown,
+  from: unknown,
+  to: unknown,
   path: string,
-  report: (path: string, was: unknown, is: unknown) => void,
+  report: (path: string, from: unknown, to: unknown) => void,
 ): void {
-  if (!isRecord(was) && !isRecord(is)) {
-    if (JSON.stringify(was) !== JSON.stringify(is)) report(path, was, is);
+  if (!isRecord(from) && !isRecord(to)) {
+    if (JSON.stringify(from) !== JSON.stringify(to)) report(path, from, to);
     return;
   }
-  if ((was !== undefined && !isRecord(was)) || (is !== undefined && !isRecord(is))) {
-    report(path, was, is);
+  if ((from !== undefined && !isRecord(from)) || (to !== undefined && !isRecord(to))) {
+    report(path, from, to);
     return;
   }
-  const fields = new Set([...Object.keys(was ?? {}), ...Object.keys(is ?? {})]);
-  if (fields.size === 0 && was === undefined && path !== '') report(path, was, is);
+  const fields = new Set([...Object.keys(from ?? {}), ...Object.keys(to ?? {})]);
+  if (fields.size === 0 && from === undefined && path !== '') report(path, from, to);
   for (const field of fields) {
-    const at = (object: unknown) => (isRecord(object) && Object.hasOwn(object, field) ? object[field] : undefined);
-    compare(at(was), at(is), path === '' ? field : `${path}.${field}`, report);
+    const valueIn = (object: unknown) => (isRecord(object) && Object.hasOwn(object, field) ? object[field] : undefined);
+    compare(valueIn(from), valueIn(to), path === '' ? field : `${path}.${field}`, report);
   }
 }
 
-function shown(value: unknown): string {
+function formatValue(value: unknown): string {
   const text = JSON.stringify(value) ?? 'null';
-  return text.length > maxValue ? `${text.slice(0, maxValue)}…` : text;
+  return text.length > maxValueLength ? `${text.slice(0, maxValueLength)}…` : text;
 }

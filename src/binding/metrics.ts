@@ -1,29 +1,28 @@
 import type { Clock } from '../kit/clock.ts';
 import type { Metrics } from '../observe/metrics.ts';
-
-/** The cluster of an object or a watch. */
-type Side = 'consumer' | 'provider';
+import type { Side } from './sync-engine/kind.ts';
 
 /** The metrics of bindings. Labels are resources, bindings, and sessions, never names of synced objects. */
 export interface BindingMetrics {
   /** Observes latencies, conflicts, and repairs of a kind; `resource` is `<plural>.<group>`. */
   observer(resource: string): SyncObserver;
-  /** Exports the age of a watch, milliseconds since it last heard from its server, until the returned function is called. */
+  /** Exports the milliseconds since a watch last received data, until the returned function is called. */
   watching(labels: { session: string; side: Side; resource: string }, ageMs: () => number): () => void;
   /** Exports the age of each session's heartbeat, milliseconds. */
   heartbeats(ages: () => Iterable<{ readonly session: string; readonly ageMs: number }>): void;
-  /** Exports the number of objects that a binding syncs. Counts with the same labels are added. */
+  /** Exports the number of objects that a binding syncs, until the returned function is called. Counts with equal labels are added up. */
   objects(labels: { binding: string; resource: string; side: Side }, count: () => number): () => void;
 }
 
+/** Upper bounds of the latency histograms, seconds. */
 const latencyBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const registered = new WeakMap<Metrics, BindingMetrics>();
 
 /** The metrics of the binding feature, registered once per `metrics`. */
 export function bindingMetrics(metrics: Metrics): BindingMetrics {
-  const known = registered.get(metrics) ?? register(metrics);
-  registered.set(metrics, known);
-  return known;
+  const existing = registered.get(metrics) ?? register(metrics);
+  registered.set(metrics, existing);
+  return existing;
 }
 
 function register(metrics: Metrics): BindingMetrics {
@@ -47,7 +46,7 @@ function register(metrics: Metrics): BindingMetrics {
     help: 'Copies in the provider that another client changed or deleted and that were restored.',
     labels: ['resource'],
   });
-  const watchAge = live(
+  const watchAge = readerGauge(
     metrics,
     'drawbridge_binding_watch_age_seconds',
     'Time since a watch last received data from its server. Alert above 60.',
@@ -65,7 +64,7 @@ function register(metrics: Metrics): BindingMetrics {
       for (const { session, ageMs } of heartbeats.flatMap((ages) => [...ages()])) set({ session }, ageMs / 1000);
     },
   );
-  const objects = live(
+  const objects = readerGauge(
     metrics,
     'drawbridge_binding_objects',
     'Objects that a binding keeps in sync: those in the consumer, and their copies in the provider.',
@@ -88,7 +87,7 @@ function register(metrics: Metrics): BindingMetrics {
 type Register = (labels: Record<string, string>, read: () => number) => () => void;
 
 /** A gauge of registered readers. `combine` merges the values of readers with equal labels. */
-function live(
+function readerGauge(
   metrics: Metrics,
   name: string,
   help: string,
@@ -98,17 +97,17 @@ function live(
   const readers = new Set<{ readonly labels: Record<string, string>; readonly read: () => number }>();
   metrics.collected({ name, help, labels }, (set) => {
     const series = new Map<string, { readonly labels: Record<string, string>; value: number }>();
-    for (const { labels: own, read } of readers) {
+    for (const { labels: labelValues, read } of readers) {
       const value = read();
-      const ordered = Object.fromEntries(labels.map((label) => [label, own[label] ?? '']));
+      const ordered = Object.fromEntries(labels.map((label) => [label, labelValues[label] ?? '']));
       const key = JSON.stringify(ordered);
       const before = series.get(key);
       series.set(key, { labels: ordered, value: before === undefined ? value : combine(before.value, value) });
     }
-    for (const one of series.values()) set(one.labels, one.value);
+    for (const { labels, value } of series.values()) set(labels, value);
   });
-  return (own, read) => {
-    const reader = { labels: own, read };
+  return (labelValues, read) => {
+    const reader = { labels: labelValues, read };
     readers.add(reader);
     return () => void readers.delete(reader);
   };
@@ -121,7 +120,7 @@ export interface SyncObserver {
   /** A change of a copy's status reached the consumer `seconds` after the watch showed it. */
   down(seconds: number): void;
   /** A write conflicted with a newer version of its object and will be retried. */
-  conflict(side: 'consumer' | 'provider'): void;
+  conflict(side: Side): void;
   /** A copy that was changed or deleted in the provider has been repaired. */
   repaired(): void;
 }
@@ -136,12 +135,12 @@ export class Latency {
   }
 
   /** Starts the measurement, unless one has started since the last write. */
-  seen(key: string): void {
+  start(key: string): void {
     if (!this.#seenAt.has(key)) this.#seenAt.set(key, this.#clock.monotonic());
   }
 
   /** Ends the measurement. Returns seconds; undefined if none was started. */
-  take(key: string): number | undefined {
+  stop(key: string): number | undefined {
     const seenAt = this.#seenAt.get(key);
     this.#seenAt.delete(key);
     return seenAt === undefined ? undefined : (this.#clock.monotonic() - seenAt) / 1000;

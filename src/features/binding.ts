@@ -45,8 +45,8 @@ function open(host: Host): OpenFeature {
       dryRun: config.dryRun,
       version: pkg.version,
       pollingMs: config.pollingMs,
-      allowed: config.bindable,
-      allowedNamespaces: config.bindableNamespaces,
+      bindable: config.bindable,
+      bindableNamespaces: config.bindableNamespaces,
     }),
     readiness: { 'binding-stores': () => storesProblem(opened.all) },
     close: {

@@ -91,12 +91,12 @@ export class BundleReconciler implements Reconciler {
       isDeleted: (name) => deleted.has(session, name),
     });
     const errors = await this.#create(bundle, plan.create, signal);
-    const held = plan.held.length > 0 ? [heldMessage(plan.held, unseen)] : [];
+    const keptMessages = plan.kept.length > 0 ? [keptMessage(plan.kept, deletionNotObserved)] : [];
     if (plan.delete.length > 0) {
       try {
-        const [doubt, present] = await Promise.all([doubtAbout(session, signal), listedExports(session, signal)]);
+        const [doubt, present] = await Promise.all([deletionDoubt(session, signal), listedExports(session, signal)]);
         if (doubt === undefined) errors.push(...(await this.#delete(plan.delete, present, signal)));
-        else held.unshift(heldMessage(plan.delete, `the provider has deleted exports, but ${doubt}`));
+        else keptMessages.unshift(keptMessage(plan.delete, `the provider has deleted exports, but ${doubt}`));
       } catch (error) {
         signal.throwIfAborted();
         errors.push(error);
@@ -106,7 +106,7 @@ export class BundleReconciler implements Reconciler {
       const message = `Failed to sync some APIServiceBindings: ${errors.length} error(s): ${describe(errors[0])}`;
       return failed('SyncErrors', 'Warning', message, retry(errors[0]));
     }
-    if (held.length > 0) return failed('ExportsVanished', 'Warning', held.join('. '), done);
+    if (keptMessages.length > 0) return failed('ExportsVanished', 'Warning', keptMessages.join('. '), done);
     return { synced: conditionTrue(bindConditions.synced), result: done };
   }
 
@@ -173,10 +173,10 @@ function bindingFor({ name: owner, uid, secretRef, annotations }: BundleView, na
   };
 }
 
-const unseen = 'the provider no longer lists these exports, but the watch did not show their deletion';
+const deletionNotObserved = 'the provider no longer lists these exports, but the watch did not show their deletion';
 
-function heldMessage(held: readonly BindingView[], why: string): string {
-  const names = held.map(({ name }) => name).sort();
+function keptMessage(kept: readonly BindingView[], why: string): string {
+  const names = kept.map(({ name }) => name).sort();
   const listed = names.slice(0, 10).join(', ') + (names.length > 10 ? ` and ${names.length - 10} more` : '');
   return `the provider has no export for ${listed}. No binding is deleted: ${why}. To unbind, delete the bindings`;
 }
@@ -207,7 +207,7 @@ async function listedExports(session: ProviderSession, signal: AbortSignal): Pro
  * Why a missing export is no proof of its deletion: the cluster namespace is being deleted, was replaced, or has lost its ClusterBinding.
  * Undefined if none of these holds. Rejects if the provider does not answer.
  */
-async function doubtAbout(session: ProviderSession, signal: AbortSignal): Promise<string | undefined> {
+async function deletionDoubt(session: ProviderSession, signal: AbortSignal): Promise<string | undefined> {
   const { client, clusterNamespace: namespace, clusterNamespaceUid } = session;
   try {
     await client.get(clusterBindings, { namespace, name: clusterBindingName }, { signal });

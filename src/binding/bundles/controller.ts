@@ -33,7 +33,7 @@ export function bundleController(deps: BundleControllerDeps): Controller {
       fromSubscription('session', sessions, ofSecret),
       fromEach('export', sessions, (session, emit) =>
         session.stores.exports.subscribe((event) => {
-          deleted.note(session, event);
+          deleted.observe(session, event);
           if (event.type === 'updated') return;
           for (const key of ofSession(session)) emit(key, 'export');
         }),

@@ -11,21 +11,21 @@ export class DeletedExports {
   readonly #sessions = new WeakMap<ProviderSession, RecentMap<string, true>>();
 
   /** Call with every event of the exports of a session. */
-  note(session: ProviderSession, event: StoreEvent<ExportView>): void {
-    const deleted = this.#of(session);
+  observe(session: ProviderSession, event: StoreEvent<ExportView>): void {
+    const deleted = this.#deletedOf(session);
     if (event.type !== 'deleted') deleted.delete(event.now.name);
     // If the export was already being deleted when the watch broke, its absence after the relist proves the deletion.
     else if (!event.inferred || event.before.deleting) deleted.set(event.before.name, true);
   }
 
   has(session: ProviderSession, name: string): boolean {
-    const deleted = this.#of(session);
+    const deleted = this.#deletedOf(session);
     if (!deleted.has(name)) return false;
     deleted.set(name, true);
     return true;
   }
 
-  #of(session: ProviderSession): RecentMap<string, true> {
+  #deletedOf(session: ProviderSession): RecentMap<string, true> {
     const deleted = this.#sessions.get(session) ?? new RecentMap<string, true>(maxDeleted);
     this.#sessions.set(session, deleted);
     return deleted;

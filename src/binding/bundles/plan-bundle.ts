@@ -16,7 +16,7 @@ export interface BundlePlan {
   /** Bindings whose export was deleted. A live read must confirm it. */
   readonly delete: readonly BindingView[];
   /** Bindings that stay without a listed export, because its deletion was not observed. */
-  readonly held: readonly BindingView[];
+  readonly kept: readonly BindingView[];
 }
 
 /**
@@ -25,12 +25,12 @@ export interface BundlePlan {
  */
 export function planBundle({ bundle, exports, bindings, isDeleted }: BundleInput): BundlePlan {
   const all = [...bindings];
-  const taken = new Set(all.map(({ name }) => name));
+  const existingNames = new Set(all.map(({ name }) => name));
   const orphans = all.filter((one) => !one.deleting && !exports.has(one.name) && isOwned(one, bundle));
   return {
-    create: [...exports].filter((name) => !taken.has(name)).sort(),
+    create: [...exports].filter((name) => !existingNames.has(name)).sort(),
     delete: orphans.filter(({ name }) => isDeleted(name)),
-    held: orphans.filter(({ name }) => !isDeleted(name)),
+    kept: orphans.filter(({ name }) => !isDeleted(name)),
   };
 }
 

@@ -40,7 +40,7 @@ export interface ClaimedKindOptions {
   readonly resource: Resource;
   readonly selector: ClaimSelector;
   readonly references: OpenReferences;
-  readonly used: UsedNamespaces;
+  readonly usedNamespaces: UsedNamespaces;
   /** `drain`: the binding is being deleted, and the copies of claimed objects with it. */
   readonly mode: SyncMode;
   /** In mode `drain`: whether all bound objects are deleted, so that copies of claimed objects may be. */
@@ -54,11 +54,12 @@ const notListed =
   'this cluster has not listed its objects yet; check that the konnector has permission to list and watch them';
 
 export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps): ClaimedKind {
-  const { session, exported, resource, selector, references, used, mode, mayDelete, random, onChange } = options;
+  const { session, exported, resource, selector, references, usedNamespaces, mode, mayDelete, random, onChange } =
+    options;
   const { stores } = deps;
   const { plural: label } = resource;
   const loop = new SyncLoop(
-    { what: 'claims', session, binding: exported.name, resource, label, mode, workers, random, onChange },
+    { prefix: 'claims', session, binding: exported.name, resource, label, mode, workers, random, onChange },
     deps,
   );
   const consumer = new SelectedObjects(deps.consumer, resource, selector.watchSelector);
@@ -76,11 +77,11 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
     consumer,
     provider,
     namespaces: stores.namespaces,
-    why: (object, namespace) => why(resource, selector, deps, { ...object, namespace }),
+    selectedBy: (object, namespace) => selectedBy(resource, selector, deps, { ...object, namespace }),
     mayCopyToConsumer: (namespace, name) =>
-      used.has(namespace) ||
-      references.index.invites(namespace, name) ||
-      isMadeForProviders(stores.namespaces.get(namespace)),
+      usedNamespaces.has(namespace) ||
+      references.index.hasBoundReferrer(namespace, name) ||
+      isForProviders(stores.namespaces.get(namespace)),
     providerIdentity: () => session.clusterNamespaceUid,
     hasConflictingKonnector: () => hasConflictingKonnector(session),
     requestNamespace: (namespace, signal) => requestServiceNamespace(session, namespace, { signal }),
@@ -98,12 +99,12 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
         namespace === undefined ? keysNamed(name) : [keyOf({ namespace, name })],
       ),
       // Provider objects of namespaces that get their first bound object.
-      fromSubscription('used namespace', used, (namespace) => provider.keysIn(namespace)),
+      fromSubscription('used namespace', usedNamespaces, (namespace) => provider.keysIn(namespace)),
       fromSubscription('namespace', stores.namespaces, (event) => {
         if (event.type === 'deleted') return [];
         const { now } = event;
         if (event.type === 'added') return [...provider.keysIn(now.name), ...consumer.keysIn(now.name)];
-        return isMadeForProviders(now) && !isMadeForProviders(event.before) ? provider.keysIn(now.name) : [];
+        return isForProviders(now) && !isForProviders(event.before) ? provider.keysIn(now.name) : [];
       }),
       // Kubeconfig Secrets are exempt, so these stores must be synced before the first copy.
       fromSubscription('bindings', stores.bindings, () => []),
@@ -148,11 +149,10 @@ function hasConflictingKonnector({ clusterNamespace, stores }: ProviderSession):
 }
 
 /** Whether the namespace was created for a provider, or labeled as such. */
-const isMadeForProviders = (namespace: NamespaceView | undefined): boolean =>
-  namespace?.labels[ownerLabel] === 'provider';
+const isForProviders = (namespace: NamespaceView | undefined): boolean => namespace?.labels[ownerLabel] === 'provider';
 
 /** The part of a claim that selects an object, under its consumer namespace; undefined if none does or the object is exempt. */
-function why(
+function selectedBy(
   resource: Resource,
   selector: ClaimSelector,
   { stores, ownNamespaces }: BindingDeps,
@@ -162,5 +162,5 @@ function why(
     stores.bindings.byIndex(bySecret, key).length > 0 || stores.bundles.byIndex(bySecret, key).length > 0;
   const key = keyOf({ namespace, name });
   if (exemption(resource, { key, name, labels, type }, { ownNamespaces, isKubeconfig }) !== undefined) return undefined;
-  return selector.why({ namespace, name, labels });
+  return selector.selectedBy({ namespace, name, labels });
 }

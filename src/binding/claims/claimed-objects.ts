@@ -30,7 +30,7 @@ export interface ClaimedObjectsOptions {
   /** Plans a key; undefined while no action is allowed yet. */
   readonly plan: ((facts: ClaimFacts) => ClaimPlan) | undefined;
   /** The part of a claim that selects an object, in words; undefined if none does. `namespace` is the consumer namespace. */
-  readonly why: (object: ClaimedView, namespace: string) => string | undefined;
+  readonly selectedBy: (object: ClaimedView, namespace: string) => string | undefined;
   /** Whether the server may create a copy with this name in this consumer namespace. */
   readonly mayCopyToConsumer: (namespace: string, name: string) => boolean;
   readonly providerIdentity: () => string | undefined;
@@ -80,7 +80,7 @@ export class ClaimedObjects implements SyncKind {
     const live = this.#live.get(pass);
     const facts = live
       ? this.#facts(pass.key, live.consumer && viewClaimed(live.consumer), live.provider && viewClaimed(live.provider))
-      : this.#watched(pass.key);
+      : this.#watchedFacts(pass.key);
     const decided = plan(facts);
     const { actions, problem, waitsFor, requeueAfterMs } = decided;
     if (!live && actions.some(({ kind }) => kind !== 'request-namespace')) return [this.#read(pass, facts)];
@@ -113,26 +113,26 @@ export class ClaimedObjects implements SyncKind {
   /** Number of keys for which `plan` has actions. */
   deletable(keys: Iterable<string>, plan: (facts: ClaimFacts) => ClaimPlan): number {
     let count = 0;
-    for (const key of keys) if (plan(this.#watched(key)).actions.length > 0) count++;
+    for (const key of keys) if (plan(this.#watchedFacts(key)).actions.length > 0) count++;
     return count;
   }
 
-  #watched(key: string): ClaimFacts {
+  #watchedFacts(key: string): ClaimFacts {
     const { consumer, provider } = this.#options;
     const { namespace, name } = placeOf(key);
     return this.#facts(key, consumer.get(key), provider.get(namespace, name));
   }
 
   #facts(key: string, consumer: ClaimedView | undefined, provider: ClaimedView | undefined): ClaimFacts {
-    const { namespaces, why, mayCopyToConsumer, providerIdentity, hasConflictingKonnector } = this.#options;
+    const { namespaces, selectedBy, mayCopyToConsumer, providerIdentity, hasConflictingKonnector } = this.#options;
     const { namespace, name } = placeOf(key);
     const home = namespaces.get(namespace);
     return {
       consumer,
       provider,
       claimed: {
-        consumer: consumer !== undefined && why(consumer, namespace) !== undefined,
-        provider: provider !== undefined && why(provider, namespace) !== undefined,
+        consumer: consumer !== undefined && selectedBy(consumer, namespace) !== undefined,
+        provider: provider !== undefined && selectedBy(provider, namespace) !== undefined,
       },
       consumerNamespace: namespace,
       consumerCluster: namespaces.get(clusterIdentityNamespace)?.uid,
@@ -175,7 +175,7 @@ export class ClaimedObjects implements SyncKind {
       // Create and update share one backoff, because a create may follow a delete with the same content.
       action: kind === 'create' ? 'update' : kind,
       side,
-      content: contentOf(action, facts[side], original),
+      content: writeContentOf(action, facts[side], original),
       inferred: kind === 'delete' && action.reason === 'inferred',
       ...(kind === 'label' ? {} : { direction: side === 'provider' ? ('up' as const) : ('down' as const) }),
       call: (signal) => this.#call(action, placeIn(side, key, facts), live, signal),
@@ -186,7 +186,7 @@ export class ClaimedObjects implements SyncKind {
       },
       onSuccess: (answer) => {
         live[side] = answer;
-        log.info('claimed object written', { key, action: kind, side, why: this.#whyOf(facts) });
+        log.info('claimed object written', { key, action: kind, side, why: this.#selectedBy(facts) });
         return 'continue';
       },
     });
@@ -216,9 +216,11 @@ export class ClaimedObjects implements SyncKind {
     }
   }
 
-  #whyOf({ consumer, provider, consumerNamespace }: ClaimFacts): string | undefined {
-    const { why } = this.#options;
-    return (consumer && why(consumer, consumerNamespace)) ?? (provider && why(provider, consumerNamespace));
+  #selectedBy({ consumer, provider, consumerNamespace }: ClaimFacts): string | undefined {
+    const { selectedBy } = this.#options;
+    return (
+      (consumer && selectedBy(consumer, consumerNamespace)) ?? (provider && selectedBy(provider, consumerNamespace))
+    );
   }
 }
 
@@ -245,7 +247,11 @@ function withOwner(object: KubeObject, owner: Side): KubeObject {
 }
 
 /** Equal for two writes of the same content. */
-function contentOf(action: CopyAction, current: ClaimedView | undefined, original: ClaimedView | undefined): string {
+function writeContentOf(
+  action: CopyAction,
+  current: ClaimedView | undefined,
+  original: ClaimedView | undefined,
+): string {
   if (action.kind === 'delete') return action.uid;
   if (action.kind === 'label') return current?.uid ?? '';
   return `${original?.uid} ${original?.contentDigest} ${original?.metadataDigest}`;

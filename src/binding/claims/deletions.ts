@@ -7,19 +7,19 @@ const maxDeletions = 10_000;
 
 /** The deletions of one side, by key, kept while a copy may have to be deleted. */
 export class Deletions {
-  readonly #gone = new RecentMap<string, Deletion>(maxDeletions);
+  readonly #deletions = new RecentMap<string, Deletion>(maxDeletions);
 
   observe(key: string, event: StoreEvent<Projected>): void {
     if (event.type !== 'deleted') return;
-    this.#gone.set(key, { uid: event.before.uid, wasObserved: event.inferred !== true });
+    this.#deletions.set(key, { uid: event.before.uid, wasObserved: event.inferred !== true });
   }
 
   get(key: string): Deletion | undefined {
-    return this.#gone.get(key);
+    return this.#deletions.get(key);
   }
 
   /** Keeps the deletion only if the remaining copy names its uid. */
   retain(key: string, uid: string | undefined): void {
-    if (this.#gone.get(key)?.uid !== uid) this.#gone.delete(key);
+    if (this.#deletions.get(key)?.uid !== uid) this.#deletions.delete(key);
   }
 }

@@ -15,7 +15,7 @@ interface Exemptible {
 }
 
 /** The inputs of an exemption besides the object. */
-interface Home {
+interface ExemptionContext {
   /** The consumer's namespaces that hold the server's keys and the kubeconfigs of providers. */
   readonly ownNamespaces: ReadonlySet<string>;
   /** Whether a binding takes its kubeconfig from the Secret with this key of the consumer. */
@@ -30,16 +30,16 @@ const clusterTypes = ['kubernetes.io/service-account-token', 'bootstrap.kubernet
  * by namespace or label, not by name, so that a new key is exempt at once. The rules hold for provider objects too: a provider must not
  * place a key where the server reads its own.
  */
-export function exemption(resource: Resource, object: Exemptible, home: Home): string | undefined {
+export function exemption(resource: Resource, object: Exemptible, context: ExemptionContext): string | undefined {
   const { key, name, labels, type } = object;
-  if (home.ownNamespaces.has(nameOf(key).namespace ?? '')) return 'its namespace holds the keys of this program';
+  if (context.ownNamespaces.has(nameOf(key).namespace ?? '')) return 'its namespace holds the keys of this program';
   if (isOurs(labels)) return 'it belongs to this program';
   if (resource === configMaps && name === 'kube-root-ca.crt') return 'every namespace has its own';
   if (resource === serviceAccounts && name === 'default') return 'every namespace has its own';
   if (resource !== secrets) return undefined;
   if (clusterTypes.includes(type ?? '')) return 'it is a credential that its own cluster keeps';
-  const isProviders = labels[providerKubeconfigLabel] !== undefined || home.isKubeconfig(key);
-  return isProviders ? 'it holds the kubeconfig of a provider' : undefined;
+  const isProviderKubeconfig = labels[providerKubeconfigLabel] !== undefined || context.isKubeconfig(key);
+  return isProviderKubeconfig ? 'it holds the kubeconfig of a provider' : undefined;
 }
 
 /** Labels of any drawbridge installation, or of kubeconfigs and accounts of inventory entries. */

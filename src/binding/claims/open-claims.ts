@@ -24,7 +24,7 @@ export interface ClaimsOptions {
    */
   readonly mode?: SyncMode;
   /** Whether another binding may lead to the same provider. True while its provider is not known. */
-  readonly mayLeadHere: (binding: BindingView) => boolean;
+  readonly mayShareProvider: (binding: BindingView) => boolean;
   /** Called when `problems()` may have changed and, in mode `drain`, `remaining()`; at most five times a second. */
   readonly onProblems?: () => void;
   /** Uniform in [0, 1), for backoff. Default Math.random. */
@@ -45,37 +45,48 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
   const { session, exported, mode = 'sync', random = Math.random } = options;
   const claims = exported.permissionClaims;
   const notify = coalesce(deps.clock, options.onProblems ?? (() => undefined));
-  const wrong = claims
+  const claimProblems = claims
     .filter((claim) => !claimable(claim))
     .map(
       (claim) =>
         `The claim on ${formatGroupResource(claim)} is ignored; a provider may claim configmaps, secrets, and serviceaccounts`,
     );
-  const used = openUsedNamespaces(session, exported, deps);
-  const mayDelete = mode === 'drain' && isAllGone(exported, deps);
+  const usedNamespaces = openUsedNamespaces(session, exported, deps);
+  const mayDelete = mode === 'drain' && areDefinitionsDeleted(exported, deps);
   const open = (resource: Resource): ClaimedKind[] => {
-    const own = claims.filter((claim) => claimable(claim) === resource);
-    const references = openReferences(own, exported, referrersOf(session, exported, deps));
-    const selector = claimSelector(own, references.isEmpty ? undefined : references.index);
-    wrong.push(...selector.problems, ...references.problems);
-    if (selector.isEmpty || (mode === 'drain' && isClaimedBesides(options, resource, deps))) {
+    const kindClaims = claims.filter((claim) => claimable(claim) === resource);
+    const references = openReferences(kindClaims, exported, referrersOf(session, exported, deps));
+    const selector = claimSelector(kindClaims, references.isEmpty ? undefined : references.index);
+    claimProblems.push(...selector.problems, ...references.problems);
+    if (selector.isEmpty || (mode === 'drain' && isClaimedByAnother(options, resource, deps))) {
       references.close();
       return [];
     }
     const onChange = notify.trigger;
-    const kind = { session, exported, resource, selector, references, used, mode, mayDelete, random, onChange };
+    const kind = {
+      session,
+      exported,
+      resource,
+      selector,
+      references,
+      usedNamespaces,
+      mode,
+      mayDelete,
+      random,
+      onChange,
+    };
     return [openClaimedKind(kind, deps)];
   };
   const kinds = claimableResources.flatMap(open);
   const each = (act: (kind: ClaimedKind) => void): void => {
     for (const kind of kinds) act(kind);
   };
-  const left = (): number => (mode === 'drain' ? sum(kinds.map((kind) => kind.remaining())) : 0);
-  let isTooLate = false;
+  const copiesLeft = (): number => (mode === 'drain' ? sum(kinds.map((kind) => kind.remaining())) : 0);
+  let hasTimedOut = false;
   const stopWaiting = mayDelete
     ? deps.clock.schedule(drainMs, () => {
-        const copies = left();
-        isTooLate = true;
+        const copies = copiesLeft();
+        hasTimedOut = true;
         if (copies > 0) deps.log.warn('copies of claimed objects are left behind', { export: exported.name, copies });
         notify.trigger();
       })
@@ -85,23 +96,23 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
     resync: () => each((kind) => kind.resync()),
     allowDeletes: () => each((kind) => kind.allowDeletes()),
     // While bound objects exist, their syncers report what remains.
-    remaining: () => (isTooLate || !isAllGone(exported, deps) ? 0 : left()),
+    remaining: () => (hasTimedOut || !areDefinitionsDeleted(exported, deps) ? 0 : copiesLeft()),
     problems: () => [
       ...kinds.flatMap(({ held, resource }) => (held > 0 ? [`${resource.plural}: ${heldBack(held)}`] : [])),
-      ...wrong,
+      ...claimProblems,
       ...kinds.flatMap((kind) => kind.problems()),
     ],
     close() {
       stopWaiting?.();
       notify.stop();
       each((kind) => kind.close());
-      used.close();
+      usedNamespaces.close();
     },
   };
 }
 
 /** Whether the definitions of the binding, and so its objects and their copies, are deleted. */
-function isAllGone({ name, resources }: ExportView, { stores }: BindingDeps): boolean {
+function areDefinitionsDeleted({ name, resources }: ExportView, { stores }: BindingDeps): boolean {
   const binding = stores.bindings.get(name);
   return resources.every((resource) => {
     const crd = stores.crds.get(boundSchemaName(resource));
@@ -110,8 +121,8 @@ function isAllGone({ name, resources }: ExportView, { stores }: BindingDeps): bo
 }
 
 /** Whether another binding that is not being deleted may share objects of the kind with the same provider, through any Secret. */
-function isClaimedBesides(
-  { exported, mayLeadHere }: ClaimsOptions,
+function isClaimedByAnother(
+  { exported, mayShareProvider }: ClaimsOptions,
   { group, plural }: Resource,
   { stores }: BindingDeps,
 ): boolean {
@@ -120,7 +131,7 @@ function isClaimedBesides(
       other.name !== exported.name &&
       !other.deleting &&
       other.permissionClaims.some((claim) => claim.group === group && claim.resource === plural) &&
-      mayLeadHere(other),
+      mayShareProvider(other),
   );
 }
 

@@ -110,5 +110,5 @@ function otherObjects(
     optional: true,
     followsSchema: true,
   });
-  return { foreign: true, subscribe: (listener) => store.subscribe(listener), close: release };
+  return { unbound: true, subscribe: (listener) => store.subscribe(listener), close: release };
 }

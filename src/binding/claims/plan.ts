@@ -156,7 +156,11 @@ function planConsumerOwned(facts: ClaimFacts): ClaimPlan {
   const identity: CopyIdentity = {
     namespace: serviceNamespace.name,
     owner: 'consumer',
-    origin: { consumerNamespace: consumer.namespace, consumerUid: consumer.uid, copyOf: copyOf(consumer.name, facts) },
+    origin: {
+      consumerNamespace: consumer.namespace,
+      consumerUid: consumer.uid,
+      copyOf: copyOfValue(consumer.name, facts),
+    },
   };
   return copyTo('provider', consumer, provider, identity);
 }
@@ -238,12 +242,12 @@ function providerCopyOwnership(
   if ((origin.consumerNamespace ?? consumerNamespace) !== consumerNamespace) return undefined;
   if (origin.consumerUid === (consumer ?? deleted.consumer)?.uid) return 'ours';
   // A copy that names another original belongs to another cluster with the same kubeconfig, or is a clone of a copy.
-  if (origin.copyOf !== undefined) return origin.copyOf === copyOf(name, facts) ? 'ours' : undefined;
+  if (origin.copyOf !== undefined) return origin.copyOf === copyOfValue(name, facts) ? 'ours' : undefined;
   if (isShared(facts)) return undefined;
   return hasConflictingKonnector ? 'unsure' : 'ours';
 }
 
-const copyOf = (name: string, { consumerCluster, consumerNamespace }: ClaimFacts): string | undefined =>
+const copyOfValue = (name: string, { consumerCluster, consumerNamespace }: ClaimFacts): string | undefined =>
   consumerCluster === undefined ? undefined : `${consumerCluster}/${consumerNamespace}/${name}`;
 
 function planConsumerCopyDelete(copy: ClaimedView, facts: ClaimFacts): ClaimPlan {

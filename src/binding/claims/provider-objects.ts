@@ -69,7 +69,7 @@ export class ProviderObjects {
         { subscribe: (listener) => this.#store.onListed(listener) },
         (serviceNamespace: string) => {
           this.#endGracePeriod(serviceNamespace);
-          return this.#standingFor(serviceNamespace).flatMap(({ name }) => keysIn(name));
+          return this.#mappingsTo(serviceNamespace).flatMap(({ name }) => keysIn(name));
         },
       ),
       fromSubscription('service namespace', serviceNamespaces, (event) => {
@@ -137,7 +137,7 @@ export class ProviderObjects {
 
   #consumerKeysOf(providerKey: string): string[] {
     const { namespace = '', name } = nameOf(providerKey);
-    return this.#standingFor(namespace).map((view) => keyOf({ namespace: view.name, name }));
+    return this.#mappingsTo(namespace).map((view) => keyOf({ namespace: view.name, name }));
   }
 
   #consumerKeysOfAll(views: readonly ClaimedView[]): string[] {
@@ -145,7 +145,7 @@ export class ProviderObjects {
   }
 
   /** The APIServiceNamespaces that name a service namespace. A provider may use one for several consumer namespaces. */
-  #standingFor(serviceNamespace: string): ServiceNamespaceView[] {
+  #mappingsTo(serviceNamespace: string): ServiceNamespaceView[] {
     const { clusterNamespace, stores } = this.#options.session;
     const found = stores.serviceNamespaces.byIndex(byServiceNamespace, serviceNamespace);
     return found.filter(({ namespace }) => namespace === clusterNamespace);

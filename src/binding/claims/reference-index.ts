@@ -7,7 +7,7 @@ import { type ReferencePath, referencesIn } from './reference-path.ts';
 /** The consumer's objects of a referring kind. */
 export interface Referrers {
   /** The kind is not bound. Consumer objects that it refers to may be shared, but provider objects are not copied because of it. */
-  readonly foreign?: boolean;
+  readonly unbound?: boolean;
   subscribe(listener: (event: StoreEvent<SyncedObject>) => void): () => void;
 }
 
@@ -27,8 +27,8 @@ export interface Target {
 
 /** One referring object, for one reference of a claim. */
 interface Referrer {
-  readonly words: string;
-  readonly foreign: boolean;
+  readonly label: string;
+  readonly unbound: boolean;
   targets: ReadonlyMap<string, Target>;
 }
 
@@ -41,17 +41,21 @@ export class ReferenceIndex {
 
   /** Adds a referring kind. `kind` is its name in messages, such as `widgets.example.dev`. */
   add(kind: string, referrers: Referrers, paths: ReferencePaths): void {
-    const known = new Map<string, Referrer>();
+    const referrersByKey = new Map<string, Referrer>();
     const onEvent = (event: StoreEvent<SyncedObject>): void => {
-      const words = `${kind} ${event.key}`;
-      const referrer = known.get(event.key) ?? { words, foreign: referrers.foreign ?? false, targets: new Map() };
+      const label = `${kind} ${event.key}`;
+      const referrer = referrersByKey.get(event.key) ?? {
+        label,
+        unbound: referrers.unbound ?? false,
+        targets: new Map(),
+      };
       const before = referrer.targets;
       const now = event.type === 'deleted' ? new Map<string, Target>() : targetsIn(event.now, paths);
       for (const [key, target] of now) if (!before.has(key)) this.#link(key, target, referrer);
       for (const [key, target] of before) if (!now.has(key)) this.#unlink(key, target, referrer);
       referrer.targets = now;
-      if (now.size > 0) known.set(event.key, referrer);
-      else known.delete(event.key);
+      if (now.size > 0) referrersByKey.set(event.key, referrer);
+      else referrersByKey.delete(event.key);
     };
     this.#unsubscribes.push(referrers.subscribe(onEvent));
   }
@@ -59,13 +63,13 @@ export class ReferenceIndex {
   /** The name of one object that refers to `namespace/name`, for messages; undefined if none does. */
   referrer(namespace: string, name: string): string | undefined {
     for (const key of [keyOf({ namespace, name }), keyOf({ namespace: undefined, name })]) {
-      for (const { words } of this.#referrers.get(key) ?? []) return words;
+      for (const { label } of this.#referrers.get(key) ?? []) return label;
     }
     return undefined;
   }
 
   /** Whether a bound object refers to that name in exactly that namespace. */
-  invites(namespace: string, name: string): boolean {
+  hasBoundReferrer(namespace: string, name: string): boolean {
     return hasBound(this.#referrers.get(keyOf({ namespace, name })));
   }
 
@@ -82,9 +86,9 @@ export class ReferenceIndex {
 
   #link(key: string, target: Target, referrer: Referrer): void {
     const referrers = this.#referrers.get(key) ?? new Set();
-    const isNews = referrers.size === 0 || (!referrer.foreign && !hasBound(referrers));
+    const selectsMore = referrers.size === 0 || (!referrer.unbound && !hasBound(referrers));
     this.#referrers.set(key, referrers.add(referrer));
-    if (isNews) this.#notify(target);
+    if (selectsMore) this.#notify(target);
   }
 
   #unlink(key: string, target: Target, referrer: Referrer): void {
@@ -101,18 +105,18 @@ export class ReferenceIndex {
 }
 
 function hasBound(referrers: Iterable<Referrer> = []): boolean {
-  for (const { foreign } of referrers) if (!foreign) return true;
+  for (const { unbound } of referrers) if (!unbound) return true;
   return false;
 }
 
 function targetsIn({ object }: SyncedObject, paths: ReferencePaths): Map<string, Target> {
-  const home = text(object.metadata, 'namespace');
+  const ownNamespace = text(object.metadata, 'namespace');
   const targets = new Map<string, Target>();
   for (const { name, namespace } of referencesIn(object, paths.name, paths.namespace)) {
     // A reference with an empty namespace field means the referrer's own namespace, as elsewhere in Kubernetes.
-    const staysHome = paths.namespace !== undefined || paths.isolation === 'Namespaced';
-    const target = { name, namespace: namespace ?? (staysHome ? home : undefined) };
-    if (staysHome && target.namespace === undefined) continue;
+    const defaultsToOwn = paths.namespace !== undefined || paths.isolation === 'Namespaced';
+    const target = { name, namespace: namespace ?? (defaultsToOwn ? ownNamespace : undefined) };
+    if (defaultsToOwn && target.namespace === undefined) continue;
     if (!name.includes('/')) targets.set(keyOf(target), target);
   }
   return targets;

@@ -21,37 +21,37 @@ const INDEX = /^(0|[1-9]\d*)$/;
  * no path is silently misread.
  */
 export function parseReferencePath(text: string): ReferencePath | { readonly problem: string } {
-  const refused = (why: string) => ({
+  const rejected = (why: string) => ({
     problem: `the path ${quote(text)} ${why}: allowed are names joined by dots, # for every element of a list, numbers, and \\. for a dot within a name`,
   });
-  if (text.length > MAX_LENGTH) return refused(`is longer than ${MAX_LENGTH} characters`);
+  if (text.length > MAX_LENGTH) return rejected(`is longer than ${MAX_LENGTH} characters`);
   const steps: PathStep[] = [];
   let field = '';
   let escaped = false;
   for (let i = 0; i <= text.length; i++) {
     const character = text[i];
     if (character === '.' || character === undefined) {
-      if (field === '') return refused(text === '' ? 'is empty' : 'has an empty part');
+      if (field === '') return rejected(text === '' ? 'is empty' : 'has an empty part');
       steps.push(field === '#' && !escaped ? { kind: 'every' } : { kind: 'field', field });
       field = '';
       escaped = false;
     } else if (character === '\\') {
       i++;
-      if (text[i] === undefined) return refused('ends within an escape');
+      if (text[i] === undefined) return rejected('ends within an escape');
       field += text[i];
       escaped = true;
-    } else if (means(character, field === '')) {
-      return refused(`has the unsupported ${quote(character)}`);
+    } else if (isSpecial(character, field === '')) {
+      return rejected(`has the unsupported ${quote(character)}`);
     } else if (field === '#' && !escaped) {
-      return refused('has more than a # in one part');
+      return rejected('has more than a # in one part');
     } else field += character;
   }
   // In gjson a final # is the length of the list.
-  return steps.at(-1)?.kind === 'every' ? refused('ends with #, which is no name') : steps;
+  return steps.at(-1)?.kind === 'every' ? rejected('ends with #, which is no name') : steps;
 }
 
 /** Whether the character is special in gjson or JSONPath. */
-const means = (character: string, isFirst: boolean): boolean =>
+const isSpecial = (character: string, isFirst: boolean): boolean =>
   '*?|[](){}"'.includes(character) || (isFirst && '@!$'.includes(character));
 
 /**

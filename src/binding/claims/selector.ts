@@ -17,10 +17,10 @@ export interface ClaimSelector {
   /** The label selector of a watch that covers all claims; undefined if labels do not suffice. */
   readonly watchSelector: string | undefined;
   /** The part of a claim that selects the object, in words; undefined if none does. */
-  why(candidate: Candidate): string | undefined;
+  selectedBy(candidate: Candidate): string | undefined;
 }
 
-interface Labels {
+interface LabelPart {
   readonly text: string;
   readonly matches: Extract<CompiledSelector, { matches: unknown }>['matches'];
 }
@@ -34,7 +34,7 @@ export function claimSelector(
   references?: { referrer(namespace: string, name: string): string | undefined },
 ): ClaimSelector {
   const problems: string[] = [];
-  const labels: Labels[] = [];
+  const labels: LabelPart[] = [];
   for (const { resource, selector } of claims) {
     if (selector.labelSelector === undefined) continue;
     const compiled = compileSelector(selector.labelSelector);
@@ -45,12 +45,12 @@ export function claimSelector(
   }
   const named = claims.flatMap(({ selector }) => selector.namedResources ?? []);
   const [first] = labels;
-  const isOneOfLabels = first !== undefined && labels.length === 1 && named.length === 0 && !references;
+  const isSingleLabelSelector = first !== undefined && labels.length === 1 && named.length === 0 && !references;
   return {
     problems,
     isEmpty: labels.length === 0 && named.length === 0 && !references,
-    watchSelector: isOneOfLabels && first.text !== '' ? first.text : undefined,
-    why(candidate) {
+    watchSelector: isSingleLabelSelector && first.text !== '' ? first.text : undefined,
+    selectedBy(candidate) {
       const byLabels = labels.find(({ matches }) => matches(candidate.labels));
       if (byLabels) return byLabels.text === '' ? 'the claim is on all of them' : `its labels match ${byLabels.text}`;
       const isNamed = named.some(

@@ -70,12 +70,12 @@ export class ClusterBindingReconciler implements Reconciler {
         `ClusterBinding ${key} does not exist or is not valid; ask the provider to create or correct it`,
         undefined,
       );
-    const synced = await this.#syncSecret(view, signal);
+    const secretSync = await this.#syncSecret(view, signal);
     signal.throwIfAborted();
     const plan = planStatus({
       view,
       secrets: this.#secretNames(),
-      secretValid: synced.update,
+      secretValid: secretSync.update,
       version: this.#deps.version,
       conflict: this.#findConflict(view),
       nowMs: clock.now(),
@@ -92,7 +92,7 @@ export class ClusterBindingReconciler implements Reconciler {
     }
     if (plan.status || this.#isAnswerOld()) this.#answeredAtMs = clock.monotonic();
     this.#deps.recordHeartbeat({ ok: true });
-    return synced.error === undefined ? after(plan.dueInMs) : retry(synced.error);
+    return secretSync.error === undefined ? after(plan.dueInMs) : retry(secretSync.error);
   }
 
   async #syncSecret(
@@ -137,8 +137,8 @@ export class ClusterBindingReconciler implements Reconciler {
 
   #isAnswerOld(): boolean {
     const { session, clock } = this.#deps;
-    const lastsMs = isSilent(session) ? silentMs : beatMs;
-    return this.#answeredAtMs === undefined || clock.monotonic() - this.#answeredAtMs >= lastsMs;
+    const maxAgeMs = isSilent(session) ? silentMs : beatMs;
+    return this.#answeredAtMs === undefined || clock.monotonic() - this.#answeredAtMs >= maxAgeMs;
   }
 
   #secretNames(): { namespace: string; name: string }[] {
@@ -179,7 +179,7 @@ class KonnectorConflicts {
   readonly #clock: Clock;
   /** Time in our last heartbeat, epoch milliseconds. */
   #sentMs: number | undefined;
-  #heardMs: number | undefined;
+  #otherHeartbeatMs: number | undefined;
   /** The last recorded foreign Secret, and when it was seen (monotonic). */
   #recorded: { readonly secret: SecretName; readonly seenMs: number } | undefined;
 
@@ -199,19 +199,19 @@ class KonnectorConflicts {
 
   /** The current conflict, if any. `ours` are the consumer's Secrets for this ClusterBinding. */
   observe(view: ClusterBindingView, ours: readonly SecretName[]): ConflictingKonnector | undefined {
-    return this.#beats(view) ?? this.#record(view, ours);
+    return this.#heartbeatConflict(view) ?? this.#secretConflict(view, ours);
   }
 
-  #beats({ lastHeartbeatTime }: ClusterBindingView): ConflictingKonnector | undefined {
+  #heartbeatConflict({ lastHeartbeatTime }: ClusterBindingView): ConflictingKonnector | undefined {
     const beatMs = lastHeartbeatTime === undefined ? undefined : parseTime(lastHeartbeatTime);
     if (this.#sentMs !== undefined && beatMs !== undefined && beatMs > this.#sentMs)
-      this.#heardMs = this.#clock.monotonic();
-    if (!this.#isRecent(this.#heardMs)) return undefined;
+      this.#otherHeartbeatMs = this.#clock.monotonic();
+    if (!this.#isRecent(this.#otherHeartbeatMs)) return undefined;
     return { reason: 'AnotherKonnector', message: `another konnector reports to this ClusterBinding. ${advice}` };
   }
 
   /** Our next heartbeat replaces the recorded Secret. The conflict is reported a while longer. */
-  #record(
+  #secretConflict(
     { consumerSecretRef: secret }: ClusterBindingView,
     ours: readonly SecretName[],
   ): ConflictingKonnector | undefined {

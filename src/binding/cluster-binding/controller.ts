@@ -33,22 +33,22 @@ const silenceCheckMs = 5_000;
 export function clusterBindingController(session: OpenSession, deps: ClusterBindingControllerDeps): Controller {
   const { registry, watches, clock, log, metrics } = deps;
   const key = keyOf({ namespace: session.clusterNamespace, name: clusterBindingName });
-  const provider = watchProviderSecret(session, key);
+  const providerSecret = watchProviderSecret(session, key);
   // Other sessions for the same ClusterBinding: an old and a new kubeconfig may serve side by side.
-  const beside = (): OpenSession[] =>
-    [...registry.list()].filter((other) => other !== session && isSamePlace(other, session));
+  const otherSessions = (): OpenSession[] =>
+    [...registry.list()].filter((other) => other !== session && usesSameClusterBinding(other, session));
   const reconciler = new ClusterBindingReconciler({
     ...deps,
     session,
-    providerSecret: (secret) => provider.store(secret),
+    providerSecret: (secret) => providerSecret.store(secret),
     sync: new SecretSync({
       ...deps,
       session,
       refs: () => registry.refsOf(session),
       getSecret: (secret) => watches.get(secret),
     }),
-    refs: () => [session, ...beside()].flatMap((one) => registry.refsOf(one).sort(byKey)),
-    isAlone: () => beside().length === 0,
+    refs: () => [session, ...otherSessions()].flatMap((one) => registry.refsOf(one).sort(byKey)),
+    isAlone: () => otherSessions().length === 0,
     recordHeartbeat: (heartbeat) => registry.recordHeartbeat(session, heartbeat),
   });
   return new Controller({
@@ -56,7 +56,7 @@ export function clusterBindingController(session: OpenSession, deps: ClusterBind
     sources: [
       fromSubscription('clusterbinding', session.stores.clusterBindings, (event) => (event.key === key ? [key] : [])),
       fromSubscription('export', session.stores.exports, (event) => (event.type === 'updated' ? [] : [key])),
-      provider.source,
+      providerSecret.source,
       fromSubscription('secret', registry, (secret) => (registry.secretsOf(session).has(secret) ? [key] : [])),
       // Works without events too, for example without a ClusterBinding.
       interval({ name: 'heartbeat', clock, everyMs: beatMs, keys: () => [key] }),
@@ -78,7 +78,7 @@ interface ProviderSecret {
   readonly store: (secret: string) => Store<SecretView> | undefined;
 }
 
-const isSamePlace = (a: OpenSession, b: OpenSession): boolean =>
+const usesSameClusterBinding = (a: OpenSession, b: OpenSession): boolean =>
   a.clusterNamespace === b.clusterNamespace &&
   (a.server === b.server || (a.clusterNamespaceUid !== undefined && a.clusterNamespaceUid === b.clusterNamespaceUid));
 

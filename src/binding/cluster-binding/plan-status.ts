@@ -66,16 +66,16 @@ export interface StatusPatch {
  */
 export function planStatus(input: StatusInput): StatusPlan {
   const { view, secrets, nowMs } = input;
-  const dueInMs = untilBeat(view.lastHeartbeatTime, nowMs);
+  const dueInMs = msUntilHeartbeat(view.lastHeartbeatTime, nowMs);
   const recorded = view.consumerSecretRef;
-  const ours = recorded === undefined || includesSecret(secrets, recorded);
-  if (!ours && dueInMs > 0) return { ...planBesideAnother(input), dueInMs };
+  const isOurs = recorded === undefined || includesSecret(secrets, recorded);
+  if (!isOurs && dueInMs > 0) return { ...planConflictOnly(input), dueInMs };
 
   const status: StatusPatch = {};
   const [consumerSecretRef] = secrets;
   const version = konnectorVersion(input.version) ?? 'unknown';
   const conditions = conditionsOf(input, dueInMs <= 0);
-  if (consumerSecretRef && (!ours || !recorded)) status.consumerSecretRef = consumerSecretRef;
+  if (consumerSecretRef && (!isOurs || !recorded)) status.consumerSecretRef = consumerSecretRef;
   if (view.heartbeatInterval !== heartbeatInterval) status.heartbeatInterval = heartbeatInterval;
   if (dueInMs <= 0) status.lastHeartbeatTime = formatTime(nowMs);
   if (view.konnectorVersion !== version) status.konnectorVersion = version;
@@ -88,13 +88,16 @@ export const includesSecret = (secrets: readonly SecretName[], { namespace, name
   secrets.some((secret) => secret.namespace === namespace && secret.name === name);
 
 /** Sets only the condition. The other fields belong to the other konnector until our next heartbeat. */
-function planBesideAnother({ view, conflict, nowMs }: StatusInput): { readonly status?: StatusPatch } {
+function planConflictOnly({ view, conflict, nowMs }: StatusInput): { readonly status?: StatusPatch } {
   const isReported = findCondition(view.conditions, soleKonnector)?.status === 'False';
   if (!conflict || isReported) return {};
   return { status: { conditions: setConditionsAndReady(view.conditions, [conflictCondition(conflict)], nowMs) } };
 }
 
-function conditionsOf({ view, secretValid, version, conflict, nowMs }: StatusInput, beats: boolean): BindCondition[] {
+function conditionsOf(
+  { view, secretValid, version, conflict, nowMs }: StatusInput,
+  isHeartbeat: boolean,
+): BindCondition[] {
   const updates: BindConditionUpdate[] = [
     ...(secretValid ? [secretValid] : []),
     konnectorVersion(version) === undefined
@@ -102,7 +105,7 @@ function conditionsOf({ view, secretValid, version, conflict, nowMs }: StatusInp
       : conditionTrue(bindConditions.validVersion),
     ...(conflict === undefined ? [] : [conflictCondition(conflict)]),
   ];
-  const kept = view.conditions.filter(({ type }) => type !== soleKonnector || conflict !== undefined || !beats);
+  const kept = view.conditions.filter(({ type }) => type !== soleKonnector || conflict !== undefined || !isHeartbeat);
   return setConditionsAndReady(kept, updates, nowMs);
 }
 
@@ -110,7 +113,7 @@ const conflictCondition = ({ reason, message }: ConflictingKonnector): BindCondi
   conditionFalse(soleKonnector, 'Warning', reason, message);
 
 /** Milliseconds until the next heartbeat. A time more than 150 s in the future is ignored. */
-function untilBeat(last: string | undefined, nowMs: number): number {
+function msUntilHeartbeat(last: string | undefined, nowMs: number): number {
   const lastMs = last === undefined ? undefined : parseTime(last);
   if (lastMs === undefined || lastMs - nowMs > beatMs) return 0;
   return Math.max(0, Math.ceil(lastMs + beatMs - nowMs));

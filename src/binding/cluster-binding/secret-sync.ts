@@ -51,7 +51,7 @@ export class SecretSync {
     if (text === undefined) return invalid(`secret ${name} has no key ${quote(key)}`);
     const stale = this.#deps.refs().filter((ref) => this.#isStale(ref, text));
     if (stale.length > 0) {
-      const problem = await this.#problemOf(text, `secret ${name}`, signal);
+      const problem = await this.#kubeconfigProblem(text, `secret ${name}`, signal);
       if (problem !== undefined) return invalid(problem);
       for (const ref of stale) await this.#write(ref, text, signal);
     }
@@ -61,11 +61,11 @@ export class SecretSync {
   #isStale(ref: SecretKeyRef, text: string): boolean {
     const secret = this.#deps.getSecret(keyOf(ref));
     if (secret === 'pending') return false;
-    return !secret || (!keeps(secret) && textOf(secret, ref.key) !== text);
+    return !secret || (!isPinned(secret) && textOf(secret, ref.key) !== text);
   }
 
   /** Verifies the kubeconfig before it replaces the one in use. */
-  async #problemOf(text: string, where: string, signal: AbortSignal): Promise<string | undefined> {
+  async #kubeconfigProblem(text: string, where: string, signal: AbortSignal): Promise<string | undefined> {
     const { session, connect } = this.#deps;
     const read = await kubeconfigFrom(text, where);
     signal.throwIfAborted();
@@ -73,14 +73,14 @@ export class SecretSync {
     const { kubeconfig } = read;
     if (kubeconfig.id === session.id) return undefined;
     const { server } = kubeconfig.credentials;
-    if (placeOf(server) !== placeOf(session.server)) {
+    if (endpointOf(server) !== endpointOf(session.server)) {
       return (
         `${where} names server ${server}, but the kubeconfig in use names ${session.server}; a provider may not change the server. ` +
         `If the provider has moved, put its kubeconfig into the consumer's secret by hand`
       );
     }
-    const refusal = await this.#candidateProblem(kubeconfig, connect, signal);
-    return refusal && `${where} is not copied: ${refusal}`;
+    const problem = await this.#candidateProblem(kubeconfig, connect, signal);
+    return problem && `${where} is not copied: ${problem}`;
   }
 
   async #candidateProblem(
@@ -121,10 +121,10 @@ export class SecretSync {
   }
 }
 
-const keeps = ({ annotations }: SecretView): boolean => annotations[keepKubeconfigAnnotation] === 'true';
+const isPinned = ({ annotations }: SecretView): boolean => annotations[keepKubeconfigAnnotation] === 'true';
 
 /** Scheme, host, port, and path of a server. Another port or path of the same host may be another server. */
-function placeOf(server: string): string {
+function endpointOf(server: string): string {
   const { origin, pathname } = new URL(server);
   return origin + pathname.replace(/\/+$/, '');
 }

@@ -23,16 +23,16 @@ import { consumerResource, syncVersion } from '../sync/consumer-objects.ts';
 
 export interface NamespaceLifecycleOptions {
   /** Whether the server may create a consumer namespace of this name for the provider. Default: every name. */
-  readonly allowed?: (namespace: string) => boolean;
+  readonly mayCreate?: (namespace: string) => boolean;
   /** Uniform in [0, 1), for backoff. Default Math.random. */
   readonly random?: () => number;
 }
 
-/** The controller that creates consumer namespaces for the provider and deletes APIServiceNamespaces of deleted consumer namespaces. */
+/** The controller that creates consumer namespaces for the provider, and deletes the APIServiceNamespaces of deleted ones. */
 export function namespaceLifecycle(
   session: ProviderSession,
   deps: BindingDeps,
-  { allowed = () => true, random = Math.random }: NamespaceLifecycleOptions = {},
+  { mayCreate = () => true, random = Math.random }: NamespaceLifecycleOptions = {},
 ): Controller {
   const name = `namespaces/${session.id}`;
   const { clusterNamespace } = session;
@@ -52,7 +52,7 @@ export function namespaceLifecycle(
       session,
       namespaces: deps.stores.namespaces,
       client: deps.client,
-      allowed,
+      mayCreate,
       random,
       log: deps.log.child({ provider: session.id }),
     }),
@@ -70,23 +70,23 @@ interface NamespaceReconcilerOptions {
   /** Writes to the consumer. */
   readonly client: Client;
   /** Whether the server may create a consumer namespace of this name for the provider. */
-  readonly allowed: (namespace: string) => boolean;
+  readonly mayCreate: (namespace: string) => boolean;
   readonly random: () => number;
   readonly log: Log;
 }
 
 /** Backoff after a 403, milliseconds. Short, because providers grant permissions just after they are first needed. */
-const refusedBackoff = { baseMs: 250, capMs: 5_000 };
-/** Backoff between checks of a service namespace that still has copies, milliseconds. The cap is long, because some copies stay. */
+const forbiddenBackoff = { baseMs: 250, capMs: 5_000 };
+/** Backoff between checks of a service namespace that still has copies, milliseconds. Some copies stay for long, hence the cap. */
 const leftoversBackoff = { baseMs: 5_000, capMs: 5 * 60_000 };
 
-/** Syncs the existence of one consumer namespace and its APIServiceNamespace. The side that created it first owns it. */
+/** Syncs the existence of a consumer namespace and its APIServiceNamespace. The owner label names the side that decides. */
 class NamespaceReconciler implements Reconciler {
   readonly #options: NamespaceReconcilerOptions;
   /** By name: consecutive checks that found copies. */
   readonly #leftovers = new Map<string, number>();
   /** By name: consecutive 403 answers. */
-  readonly #refused = new Map<string, number>();
+  readonly #forbidden = new Map<string, number>();
 
   constructor(options: NamespaceReconcilerOptions) {
     this.#options = options;
@@ -95,60 +95,59 @@ class NamespaceReconciler implements Reconciler {
   async reconcile(name: string, signal: AbortSignal): Promise<Result> {
     try {
       const result = await this.#reconcile(name, signal);
-      this.#refused.delete(name);
+      this.#forbidden.delete(name);
       return result;
     } catch (error) {
       if (signal.aborted || !(error instanceof ApiError) || error.code !== 403) throw error;
-      const times = this.#refused.get(name) ?? 0;
-      this.#refused.set(name, times + 1);
+      const times = this.#forbidden.get(name) ?? 0;
+      this.#forbidden.set(name, times + 1);
       const { log } = this.#options;
-      // Repeated rejections are logged at debug level.
-      log[times === 0 ? 'warn' : 'debug']('a namespace is refused', { namespace: name, message: error.message });
-      return after(backoffMs({ ...refusedBackoff, attempt: times, jitter: 'half', random: this.#options.random }));
+      const level = times === 0 ? 'warn' : 'debug';
+      log[level]('permission for a namespace was denied', { namespace: name, message: error.message });
+      return after(backoffMs({ ...forbiddenBackoff, attempt: times, jitter: 'half', random: this.#options.random }));
     }
   }
 
   #reconcile(name: string, signal: AbortSignal): Promise<Result> {
-    const { session, namespaces: known } = this.#options;
-    const asked = session.stores.serviceNamespaces.get(`${session.clusterNamespace}/${name}`);
-    // A consumer namespace without an APIServiceNamespace has no tie to the provider, so it stays.
-    if (!asked || asked.deleting || known.get(name)) {
+    const { session, namespaces: consumerNamespaces } = this.#options;
+    const view = session.stores.serviceNamespaces.get(`${session.clusterNamespace}/${name}`);
+    // A consumer namespace stays when its APIServiceNamespace is deleted.
+    if (!view || view.deleting || consumerNamespaces.get(name)) {
       this.#leftovers.delete(name);
       return Promise.resolve(done);
     }
-    return asked.owner === 'provider' ? this.#create(name, signal) : this.#deleteServiceNamespace(asked, signal);
+    return view.owner === 'provider' ? this.#create(name, signal) : this.#deleteServiceNamespace(view, signal);
   }
 
   async #create(name: string, signal: AbortSignal): Promise<Result> {
-    const { allowed, client, log } = this.#options;
-    if (!allowed(name)) {
-      log.warn('the provider asks for a namespace that it may not have', { namespace: name });
+    const { mayCreate, client, log } = this.#options;
+    if (!mayCreate(name)) {
+      log.warn('the provider requests a namespace that is not in --bindable-namespaces', { namespace: name });
       return done;
     }
     try {
       const metadata = { name, labels: { [ownerLabel]: 'provider' } };
       await client.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata }, { signal });
     } catch (error) {
-      // The namespace exists already.
       if (!isAlreadyExists(error)) throw error;
     }
     return done;
   }
 
   /** Deletes the APIServiceNamespace. The provider then deletes the service namespace with its content, so live reads come first. */
-  async #deleteServiceNamespace(asked: ServiceNamespaceView, signal: AbortSignal): Promise<Result> {
+  async #deleteServiceNamespace(view: ServiceNamespaceView, signal: AbortSignal): Promise<Result> {
     const { client, session, log } = this.#options;
-    if (await exists(client, asked.name, signal)) return done;
-    if (asked.serviceNamespace !== undefined) {
-      const copies = await leftoverCopies(session, asked.serviceNamespace, { signal });
+    if (await exists(client, view.name, signal)) return done;
+    if (view.serviceNamespace !== undefined) {
+      const copies = await leftoverCopies(session, view.serviceNamespace, { signal });
       if (copies > 0) {
-        const attempt = this.#leftovers.get(asked.name) ?? 0;
-        this.#leftovers.set(asked.name, attempt + 1);
-        log.info('a namespace is gone, its copies in the provider are not yet', { namespace: asked.name, copies });
+        const attempt = this.#leftovers.get(view.name) ?? 0;
+        this.#leftovers.set(view.name, attempt + 1);
+        log.info('a namespace is deleted, but copies of its objects remain', { namespace: view.name, copies });
         return after(backoffMs({ ...leftoversBackoff, attempt, jitter: 'none' }));
       }
     }
-    const { namespace, name, uid } = asked;
+    const { namespace, name, uid } = view;
     await session.client.delete(apiServiceNamespaces, { namespace, name }, { uid, signal });
     return done;
   }
@@ -166,8 +165,8 @@ async function exists(client: Client, name: string, signal: AbortSignal): Promis
 }
 
 /**
- * Number of this consumer's copies in a service namespace, from live lists. Rejects without a clear answer, for example if an export or
- * its schema is not in the store or not valid.
+ * Number of this consumer's copies in a service namespace, from live lists. Rejects if it cannot count them, for example because an export
+ * or its schema is not valid.
  */
 async function leftoverCopies(
   session: ProviderSession,
@@ -180,10 +179,10 @@ async function leftoverCopies(
   for (const { metadata } of exports) {
     const exported = stores.exports.get(`${clusterNamespace}/${metadata.name}`);
     if (!exported || exported.unreadable !== undefined)
-      throw new Error(`what export ${metadata.name} holds is not known`);
+      throw new Error(`APIServiceExport ${metadata.name} is not in the store or not valid`);
     for (const resource of exported.resources) {
       const schema = stores.schemas.get(`${clusterNamespace}/${boundSchemaName(resource)}`);
-      if (!schema) throw new Error(`BoundSchema ${boundSchemaName(resource)} is not known`);
+      if (!schema) throw new Error(`BoundSchema ${boundSchemaName(resource)} is not in the store`);
       if (schema.scope !== 'Namespaced') continue;
       const version = syncVersion(schema, exported) ?? schema.versions.find(({ served }) => served);
       if (!version) continue;

@@ -4,23 +4,24 @@ import type { CallOptions } from '../../kube/client.ts';
 import { isAlreadyExists } from '../../kube/errors.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 
-const underWay = new WeakMap<ProviderSession, Map<string, Promise<void>>>();
+/** By session and consumer namespace: the current call. */
+const pendingCalls = new WeakMap<ProviderSession, Map<string, Promise<void>>>();
 
 /**
- * Requests a service namespace: creates an APIServiceNamespace with the name of the consumer namespace. The session's store shows the
- * resulting namespace. Concurrent requests for one namespace share one call.
+ * Requests a service namespace: creates an APIServiceNamespace with the name of the consumer namespace, unless it exists. Once the provider
+ * has created the service namespace, the session's store shows it. Concurrent requests for one namespace share one call.
  *
- * It has no owner reference: if one export owned it, its deletion would delete the objects of all other exports.
+ * The APIServiceNamespace has no owner reference: if an export owned it, deleting that export would delete the objects of all others.
  */
 export function requestServiceNamespace(
   session: ProviderSession,
   namespace: string,
   options: CallOptions = {},
 ): Promise<void> {
-  const calls = underWay.get(session) ?? new Map<string, Promise<void>>();
-  underWay.set(session, calls);
-  const running = calls.get(namespace);
-  if (running) return running;
+  const calls = pendingCalls.get(session) ?? new Map<string, Promise<void>>();
+  pendingCalls.set(session, calls);
+  const pending = calls.get(namespace);
+  if (pending) return pending;
   const call = create(session, namespace, options).finally(() => calls.delete(namespace));
   calls.set(namespace, call);
   return call;

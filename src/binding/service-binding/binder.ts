@@ -32,20 +32,21 @@ export class Binder {
     this.#parts = parts;
   }
 
-  async bind(seen: BindingView, provider: Provider, signal: AbortSignal): Promise<Result> {
+  async bind(binding: BindingView, provider: Provider, signal: AbortSignal): Promise<Result> {
     const { session } = provider;
-    const known = session?.state.kind === 'synced' ? session : undefined;
-    const ensured = known ? await this.#ensureFinalizer(seen, known, signal) : { binding: seen };
-    const exportFacts = known && (await this.#collectExportFacts(ensured.binding, known, ensured.problem, signal));
+    const syncedSession = session?.state.kind === 'synced' ? session : undefined;
+    const ensured = syncedSession ? await this.#ensureFinalizer(binding, syncedSession, signal) : { binding };
+    const exportFacts =
+      syncedSession && (await this.#collectExportFacts(ensured.binding, syncedSession, ensured.problem, signal));
     const facts = bindingFacts(this.#parts, ensured.binding, provider, { exportFacts });
-    const settlesInMs = known ? this.#settlesInMs(known, facts) : 0;
-    await this.#parts.writer.status(
+    const settlesInMs = syncedSession ? this.#settlesInMs(syncedSession, facts) : 0;
+    await this.#parts.writer.writeStatus(
       ensured.binding,
       bindingConditions({ ...facts, settled: settlesInMs === 0 }),
-      known ? this.#bound(known, exportFacts) : {},
+      syncedSession ? this.#boundStatus(syncedSession, exportFacts) : {},
       signal,
     );
-    if (known) await this.#releaseUnexported(ensured.binding, known, exportFacts?.exported, signal);
+    if (syncedSession) await this.#releaseUnexported(ensured.binding, syncedSession, exportFacts?.exported, signal);
     const result = resultOf(exportFacts?.outcomes ?? [], facts.problems);
     return result.kind === 'done' && settlesInMs > 0 && hasObjectsOutOfSync(ensured.binding)
       ? after(settlesInMs)
@@ -127,21 +128,21 @@ export class Binder {
     { client, stores, clusterNamespace }: ProviderSession,
     signal: AbortSignal,
   ): Promise<CrdOutcome> | CrdOutcome {
-    const { allowed, crdWriter } = this.#parts;
-    if (allowed && !allowed.includes(schemaName)) return notAllowed(schemaName);
+    const { bindable, crdWriter } = this.#parts;
+    if (bindable && !bindable.includes(schemaName)) return notAllowed(schemaName);
     const schema = stores.schemas.get(`${clusterNamespace}/${schemaName}`);
     return schema
       ? crdWriter.ensure(schema, exported, binding, signal)
       : missingSchema(client, { namespace: clusterNamespace, name: schemaName }, signal);
   }
 
-  #bound({ stores, clusterNamespace }: ProviderSession, exportFacts: ExportFacts | undefined): BoundStatus {
-    const { allowed } = this.#parts;
+  #boundStatus({ stores, clusterNamespace }: ProviderSession, exportFacts: ExportFacts | undefined): BoundStatus {
+    const { bindable } = this.#parts;
     // A missing or unreadable export must not clear what the binding has bound.
     const exported = exportFacts?.exported?.unreadable === undefined ? exportFacts?.exported : undefined;
     const provider = stores.clusterBindings.get(`${clusterNamespace}/${clusterBindingName}`);
     const isBound = (name: string): boolean =>
-      (!allowed || allowed.includes(name)) && stores.schemas.get(`${clusterNamespace}/${name}`) !== undefined;
+      (!bindable || bindable.includes(name)) && stores.schemas.get(`${clusterNamespace}/${name}`) !== undefined;
     return {
       providerPrettyName: provider?.providerPrettyName ?? '',
       boundSchemas: exported?.resources.filter((resource) => isBound(boundSchemaName(resource))),

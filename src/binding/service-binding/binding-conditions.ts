@@ -93,8 +93,8 @@ function sessionConditions(facts: BindingFacts): BindConditionUpdate[] {
       );
   }
   const informers = informersCondition(facts);
-  const heart = heartbeatCondition(heartbeat);
-  return [...(informers ? [informers] : []), ...(heart ? [heart] : [])];
+  const heartbeatUpdate = heartbeatCondition(heartbeat);
+  return [...(informers ? [informers] : []), ...(heartbeatUpdate ? [heartbeatUpdate] : [])];
 }
 
 function informersCondition(facts: BindingFacts): BindConditionUpdate | undefined {
@@ -218,9 +218,10 @@ function schemaCondition({ exportFacts, unbindProgress }: BindingFacts): BindCon
   if (exported.unreadable !== undefined)
     return conditionUnknown(schemaInSync, 'APIServiceExportInvalid', unreadable(exported));
   const refusals = ofKind(outcomes, 'refused');
-  const late = ofKind(outcomes, 'outOfSync');
-  if (refusals[0]) return conditionFalse(schemaInSync, 'Error', refusals[0].reason, messagesOf([...refusals, ...late]));
-  if (late[0]) return conditionFalse(schemaInSync, 'Warning', late[0].reason, messagesOf(late));
+  const outOfSync = ofKind(outcomes, 'outOfSync');
+  if (refusals[0])
+    return conditionFalse(schemaInSync, 'Error', refusals[0].reason, messagesOf([...refusals, ...outOfSync]));
+  if (outOfSync[0]) return conditionFalse(schemaInSync, 'Warning', outOfSync[0].reason, messagesOf(outOfSync));
   return outcomes.some(({ kind }) => kind === 'again') ? undefined : conditionTrue(schemaInSync);
 }
 

@@ -20,14 +20,14 @@ export interface BindingOptions {
   /** Shared with the controllers of exports. */
   readonly syncers: RunningSyncers;
   /** What providers may bind here, as `<resource>.<group>`; undefined means anything. */
-  readonly allowed?: readonly string[] | undefined;
+  readonly bindable?: readonly string[] | undefined;
 }
 
 /** The controller of APIServiceBindings: their status, their CustomResourceDefinitions, and their deletion. */
 export function bindingController(
   sessions: Sessions,
   deps: BindingDeps,
-  { syncers, allowed }: BindingOptions,
+  { syncers, bindable }: BindingOptions,
 ): Controller {
   const { clock, log, metrics, stores } = deps;
   const name = 'binding';
@@ -41,7 +41,7 @@ export function bindingController(
       ...deps,
       sessions,
       syncers,
-      allowed,
+      bindable,
       writer: new BindingWriter(deps),
       crdWriter: new CrdWriter({ ...deps, crds: stores.crds }),
       releaser: new Releaser(deps),
@@ -104,14 +104,14 @@ function bindingSources(sessions: Sessions, syncers: RunningSyncers, stores: Con
     }),
     fromSubscription('session', sessions, bindingsOf),
     fromEach('export', sessions, ({ stores }, emit) =>
-      stores.exports.subscribe((event) => emit(named(event), 'export')),
+      stores.exports.subscribe((event) => emit(nameIn(event), 'export')),
     ),
     fromEach('request', sessions, ({ stores }, emit) =>
-      stores.exportRequests.subscribe((event) => emit(named(event), 'request')),
+      stores.exportRequests.subscribe((event) => emit(nameIn(event), 'request')),
     ),
     fromEach('schema', sessions, (session, emit) =>
       session.stores.schemas.subscribe((event) => {
-        for (const name of exportsOf(session, named(event))) emit(name, 'schema');
+        for (const name of exportsOf(session, nameIn(event))) emit(name, 'schema');
       }),
     ),
     fromEach('provider', sessions, (session, emit) =>
@@ -125,7 +125,7 @@ function bindingSources(sessions: Sessions, syncers: RunningSyncers, stores: Con
   ];
 }
 
-const named = ({ now, before }: { readonly now?: Named; readonly before?: Named }): string =>
+const nameIn = ({ now, before }: { readonly now?: Named; readonly before?: Named }): string =>
   (now ?? before)?.name ?? '';
 
 /** Names of the exports, which are those of the bindings, with this BoundSchema or CustomResourceDefinition. */

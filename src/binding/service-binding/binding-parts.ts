@@ -19,7 +19,7 @@ export interface BindingParts extends BindingDeps {
   readonly sessions: Sessions;
   readonly syncers: RunningSyncers;
   /** Resources that providers may bind, as `<resource>.<group>`; undefined means any. */
-  readonly allowed?: readonly string[] | undefined;
+  readonly bindable?: readonly string[] | undefined;
   readonly writer: BindingWriter;
   readonly crdWriter: CrdWriter;
   readonly releaser: Releaser;

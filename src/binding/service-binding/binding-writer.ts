@@ -41,7 +41,7 @@ export class BindingWriter {
   }
 
   /** Writes the status fields that differ. After a conflict, the event of the other write enqueues the binding. */
-  async status(
+  async writeStatus(
     binding: BindingView,
     updates: readonly BindConditionUpdate[],
     bound: BoundStatus,

@@ -46,14 +46,14 @@ interface ReleaseDeps {
   readonly clock: Clock;
 }
 
-interface Held extends Projected {
+interface ObjectWithFinalizer extends Projected {
   readonly name: string;
   readonly namespace: string | undefined;
   readonly finalizers: readonly string[];
 }
 
 /** Concurrent patches. */
-const parallel = 16;
+const maxConcurrentPatches = 16;
 const listMs = 60_000;
 
 /**
@@ -63,7 +63,7 @@ const listMs = 60_000;
 async function releaseObjects(deps: ReleaseDeps, crdName: string, signal: AbortSignal): Promise<void> {
   const resource = await servedResource(deps.client, crdName, signal);
   if (!resource) return;
-  const held = await heldObjects(deps, resource, signal);
+  const held = await objectsWithFinalizer(deps, resource, signal);
   const next = held.values();
   const failures: unknown[] = [];
   const work = async (): Promise<void> => {
@@ -72,7 +72,7 @@ async function releaseObjects(deps: ReleaseDeps, crdName: string, signal: AbortS
       await release(deps.client, resource, object, signal).catch((error: unknown) => failures.push(error));
     }
   };
-  await Promise.all(Array.from({ length: parallel }, work));
+  await Promise.all(Array.from({ length: maxConcurrentPatches }, work));
   if (failures.length > 0) {
     const message = `${failures.length} of ${held.length} objects of ${crdName} still have the finalizer ${syncerFinalizer}`;
     throw new Error(message, { cause: failures[0] });
@@ -100,8 +100,12 @@ function resourceOf(crd: KubeObject): Resource | undefined {
 }
 
 /** Lists through a store, which keeps only objects with the finalizer, and only the fields of `Held`. */
-async function heldObjects({ consumer, clock }: ReleaseDeps, resource: Resource, signal: AbortSignal): Promise<Held[]> {
-  const { store, release: close } = consumer.watch({ resource, project: heldView });
+async function objectsWithFinalizer(
+  { consumer, clock }: ReleaseDeps,
+  resource: Resource,
+  signal: AbortSignal,
+): Promise<ObjectWithFinalizer[]> {
+  const { store, release: close } = consumer.watch({ resource, project: viewWithFinalizer });
   try {
     await withDeadline(clock, listMs, store.whenSynced(signal));
     return [...store.list()];
@@ -110,14 +114,19 @@ async function heldObjects({ consumer, clock }: ReleaseDeps, resource: Resource,
   }
 }
 
-function heldView(object: KubeObject): Held | undefined {
+function viewWithFinalizer(object: KubeObject): ObjectWithFinalizer | undefined {
   const view = commonView(object);
   if (!view?.finalizers.includes(syncerFinalizer)) return undefined;
   const { key, uid, resourceVersion, name, finalizers } = view;
   return { key, uid, resourceVersion, name, namespace: object.metadata.namespace, finalizers };
 }
 
-async function release(client: Client, resource: Resource, held: Held, signal: AbortSignal): Promise<void> {
+async function release(
+  client: Client,
+  resource: Resource,
+  held: ObjectWithFinalizer,
+  signal: AbortSignal,
+): Promise<void> {
   const { name, namespace, uid, resourceVersion } = held;
   const finalizers = held.finalizers.filter((finalizer) => finalizer !== syncerFinalizer);
   const patch = { metadata: { uid, resourceVersion, finalizers } };

@@ -41,27 +41,27 @@ export class RunningSyncers {
   add(running: RunningSyncer): void {
     const { binding } = running;
     this.#running.set(binding, (this.#running.get(binding) ?? new Set()).add(running));
-    this.changed(binding);
+    this.notifyChanged(binding);
   }
 
   delete(running: RunningSyncer): void {
     const { binding } = running;
-    const left = this.#running.get(binding);
-    if (!left?.delete(running)) return;
-    if (left.size === 0) this.#running.delete(binding);
-    this.changed(binding);
+    const bindingSyncers = this.#running.get(binding);
+    if (!bindingSyncers?.delete(running)) return;
+    if (bindingSyncers.size === 0) this.#running.delete(binding);
+    this.notifyChanged(binding);
   }
 
   /** Notifies the listeners that the answers for a binding may have changed. */
-  changed(binding: string): void {
+  notifyChanged(binding: string): void {
     for (const listener of [...this.#listeners]) listener(binding);
   }
 
   /** Calls `listener` with each binding whose answers may have changed. Returns a function that unsubscribes. */
   subscribe(listener: (binding: string) => void): () => void {
-    const own = (binding: string): void => listener(binding);
-    this.#listeners.add(own);
-    return () => void this.#listeners.delete(own);
+    const subscription = (binding: string): void => listener(binding);
+    this.#listeners.add(subscription);
+    return () => void this.#listeners.delete(subscription);
   }
 
   #of(binding: string): RunningSyncer[] {

@@ -20,7 +20,7 @@ export interface SyncFacts {
   readonly schema: (name: string) => BoundSchemaView | undefined;
   readonly crd: (name: string) => CrdView | undefined;
   /** Resources that providers may bind, as `<resource>.<group>`; undefined means any. */
-  readonly allowed: readonly string[] | undefined;
+  readonly bindable: readonly string[] | undefined;
 }
 
 export interface SyncParts {
@@ -28,16 +28,16 @@ export interface SyncParts {
   readonly binding: BindingView;
   readonly session: ProviderSession;
   readonly crds: Store<CrdView>;
-  readonly allowed: readonly string[] | undefined;
+  readonly bindable: readonly string[] | undefined;
 }
 
 /** Builds the facts from the stores of both clusters. */
-export function syncFacts({ exported, binding, session, crds, allowed }: SyncParts): SyncFacts {
+export function syncFacts({ exported, binding, session, crds, bindable }: SyncParts): SyncFacts {
   const { clusterNamespace, stores } = session;
   return {
     exported,
     binding,
-    allowed,
+    bindable,
     schema: (name) => stores.schemas.get(`${clusterNamespace}/${name}`),
     crd: (name) => crds.get(name),
   };
@@ -78,12 +78,12 @@ export function plannedSyncers(facts: SyncFacts): Map<string, PlannedSyncer> {
  * If the schema has another scope than the definition, the objects have other keys and are not synced.
  */
 function canSync(
-  { binding, allowed, crd: crdOf }: SyncFacts,
+  { binding, bindable, crd: crdOf }: SyncFacts,
   { scope }: BoundSchemaView,
   name: string,
   mode: SyncMode,
 ): boolean {
-  if (allowed && !allowed.includes(name)) return false;
+  if (bindable && !bindable.includes(name)) return false;
   const crd = crdOf(name);
   if (!crd) return mode === 'drain';
   return crd.established && crd.scope === scope && isOwnedBy(crd.ownerReferences, binding);
@@ -155,14 +155,15 @@ export interface JudgedClaims {
   readonly problem?: string;
 }
 
-const all = claimableResources.map(({ plural }) => plural);
+const claimableNames = claimableResources.map(({ plural }) => plural);
 
 export function judgeClaims({ permissionClaims }: ExportView, { annotations }: BindingView): JudgedClaims {
-  const allowed = annotations[claimableAnnotation]?.split(',').flatMap((name) => name.trim() || []) ?? all;
-  const odd = allowed.find((name) => !all.includes(name));
-  const accepted = permissionClaims.filter((claim) => allowed.includes(claimable(claim)?.plural ?? ''));
+  const allowedNames =
+    annotations[claimableAnnotation]?.split(',').flatMap((name) => name.trim() || []) ?? claimableNames;
+  const unknownName = allowedNames.find((name) => !claimableNames.includes(name));
+  const accepted = permissionClaims.filter((claim) => allowedNames.includes(claimable(claim)?.plural ?? ''));
   const refused = permissionClaims.filter((claim) => !claimable(claim)).map(boundSchemaName);
-  if (odd === undefined) return { accepted, refused };
-  const problem = `the annotation ${claimableAnnotation} names ${quote(odd)}, so no claim of the provider is accepted; allowed is a comma-separated list, which may be empty, of ${all.join(', ')}`;
+  if (unknownName === undefined) return { accepted, refused };
+  const problem = `the annotation ${claimableAnnotation} names ${quote(unknownName)}, so no claim of the provider is accepted; allowed is a comma-separated list, which may be empty, of ${claimableNames.join(', ')}`;
   return { accepted: [], refused, problem };
 }

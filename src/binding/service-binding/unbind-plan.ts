@@ -63,12 +63,12 @@ export function planUnbind({ binding, crds, provider, remaining, draining }: Unb
   if (drained.length > 0 && provider !== 'known') {
     const why =
       provider === 'away' ? 'there is no valid kubeconfig for the provider' : 'the provider cannot be reached';
-    return blocked(`${why}, so the copies of ${namesOf(drained)} there cannot be deleted; ${wayOut}`);
+    return blocked(`${why}, so the copies of ${namesOf(drained)} there cannot be deleted; ${recoveryHint}`);
   }
   const stuck = drained.filter(({ exportState }) => exportState === 'withoutSchema');
   const step = { kind: 'delete' as const, release: released.map(({ name }) => name), blocked: stuck.length > 0 };
   if (step.blocked) {
-    const message = `the provider has no matching BoundSchema ${namesOf(stuck)}, so the copies there cannot be deleted; ${wayOut}`;
+    const message = `the provider has no matching BoundSchema ${namesOf(stuck)}, so the copies there cannot be deleted; ${recoveryHint}`;
     return { ...step, message };
   }
   const objects =
@@ -76,10 +76,10 @@ export function planUnbind({ binding, crds, provider, remaining, draining }: Unb
   return { ...step, message: `waiting for CustomResourceDefinitions to be deleted: ${namesOf(crds)}${objects}` };
 }
 
-const orphan = `to leave the copies there, set the annotation ${unbindPolicyAnnotation} to Orphan`;
-const wayOut = `unbinding continues once that is corrected; ${orphan}`;
+const orphanHint = `to leave the copies there, set the annotation ${unbindPolicyAnnotation} to Orphan`;
+const recoveryHint = `unbinding continues once that is corrected; ${orphanHint}`;
 /** A finalizer in the provider may keep a copy forever, so the message names the other policy. */
-const orOrphan = (remaining: number): string => (remaining === Number.POSITIVE_INFINITY ? '' : `; ${orphan}`);
+const orOrphan = (remaining: number): string => (remaining === Number.POSITIVE_INFINITY ? '' : `; ${orphanHint}`);
 
 const waiting = (message: string): UnbindStep => ({ kind: 'wait', blocked: false, message });
 const blocked = (message: string): UnbindStep => ({ kind: 'wait', blocked: true, message });

@@ -40,7 +40,7 @@ export class Unbinder {
     }
     if (!(step.kind === 'wait' && isOpening(provider) && isUnbinding(binding))) {
       const facts = bindingFacts(this.#parts, binding, provider, { unbindProgress: step });
-      await writer.status(binding, bindingConditions(facts), {}, signal);
+      await writer.writeStatus(binding, bindingConditions(facts), {}, signal);
     }
     return cause === undefined ? after(pollMs) : retry(cause);
   }
@@ -52,26 +52,26 @@ export class Unbinder {
     signal: AbortSignal,
   ): Promise<UnbindStep> {
     const { syncers } = this.#parts;
-    const known = session?.state.kind === 'synced' ? session : undefined;
-    const exportGone = known !== undefined && (await isExportGone(known, binding.name, signal));
+    const syncedSession = session?.state.kind === 'synced' ? session : undefined;
+    const exportGone = syncedSession !== undefined && (await isExportGone(syncedSession, binding.name, signal));
     return planUnbind({
       binding,
       crds: crds.map((crd) => ({
         name: crd.name,
-        exportState: known ? exportStateOf(crd, known, binding, exportGone) : 'exported',
+        exportState: syncedSession ? exportStateOf(crd, syncedSession, binding, exportGone) : 'exported',
         syncing: syncers.isSyncing(binding.name, crd.name),
       })),
-      provider: known ? 'known' : session ? 'connecting' : 'away',
+      provider: syncedSession ? 'known' : session ? 'connecting' : 'away',
       remaining: syncers.remainingOf(binding.name),
-      draining: !known || this.#isDraining(binding, known),
+      draining: !syncedSession || this.#isDraining(binding, syncedSession),
     });
   }
 
   #isDraining(binding: BindingView, session: ProviderSession): boolean {
-    const { allowed, stores, syncers } = this.#parts;
+    const { bindable, stores, syncers } = this.#parts;
     const exported = exportOf(session, binding.name);
     if (!exported) return true;
-    const planned = plannedSyncers(syncFacts({ exported, binding, session, crds: stores.crds, allowed }));
+    const planned = plannedSyncers(syncFacts({ exported, binding, session, crds: stores.crds, bindable }));
     return [...planned.keys()].every((crd) => syncers.isSyncing(binding.name, crd, 'drain'));
   }
 

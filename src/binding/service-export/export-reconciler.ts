@@ -39,14 +39,14 @@ export class ExportReconciler implements Reconciler {
     const { session, stores, set } = this.#deps;
     const { name } = nameOf(key);
     const binding = stores.bindings.get(name);
-    const bound = this.#bindingUse(binding);
-    if (bound === 'unknown') return notReady('the session of the binding');
-    const ours = bound === 'this session' ? binding : undefined;
+    const use = this.#bindingUse(binding);
+    if (use === 'unknown') return notReady('the session of the binding');
+    const servedBinding = use === 'this session' ? binding : undefined;
     const exported = session.stores.exports.get(key);
-    await set.apply(key, name, exported && ours ? this.#wanted(exported, ours) : new Map());
-    this.#applyAnnotations(key, ours);
+    await set.apply(key, name, exported && servedBinding ? this.#wanted(exported, servedBinding) : new Map());
+    this.#applyAnnotations(key, servedBinding);
     // A binding that now uses other credentials for the same provider is still a binding for the provider.
-    if (exported && bound !== 'same provider') await this.#reportStatus(exported, ours, signal);
+    if (exported && use !== 'same provider') await this.#reportStatus(exported, servedBinding, signal);
     return done;
   }
 
@@ -61,15 +61,15 @@ export class ExportReconciler implements Reconciler {
     return serving && isSameProvider(serving, session) ? 'same provider' : 'none';
   }
 
-  #mayLeadHere(binding: BindingView): boolean {
+  #mayShareProvider(binding: BindingView): boolean {
     const { session, sessions } = this.#deps;
     const serving = servingSession(lookupOf(sessions, binding));
     return serving === undefined || isSameProvider(serving, session);
   }
 
   #wanted(exported: ExportView, binding: BindingView): Map<string, WantedSyncer> {
-    const { session, stores, allowed, openSyncer, openClaims } = this.#deps;
-    const facts = syncFacts({ exported, binding, session, crds: stores.crds, allowed });
+    const { session, stores, bindable, openSyncer, openClaims } = this.#deps;
+    const facts = syncFacts({ exported, binding, session, crds: stores.crds, bindable });
     const wanted = new Map<string, WantedSyncer>();
     for (const [name, { schema, mode, fingerprint }] of plannedSyncers(facts)) {
       const open = (onChange: () => void) => openSyncer({ session, exported, schema, mode, onChange }, this.#deps);
@@ -78,7 +78,12 @@ export class ExportReconciler implements Reconciler {
     const claims = plannedClaims(facts);
     if (claims) {
       const { exported, mode, fingerprint } = claims;
-      const options = { session, exported, mode, mayLeadHere: (other: BindingView) => this.#mayLeadHere(other) };
+      const options = {
+        session,
+        exported,
+        mode,
+        mayShareProvider: (other: BindingView) => this.#mayShareProvider(other),
+      };
       const open = (onProblems: () => void) => openClaims({ ...options, onProblems }, this.#deps);
       wanted.set('claims', { fingerprint, crd: undefined, mode, open });
     }
@@ -108,10 +113,10 @@ export class ExportReconciler implements Reconciler {
       const schema = session.stores.schemas.get(`${session.clusterNamespace}/${name}`);
       const crd = stores.crds.get(name);
       if (!binding || !schema || !crd || !isOwnedBy(crd.ownerReferences, binding)) continue;
-      const refusal = await writer.schema(schema, crd, signal);
+      const refusal = await writer.writeSchema(schema, crd, signal);
       if (refusal !== undefined) refused.push(refusal);
     }
-    await writer.export(exported, exportConditions(exported, binding, refused), signal);
+    await writer.writeExport(exported, exportConditions(exported, binding, refused), signal);
   }
 }
 
@@ -128,7 +133,7 @@ export interface ClaimOptions {
   readonly exported: ExportView;
   readonly mode: SyncMode;
   /** Whether another binding may lead to the same provider, so that it may share the claimed objects. */
-  readonly mayLeadHere: (binding: BindingView) => boolean;
+  readonly mayShareProvider: (binding: BindingView) => boolean;
   /** Called when `problems()` may have changed and, in mode `drain`, when `remaining()` may have changed. */
   readonly onProblems: () => void;
 }
@@ -139,7 +144,7 @@ export interface ExportOptions {
   /** Shared by the export controllers of all sessions and the binding controller. */
   readonly syncers: RunningSyncers;
   /** Resources that providers may bind, as `<resource>.<group>`; undefined means any. */
-  readonly allowed?: readonly string[] | undefined;
+  readonly bindable?: readonly string[] | undefined;
 }
 
 const { connected, consumerInSync, schemaInSync } = bindConditions;

@@ -29,14 +29,14 @@ export class ExportWriter {
     this.#schemas = new WriteThroughCache<ObjectVersion>({ watched: (key) => stores.schemas.get(key), uidOf, clock });
   }
 
-  async export(exported: ExportView, updates: readonly BindConditionUpdate[], signal: AbortSignal): Promise<void> {
+  async writeExport(exported: ExportView, updates: readonly BindConditionUpdate[], signal: AbortSignal): Promise<void> {
     const conditions = setConditionsAndReady(exported.conditions, updates, this.#clock.now());
     if (sameConditions(exported.conditions, conditions)) return;
     await this.#write(apiServiceExports, this.#exports, exported, { conditions }, signal);
   }
 
   /** Writes the status of a BoundSchema. Returns a problem if the provider rejects it as invalid (422). */
-  async schema(schema: BoundSchemaView, crd: CrdView, signal: AbortSignal): Promise<string | undefined> {
+  async writeSchema(schema: BoundSchemaView, crd: CrdView, signal: AbortSignal): Promise<string | undefined> {
     const status = boundSchemaStatusPatch(schema, crd, this.#clock.now());
     if (!status) return undefined;
     try {

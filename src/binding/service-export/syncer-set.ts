@@ -32,20 +32,20 @@ export class SyncerSet {
    * ones have settled. Rejects if a syncer could not be opened; the others are started all the same.
    */
   async apply(exportKey: string, binding: string, wanted: ReadonlyMap<string, WantedSyncer>): Promise<void> {
-    const present = this.#exports.get(exportKey) ?? new Map<string, Running>();
-    const stale = [...present].filter(([name, { fingerprint }]) => wanted.get(name)?.fingerprint !== fingerprint);
-    await Promise.all(stale.map(([name, running]) => this.#stop(present, name, running)));
+    const current = this.#exports.get(exportKey) ?? new Map<string, Running>();
+    const stale = [...current].filter(([name, { fingerprint }]) => wanted.get(name)?.fingerprint !== fingerprint);
+    await Promise.all(stale.map(([name, running]) => this.#stop(current, name, running)));
     const failures: unknown[] = [];
-    const onChange = (): void => this.#syncers.changed(binding);
+    const onChange = (): void => this.#syncers.notifyChanged(binding);
     for (const [name, { fingerprint, crd, mode, open }] of wanted) {
-      if (present.has(name)) continue;
+      if (current.has(name)) continue;
       try {
-        present.set(name, this.#start({ fingerprint, binding, crd, mode, syncer: open(onChange) }));
+        current.set(name, this.#start({ fingerprint, binding, crd, mode, syncer: open(onChange) }));
       } catch (error) {
         failures.push(error);
       }
     }
-    if (present.size > 0) this.#exports.set(exportKey, present);
+    if (current.size > 0) this.#exports.set(exportKey, current);
     else this.#exports.delete(exportKey);
     if (failures.length > 0) throw failures[0];
   }

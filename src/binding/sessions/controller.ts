@@ -36,7 +36,7 @@ export function konnectorController(deps: KonnectorControllerDeps): Runnable {
       // Bindings do not wait for this list, because the permission to list Secrets may be missing.
       fromSubscription(
         'labelled',
-        { subscribe: (listener) => watches.labelled.subscribe(listener) },
+        { subscribe: (listener) => watches.labeled.subscribe(listener) },
         (event: StoreEvent<SecretView>) => [event.key],
       ),
       secrets,

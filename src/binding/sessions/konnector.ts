@@ -41,10 +41,10 @@ export class Konnector implements Reconciler {
 
   async reconcile(secret: string, signal: AbortSignal): Promise<Result> {
     const { watches, registry, pool } = this.#deps;
-    const named = this.#namedKeys(secret);
-    const keys = watches.labelled.get(secret) ? new Set([...named, kubeconfigKey]) : named;
+    const namedKeys = this.#namedKeys(secret);
+    const keys = watches.labeled.get(secret) ? new Set([...namedKeys, kubeconfigKey]) : namedKeys;
     for (const session of registry.forget(secret, (key) => !keys.has(key))) pool.release(session);
-    if (named.size > 0) watches.watch(secret);
+    if (namedKeys.size > 0) watches.watch(secret);
     else watches.drop(secret);
     if (keys.size === 0) return done;
     const { namespace = '', name } = nameOf(secret);
@@ -58,8 +58,8 @@ export class Konnector implements Reconciler {
     }
     let result: Result = done;
     for (const ref of refs) {
-      const settled = await this.#serveRef(ref, read.secret, signal);
-      if (settled.kind !== 'done') result = settled;
+      const refResult = await this.#serveRef(ref, read.secret, signal);
+      if (refResult.kind !== 'done') result = refResult;
     }
     return result;
   }
@@ -141,10 +141,10 @@ export class Konnector implements Reconciler {
   }
 
   async #waitForSync(session: OpenSession, signal: AbortSignal): Promise<void> {
-    const waited = new AbortController();
-    const limit = sleep(this.#deps.clock, catchUpMs, waited.signal).catch(() => undefined);
+    const waitEnded = new AbortController();
+    const limit = sleep(this.#deps.clock, catchUpMs, waitEnded.signal).catch(() => undefined);
     await Promise.race([session.whenSynced(signal).catch(() => undefined), limit]);
-    waited.abort();
+    waitEnded.abort();
     signal.throwIfAborted();
   }
 }

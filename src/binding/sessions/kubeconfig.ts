@@ -39,8 +39,8 @@ export async function kubeconfigIn(ref: SecretKeyRef, secret: SecretView | undef
       .sort()
       .slice(0, 8)
       .map((key) => quote(key));
-    const has = keys.length > 0 ? `it has ${keys.join(', ')}` : 'it is empty';
-    return invalid(`secret ${name}: missing key ${quote(ref.key)}; ${has}`);
+    const content = keys.length > 0 ? `it has ${keys.join(', ')}` : 'it is empty';
+    return invalid(`secret ${name}: missing key ${quote(ref.key)}; ${content}`);
   }
   return kubeconfigFrom(text, `secret ${name}`);
 }

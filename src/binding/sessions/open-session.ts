@@ -143,10 +143,10 @@ export class OpenSession implements ProviderSession {
 
   /** Sets state `unreachable`. Watches do not return the cause of a failure, so a live list determines it. */
   async #onSyncTimeout(): Promise<void> {
-    const late = this.#opened.all.filter(({ synced }) => !synced);
-    const [first] = late;
+    const unsynced = this.#opened.all.filter(({ synced }) => !synced);
+    const [first] = unsynced;
     if (!first || this.#ended.signal.aborted) return;
-    const names = late.map(({ resource }) => resource.plural).join(', ');
+    const names = unsynced.map(({ resource }) => resource.plural).join(', ');
     const setUnreachable = (why: string | undefined): void => {
       const message = `Informers did not sync within 2m30s: ${this.server} has not listed ${names}`;
       this.#setState({ kind: 'unreachable', message: why === undefined ? message : `${message}: ${why}` });

@@ -11,7 +11,7 @@ import { type CommonView, commonView } from '../stores/common-view.ts';
  * Secrets in the namespace of kubectl bind. So the server needs no permission to read other Secrets.
  */
 export class SecretWatches {
-  readonly labelled: Store<SecretView>;
+  readonly labeled: Store<SecretView>;
   readonly #consumer: Cluster;
   readonly #changed: (secret: string) => void;
   readonly #named = new Map<string, { readonly handle: StoreHandle<SecretView>; readonly unsubscribe: () => void }>();
@@ -22,7 +22,7 @@ export class SecretWatches {
     this.#changed = changed;
     const labelSelector = `${providerKubeconfigLabel}=true`;
     const namespace = kubeconfigNamespace;
-    this.labelled = consumer.watch({ resource: secrets, namespace, labelSelector, project: secretView }).store;
+    this.labeled = consumer.watch({ resource: secrets, namespace, labelSelector, project: secretView }).store;
   }
 
   /** Watches the Secret (`namespace/name`) until `drop`. Idempotent. */
@@ -55,7 +55,7 @@ export class SecretWatches {
   get(secret: string): SecretView | undefined | 'pending' {
     const store = this.#named.get(secret)?.handle.store;
     if (store?.synced) return store.get(secret);
-    return this.labelled.get(secret) ?? (store ? 'pending' : undefined);
+    return this.labeled.get(secret) ?? (store ? 'pending' : undefined);
   }
 }
 

@@ -51,9 +51,9 @@ export class SessionRegistry implements Sessions {
   }
 
   subscribe(listener: (secret: string) => void): () => void {
-    const own = (secret: string): void => listener(secret);
-    this.#listeners.add(own);
-    return () => void this.#listeners.delete(own);
+    const subscription = (secret: string): void => listener(secret);
+    this.#listeners.add(subscription);
+    return () => void this.#listeners.delete(subscription);
   }
 
   /** The session that serves the ref, which may be of an earlier content of the Secret. */
@@ -99,11 +99,11 @@ export class SessionRegistry implements Sessions {
     const before = this.#heartbeats.get(session);
     this.#heartbeats.set(session, heartbeat);
     if (before?.ok === heartbeat.ok && (before.ok || heartbeat.ok || before.message === heartbeat.message)) return;
-    this.changed(session);
+    this.notifyChanged(session);
   }
 
   /** Notifies the listeners that the session's state has changed. */
-  changed(session: ProviderSession): void {
+  notifyChanged(session: ProviderSession): void {
     for (const secret of this.secretsOf(session)) this.#notify(secret);
   }
 

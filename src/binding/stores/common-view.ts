@@ -3,7 +3,7 @@ import { isRecord, listIn, own, stringMap, strings } from '../../kit/json-value.
 import { text } from '../../kube/fields.ts';
 import type { Projected } from '../../kube/store.ts';
 
-/** The metadata that stores keep; annotations without kubectl's last-applied-configuration. */
+/** The metadata that stores keep. The annotations lack kubectl's last-applied-configuration. */
 export interface CommonView extends Projected {
   readonly name: string;
   readonly generation: number;
@@ -13,13 +13,14 @@ export interface CommonView extends Projected {
   readonly annotations: Readonly<Record<string, string>>;
   readonly ownerReferences: readonly OwnerReference[];
   /**
-   * Why the spec is not valid; its fields are then empty. Only for kinds whose absence from the store would cause deletions.
+   * Why the spec is not valid; its fields are then empty. Only bindings and exports have it, because their absence from a store would cause
+   * deletions. Stores leave out other objects that are not valid.
    */
   readonly unreadable?: string;
 }
 
-/** kubectl keeps a whole manifest in this annotation, which is not used here. */
-const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
+/** kubectl writes a whole manifest to this annotation. The konnector never reads it. */
+export const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 
 /**
  * The metadata of an object of either cluster; undefined without uid or resourceVersion. A provider may send any JSON, so entries of the

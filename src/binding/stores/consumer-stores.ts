@@ -16,9 +16,9 @@ import { text } from '../../kube/fields.ts';
 import type { Store } from '../../kube/store.ts';
 import { type Log, noLog } from '../../observe/log.ts';
 import { type CommonView, commonView, records } from './common-view.ts';
-import { type OpenedStores, openStores, project, type View } from './open-stores.ts';
+import { type OpenedStores, openStores, projection, type ViewBuilder } from './open-stores.ts';
 
-/** The view of a binding. The reader fills in the defaults of the schema. */
+/** An APIServiceBinding. Fields of its spec have the defaults of the schema. */
 export interface BindingView extends CommonView {
   readonly secretRef: SecretKeyRef;
   readonly conditions: readonly BindCondition[];
@@ -32,7 +32,7 @@ export interface BundleView extends CommonView {
   readonly conditions: readonly BindCondition[];
 }
 
-/** A namespace: whether it exists and whether it is being deleted. */
+/** A namespace of the consumer. */
 export interface NamespaceView extends CommonView {}
 
 /** A CustomResourceDefinition of the consumer. */
@@ -44,7 +44,7 @@ export interface CrdView extends CommonView {
   readonly storedVersions: readonly string[];
 }
 
-/** The stores of the consumer that are open as long as the feature runs. Secrets and bound objects have watches of their own. */
+/** The stores of the consumer that are open as long as the feature runs. Secrets and bound objects have their own watches. */
 export interface ConsumerStores {
   readonly bindings: Store<BindingView>;
   readonly bundles: Store<BundleView>;
@@ -55,17 +55,17 @@ export interface ConsumerStores {
 /** Index of the stores of bindings and bundles, by `namespace/name` of the Secret. */
 export const bySecret = 'secret';
 
-/** The stores of bindings and bundles sync only once their CRDs exist. */
+/** Opens the stores of the consumer. Those of bindings and bundles sync only once their CRDs exist. */
 export function openConsumerStores(cluster: Cluster, log: Log = noLog): OpenedStores<ConsumerStores> {
   return openStores(cluster, (open) => ({
     bindings: open<BindingView>({
       resource: apiServiceBindings,
-      project: project(readApiServiceBinding, bindingView, log, blankBinding),
+      project: projection(readApiServiceBinding, bindingView, log, blankBinding),
       indexes: { [bySecret]: secretOf },
     }),
     bundles: open<BundleView>({
       resource: apiServiceBindingBundles,
-      project: project(readApiServiceBindingBundle, bundleView, log),
+      project: projection(readApiServiceBindingBundle, bundleView, log),
       indexes: { [bySecret]: secretOf },
     }),
     namespaces: open({ resource: namespaces, project: commonView }),
@@ -76,7 +76,7 @@ export function openConsumerStores(cluster: Cluster, log: Log = noLog): OpenedSt
 const secretOf = ({ secretRef, unreadable }: BindingView | BundleView): string[] =>
   unreadable === undefined ? [keyOf(secretRef)] : [];
 
-const bindingView: View<ApiServiceBinding['spec'], BindingView> = (common, spec, { status }) => ({
+const bindingView: ViewBuilder<ApiServiceBinding['spec'], BindingView> = (common, spec, { status }) => ({
   ...common,
   secretRef: spec.kubeconfigSecretRef,
   conditions: readBindConditions(status),
@@ -88,7 +88,7 @@ const bindingView: View<ApiServiceBinding['spec'], BindingView> = (common, spec,
 /** Stands in for the spec of a binding that is not valid. */
 const blankBinding: ApiServiceBinding['spec'] = { kubeconfigSecretRef: { namespace: '', name: '', key: '' } };
 
-const bundleView: View<ApiServiceBindingBundle['spec'], BundleView> = (common, spec, { status }) => ({
+const bundleView: ViewBuilder<ApiServiceBindingBundle['spec'], BundleView> = (common, spec, { status }) => ({
   ...common,
   secretRef: spec.kubeconfigSecretRef,
   conditions: readBindConditions(status),
@@ -130,7 +130,7 @@ function condition(value: unknown): CrdView['conditions'][number][] {
   ];
 }
 
-/** Whether the definition is established: the API server serves it, or will within moments. */
+/** Whether the CRD is established: the API server serves it, or will within moments. */
 export const isEstablished = ({ status }: KubeObject): boolean =>
   records(status, 'conditions').some(
     (condition) => text(condition, 'type') === 'Established' && text(condition, 'status') === 'True',

@@ -36,17 +36,17 @@ export function openStores<Stores>(cluster: Cluster, openAll: (open: Open) => St
   };
 }
 
-/** Builds a view from the metadata and the validated spec. Each view reads the status leniently. */
-export type View<Spec, T extends CommonView> = (common: CommonView, spec: Spec, object: KubeObject) => T;
+/** Builds a view from the metadata and the validated spec. It may read the status, which is not validated. */
+export type ViewBuilder<Spec, T extends CommonView> = (common: CommonView, spec: Spec, object: KubeObject) => T;
 
 /**
- * A projection that logs objects whose spec is not valid and leaves them out. With `blank`, such an object is kept with that spec and
- * `unreadable` set. The status is not validated: an odd condition must not make an object look deleted.
+ * A projection that logs objects whose spec is not valid and leaves them out. With `blank`, the store keeps such an object with that spec
+ * and `unreadable`. The status is not validated: otherwise an object with an unexpected condition would look deleted.
  */
-export const project =
+export const projection =
   <Spec, T extends CommonView>(
     read: (object: unknown) => Read<{ spec: Spec }>,
-    view: View<Spec, T>,
+    view: ViewBuilder<Spec, T>,
     log: Log,
     blank?: Spec,
   ) =>
@@ -57,10 +57,11 @@ export const project =
     const result = read({ apiVersion, kind, spec, metadata: {} });
     if (result.ok) return view(common, result.value.spec, object);
     const problems = problemsOf(result.errors);
-    const counts = blank === undefined ? ' and counts as absent' : '';
-    log.warn(`an object cannot be read${counts}`, { kind, object: common.key, problems });
+    const consequence = blank === undefined ? '; the server treats it as absent' : '';
+    log.warn(`an object is not valid${consequence}`, { kind, object: common.key, problems });
     return blank && { ...view(common, blank, object), unreadable: problems.join(', ') };
   };
 
+/** Formats each error as `<field> <message>`. */
 export const problemsOf = (errors: readonly FieldError[]): string[] =>
   errors.map(({ field, message }) => `${field} ${message}`);

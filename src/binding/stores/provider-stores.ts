@@ -24,7 +24,7 @@ import { text } from '../../kube/fields.ts';
 import type { Store } from '../../kube/store.ts';
 import { type Log, noLog } from '../../observe/log.ts';
 import type { CommonView } from './common-view.ts';
-import { type OpenedStores, openStores, project, type View } from './open-stores.ts';
+import { type OpenedStores, openStores, projection, type ViewBuilder } from './open-stores.ts';
 
 type ExportSpec = ApiServiceExport['spec'];
 /** @testing */
@@ -33,7 +33,7 @@ export type IsolationName = ExportSpec['isolation'];
 type SchemaSpec = BoundSchema['spec'];
 type SchemaVersion = SchemaSpec['versions'][number];
 
-/** The view of an export. The reader fills in the defaults of the schema. */
+/** An APIServiceExport. Fields of its spec have the defaults of the schema. */
 export interface ExportView extends CommonView, Pick<ExportSpec, 'informerScope' | 'isolation'> {
   readonly namespace: string;
   readonly resources: readonly Required<ExportSpec['resources'][number]>[];
@@ -64,6 +64,7 @@ export interface ServiceNamespaceView extends CommonView {
   readonly namespace: string;
   /** Set by the provider's backend; undefined until then. */
   readonly serviceNamespace: string | undefined;
+  /** The side that owns the pair of namespaces, from the owner label; undefined without the label. */
   readonly owner: Owner | undefined;
 }
 
@@ -107,14 +108,14 @@ export function openProviderStores(
     exports: open({
       resource: apiServiceExports,
       namespace,
-      project: project(readApiServiceExport, exportView, log, blankExport),
+      project: projection(readApiServiceExport, exportView, log, blankExport),
       indexes: { [bySchema]: ({ resources }: ExportView) => resources.map(boundSchemaName) },
     }),
-    schemas: open({ resource: boundSchemas, namespace, project: project(readBoundSchema, boundSchemaView, log) }),
+    schemas: open({ resource: boundSchemas, namespace, project: projection(readBoundSchema, boundSchemaView, log) }),
     serviceNamespaces: open({
       resource: apiServiceNamespaces,
       namespace,
-      project: project(readApiServiceNamespace, serviceNamespaceView, log),
+      project: projection(readApiServiceNamespace, serviceNamespaceView, log),
       indexes: {
         [byServiceNamespace]: ({ serviceNamespace }: ServiceNamespaceView) =>
           serviceNamespace === undefined ? [] : [serviceNamespace],
@@ -123,17 +124,17 @@ export function openProviderStores(
     clusterBindings: open({
       resource: clusterBindings,
       namespace,
-      project: project(readClusterBinding, clusterBindingView, log),
+      project: projection(readClusterBinding, clusterBindingView, log),
     }),
     exportRequests: open({
       resource: apiServiceExportRequests,
       namespace,
-      project: project(readApiServiceExportRequest, exportRequestView, log),
+      project: projection(readApiServiceExportRequest, exportRequestView, log),
     }),
   }));
 }
 
-const exportView: View<ExportSpec, ExportView> = (common, spec, { metadata, status }) => ({
+const exportView: ViewBuilder<ExportSpec, ExportView> = (common, spec, { metadata, status }) => ({
   ...common,
   namespace: metadata.namespace ?? '',
   resources: spec.resources.map(({ group, resource, versions = [] }) => ({ group, resource, versions })),
@@ -146,7 +147,7 @@ const exportView: View<ExportSpec, ExportView> = (common, spec, { metadata, stat
 /** Stands in for the spec of an export that is not valid. */
 const blankExport: ExportSpec = { resources: [], informerScope: 'Namespaced', isolation: 'None' };
 
-const exportRequestView: View<ApiServiceExportRequest['spec'], ExportRequestView> = (
+const exportRequestView: ViewBuilder<ApiServiceExportRequest['spec'], ExportRequestView> = (
   common,
   _spec,
   { metadata, status },
@@ -160,7 +161,7 @@ const exportRequestView: View<ApiServiceExportRequest['spec'], ExportRequestView
   };
 };
 
-const boundSchemaView: View<SchemaSpec, BoundSchemaView> = (common, spec, { metadata, status }) => ({
+const boundSchemaView: ViewBuilder<SchemaSpec, BoundSchemaView> = (common, spec, { metadata, status }) => ({
   ...common,
   namespace: metadata.namespace ?? '',
   informerScope: spec.informerScope,
@@ -184,7 +185,7 @@ function versionOf({ schema, subresources, additionalPrinterColumns, ...version 
   };
 }
 
-const serviceNamespaceView: View<ApiServiceNamespace['spec'], ServiceNamespaceView> = (
+const serviceNamespaceView: ViewBuilder<ApiServiceNamespace['spec'], ServiceNamespaceView> = (
   common,
   _spec,
   { metadata, status },
@@ -198,7 +199,7 @@ const serviceNamespaceView: View<ApiServiceNamespace['spec'], ServiceNamespaceVi
   };
 };
 
-export const clusterBindingView: View<ClusterBinding['spec'], ClusterBindingView> = (
+export const clusterBindingView: ViewBuilder<ClusterBinding['spec'], ClusterBindingView> = (
   common,
   spec,
   { metadata, status },

@@ -42,8 +42,8 @@ export class Attempts {
   /** Records a success. The same write may be repeated only after a pause. */
   recordSuccess(key: string, action: string, content: string, nowMs: number): void {
     const before = this.#keys.get(key)?.get(action);
-    const again = before && !before.failed && before.fingerprint === fingerprint(content);
-    const count = again ? before.count + 1 : 0;
+    const isRepeat = before && !before.failed && before.fingerprint === fingerprint(content);
+    const count = isRepeat ? before.count + 1 : 0;
     const waitMs = backoffMs({ baseMs: REPEAT_BASE_MS, capMs: REPEAT_CAP_MS, attempt: count, jitter: 'none' });
     this.#set(key, action, { content, count, failed: false, nowMs, waitMs });
   }

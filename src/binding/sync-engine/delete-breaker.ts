@@ -6,7 +6,7 @@ export class DeleteBreaker {
   /** By key of the copy to delete: the time of the first request. */
   readonly #wanted = new Map<string, number>();
   readonly #allowed = new Set<string>();
-  #deletedAt: number[] = [];
+  #deleteTimesMs: number[] = [];
   #tripped = false;
 
   /**
@@ -17,8 +17,8 @@ export class DeleteBreaker {
     if (this.#allowed.has(key)) return 0;
     const since = this.#wanted.get(key) ?? nowMs;
     this.#wanted.set(key, since);
-    this.#deletedAt = this.#deletedAt.filter((at) => nowMs - at < WINDOW_MS);
-    if (this.#wanted.size + this.#deletedAt.length >= MAX_DELETES) this.#tripped = true;
+    this.#deleteTimesMs = this.#deleteTimesMs.filter((at) => nowMs - at < WINDOW_MS);
+    if (this.#wanted.size + this.#deleteTimesMs.length >= MAX_DELETES) this.#tripped = true;
     if (this.#tripped) return Number.POSITIVE_INFINITY;
     // The wait lets deletes that belong together arrive before the first one goes.
     return Math.max(0, since + GATHER_MS - nowMs);
@@ -27,7 +27,7 @@ export class DeleteBreaker {
   /** Records that the copy was deleted. */
   recordDeleted(key: string, nowMs: number): void {
     if (this.#allowed.delete(key)) return;
-    this.#deletedAt.push(nowMs);
+    this.#deleteTimesMs.push(nowMs);
     this.withdraw(key);
   }
 
@@ -43,7 +43,7 @@ export class DeleteBreaker {
     const keys = [...this.#wanted.keys()];
     for (const key of keys) this.#allowed.add(key);
     this.#wanted.clear();
-    this.#deletedAt = [];
+    this.#deleteTimesMs = [];
     this.#tripped = false;
     return keys;
   }
@@ -56,7 +56,7 @@ export class DeleteBreaker {
   clear(): void {
     this.#wanted.clear();
     this.#allowed.clear();
-    this.#deletedAt = [];
+    this.#deleteTimesMs = [];
     this.#tripped = false;
   }
 }

@@ -94,7 +94,7 @@ export const readAll = <Answer>(...reads: readonly Call<Answer>[]): SyncAction =
 export class SyncPass {
   readonly key: string;
   readonly signal: AbortSignal;
-  #laterMs = Number.POSITIVE_INFINITY;
+  #requeueMs = Number.POSITIVE_INFINITY;
   #missing: string | undefined;
   #problem: Problem | undefined;
 
@@ -105,7 +105,7 @@ export class SyncPass {
 
   /** Requeues the key after `ms` milliseconds, or earlier. */
   requeueAfter(ms: number): void {
-    this.#laterMs = Math.min(this.#laterMs, ms);
+    this.#requeueMs = Math.min(this.#requeueMs, ms);
   }
 
   waitFor(missing: string): void {
@@ -124,11 +124,11 @@ export class SyncPass {
 
   /** Whether the key needs no further pass until an event. */
   get isDone(): boolean {
-    return this.#laterMs === Number.POSITIVE_INFINITY && this.#missing === undefined;
+    return this.#requeueMs === Number.POSITIVE_INFINITY && this.#missing === undefined;
   }
 
   get result(): Result {
-    if (this.#laterMs !== Number.POSITIVE_INFINITY) return after(this.#laterMs);
+    if (this.#requeueMs !== Number.POSITIVE_INFINITY) return after(this.#requeueMs);
     return this.#missing === undefined ? done : notReady(this.#missing);
   }
 }

@@ -20,7 +20,7 @@ export interface SyncReconcilerOptions {
 
 /** Most plans of a pass, more than any sequence of actions needs. Beyond it, reads contradict each other, and the key is requeued. */
 const MAX_PLANS = 6;
-const AGAIN_MS = 100;
+const TOO_MANY_PLANS_MS = 100;
 
 /** Syncs the two objects of a key: the kind plans from the current state, and the reconciler makes the calls in that order. */
 export class SyncReconciler implements Reconciler {
@@ -37,7 +37,7 @@ export class SyncReconciler implements Reconciler {
       const missing = kind.missing(key);
       if (missing !== undefined) return notReady(missing);
       if (plans === MAX_PLANS) {
-        pass.requeueAfter(AGAIN_MS);
+        pass.requeueAfter(TOO_MANY_PLANS_MS);
         break;
       }
       const actions = kind.plan(pass);
@@ -94,17 +94,17 @@ export class SyncReconciler implements Reconciler {
   async #call(pass: SyncPass, call: Call<unknown>): Promise<NextStep> {
     const { breaker, clock, writer } = this.#options;
     let answer: unknown;
-    let whenGone: NextStep | undefined;
+    let stepIfNotFound: NextStep | undefined;
     const succeeded = await writer.try(pass, call, async () => {
       try {
         answer = await call.call(pass.signal);
       } catch (error) {
         if (!call.onNotFound || !isObjectNotFound(error)) throw error;
-        whenGone = call.onNotFound();
+        stepIfNotFound = call.onNotFound();
       }
     });
     if (!succeeded) return call.onFailure ?? 'stop';
-    if (whenGone) return whenGone;
+    if (stepIfNotFound) return stepIfNotFound;
     if (call.direction) this.#observeLatency(pass.key, call.direction);
     if (call.inferred) breaker.recordDeleted(pass.key, clock.monotonic());
     if (call.isIneffective?.(answer)) writer.recordIneffective(pass, call);
@@ -113,7 +113,7 @@ export class SyncReconciler implements Reconciler {
 
   #observeLatency(key: string, direction: 'up' | 'down'): void {
     const { latency, observer } = this.#options;
-    const seconds = latency[direction].take(key);
+    const seconds = latency[direction].stop(key);
     if (seconds !== undefined) observer[direction](seconds);
   }
 
@@ -122,8 +122,8 @@ export class SyncReconciler implements Reconciler {
     const { consumer, isDeleted, isAhead } = kind.finish(pass.key);
     report(pass, consumer);
     if (pass.isDone) {
-      latency.up.take(pass.key);
-      latency.down.take(pass.key);
+      latency.up.stop(pass.key);
+      latency.down.stop(pass.key);
       if (isDeleted) writer.forget(pass.key);
     }
     // Normally the watch shows our write and enqueues the key. If it does not, the requeue checks the cache again.

@@ -14,7 +14,7 @@ import { SyncReconciler, type SyncReconcilerOptions } from './reconciler.ts';
 import { Writer } from './writer.ts';
 
 export interface SyncLoopOptions {
-  readonly what: 'sync' | 'claims';
+  readonly prefix: 'sync' | 'claims';
   readonly session: ProviderSession;
   /** Name of the export, and of its binding. */
   readonly binding: string;
@@ -83,7 +83,7 @@ export class SyncLoop {
   /** Creates the controller. */
   open(parts: SyncLoopParts): Controller {
     const { kind, sources } = parts;
-    const { what, session, binding, label, workers, random } = this.#options;
+    const { prefix, session, binding, label, workers, random } = this.#options;
     const { clock, log, metrics } = this.#deps;
     const { observer } = this;
     const [breaker, latency] = [this.#breaker, this.#latency];
@@ -94,7 +94,7 @@ export class SyncLoop {
     this.#measure(parts);
     const report: SyncReconcilerOptions['report'] = (pass, consumer) => this.#report(pass, consumer);
     return new Controller({
-      name: `${what}/${session.id}/${binding}/${label}`,
+      name: `${prefix}/${session.id}/${binding}/${label}`,
       sources: [
         atStart(() => {
           for (const kept of [kind, writer, breaker, latency.up, latency.down]) kept.clear();
@@ -107,14 +107,14 @@ export class SyncLoop {
       clock,
       log,
       // Without the session id, so that series outlive a rotation of credentials.
-      metrics: metrics.controller(`${what}/${binding}/${label}`),
+      metrics: metrics.controller(`${prefix}/${binding}/${label}`),
       random,
     });
   }
 
   /** Call after each event of the key. */
   recordChange(side: Side, key: string): void {
-    (side === 'consumer' ? this.#latency.up : this.#latency.down).seen(key);
+    (side === 'consumer' ? this.#latency.up : this.#latency.down).start(key);
     if (this.#options.mode !== 'sync') this.#options.onChange();
   }
 

@@ -101,7 +101,7 @@ export class Writer {
       const waitMs = failed(CAP_MS);
       pass.requeueAfter(Math.max(STALE_MS, waitMs));
       // No event came for a while, so something else is missing, such as the namespace.
-      if (waitMs > STUCK_MS) this.#addProblem(pass, action, complaint(side, false, message));
+      if (waitMs > STUCK_MS) this.#addProblem(pass, action, problemOf(side, false, message));
       return;
     }
     const forbidden = isForbidden(error);
@@ -114,7 +114,7 @@ export class Writer {
     if (isUnreachable(error)) {
       if (side === 'provider') this.#unreachable.add(pass.key);
     } else if (!forbidden || rules.forbiddenAtOnce || waitMs > STUCK_MS) {
-      this.#addProblem(pass, action, complaint(side, forbidden, message));
+      this.#addProblem(pass, action, problemOf(side, forbidden, message));
     }
   }
 
@@ -152,7 +152,7 @@ const isStaleWrite = (error: unknown): boolean =>
 /** Identifies an action on one side. */
 const actionOf = ({ action, side }: Write): string => `${action} ${side}`;
 
-const complaint = (side: Side, forbidden: boolean, message: string): Problem => ({
+const problemOf = (side: Side, forbidden: boolean, message: string): Problem => ({
   rank: forbidden ? 'forbidden' : 'failing',
   message: `the ${side} ${forbidden ? 'denied permission' : 'rejected the request'}: ${message}`,
 });

@@ -67,8 +67,8 @@ export class BoundObjects implements SyncKind {
 
   missing(key: string): string | undefined {
     const { mode, consumers, copies, isolation, resources, namespacesKnown } = this.#options;
-    const here = consumers.state === 'listed' || (consumers.state === 'absent' && mode !== 'sync');
-    if (!here) return `${resources.consumer.plural} of this cluster`;
+    const isListed = consumers.state === 'listed' || (consumers.state === 'absent' && mode !== 'sync');
+    if (!isListed) return `${resources.consumer.plural} of this cluster`;
     if (!namespacesKnown()) return 'the namespaces of the provider';
     const place = isolation.placeOf(key);
     if (place.kind === 'at' && !copies.knows(place.key)) return `${resources.provider.plural} of the provider`;
@@ -150,7 +150,7 @@ export class BoundObjects implements SyncKind {
     }
   }
 
-  #create({ key, object }: Of<'create'>, { consumer }: ObjectFacts): SyncAction {
+  #create({ key, object }: ActionOf<'create'>, { consumer }: ObjectFacts): SyncAction {
     const { clients, resources, caches } = this.#options;
     return call({
       action: 'create',
@@ -163,7 +163,7 @@ export class BoundObjects implements SyncKind {
         caches.recordCopyCreate(key);
         try {
           const options = { signal, fieldManager: bindFieldManager };
-          await this.#copy(key, () => clients.provider.create(resources.provider, object, options));
+          await this.#cacheCopy(key, () => clients.provider.create(resources.provider, object, options));
         } catch (error) {
           if (!isAlreadyExists(error)) throw error;
           await this.#readCopy(key, signal);
@@ -176,7 +176,7 @@ export class BoundObjects implements SyncKind {
     });
   }
 
-  #update({ key, patch }: Of<'update'>, { consumer }: ObjectFacts): SyncAction {
+  #update({ key, patch }: ActionOf<'update'>, { consumer }: ObjectFacts): SyncAction {
     const { clients, resources, context } = this.#options;
     const content = JSON.stringify(patch);
     const update = {
@@ -185,7 +185,7 @@ export class BoundObjects implements SyncKind {
       content,
       call: (signal: AbortSignal) => {
         const options = { signal, fieldManager: bindFieldManager };
-        return this.#copy(key, () => clients.provider.mergePatch(resources.provider, nameOf(key), patch, options));
+        return this.#cacheCopy(key, () => clients.provider.mergePatch(resources.provider, nameOf(key), patch, options));
       },
     } as const;
     if (!consumer || isDeleting(consumer)) return call({ ...update, onSuccess: () => 'replan' });
@@ -201,7 +201,7 @@ export class BoundObjects implements SyncKind {
     });
   }
 
-  #addFinalizer({ patch }: Of<'addFinalizer'>, { key, consumer }: ObjectFacts): SyncAction {
+  #addFinalizer({ patch }: ActionOf<'addFinalizer'>, { key, consumer }: ObjectFacts): SyncAction {
     return call({
       action: 'addFinalizer',
       side: 'consumer',
@@ -212,7 +212,7 @@ export class BoundObjects implements SyncKind {
     });
   }
 
-  #status({ patch }: Of<'status'>, { key, copy }: ObjectFacts): SyncAction {
+  #status({ patch }: ActionOf<'status'>, { key, copy }: ObjectFacts): SyncAction {
     const { clock } = this.#options;
     const waitMs = this.#pace.waitMs(key, clock.monotonic());
     if (waitMs > 0) return { do: 'requeue', ms: waitMs };
@@ -232,10 +232,10 @@ export class BoundObjects implements SyncKind {
   }
 
   /** Deletes the copy. If the watch did not show the deletion of the consumer object, a live read and the delete breaker come first. */
-  #deleteCopy({ key, uid, inferred }: Of<'deleteCopy'>, facts: ObjectFacts): SyncAction[] {
+  #deleteCopy({ key, uid, inferred }: ActionOf<'deleteCopy'>, facts: ObjectFacts): SyncAction[] {
     const { clients, copies, mode, resources, caches } = this.#options;
-    const deleted: SyncAction[] = [{ do: 'wait', missing: `the end of ${key} in the provider` }];
-    if (!copies.knows(key)) deleted.push({ do: 'requeue', ms: UNWATCHED_MS });
+    const afterDeletion: SyncAction[] = [{ do: 'wait', missing: `the end of ${key} in the provider` }];
+    if (!copies.knows(key)) afterDeletion.push({ do: 'requeue', ms: UNWATCHED_MS });
     const deletion = call({
       action: 'deleteCopy',
       side: 'provider',
@@ -249,13 +249,13 @@ export class BoundObjects implements SyncKind {
         return 'continue';
       },
     });
-    if (!inferred) return [deletion, ...deleted];
+    if (!inferred) return [deletion, ...afterDeletion];
     const breaker: SyncAction[] = mode === 'sync' ? [{ do: 'holdDeletes' }] : [];
-    return [...breaker, this.#confirm(facts.key, uid), deletion, ...deleted];
+    return [...breaker, this.#confirmConsumerAbsent(facts.key, uid), deletion, ...afterDeletion];
   }
 
   /** Reads the consumer object to confirm that it does not exist. */
-  #confirm(key: string, copyUid: string): SyncAction {
+  #confirmConsumerAbsent(key: string, copyUid: string): SyncAction {
     const { clients, consumers, resources, caches } = this.#options;
     return call({
       action: 'confirm',
@@ -287,7 +287,7 @@ export class BoundObjects implements SyncKind {
     });
   }
 
-  #removeFinalizer({ patch }: Of<'removeFinalizer'>, { key, consumer }: ObjectFacts): SyncAction {
+  #removeFinalizer({ patch }: ActionOf<'removeFinalizer'>, { key, consumer }: ObjectFacts): SyncAction {
     return call({
       action: 'removeFinalizer',
       side: 'consumer',
@@ -319,10 +319,10 @@ export class BoundObjects implements SyncKind {
 
   #readCopy(key: string, signal: AbortSignal): Promise<SyncedObject> {
     const { clients, resources } = this.#options;
-    return this.#copy(key, () => clients.provider.get(resources.provider, nameOf(key), { signal }));
+    return this.#cacheCopy(key, () => clients.provider.get(resources.provider, nameOf(key), { signal }));
   }
 
-  #copy(key: string, request: () => ReturnType<Client['get']>): Promise<SyncedObject> {
+  #cacheCopy(key: string, request: () => ReturnType<Client['get']>): Promise<SyncedObject> {
     const { copyProjection, caches } = this.#options;
     return caches.copies.call(key, async () => copyProjection(await request()));
   }
@@ -332,4 +332,4 @@ export class BoundObjects implements SyncKind {
 const isUnchanged = (patch: object | undefined, content: string): boolean =>
   patch !== undefined && JSON.stringify(patch) === content;
 
-type Of<Do extends ObjectAction['do']> = Extract<ObjectAction, { do: Do }>;
+type ActionOf<Do extends ObjectAction['do']> = Extract<ObjectAction, { do: Do }>;

@@ -54,11 +54,11 @@ export class ConsumerObjects {
   }
 
   subscribe(listener: Listener): () => void {
-    const own: Listener = (event) => listener(event);
-    this.#listeners.set(own, this.#open?.handle.store.subscribe(own) ?? nothing);
+    const subscription: Listener = (event) => listener(event);
+    this.#listeners.set(subscription, this.#open?.handle.store.subscribe(subscription) ?? noop);
     return () => {
-      this.#listeners.get(own)?.();
-      this.#listeners.delete(own);
+      this.#listeners.get(subscription)?.();
+      this.#listeners.delete(subscription);
     };
   }
 
@@ -101,7 +101,7 @@ export class ConsumerObjects {
   #release(): void {
     for (const [listener, unsubscribe] of this.#listeners) {
       unsubscribe();
-      this.#listeners.set(listener, nothing);
+      this.#listeners.set(listener, noop);
     }
     this.#open?.handle.release();
     this.#open = undefined;
@@ -114,7 +114,7 @@ export class ConsumerObjects {
 
 const byNamespace = 'namespace';
 const indexes = { [byNamespace]: ({ object }: SyncedObject) => [object.metadata.namespace ?? ''] };
-const nothing = (): void => {};
+const noop = (): void => {};
 
 /**
  * The version to sync. Candidates are served versions; if the export names versions, only those. The storage version is preferred,
@@ -122,10 +122,12 @@ const nothing = (): void => {};
  */
 export function syncVersion(schema: BoundSchemaView, exported: ExportView): BoundVersion | undefined {
   const { group, names, versions } = schema;
-  const wanted = exported.resources.find((entry) => entry.group === group && entry.resource === names.plural);
-  const asked = wanted?.versions ?? [];
-  const possible = versions.filter(({ name, served }) => served && (asked.length === 0 || asked.includes(name)));
-  return possible.find(({ storage }) => storage) ?? possible[0];
+  const exportedResource = exported.resources.find((entry) => entry.group === group && entry.resource === names.plural);
+  const wantedVersions = exportedResource?.versions ?? [];
+  const candidates = versions.filter(
+    ({ name, served }) => served && (wantedVersions.length === 0 || wantedVersions.includes(name)),
+  );
+  return candidates.find(({ storage }) => storage) ?? candidates[0];
 }
 
 /** The resource of the bound kind in the consumer. */

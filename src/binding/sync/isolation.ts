@@ -46,7 +46,7 @@ export function isolationOf(
     case 'Namespaced':
       return namespaced(clusterNamespace);
     default:
-      return none;
+      return unprefixed;
   }
 }
 
@@ -98,7 +98,7 @@ function namespaced(clusterNamespace: string): Isolation {
 }
 
 /** Cluster-scoped objects keep their name, which they may share with objects of other consumers. */
-const none: Isolation = {
+const unprefixed: Isolation = {
   providerNamespaced: false,
   ownedByClusterNamespace: true,
   placeOf: (consumerKey) => at(consumerKey),

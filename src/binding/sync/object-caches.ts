@@ -23,7 +23,7 @@ export class ObjectCaches {
   /** By consumer key: uid of the consumer object whose deletion was observed. */
   readonly #deletedConsumers = new Map<string, string>();
   /** Provider keys whose copy is known not to exist: its deletion was observed, or a read found none. */
-  readonly #goneCopies = new Set<string>();
+  readonly #absentCopies = new Set<string>();
 
   constructor(options: ObjectCachesOptions) {
     this.#options = options;
@@ -48,12 +48,12 @@ export class ObjectCaches {
   observeCopy(event: StoreEvent<SyncedObject>): string | undefined {
     this.copies.observe(event);
     const consumerKey = this.#options.isolation.consumerKeyOf(event.key);
-    if (event.type !== 'deleted') this.#goneCopies.delete(event.key);
+    if (event.type !== 'deleted') this.#absentCopies.delete(event.key);
     if (consumerKey === undefined) return undefined;
-    const ours = ('now' in event && this.#isOurs(event.now)) || ('before' in event && this.#isOurs(event.before));
-    if (!ours && !this.#options.consumers.get(consumerKey)) return undefined;
+    const isOurs = ('now' in event && this.#isOurs(event.now)) || ('before' in event && this.#isOurs(event.before));
+    if (!isOurs && !this.#options.consumers.get(consumerKey)) return undefined;
     // An object also leaves the store when its namespace is no longer watched.
-    if (event.type === 'deleted' && this.#options.copies.knows(event.key)) this.#goneCopies.add(event.key);
+    if (event.type === 'deleted' && this.#options.copies.knows(event.key)) this.#absentCopies.add(event.key);
     return consumerKey;
   }
 
@@ -68,15 +68,15 @@ export class ObjectCaches {
   }
 
   isCopyAbsent(key: string | undefined): boolean {
-    return key !== undefined && this.#goneCopies.has(key);
+    return key !== undefined && this.#absentCopies.has(key);
   }
 
   recordCopyAbsent(key: string): void {
-    this.#goneCopies.add(key);
+    this.#absentCopies.add(key);
   }
 
   recordCopyCreate(key: string): void {
-    this.#goneCopies.delete(key);
+    this.#absentCopies.delete(key);
   }
 
   /** Forgets a key that has no object on either side. */
@@ -84,13 +84,13 @@ export class ObjectCaches {
     this.#deletedConsumers.delete(consumerKey);
     this.consumers.forget(consumerKey);
     if (copyKey === undefined) return;
-    this.#goneCopies.delete(copyKey);
+    this.#absentCopies.delete(copyKey);
     this.copies.forget(copyKey);
   }
 
   clear(): void {
     this.#deletedConsumers.clear();
-    this.#goneCopies.clear();
+    this.#absentCopies.clear();
     this.consumers.clear();
     this.copies.clear();
   }
@@ -108,26 +108,26 @@ export class ObjectCaches {
 
 /** Distinguishes updates that follow a change of the consumer object from repairs of copies that were changed or deleted in the provider. */
 export class Repairs {
-  readonly #inStep = new Map<string, { readonly uid: string; readonly generation: number }>();
+  readonly #inSync = new Map<string, { readonly uid: string; readonly generation: number }>();
 
   /** The copy has all fields of the object's present generation. */
   recordInSync({ key, uid, object }: SyncedObject): void {
     const { generation } = object.metadata;
-    if (generation === undefined) this.#inStep.delete(key);
-    else if (!this.wasInSync({ key, uid, object })) this.#inStep.set(key, { uid, generation });
+    if (generation === undefined) this.#inSync.delete(key);
+    else if (!this.wasInSync({ key, uid, object })) this.#inSync.set(key, { uid, generation });
   }
 
   /** Whether the copy has been in sync with the object's present generation, so that a write is a repair. */
   wasInSync({ key, uid, object }: Pick<SyncedObject, 'key' | 'uid' | 'object'>): boolean {
-    const known = this.#inStep.get(key);
+    const known = this.#inSync.get(key);
     return known !== undefined && known.uid === uid && known.generation === object.metadata.generation;
   }
 
   forget(key: string): void {
-    this.#inStep.delete(key);
+    this.#inSync.delete(key);
   }
 
   clear(): void {
-    this.#inStep.clear();
+    this.#inSync.clear();
   }
 }

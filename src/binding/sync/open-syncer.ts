@@ -72,7 +72,7 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
     owner: isolation.ownedByClusterNamespace ? ownerOf(session) : undefined,
     statusSubresource: version.subresources.status !== undefined,
   });
-  const ours = (): SyncedObject[] =>
+  const copiesOfConsumer = (): SyncedObject[] =>
     [...copies.store.list()].filter((copy) => annotationOf(copy, clusterNamespaceAnnotation) === clusterNamespace);
 
   const notify = coalesce(clock, options.onChange ?? (() => undefined));
@@ -80,7 +80,7 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
   const label = schema.name;
   const onChange = notify.trigger;
   const loop = new SyncLoop(
-    { what: 'sync', session, binding, resource: consumer, label, mode, workers: WORKERS, random, onChange },
+    { prefix: 'sync', session, binding, resource: consumer, label, mode, workers: WORKERS, random, onChange },
     deps,
   );
   const controller = loop.open({
@@ -110,7 +110,7 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
         if (consumerKey !== undefined) yield consumerKey;
       }
     },
-    size: () => ({ objects: [...consumers.list()].length, copies: ours().length }),
+    size: () => ({ objects: [...consumers.list()].length, copies: copiesOfConsumer().length }),
     ages: { provider: () => copies.store.ageMs },
     unlisted() {
       const unlisted: string[] = [];
@@ -128,13 +128,13 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
   // Not coalesced: a client may be waiting for the binding to become ready.
   if (options.onChange) consumers.onListed(options.onChange);
   // The new schema may keep fields that the old one dropped.
-  const ignoreCrd = crds.subscribe((event) => {
+  const unsubscribeCrd = crds.subscribe((event) => {
     const changed = event.type === 'updated' && event.before.generation !== event.now.generation;
     if (event.key === crd && changed) loop.resync();
   });
 
   /** Copies without proof of their consumer object stay. So do copies under a key that is not theirs. */
-  const isToGo = (copy: SyncedObject): boolean => {
+  const isOrphan = (copy: SyncedObject): boolean => {
     const key = isolation.consumerKeyOf(copy.key);
     return key !== undefined && ownershipOf(copy, undefined, identity(), key) === 'orphan';
   };
@@ -145,9 +145,9 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
     remaining() {
       const isKnown = mode !== 'drain' || (copies.store.synced && namespacesKnown());
       if (consumers.state === 'unknown' || !isKnown) return Number.POSITIVE_INFINITY;
-      const marked = [...consumers.list()].filter(hasSyncerFinalizer).length;
-      if (mode !== 'drain') return marked;
-      return marked + ours().filter(isToGo).length;
+      const finalized = [...consumers.list()].filter(hasSyncerFinalizer).length;
+      if (mode !== 'drain') return finalized;
+      return finalized + copiesOfConsumer().filter(isOrphan).length;
     },
     problems: () => [
       ...[...loop.slowLists(), ...(loop.held > 0 ? [heldBack(loop.held)] : [])].map(
@@ -157,7 +157,7 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
     ],
     served: () => consumers.state === 'listed',
     close() {
-      ignoreCrd();
+      unsubscribeCrd();
       loop.close();
       notify.stop();
       consumers.close();
@@ -174,21 +174,21 @@ const heldBack = (copies: number): string =>
  * yet, so that one namespace that cannot be listed delays no other.
  */
 function objectSources(caches: ObjectCaches, consumers: ConsumerObjects, copies: Copies, loop: SyncLoop) {
-  const seenKeys = (side: 'consumer' | 'provider', key: string | undefined): string[] => {
+  const recordChange = (side: 'consumer' | 'provider', key: string | undefined): string[] => {
     if (key === undefined) return [];
     loop.recordChange(side, key);
     return [key];
   };
   return [
-    fromSubscription('consumer', consumers, (event) => seenKeys('consumer', caches.observeConsumer(event))),
-    fromSubscription('provider', copies, (event) => seenKeys('provider', caches.observeCopy(event))),
-    waking('listed', (listener) => consumers.onListed(listener), loop),
-    waking('listed', (listener) => copies.onListed(listener), loop),
+    fromSubscription('consumer', consumers, (event) => recordChange('consumer', caches.observeConsumer(event))),
+    fromSubscription('provider', copies, (event) => recordChange('provider', caches.observeCopy(event))),
+    wakeAllOn('listed', (listener) => consumers.onListed(listener), loop),
+    wakeAllOn('listed', (listener) => copies.onListed(listener), loop),
   ];
 }
 
 /** Enqueues all keys at each callback. */
-function waking(name: string, subscribe: (listener: () => void) => () => void, loop: SyncLoop): Source {
+function wakeAllOn(name: string, subscribe: (listener: () => void) => () => void, loop: SyncLoop): Source {
   return fromSubscription(name, { subscribe: (listener) => subscribe(() => listener(undefined)) }, () => {
     loop.wakeAll(name);
     return [];
@@ -213,7 +213,7 @@ function namespaceSources(
   };
   return [
     fromSubscription('namespace', { subscribe: (listener) => store.subscribe(listener) }, keysOf),
-    waking('namespaces', (listener) => onSynced(store, listener), loop),
+    wakeAllOn('namespaces', (listener) => onSynced(store, listener), loop),
   ];
 }
 

@@ -84,24 +84,26 @@ function planWithoutConsumer(facts: ObjectFacts, context: SyncContext): readonly
   const key = copyKeyOf(place, undefined);
   if (!copy || key === undefined || isCopyDeleting || isDeleting(copy)) return [];
   const ownership = ownershipOf(copy, undefined, context, facts.key);
-  const wasSeen = deletedConsumerUid !== undefined && annotationOf(copy, consumerUidAnnotation) === deletedConsumerUid;
-  if (ownership !== 'orphan' && !(ownership === 'unknown' && wasSeen)) return [];
-  return [{ do: 'deleteCopy', key, uid: copy.uid, inferred: !wasSeen }];
+  const wasObserved =
+    deletedConsumerUid !== undefined && annotationOf(copy, consumerUidAnnotation) === deletedConsumerUid;
+  if (ownership !== 'orphan' && !(ownership === 'unknown' && wasObserved)) return [];
+  return [{ do: 'deleteCopy', key, uid: copy.uid, inferred: !wasObserved }];
 }
 
 function planDeletion(facts: ObjectFacts, consumer: SyncedObject, context: SyncContext): readonly ObjectAction[] {
   const { copy, isCopyDeleting, isCopyAbsent, place } = facts;
   const key = copyKeyOf(place, consumer);
-  const release = hasSyncerFinalizer(consumer) ? [removeFinalizer(consumer)] : [];
-  if (key === undefined) return release;
-  if (!copy) return isCopyAbsent || release.length === 0 ? release : [{ do: 'checkCopy', key }];
+  const finalizerRemoval = hasSyncerFinalizer(consumer) ? [removeFinalizer(consumer)] : [];
+  if (key === undefined) return finalizerRemoval;
+  if (!copy) return isCopyAbsent || finalizerRemoval.length === 0 ? finalizerRemoval : [{ do: 'checkCopy', key }];
   const ownership: Ownership = ownershipOf(copy, consumer, context, facts.key);
   if (ownership === 'ours') {
     if (isCopyDeleting || isDeleting(copy)) return [{ do: 'wait', missing: `the end of ${key} in the provider` }];
     return [{ do: 'deleteCopy', key, uid: copy.uid, inferred: false }];
   }
   // An object without our finalizer has no copy yet. A copy that names another binding is not ours to update.
-  if (ownership !== 'stale' || release.length === 0 || hasOtherOrigin(copy, context, facts.key)) return release;
+  if (ownership !== 'stale' || finalizerRemoval.length === 0 || hasOtherOrigin(copy, context, facts.key))
+    return finalizerRemoval;
   return [{ do: 'update', key, patch: copyAnnotationsPatch(consumer, copy, context) }];
 }
 

@@ -14,7 +14,7 @@ export interface ServiceNamespaceStoreOptions<T extends Projected> {
 
 type Listener<T> = (event: StoreEvent<T>) => void;
 
-interface Open<T extends Projected> {
+interface OpenNamespace<T extends Projected> {
   readonly handle: StoreHandle<T>;
   /** Keys of the APIServiceNamespaces that name this namespace. */
   readonly users: Set<string>;
@@ -28,7 +28,7 @@ interface Open<T extends Projected> {
 export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
   readonly resource: Resource;
   readonly #options: ServiceNamespaceStoreOptions<T>;
-  readonly #open = new Map<string, Open<T>>();
+  readonly #open = new Map<string, OpenNamespace<T>>();
   readonly #listeners = new Set<Listener<T>>();
   readonly #listedListeners = new Set<(namespace: string) => void>();
   readonly #closed = new AbortController();
@@ -42,7 +42,7 @@ export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
       const now = 'now' in event ? this.#namespaceOf(event.now) : undefined;
       if (before === now) return;
       if (now !== undefined) this.#use(now, event.key);
-      if (before !== undefined) this.#leave(before, event.key);
+      if (before !== undefined) this.#unuse(before, event.key);
     });
   }
 
@@ -64,14 +64,14 @@ export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
   }
 
   subscribe(listener: Listener<T>): () => void {
-    const own: Listener<T> = (event) => listener(event);
-    this.#listeners.add(own);
-    for (const open of this.#open.values()) this.#attach(open, own);
+    const subscription: Listener<T> = (event) => listener(event);
+    this.#listeners.add(subscription);
+    for (const open of this.#open.values()) this.#attach(open, subscription);
     return () => {
-      this.#listeners.delete(own);
+      this.#listeners.delete(subscription);
       for (const { unsubscribes } of this.#open.values()) {
-        unsubscribes.get(own)?.();
-        unsubscribes.delete(own);
+        unsubscribes.get(subscription)?.();
+        unsubscribes.delete(subscription);
       }
     };
   }
@@ -124,7 +124,7 @@ export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
       return;
     }
     const handle = this.#options.cluster.watch({ ...this.#options.spec, namespace });
-    const open: Open<T> = { handle, users: new Set([user]), unsubscribes: new Map() };
+    const open: OpenNamespace<T> = { handle, users: new Set([user]), unsubscribes: new Map() };
     this.#open.set(namespace, open);
     for (const listener of this.#listeners) this.#attach(open, listener);
     handle.store.whenSynced(this.#closed.signal).then(
@@ -136,24 +136,24 @@ export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
     );
   }
 
-  #leave(namespace: string, user: string): void {
+  #unuse(namespace: string, user: string): void {
     const open = this.#open.get(namespace);
     if (!open?.users.delete(user) || open.users.size > 0) return;
     this.#open.delete(namespace);
-    const left = [...open.handle.store.list()];
+    const remaining = [...open.handle.store.list()];
     const listeners = [...open.unsubscribes.keys()];
     release(open);
-    for (const before of left) {
+    for (const before of remaining) {
       for (const listener of listeners) listener({ type: 'deleted', key: before.key, before, inferred: true });
     }
   }
 
-  #attach({ handle, unsubscribes }: Open<T>, listener: Listener<T>): void {
+  #attach({ handle, unsubscribes }: OpenNamespace<T>, listener: Listener<T>): void {
     unsubscribes.set(listener, handle.store.subscribe(listener));
   }
 }
 
-function release<T extends Projected>({ handle, unsubscribes }: Open<T>): void {
+function release<T extends Projected>({ handle, unsubscribes }: OpenNamespace<T>): void {
   for (const unsubscribe of unsubscribes.values()) unsubscribe();
   handle.release();
 }

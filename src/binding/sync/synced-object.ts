@@ -3,16 +3,15 @@ import { type KubeObject, keyOf } from '../../api/object.ts';
 import { own } from '../../kit/json-value.ts';
 import type { Projected } from '../../kube/store.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
+import { lastApplied } from '../stores/common-view.ts';
 
 /** An object of a bound kind, on either side, without managedFields and kubectl's last-applied-configuration. */
 export interface SyncedObject extends Projected {
-  /** For provider objects of other consumers, only the metadata. */
+  /** Only the metadata, if it is a provider object that is no copy for this consumer. */
   readonly object: KubeObject;
 }
 
 export type Projection = (object: KubeObject) => SyncedObject;
-
-const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 
 /** The projection of consumer objects. */
 export function projectObject(object: KubeObject): SyncedObject {
@@ -31,10 +30,10 @@ export function projectObject(object: KubeObject): SyncedObject {
 
 const copyProjections = new WeakMap<ProviderSession, Projection>();
 
-/** The projection of provider objects. One function per session, so that its watches of a kind are shared. */
+/** The projection of provider objects. Each session has one function, so that its watches of a kind are shared. */
 export function copyProjection(session: ProviderSession): Projection {
-  const known = copyProjections.get(session);
-  if (known) return known;
+  const existing = copyProjections.get(session);
+  if (existing) return existing;
   const { clusterNamespace } = session;
   const projection: Projection = (object) => {
     const view = projectObject(object);

@@ -93,7 +93,7 @@ describe('the chart with binding, installed by Helm', function () {
     await backend.claimNamespace('from-acme');
     await stage.when(namespaces, { name: 'from-acme' });
     const logged = async (): Promise<boolean> =>
-      /a namespace that it may not have.*not-for-acme/.test(await stage.kubelet.logs());
+      /a namespace that is not in --bindable-namespaces.*not-for-acme/.test(await stage.kubelet.logs());
     await until('the refusal in the log', logged, { timeoutMs: 30_000 });
     assert.equal(await getIfThere(client, namespaces, { name: 'not-for-acme' }), undefined);
     const mine = { namespace: kitchen, name: 'mine' };

@@ -115,7 +115,7 @@ export class KonnectorStage {
     clock: this.clock,
     log: noLog,
     random: () => 0.5,
-    onChange: (session) => this.registry.changed(session),
+    onChange: (session) => this.registry.notifyChanged(session),
   });
   readonly konnector = new Konnector({
     client: this.consumer.client,

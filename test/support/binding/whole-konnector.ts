@@ -74,8 +74,8 @@ export class WholeKonnector {
       writeClient: (client) => client,
       version: 'v0.8.1',
       pollingMs: 15_000,
-      allowed: undefined,
-      allowedNamespaces: undefined,
+      bindable: undefined,
+      bindableNamespaces: undefined,
     });
     for (const loop of loops) manager.add(loop);
     this.#running = manager.run(this.#stop.signal);

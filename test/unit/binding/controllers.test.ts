@@ -69,8 +69,8 @@ describe('binding half', () => {
       writeClient: (client) => client,
       version: '0.1.0',
       pollingMs: 15_000,
-      allowed: undefined,
-      allowedNamespaces: undefined,
+      bindable: undefined,
+      bindableNamespaces: undefined,
     });
     for (const loop of loops) manager.add(loop, gate);
     ended = manager.run(stop.signal);

@@ -117,7 +117,7 @@ describe('a dry run', () => {
   it('throws what the server would refuse, and prints it', async () => {
     refusal = new ApiError(403, 'Forbidden', 'not allowed');
     await assert.rejects(client.create(configMaps, settings()), refusal);
-    assert.equal(lines[0]?.message, 'would be refused to create');
+    assert.equal(lines[0]?.message, 'create would fail');
     assert.equal(lines[0]?.error, 'not allowed');
   });
 

@@ -16,17 +16,17 @@ describe('exports that were seen being deleted', () => {
     it(what, () => {
       const deleted = new DeletedExports();
       const before = view('kettles', deleting);
-      deleted.note(session, { type: 'deleted', key: before.key, before, ...(inferred ? { inferred } : {}) });
+      deleted.observe(session, { type: 'deleted', key: before.key, before, ...(inferred ? { inferred } : {}) });
       assert.equal(deleted.has(session, 'kettles'), seen);
       assert.equal(deleted.has({} as ProviderSession, 'kettles'), false);
-      deleted.note(session, { type: 'added', key: before.key, now: view('kettles') });
+      deleted.observe(session, { type: 'added', key: before.key, now: view('kettles') });
       assert.equal(deleted.has(session, 'kettles'), false, 'it is back');
     });
   }
 
   it('are forgotten when too many others have gone since', () => {
     const deleted = new DeletedExports();
-    const gone = (name: string) => deleted.note(session, { type: 'deleted', key: name, before: view(name) });
+    const gone = (name: string) => deleted.observe(session, { type: 'deleted', key: name, before: view(name) });
     gone('kettles');
     gone('pots');
     assert.equal(deleted.has(session, 'kettles'), true);

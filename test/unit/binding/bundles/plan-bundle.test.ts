@@ -96,7 +96,7 @@ describe('bundle plan', () => {
       });
       const names = (list: readonly BindingView[]): string[] => list.map(({ name }) => name);
       assert.deepEqual(
-        { create: plan.create, delete: names(plan.delete), held: names(plan.held) },
+        { create: plan.create, delete: names(plan.delete), held: names(plan.kept) },
         { create: [], delete: [], held: [], ...expected },
       );
     });

@@ -183,7 +183,7 @@ export class ClaimsStage {
         session,
         exported,
         mode,
-        mayLeadHere: ({ name }) => this.leadHere(name),
+        mayShareProvider: ({ name }) => this.leadHere(name),
         random: () => 0.5,
         onProblems: () => this.told.push(this.claims.problems()),
       },

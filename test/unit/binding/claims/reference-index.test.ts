@@ -47,16 +47,16 @@ describe('the index of references', () => {
 
   it('says that a bound object invites what only one that is not bound referred to before', () => {
     const index = new ReferenceIndex();
-    const [bound, foreign] = [storeOf([], projectObject), storeOf([], projectObject)];
+    const [bound, unbound] = [storeOf([], projectObject), storeOf([], projectObject)];
     const others = {
-      foreign: true,
-      subscribe: (listener: Parameters<typeof foreign.subscribe>[0]) => foreign.subscribe(listener),
+      unbound: true,
+      subscribe: (listener: Parameters<typeof unbound.subscribe>[0]) => unbound.subscribe(listener),
     };
     index.add('pots', others, paired);
     index.add('kettles', bound, paired);
     const told: boolean[] = [];
-    index.subscribe(() => told.push(index.invites('team-a', 'x')));
-    foreign.apply('ADDED', kettle('pot', 1, [{ name: 'x' }]), '1');
+    index.subscribe(() => told.push(index.hasBoundReferrer('team-a', 'x')));
+    unbound.apply('ADDED', kettle('pot', 1, [{ name: 'x' }]), '1');
     bound.apply('ADDED', kettle('one', 2, [{ name: 'x' }]), '2');
     bound.apply('ADDED', kettle('two', 3, [{ name: 'x' }]), '3');
     assert.deepEqual(told, [false, true]);

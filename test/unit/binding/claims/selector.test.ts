@@ -265,7 +265,7 @@ describe('the selector of a claim', () => {
   ];
   for (const { what, selector, object, referrers, isolation = 'Prefixed', why } of cases) {
     it(what, () => {
-      const selected = select([claimOf(selector)], exportOf({ isolation }), referrers).selector.why(object);
+      const selected = select([claimOf(selector)], exportOf({ isolation }), referrers).selector.selectedBy(object);
       if (why === undefined) assert.equal(selected, undefined);
       else assert.match(selected ?? '', why);
     });
@@ -285,7 +285,7 @@ describe('the selector of a claim', () => {
         exportOf({ isolation }),
         [kettle({ secretRef: { name: 'creds' } }, 'team-a')],
       );
-      assert.equal(selector.why(secret()) !== undefined, holds);
+      assert.equal(selector.selectedBy(secret()) !== undefined, holds);
       if (!holds)
         assert.match(problems.join(), /others.kitchen.example: it is not among the resources of the export "kettles"/);
       assert.equal(selector.isEmpty, !holds);
@@ -315,11 +315,11 @@ describe('the selector of a claim', () => {
     const wrong = { labelSelector: { matchExpressions: [{ key: 'a', operator: 'Like' }] } };
     const { selector, problems } = select([claimOf({ ...wrong, ...byName('creds') })], exportOf());
     assert.match(problems.join(), /claim on secrets selects nothing: .*Like.*allowed are In/);
-    assert.match(selector.why(secret()) ?? '', /names it/);
+    assert.match(selector.selectedBy(secret()) ?? '', /names it/);
   });
 
   it('selects what any of several claims on one kind selects', () => {
     const { selector } = select([claimOf(byLabel('a')), claimOf(byLabel('b'))], exportOf());
-    assert.match(selector.why(secret('creds', { app: 'b' })) ?? '', /app=b/);
+    assert.match(selector.selectedBy(secret('creds', { app: 'b' })) ?? '', /app=b/);
   });
 });

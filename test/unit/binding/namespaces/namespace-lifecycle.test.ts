@@ -34,9 +34,10 @@ describe('namespace lifecycle', () => {
       metrics: createMetrics(),
       running: { add() {}, remove: () => Promise.resolve() },
     };
-    void namespaceLifecycle(stage.session(), deps, { random: () => 0.5, ...(allowed ? { allowed } : {}) }).run(
-      stop.signal,
-    );
+    void namespaceLifecycle(stage.session(), deps, {
+      random: () => 0.5,
+      ...(allowed ? { mayCreate: allowed } : {}),
+    }).run(stop.signal);
     await stage.settle();
   }
 

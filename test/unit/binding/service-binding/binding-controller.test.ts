@@ -109,12 +109,12 @@ describe('the controller of bindings', () => {
     const before = stage.consumer.writes.length;
     for (let i = 0; i < 10; i++) {
       problems = [`team-a/blue: forbidden ${i}`];
-      stage.syncers.changed('kettles');
+      stage.syncers.notifyChanged('kettles');
       await settle(6000);
     }
     assert.ok(stage.consumer.writes.length - before <= 2, `${stage.consumer.writes.length - before} writes`);
     problems = [];
-    stage.syncers.changed('kettles');
+    stage.syncers.notifyChanged('kettles');
     await settle(6000);
     assert.equal(said('Connected')?.status, 'True');
   });

@@ -18,7 +18,7 @@ export class BindingStage extends MemoryStage {
       ...deps,
       sessions,
       syncers,
-      allowed,
+      bindable: allowed,
       writer: new BindingWriter(deps),
       crdWriter: new CrdWriter({ ...deps, crds: deps.stores.crds }),
       releaser: new Releaser(deps),

@@ -46,7 +46,7 @@ describe('the reconciler of exports', () => {
   let stage: MemoryStage;
   let reconciler: ExportReconciler;
   let opened: Opened[];
-  let leadsHere: ClaimOptions['mayLeadHere'] | undefined;
+  let sharesProvider: ClaimOptions['mayShareProvider'] | undefined;
   /** What `openSyncer` throws. */
   let broken: Error | undefined;
 
@@ -72,8 +72,8 @@ describe('the reconciler of exports', () => {
         if (broken) throw broken;
         return open(schema.name, mode);
       },
-      openClaims: ({ exported, mode, mayLeadHere }: ClaimOptions): Syncer => {
-        leadsHere = mayLeadHere;
+      openClaims: ({ exported, mode, mayShareProvider }: ClaimOptions): Syncer => {
+        sharesProvider = mayShareProvider;
         return open(
           exported.permissionClaims.map(({ resource }) => resource).join(),
           mode === 'sync' ? 'claims' : `claims ${mode}`,
@@ -359,15 +359,15 @@ describe('the reconciler of exports', () => {
     bind({}, { ...inSync, permissionClaims: [secretsClaim] });
     await look();
     const other = stage.deps.stores.bindings.get('kettles');
-    assert.ok(other && leadsHere);
-    assert.equal(leadsHere(other), true);
+    assert.ok(other && sharesProvider);
+    assert.equal(sharesProvider(other), true);
     const same = new FakeSession(stage.provider);
     stage.sessions.answer = { kind: 'session', session: same };
-    assert.equal(leadsHere(other), true);
+    assert.equal(sharesProvider(other), true);
     same.clusterNamespaceUid = 'another';
-    assert.equal(leadsHere(other), false);
+    assert.equal(sharesProvider(other), false);
     stage.sessions.answer = { kind: 'invalid', reason: 'KubeconfigSecretInvalid', message: 'bad' };
-    assert.equal(leadsHere(other), true);
+    assert.equal(sharesProvider(other), true);
   });
 
   it('syncs no claims that the binding does not allow any more, before its status says so', async () => {

@@ -120,7 +120,7 @@ describe('the stores of the consumer', () => {
     assert.equal(opened.stores.bundles.get('acme'), undefined);
     assert.deepEqual(lines, [
       {
-        message: 'an object cannot be read and counts as absent',
+        message: 'an object is not valid; the server treats it as absent',
         fields: {
           kind: 'APIServiceBindingBundle',
           object: 'acme',

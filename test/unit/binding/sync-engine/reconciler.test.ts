@@ -116,7 +116,7 @@ for (const [title, rules] of Object.entries(kinds)) {
 
     it('makes the calls in order, and counts what they carry', async () => {
       const made: string[] = [];
-      stage.latency.up.seen(key);
+      stage.latency.up.start(key);
       stage.plan = () =>
         ['first', 'second'].map((action) =>
           call({ action, side: 'provider', content: '', direction: 'up', call: async () => void made.push(action) }),
