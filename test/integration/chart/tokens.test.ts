@@ -86,7 +86,7 @@ describe('whoever has the token of a ServiceAccount of the chart', () => {
     await stage.close();
   });
 
-  it('can do what docs/reference/token-rights.md lists, and nothing else of what its roles say', async () => {
+  it('can do what docs/reference/token-permissions.md lists, and nothing else of what its roles say', async () => {
     const found: string[] = [];
     for (const account of accounts) {
       const thief = await accountUser(stage.plane, account);
@@ -95,7 +95,7 @@ describe('whoever has the token of a ServiceAccount of the chart', () => {
       );
       found.push(...rowsOf(account, opened));
     }
-    const page = readFileSync(join(chart, '../../docs/reference/token-rights.md'), 'utf8');
+    const page = readFileSync(join(chart, '../../docs/reference/token-permissions.md'), 'utf8');
     const listed = page.split('\n').filter((line) => /^\| `drawbridge[a-z-]*` \|/.test(line));
     assert.equal(listed.join('\n'), found.join('\n'));
   });
@@ -319,7 +319,7 @@ const rightsIn = ({ apiGroups, resources, verbs, resourceNames = [] }: Rule, nam
     ),
   );
 
-/** The rows of the table in docs/reference/token-rights.md. Resources with the same verbs in the same place share a row. */
+/** The rows of the table in docs/reference/token-permissions.md. Resources with the same verbs in the same place share a row. */
 function rowsOf(account: string, reached: readonly (readonly [Right, string | undefined])[]): string[] {
   const open = reached.flatMap(([right, where]) => (where === undefined ? [] : [{ ...right, where }]));
   const verbsOn = grouped(
