@@ -9,13 +9,13 @@ import { isAlreadyExists } from '../kube/errors.ts';
 import type { Store } from '../kube/store.ts';
 import type { Log } from '../observe/log.ts';
 import { type Material, toData, trustBundle } from './material.ts';
-import { foreign, type OwnCertificate } from './own-certificate.ts';
+import { foreignSecretProblem, type OwnCertificate } from './own-certificate.ts';
 import { carriedInMs, newSegment, type PathSegment, segmentData, splitPath } from './path-segment.ts';
 import { nextStep, settleMs, withNext } from './rotation.ts';
 import { type CertificateStores, type ConfigurationView, madeByServerLabel, type SecretView } from './stores.ts';
 
 export interface CertificateReconcilerOptions {
-  /** The leader's. */
+  /** Writes only while this process leads. */
   readonly client: Client;
   readonly stores: CertificateStores;
   readonly secret: ObjectName & { readonly namespace: string };
@@ -26,15 +26,15 @@ export interface CertificateReconcilerOptions {
 }
 
 /**
- * Fills the Secret, writes its authority and path segment into every webhook configuration, and advances a rotation, in this order:
- * every configuration trusts what the Secret holds before the Secret changes again. The only key is that of the Secret.
+ * Fills the Secret, writes its authority and path segment into every webhook configuration, and advances a rotation, in this order, so
+ * that every configuration trusts the content of the Secret before the Secret changes again. The only key is that of the Secret.
  */
 export class CertificateReconciler implements Reconciler {
   readonly #options: CertificateReconcilerOptions;
   /** The pair and bundle that every configuration trusts, and since when without a break (monotonic). */
-  #trusted: { readonly what: string; readonly sinceMs: number } | undefined;
-  /** The segment that the server knows, and since when (monotonic). */
-  #known: { readonly segment: string; readonly sinceMs: number } | undefined;
+  #trusted: { readonly content: string; readonly sinceMs: number } | undefined;
+  /** The segment in the Secret, and since when this replica has seen it (monotonic). */
+  #segmentKnown: { readonly segment: string; readonly sinceMs: number } | undefined;
 
   constructor(options: CertificateReconcilerOptions) {
     this.#options = options;
@@ -44,21 +44,22 @@ export class CertificateReconciler implements Reconciler {
     const { secret, stores } = this.#options;
     const stored = stores.secret.get(keyOf(secret));
     if (!stored) return this.#create(signal);
-    if (!stored.ours) throw new CodedError('ForeignSecret', `Secret ${keyOf(secret)}: ${foreign}`);
+    if (!stored.ours) throw new CodedError('ForeignSecret', `Secret ${keyOf(secret)}: ${foreignSecretProblem}`);
     const { material, problem = '', segment } = stored;
     if (!material) {
-      return this.#write(stored, toData(this.#remade()), `the Secret is unusable: ${problem}`, signal);
+      return this.#write(stored, toData(this.#replacementMaterial()), `the Secret is unusable: ${problem}`, signal);
     }
     if (!segment) {
-      const isUpgrade = !this.#segments().some((each) => each !== '');
+      // If no path has a segment, replicas of a version without segments may still run.
+      const isUpgrade = !this.#segments().some((existing) => existing !== '');
       const data = segmentData(newSegment(this.#options.clock.now(), isUpgrade));
-      return this.#write(stored, data, 'the paths of webhooks get a new segment', signal);
+      return this.#write(stored, data, 'the Secret has no path segment', signal);
     }
     const wanted = this.#wanted(material, segment);
-    const lacking = this.#lacking(wanted);
-    if (lacking.length > 0) {
-      if (lacking.some(({ trusts }) => !trusts)) this.#trusted = undefined;
-      await Promise.all(lacking.map((each) => this.#inject(each, wanted, signal)));
+    const outdated = this.#outdated(wanted);
+    if (outdated.length > 0) {
+      if (outdated.some(({ trusts }) => !trusts)) this.#trusted = undefined;
+      await Promise.all(outdated.map((configuration) => this.#inject(configuration, wanted, signal)));
       // The watch of the configurations enqueues the key again. The next step may rely only on what that watch reported.
       return done;
     }
@@ -67,8 +68,8 @@ export class CertificateReconciler implements Reconciler {
 
   async #advance(stored: SecretView, material: Material, segment: PathSegment, signal: AbortSignal): Promise<Result> {
     const { clock, names } = this.#options;
-    const what = `${material.pair.cert}${trustBundle(material)}`;
-    if (this.#trusted?.what !== what) this.#trusted = { what, sinceMs: clock.monotonic() };
+    const content = `${material.pair.cert}${trustBundle(material)}`;
+    if (this.#trusted?.content !== content) this.#trusted = { content, sinceMs: clock.monotonic() };
     const trustedForMs = clock.monotonic() - this.#trusted.sinceMs;
     const step = nextStep(material, { names, nowMs: clock.now(), trustedForMs });
     if (step.kind === 'store') return this.#write(stored, toData(step.material), step.why, signal);
@@ -76,7 +77,7 @@ export class CertificateReconciler implements Reconciler {
   }
 
   /** An administrator deletes the Secret to replace the certificate. The certificate in use stays until its successor is trusted. */
-  #remade(): Material {
+  #replacementMaterial(): Material {
     const { certificate, clock, names } = this.#options;
     return certificate.shared ? withNext(certificate.material, names, clock.now()) : certificate.material;
   }
@@ -84,7 +85,7 @@ export class CertificateReconciler implements Reconciler {
   async #create(signal: AbortSignal): Promise<Result> {
     const { client, log, secret } = this.#options;
     const segment = newSegment(this.#options.clock.now(), false);
-    const data = Object.entries({ ...toData(this.#remade()), ...segmentData(segment) }).filter(
+    const data = Object.entries({ ...toData(this.#replacementMaterial()), ...segmentData(segment) }).filter(
       ([, value]) => value !== null,
     );
     const object: KubeObject = {
@@ -99,7 +100,7 @@ export class CertificateReconciler implements Reconciler {
     };
     try {
       await client.create(secrets, object, { signal });
-      log.info('serving certificate made', { secret: keyOf(secret) });
+      log.info('serving certificate created', { secret: keyOf(secret) });
     } catch (error) {
       // The watch of the Secret reports its content.
       if (!isAlreadyExists(error)) throw error;
@@ -119,7 +120,7 @@ export class CertificateReconciler implements Reconciler {
     return done;
   }
 
-  /** The segment of each path; empty if a path has none. Once a path has a segment, every replica of an earlier version has stopped. */
+  /** The segment of each path; empty if a path has none. */
   #segments(): string[] {
     const views = this.#options.stores.configurations.flatMap((store) => [...store.list()]);
     return views.flatMap(({ webhooks }) => webhooks.map(({ path }) => splitPath(path).segment));
@@ -129,9 +130,9 @@ export class CertificateReconciler implements Reconciler {
   #carriedInMs(segment: PathSegment): number {
     const { clock } = this.#options;
     const nowMs = clock.monotonic();
-    if (this.#known?.segment !== segment.text) this.#known = { segment: segment.text, sinceMs: nowMs };
-    const replaces = this.#segments().some((each) => each !== '' && each !== segment.text);
-    const settlesInMs = replaces ? Math.max(0, this.#known.sinceMs + settleMs - nowMs) : 0;
+    if (this.#segmentKnown?.segment !== segment.text) this.#segmentKnown = { segment: segment.text, sinceMs: nowMs };
+    const replaces = this.#segments().some((existing) => existing !== '' && existing !== segment.text);
+    const settlesInMs = replaces ? Math.max(0, this.#segmentKnown.sinceMs + settleMs - nowMs) : 0;
     return Math.max(carriedInMs(segment, clock.now()), settlesInMs);
   }
 
@@ -143,7 +144,7 @@ export class CertificateReconciler implements Reconciler {
     };
   }
 
-  #lacking({ bundle, pathOf }: Wanted): Lacking[] {
+  #outdated({ bundle, pathOf }: Wanted): OutdatedConfiguration[] {
     return this.#options.stores.configurations.flatMap((store) =>
       [...store.list()].flatMap((view) => {
         const trusts = view.webhooks.every(({ caBundle }) => caBundle === bundle);
@@ -152,7 +153,11 @@ export class CertificateReconciler implements Reconciler {
     );
   }
 
-  async #inject({ store, view }: Lacking, { bundle, pathOf }: Wanted, signal: AbortSignal): Promise<void> {
+  async #inject(
+    { store, view }: OutdatedConfiguration,
+    { bundle, pathOf }: Wanted,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { resource } = store;
     const { name, webhooks } = view;
     const value = Buffer.from(bundle).toString('base64');
@@ -173,14 +178,14 @@ export class CertificateReconciler implements Reconciler {
   }
 }
 
-/** What every webhook should have. */
+/** The desired state of every webhook. */
 interface Wanted {
-  /** PEM. */
+  /** Every trusted authority, PEM. */
   readonly bundle: string;
   readonly pathOf: (path: string) => string;
 }
 
-interface Lacking {
+interface OutdatedConfiguration {
   readonly store: Store<ConfigurationView>;
   readonly view: ConfigurationView;
   /** The configuration trusts the certificate in use; only paths change. */

@@ -9,7 +9,7 @@ export interface CertificateDeps extends CertificateReconcilerOptions {
   readonly metrics: Metrics;
 }
 
-/** Watches and deadlines cover every change except a clock that is set. */
+/** Covers changes of the wall clock, which neither watches nor deadlines report. */
 const resyncMs = 6 * 3600_000;
 
 /** The controller that creates and renews the serving certificate, and writes its authority into the webhook configurations. */

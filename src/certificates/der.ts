@@ -1,11 +1,12 @@
 import { formatTime } from '../kit/clock.ts';
 
-/** Writes the ASN.1 types of an X.509 certificate in DER. */
+/** A DER value: tag, length, and content. This file encodes the ASN.1 types that X.509 certificates use. */
 function tagged(tag: number, ...parts: readonly Buffer[]): Buffer {
   const content = Buffer.concat(parts);
   return Buffer.concat([Buffer.from([tag]), length(content.length), content]);
 }
 
+/** At most 65,535. */
 function length(value: number): Buffer {
   if (value < 0x80) return Buffer.from([value]);
   if (value < 0x100) return Buffer.from([0x81, value]);
@@ -15,7 +16,7 @@ function length(value: number): Buffer {
 export const sequence = (...parts: readonly Buffer[]): Buffer => tagged(0x30, ...parts);
 export const set = (...parts: readonly Buffer[]): Buffer => tagged(0x31, ...parts);
 export const integer = (bytes: readonly number[] | Buffer): Buffer => tagged(0x02, Buffer.from(bytes));
-export const yes = tagged(0x01, Buffer.from([0xff]));
+export const booleanTrue = tagged(0x01, Buffer.from([0xff]));
 export const utf8 = (text: string): Buffer => tagged(0x0c, Buffer.from(text, 'utf8'));
 export const octets = (bytes: Buffer): Buffer => tagged(0x04, bytes);
 
@@ -42,6 +43,6 @@ export function oid(dotted: string): Buffer {
 
 function base128(value: number): number[] {
   const digits = [value & 0x7f];
-  for (let left = value >> 7; left > 0; left >>= 7) digits.unshift((left & 0x7f) | 0x80);
+  for (let rest = value >> 7; rest > 0; rest >>= 7) digits.unshift((rest & 0x7f) | 0x80);
   return digits;
 }

@@ -4,27 +4,27 @@ import { own } from '../kit/json-value.ts';
 import { type KeyPair, readKeyPair } from '../kit/key-pair.ts';
 import { createAuthority, issue } from './x509.ts';
 
-/** A serving pair and the authority (PEM) that signed it. The key of the authority signs once and is not kept. */
-interface Trusted {
+/** A serving pair and the authority (PEM) that signed it. The server does not keep the key of the authority. */
+interface SignedPair {
   readonly pair: KeyPair;
   readonly authority: string;
 }
 
 /** What the replicas share: the pair that all of them serve, and the state of a rotation. */
-export interface Material extends Trusted {
+export interface Material extends SignedPair {
   /** The replicas serve it once every configuration trusts its authority. */
-  readonly next?: Trusted;
+  readonly next?: SignedPair;
   /** Authority of the previous pair; a replica may still serve that pair. */
   readonly previousAuthority?: string;
 }
 
 const DAY_MS = 24 * 3600 * 1000;
 const LIFETIME_MS = 90 * DAY_MS;
-/** Tolerates clocks that are behind. */
+/** How far a certificate starts in the past, to tolerate clocks that are behind. */
 const BACKDATED_MS = 3600 * 1000;
 
 /** A new pair that serves `names`, for 90 days from `nowMs`. */
-export function newTrusted(names: readonly string[], nowMs: number): Trusted {
+export function newSignedPair(names: readonly string[], nowMs: number): SignedPair {
   const validity = { fromMs: nowMs - BACKDATED_MS, untilMs: nowMs + LIFETIME_MS };
   // The name is unique, so that verifiers never confuse two authorities.
   const authority = createAuthority(`drawbridge-webhook-ca-${randomBytes(4).toString('hex')}`, validity);
@@ -32,7 +32,7 @@ export function newTrusted(names: readonly string[], nowMs: number): Trusted {
   return { pair: readKeyPair(Buffer.from(certificate), Buffer.from(key)), authority: authority.certificate };
 }
 
-export function serves({ pair }: Trusted, names: readonly string[]): boolean {
+export function serves({ pair }: SignedPair, names: readonly string[]): boolean {
   const certificate = new X509Certificate(pair.cert);
   return names.every((name) => (isIP(name) ? certificate.checkIP(name) : certificate.checkHost(name)) !== undefined);
 }
@@ -42,7 +42,7 @@ export function trustBundle({ authority, next, previousAuthority = '' }: Materia
   return `${next?.authority ?? ''}${authority}${previousAuthority}`;
 }
 
-/** `data` of the Secret, as text. */
+/** The keys of the Secret's `data`. */
 const keys = {
   cert: 'tls.crt',
   key: 'tls.key',
@@ -74,22 +74,25 @@ export function fromData(data: unknown): Material {
     const text = own(data, key);
     return Buffer.from(typeof text === 'string' ? text : '', 'base64');
   };
-  const trusted = readTrusted(bytes(keys.cert), bytes(keys.key), bytes(keys.authority));
-  const next = unlessUnusable(() => readTrusted(bytes(keys.nextCert), bytes(keys.nextKey), bytes(keys.nextAuthority)));
+  const trusted = readSignedPair(bytes(keys.cert), bytes(keys.key), bytes(keys.authority));
+  const next = unlessUnusable(() =>
+    readSignedPair(bytes(keys.nextCert), bytes(keys.nextKey), bytes(keys.nextAuthority)),
+  );
   const previousAuthority = unlessUnusable(() => readAuthority(bytes(keys.previousAuthority)));
   return { ...trusted, ...(next ? { next } : {}), ...(previousAuthority ? { previousAuthority } : {}) };
 }
 
-function readTrusted(cert: Buffer, key: Buffer, pem: Buffer): Trusted {
+function readSignedPair(cert: Buffer, key: Buffer, pem: Buffer): SignedPair {
   const pair = readKeyPair(cert, key);
   const authority = readAuthority(pem);
   const leaf = new X509Certificate(cert);
   const signer = new X509Certificate(authority);
-  if (!leaf.checkIssued(signer) || !leaf.verify(signer.publicKey)) throw new Error('the authority did not sign it');
+  if (!leaf.checkIssued(signer) || !leaf.verify(signer.publicKey))
+    throw new Error('the authority did not sign the certificate');
   return { pair, authority };
 }
 
-/** Encoded again, so that a bundle contains this certificate and nothing else. */
+/** Encodes the first certificate of `pem` again, so that a bundle contains nothing else. */
 const readAuthority = (pem: Buffer): string => new X509Certificate(pem).toString();
 
 function unlessUnusable<T>(read: () => T): T | undefined {

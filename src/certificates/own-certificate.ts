@@ -4,7 +4,7 @@ import { describe } from '../kit/errors.ts';
 import { expiryOf, type KeyPair } from '../kit/key-pair.ts';
 import type { StoreEvent } from '../kube/store.ts';
 import type { Log } from '../observe/log.ts';
-import { type Material, newTrusted } from './material.ts';
+import { type Material, newSignedPair } from './material.ts';
 import { type CertificateStores, madeByServerLabel, type SecretView } from './stores.ts';
 
 interface OwnCertificateOptions {
@@ -29,13 +29,13 @@ export class OwnCertificate {
   #shared = false;
   /** Once a replica is ready, one broken configuration must not take its other webhooks out of service. */
   #wasReady = false;
-  #problem = 'it is not there yet';
+  #problem = 'it does not exist yet; see the log of the leader';
   #listener: (pair: KeyPair) => void = () => {};
 
   constructor(options: OwnCertificateOptions) {
     this.#options = options;
-    this.#material = newTrusted(options.names, options.clock.now());
-    this.#unsubscribe = options.stores.secret.subscribe((event) => this.#follow(event));
+    this.#material = newSignedPair(options.names, options.clock.now());
+    this.#unsubscribe = options.stores.secret.subscribe((event) => this.#onSecretEvent(event));
   }
 
   get current(): KeyPair {
@@ -76,35 +76,38 @@ export class OwnCertificate {
   #distrust(): string | undefined {
     const configurations = this.#options.stores.configurations.flatMap((store) => [...store.list()]);
     const authority = this.#material.authority;
-    const without = configurations.filter(({ webhooks }) =>
+    const distrusting = configurations.filter(({ webhooks }) =>
       webhooks.some(({ caBundle }) => !caBundle.includes(authority)),
     );
-    if (without.length === 0) {
+    if (distrusting.length === 0) {
       if (configurations.length > 0) this.#wasReady = true;
       return undefined;
     }
-    if (this.#wasReady && without.length < configurations.length) return undefined;
-    return `caBundle does not hold the authority of the serving certificate yet: ${without.map(({ name }) => name).join(', ')}`;
+    if (this.#wasReady && distrusting.length < configurations.length) return undefined;
+    return `caBundle does not contain the authority of the serving certificate yet: ${distrusting.map(({ name }) => name).join(', ')}`;
   }
 
-  #follow(event: StoreEvent<SecretView>): void {
+  #onSecretEvent(event: StoreEvent<SecretView>): void {
     const { log, secret } = this.#options;
     const field = { secret: keyOf(secret) };
     if (event.type === 'deleted') {
-      this.#problem = 'it is gone';
+      this.#problem = 'it was deleted';
       log.warn('the Secret of the serving certificate was deleted; the certificate stays in use', field);
       return;
     }
     const { ours, material, problem = '' } = event.now;
     if (ours && material) {
-      this.#take(material);
+      this.#adopt(material);
       return;
     }
-    this.#problem = ours ? problem : foreign;
-    log.error('the Secret of the serving certificate cannot be used', { ...field, error: this.#problem });
+    this.#problem = ours ? problem : foreignSecretProblem;
+    log.error('the Secret of the serving certificate is unusable; the current certificate stays in use', {
+      ...field,
+      error: this.#problem,
+    });
   }
 
-  #take(material: Material): void {
+  #adopt(material: Material): void {
     const { log, onServing } = this.#options;
     const { pair } = material;
     const changed = !this.#shared || !pair.cert.equals(this.current.cert) || !pair.key.equals(this.current.key);
@@ -124,4 +127,4 @@ export class OwnCertificate {
 }
 
 /** Why the server does not use a Secret that it did not create. */
-export const foreign = `it was not made by the server (label ${madeByServerLabel} is missing); delete it or choose another name with --certificate-secret`;
+export const foreignSecretProblem = `the server did not create it (label ${madeByServerLabel} is missing); delete it, or choose another name with --certificate-secret`;

@@ -6,27 +6,27 @@ import { own } from '../kit/json-value.ts';
 export interface PathSegment {
   readonly text: string;
   /**
-   * Epoch milliseconds until when the server also answers paths without a segment; 0: never. Replicas of a version without segments may
-   * run until five minutes before that, so configurations carry the segment from then on.
+   * The server also answers paths without a segment until this instant (epoch ms); 0: it never does. Configurations carry the segment
+   * from five minutes before it, when every replica of a version without segments must have stopped.
    */
   readonly fixedUntilMs: number;
 }
 
-/** `data` of the Secret, as text. */
+/** The keys of the Secret's `data`. */
 const keys = { text: 'path-segment', fixedUntil: 'fixed-paths-until' } as const;
 
-const FIXED_MS = 15 * 60_000;
-const LAST_MS = 5 * 60_000;
+const FIXED_PATHS_MS = 15 * 60_000;
+const CARRY_BEFORE_MS = 5 * 60_000;
 
-/** @param isUpgrade Whether the configurations have paths without a segment, as an earlier version writes them. */
+/** @param isUpgrade Whether the configurations have paths without a segment, as a version without segments writes them. */
 export const newSegment = (nowMs: number, isUpgrade: boolean): PathSegment => ({
   text: randomBytes(16).toString('hex'),
-  fixedUntilMs: isUpgrade ? nowMs + FIXED_MS : 0,
+  fixedUntilMs: isUpgrade ? nowMs + FIXED_PATHS_MS : 0,
 });
 
 /** Milliseconds until configurations carry the segment; 0: at once. */
 export const carriedInMs = ({ fixedUntilMs }: PathSegment, nowMs: number): number =>
-  Math.max(0, fixedUntilMs - LAST_MS - nowMs);
+  Math.max(0, fixedUntilMs - CARRY_BEFORE_MS - nowMs);
 
 /** A merge patch of `data`; null removes a key. */
 export const segmentData = ({ text, fixedUntilMs }: PathSegment): Record<string, string | null> => ({
@@ -34,7 +34,7 @@ export const segmentData = ({ text, fixedUntilMs }: PathSegment): Record<string,
   [keys.fixedUntil]: fixedUntilMs === 0 ? null : Buffer.from(formatTime(fixedUntilMs)).toString('base64'),
 });
 
-/** Undefined if there is none, or none that the server created. */
+/** The segment in the Secret's `data`; undefined if there is none or it does not have the server's format. */
 export function readSegment(data: unknown): PathSegment | undefined {
   const text = decoded(own(data, keys.text));
   if (!/^[0-9a-f]{32}$/.test(text)) return undefined;
@@ -50,13 +50,13 @@ export function splitPath(path: string): { readonly route: string; readonly segm
   return slash < 0 ? { route: path, segment: '' } : { route: path.slice(0, slash), segment: path.slice(slash + 1) };
 }
 
-/** Whether `text` is one of `segments`, in a time that does not reveal how much of it matches. */
+/** Whether `text` is one of `segments`. Compares in constant time, so that timing does not reveal how much of it matches. */
 export function isOneOf(text: string, segments: Iterable<string>): boolean {
   const bytes = Buffer.from(text);
   let found = false;
   for (const segment of segments) {
-    const wanted = Buffer.from(segment);
-    if (bytes.length === wanted.length && timingSafeEqual(bytes, wanted)) found = true;
+    const expected = Buffer.from(segment);
+    if (bytes.length === expected.length && timingSafeEqual(bytes, expected)) found = true;
   }
   return found;
 }

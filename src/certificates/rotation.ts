@@ -1,4 +1,4 @@
-import { type Material, newTrusted, serves } from './material.ts';
+import { type Material, newSignedPair, serves } from './material.ts';
 
 /** What to do with a material once every configuration trusts its authorities. */
 type Step =
@@ -14,12 +14,12 @@ interface Moment {
   readonly trustedForMs: number;
 }
 
-/** By then, every API server knows an authority that the watch of this replica has shown. */
+/** Every API server knows an authority this long after the watch of this replica showed it. */
 export const settleMs = 10_000;
-/** By then, every ready replica serves the new pair: a replica whose watch is silent for a minute is not ready. */
+/** Every ready replica serves a new pair after this long, because a replica whose watch is silent for a minute is not ready. */
 export const graceMs = 5 * 60_000;
 
-/** Takes one step at a time from the stored material, so that the next leader continues where this one stopped. */
+/** The next step for the stored material. The Secret stores each step, so that the next leader continues where this one stopped. */
 export function nextStep(material: Material, { names, nowMs, trustedForMs }: Moment): Step {
   const { next, previousAuthority, ...served } = material;
   if (next) {
@@ -32,20 +32,20 @@ export function nextStep(material: Material, { names, nowMs, trustedForMs }: Mom
   if (!serves(material, names)) return renewal(material, names, nowMs, `it does not cover ${names.join(', ')}`);
   if (previousAuthority === undefined) return { kind: 'wait', delayMs: dueAtMs - nowMs };
   if (trustedForMs < graceMs) return { kind: 'wait', delayMs: graceMs - trustedForMs };
-  return { kind: 'store', material: served, why: 'no replica serves the previous certificate any more' };
+  return { kind: 'store', material: served, why: 'every replica has had 5 minutes to load the new certificate' };
 }
 
 /** The material with a successor: the first step of every rotation. */
 export const withNext = (material: Material, names: readonly string[], nowMs: number): Material => ({
   ...material,
-  next: newTrusted(names, nowMs),
+  next: newSignedPair(names, nowMs),
 });
 
 function renewal(material: Material, names: readonly string[], nowMs: number, reason: string): Step {
   return {
     kind: 'store',
     material: withNext(material, names, nowMs),
-    why: `the certificate gets a successor: ${reason}`,
+    why: `the certificate needs a successor: ${reason}`,
   };
 }
 

@@ -4,9 +4,9 @@ import { settleMs } from './rotation.ts';
 import type { CertificateStores, ConfigurationView } from './stores.ts';
 
 /**
- * The paths that a replica answers: paths that end with the segment of this installation, and paths that the webhook configurations
- * have or had a moment ago, so that replacing a segment fails no call. It answers paths without a segment only while the Secret says
- * so, or while a configuration has a webhook with a `url`: an administrator wrote that one, and the server appends no segment to it.
+ * Decides which paths a replica answers. It accepts the segment in the Secret. It also accepts segments that webhook configurations
+ * have, or had in the last 10 s, so that no call fails while a segment is replaced. It accepts paths without a segment only while the
+ * configurations have such paths and the Secret allows them, or while a webhook has a `url`, to which the server appends no segment.
  */
 export class WebhookPaths {
   readonly #clock: Clock;
@@ -14,8 +14,8 @@ export class WebhookPaths {
   readonly #unsubscribe: readonly (() => void)[];
   /** The segment last read. Deleting the Secret does not clear it. */
   #segment: PathSegment | undefined;
-  /** Whether the server's Secret had no segment, because a version without segments wrote it. */
-  #unaware = false;
+  /** Whether the server's Secret has no segment, because a version without segments wrote it. */
+  #secretLacksSegment = false;
   /** Segments in the configurations, and until when each counts (monotonic). */
   readonly #carried = new Map<string, number>();
 
@@ -26,9 +26,9 @@ export class WebhookPaths {
       stores.secret.subscribe((event) => {
         if (event.type === 'deleted' || !event.now.ours) return;
         this.#segment = event.now.segment ?? this.#segment;
-        this.#unaware = this.#segment === undefined;
+        this.#secretLacksSegment = this.#segment === undefined;
       }),
-      ...stores.configurations.map((store) => store.subscribe(() => this.#lookAround())),
+      ...stores.configurations.map((store) => store.subscribe(() => this.#recordSegments())),
     ];
   }
 
@@ -51,28 +51,28 @@ export class WebhookPaths {
   #answersFixed(): boolean {
     if (this.#stores.configurations.some((store) => [...store.list()].some(isCalledByUrl))) return true;
     if (!this.#isCarried('')) return false;
-    return this.#unaware || this.#clock.now() < (this.#segment?.fixedUntilMs ?? 0);
+    return this.#secretLacksSegment || this.#clock.now() < (this.#segment?.fixedUntilMs ?? 0);
   }
 
   #isCarried(segment: string): boolean {
     return this.#clock.monotonic() < (this.#carried.get(segment) ?? 0);
   }
 
-  #lookAround(): void {
+  #recordSegments(): void {
     const nowMs = this.#clock.monotonic();
-    const seen = new Set<string>();
+    const current = new Set<string>();
     for (const store of this.#stores.configurations) {
       for (const { webhooks } of store.list()) {
-        for (const { path } of webhooks) seen.add(splitPath(path).segment);
+        for (const { path } of webhooks) current.add(splitPath(path).segment);
       }
     }
     for (const [segment, untilMs] of this.#carried) {
-      if (seen.has(segment)) continue;
+      if (current.has(segment)) continue;
       // API servers may not have received the change yet.
       if (untilMs === Number.POSITIVE_INFINITY) this.#carried.set(segment, nowMs + settleMs);
       else if (untilMs <= nowMs) this.#carried.delete(segment);
     }
-    for (const segment of seen) this.#carried.set(segment, Number.POSITIVE_INFINITY);
+    for (const segment of current) this.#carried.set(segment, Number.POSITIVE_INFINITY);
   }
 }
 

@@ -8,7 +8,7 @@ import {
   sign,
 } from 'node:crypto';
 import { isIP } from 'node:net';
-import { bits, explicit, implicit, integer, octets, oid, sequence, set, time, utf8, yes } from './der.ts';
+import { bits, booleanTrue, explicit, implicit, integer, octets, oid, sequence, set, time, utf8 } from './der.ts';
 
 /** A certificate and its private key, both PEM. */
 export interface Identity {
@@ -34,15 +34,30 @@ export interface Validity {
   readonly untilMs: number;
 }
 
-const ecdsaWithSha256 = sequence(oid('1.2.840.10045.4.3.2'));
+/** Object identifiers of RFC 5280, X.520, and RFC 5758. */
+const oids = {
+  commonName: '2.5.4.3',
+  organization: '2.5.4.10',
+  subjectKeyIdentifier: '2.5.29.14',
+  keyUsage: '2.5.29.15',
+  subjectAltName: '2.5.29.17',
+  basicConstraints: '2.5.29.19',
+  authorityKeyIdentifier: '2.5.29.35',
+  extKeyUsage: '2.5.29.37',
+  serverAuth: '1.3.6.1.5.5.7.3.1',
+  clientAuth: '1.3.6.1.5.5.7.3.2',
+  ecdsaWithSha256: '1.2.840.10045.4.3.2',
+};
+
+const ecdsaWithSha256 = sequence(oid(oids.ecdsaWithSha256));
 
 /** Creates a self-signed authority (EC P-256) that may sign only leaf certificates. */
 export function createAuthority(commonName: string, validity: Validity): Authority {
   const { publicKey, privateKey } = keyPair();
   const extensions = [
-    extension('2.5.29.19', sequence(yes, integer([0])), true),
+    extension(oids.basicConstraints, sequence(booleanTrue, integer([0])), true),
     // digitalSignature, keyCertSign, cRLSign
-    extension('2.5.29.15', bits(Buffer.from([0x86]), 1), true),
+    extension(oids.keyUsage, bits(Buffer.from([0x86]), 1), true),
   ];
   const issuer = { commonName, key: privateKey };
   const certificate = certify({ subject: { commonName }, key: publicKey, issuer, validity, extensions });
@@ -53,11 +68,12 @@ export function createAuthority(commonName: string, validity: Validity): Authori
 export function issue(authority: Authority, subject: Subject, validity: Validity): Identity {
   const { publicKey, privateKey } = keyPair();
   const serves = subject.serves ?? [];
-  const purpose = serves.length > 0 ? '1.3.6.1.5.5.7.3.1' : '1.3.6.1.5.5.7.3.2';
+  const purpose = serves.length > 0 ? oids.serverAuth : oids.clientAuth;
   const extensions = [
-    extension('2.5.29.15', bits(Buffer.from([0x80]), 7), true),
-    extension('2.5.29.37', sequence(oid(purpose))),
-    ...(serves.length > 0 ? [extension('2.5.29.17', sequence(...serves.map(generalName)))] : []),
+    // digitalSignature
+    extension(oids.keyUsage, bits(Buffer.from([0x80]), 7), true),
+    extension(oids.extKeyUsage, sequence(oid(purpose))),
+    ...(serves.length > 0 ? [extension(oids.subjectAltName, sequence(...serves.map(generalName)))] : []),
   ];
   const issuer = { commonName: authority.commonName, key: createPrivateKey(authority.key) };
   const certificate = certify({ subject, key: publicKey, issuer, validity, extensions });
@@ -74,8 +90,9 @@ interface ToBeSigned {
 
 function certify({ subject, key, issuer, validity, extensions }: ToBeSigned): string {
   const body = sequence(
+    // Version 3.
     explicit(0, integer([2])),
-    // DER integers are positive and have no leading zeros.
+    // The serial number: 0x40 keeps it positive, without a leading zero byte.
     integer([0x40, ...randomBytes(15)]),
     ecdsaWithSha256,
     name(issuer.commonName),
@@ -86,8 +103,8 @@ function certify({ subject, key, issuer, validity, extensions }: ToBeSigned): st
       3,
       sequence(
         ...extensions,
-        extension('2.5.29.14', octets(keyIdentifier(key))),
-        extension('2.5.29.35', sequence(implicit(0, keyIdentifier(createPublicKey(issuer.key))))),
+        extension(oids.subjectKeyIdentifier, octets(keyIdentifier(key))),
+        extension(oids.authorityKeyIdentifier, sequence(implicit(0, keyIdentifier(createPublicKey(issuer.key))))),
       ),
     ),
   );
@@ -98,18 +115,21 @@ function spki(key: KeyObject): Buffer {
   return key.export({ type: 'spki', format: 'der' });
 }
 
-// Any value works if both sides have the same; strict verifiers only require its presence.
+// Any value works if a certificate and its issuer have the same; strict verifiers require its presence.
 function keyIdentifier(key: KeyObject): Buffer {
   return createHash('sha256').update(spki(key)).digest().subarray(0, 20);
 }
 
 function name(commonName: string, organizations: readonly string[] = []): Buffer {
   const attribute = (type: string, value: string): Buffer => set(sequence(oid(type), utf8(value)));
-  return sequence(...organizations.map((group) => attribute('2.5.4.10', group)), attribute('2.5.4.3', commonName));
+  return sequence(
+    ...organizations.map((group) => attribute(oids.organization, group)),
+    attribute(oids.commonName, commonName),
+  );
 }
 
 function extension(id: string, value: Buffer, critical = false): Buffer {
-  return sequence(oid(id), ...(critical ? [yes] : []), octets(value));
+  return sequence(oid(id), ...(critical ? [booleanTrue] : []), octets(value));
 }
 
 function generalName(host: string): Buffer {

@@ -91,6 +91,6 @@ export class Controller {
 
   /** Asks the queue's `admit` again for all refused keys, or for these. Has no effect while the controller does not run. */
   wake(keys?: Iterable<string>): void {
-    this.#dispatcher?.queue.poke(keys);
+    this.#dispatcher?.queue.readmit(keys);
   }
 }

@@ -7,7 +7,7 @@ import type { EmitOptions } from './source.ts';
 export interface QueueOptions {
   /** Number of priority lanes, served in order from 0. Default 1. */
   readonly lanes?: number;
-  /** Decides whether a due key may run. A refused key waits until `poke()` or its next add. Default: every key may run. */
+  /** Decides whether a due key may run. A refused key waits until `readmit()` or its next add. Default: every key may run. */
   readonly admit?: (key: string) => boolean;
   /** Called when a key that is being processed becomes due again, with its lane. Default: not called. */
   readonly onWantedAgain?: (key: string, lane: number) => void;
@@ -135,7 +135,7 @@ export class KeyedQueue {
           this.#refused.add(first.key);
           continue;
         }
-        return this.#handOut(first.key);
+        return this.#start(first.key);
       }
     }
     return undefined;
@@ -149,7 +149,7 @@ export class KeyedQueue {
   }
 
   /** Calls `admit` again for refused keys, all or those of `keys`. */
-  poke(keys: Iterable<string> = this.#refused): void {
+  readmit(keys: Iterable<string> = this.#refused): void {
     for (const key of [...keys]) {
       const pending = this.#refused.has(key) ? this.#pending.get(key) : undefined;
       if (pending) this.#place(pending);
@@ -214,7 +214,7 @@ export class KeyedQueue {
     this.#onReady();
   }
 
-  #handOut(key: string): Work | undefined {
+  #start(key: string): Work | undefined {
     const pending = this.#pending.get(key);
     if (!pending) return undefined;
     this.#pending.delete(key);

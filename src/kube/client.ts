@@ -31,7 +31,7 @@ export interface DeleteOptions extends CallOptions {
   readonly gracePeriodSeconds?: number;
 }
 
-/** The result of a delete: no such object; deleted, or being deleted; or finalizers keep it, with its current state. */
+/** `absent`: no such object. `deleted`: the API server deletes it, at once or after its grace period. `held`: finalizers keep the object; its current state. */
 export type Deletion = 'absent' | 'deleted' | { readonly held: KubeObject };
 
 export interface JsonPatchOp {
@@ -41,6 +41,7 @@ export interface JsonPatchOp {
   readonly from?: string;
 }
 
+/** The attributes of a SubjectAccessReview. */
 export interface AccessQuestion {
   readonly user: string;
   readonly groups?: readonly string[];
@@ -64,6 +65,7 @@ export interface TokenUser {
 
 export interface ListPage {
   readonly items: KubeObject[];
+  /** Version of the collection, from which a watch can start. */
   readonly resourceVersion: string;
 }
 
@@ -99,7 +101,7 @@ export interface Client {
     request: { audiences?: string[]; expirationSeconds: number; boundObject?: unknown },
     options?: CallOptions,
   ): Promise<{ token: string; expiresAt: string }>;
-  /** SubjectAccessReview: may this user do that? */
+  /** Whether the API server's authorizers allow it (SubjectAccessReview). */
   isAllowed(question: AccessQuestion, options?: CallOptions): Promise<boolean>;
   /** TokenReview: the user of the token. Undefined if it is invalid or for none of the audiences. Default audience: the API server's. */
   reviewToken(token: string, options?: CallOptions & { audiences?: string[] }): Promise<TokenUser | undefined>;

@@ -6,7 +6,7 @@ export interface Cluster {
   readonly client: Client;
   /** Opens or shares the store of `spec`. Equal resources, namespaces, selectors, and projections share one watch. */
   watch<T extends Projected>(spec: StoreSpec<T>): StoreHandle<T>;
-  /** uid of the `kube-system` Namespace, or another readable one; identifies the cluster. */
+  /** uid of `namespace` (default `kube-system`), which identifies the cluster. */
   identity(namespace?: string): Promise<string>;
   /** Ends every watch, waits until calls in flight have settled, and closes the connections. */
   close(): Promise<void>;

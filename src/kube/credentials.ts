@@ -19,7 +19,7 @@ export interface ConnectionAuth {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** How to reach one cluster as one identity. */
+/** The server of one cluster, and the authentication as one user. */
 export interface Credentials {
   /** `https://host:port[/prefix]`, no slash at the end. */
   readonly server: string;
@@ -59,8 +59,10 @@ function checkTls(tls: ClusterTls): void {
   try {
     createSecureContext({ ca: tls.ca, cert: tls.cert, key: tls.key });
   } catch (cause) {
-    throw new CodedError('InvalidTlsData', 'the CA, client certificate, and client key do not match', {
-      cause,
-    });
+    throw new CodedError(
+      'InvalidTlsData',
+      'the client certificate and its key are unusable; they must be PEM, and the key must be that of the certificate',
+      { cause },
+    );
   }
 }

@@ -41,4 +41,5 @@ export const isConflict = (error: unknown): boolean =>
 /** The server is unreachable or overloaded, for any call: the same call may succeed later, and other calls would fail now too. */
 export const isUnreachable = (error: unknown): boolean =>
   error instanceof TransportError || (error instanceof ApiError && (error.code >= 500 || error.code === 429));
+/** The resourceVersion or the continue token is too old. */
 export const isExpired = (error: unknown): boolean => error instanceof ApiError && error.code === 410;

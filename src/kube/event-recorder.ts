@@ -23,9 +23,10 @@ export interface EventRecorderOptions extends EventSource {
 
 /** An occurrence within this time of the previous one belongs to the same series. */
 const SERIES_MS = 6 * 60_000;
-/** How long occurrences are collected before the series is written. */
+/** How long the recorder collects occurrences before it writes the series. */
 const GATHER_MS = 10_000;
 const MAX_SERIES = 1_000;
+/** Writes that wait; the recorder drops further ones. */
 const MAX_PENDING = 200;
 /** Budget of new Events about one object: this many at once, then one every five minutes. */
 const BURST = 25;
@@ -64,13 +65,13 @@ class Recorder implements EventRecorder {
     if (this.#closed) return;
     const nowMs = this.#options.clock.monotonic();
     const key = seriesKey(event);
-    const running = this.#series.get(key);
-    if (running && nowMs - running.lastMs < SERIES_MS) {
-      this.#repeat(running, nowMs);
+    const current = this.#series.get(key);
+    if (current && nowMs - current.lastMs < SERIES_MS) {
+      this.#repeat(current, nowMs);
       return;
     }
-    running?.cancelGather?.();
-    if (!this.#allowed(event, nowMs)) return;
+    current?.cancelGather?.();
+    if (!this.#isWithinBudget(event, nowMs)) return;
     const series: Series = {
       event,
       name: undefined,
@@ -92,10 +93,10 @@ class Recorder implements EventRecorder {
       series.cancelGather();
       this.#write(series);
     }
-    const waited = new AbortController();
-    const limit = sleep(this.#options.clock, CLOSE_MS, waited.signal).catch(() => undefined);
-    await Promise.race([this.#writes, limit]);
-    waited.abort();
+    const timer = new AbortController();
+    const timeout = sleep(this.#options.clock, CLOSE_MS, timer.signal).catch(() => undefined);
+    await Promise.race([this.#writes, timeout]);
+    timer.abort();
     this.#stop.abort();
     this.#series.clear();
   }
@@ -152,7 +153,7 @@ class Recorder implements EventRecorder {
     series.writtenCount = count;
   }
 
-  #allowed({ regarding }: RecordedEvent, nowMs: number): boolean {
+  #isWithinBudget({ regarding }: RecordedEvent, nowMs: number): boolean {
     const key = JSON.stringify([regarding.kind, regarding.namespace, regarding.name, regarding.uid]);
     const budget = this.#budgets.get(key) ?? { tokens: BURST, sinceMs: nowMs };
     const earned = Math.floor((nowMs - budget.sinceMs) / REFILL_MS);

@@ -2,7 +2,7 @@ import { own } from '../kit/json-value.ts';
 
 /** Reads untrusted parsed JSON: own properties only; undefined or empty if the shape is unexpected. */
 
-/** The string at `name`; undefined if it is absent, empty, or no string. */
+/** The string at `name`; undefined if it is absent, empty, or not a string. */
 export function text(value: unknown, name: string): string | undefined {
   const found = own(value, name);
   return typeof found === 'string' && found !== '' ? found : undefined;

@@ -12,7 +12,7 @@ const rbac = groupPath({ group: 'rbac.authorization.k8s.io', version: 'v1' });
 const reviews = groupPath({ group: 'authorization.k8s.io', version: 'v1' });
 const authentication = groupPath({ group: 'authentication.k8s.io', version: 'v1' });
 
-/** How long an urgent call waits for its answer, milliseconds. Answers take a few; after this long, the connection is lost. */
+/** Milliseconds that an urgent call waits for its answer. API servers answer within a few; after 5 s, the connection counts as lost. */
 const URGENT_MS = 5000;
 
 interface ClientOptions {
@@ -43,12 +43,12 @@ export function createClient(transport: Transport, options: ClientOptions = {}):
       beforeTry: beforeWrite,
       ...(type === undefined ? {} : { contentType: type }),
     });
-  const at = (resource: Resource, name: ObjectName, options: { subresource?: string }) =>
+  const pathOf = (resource: Resource, name: ObjectName, options: { subresource?: string }) =>
     resourcePath(resource, { ...name, subresource: options.subresource });
 
   return {
     get: async (resource, name, options = {}) =>
-      object({ method: 'GET', path: at(resource, name, options), signal: options.signal }),
+      object({ method: 'GET', path: pathOf(resource, name, options), signal: options.signal }),
 
     async list(resource, options): Promise<ListPage> {
       let items: KubeObject[] = [];
@@ -66,14 +66,15 @@ export function createClient(transport: Transport, options: ClientOptions = {}):
       return write('POST', resourcePath(resource, target), body, options);
     },
     mergePatch: async (resource, name, patch, options = {}) =>
-      write('PATCH', at(resource, name, options), patch, options, 'application/merge-patch+json'),
+      write('PATCH', pathOf(resource, name, options), patch, options, 'application/merge-patch+json'),
     jsonPatch: async (resource, name, ops, options = {}) =>
-      write('PATCH', at(resource, name, options), ops, options, 'application/json-patch+json'),
-    replace: async (resource, body, options = {}) => write('PUT', at(resource, body.metadata, options), body, options),
+      write('PATCH', pathOf(resource, name, options), ops, options, 'application/json-patch+json'),
+    replace: async (resource, body, options = {}) =>
+      write('PUT', pathOf(resource, body.metadata, options), body, options),
     apply: async (resource, body, options) =>
       object({
         method: 'PATCH',
-        path: at(resource, body.metadata, options),
+        path: pathOf(resource, body.metadata, options),
         query: { ...writeQuery(options), force: options.force },
         body,
         // JSON is YAML.
@@ -113,7 +114,7 @@ export function createClient(transport: Transport, options: ClientOptions = {}):
       });
       const { token, expirationTimestamp } = status(answer);
       if (typeof token !== 'string' || typeof expirationTimestamp !== 'string') {
-        throw new TransportError('TokenRequest: the answer holds no token', undefined, false);
+        throw new TransportError('TokenRequest: the answer contains no token', undefined, false);
       }
       return { token, expiresAt: expirationTimestamp };
     },

@@ -30,7 +30,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
   #objects = new Map<string, T>();
   #synced = false;
   #aliveAtMs: number | undefined;
-  /** Whether the last list had too many objects. */
+  /** Whether the server has more objects than `maxObjects`. */
   #overflowed = false;
   #failed: { readonly reason: string; readonly sinceMs: number } | undefined;
 
@@ -74,11 +74,11 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
   }
 
   subscribe(listener: (event: StoreEvent<T>) => void): () => void {
-    for (const now of [...this.#objects.values()]) this.#tell(listener, { type: 'added', key: now.key, now });
+    for (const now of [...this.#objects.values()]) this.#notify(listener, { type: 'added', key: now.key, now });
     // A new function, so that subscribing one listener twice creates two subscriptions.
-    const own = (event: StoreEvent<T>): void => listener(event);
-    this.#listeners.add(own);
-    return () => void this.#listeners.delete(own);
+    const subscription = (event: StoreEvent<T>): void => listener(event);
+    this.#listeners.add(subscription);
+    return () => void this.#listeners.delete(subscription);
   }
 
   whenSynced(signal?: AbortSignal): Promise<void> {
@@ -101,7 +101,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     return true;
   }
 
-  /** Ends the store: aborts its signal and calls no listener any more. */
+  /** Ends the store: aborts its signal and removes its listeners. */
   close(): void {
     if (this.#closed.signal.aborted) return;
     const reason = new CodedError('StoreClosed', `the store of ${this.resource.plural} was closed`);
@@ -117,7 +117,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
 
   alive(): void {
     this.#aliveAtMs = this.#clock.monotonic();
-    // A server whose list is too long still makes the store stale.
+    // After an overflow, the store stays stale until a list is short enough, even if the server answers.
     if (!this.#overflowed) this.#failed = undefined;
   }
 
@@ -137,9 +137,9 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
       },
       restart: (): void => fresh.clear(),
       commit: (): void => {
-        const isAnew = this.#synced;
+        const isRelist = this.#synced;
         this.#replaceAll(fresh);
-        if (isAnew) this.#relisted();
+        if (isRelist) this.#relisted();
       },
     };
   }
@@ -148,7 +148,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     if (this.signal.aborted) return;
     const key = keyOf(object.metadata);
     const before = this.#objects.get(key);
-    if (this.#isPast(type, key, before, resourceVersion)) return;
+    if (this.#isOutdated(type, key, before, resourceVersion)) return;
     const now = type === 'DELETED' ? undefined : this.#projected(object);
     if (now && !before && this.#objects.size >= this.#maxObjects) this.#overflow();
     if (type === 'DELETED') this.#tombstones.set(key, resourceVersion);
@@ -185,11 +185,11 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
   }
 
   /** Events may be duplicated or out of order, but the versions of one object only grow. */
-  #isPast(type: string, key: string, before: T | undefined, resourceVersion: string): boolean {
-    const held = before?.resourceVersion ?? this.#tombstones.get(key);
-    if (held === undefined) return false;
-    if (type === 'DELETED') return isOlder(resourceVersion, held);
-    const order = compareResourceVersions(resourceVersion, held);
+  #isOutdated(type: string, key: string, before: T | undefined, resourceVersion: string): boolean {
+    const newest = before?.resourceVersion ?? this.#tombstones.get(key);
+    if (newest === undefined) return false;
+    if (type === 'DELETED') return isOlder(resourceVersion, newest);
+    const order = compareResourceVersions(resourceVersion, newest);
     return order !== undefined && order <= 0;
   }
 
@@ -205,7 +205,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     else this.#objects.delete(key);
     this.#indexes.replace(before, now);
     const event = eventOf(key, before, now, inferred);
-    if (event) for (const listener of [...this.#listeners]) this.#tell(listener, event);
+    if (event) for (const listener of [...this.#listeners]) this.#notify(listener, event);
   }
 
   #projected(object: KubeObject): T | undefined {
@@ -221,7 +221,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     }
   }
 
-  #tell(listener: (event: StoreEvent<T>) => void, event: StoreEvent<T>): void {
+  #notify(listener: (event: StoreEvent<T>) => void, event: StoreEvent<T>): void {
     try {
       listener(event);
     } catch (error) {

@@ -35,12 +35,12 @@ const forbiddenInUser = [
 export async function inlineCredentials(text: string): Promise<InlineCredentials> {
   const document = await parse(text);
   const context = string(document, 'current-context') ?? '';
-  const entry = named(document, 'contexts', context, 'context');
+  const entry = findEntry(document, 'contexts', context, 'context');
   if (!entry) throw new CodedError('KubeconfigContextNotFound', `current context ${quote(context)} not found`);
   const cluster = required(document, 'clusters', entry, 'cluster');
   const user = required(document, 'users', entry, 'user');
-  refuse(cluster, forbiddenInCluster, 'cluster');
-  refuse(user, forbiddenInUser, 'user');
+  forbidFields(cluster, forbiddenInCluster, 'cluster');
+  forbidFields(user, forbiddenInUser, 'user');
   const token = string(user, 'token');
   const namespace = string(entry, 'namespace');
   const credentials = staticCredentials({
@@ -72,7 +72,7 @@ function serverOf(cluster: object): string {
   if (!url) throw invalid('server is not a URL');
   if (url.protocol !== 'https:') throw forbidden('cluster', 'server', 'it must begin with https://');
   if (url.username || url.password || url.search || url.hash) {
-    throw forbidden('cluster', 'server', 'it may have no user, query, or fragment');
+    throw forbidden('cluster', 'server', 'it must not have a user, query, or fragment');
   }
   return server;
 }
@@ -83,7 +83,7 @@ function tlsOf(cluster: object, user: object): ClusterTls {
   const key = pem(user, 'client-key-data');
   const servername = string(cluster, 'tls-server-name');
   if ((cert === undefined) !== (key === undefined)) {
-    throw invalid('client-certificate-data and client-key-data need each other');
+    throw invalid('client-certificate-data and client-key-data must be set together');
   }
   return {
     ...(ca ? { ca } : {}),
@@ -106,23 +106,23 @@ function headerSafe(token: string): string {
   throw invalid('token contains characters that an HTTP header may not have');
 }
 
-function refuse(from: object, fields: readonly string[], what: string): void {
+function forbidFields(from: object, fields: readonly string[], section: string): void {
   for (const name of fields) {
     const value = own(from, name);
     // Values that client-go writes for an unset field are allowed.
     if (value === undefined || value === null || value === '' || value === false) continue;
-    throw forbidden(what, name, 'only inline credentials are accepted');
+    throw forbidden(section, name, 'only inline credentials are accepted');
   }
 }
 
 function required(document: object, list: string, context: object, kind: 'cluster' | 'user'): object {
   const name = string(context, kind) ?? '';
-  const found = named(document, list, name, kind);
+  const found = findEntry(document, list, name, kind);
   if (!found) throw invalid(`${kind} ${quote(name)} of the current context is not in ${list}`);
   return found;
 }
 
-function named(document: object, list: string, name: string, kind: string): object | undefined {
+function findEntry(document: object, list: string, name: string, kind: string): object | undefined {
   const entry = array(document, list).find((candidate) => own(candidate, 'name') === name);
   const value = own(entry, kind);
   return isRecord(value) ? value : undefined;
@@ -136,5 +136,5 @@ function string(from: object, name: string): string | undefined {
 }
 
 const invalid = (why: string): CodedError => new CodedError('KubeconfigInvalid', `invalid kubeconfig: ${why}`);
-const forbidden = (what: string, name: string, why: string): CodedError =>
-  new CodedError('KubeconfigForbidden', `kubeconfig: ${name} of the ${what} is not allowed here: ${why}`);
+const forbidden = (section: string, name: string, why: string): CodedError =>
+  new CodedError('KubeconfigForbidden', `kubeconfig: ${name} of the ${section} is not allowed here: ${why}`);

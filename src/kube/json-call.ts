@@ -58,8 +58,8 @@ export class Limit {
 }
 
 /**
- * How a call ended without a complete answer. `unsent`: no byte was sent. `stale`: the server closed a connection that was kept from an
- * earlier call before it answered.
+ * How a call ended without a complete answer. `unsent`: no byte was sent. `stale`: the server closed a reused connection before it
+ * answered. `cut`: any other end of the connection or of the call.
  */
 export type Failure = 'unsent' | 'stale' | 'cut' | 'tooLarge' | 'malformed';
 
@@ -97,7 +97,7 @@ export interface JsonAnswer {
   readonly body: Buffer;
 }
 
-/** Makes one call and returns its whole answer, with any status. Rejects with CallError, or with the reason of the signal behind `limit`. */
+/** Sends one call and returns its whole answer, with any status. Rejects with CallError, or with the reason of the signal behind `limit`. */
 export function jsonCall(agent: Agent, call: JsonCall, limit: Limit): Promise<JsonAnswer> {
   const { method, origin, path, contentType = 'application/json', maxAnswerBytes } = call;
   const body = call.body === undefined ? null : JSON.stringify(call.body);
@@ -105,24 +105,24 @@ export function jsonCall(agent: Agent, call: JsonCall, limit: Limit): Promise<Js
   return new Promise((resolve, reject) => {
     let connection: Connection | undefined;
     let controller: Dispatcher.DispatchController | undefined;
-    let isKept = false;
+    let isReused = false;
     let head: Pick<JsonAnswer, 'status' | 'headers'> | undefined;
     const chunks: Buffer[] = [];
     let length = 0;
-    let isOver = false;
+    let isSettled = false;
     const end = (): void => {
-      isOver = true;
+      isSettled = true;
       limit.signal.removeEventListener('abort', onAbort);
     };
     const fail = (error: Error): void => {
-      if (isOver) return;
+      if (isSettled) return;
       end();
       controller?.abort(error);
       if (limit.signal.aborted && !limit.timedOut) {
         reject(limit.signal.reason);
         return;
       }
-      const failure = controller ? failureOf(error, isKept && !head) : 'unsent';
+      const failure = controller ? failureOf(error, isReused && !head) : 'unsent';
       const late = `no ${controller ? 'answer' : 'connection'} within ${limit.timeoutMs} ms`;
       reject(
         new CallError(`${method} ${path}`, limit.timedOut ? late : describe(error), error, failure, limit.timedOut),
@@ -146,9 +146,9 @@ export function jsonCall(agent: Agent, call: JsonCall, limit: Limit): Promise<Js
     agent.dispatch(options, {
       onRequestStart: (started) => {
         // Undici starts a call even if it was aborted while it waited for a connection.
-        if (isOver) return started.abort(new Error('the call was ended'));
+        if (isSettled) return started.abort(new Error('the call was ended'));
         controller = started;
-        isKept = connection?.hasCarried ?? false;
+        isReused = connection?.hasCarried ?? false;
         if (connection) connection.hasCarried = true;
       },
       onResponseStart: (_, status, headers) => {
@@ -160,7 +160,7 @@ export function jsonCall(agent: Agent, call: JsonCall, limit: Limit): Promise<Js
         else chunks.push(chunk);
       },
       onResponseEnd: () => {
-        if (isOver || !head) return;
+        if (isSettled || !head) return;
         end();
         resolve({ ...head, body: Buffer.concat(chunks, length) });
       },
@@ -171,12 +171,12 @@ export function jsonCall(agent: Agent, call: JsonCall, limit: Limit): Promise<Js
 
 class TooLarge extends Error {}
 
-function failureOf(error: Error, isUnansweredOnKept: boolean): Failure {
+function failureOf(error: Error, isUnansweredReuse: boolean): Failure {
   if (error instanceof TooLarge || error instanceof errors.HeadersOverflowError) return 'tooLarge';
   if (error instanceof errors.HTTPParserError) return 'malformed';
   const code = 'code' in error ? error.code : undefined;
   const isClosed = error instanceof errors.SocketError || code === 'ECONNRESET' || code === 'EPIPE';
-  return isClosed && isUnansweredOnKept ? 'stale' : 'cut';
+  return isClosed && isUnansweredReuse ? 'stale' : 'cut';
 }
 
 interface TrackedOptions extends Dispatcher.DispatchOptions {
@@ -211,7 +211,7 @@ export interface ConnectionOptions {
 const KEEP_ALIVE_MS = 30_000;
 const PROBE_AFTER_MS = 30_000;
 
-/** An empty list of authorities trusts no server; without a list, the public authorities are trusted. */
+/** An empty list of authorities trusts no server; without a list, Node trusts the public authorities. */
 type Tls = Omit<ClusterTls, 'ca'> & { readonly ca?: ClusterTls['ca'] | [] };
 
 /** Keeps connections for 30 s after a call. Each call has its own time limit. */

@@ -9,7 +9,7 @@ import type { ClusterTls, ConnectionAuth, Credentials } from './credentials.ts';
 export interface AmbientOptions {
   /** `--kubeconfig`: the only file that is read. */
   readonly file?: string;
-  /** The value of $KUBECONFIG: several files; the first one that defines a name counts. */
+  /** The value of $KUBECONFIG: several files; the first file that defines a name counts. */
   readonly paths?: string;
   /** Default: the current context. */
   readonly context?: string;
@@ -23,13 +23,13 @@ const inClusterToken = '/var/run/secrets/kubernetes.io/serviceaccount/token';
  */
 export async function ambientCredentials({ file, paths, context }: AmbientOptions = {}): Promise<Credentials> {
   if (file) return credentialsOf(await loadFiles([file]), context);
-  const named = (paths ?? '').split(delimiter).filter((path) => path !== '');
-  if (named.length > 0) return credentialsOf(await loadFiles(await existing(named)), context);
+  const listed = (paths ?? '').split(delimiter).filter((path) => path !== '');
+  if (listed.length > 0) return credentialsOf(await loadFiles(await existing(listed)), context);
   if (await exists(inClusterToken)) return credentialsOf(await loadInCluster(), undefined);
   return credentialsOf(await loadFiles(await existing([join(homedir(), '.kube', 'config')])), context);
 }
 
-/** The credentials in one kubeconfig file of the operator. Honors every field of a kubeconfig, including exec plugins. @testing */
+/** The credentials in one kubeconfig file of an administrator. Honors every field of a kubeconfig, including exec plugins. @testing */
 export function fileCredentials(path: string, context?: string): Promise<Credentials> {
   return ambientCredentials({ file: path, ...(context === undefined ? {} : { context }) });
 }
@@ -43,7 +43,7 @@ async function loadInCluster(): Promise<KubeConfig> {
   if (!URL.canParse(config.getCurrentCluster()?.server ?? '')) {
     throw new CodedError(
       'KubeconfigInvalid',
-      'there is a ServiceAccount token but KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set',
+      'the Pod has a ServiceAccount token, but KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set; set them or --kubeconfig',
     );
   }
   return config;
@@ -53,11 +53,11 @@ async function loadFiles(paths: readonly string[]): Promise<KubeConfig> {
   const { KubeConfig } = await clientNode();
   const merged = new KubeConfig();
   for (const path of paths) {
-    const one = await loadFile(path);
-    merged.currentContext ||= one.currentContext;
-    for (const cluster of one.clusters) if (!merged.getCluster(cluster.name)) merged.addCluster(cluster);
-    for (const user of one.users) if (!merged.getUser(user.name)) merged.addUser(user);
-    for (const entry of one.contexts) if (!merged.getContextObject(entry.name)) merged.addContext(entry);
+    const loaded = await loadFile(path);
+    merged.currentContext ||= loaded.currentContext;
+    for (const cluster of loaded.clusters) if (!merged.getCluster(cluster.name)) merged.addCluster(cluster);
+    for (const user of loaded.users) if (!merged.getUser(user.name)) merged.addUser(user);
+    for (const entry of loaded.contexts) if (!merged.getContextObject(entry.name)) merged.addContext(entry);
   }
   return merged;
 }
@@ -97,10 +97,10 @@ function credentialsOf(config: KubeConfig, context: string | undefined): Credent
   const entry = config.getContextObject(wanted ?? '');
   const cluster = entry && config.getCluster(entry.cluster);
   if (!entry || !cluster) {
-    const known = config.contexts.map(({ name }) => quote(name)).join(', ') || 'none';
+    const available = config.contexts.map(({ name }) => quote(name)).join(', ') || 'none';
     throw new CodedError(
       'KubeconfigContextNotFound',
-      `kubeconfig: context ${quote(wanted ?? '')} does not exist or has no cluster; available contexts: ${known}`,
+      `kubeconfig: context ${quote(wanted ?? '')} does not exist or has no cluster; available contexts: ${available}`,
     );
   }
   if (cluster.proxyUrl) {
@@ -129,15 +129,15 @@ async function connectionAuthOf(config: KubeConfig): Promise<ConnectionAuth> {
 
 function tlsOf({ ca, cert, key, servername, rejectUnauthorized }: RequestOptions): ClusterTls {
   return {
-    ...(isPem(ca) ? { ca } : {}),
-    ...(isPem(cert) ? { cert } : {}),
-    ...(isPem(key) ? { key } : {}),
+    ...(isText(ca) ? { ca } : {}),
+    ...(isText(cert) ? { cert } : {}),
+    ...(isText(key) ? { key } : {}),
     ...(servername ? { servername } : {}),
     ...(rejectUnauthorized === undefined ? {} : { rejectUnauthorized }),
   };
 }
 
-const isPem = (value: unknown): value is string | Buffer => typeof value === 'string' || Buffer.isBuffer(value);
+const isText = (value: unknown): value is string | Buffer => typeof value === 'string' || Buffer.isBuffer(value);
 
 async function existing(paths: readonly string[]): Promise<string[]> {
   const found: string[] = [];
@@ -146,7 +146,7 @@ async function existing(paths: readonly string[]): Promise<string[]> {
   throw new CodedError(
     'KubeconfigMissing',
     `no cluster to connect to: ${paths.map((path) => quote(path, 256)).join(', ')} does not exist; ` +
-      'give --kubeconfig, set KUBECONFIG or run inside a cluster',
+      'set --kubeconfig or KUBECONFIG, or run inside a cluster',
   );
 }
 

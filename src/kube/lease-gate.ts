@@ -12,7 +12,7 @@ export interface LeaseGateOptions {
   readonly client: Client;
   readonly name: string;
   readonly namespace: string;
-  /** Unique identity of this process: its Pod name and a random part. */
+  /** Name of this process, unique among the replicas. */
   readonly identity: string;
   readonly clock: Clock;
   /** Milliseconds without renewal after which another process may take over. Default 15 000. */
@@ -41,8 +41,8 @@ export function leaseGate(options: LeaseGateOptions): LeaseGate {
   return new LeaseCampaign(options);
 }
 
-/** How often a standby reads the Lease while a leader renews once. */
-const LOOKS_A_TRY = 5;
+/** How often a standby reads the Lease in one retry period. */
+const READS_PER_RETRY = 5;
 
 class LeaseCampaign implements LeaseGate {
   readonly name: string;
@@ -55,9 +55,9 @@ class LeaseCampaign implements LeaseGate {
   readonly #retryMs: number;
   readonly #log: KubeLog;
   readonly #random: () => number;
-  /** The Lease as last read, and when by the clock of this process, which is never compared with the clock of another process. */
-  #seen: KubeObject | undefined;
-  #seenAtMs = 0;
+  /** The Lease as last read or written, and when this process first saw that version (monotonic, never compared between processes). */
+  #lastRead: KubeObject | undefined;
+  #lastReadAtMs = 0;
   #provedUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: LeaseGateOptions) {
@@ -75,7 +75,7 @@ class LeaseCampaign implements LeaseGate {
       throw new CodedError(
         'InvalidLeaseTimes',
         `lease ${this.name}: needs 1.2 × retry period < renew deadline < lease duration, ` +
-          `got ${this.#retryMs}, ${this.#deadlineMs} and ${this.#durationMs} ms`,
+          `got ${this.#retryMs}, ${this.#deadlineMs}, and ${this.#durationMs} ms`,
       );
     }
   }
@@ -93,7 +93,7 @@ class LeaseCampaign implements LeaseGate {
   async run(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
     while (await this.#acquire(signal)) {
       this.#log.info('leading', { lease: this.name, identity: this.#identity });
-      if ((await this.#reign(lead, signal)) === 'done') return;
+      if ((await this.#lead(lead, signal)) === 'done') return;
       this.#log.warn('no longer leading', { lease: this.name, identity: this.#identity });
     }
   }
@@ -101,26 +101,29 @@ class LeaseCampaign implements LeaseGate {
   /** Resolves to true once this process holds the Lease, and to false when `signal` aborts. */
   async #acquire(signal: AbortSignal): Promise<boolean> {
     while (!signal.aborted) {
-      if (await this.#try(signal)) return true;
+      if (await this.#tryClaim(signal)) return true;
       await sleep(this.#clock, this.#nextTryMs(), signal).catch(() => undefined);
     }
     return false;
   }
 
   /** Runs `lead` and renews the Lease until it has settled; `lost` if the Lease was lost before that. */
-  async #reign(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<'done' | 'lost'> {
-    const reign = new AbortController();
+  async #lead(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<'done' | 'lost'> {
+    const leadership = new AbortController();
     const settled = new AbortController();
-    const onStop = (): void => reign.abort(signal.reason);
+    const onStop = (): void => leadership.abort(signal.reason);
     signal.addEventListener('abort', onStop, { once: true });
     if (signal.aborted) onStop();
-    const renewing = this.#renew(settled.signal, () => reign.abort(notLeading(this.name)));
+    const renewing = this.#renew(settled.signal, () => leadership.abort(notLeading(this.name)));
     try {
       // Also catches an error before its first await.
-      await (async () => lead(reign.signal))();
+      await (async () => lead(leadership.signal))();
     } catch (error) {
-      if (!reign.signal.aborted) throw error;
-      this.#log.debug('the work of the leader ended with its abort', { lease: this.name, error: describe(error) });
+      if (!leadership.signal.aborted) throw error;
+      this.#log.debug('the work of the leader rejected after its signal aborted', {
+        lease: this.name,
+        error: describe(error),
+      });
     } finally {
       settled.abort();
       signal.removeEventListener('abort', onStop);
@@ -131,28 +134,28 @@ class LeaseCampaign implements LeaseGate {
 
   /** Renews until `settled` aborts (`held`) or the proof has expired (`lost`; calls `onLost` at that moment). */
   async #renew(settled: AbortSignal, onLost: () => void): Promise<'held' | 'lost'> {
-    const over = new AbortController();
+    const stop = new AbortController();
     let outcome: 'held' | 'lost' = 'held';
     let cancelExpiry: Cancel = () => {};
     const lose = (): void => {
-      if (over.signal.aborted) return;
+      if (stop.signal.aborted) return;
       outcome = 'lost';
       onLost();
-      over.abort();
+      stop.abort();
     };
     const watchExpiry = (): void => {
       cancelExpiry();
       cancelExpiry = this.#clock.schedule(this.#provedUntilMs - this.#clock.monotonic(), lose);
     };
-    const onSettled = (): void => over.abort();
+    const onSettled = (): void => stop.abort();
     settled.addEventListener('abort', onSettled, { once: true });
     if (settled.aborted) onSettled();
     watchExpiry();
-    while (!over.signal.aborted) {
-      await sleep(this.#clock, this.#jittered(), over.signal).catch(() => undefined);
-      if (over.signal.aborted) break;
+    while (!stop.signal.aborted) {
+      await sleep(this.#clock, this.#jittered(), stop.signal).catch(() => undefined);
+      if (stop.signal.aborted) break;
       if (!this.leading) lose();
-      else if (await this.#try(over.signal)) watchExpiry();
+      else if (await this.#tryClaim(stop.signal)) watchExpiry();
       else if (this.#heldByOther()) lose();
     }
     cancelExpiry();
@@ -163,14 +166,14 @@ class LeaseCampaign implements LeaseGate {
   }
 
   /** Tries once to acquire or renew the Lease. The proof counts from before the request, so it expires before another process may lead. */
-  async #try(signal: AbortSignal): Promise<boolean> {
+  async #tryClaim(signal: AbortSignal): Promise<boolean> {
     const attempt = this.#attempt(signal);
     try {
       return await this.#claim(attempt.signal);
     } catch (error) {
       if (!signal.aborted) {
         // Another process wrote in between; the next attempt reads the Lease first.
-        if (isConflict(error) || isAlreadyExists(error) || isNotFound(error)) this.#seen = undefined;
+        if (isConflict(error) || isAlreadyExists(error) || isNotFound(error)) this.#lastRead = undefined;
         else this.#log.warn('lease request failed', { lease: this.name, error: describe(error) });
       }
       return false;
@@ -181,10 +184,10 @@ class LeaseCampaign implements LeaseGate {
 
   async #claim(signal: AbortSignal): Promise<boolean> {
     // A leader writes over its last write; a standby reads the Lease first.
-    if (!this.leading || !this.#seen) await this.#look(signal);
+    if (!this.leading || !this.#lastRead) await this.#read(signal);
     if (this.#heldByOther()) return false;
     const sentAtMs = this.#clock.monotonic();
-    const before = this.#seen;
+    const before = this.#lastRead;
     const claim = claimLease({
       name: this.#lease,
       holder: this.#identity,
@@ -195,46 +198,46 @@ class LeaseCampaign implements LeaseGate {
     const written = await (before
       ? this.#client.replace(leases, claim, { signal })
       : this.#client.create(leases, claim, { signal }));
-    this.#seen = written;
-    this.#seenAtMs = sentAtMs;
+    this.#lastRead = written;
+    this.#lastReadAtMs = sentAtMs;
     this.#provedUntilMs = sentAtMs + this.#deadlineMs;
     return true;
   }
 
-  async #look(signal: AbortSignal): Promise<void> {
+  async #read(signal: AbortSignal): Promise<void> {
     try {
       const lease = await this.#client.get(leases, this.#lease, { signal });
-      if (!sameVersion(this.#seen, lease)) this.#seenAtMs = this.#clock.monotonic();
-      this.#seen = lease;
+      if (!sameVersion(this.#lastRead, lease)) this.#lastReadAtMs = this.#clock.monotonic();
+      this.#lastRead = lease;
     } catch (error) {
       if (!isNotFound(error)) throw error;
-      this.#seen = undefined;
+      this.#lastRead = undefined;
     }
   }
 
   #heldByOther(): boolean {
-    if (!this.#seen) return false;
-    const { holder } = readLease(this.#seen);
+    if (!this.#lastRead) return false;
+    const { holder } = readLease(this.#lastRead);
     return holder !== '' && holder !== this.#identity && this.#clock.monotonic() < this.#freeAtMs();
   }
 
   #freeAtMs(): number {
-    const seconds = this.#seen && readLease(this.#seen).durationSeconds;
-    return this.#seenAtMs + (seconds === undefined ? this.#durationMs : seconds * 1000);
+    const seconds = this.#lastRead && readLease(this.#lastRead).durationSeconds;
+    return this.#lastReadAtMs + (seconds === undefined ? this.#durationMs : seconds * 1000);
   }
 
   async #release(): Promise<void> {
-    const seen = this.#seen;
+    const held = this.#lastRead;
     this.#provedUntilMs = Number.NEGATIVE_INFINITY;
-    this.#seen = undefined;
-    if (!seen) return;
+    this.#lastRead = undefined;
+    if (!held) return;
     const attempt = this.#attempt(undefined);
     const { signal } = attempt;
     const release = (lease: KubeObject): Promise<KubeObject> =>
       this.#client.replace(leases, releaseLease(this.#lease, lease, this.#clock.now()), { signal });
     try {
       try {
-        await release(seen);
+        await release(held);
       } catch (error) {
         if (!isConflict(error)) throw error;
         // A renewal whose answer was abandoned may have succeeded.
@@ -269,10 +272,10 @@ class LeaseCampaign implements LeaseGate {
     };
   }
 
-  /** A standby reads often, so that it acquires a released Lease at once, and again when the Lease that it read expires. */
+  /** A standby reads often, so that it acquires a released Lease soon, and tries when the Lease that it read expires. */
   #nextTryMs(): number {
     if (!this.#heldByOther()) return this.#jittered();
-    return Math.min(this.#jittered() / LOOKS_A_TRY, Math.max(50, this.#freeAtMs() - this.#clock.monotonic()));
+    return Math.min(this.#jittered() / READS_PER_RETRY, Math.max(50, this.#freeAtMs() - this.#clock.monotonic()));
   }
 
   #jittered(): number {

@@ -35,15 +35,15 @@ export interface LeaseClaim {
 
 /** The Lease that the holder writes over `before`; the write fails if another process wrote in between. */
 export function claimLease({ name, holder, durationMs, nowMs, before }: LeaseClaim): KubeObject {
-  const old = before && readLease(before);
+  const previous = before && readLease(before);
   const now = formatMicroTime(nowMs);
-  const same = old?.holder === holder;
+  const isRenewal = previous?.holder === holder;
   return leaseObject(name, before, {
     holderIdentity: holder,
     leaseDurationSeconds: Math.ceil(durationMs / 1000),
-    acquireTime: (same ? old?.acquireTime : undefined) ?? now,
+    acquireTime: (isRenewal ? previous?.acquireTime : undefined) ?? now,
     renewTime: now,
-    leaseTransitions: old ? old.transitions + (same ? 0 : 1) : 0,
+    leaseTransitions: previous ? previous.transitions + (isRenewal ? 0 : 1) : 0,
   });
 }
 
@@ -64,7 +64,7 @@ function leaseObject({ name, namespace }: ObjectName, before: KubeObject | undef
   return { apiVersion: apiVersionOf(leases), kind: leases.kind, metadata, spec };
 }
 
-/** Equal if no process has written the Lease in between. */
+/** Whether no process has written the Lease between the two reads. */
 export function sameVersion(a: KubeObject | undefined, b: KubeObject): boolean {
   const version = own(a?.metadata, 'resourceVersion');
   return version !== undefined && version === b.metadata.resourceVersion && a?.metadata.uid === b.metadata.uid;

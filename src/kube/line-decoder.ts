@@ -1,10 +1,10 @@
 const NEWLINE = 0x0a;
-/** etcd limits objects to 1.5 MiB, so a line of this size is a broken stream. */
+/** etcd limits objects to 1.5 MiB, so a longer line means a broken stream. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 
 /**
- * Splits a byte stream into lines, with any chunks. The newline byte never occurs inside a UTF-8 character, so bytes are split first
- * and then decoded. Omits empty lines; never returns the bytes after the last newline.
+ * Splits a stream of chunks into lines. The newline byte never occurs inside a UTF-8 character, so the decoder splits bytes first and
+ * then decodes them. It omits empty lines and never returns the bytes after the last newline.
  */
 export class LineDecoder {
   #rest: Uint8Array[] = [];

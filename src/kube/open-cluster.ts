@@ -13,7 +13,7 @@ export interface OpenClusterOptions {
   readonly log?: KubeLog;
   /** Uniform in [0, 1); default Math.random. */
   readonly random?: () => number;
-  /** The most connections for calls. Default 10. */
+  /** The most connections for calls; each watch has an additional one. Default 10. */
   readonly connections?: number;
   /** Called with the server's wall clock (epoch ms, whole seconds) for every answer with a `Date`. */
   readonly onServerTime?: (serverMs: number) => void;
@@ -25,7 +25,7 @@ export interface OpenCluster extends Cluster {
   update(credentials: Credentials): void;
 }
 
-/** Opens no connection; the first call or watch does. */
+/** The first call or watch opens a connection. */
 export function openCluster(credentials: Credentials, options: OpenClusterOptions): OpenCluster {
   const { clock, log = silentLog, random = Math.random } = options;
   const transport = new Transport(credentials, options);
@@ -38,7 +38,7 @@ export function openCluster(credentials: Credentials, options: OpenClusterOption
     async identity(namespace = 'kube-system') {
       const { uid } = (await client.get(namespaces, { name: namespace })).metadata;
       if (typeof uid === 'string' && uid !== '') return uid;
-      throw new TransportError(`Namespace ${namespace}: the answer holds no uid`, undefined, false);
+      throw new TransportError(`Namespace ${namespace}: the answer contains no uid`, undefined, false);
     },
     async close() {
       await stores.close();

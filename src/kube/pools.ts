@@ -51,9 +51,9 @@ export class Pools {
   /** Ends watches at once, waits up to `graceMs` for calls, then closes every connection. */
   async retire(clock: Clock, graceMs: number): Promise<void> {
     const idle = new Promise<void>((resolve) => {
-      const cut = clock.schedule(graceMs, resolve);
+      const cancelTimeout = clock.schedule(graceMs, resolve);
       this.#onIdle = () => {
-        cut();
+        cancelTimeout();
         resolve();
       };
       if (this.#running === 0) this.#onIdle();

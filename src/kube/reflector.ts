@@ -54,7 +54,7 @@ const TOO_MANY_MS = 300_000;
 const LONGEST_RETRY_AFTER_MS = 60_000;
 /** A watch that ends sooner counts as a failure, so that the reflector backs off from a server that closes at once. */
 const SHORT_LIVED_MS = 5_000;
-/** How long the reflector rejects lists that are older than its newest version. After that, the cluster was restored from a backup. */
+/** How long the reflector rejects lists that are older than its newest version. After that, it assumes a restore from a backup. */
 const STALE_LISTS_MS = 30_000;
 /** Streams that break at the same version before the reflector relists. */
 const MALFORMED_BEFORE_RELIST = 3;
@@ -69,14 +69,14 @@ class Reflector {
   readonly #sink: ReflectorSink;
   readonly #options: ReflectorOptions;
   /** The version from which the next watch starts; undefined if a list is needed. */
-  #from: string | undefined;
+  #resumeVersion: string | undefined;
   /** The newest version ever seen. */
   #newest: string | undefined;
   /** When the server should end the watch. */
   #dueMs = 0;
   #failures = 0;
   #listedAtMs = Number.NEGATIVE_INFINITY;
-  #malformed = 0;
+  #malformedStreams = 0;
   #staleSinceMs: number | undefined;
 
   constructor(spec: ReflectorSpec, sink: ReflectorSink, options: ReflectorOptions) {
@@ -88,18 +88,18 @@ class Reflector {
   async run(): Promise<void> {
     const { clock, signal } = this.#options;
     while (!signal.aborted) {
-      const delayMs = await this.#turn();
+      const delayMs = await this.#listOrWatch();
       if (delayMs > 0) await sleep(clock, delayMs, signal).catch(() => undefined);
     }
   }
 
-  /** Runs one list or one watch. Resolves to the milliseconds before the next one. */
-  async #turn(): Promise<number> {
+  /** Runs one list or one watch. Resolves to the delay before the next one, milliseconds. */
+  async #listOrWatch(): Promise<number> {
     const { clock } = this.#options;
-    if (this.#from === undefined) {
+    if (this.#resumeVersion === undefined) {
       try {
-        this.#from = await this.#list();
-        return this.#from === undefined ? this.#backoff('the list is older than an earlier one') : 0;
+        this.#resumeVersion = await this.#list();
+        return this.#resumeVersion === undefined ? this.#backoff('the list is older than an earlier one') : 0;
       } catch (error) {
         return this.#failed(error);
       }
@@ -110,7 +110,7 @@ class Reflector {
       (error: unknown) => ({ error }),
     );
     const nowMs = clock.monotonic();
-    if (this.#spec.followsSchema && settled.error === undefined && nowMs < this.#dueMs) this.#from = undefined;
+    if (this.#spec.followsSchema && settled.error === undefined && nowMs < this.#dueMs) this.#resumeVersion = undefined;
     if (nowMs - startMs >= SHORT_LIVED_MS) {
       this.#failures = 0;
       // The regular end after five minutes; the next watch follows at once.
@@ -147,7 +147,7 @@ class Reflector {
     if (nowMs - this.#staleSinceMs < STALE_LISTS_MS) return true;
     this.#staleSinceMs = undefined;
     this.#options.log.warn(
-      'the cluster went back to older versions; its current content replaces the store',
+      'the API server keeps listing older versions, as after a restore; its content replaces the store',
       this.#fields(),
     );
     return false;
@@ -164,7 +164,7 @@ class Reflector {
       query: () => {
         const timeoutSeconds = Math.round(jittered(WATCH_SECONDS, 0.1, random));
         this.#dueMs = clock.monotonic() + timeoutSeconds * 1000;
-        const from = { allowWatchBookmarks: true, resourceVersion: this.#from };
+        const from = { allowWatchBookmarks: true, resourceVersion: this.#resumeVersion };
         return { watch: true, ...from, timeoutSeconds, labelSelector, fieldSelector };
       },
       alive: () => this.#sink.alive(),
@@ -174,41 +174,41 @@ class Reflector {
 
   #onEvent(event: Exclude<WatchEvent, { type: 'ERROR' }>): void {
     if (event.type !== 'BOOKMARK') this.#sink.apply(event.type, event.object, event.resourceVersion);
-    this.#malformed = 0;
+    this.#malformedStreams = 0;
     // Events may be duplicated or out of order; the version from which the next watch starts never decreases.
-    if (this.#from !== undefined && isOlder(event.resourceVersion, this.#from)) return;
-    this.#from = event.resourceVersion;
+    if (this.#resumeVersion !== undefined && isOlder(event.resourceVersion, this.#resumeVersion)) return;
+    this.#resumeVersion = event.resourceVersion;
     this.#newest = event.resourceVersion;
   }
 
   #failed(error: unknown): number {
     if (this.#options.signal.aborted) return 0;
-    if (isExpired(error) && this.#from !== undefined) {
-      this.#from = undefined;
+    if (isExpired(error) && this.#resumeVersion !== undefined) {
+      this.#resumeVersion = undefined;
       // Usual after an outage; relist at once, unless the last list did not help.
       if (this.#options.clock.monotonic() - this.#listedAtMs >= SHORT_LIVED_MS) {
         this.#failures = 0;
         return 0;
       }
     }
-    if (error instanceof MalformedStreamError && ++this.#malformed >= MALFORMED_BEFORE_RELIST) {
-      this.#malformed = 0;
-      this.#from = undefined;
+    if (error instanceof MalformedStreamError && ++this.#malformedStreams >= MALFORMED_BEFORE_RELIST) {
+      this.#malformedStreams = 0;
+      this.#resumeVersion = undefined;
     }
     if (error instanceof CodedError && error.code === 'TooManyObjects') {
-      this.#from = undefined;
+      this.#resumeVersion = undefined;
       return this.#backoff(describe(error)) + TOO_MANY_MS * (0.5 + this.#options.random() / 2);
     }
     if (isNotFound(error)) {
       // The collection does not exist any more; a later one with the same name has new versions and needs a list.
-      this.#from = undefined;
-      if (this.#spec.optional) return this.#lookAgain();
+      this.#resumeVersion = undefined;
+      if (this.#spec.optional) return this.#onAbsent();
     }
     const delayMs = this.#backoff(error === undefined ? 'the server ended the watch at once' : describe(error));
     return Math.max(delayMs, Math.min(askedDelayMs(error), LONGEST_RETRY_AFTER_MS));
   }
 
-  #lookAgain(): number {
+  #onAbsent(): number {
     const { log, random } = this.#options;
     if (this.#failures === 0) log.debug('the kind is not installed; checking again periodically', this.#fields());
     this.#sink.absent();

@@ -1,6 +1,6 @@
 /**
- * Negative if `a` is older than `b`, 0 if equal, positive if newer; undefined if one of them is no decimal number
- * and therefore has no order.
+ * Negative if `a` is older than `b`, 0 if equal, positive if newer. Undefined if they differ and one is not a decimal number, because
+ * such versions have no order.
  */
 export function compareResourceVersions(a: string, b: string): number | undefined {
   if (a === b) return 0;

@@ -19,7 +19,7 @@ interface Entry {
   references: number;
 }
 
-/** The running stores of one cluster. Readers with the same resource, selectors, and projection share a store. */
+/** The running stores of one cluster. Readers with the same resource, namespace, selectors, and projection share a store. */
 export class SharedStores {
   readonly #options: SharedStoresOptions;
   readonly #entries = new Map<string, Entry[]>();
@@ -70,8 +70,8 @@ export class SharedStores {
 
   #drop(key: string, entry: Entry): void {
     entry.store.close();
-    const left = (this.#entries.get(key) ?? []).filter((other) => other !== entry);
-    if (left.length > 0) this.#entries.set(key, left);
+    const remaining = (this.#entries.get(key) ?? []).filter((other) => other !== entry);
+    if (remaining.length > 0) this.#entries.set(key, remaining);
     else this.#entries.delete(key);
   }
 

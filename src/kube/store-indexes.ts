@@ -1,31 +1,31 @@
 type IndexFunction<T> = (object: T) => readonly string[];
 
-/** The named indexes of a store: by name and value, the objects by key. */
+/** The named indexes of a store. Each maps a value to the objects with that value, by their keys. */
 export class StoreIndexes<T extends { readonly key: string }> {
   readonly #functions = new Map<string, IndexFunction<T>>();
   readonly #entries = new Map<string, Map<string, Map<string, T>>>();
 
   /** Whether `functions` can be added: each name is free or has the same function. */
   accepts(functions: Readonly<Record<string, IndexFunction<T>>>): boolean {
-    return Object.entries(functions).every(([name, of]) => (this.#functions.get(name) ?? of) === of);
+    return Object.entries(functions).every(([name, valuesOf]) => (this.#functions.get(name) ?? valuesOf) === valuesOf);
   }
 
-  add(functions: Readonly<Record<string, IndexFunction<T>>>, present: Iterable<T>): void {
-    for (const [name, of] of Object.entries(functions)) {
+  add(functions: Readonly<Record<string, IndexFunction<T>>>, objects: Iterable<T>): void {
+    for (const [name, valuesOf] of Object.entries(functions)) {
       if (this.#functions.has(name)) continue;
-      this.#functions.set(name, of);
+      this.#functions.set(name, valuesOf);
       const values = new Map<string, Map<string, T>>();
       this.#entries.set(name, values);
-      for (const object of present) put(values, of(object), object);
+      for (const object of objects) put(values, valuesOf(object), object);
     }
   }
 
   replace(before: T | undefined, now: T | undefined): void {
-    for (const [name, of] of this.#functions) {
+    for (const [name, valuesOf] of this.#functions) {
       const values = this.#entries.get(name);
       if (!values) continue;
-      if (before) drop(values, of(before), before.key);
-      if (now) put(values, of(now), now);
+      if (before) drop(values, valuesOf(before), before.key);
+      if (now) put(values, valuesOf(now), now);
     }
   }
 
@@ -40,17 +40,17 @@ export class StoreIndexes<T extends { readonly key: string }> {
 
 function put<T extends { readonly key: string }>(
   values: Map<string, Map<string, T>>,
-  under: readonly string[],
+  indexValues: readonly string[],
   object: T,
 ): void {
-  for (const value of under) {
+  for (const value of indexValues) {
     const objects = values.get(value) ?? new Map<string, T>();
     values.set(value, objects.set(object.key, object));
   }
 }
 
-function drop<T>(values: Map<string, Map<string, T>>, under: readonly string[], key: string): void {
-  for (const value of under) {
+function drop<T>(values: Map<string, Map<string, T>>, indexValues: readonly string[], key: string): void {
+  for (const value of indexValues) {
     const objects = values.get(value);
     objects?.delete(key);
     if (objects?.size === 0) values.delete(value);

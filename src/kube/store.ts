@@ -52,14 +52,16 @@ export interface Store<T extends Projected> {
   readonly synced: boolean;
   /** Resolves when synced; rejects if the store closes or `signal` aborts first. */
   whenSynced(signal?: AbortSignal): Promise<void>;
-  /** Milliseconds since the last byte from the server (list answer, event, or bookmark); Infinity before the first. */
+  /** Milliseconds since the server last answered or sent data on a list or a watch; Infinity before the first answer. */
   readonly ageMs: number;
-  /** The last failure since then, and milliseconds since the first failure; undefined if there was none. */
+  /** The current failure; undefined once the server answers again. */
   readonly failing?: Failing | undefined;
 }
 
 export interface Failing {
+  /** Of the last failed list or watch. */
   readonly reason: string;
+  /** Milliseconds since the first failure in a row. */
   readonly forMs: number;
 }
 

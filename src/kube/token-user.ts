@@ -5,7 +5,7 @@ import type { TokenUser } from './client.ts';
 export function tokenUserOf(status: unknown, audiences: readonly string[] | undefined): TokenUser | undefined {
   const username = own(own(status, 'user'), 'username');
   if (own(status, 'authenticated') !== true || typeof username !== 'string' || username === '') return undefined;
-  // An authenticator without audiences names none; the token is then valid for the API server only.
+  // An authenticator that does not check audiences reports none; the token is then valid for the API server only.
   if (audiences && !texts(own(status, 'audiences')).some((audience) => audiences.includes(audience))) return undefined;
   const user = own(status, 'user');
   const uid = own(user, 'uid');

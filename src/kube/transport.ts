@@ -23,7 +23,7 @@ export interface CallSpec {
   readonly timeoutMs?: number;
   /** `idempotent`: GET and reviews. `write`: retried only if the server did not act. `never`: the caller retries. Default by method. */
   readonly retry?: 'idempotent' | 'write' | 'never';
-  /** `slow`: the server is known to delay the call. `urgent`: the call revokes access or renews a Lease. Default `quick`. */
+  /** `slow`: the server delays such calls. `urgent`: the call revokes access or renews a Lease. Default `quick`. */
   readonly lane?: Lane | undefined;
   /** Called before every attempt, including retries; an error ends the call. */
   readonly beforeTry?: (() => void) | undefined;
@@ -47,7 +47,7 @@ export interface TransportOptions {
 }
 
 const CALL_TIMEOUT_MS = 30_000;
-/** Larger than any page of a list; ends an endless answer of a broken or hostile server. */
+/** Larger than any page of a list; ends an endless answer of a broken or untrusted server. */
 const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
 /** How long certificates and headers are used before the credentials are read again. */
 const AUTH_CACHE_MS = 10_000;
@@ -57,7 +57,7 @@ const USER_AGENT = 'drawbridge';
 
 /**
  * HTTP to one cluster over persistent connections. Rejects with ApiError, with TransportError, or with the reason of the caller's signal.
- * Picks up new certificates and tokens by itself.
+ * Uses new certificates and tokens within 10 s after the credentials return them.
  */
 export class Transport {
   readonly #clock: Clock;
@@ -105,7 +105,7 @@ export class Transport {
   async stream(spec: StreamSpec): Promise<AsyncIterable<Uint8Array>> {
     const limit = this.#limit(spec.signal, spec.headTimeoutMs);
     try {
-      const { pools, headers } = await this.#ready(limit);
+      const { pools, headers } = await this.#prepare(limit);
       const answer = await pools.watches.request({
         origin: this.#origin,
         path: this.#url(spec.path, spec.query),
@@ -124,7 +124,7 @@ export class Transport {
     }
   }
 
-  /** Uses other credentials for the same server from now on; aborts calls on the old connections after at most 5 s. */
+  /** Uses other credentials for the same server from now on; aborts calls on the old connections after 4 s. */
   update(credentials: Credentials): void {
     if (credentials.server !== this.#credentials.server) {
       throw new CodedError(
@@ -147,7 +147,7 @@ export class Transport {
   async #call(spec: CallSpec, timeoutMs: number): Promise<unknown> {
     const limit = this.#limit(spec.signal, timeoutMs);
     try {
-      const { pools, headers } = await this.#ready(limit);
+      const { pools, headers } = await this.#prepare(limit);
       const { method, path, query, body, contentType, lane = 'quick' } = spec;
       const call = {
         method,
@@ -159,7 +159,7 @@ export class Transport {
         maxAnswerBytes: MAX_ANSWER_BYTES,
       };
       const answer = await pools.call(lane, (agent) => jsonCall(agent, call, limit));
-      this.#tellTime(answer.headers['date']);
+      this.#reportServerTime(answer.headers['date']);
       const text = textOf(answer);
       return text === '' ? undefined : JSON.parse(text);
     } catch (error) {
@@ -179,7 +179,7 @@ export class Transport {
     }
   }
 
-  #tellTime(date: string | string[] | undefined): void {
+  #reportServerTime(date: string | string[] | undefined): void {
     const serverMs = typeof date === 'string' ? parseHttpDate(date) : undefined;
     if (serverMs !== undefined) this.#onServerTime(serverMs);
   }
@@ -187,21 +187,21 @@ export class Transport {
   #explain(error: unknown, what: string, signal: AbortSignal | undefined, limit: Limit): unknown {
     // The next attempt reads the credentials again, because a token may have been replaced early.
     if (error instanceof ApiError && error.code === 401) this.#auth = undefined;
-    const isOwn = error instanceof ApiError || error instanceof TransportError;
-    if (isOwn && !(error instanceof CallError)) return error;
+    const isTyped = error instanceof ApiError || error instanceof TransportError;
+    if (isTyped && !(error instanceof CallError)) return error;
     if (!limit.timedOut && signal?.aborted) return signal.reason;
     const [cause, notSent] = error instanceof CallError ? [error.cause, error.notSent] : [error, false];
     const why = limit.timedOut ? `no answer from ${this.#origin} in time` : describe(cause);
     return new TransportError(`${what}: ${why}`, cause, notSent, why);
   }
 
-  async #ready(limit: Limit): Promise<{ pools: Pools; headers: Record<string, string> }> {
+  async #prepare(limit: Limit): Promise<{ pools: Pools; headers: Record<string, string> }> {
     let credentials: Credentials;
     let connectionAuth: ConnectionAuth;
     do {
       credentials = this.#credentials;
       connectionAuth = await limit.race(this.#currentAuth());
-      // Either may have happened in the meantime.
+      // The transport may have been closed or updated in the meantime.
       if (this.#closed) throw new TransportError(`the connection to ${this.#origin} is closed`, undefined, true);
     } while (credentials !== this.#credentials);
     const { tls, headers } = connectionAuth;
@@ -227,11 +227,11 @@ export class Transport {
     const pools = this.#pools;
     if (!pools) return;
     this.#pools = undefined;
-    const gone = pools
+    const retired = pools
       .retire(this.#clock, RETIRE_MS)
       .catch(() => undefined)
-      .finally(() => this.#retiring.delete(gone));
-    this.#retiring.add(gone);
+      .finally(() => this.#retiring.delete(retired));
+    this.#retiring.add(retired);
   }
 
   #url(path: string, query: Query = {}): string {

@@ -10,7 +10,7 @@ export type WatchEvent =
   | { readonly type: 'BOOKMARK'; readonly resourceVersion: string }
   | { readonly type: 'ERROR'; readonly error: ApiError };
 
-/** Parses one line of a watch stream; undefined if it is no event, in which case the stream is unreliable. */
+/** Parses one line of a watch stream; undefined if it is not an event, which means that the stream is unreliable. */
 export function parseWatchEvent(line: string): WatchEvent | undefined {
   let event: unknown;
   try {

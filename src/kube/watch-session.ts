@@ -9,7 +9,7 @@ const SILENCE_MS = 20_000;
 /** With SILENCE_MS, this limits how long a dead connection stays unnoticed: 28 s. */
 const SUCCESSOR_HEAD_MS = 8_000;
 const FIRST_HEAD_MS = 30_000;
-/** Delay if the server refuses a successor without Retry-After. */
+/** Delay before the next successor if the server refuses one without Retry-After. */
 const REFUSED_MS = 5_000;
 
 export interface WatchSessionOptions {
@@ -32,15 +32,15 @@ export interface WatchSessionOptions {
 export function runWatchSession(options: WatchSessionOptions): Promise<void> {
   const { clock, signal } = options;
   return new Promise((resolve, reject) => {
-    let drop: Cancel | undefined;
-    let dropSuccessor: Cancel | undefined;
+    let closeCurrent: Cancel | undefined;
+    let closeSuccessor: Cancel | undefined;
     let cancelCheck: Cancel = () => {};
     let aliveAtMs = clock.monotonic();
 
     const finish = (settle: () => void): void => {
       cancelCheck();
-      drop?.();
-      dropSuccessor?.();
+      closeCurrent?.();
+      closeSuccessor?.();
       signal.removeEventListener('abort', onAbort);
       settle();
     };
@@ -76,44 +76,44 @@ export function runWatchSession(options: WatchSessionOptions): Promise<void> {
       );
     const onAlive = (): void => {
       touch();
-      if (!dropSuccessor) return;
-      dropSuccessor();
-      dropSuccessor = undefined;
+      if (!closeSuccessor) return;
+      closeSuccessor();
+      closeSuccessor = undefined;
       checkIn(SILENCE_MS);
     };
     const onEnded = (error?: unknown): void => {
-      drop = undefined;
+      closeCurrent = undefined;
       // A pending successor decides.
-      if (!dropSuccessor) finish(() => (error === undefined ? resolve() : reject(error)));
+      if (!closeSuccessor) finish(() => (error === undefined ? resolve() : reject(error)));
     };
 
     const openSuccessor = (): void => {
       let accepted = false;
-      const dropIt = open(
+      const closeOpened = open(
         SUCCESSOR_HEAD_MS,
         () => {
           accepted = true;
-          drop?.();
-          drop = dropIt;
-          dropSuccessor = undefined;
+          closeCurrent?.();
+          closeCurrent = closeOpened;
+          closeSuccessor = undefined;
           touch();
           checkIn(SILENCE_MS);
         },
         (error) => {
           if (accepted) return onEnded(error);
-          dropSuccessor = undefined;
+          closeSuccessor = undefined;
           // An overloaded server refuses; the current watch may still be healthy.
-          const refused = error instanceof ApiError && !isExpired(error) && drop !== undefined;
+          const refused = error instanceof ApiError && !isExpired(error) && closeCurrent !== undefined;
           if (refused) checkIn(error.retryAfterMs ?? REFUSED_MS);
           else fail(error);
         },
       );
-      dropSuccessor = dropIt;
+      closeSuccessor = closeOpened;
     };
 
     if (signal.aborted) return reject(signal.reason);
     signal.addEventListener('abort', onAbort, { once: true });
-    drop = open(
+    closeCurrent = open(
       FIRST_HEAD_MS,
       () => {
         touch();

@@ -19,7 +19,7 @@ export interface WatchStreamSpec {
   readonly headTimeoutMs: number;
 }
 
-/** A line is no event; the watch must restart after the last valid event. */
+/** A line is not an event; the watch must restart after the last valid event. */
 export class MalformedStreamError extends Error {
   override readonly name = 'MalformedStreamError';
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createPublicKey, X509Certificate } from 'node:crypto';
 import { mutatingWebhookConfigurations, secrets } from '../../../src/api/resources.ts';
-import { newTrusted, toData } from '../../../src/certificates/material.ts';
+import { newSignedPair, toData } from '../../../src/certificates/material.ts';
 import { OwnCertificate } from '../../../src/certificates/own-certificate.ts';
 import { graceMs, settleMs } from '../../../src/certificates/rotation.ts';
 import { madeByServerLabel, openCertificateStores } from '../../../src/certificates/stores.ts';
@@ -27,7 +27,10 @@ describe('the certificate that the server makes itself', () => {
     it('is made by the leader, served by all replicas and trusted by every webhook', async () => {
       const follower = stage.replica();
       const [before] = stage.serials();
-      assert.match(follower.certificate.problem() ?? '', /^Secret ns\/pair: it is not there yet$/);
+      assert.match(
+        follower.certificate.problem() ?? '',
+        /^Secret ns\/pair: it does not exist yet; see the log of the leader$/,
+      );
       stage.replica({ leads: true });
       await settle();
       const [left, right] = stage.serials();
@@ -76,7 +79,10 @@ describe('the certificate that the server makes itself', () => {
       };
       const { certificate } = stage.replica({ leads: true });
       await settle();
-      assert.equal(certificate.problem(), 'caBundle does not hold the authority of the serving certificate yet: a, b');
+      assert.equal(
+        certificate.problem(),
+        'caBundle does not contain the authority of the serving certificate yet: a, b',
+      );
       stage.cluster.fault = () => {};
       await settle(60_000);
       assert.equal(certificate.problem(), undefined);
@@ -90,7 +96,7 @@ describe('the certificate that the server makes itself', () => {
       const key = stage.data()['tls.key'] ?? '';
       assert.match(key, /PRIVATE KEY/);
       const told = JSON.stringify(stage.lines);
-      assert.ok(told.includes('serving certificate made'));
+      assert.ok(told.includes('serving certificate created'));
       assert.ok(!told.includes('PRIVATE') && !told.includes(key.split('\n')[1] ?? key));
     });
   });
@@ -212,7 +218,7 @@ describe('the certificate that the server makes itself', () => {
         stage.putConfiguration(undefined, name, 'bm9uZQ==');
         stage.putConfiguration(mutatingWebhookConfigurations, name, 'bm9uZQ==');
       }
-      assert.match(stage.replicas[1]?.problem() ?? '', /^caBundle does not hold/);
+      assert.match(stage.replicas[1]?.problem() ?? '', /^caBundle does not contain/);
     });
 
     it('waits anew when a caBundle is wiped in the middle of a rotation', async () => {
@@ -276,7 +282,7 @@ describe('the certificate that the server makes itself', () => {
         const { certificate, stop } = stage.replica({ leads: true });
         await stage.clock.advance(3600_000);
         assert.deepEqual(stage.cluster.find(secrets, secret), before);
-        assert.match(certificate.problem() ?? '', /^Secret ns\/pair: it was not made by the server .* is missing/);
+        assert.match(certificate.problem() ?? '', /^Secret ns\/pair: the server did not create it .* is missing/);
         assert.deepEqual(new Set(stage.writes()), new Set());
         await stop();
       }
@@ -338,5 +344,5 @@ describe('the certificate that the server makes itself', () => {
     assert.equal(certificate.problem(), 'Secret ns/pair could not be read yet; see the log');
   });
 
-  const fresh = (): Record<string, string | null> => toData(newTrusted(['svc.ns.svc'], stage.clock.now()));
+  const fresh = (): Record<string, string | null> => toData(newSignedPair(['svc.ns.svc'], stage.clock.now()));
 });

@@ -118,7 +118,7 @@ async function check(commands: readonly Command[], exactOrder: boolean): Promise
         break;
       case 'toggle':
         if (!model.closedKeys.delete(step.key)) model.closedKeys.add(step.key);
-        queue.poke();
+        queue.readmit();
         break;
       case 'jump':
         clock.setWall(clock.now() + step.ms);
@@ -132,7 +132,7 @@ async function check(commands: readonly Command[], exactOrder: boolean): Promise
 
   // Whatever happened: everything that is wanted comes, once.
   model.closedKeys.clear();
-  queue.poke();
+  queue.readmit();
   for (let round = 0; round < 3; round++) {
     for (const key of model.running) queue.done(key);
     model.running.clear();

@@ -161,7 +161,7 @@ describe('KeyedQueue', () => {
     open.add('a').add('c');
     assert.deepEqual(takeAll(), []);
     assert.equal(queue.depth, 2);
-    queue.poke();
+    queue.readmit();
     assert.deepEqual(takeAll(), ['a', 'c']);
   });
 

@@ -3,7 +3,7 @@ import { createServer as createHttps } from 'node:https';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { until } from '../../../../sandbox/wait.ts';
-import { newTrusted } from '../../../../src/certificates/material.ts';
+import { newSignedPair } from '../../../../src/certificates/material.ts';
 import { HttpClient } from '../../../../src/inventory/http/http-client.ts';
 import type { Reply } from '../../../../src/inventory/ports.ts';
 import type { Registration } from '../../../../src/inventory/registration.ts';
@@ -217,8 +217,8 @@ describe('the HTTP client of components', () => {
   });
 
   describe('over TLS', () => {
-    const trusted = newTrusted(['localhost', '127.0.0.1'], Date.now());
-    const other = newTrusted(['localhost', '127.0.0.1'], Date.now());
+    const trusted = newSignedPair(['localhost', '127.0.0.1'], Date.now());
+    const other = newSignedPair(['localhost', '127.0.0.1'], Date.now());
 
     async function serveTls(): Promise<string> {
       const { cert, key } = trusted.pair;
