@@ -3,13 +3,13 @@ import type { TemplateKind } from '../api/access/names.ts';
 import type { Resource } from '../api/object.ts';
 import type { Store } from '../kube/store.ts';
 import { buildExecAccess } from './builders/exec-access.ts';
-import type { Builder, BuilderDeps, Granting, Planned } from './builders/plan.ts';
+import type { Builder, BuilderDeps, GrantTerms, Planned } from './builders/plan.ts';
 import { PlanQueue } from './builders/plan-budget.ts';
 import { buildPodAccess } from './builders/pod-access.ts';
 import type { AccessStores } from './stores/access-stores.ts';
 import type { RequestView, TemplateView } from './stores/access-views.ts';
 
-/** Everything that differs between kinds of access; the reconciler of requests is the same for all. */
+/** Everything that differs between kinds of access. All kinds share one request reconciler. */
 export interface AccessKind {
   readonly requestKind: RequestKind;
   readonly templateKind: TemplateKind;
@@ -19,8 +19,8 @@ export interface AccessKind {
   readonly createsPod: boolean;
   readonly requests: Store<RequestView>;
   readonly templates: Store<TemplateView>;
-  /** Plans the grant. Reads stores, so callers call it only after the stores have synced. */
-  plan(request: RequestView, template: TemplateView, granting: Granting, signal: AbortSignal): Promise<Planned>;
+  /** Plans the grant. Reads stores, so call it only after they have synced. */
+  plan(request: RequestView, template: TemplateView, terms: GrantTerms, signal: AbortSignal): Promise<Planned>;
 }
 
 /** The builder of each request kind. It accepts only templates of its kind. */
@@ -29,12 +29,12 @@ const builders: { readonly [Kind in RequestKind]: Builder<never> } = {
   ExecAccessRequest: buildExecAccess,
 };
 
-/** Every kind of access, with its stores and its builder. */
-export function accessKinds(
-  given: Omit<BuilderDeps, 'queue' | 'stores'> & { readonly stores: AccessStores },
+/** Combines every kind of access with its stores and its builder. */
+export function createAccessKinds(
+  deps: Omit<BuilderDeps, 'queue' | 'stores'> & { readonly stores: AccessStores },
 ): AccessKind[] {
-  const { stores } = given;
-  const deps = { ...given, queue: new PlanQueue(given.clock) };
+  const { stores } = deps;
+  const builderDeps = { ...deps, queue: new PlanQueue(deps.clock) };
   return accesses.map(({ request, template, createsPod }) => {
     const requestKind = request.resource.kind;
     const build = builders[requestKind] as Builder;
@@ -45,7 +45,7 @@ export function accessKinds(
       templateResource: template.resource,
       createsPod,
       ...stores.of(requestKind),
-      plan: (request, template, granting, signal) => build(request, template, granting, deps, signal),
+      plan: (request, template, terms, signal) => build(request, template, terms, builderDeps, signal),
     };
   });
 }

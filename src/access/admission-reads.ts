@@ -9,7 +9,7 @@ import type { GrantQuota } from './lifecycle/grant-quota.ts';
 import { rulesViolation } from './policy/granted-rules.ts';
 import type { Account } from './policy/limits.ts';
 import type { Caller, TemplateState } from './policy/request-policy.ts';
-import { type GrantingTemplate, type Right, rightsToHold } from './policy/template-rights.ts';
+import { type GrantingTemplate, type Permission, permissionsToHold } from './policy/template-rights.ts';
 import type { Signer } from './signing/signer.ts';
 import { type AccessStores, byPod, byUid } from './stores/access-stores.ts';
 import { type RequestView, type TemplateView, viewRequest, viewTemplate } from './stores/access-views.ts';
@@ -20,11 +20,11 @@ export function admissionReads(stores: AccessStores, client: Client, quota: Gran
   return {
     templateState: (kind: TemplateKind, namespace: string, name: string, signal: AbortSignal) =>
       readTemplate(accessOfTemplate(kind), { namespace, name }, stores, client, signal),
-    alreadyHolds: (caller: Caller & Extra, namespace: string, template: GrantingTemplate, signal: AbortSignal) =>
+    alreadyHolds: (caller: Caller & WithExtra, namespace: string, template: GrantingTemplate, signal: AbortSignal) =>
       alreadyHolds(client, caller, namespace, template, signal),
     limitUses: (account: Account) => quota.uses(account),
-    lacking: (caller: Caller & Extra, namespace: string, rights: readonly Right[], signal: AbortSignal) =>
-      lackingRights(client, caller, namespace, rights, signal),
+    lacking: (caller: Caller & WithExtra, namespace: string, rights: readonly Permission[], signal: AbortSignal) =>
+      lackingPermissions(client, caller, namespace, rights, signal),
   };
 }
 
@@ -36,63 +36,67 @@ async function readTemplate(
   client: Client,
   signal: AbortSignal,
 ): Promise<TemplateState> {
-  const known = stores.of(access.request.resource.kind).templates.get(keyOf(name));
-  if (known) return templateState(known);
-  const found = await findObject(client, access.template.resource, name, { signal });
-  const read = found && viewTemplate(access)(found);
-  return read ? templateState(read) : { found: false };
+  const cached = stores.of(access.request.resource.kind).templates.get(keyOf(name));
+  if (cached) return templateState(cached);
+  const object = await findObject(client, access.template.resource, name, { signal });
+  const template = object && viewTemplate(access)(object);
+  return template ? templateState(template) : { found: false };
 }
 
-type Found = Extract<TemplateState, { found: true }>;
+type FoundTemplate = Extract<TemplateState, { found: true }>;
 
-/** The fields of a template that the rule books need. */
-export function templateState(template: TemplateView): Found {
+/** The state of a template that the rule books check. */
+export function templateState(template: TemplateView): FoundTemplate {
   const failing = template.conditions.find((condition) => condition.status === 'False' && !isSummary(condition));
-  const observed = template.conditions.map((condition) => condition.observedGeneration ?? 0);
+  const generations = template.conditions.map((condition) => condition.observedGeneration ?? 0);
   return {
     found: true,
     uid: template.uid,
     generation: template.generation,
     spec: template.spec,
     ready: template.ready,
-    // Each condition has its own generation; the reconciler has observed the template up to the oldest.
-    observedGeneration: observed.length > 0 ? Math.min(...observed) : undefined,
+    // Each condition has its own generation. The lowest is the generation that all conditions have observed.
+    observedGeneration: generations.length > 0 ? Math.min(...generations) : undefined,
     ...(failing ? { failing: { type: failing.type, reason: failing.reason, message: failing.message } } : {}),
   };
 }
 
-interface Extra {
+interface WithExtra {
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Whether the caller already holds in the namespace everything that the template gives. Then its groups do not matter. */
+/** Whether the caller already holds all permissions of the template in the namespace, and so needs none of its groups. */
 export async function alreadyHolds(
   client: Client,
-  caller: Caller & Extra,
+  caller: Caller & WithExtra,
   namespace: string,
   template: GrantingTemplate,
   signal: AbortSignal,
 ): Promise<boolean> {
-  // Nothing is granted by such rules, and a template that is older than the bound may have hundreds of rights to check.
+  // The server never grants such rules. A template that predates the bound may have hundreds of permissions to check.
   if (rulesViolation(template.spec.accessConfig.rules)) return false;
-  return (await lackingRights(client, caller, namespace, rightsToHold(template), signal)).length === 0;
+  return (await lackingPermissions(client, caller, namespace, permissionsToHold(template), signal)).length === 0;
 }
 
-/** The `rights` that the caller lacks in the namespace, by concurrent SubjectAccessReviews. */
-export async function lackingRights(
+/** The permissions that the caller lacks in the namespace, by concurrent SubjectAccessReviews. */
+export async function lackingPermissions(
   client: Client,
-  caller: Caller & Extra,
+  caller: Caller & WithExtra,
   namespace: string,
-  rights: readonly Right[],
+  rights: readonly Permission[],
   signal: AbortSignal,
-): Promise<Right[]> {
+): Promise<Permission[]> {
   const held = await Promise.all(
     rights.map((right) => client.isAllowed(questionOf(caller, namespace, right), { signal })),
   );
   return rights.filter((_, index) => held[index] !== true);
 }
 
-function questionOf({ username, uid, groups, extra }: Caller & Extra, namespace: string, right: Right): AccessQuestion {
+function questionOf(
+  { username, uid, groups, extra }: Caller & WithExtra,
+  namespace: string,
+  right: Permission,
+): AccessQuestion {
   return { user: username, uid, groups, namespace, ...right, ...(extra ? { extra } : {}) };
 }
 
@@ -103,20 +107,20 @@ interface ConnectTargetsDeps {
   readonly clock: Clock;
 }
 
-/** What the webhooks that watch and guard pods ask of a pod; fits the ports of admission. */
+/** Reads pods and their grants for the webhooks that audit and authorize connects to pods; implements their ports. */
 export function connectTargets({ stores, client, signer, clock }: ConnectTargetsDeps) {
   const isOpen = ({ grant, revoked, deleting }: RequestView): boolean =>
     grant !== undefined && !revoked && !deleting && clock.now() < (parseTime(grant.expiresAt) ?? 0);
 
-  const makers = accesses.filter(({ createsPod }) => createsPod);
-  const made = makers.map(({ request }) => stores.of(request.resource.kind).requests);
+  const podCreators = accesses.filter(({ createsPod }) => createsPod);
+  const podRequests = podCreators.map(({ request }) => stores.of(request.resource.kind).requests);
 
-  /** The request that the pod was created for, from the store. If someone removed our label and annotations, its uid identifies it. */
+  /** The stored request that the pod was created for. If our label and annotations were removed, the uid of the pod identifies it. */
   const requestOf = (pod: PodView): RequestView | undefined =>
-    made
-      .flatMap((store) => store.byIndex(byUid, pod.madeFor?.uid ?? ''))
+    podRequests
+      .flatMap((store) => store.byIndex(byUid, pod.requestRef?.uid ?? ''))
       .find(({ namespace }) => namespace === pod.namespace) ??
-    made
+    podRequests
       .flatMap((store) => store.byIndex(byPod, pod.key))
       .find(({ children }) => children.some(({ uid }) => uid === pod.uid));
 
@@ -132,12 +136,12 @@ export function connectTargets({ stores, client, signer, clock }: ConnectTargets
     async connectTarget(namespace: string, name: string, signal: AbortSignal) {
       const pod = stores.pods.get(keyOf({ namespace, name })) ?? (await livePod({ namespace, name }, signal));
       if (!pod) return undefined;
-      const known = requestOf(pod);
-      const ours = known !== undefined || pod.madeFor !== undefined;
-      // The grant is stored before the pod is created, so if the request has no grant, the store lags behind.
-      const request = known?.grant ? known : await liveRequest(pod, signal);
-      const proved = request?.grant && isOpen(request) && (await signer.isOurGrant(request, request.grant, signal));
-      return { uid: pod.uid, ours, grants: ours && request && proved ? grantOf(request) : [] };
+      const cached = requestOf(pod);
+      const ours = cached !== undefined || pod.requestRef !== undefined;
+      // The server stores the grant before it creates the pod, so if the request has no grant, the store lags behind.
+      const request = cached?.grant ? cached : await liveRequest(pod, signal);
+      const isProven = request?.grant && isOpen(request) && (await signer.isOurGrant(request, request.grant, signal));
+      return { uid: pod.uid, ours, grants: ours && request && isProven ? grantOf(request) : [] };
     },
   };
 
@@ -146,13 +150,16 @@ export function connectTargets({ stores, client, signer, clock }: ConnectTargets
     return found && viewPod(found);
   }
 
-  async function liveRequest({ namespace, madeFor }: PodView, signal: AbortSignal): Promise<RequestView | undefined> {
-    const maker = makers.find(({ request }) => request.resource.kind === madeFor?.owner?.kind);
-    if (!maker || !madeFor?.owner) return undefined;
-    const { resource } = maker.request;
-    const found = await findObject(client, resource, { namespace, name: madeFor.owner.name }, { signal });
+  async function liveRequest(
+    { namespace, requestRef }: PodView,
+    signal: AbortSignal,
+  ): Promise<RequestView | undefined> {
+    const access = podCreators.find(({ request }) => request.resource.kind === requestRef?.owner?.kind);
+    if (!access || !requestRef?.owner) return undefined;
+    const { resource } = access.request;
+    const found = await findObject(client, resource, { namespace, name: requestRef.owner.name }, { signal });
     const request = found && viewRequest({ ...found, kind: resource.kind });
-    return request?.uid === madeFor.uid ? request : undefined;
+    return request?.uid === requestRef.uid ? request : undefined;
   }
 }
 

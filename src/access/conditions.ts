@@ -1,65 +1,75 @@
-import { summaryConditions as summaries } from '../api/access/names.ts';
+import { summaryConditions } from '../api/access/names.ts';
 import { type ConditionUpdate, mergeConditions } from '../api/conditions.ts';
 import type { Condition } from '../api/object.ts';
 
-export interface Finding<Type extends string> extends ConditionUpdate<Condition> {
+/** A condition of a request or a template before the time is added. */
+export interface AccessConditionUpdate<Type extends string> extends ConditionUpdate<Condition> {
   type: Type;
 }
 
-export const success = <Type extends string>(type: Type, message: string): Finding<Type> => ({
+/** A condition with status True and reason `Success`. */
+export const success = <Type extends string>(type: Type, message: string): AccessConditionUpdate<Type> => ({
   type,
   status: 'True',
   reason: 'Success',
   message,
 });
 
-export const failure = <Type extends string>(type: Type, reason: string, message: string): Finding<Type> => ({
+/** A condition with status False. */
+export const failure = <Type extends string>(
+  type: Type,
+  reason: string,
+  message: string,
+): AccessConditionUpdate<Type> => ({
   type,
   status: 'False',
   reason,
   message,
 });
 
-/** True when every one of `types` is True. */
+/** Whether every one of `types` has a condition with status True. */
 export function allTrue(conditions: readonly Condition[], types: readonly string[]): boolean {
   return types.every((type) => conditions.some((condition) => condition.type === type && condition.status === 'True'));
 }
 
-/** The overall state of an object, for tools that do not know its kind. */
+/** The overall state of an object, for tools that know only the conditions of kstatus. */
 export type Summary =
-  | { readonly is: 'ready'; readonly message: string }
-  /** The object waits for something that happens without an edit. */
-  | { readonly is: 'reconciling'; readonly reason: string; readonly message: string }
+  | { readonly state: 'ready'; readonly message: string }
+  /** The object can become ready without an edit. */
+  | { readonly state: 'reconciling'; readonly reason: string; readonly message: string }
   /** The object does not become ready until someone changes it. */
-  | { readonly is: 'stalled'; readonly reason: string; readonly message: string };
+  | { readonly state: 'stalled'; readonly reason: string; readonly message: string };
 
-const ofSummaries: ReadonlySet<string> = new Set(Object.values(summaries));
+const summaryTypes: ReadonlySet<string> = new Set(Object.values(summaryConditions));
 
-export const isSummary = ({ type }: Pick<Condition, 'type'>): boolean => ofSummaries.has(type);
+/** Whether the condition is Ready, Reconciling, or Stalled. */
+export const isSummary = ({ type }: Pick<Condition, 'type'>): boolean => summaryTypes.has(type);
 
 /**
- * Adds to `conditions` the conditions that kstatus reads, and through it kubectl wait, Argo CD, and Flux. Ready is always present;
- * Reconciling and Stalled, which are abnormal, are present only while they are True.
+ * Adds the conditions that kstatus, and so Argo CD and Flux, reads. Ready is always present; Reconciling and Stalled are present only while
+ * they are True. `nowMs` is epoch ms.
  */
 export function summarized(
   generation: number,
   conditions: readonly Condition[],
-  standing: Summary,
+  summary: Summary,
   nowMs: number,
 ): readonly Condition[] {
-  const findings = findingsOf(standing);
-  const others = conditions.filter((one) => !isSummary(one));
-  const kept = conditions.filter((one) => isSummary(one) && findings.some(({ type }) => type === one.type));
-  return mergeConditions([...others, ...kept], findings, nowMs, { generation });
+  const updates = summaryUpdates(summary);
+  const others = conditions.filter((condition) => !isSummary(condition));
+  const currentSummaries = conditions.filter(
+    (condition) => isSummary(condition) && updates.some(({ type }) => type === condition.type),
+  );
+  return mergeConditions([...others, ...currentSummaries], updates, nowMs, { generation });
 }
 
-function findingsOf(standing: Summary): Finding<string>[] {
-  const { message } = standing;
-  if (standing.is === 'ready') return [{ type: summaries.ready, status: 'True', reason: 'Success', message }];
-  const { reason } = standing;
-  const abnormal = standing.is === 'stalled' ? summaries.stalled : summaries.reconciling;
+function summaryUpdates(summary: Summary): AccessConditionUpdate<string>[] {
+  const { message } = summary;
+  if (summary.state === 'ready') return [{ type: summaryConditions.ready, status: 'True', reason: 'Success', message }];
+  const { reason } = summary;
+  const abnormal = summary.state === 'stalled' ? summaryConditions.stalled : summaryConditions.reconciling;
   return [
-    { type: summaries.ready, status: 'False', reason, message },
+    { type: summaryConditions.ready, status: 'False', reason, message },
     { type: abnormal, status: 'True', reason, message },
   ];
 }

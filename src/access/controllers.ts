@@ -11,7 +11,7 @@ import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import { Applier } from '../rbac/applier.ts';
 import type { RbacRule } from '../rbac/rule-cover.ts';
-import { type AccessKind, accessKinds } from './access-kind.ts';
+import { type AccessKind, createAccessKinds } from './access-kind.ts';
 import type { AccessPods } from './builders/plan.ts';
 import { Janitor } from './janitor.ts';
 import { Decider } from './lifecycle/decider.ts';
@@ -28,15 +28,15 @@ import type { Signer } from './signing/signer.ts';
 import { orphansMetric, stateMetrics } from './state-metrics.ts';
 import { type AccessStores, byTarget, byTemplate, requestsOfPod } from './stores/access-stores.ts';
 import { targetKey } from './stores/access-views.ts';
-import type { MadeFor } from './stores/cluster-views.ts';
-import { AuthorRights, TemplateAuthors } from './template/template-authors.ts';
+import type { RequestRef } from './stores/cluster-views.ts';
+import { AuthorPermissions, TemplateAuthors } from './template/template-authors.ts';
 import { TemplateReconciler } from './template/template-reconciler.ts';
 
 export interface AccessDeps {
   readonly client: Client;
   readonly signer: Signer;
   readonly quota: GrantQuota;
-  /** What templates may hand out besides what every grant gives. */
+  /** The rules that templates may hand out in addition to those of every grant. */
   readonly grantable: readonly RbacRule[];
   readonly stores: AccessStores;
   readonly journal: Journal;
@@ -44,23 +44,23 @@ export interface AccessDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** Whether templates that name no author give grants. */
+  /** Whether the server grants through templates without an author. */
   readonly trustExistingTemplates: boolean;
   readonly accessPods: AccessPods;
 }
 
-/** The controllers of the access feature: templates before the requests that wait for them, and the janitor. */
+/** The controllers of the access feature, in start order: templates before requests, which wait for them, then the janitor. */
 export function accessControllers(deps: AccessDeps): Controller[] {
-  const grants = grantMetrics(deps.metrics);
+  const metricsOf = grantMetrics(deps.metrics);
   stateMetrics(deps);
-  const rights = new AuthorRights(deps);
-  const kinds = accessKinds(deps);
+  const permissions = new AuthorPermissions(deps);
+  const kinds = createAccessKinds(deps);
   const controllers = kinds.map((kind) => {
     const { signer, trustExistingTemplates: trustExisting } = deps;
-    const authors = new TemplateAuthors({ kind: kind.templateKind, signer, rights, trustExisting });
+    const authors = new TemplateAuthors({ kind: kind.templateKind, signer, permissions, trustExisting });
     return {
       templates: templateController(kind, authors, deps),
-      requests: requestController(kind, authors, deps, grants(kind.requestKind)),
+      requests: requestController(kind, authors, deps, metricsOf(kind.requestKind)),
     };
   });
   return [
@@ -70,10 +70,10 @@ export function accessControllers(deps: AccessDeps): Controller[] {
   ];
 }
 
-/** Interval of the janitor's sweep, milliseconds; with its jitter, below the documented minute. */
+/** Interval of the janitor's sweep, milliseconds. Even with its jitter, it is below the documented minute. */
 const sweepMs = 50_000;
-/** Time after the deletion of a request within which its own reconciler deletes its children, milliseconds. */
-const settleMs = 1000;
+/** Delay before the janitor checks the children of a deleted request, milliseconds. Meanwhile, the request reconciler deletes them. */
+const janitorDelayMs = 1000;
 
 function janitorController(kinds: readonly AccessKind[], deps: AccessDeps): Controller {
   const { clock, metrics, stores } = deps;
@@ -84,23 +84,23 @@ function janitorController(kinds: readonly AccessKind[], deps: AccessDeps): Cont
     applier: new Applier(deps.client.urgent()),
     onOrphan: (kind) => orphans.inc({ kind }),
   });
-  const appeared = (event: StoreEvent<Projected & { readonly madeFor?: MadeFor }>): string[] =>
-    event.type === 'added' && event.now.madeFor ? [event.now.madeFor.uid] : [];
+  const uidOfAdded = (event: StoreEvent<Projected & { readonly requestRef?: RequestRef }>): string[] =>
+    event.type === 'added' && event.now.requestRef ? [event.now.requestRef.uid] : [];
   return controller('Janitor', deps, {
     sources: [
       ...[stores.roleBindings, stores.roles, stores.pods].map((store) =>
-        fromSubscription(store.resource.plural, store, appeared),
+        fromSubscription(store.resource.plural, store, uidOfAdded),
       ),
       ...kinds.map(({ requests }) =>
         fromSubscription(requests.resource.plural, requests, (event) =>
-          event.type === 'deleted' ? [{ key: event.before.uid, atMs: clock.now() + settleMs }] : [],
+          event.type === 'deleted' ? [{ key: event.before.uid, atMs: clock.now() + janitorDelayMs }] : [],
         ),
       ),
       interval({ name: 'sweep', clock, everyMs: sweepMs, keys: () => janitor.suspects() }),
     ],
     reconciler: janitor,
     workers: 4,
-    // Retries of a failed key also fit into the documented minute.
+    // Retries of a failed key also stay within the documented minute.
     backoff: { baseMs: 500, capMs: 10_000 },
   });
 }
@@ -114,11 +114,11 @@ function templateController(kind: AccessKind, authors: TemplateAuthors, deps: Ac
       ...stores.workloads.map((workloads) =>
         fromSubscription(workloads.resource.plural, workloads, (event) => {
           const { kind: targetKind, name, namespace } = 'now' in event ? event.now : event.before;
-          const found =
+          const affected =
             event.type === 'updated'
               ? []
               : templates.byIndex(byTarget, targetKey({ kind: targetKind, name }, namespace));
-          return found.map((template) => template.key);
+          return affected.map((template) => template.key);
         }),
       ),
     ],
@@ -178,18 +178,28 @@ function requestController(
       }),
       fromSubscription('pod', pods, (event) => {
         const keys = requestsOfPod(kind.requests, 'now' in event ? event.now : event.before);
-        // The revoker deletes the pod itself, and that event must not abort it, so this lane is not the urgent one.
+        // The revoker deletes the pod itself. Lane 0 would let that event abort the revocation.
         return keys.map((key) => ({ key, lane: endsAccess(event) ? cleanupLane : normalLane }));
       }),
-      // Builders read these stores, so the controller must wait for their sync. Their later changes do not affect a grant.
+      // Builders read these stores, so the controller waits until they have synced. Later changes do not affect a grant.
       ...readByBuilders.map((store) => fromSubscription(store.resource.plural, store, () => [])),
     ],
-    reconciler: new RequestReconciler({ decider, granter, revoker, attestations, edits, signer, status, clock, ends }),
+    reconciler: new RequestReconciler({
+      decider,
+      granter,
+      revoker,
+      attestations,
+      edits,
+      signer,
+      status,
+      clock,
+      deadlines: ends,
+    }),
     lanes: 3,
     workers: 32,
     reservedForUpperLanes: 4,
     lane0Aborts: true,
-    // If the API server was unavailable at the end of a grant, the retry follows within two seconds of its return.
+    // If the API server is unavailable at the end of a grant, the server retries within two seconds of its return.
     backoff: { baseMs: 100, capMs: 2000 },
   });
 }

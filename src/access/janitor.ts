@@ -14,12 +14,12 @@ import { type AccessStores, byRequest, byUid } from './stores/access-stores.ts';
 import { type RequestView, viewRequest } from './stores/access-views.ts';
 import type { ChildView, PodView } from './stores/cluster-views.ts';
 
-/** A request whose deadline passed longer ago than this, milliseconds, no longer accounts for its children. */
+/** Time after the deadline of a request, milliseconds, from which its children count as orphans. */
 const overdueMs = 60_000;
 
 /**
- * Deletes objects of grants that no live request accounts for, for example those of a request whose finalizer was removed by force.
- * Keys are uids of requests.
+ * Deletes orphans: objects of grants without a live request, for example after a client removed the finalizer of the request. Keys are uids
+ * of requests.
  */
 export class Janitor implements Reconciler {
   readonly #deps: JanitorDeps;
@@ -35,7 +35,7 @@ export class Janitor implements Reconciler {
     const { roleBindings, roles, pods } = this.#deps.stores;
     const uids = new Set<string>();
     for (const store of [roleBindings, roles, pods]) {
-      for (const { madeFor } of store.list()) if (madeFor) uids.add(madeFor.uid);
+      for (const { requestRef } of store.list()) if (requestRef) uids.add(requestRef.uid);
     }
     for (const uid of this.#deleted.keys()) if (!uids.has(uid)) this.#deleted.delete(uid);
     for (const uid of uids) if (this.#orphans(uid).length === 0) uids.delete(uid);
@@ -45,18 +45,18 @@ export class Janitor implements Reconciler {
   async reconcile(uid: string, signal: AbortSignal): Promise<Result> {
     const liveRequests = new Map<string, RequestView | undefined>();
     for (const child of this.#orphans(uid)) {
-      // A store may lag behind, so a live read confirms that the request is gone.
-      const { kind = '', name = '' } = child.madeFor.owner ?? {};
-      const claim = `${kind} ${keyOf({ namespace: child.namespace, name })}`;
-      if (!liveRequests.has(claim)) liveRequests.set(claim, await this.#liveRequest(child, signal));
-      const request = liveRequests.get(claim);
+      // A store may lag behind, so a live read confirms that the request no longer exists.
+      const { kind = '', name = '' } = child.requestRef.owner ?? {};
+      const requestKey = `${kind} ${keyOf({ namespace: child.namespace, name })}`;
+      if (!liveRequests.has(requestKey)) liveRequests.set(requestKey, await this.#liveRequest(child, signal));
+      const request = liveRequests.get(requestKey);
       if (request && this.#belongsTo(child, request)) continue;
       await this.#remove(child, request, signal);
     }
     return done;
   }
 
-  /** The children under `uid` that their request does not account for; RoleBindings, which give access, come first. */
+  /** The orphans among the children of the request with this uid. RoleBindings come first, because they give access. */
   #orphans(uid: string): Child[] {
     const { roleBindings, roles, pods } = this.#deps.stores;
     const deleted = this.#deleted.get(uid);
@@ -73,9 +73,9 @@ export class Janitor implements Reconciler {
     return child.name === childNameOf(request) || request.children.some(({ uid }) => uid === child.uid);
   }
 
-  async #liveRequest({ namespace, madeFor }: Child, signal: AbortSignal): Promise<RequestView | undefined> {
+  async #liveRequest({ namespace, requestRef }: Child, signal: AbortSignal): Promise<RequestView | undefined> {
     const { client, kinds } = this.#deps;
-    const { uid, owner } = madeFor;
+    const { uid, owner } = requestRef;
     for (const { requestKind, requestResource } of kinds) {
       if (owner && owner.kind !== requestKind) continue;
       const found = owner
@@ -89,15 +89,15 @@ export class Janitor implements Reconciler {
 
   async #remove(child: Child, request: RequestView | undefined, signal: AbortSignal): Promise<void> {
     const { applier, journal, log, onOrphan } = this.#deps;
-    const { resource, uid, madeFor } = child;
-    const existed = await applier.delete(resource, child, { uid, ownerUid: madeFor.uid }, signal);
-    const deleted = this.#deleted.get(madeFor.uid) ?? new Set();
-    this.#deleted.set(madeFor.uid, deleted.add(uid));
+    const { resource, uid, requestRef } = child;
+    const existed = await applier.delete(resource, child, { uid, ownerUid: requestRef.uid }, signal);
+    const deleted = this.#deleted.get(requestRef.uid) ?? new Set();
+    this.#deleted.set(requestRef.uid, deleted.add(uid));
     // If it no longer existed, another reconcile deleted and reported it.
     if (!existed) return;
     const record = orphanRecord(child, request);
     onOrphan(resource.kind);
-    const object = { kind: resource.kind, object: child.key, request: madeFor.uid };
+    const object = { kind: resource.kind, object: child.key, request: requestRef.uid };
     log.warn('deleted an object that belongs to no live request', object);
     journal.append(record).catch((error: unknown) => {
       log.error('audit line lost', { event: record.event, ...object, error: describe(error) });
@@ -126,18 +126,18 @@ function childrenIn(store: Store<PodView> | Store<ChildView>, request: string): 
   const { resource } = store;
   return store
     .byIndex(byRequest, request)
-    .flatMap(({ key, uid, resourceVersion, namespace, name, madeFor, terminating }) => {
-      return madeFor && !terminating
-        ? [{ key, uid, resourceVersion, namespace, name, madeFor, terminating, resource }]
+    .flatMap(({ key, uid, resourceVersion, namespace, name, requestRef, terminating }) => {
+      return requestRef && !terminating
+        ? [{ key, uid, resourceVersion, namespace, name, requestRef, terminating, resource }]
         : [];
     });
 }
 
 /**
- * The audit line of an orphan. It names the requester only if the request still exists; otherwise the audit line of the grant, with the
- * uid in the message, names the requester.
+ * The audit line of an orphan. It names the requester if the request still exists. Otherwise, its message has the uid of the request, and
+ * the audit line of the grant with that uid names the requester.
  */
-function orphanRecord({ resource, namespace, name, uid, madeFor }: Child, request?: RequestView): AuditRecord {
+function orphanRecord({ resource, namespace, name, uid, requestRef }: Child, request?: RequestView): AuditRecord {
   const { requester, templateName } = request?.spec ?? {};
   return {
     event: 'revocation',
@@ -154,7 +154,7 @@ function orphanRecord({ resource, namespace, name, uid, madeFor }: Child, reques
     ...(templateName === undefined ? {} : { template: templateName }),
     code: 'Orphaned',
     message: request
-      ? `it does not belong to the grant of request ${request.name} (uid ${madeFor.uid})`
-      : `its request (uid ${madeFor.uid}) was deleted without deleting it`,
+      ? `the object does not belong to the grant of request ${request.name} (uid ${requestRef.uid})`
+      : `the request of the object (uid ${requestRef.uid}) no longer exists`,
   };
 }

@@ -3,7 +3,7 @@ import type { Projected, Store } from '../kube/store.ts';
 import type { CounterMetric, GaugeMetric, Metrics } from '../observe/metrics.ts';
 import { type AccessStores, byRequest, byUid } from './stores/access-stores.ts';
 import type { RequestView } from './stores/access-views.ts';
-import type { MadeFor } from './stores/cluster-views.ts';
+import type { RequestRef } from './stores/cluster-views.ts';
 
 interface StateMetricsDeps {
   readonly metrics: Metrics;
@@ -14,11 +14,11 @@ interface StateMetricsDeps {
 export const orphansMetric = (metrics: Metrics): CounterMetric =>
   metrics.counter({
     name: 'drawbridge_orphans_total',
-    help: 'Objects deleted because they belonged to no live request. Above 0, requests were removed past their finalizer.',
+    help: 'Objects deleted because they belonged to no live request. A value above 0 means that clients removed finalizers of requests.',
     labels: ['kind'],
   });
 
-/** Counts requests, templates, and objects of grants in the stores at each scrape. Labels hold no identities. */
+/** Registers metrics that count requests, templates, and objects of grants in the stores at each scrape. No label names a user. */
 export function stateMetrics({ metrics, stores, clock }: StateMetricsDeps): void {
   const { requests } = stores;
   metrics.collected(
@@ -29,15 +29,15 @@ export function stateMetrics({ metrics, stores, clock }: StateMetricsDeps): void
     },
     (set) => {
       for (const store of requests) {
-        const late = [...store.list()].filter((request) => isPast(request) && isOpen(request));
-        set({ kind: store.resource.kind }, late.length);
+        const overdue = [...store.list()].filter((request) => isPastExpiry(request) && isOpen(request));
+        set({ kind: store.resource.kind }, overdue.length);
       }
     },
   );
   metrics.collected(
     {
       name: 'drawbridge_drift_objects',
-      help: 'Objects of grants that belong to no request and are not being deleted (orphaned), and objects that a request names and that do not exist (missing). Above 0 for minutes, another client interferes.',
+      help: 'Objects of grants that belong to no request and are not being deleted (orphaned), and objects that a request names and that do not exist (missing). If it stays above 0 for minutes, another client interferes.',
       labels: ['kind', 'drift'],
     },
     (set) => {
@@ -75,24 +75,26 @@ export function stateMetrics({ metrics, stores, clock }: StateMetricsDeps): void
     },
   );
 
-  const isPast = ({ grant }: RequestView): boolean =>
+  const isPastExpiry = ({ grant }: RequestView): boolean =>
     grant !== undefined && clock.now() >= (parseTime(grant.expiresAt) ?? Number.POSITIVE_INFINITY);
 
   const isOpen = ({ uid }: RequestView): boolean =>
     stores.roleBindings.byIndex(byRequest, uid).some(({ terminating }) => !terminating);
 
   const isOrphaned = ({
-    madeFor,
+    requestRef,
     terminating,
   }: {
-    readonly madeFor?: MadeFor;
+    readonly requestRef?: RequestRef;
     readonly terminating: boolean;
   }): boolean =>
-    madeFor !== undefined && !terminating && requests.every((store) => store.byIndex(byUid, madeFor.uid).length === 0);
+    requestRef !== undefined &&
+    !terminating &&
+    requests.every((store) => store.byIndex(byUid, requestRef.uid).length === 0);
 
   const missingIn = (store: Store<Projected>, kind: string): number =>
     requests
-      .flatMap((each) => [...each.list()])
+      .flatMap((requestStore) => [...requestStore.list()])
       .filter(({ deleting }) => !deleting)
       .flatMap(({ namespace, children }) => children.map((child) => ({ ...child, namespace })))
       .filter((child) => child.kind === kind && store.get(`${child.namespace}/${child.name}`)?.uid !== child.uid)
@@ -103,7 +105,7 @@ const labelsOf = (store: Store<RequestView>, { namespace, spec, ready }: Request
   kind: store.resource.kind,
   namespace,
   template: spec.templateName,
-  // The default of Oz for this label.
+  // Oz redacts this label by default.
   user: 'redacted',
   ready: String(ready),
 });

@@ -1,7 +1,7 @@
 import type { Account, LimitUse } from '../access/policy/limits.ts';
 import type { Caller, TemplateState } from '../access/policy/request-policy.ts';
 import type { TemplateInput } from '../access/policy/template-policy.ts';
-import type { GrantingTemplate, Right } from '../access/policy/template-rights.ts';
+import type { GrantingTemplate, Permission } from '../access/policy/template-rights.ts';
 import type { GrantSubject } from '../api/access/grant.ts';
 import type { TemplateKind } from '../api/access/names.ts';
 import type { RequesterAttestation, RequesterSignature } from '../api/access/request-spec.ts';
@@ -84,9 +84,9 @@ export interface AccessReviews {
   lacking(
     caller: Caller & Pick<UserInfo, 'extra'>,
     namespace: string,
-    rights: readonly Right[],
+    rights: readonly Permission[],
     signal: AbortSignal,
-  ): Promise<readonly Right[]>;
+  ): Promise<readonly Permission[]>;
   /** Signs who created a request. Undefined until the server has read its keys. */
   signRequester(attestation: RequesterAttestation): RequesterSignature | undefined;
   /** Signs who wrote a template. Undefined until the server has read its keys. */

@@ -34,12 +34,12 @@ export const maxConditionMessage = 32_768;
  */
 export function mergeConditions<Condition extends AnyCondition>(
   before: readonly Condition[],
-  findings: readonly ConditionUpdate<Condition>[],
+  updates: readonly ConditionUpdate<Condition>[],
   nowMs: number,
   { generation, timeOf = 'status' }: MergeOptions = {},
 ): readonly Condition[] {
   const byType = new Map(before.map((condition) => [condition.type, condition]));
-  const lastOfType = new Map(findings.map((finding) => [finding.type, finding]));
+  const lastOfType = new Map(updates.map((finding) => [finding.type, finding]));
   let isChanged = false;
   for (const finding of lastOfType.values()) {
     const old = byType.get(finding.type);

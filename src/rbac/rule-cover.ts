@@ -46,14 +46,14 @@ export function uncovered(held: readonly RbacRule[], asked: readonly RbacRule[])
 function grants(rule: RbacRule, { verb, group, resource, name }: Right): boolean {
   const { resourceNames = [] } = rule;
   return (
-    hasOrAll(rule.verbs, verb) &&
-    hasOrAll(rule.apiGroups, group) &&
-    (hasOrAll(rule.resources, resource) || rule.resources.includes(ofAnyResource(resource))) &&
+    includesOrAll(rule.verbs, verb) &&
+    includesOrAll(rule.apiGroups, group) &&
+    (includesOrAll(rule.resources, resource) || rule.resources.includes(ofAnyResource(resource))) &&
     (resourceNames.length === 0 || (name !== undefined && resourceNames.includes(name)))
   );
 }
 
-const hasOrAll = (list: readonly string[], item: string): boolean => list.includes('*') || list.includes(item);
+const includesOrAll = (list: readonly string[], item: string): boolean => list.includes('*') || list.includes(item);
 
 /** The pattern that matches a subresource of any resource: `*` + `/log` for `pods/log`. A resource itself has no such pattern. */
 function ofAnyResource(resource: string): string {

@@ -160,10 +160,10 @@ describe('builders against hostile input', () => {
             durationMs: 60_000,
           }),
         );
-        if ('refusal' in planned) {
+        if ('violation' in planned) {
           counts.refused += 1;
-          assert.match(planned.refusal.code, /^[A-Z][A-Za-z]+$/);
-          assert.ok(planned.refusal.message.length > 10);
+          assert.match(planned.violation.code, /^[A-Z][A-Za-z]+$/);
+          assert.ok(planned.violation.message.length > 10);
           return;
         }
         counts.planned += 1;

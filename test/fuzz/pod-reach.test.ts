@@ -177,8 +177,8 @@ describe('the reach of access pods, against any workload and any patch', () => {
     fc.assert(
       fc.property(podSpec, fc.array(operation, { maxLength: 3 }), modes, (workload, operations, mode) => {
         const planned = plan(workload as Json, operations, {}, mode);
-        if ('refusal' in planned) {
-          counts[planned.refusal.code === 'PodReachesTooFar' ? 'tooFar' : 'other'] += 1;
+        if ('violation' in planned) {
+          counts[planned.violation.code === 'PodReachesTooFar' ? 'tooFar' : 'other'] += 1;
           return;
         }
         counts.planned += 1;
@@ -195,7 +195,7 @@ describe('the reach of access pods, against any workload and any patch', () => {
     fc.assert(
       fc.property(podSpec, fc.array(operation, { maxLength: 3 }), modes, (workload, operations, mode) => {
         const planned = plan(workload as Json, operations, { allowPrivilegedPod: true }, mode);
-        if ('refusal' in planned) assert.notEqual(planned.refusal.code, 'PodReachesTooFar');
+        if ('violation' in planned) assert.notEqual(planned.violation.code, 'PodReachesTooFar');
       }),
       { seed: 15, numRuns: runs(2000) },
     );

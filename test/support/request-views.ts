@@ -36,7 +36,7 @@ export const podView = (over: Partial<PodView> = {}): PodView => ({
   ready: true,
   deleting: false,
   terminating: false,
-  waiting: '',
+  notReadyReason: '',
   ...over,
 });
 

@@ -14,32 +14,33 @@ import { targetKey } from '../stores/access-views.ts';
 import { controllerOf, type PodView, type WorkloadView } from '../stores/cluster-views.ts';
 import { type Builder, type Planned, planChildren, type RequestIdentity } from './plan.ts';
 
+/** Input of `chooseExecPod`. */
 export interface ExecPodInput {
   readonly requestUid: string;
-  /** `spec.targetPod`: only this pod can be chosen. */
+  /** `spec.targetPod`: the only pod that can be chosen. */
   readonly targetPod?: string | undefined;
   /** The workload's selector. */
   readonly selector: LabelSelector | undefined;
   /** The pods of the request's namespace. */
   readonly pods: readonly PodView[];
-  /** uids of the controllers of the workload's pods: the workload itself or its ReplicaSets. Labels alone do not prove membership. */
+  /** uids of the controllers of the workload's pods: the workload or its ReplicaSets. Labels alone do not prove membership. */
   readonly controllers: ReadonlySet<string>;
 }
 
 type Refused = { readonly violation: Violation };
 
 /**
- * The pod that an ExecAccessRequest opens: the named one, which must belong to the workload and be running, or one of the workload's
- * running pods. The same request and pods give the same pod; the caller chooses once and pins it by uid.
+ * Chooses the pod that an ExecAccessRequest opens: the named pod, which must belong to the workload and be running, or one of the workload's
+ * running pods. The choice is deterministic. The caller chooses once and pins the pod by uid.
  * Codes `InvalidSelector`, `InvalidTargetPod`, and `NoRunningPod`.
  */
 export function chooseExecPod(input: ExecPodInput): { readonly pod: PodView } | Refused {
   const { requestUid, targetPod, controllers } = input;
-  const found = selectedPods(input);
-  if ('violation' in found) return found;
-  const belonging = found.pods.filter(({ controller }) => controller && controllers.has(controller.uid));
-  if (targetPod) return namedPod(targetPod, belonging);
-  const candidates = belonging.filter(isRunning).sort(byName);
+  const selected = selectedPods(input);
+  if ('violation' in selected) return selected;
+  const workloadPods = selected.pods.filter(({ controller }) => controller && controllers.has(controller.uid));
+  if (targetPod) return namedPod(targetPod, workloadPods);
+  const candidates = workloadPods.filter(isRunning).sort(byName);
   const pod = candidates[indexFor(requestUid, candidates.length)];
   if (pod) return { pod };
   return refuse(
@@ -49,7 +50,7 @@ export function chooseExecPod(input: ExecPodInput): { readonly pod: PodView } | 
   );
 }
 
-/** The pods whose labels match the workload's selector. */
+/** The pods whose labels match the workload's selector, or the named pod if its labels match. */
 function selectedPods({
   targetPod,
   selector,
@@ -64,14 +65,14 @@ function selectedPods({
       'the workload has no selector, so its pods are unknown; set spec.selector of the workload',
     );
   }
-  const named = targetPod ? pods.filter(({ name }) => name === targetPod) : pods;
-  // An access pod belongs to the requester it was created for, whatever labels its template gave it.
-  return { pods: named.filter(({ labels }) => compiled.matches(labels) && !Object.hasOwn(labels, requestLabel)) };
+  const eligible = targetPod ? pods.filter(({ name }) => name === targetPod) : pods;
+  // An access pod belongs to its requester, even if its template gave it the labels of the workload.
+  return { pods: eligible.filter(({ labels }) => compiled.matches(labels) && !Object.hasOwn(labels, requestLabel)) };
 }
 
 function namedPod(name: string, pods: readonly PodView[]): { readonly pod: PodView } | Refused {
   const [pod] = pods;
-  // One answer for a foreign and an absent pod, so that a caller who cannot list pods learns nothing about them.
+  // The same answer for a foreign and an absent pod, so that a caller who cannot list pods learns nothing about them.
   if (!pod) {
     return refuse(
       'InvalidTargetPod',
@@ -84,10 +85,10 @@ function namedPod(name: string, pods: readonly PodView[]): { readonly pod: PodVi
   return refuse('InvalidTargetPod', `pod ${name} is ${state}, not Running; name another or leave spec.targetPod out`);
 }
 
-/** Most ReplicaSets that one request reads; a workload during a rollout has pods of two or three. */
+/** Maximum number of ReplicaSets that one request reads. During a rollout, a workload has pods of two or three. */
 const maxReplicaSets = 16;
 
-/** uids of the controllers of a workload's pods: the ReplicaSets of a Deployment or Rollout, read one by one, else the workload itself. */
+/** uids of the controllers of a workload's pods: the ReplicaSets of a Deployment or Rollout, else the workload itself. */
 async function controllersOf(
   workload: WorkloadView,
   pods: readonly PodView[],
@@ -95,18 +96,18 @@ async function controllersOf(
   signal: AbortSignal,
 ): Promise<ReadonlySet<string>> {
   if (workload.kind !== 'Deployment' && workload.kind !== 'Rollout') return new Set([workload.uid]);
-  const named = new Map<string, string>();
+  const namesByUid = new Map<string, string>();
   for (const { controller } of [...pods].sort(byName)) {
-    const mayBeOne = controller?.kind === replicaSets.kind && isObjectName(controller.name);
-    if (mayBeOne && named.size < maxReplicaSets) named.set(controller.uid, controller.name);
+    const isReplicaSet = controller?.kind === replicaSets.kind && isObjectName(controller.name);
+    if (isReplicaSet && namesByUid.size < maxReplicaSets) namesByUid.set(controller.uid, controller.name);
   }
   const { namespace } = workload;
-  const read = [...named].map(async ([uid, name]) => {
+  const ownUids = [...namesByUid].map(async ([uid, name]) => {
     const found = await findObject(client, replicaSets, { namespace, name }, { signal });
     const isOfWorkload = found?.metadata.uid === uid && controllerOf(found)?.uid === workload.uid;
     return isOfWorkload ? [uid] : [];
   });
-  return new Set((await Promise.all(read)).flat());
+  return new Set((await Promise.all(ownUids)).flat());
 }
 
 const isRunning = (pod: PodView): boolean => pod.phase === 'Running' && !pod.deleting;
@@ -116,7 +117,7 @@ const byName = (a: PodView, b: PodView): number => (a.name < b.name ? -1 : Numbe
 const isEmpty = (selector: LabelSelector | undefined): boolean =>
   Object.keys(selector?.matchLabels ?? {}).length === 0 && (selector?.matchExpressions ?? []).length === 0;
 
-/** Spreads requests evenly over `count` indexes; with 48 bits of the digest, the bias is negligible. */
+/** Spreads requests evenly over `count` indexes. With 48 bits of the digest, the bias is negligible. */
 const indexFor = (uid: string, count: number): number =>
   count === 0 ? 0 : createHash('sha256').update(uid).digest().readUIntBE(0, 6) % count;
 
@@ -137,7 +138,7 @@ function refuse(code: Violation['code'], message: string, status: Violation['sta
   return { violation: { code, message, ...field, status } };
 }
 
-/** Plans access to a running pod of a workload. The pod is chosen once and pinned by uid. */
+/** Plans access to a running pod of a workload. Chooses the pod once, and then uses the pinned one. */
 export const buildExecAccess: Builder<ExecAccessTemplateSpec> = async (
   request,
   { spec, namespace },
@@ -154,16 +155,16 @@ export const buildExecAccess: Builder<ExecAccessTemplateSpec> = async (
     });
   if (pinned?.uid) return planFor({ name: pinned.name, uid: pinned.uid });
   const workload = stores.workload(targetKey(spec.controllerTargetRef, namespace));
-  const asked = {
+  const input = {
     requestUid: request.uid,
     targetPod: 'targetPod' in request.spec ? request.spec.targetPod : undefined,
     selector: workload?.selector,
     pods: stores.pods.byIndex(byNamespace, request.namespace),
   };
-  const selected = selectedPods(asked);
+  const selected = selectedPods(input);
   const matching = 'pods' in selected ? selected.pods : [];
-  const pods = asked.targetPod ? matching : matching.filter(isRunning);
+  const pods = input.targetPod ? matching : matching.filter(isRunning);
   const controllers = workload ? await controllersOf(workload, pods, client, signal) : new Set<string>();
-  const chosen = chooseExecPod({ ...asked, controllers });
-  return 'violation' in chosen ? { refusal: chosen.violation } : planFor(chosen.pod);
+  const chosen = chooseExecPod({ ...input, controllers });
+  return 'violation' in chosen ? chosen : planFor(chosen.pod);
 };

@@ -4,44 +4,44 @@ import { KeyMutex } from '../../kit/key-mutex.ts';
 import { pause, SLICE_MS } from '../../kit/pace.ts';
 import type { Violation } from '../policy/policy.ts';
 
-/** Most work for one plan, in the weight of copyJson: a pod of 1.4 million characters or of 43,000 values uses it up. */
+/** Maximum work for one plan, in the unit of copyJson's weight: that of a pod with 1.4 million characters, or with 43,000 values. */
 const maxWork = maxWeight;
-/** Most time for one plan, milliseconds. */
+/** Maximum time for one plan, milliseconds. */
 const maxMs = 250;
-/** Work between two checks of the clock. A plan that costs less is never denied for its time, however busy the machine. */
+/** Work between two checks of the clock. The time limit never applies to a plan that costs less. */
 const workPerClockCheck = maxWork / 16;
 
 /**
- * Bounds the work of one plan. Planning is synchronous and blocks everything else, including the end of other grants. So planning counts
- * its work and stops once it exceeds the bound. The same plan costs the same work on every machine; the time limit protects slow ones.
+ * Bounds the work of one plan. Planning is synchronous and blocks everything else, including the end of other grants. So it counts its work
+ * and stops at the bound. The same plan costs the same work on every machine; the time limit protects slow machines.
  */
 export class PlanBudget {
   readonly #clock: Pick<Clock, 'monotonic'> | undefined;
   readonly #startedMs: number;
-  #left = maxWork;
+  #remaining = maxWork;
   #nextClockCheck = maxWork - workPerClockCheck;
 
-  /** Without a clock, only the work is bounded: a plan that was granted once must succeed again, even on a busy machine. */
+  /** Without a clock, only the work is bounded. Omit it for a plan that was granted, which must succeed again on a busy machine. */
   constructor(clock?: Pick<Clock, 'monotonic'>) {
     this.#clock = clock;
     this.#startedMs = clock?.monotonic() ?? 0;
   }
 
-  /** Throws `PlanTooLarge` if `work` exceeds what is left, or if the time has passed. */
+  /** Throws `PlanTooLarge` if `work` exceeds the remaining work, or if the time has passed. */
   spend(work: number): void {
-    this.#left -= work;
-    if (this.#left < 0) throw new PlanTooLarge(`more than ${maxWork} units of work (${unit})`);
-    if (this.#left > this.#nextClockCheck) return;
-    this.#nextClockCheck = this.#left - workPerClockCheck;
-    const tookMs = this.#clock ? this.#clock.monotonic() - this.#startedMs : 0;
-    if (tookMs > maxMs) throw new PlanTooLarge(`more than ${maxMs} ms`);
+    this.#remaining -= work;
+    if (this.#remaining < 0) throw new PlanTooLarge(`more than ${maxWork} units of work (${unit})`);
+    if (this.#remaining > this.#nextClockCheck) return;
+    this.#nextClockCheck = this.#remaining - workPerClockCheck;
+    const elapsedMs = this.#clock ? this.#clock.monotonic() - this.#startedMs : 0;
+    if (elapsedMs > maxMs) throw new PlanTooLarge(`more than ${maxMs} ms`);
   }
 
-  /** Copies by copyJson, and spends the weight of the copy. */
+  /** Copies `value` with copyJson, and spends the weight of the copy. */
   copy(value: unknown): JsonCopy {
-    const copied = copyJson(value, this.#left);
+    const copied = copyJson(value, this.#remaining);
     if ('value' in copied) this.spend(copied.weight);
-    else if (copied.tooLarge) this.spend(this.#left + 1);
+    else if (copied.tooLarge) this.spend(this.#remaining + 1);
     return copied;
   }
 }
@@ -50,11 +50,11 @@ const unit = `each copy of a character of the pod costs 1, of a value ${valueWei
 
 class PlanTooLarge extends Error {}
 
-/** The plan, or the refusal `PlanTooLarge` if it exceeds the work limit or, with a `clock`, the time limit. */
-export function withinBudget<Plan>(
-  plan: (budget: PlanBudget) => Plan,
+/** Runs `plan`. Returns its result, or `PlanTooLarge` if it exceeds the work limit or, with a `clock`, the time limit. */
+export function withinBudget<Result>(
+  plan: (budget: PlanBudget) => Result,
   clock?: Pick<Clock, 'monotonic'>,
-): Plan | { readonly refusal: Violation } {
+): Result | { readonly violation: Violation } {
   try {
     return plan(new PlanBudget(clock));
   } catch (error) {
@@ -62,7 +62,7 @@ export function withinBudget<Plan>(
     const message =
       `planning the access pod takes ${error.message}, which is the limit for one grant; ` +
       'shorten the pod template of the workload, or podSpec or patchSpecOperations of the access template';
-    return { refusal: { code: 'PlanTooLarge', message, field: 'spec', status: 422 } };
+    return { violation: { code: 'PlanTooLarge', message, field: 'spec', status: 422 } };
   }
 }
 
@@ -75,7 +75,7 @@ export class PlanQueue {
     this.#clock = clock;
   }
 
-  run<Planned>(plan: () => Planned): Promise<Planned> {
+  run<Result>(plan: () => Result): Promise<Result> {
     return this.#mutex.run('plan', async () => {
       const startedMs = this.#clock.monotonic();
       try {

@@ -12,11 +12,11 @@ import type { AccessStores } from '../stores/access-stores.ts';
 import type { RequestView, TemplateView } from '../stores/access-views.ts';
 import type { PlanQueue } from './plan-budget.ts';
 
-/** Everything that a grant will create, decided before the server creates anything. The same input gives the same plan and hash. */
+/** Everything that the server creates for a grant. The same input gives the same plan and hash. */
 export interface Plan {
   /** The pod that the grant opens; `uid` is set if the pod exists already (ExecAccess). */
   readonly target: { readonly name: string; readonly uid?: string };
-  /** Who gets access; never empty. */
+  /** The users and groups that get access; never empty. */
   readonly subjects: GrantSubject[];
   /** The rules of the Role, confined to the target pod. */
   readonly rules: GrantedRule[];
@@ -26,26 +26,27 @@ export interface Plan {
   readonly roleBinding: KubeObject;
   /** SHA-256 (hex) of the children without their hash annotation; the value of `access.drawbridge.dev/plan-hash` on each child. */
   readonly hash: string;
-  /** Resources that were lowered to the template's caps, one clause each, for the condition; absent if none was. */
+  /** What the caps of the template lowered, one clause each, for the condition; absent if nothing. */
   readonly notes?: readonly string[];
 }
 
-/** The plan, or the final reason why a template and a request cannot be planned. */
-export type Planned = { readonly plan: Plan } | { readonly refusal: Violation };
+/** The plan, or the violation that denies the request for good. */
+export type Planned = { readonly plan: Plan } | { readonly violation: Violation };
 
-/** Input of a builder besides the request and its template. */
-export interface Granting {
+/** The terms of a grant that the template alone does not determine. */
+export interface GrantTerms {
   readonly subjects: readonly GrantSubject[];
+  /** Granted duration, milliseconds. */
   readonly durationMs: number;
   /** The pod and the rules that the grant fixed earlier; absent before the decision. */
   readonly pinned?: { readonly name: string; readonly uid?: string; readonly rules?: readonly GrantedRule[] };
 }
 
-/** Plans the grant of one kind of access. Reads stores, so callers call it only after the stores have synced. */
+/** Plans the grant of one kind of access. Reads stores, so call it only after they have synced. */
 export type Builder<Spec extends TemplateSpec = TemplateSpec> = (
   request: RequestView,
   template: TemplateView<Spec>,
-  granting: Granting,
+  terms: GrantTerms,
   deps: BuilderDeps,
   signal: AbortSignal,
 ) => Promise<Planned>;
@@ -53,15 +54,15 @@ export type Builder<Spec extends TemplateSpec = TemplateSpec> = (
 export interface BuilderDeps {
   /** The part of the cluster that builders read. */
   readonly stores: Pick<AccessStores, 'workload' | 'workloadsIn' | 'selectorsIn' | 'pods'>;
-  /** For objects without a store. */
+  /** Reads objects that have no store. */
   readonly client: Pick<Client, 'get'>;
-  /** Runs plans that can take long. */
+  /** Runs plans that can take milliseconds of processor time. */
   readonly queue: PlanQueue;
   readonly clock: Clock;
   readonly accessPods: AccessPods;
 }
 
-/** Whether access pods keep the confinement of their workload, or are built as Oz builds them: ADR 0029. */
+/** Whether access pods keep the network confinement of their workload, or are built as in Oz. See ADR 0029. */
 export type AccessPods = 'confined' | 'oz';
 
 /** The fields of a request that builders use. */
@@ -72,8 +73,8 @@ export interface RequestIdentity {
 }
 
 /**
- * Metadata of a child: a deterministic name, the label that the janitor lists by, and the request as the owner, so that Kubernetes
- * garbage-collects the child of a request that was deleted by force.
+ * Metadata of a child: a deterministic name, the label that the stores select by, and the request as the owner. If a client removes the
+ * finalizer of the request, Kubernetes garbage-collects the child.
  */
 export function childMetadata(request: RequestIdentity, requestResource: Resource): ObjectMeta {
   return {
@@ -113,7 +114,7 @@ export function planChildren(input: {
   );
   const children = pod ? [pod, role, roleBinding] : [role, roleBinding];
   const hash = sha256Hex(canonicalJson(children));
-  const marked = (child: KubeObject): KubeObject => ({
+  const withHash = (child: KubeObject): KubeObject => ({
     ...child,
     metadata: { ...child.metadata, annotations: { ...child.metadata.annotations, [planHashAnnotation]: hash } },
   });
@@ -121,9 +122,9 @@ export function planChildren(input: {
     target,
     subjects: [...input.subjects],
     rules: [...rules],
-    ...(pod ? { pod: marked(pod) } : {}),
-    role: marked(role),
-    roleBinding: marked(roleBinding),
+    ...(pod ? { pod: withHash(pod) } : {}),
+    role: withHash(role),
+    roleBinding: withHash(roleBinding),
     hash,
     ...(input.notes?.length ? { notes: input.notes } : {}),
   };
@@ -132,7 +133,7 @@ export function planChildren(input: {
 const NAME_LENGTH = 46;
 const UID_LENGTH = 8;
 
-/** The name of a request's Pod, Role, and RoleBinding: `<first 46 of the name>-<first 8 of the uid>-access`, at most 62 characters. */
+/** The name of a request's Pod, Role, and RoleBinding, at most 62 characters: `<46 characters of the name>-<8 of the uid>-access`. */
 export function childNameOf(request: { readonly name: string; readonly uid: string }): string {
   // A truncated name may end in a dash or dot, which is invalid in a DNS label.
   const name = request.name.slice(0, NAME_LENGTH).replace(/[-.]+$/, '');

@@ -33,17 +33,18 @@ import {
   withoutIdentity,
 } from './pod-template-mutation.ts';
 
-/** activeDeadlineSeconds is an int32. */
+/** Maximum of activeDeadlineSeconds, which is an int32. */
 const LONGEST_DEADLINE_S = 2 ** 31 - 1;
 
+/** Input of `planPodAccess`. */
 export interface PodAccessInput {
   readonly request: RequestIdentity;
   readonly templateSpec: PodAccessTemplateSpec;
   /** The workload in `controllerTargetRef`; ignored if the template has no such reference. */
   readonly workload: WorkloadView | undefined;
-  /** The image pull secrets of the workload's ServiceAccount, for a pod that names none and runs under another ServiceAccount. */
+  /** The image pull secrets of the workload's ServiceAccount, if the access pod needs them. */
   readonly pullSecrets: readonly string[];
-  /** `oz`: the pod gets the ServiceAccount of the workload and none of its labels, whatever NetworkPolicies require. */
+  /** With `oz`, the pod gets the ServiceAccount of the workload, and none of its labels even if NetworkPolicies select by them. */
   readonly accessPods: AccessPods;
   /** All workloads of the namespace. */
   readonly workloads: readonly WorkloadView[];
@@ -54,7 +55,7 @@ export interface PodAccessInput {
   readonly rules?: readonly GrantedRule[] | undefined;
   /** Granted duration, milliseconds. */
   readonly durationMs: number;
-  /** Bounds the time of planning; absent for a plan that was granted before, of which only the work is bounded. */
+  /** Bounds the time of planning. Absent for a plan that was granted before; then only the work is bounded. */
   readonly clock?: Pick<Clock, 'monotonic'> | undefined;
 }
 
@@ -88,7 +89,7 @@ export const buildPodAccess: Builder<PodAccessTemplateSpec> = async (
 /** Cost of checking, serializing, and hashing a pod, relative to copying it. */
 const finishingFactor = 4;
 
-/** The image pull secrets of the workload's ServiceAccount, if the access pod runs under another ServiceAccount and needs them. */
+/** The image pull secrets of the workload's ServiceAccount; empty if the access pod runs under it or its spec names secrets. */
 async function pullSecretsOf(
   workload: WorkloadView | undefined,
   { controllerTargetMutationConfig }: PodAccessTemplateSpec,
@@ -97,8 +98,8 @@ async function pullSecretsOf(
 ): Promise<readonly string[]> {
   const spec = own(workload?.podTemplate, 'spec');
   const name = serviceAccountOf(spec);
-  const keeps = accessPods === 'oz' || keepsServiceAccount(controllerTargetMutationConfig);
-  const needsNone = keeps || name === 'default' || listIn(spec, 'imagePullSecrets').length > 0;
+  const keepsAccount = accessPods === 'oz' || keepsServiceAccount(controllerTargetMutationConfig);
+  const needsNone = keepsAccount || name === 'default' || listIn(spec, 'imagePullSecrets').length > 0;
   if (!workload || needsNone || !isObjectName(name)) return [];
   const { namespace } = workload;
   const account = await findObject(client, serviceAccounts, { namespace, name }, { signal });
@@ -109,10 +110,10 @@ const keepsServiceAccount = (config: PodAccessTemplateSpec['controllerTargetMuta
   own(config, 'keepServiceAccount') === true;
 
 /**
- * Plans a Pod for the requester, with the rights to exec into it. The Pod is copied from a workload or defined in the template; if both
- * are set, the workload wins. Its labels are those of podLabels and the patch, and the workload's labels that NetworkPolicies select by.
- * It gets the workload's ServiceAccount only if the template keeps it, and a mounted token only if podSpec or the patch sets it.
- * Refuses a plan that exceeds the budget with `PlanTooLarge`.
+ * Plans a Pod for the requester, and a Role for it. The Pod is copied from the workload, or defined in podSpec if the template has no
+ * workload. Its labels are those of podLabels and the patch, and those of the workload that NetworkPolicies select by. It runs under the
+ * workload's ServiceAccount only if the template keeps it, and mounts a token only if podSpec or the patch enables it.
+ * `PlanTooLarge` if the plan exceeds the budget.
  */
 export const planPodAccess = (input: PodAccessInput): Planned =>
   withinBudget((budget) => planWithin(budget, input), input.clock);
@@ -120,34 +121,34 @@ export const planPodAccess = (input: PodAccessInput): Planned =>
 function planWithin(budget: PlanBudget, input: PodAccessInput): Planned {
   const { request, templateSpec, subjects } = input;
   const source = sourceOf(input);
-  if ('refusal' in source) return source;
+  if ('violation' in source) return source;
   const mutated = mutate(source, input, budget);
-  if ('violation' in mutated) return { refusal: mutated.violation };
+  if ('violation' in mutated) return mutated;
   const { template } = mutated;
   budget.spend(finishingFactor * mutated.weight);
-  const original = source.workload && own(source.podTemplate, 'spec');
-  const mayReach = templateSpec.allowPrivilegedPod === true;
-  const account = keepsAccount(input) ? serviceAccountOf(original) : 'default';
-  const refusal =
-    (mayReach ? undefined : checkPodReach(template, original, account)) ??
+  const workloadPodSpec = source.workload && own(source.podTemplate, 'spec');
+  const mayBePrivileged = templateSpec.allowPrivilegedPod === true;
+  const account = runsUnderWorkloadAccount(input) ? serviceAccountOf(workloadPodSpec) : 'default';
+  const violation =
+    (mayBePrivileged ? undefined : checkPodReach(template, workloadPodSpec, account)) ??
     checkMounts(template.spec) ??
     checkMetadata(template);
-  if (refusal) return { refusal };
-  const ownLabels = childMetadata(request, podAccessRequests).labels ?? {};
+  if (violation) return { violation };
+  const baseLabels = childMetadata(request, podAccessRequests).labels ?? {};
   const selected = labelsOf(
     {
-      labels: { ...stringMap(template.metadata['labels']), ...ownLabels },
-      ownLabels,
+      labels: { ...stringMap(template.metadata['labels']), ...baseLabels },
+      baseLabels,
       selectors: input.selectors,
       allowed: templateSpec.allowedSelectors,
       confinedAs: confinedAs(source, input),
     },
     budget,
   );
-  if ('refusal' in selected) return selected;
+  if ('violation' in selected) return selected;
   const pod = podOf(template, selected.labels, input);
-  const unusable = checkAccessCommand(templateSpec.accessConfig.accessCommand, pod);
-  if (unusable) return { refusal: unusable };
+  const commandViolation = checkAccessCommand(templateSpec.accessConfig.accessCommand, pod);
+  if (commandViolation) return { violation: commandViolation };
   const target = { name: pod.metadata.name };
   return {
     plan: planChildren({
@@ -169,10 +170,10 @@ interface Source {
 }
 
 /** Whether the access pod runs under the ServiceAccount of the workload. */
-const keepsAccount = ({ accessPods, templateSpec }: PodAccessInput): boolean =>
+const runsUnderWorkloadAccount = ({ accessPods, templateSpec }: PodAccessInput): boolean =>
   accessPods === 'oz' || keepsServiceAccount(templateSpec.controllerTargetMutationConfig);
 
-/** Only a pod that is copied from a workload has a confinement to keep. */
+/** The confinement that the access pod keeps; undefined for a pod from podSpec, which has none. */
 function confinedAs({ podTemplate, workload }: Source, input: PodAccessInput): SelectionInput['confinedAs'] {
   if (!workload || input.accessPods === 'oz') return undefined;
   const { kind, name } = workload;
@@ -180,24 +181,24 @@ function confinedAs({ podTemplate, workload }: Source, input: PodAccessInput): S
   return { kind, name, labels, workloads: input.workloads };
 }
 
-function sourceOf({ request, templateSpec, workload }: PodAccessInput): Source | { readonly refusal: Violation } {
+function sourceOf({ request, templateSpec, workload }: PodAccessInput): Source | { readonly violation: Violation } {
   const ref = templateSpec.controllerTargetRef;
   if (!ref) {
     if (templateSpec.podSpec) return { podTemplate: { spec: templateSpec.podSpec } };
     const message = 'the template has neither controllerTargetRef nor podSpec, so there is no pod to create; set one';
-    return { refusal: { code: 'MissingTarget', message, field: 'spec', status: 422 } };
+    return { violation: { code: 'MissingTarget', message, field: 'spec', status: 422 } };
   }
   if (workload) return { podTemplate: workload.podTemplate, workload };
   const message = `${ref.kind} ${ref.name} does not exist in namespace ${request.namespace}; create it or correct the template`;
-  return { refusal: { code: 'TargetNotFound', message, field: 'spec.controllerTargetRef', status: 404 } };
+  return { violation: { code: 'TargetNotFound', message, field: 'spec.controllerTargetRef', status: 404 } };
 }
 
 function mutate({ podTemplate, workload }: Source, input: PodAccessInput, budget: PlanBudget): MutatedTemplate {
   const { templateSpec } = input;
   if (!workload) return mutatePodTemplate(podTemplate, undefined, templateSpec, budget);
-  const kept = keepsAccount(input) ? podTemplate : underDefaultAccount(podTemplate, input.pullSecrets);
+  const source = runsUnderWorkloadAccount(input) ? podTemplate : underDefaultAccount(podTemplate, input.pullSecrets);
   const { controllerTargetMutationConfig } = templateSpec;
-  return mutatePodTemplate(withoutIdentity(kept, budget), controllerTargetMutationConfig, templateSpec, budget);
+  return mutatePodTemplate(withoutIdentity(source, budget), controllerTargetMutationConfig, templateSpec, budget);
 }
 
 function podOf(
@@ -205,14 +206,14 @@ function podOf(
   labels: Labels,
   { request, templateSpec, durationMs }: PodAccessInput,
 ): KubeObject {
-  const ours = childMetadata(request, podAccessRequests);
+  const baseMetadata = childMetadata(request, podAccessRequests);
   const annotations = { ...stringMap(metadata['annotations']) };
   delete annotations[planHashAnnotation];
   return {
     apiVersion: apiVersionOf(pods),
     kind: pods.kind,
     metadata: {
-      ...ours,
+      ...baseMetadata,
       labels,
       annotations,
     },
@@ -220,22 +221,22 @@ function podOf(
   };
 }
 
-/** Sets activeDeadlineSeconds, so that the kubelet stops the pod after the granted time even if the server does not. */
+/** The pod spec with activeDeadlineSeconds, so that the kubelet stops the pod after the granted time even if the server is down. */
 function podSpecOf(spec: JsonObject, durationMs: number, templateSpec: PodAccessTemplateSpec): JsonObject {
-  const { nodeName, ephemeralContainers: _, ...kept } = spec;
+  const { nodeName, ephemeralContainers: _, ...rest } = spec;
   const keepsNode = templateSpec.allowPrivilegedPod === true;
-  const granted = Math.min(Math.max(1, Math.ceil(durationMs / 1000)), LONGEST_DEADLINE_S);
-  const deadline = kept['activeDeadlineSeconds'];
+  const grantedS = Math.min(Math.max(1, Math.ceil(durationMs / 1000)), LONGEST_DEADLINE_S);
+  const deadlineS = rest['activeDeadlineSeconds'];
   return {
-    ...kept,
+    ...rest,
     ...(keepsNode && nodeName !== undefined ? { nodeName } : {}),
-    automountServiceAccountToken: kept['automountServiceAccountToken'] === true,
-    activeDeadlineSeconds: typeof deadline === 'number' && deadline >= 1 ? Math.min(deadline, granted) : granted,
-    ...(keepsGrace(templateSpec) ? {} : { terminationGracePeriodSeconds: shortGrace(kept) }),
+    automountServiceAccountToken: rest['automountServiceAccountToken'] === true,
+    activeDeadlineSeconds: typeof deadlineS === 'number' && deadlineS >= 1 ? Math.min(deadlineS, grantedS) : grantedS,
+    ...(keepsGrace(templateSpec) ? {} : { terminationGracePeriodSeconds: shortGrace(rest) }),
   };
 }
 
-/** Only a pod that is copied from a workload has a grace period to keep. */
+/** Whether the pod keeps the grace period of its workload; never true for a pod from podSpec. */
 const keepsGrace = ({ controllerTargetRef, controllerTargetMutationConfig }: PodAccessTemplateSpec): boolean =>
   controllerTargetRef !== undefined && own(controllerTargetMutationConfig, 'keepTerminationGracePeriod') === true;
 
@@ -245,13 +246,13 @@ function shortGrace(spec: JsonObject): number {
   return typeof grace === 'number' && grace >= 0 ? Math.min(grace, deletionGraceS) : deletionGraceS;
 }
 
-/** Mounts without a volume: a StatefulSet's volumeClaimTemplates are not part of its pod template. Checked here to name the remedy. */
+/** Denies mounts without a volume, with a remedy: the volumeClaimTemplates of a StatefulSet are not part of its pod template. */
 function checkMounts(spec: PodTemplate['spec']): Violation | undefined {
   const volumes = new Set(listIn(spec, 'volumes').map((volume) => own(volume, 'name')));
   for (const list of ['initContainers', 'containers']) {
     for (const [index, container] of listIn(spec, list).entries()) {
       for (const kind of ['volumeMounts', 'volumeDevices']) {
-        const mount = listIn(container, kind).find((each) => !volumes.has(own(each, 'name')));
+        const mount = listIn(container, kind).find((candidate) => !volumes.has(own(candidate, 'name')));
         if (mount === undefined) continue;
         const name = String(own(mount, 'name')).slice(0, 63);
         return {
@@ -279,10 +280,10 @@ function checkMetadata({ metadata }: PodTemplate): Violation | undefined {
   return undefined;
 }
 
-/** Renders the access command now, so that a bad one denies the request instead of failing once the pod runs. */
+/** Renders the access command, so that an invalid one denies the request before the server creates the pod. */
 function checkAccessCommand(accessCommand: string | undefined, pod: KubeObject): Violation | undefined {
   if (accessCommand === undefined) return undefined;
   const { name, namespace = '', labels = {}, annotations = {} } = pod.metadata;
   const rendered = renderAccessMessage(accessCommand, { name, namespace, labels, annotations });
-  return 'refusal' in rendered ? rendered.refusal : undefined;
+  return 'violation' in rendered ? rendered.violation : undefined;
 }

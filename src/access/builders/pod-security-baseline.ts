@@ -3,13 +3,16 @@ import { isRecord, type JsonObject, listIn, own } from '../../kit/json-value.ts'
 import type { Violation } from '../policy/policy.ts';
 
 /**
- * Refuses an access pod that reaches beyond itself, with code `PodReachesTooFar`. Forbidden are: everything that the baseline level of
- * the Pod Security Standards forbids, a ServiceAccount other than `account`, and a chosen node. It checks the resulting pod, whether the
- * value came from the workload, podSpec, or the patch. `source` is the workload's pod spec; undefined if the template has podSpec.
+ * Checks the final pod. Returns `PodReachesTooFar` for everything that the baseline level of the Pod Security Standards forbids, for a
+ * ServiceAccount other than `account`, and for a chosen node. `workloadPodSpec` is undefined if the pod comes from podSpec.
  */
-export function checkPodReach({ metadata, spec }: PodParts, source: unknown, account: unknown): Violation | undefined {
-  const found = checkPod(spec, source, account) ?? checkPodContext(metadata, spec) ?? checkContainers(spec);
-  return found && refuse(found.field, found.why);
+export function checkPodReach(
+  { metadata, spec }: PodParts,
+  workloadPodSpec: unknown,
+  account: unknown,
+): Violation | undefined {
+  const excess = checkPod(spec, workloadPodSpec, account) ?? checkPodContext(metadata, spec) ?? checkContainers(spec);
+  return excess && refuse(excess.field, excess.why);
 }
 
 /** A forbidden field, and a clause that describes the violation. */
@@ -23,17 +26,17 @@ interface PodParts {
   readonly spec: JsonObject;
 }
 
-function checkPod(spec: JsonObject, source: unknown, expected: unknown): Excess | undefined {
+function checkPod(spec: JsonObject, workloadPodSpec: unknown, expectedAccount: unknown): Excess | undefined {
   for (const field of ['hostNetwork', 'hostPID', 'hostIPC']) {
     if (isSet(spec[field])) return { field: `spec.${field}`, why: 'is set' };
   }
-  // A nodeName equal to the workload's is fine: the access pod does not get it.
-  if (isSet(spec['nodeName']) && spec['nodeName'] !== own(source, 'nodeName')) {
+  // The nodeName of the workload is harmless, because the builder removes it.
+  if (isSet(spec['nodeName']) && spec['nodeName'] !== own(workloadPodSpec, 'nodeName')) {
     return { field: 'spec.nodeName', why: 'bypasses the scheduler (nodeSelector does not)' };
   }
   const account = serviceAccountOf(spec);
-  if (account !== expected) {
-    return { field: 'spec.serviceAccountName', why: `is ${shown(account)}, not ${shown(expected)}` };
+  if (account !== expectedAccount) {
+    return { field: 'spec.serviceAccountName', why: `is ${shown(account)}, not ${shown(expectedAccount)}` };
   }
   const hostPath = listIn(spec, 'volumes').findIndex((volume) => isPresent(own(volume, 'hostPath')));
   return hostPath < 0 ? undefined : { field: `spec.volumes[${hostPath}].hostPath`, why: 'mounts a path of the node' };
@@ -44,7 +47,7 @@ function checkContainers(spec: JsonObject): Excess | undefined {
     for (const [index, container] of listIn(spec, list).entries()) {
       const where = `spec.${list}[${index}]`;
       const port = listIn(container, 'ports')
-        .map((each) => own(each, 'hostPort'))
+        .map((containerPort) => own(containerPort, 'hostPort'))
         .find(isSet);
       if (port !== undefined) return { field: `${where}.ports`, why: `takes port ${shown(port)} of the node` };
       const found =
@@ -56,7 +59,7 @@ function checkContainers(spec: JsonObject): Excess | undefined {
   return undefined;
 }
 
-/** Probes and hooks, which the kubelet runs from the node: with a `host`, the kubelet would connect to any address on the pod's behalf. */
+/** Denies a `host` in probes and hooks: the kubelet runs them from the node, and would connect to any address for the pod. */
 function checkHandlers(container: unknown, where: string): Excess | undefined {
   const lifecycle = own(container, 'lifecycle');
   const handlers = [
@@ -73,7 +76,7 @@ function checkHandlers(container: unknown, where: string): Excess | undefined {
   return undefined;
 }
 
-/** The ServiceAccount of a pod spec. If `serviceAccountName` is absent, the deprecated `serviceAccount` counts, as in the API server. */
+/** The ServiceAccount of a pod spec: `serviceAccountName`, else the deprecated `serviceAccount`, else `default`, as in the API server. */
 export function serviceAccountOf(podSpec: unknown): unknown {
   const name = own(podSpec, 'serviceAccountName');
   if (isSet(name)) return name;
@@ -86,6 +89,7 @@ const isPresent = (value: unknown): boolean => value !== undefined && value !== 
 /** Neither absent nor the zero value. */
 const isSet = (value: unknown): boolean => isPresent(value) && value !== false && value !== '' && value !== 0;
 
+/** The value for a message. */
 const shown = (value: unknown): string =>
   typeof value === 'string' ? quote(value) : isRecord(value) ? 'an object' : String(value);
 
@@ -117,7 +121,7 @@ const defaultCapabilities: ReadonlySet<unknown> = new Set([
   'SYS_CHROOT',
 ]);
 
-/** Sysctls that affect only the pod. */
+/** The sysctls that the baseline level allows, because they affect only the pod. */
 const safeSysctls: ReadonlySet<unknown> = new Set([
   'kernel.shm_rmid_forced',
   'net.ipv4.ip_local_port_range',
@@ -133,6 +137,7 @@ const safeSysctls: ReadonlySet<unknown> = new Set([
   'net.ipv4.tcp_wmem',
 ]);
 
+/** The SELinux types that the baseline level allows. */
 const containerTypes: ReadonlySet<unknown> = new Set([
   '',
   'container_t',
@@ -143,7 +148,7 @@ const containerTypes: ReadonlySet<unknown> = new Set([
 
 const appArmorPrefix = 'container.apparmor.security.beta.kubernetes.io/';
 
-/** The pod's securityContext, and the annotations that older API servers read as part of it. */
+/** Checks the pod's securityContext, and the AppArmor annotations of older API servers. */
 function checkPodContext(metadata: JsonObject, spec: JsonObject): Excess | undefined {
   const context = spec['securityContext'];
   const where = 'spec.securityContext';
@@ -170,7 +175,7 @@ function checkContainerContext(context: unknown, where: string): Excess | undefi
   return checkConfinement(context, where);
 }
 
-/** Fields that the securityContext of both pods and containers has. */
+/** Checks the fields that the securityContext of pods and that of containers share. */
 function checkConfinement(context: unknown, where: string): Excess | undefined {
   // The Windows equivalent of privileged.
   if (own(own(context, 'windowsOptions'), 'hostProcess')) {

@@ -17,38 +17,40 @@ interface CompiledSelector {
   selects(labels: Labels): boolean;
 }
 
-/** Work of compiling one term of a selector, and of matching it against labels, in the unit of PlanBudget. */
+/** Work of compiling one term of a selector, in the unit of PlanBudget. */
 const workPerTerm = 128;
+/** Work of matching one term against labels, in the unit of PlanBudget. */
 const workPerMatch = 16;
 
 type Workload = Pick<WorkloadView, 'kind' | 'name' | 'selector'>;
 
-function compile(one: Workload & { readonly isolatesEgress?: boolean }, budget: PlanBudget): CompiledSelector {
-  const { kind, name, selector, isolatesEgress = false } = one;
+function compile(object: Workload & { readonly isolatesEgress?: boolean }, budget: PlanBudget): CompiledSelector {
+  const { kind, name, selector, isolatesEgress = false } = object;
   const { matchLabels = {}, matchExpressions = [] } = selector ?? {};
   const keys = [...Object.keys(matchLabels), ...matchExpressions.map(({ key }) => key)];
   const values = matchExpressions.map((expression) => listIn(expression, 'values').length);
   budget.spend(workPerTerm * values.reduce((sum, count) => sum + count, 1 + keys.length));
   const compiled = compileSelector(selector);
   // A Service with an empty selector selects nothing.
-  const none = 'error' in compiled || (kind === 'Service' && keys.length === 0);
+  const matchesNothing = 'error' in compiled || (kind === 'Service' && keys.length === 0);
   const selects = (labels: Labels): boolean => {
     budget.spend(workPerMatch * (1 + keys.length));
-    return !none && compiled.matches(labels);
+    return !matchesNothing && compiled.matches(labels);
   };
   return { kind, name, isolatesEgress, keys, selects };
 }
 
+/** Input of `labelsOf`. */
 export interface SelectionInput {
-  /** The labels of the template's podLabels and patch, and ours. */
+  /** The labels that podLabels and the patch set, and `baseLabels`. */
   readonly labels: Labels;
-  /** The labels of every access pod. */
-  readonly ownLabels: Labels;
+  /** The labels that every access pod has. */
+  readonly baseLabels: Labels;
   /** Services, PodDisruptionBudgets, and NetworkPolicies of the namespace. */
   readonly selectors: readonly SelectorView[];
   /** `spec.allowedSelectors`: objects that may select the access pod. */
   readonly allowed?: readonly SelectorReference[] | undefined;
-  /** The workload whose confinement the access pod keeps; absent if it keeps none. */
+  /** The workload whose network confinement the access pod keeps; absent if it keeps none. */
   readonly confinedAs?:
     | {
         readonly kind: string;
@@ -62,29 +64,29 @@ export interface SelectionInput {
 }
 
 /**
- * The labels of the access pod, or the reason to refuse it. `PodIsSelected`: a Service, a PodDisruptionBudget, or a foreign NetworkPolicy
- * would select it by its labels, and the template does not allow that. `ConfinementLost`: it would escape the NetworkPolicies that isolate
- * the egress of its workload. An object that also selects pods without labels, such as a policy for the whole namespace, does not count.
+ * The labels of the access pod, or a violation. `PodIsSelected`: a Service, a PodDisruptionBudget, or a NetworkPolicy for other pods selects
+ * the access pod by its labels, and the template does not allow that. Objects that select every pod of the namespace do not count.
+ * `ConfinementLost`: the access pod would escape the NetworkPolicies that isolate the egress of its workload.
  */
 export function labelsOf(
   input: SelectionInput,
   budget: PlanBudget = new PlanBudget(),
-): { readonly labels: Labels } | { readonly refusal: Violation } {
-  const { ownLabels, allowed = [], confinedAs } = input;
+): { readonly labels: Labels } | { readonly violation: Violation } {
+  const { baseLabels, allowed = [], confinedAs } = input;
   const selectors = input.selectors.map((view) => compile(view, budget));
-  const confines = (one: CompiledSelector): boolean =>
-    confinedAs !== undefined && one.kind === 'NetworkPolicy' && one.selects(confinedAs.labels);
-  const disallowed = selectors.filter(
-    (one) => !allowed.some(({ kind, name }) => kind === one.kind && name === one.name) && !confines(one),
-  );
-  const found = disallowed.find((one) => one.selects(input.labels) && !one.selects(ownLabels));
-  if (found) return { refusal: isSelected(found) };
+  const confinesWorkload = (selector: CompiledSelector): boolean =>
+    confinedAs !== undefined && selector.kind === 'NetworkPolicy' && selector.selects(confinedAs.labels);
+  const isAllowed = (selector: CompiledSelector): boolean =>
+    allowed.some(({ kind, name }) => kind === selector.kind && name === selector.name);
+  const disallowed = selectors.filter((selector) => !isAllowed(selector) && !confinesWorkload(selector));
+  const selecting = disallowed.find((selector) => selector.selects(input.labels) && !selector.selects(baseLabels));
+  if (selecting) return { violation: podIsSelected(selecting) };
   if (!confinedAs) return { labels: input.labels };
   const others = [...disallowed, ...confinedAs.workloads.map((workload) => compile(workload, budget))];
-  return confined(input.labels, confinedAs, selectors.filter(confines), others);
+  return withConfinement(input.labels, confinedAs, selectors.filter(confinesWorkload), others);
 }
 
-function isSelected({ kind, name }: CompiledSelector): Violation {
+function podIsSelected({ kind, name }: CompiledSelector): Violation {
   return {
     code: 'PodIsSelected',
     message:
@@ -97,35 +99,36 @@ function isSelected({ kind, name }: CompiledSelector): Violation {
 
 /**
  * Adds the workload's labels that NetworkPolicies select by: the access pod mounts the same Secrets, so it must not reach more than the
- * workload's pods. It omits labels that would make one of `others` select the access pod. If no policy then isolates its egress, it
- * refuses the pod.
+ * workload's pods. It omits labels by which one of `others` would select the access pod. Returns `ConfinementLost` if no policy would then
+ * isolate its egress.
  */
-function confined(
-  given: Labels,
+function withConfinement(
+  initialLabels: Labels,
   workload: NonNullable<SelectionInput['confinedAs']>,
   policies: readonly CompiledSelector[],
   others: readonly CompiledSelector[],
-): { readonly labels: Labels } | { readonly refusal: Violation } {
-  // Policies that isolate egress come first: if not all labels can be kept, theirs matter most.
-  const inOrder = [...policies].sort(
+): { readonly labels: Labels } | { readonly violation: Violation } {
+  // Policies that isolate egress come first: if labels conflict, theirs matter most.
+  const ordered = [...policies].sort(
     (a, b) => Number(b.isolatesEgress) - Number(a.isolatesEgress) || (a.name < b.name ? -1 : 1),
   );
-  let labels = given;
-  let lost: Violation | undefined;
-  for (const policy of inOrder) {
+  let labels = initialLabels;
+  let firstLoss: Violation | undefined;
+  for (const policy of ordered) {
     if (policy.selects(labels)) continue;
     const needed = Object.fromEntries(Object.entries(workload.labels).filter(([key]) => policy.keys.includes(key)));
     const extended = { ...needed, ...labels };
     const before = labels;
-    const conflicting = others.filter((one) => one.selects(extended) && !one.selects(before));
+    const conflicting = others.filter((selector) => selector.selects(extended) && !selector.selects(before));
     if (policy.selects(extended) && conflicting.length === 0) labels = extended;
-    else lost ??= confinementLost(workload, policy, needed, conflicting);
+    else firstLoss ??= confinementLost(workload, policy, needed, conflicting);
   }
-  const isolating = inOrder.filter(({ isolatesEgress }) => isolatesEgress);
+  const isolating = ordered.filter(({ isolatesEgress }) => isolatesEgress);
   const escapes = isolating.length > 0 && !isolating.some((policy) => policy.selects(labels));
-  return escapes && lost ? { refusal: lost } : { labels };
+  return escapes && firstLoss ? { violation: firstLoss } : { labels };
 }
 
+/** Maximum number of names that a message lists. */
 const maxShown = 5;
 
 function confinementLost(
@@ -135,20 +138,17 @@ function confinementLost(
   conflicting: readonly CompiledSelector[],
 ): Violation {
   const labels = Object.entries(needed).map(([key, value]) => `${key}=${value}`);
-  const shown = list(labels);
+  const nameOf = ({ kind, name }: CompiledSelector): string => `${kind} ${name}`;
   const why =
     conflicting.length === 0
       ? 'podLabels or the patch set other values'
-      : `with them, ${list(conflicting.map(({ kind, name }) => `${kind} ${name}`))} would select it`;
-  const listed = conflicting.filter(({ kind }) => !workloadKinds.has(kind));
-  const allow =
-    listed.length === 0
-      ? ''
-      : `, and list ${list(listed.map(({ kind, name }) => `${kind} ${name}`))} in spec.allowedSelectors`;
+      : `with them, ${list(conflicting.map(nameOf))} would select it`;
+  const allowable = conflicting.filter(({ kind }) => !workloadKinds.has(kind));
+  const allow = allowable.length === 0 ? '' : `, and list ${list(allowable.map(nameOf))} in spec.allowedSelectors`;
   return {
     code: 'ConfinementLost',
     message:
-      `NetworkPolicy ${policy.name} isolates the egress of the pods of ${workload.kind} ${workload.name} by their labels (${shown}), ` +
+      `NetworkPolicy ${policy.name} isolates the egress of the pods of ${workload.kind} ${workload.name} by their labels (${list(labels)}), ` +
       `which the access pod does not get: ${why}; add these labels to podLabels${allow}, ` +
       'or set the chart value accessPods to oz, which allows access pods to reach what their workload cannot',
     field: 'spec.controllerTargetMutationConfig.podLabels',

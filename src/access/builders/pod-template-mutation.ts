@@ -15,9 +15,9 @@ export interface PodTemplate extends JsonObject {
 export type MutatedTemplate =
   | {
       readonly template: PodTemplate;
-      /** The resources that the caps lowered, one clause each. */
+      /** What the caps lowered, one clause each. */
       readonly lowered: readonly string[];
-      /** The weight by copyJson, before the caps are applied. */
+      /** The weight by copyJson, before the caps. */
       readonly weight: number;
     }
   | { readonly violation: Violation };
@@ -26,10 +26,10 @@ const DEFAULT_CONTAINER = 'kubectl.kubernetes.io/default-container';
 const CONFIG = 'spec.controllerTargetMutationConfig';
 
 /**
- * The pod template of an access pod: a copy of the workload's, changed in this order. It removes what the config does not keep; sets
- * annotations, node selector, labels, command, args, resources, and env; applies the JSON patch; and last applies the caps, so that no
- * patch can exceed them. It always removes the workload's labels, so that no Service selects the pod; labelsOf adds some of them back.
- * Accepts any value as the template and changes none of its inputs. Throws `PlanTooLarge` once `budget` is spent.
+ * Builds the pod template of an access pod from a copy of the workload's. In this order, it removes what the config does not keep, sets
+ * annotations, node selector, labels, command, args, resources, and env, applies the JSON patch, and applies the caps, so that no patch can
+ * exceed them. It always removes the workload's labels, so that no Service selects the pod; `labelsOf` adds some of them back.
+ * Accepts any value as the template, and changes none of its inputs. Throws `PlanTooLarge` once `budget` is spent.
  */
 export function mutatePodTemplate(
   podTemplate: unknown,
@@ -62,55 +62,55 @@ function applyConfig(
   const { patchSpecOperations: _, ...fields } = config;
   const copied = budget.copy(fields);
   if ('problem' in copied) return invalid('InvalidMutationConfig', CONFIG, copied.problem);
-  const set = (field: keyof ControllerTargetMutationConfig): unknown => own(copied.value, field);
+  const setting = (field: keyof ControllerTargetMutationConfig): unknown => own(copied.value, field);
   const { metadata, spec } = template;
 
-  const resolved = defaultContainer(template, set('defaultContainerName'));
+  const resolved = defaultContainer(template, setting('defaultContainerName'));
   if ('violation' in resolved) return resolved.violation;
-  const found = resolved.container;
-  if (set('keepTerminationGracePeriod') !== true) delete spec['terminationGracePeriodSeconds'];
-  if (set('keepLivenessProbe') !== true) delete found['livenessProbe'];
-  if (set('keepReadinessProbe') !== true) delete found['readinessProbe'];
-  if (set('keepStartupProbe') !== true) delete found['startupProbe'];
-  if (set('keepTopologySpreadConstraints') !== true) delete spec['topologySpreadConstraints'];
-  if (set('purgeAnnotations') === true) delete metadata['annotations'];
+  const { container } = resolved;
+  if (setting('keepTerminationGracePeriod') !== true) delete spec['terminationGracePeriodSeconds'];
+  if (setting('keepLivenessProbe') !== true) delete container['livenessProbe'];
+  if (setting('keepReadinessProbe') !== true) delete container['readinessProbe'];
+  if (setting('keepStartupProbe') !== true) delete container['startupProbe'];
+  if (setting('keepTopologySpreadConstraints') !== true) delete spec['topologySpreadConstraints'];
+  if (setting('purgeAnnotations') === true) delete metadata['annotations'];
 
-  merge(metadata, 'annotations', set('podAnnotations'));
-  merge(spec, 'nodeSelector', set('nodeSelector'));
+  merge(metadata, 'annotations', setting('podAnnotations'));
+  merge(spec, 'nodeSelector', setting('nodeSelector'));
   delete metadata['labels'];
-  merge(metadata, 'labels', set('podLabels'));
+  merge(metadata, 'labels', setting('podLabels'));
 
-  const [command, args, env, resources] = [set('command'), set('args'), set('env'), set('resources')];
+  const [command, args, env, resources] = [setting('command'), setting('args'), setting('env'), setting('resources')];
   if (Array.isArray(command)) {
-    found['command'] = command;
-    found['args'] = [];
+    container['command'] = command;
+    container['args'] = [];
   }
-  if (Array.isArray(args)) found['args'] = args;
-  if (isRecord(resources) && Object.keys(resources).length > 0) found['resources'] = resources;
+  if (Array.isArray(args)) container['args'] = args;
+  if (isRecord(resources) && Object.keys(resources).length > 0) container['resources'] = resources;
   if (Array.isArray(env) && env.length > 0) {
-    found['env'] = [...(Array.isArray(found['env']) ? found['env'] : []), ...env];
+    container['env'] = [...(Array.isArray(container['env']) ? container['env'] : []), ...env];
   }
   return undefined;
 }
 
 type ResolvedContainer = { readonly container: JsonObject } | { readonly violation: Violation };
 
-/** The container that the config names, else the one that kubectl's annotation names, else the first. An unknown name is an error. */
+/** The container named by the config, else by kubectl's annotation, else the first. `ContainerNotFound` if no container has the name. */
 function defaultContainer(template: PodTemplate, configured: unknown): ResolvedContainer {
   const { containers } = template.spec;
   const annotated = own(own(template.metadata, 'annotations'), DEFAULT_CONTAINER);
   const byConfig = typeof configured === 'string' && configured !== '';
   const name = byConfig ? configured : annotated;
   if (typeof name !== 'string' || name === '') return { container: containers[0] ?? {} };
-  const found = containers.find((container) => own(container, 'name') === name);
-  if (found) return { container: found };
-  const names = containers.map((container) => String(own(container, 'name'))).join(', ');
+  const container = containers.find((candidate) => own(candidate, 'name') === name);
+  if (container) return { container };
+  const names = containers.map((candidate) => String(own(candidate, 'name'))).join(', ');
   const source = byConfig ? `${CONFIG}.defaultContainerName` : `the annotation ${DEFAULT_CONTAINER} of the workload`;
   const message = `${source} names the container ${quote(name)}; the pod template has ${quote(names, 256)}: name one of these`;
   return { violation: { code: 'ContainerNotFound', message, field: `${CONFIG}.defaultContainerName`, status: 422 } };
 }
 
-/** Adds entries to the map at `field`, which may be absent; replaces a value that is not a map. */
+/** Adds entries to the map at `field`. Creates the map if it is absent, and replaces a value that is not a map. */
 function merge(object: JsonObject, field: string, entries: unknown): void {
   if (!isRecord(entries) || Object.keys(entries).length === 0) return;
   const map = isRecord(object[field]) ? object[field] : {};
@@ -133,7 +133,7 @@ interface Copied {
 
 type CopiedTemplate = Copied | { readonly violation: Violation };
 
-/** A copy that shares nothing with `value`; checks the shape that the other functions rely on. */
+/** Copies `value` completely, and checks the shape that the other functions rely on. */
 function copyTemplate(value: unknown, what: string, budget: PlanBudget): CopiedTemplate {
   const unusable = (why: string): { readonly violation: Violation } => ({
     violation: { code: 'InvalidPodTemplate', message: `${what} ${why}`, status: 422 },
@@ -157,7 +157,7 @@ const invalid = (code: Violation['code'], field: string, why: string): Violation
   status: 422,
 });
 
-/** Prefixes of annotations that make other software give the pod a cloud identity or secrets, or inject a mesh sidecar. */
+/** Prefixes of annotations by which other software injects a cloud identity, secrets, or a mesh sidecar into the pod. */
 const activatingPrefixes = [
   'iam.amazonaws.com/',
   'eks.amazonaws.com/',
@@ -172,21 +172,21 @@ const activatingPrefixes = [
   'dapr.io/',
 ];
 
-/** Values that disable such software. These annotations are kept, so that the default does not enable it. */
+/** Values that disable such software. The pod keeps these annotations, because the software may be enabled by default. */
 const disabledValues: ReadonlySet<unknown> = new Set(['false', 'disabled']);
 
 /** The annotations of a workload's pod template that its access pods inherit; podAnnotations and patches can add any. */
 export function copiedAnnotations(annotations: unknown): unknown {
   if (!isRecord(annotations)) return annotations;
-  const kept = Object.entries(annotations).filter(
+  const inherited = Object.entries(annotations).filter(
     ([key, value]) => disabledValues.has(value) || !activatingPrefixes.some((prefix) => key.startsWith(prefix)),
   );
-  return Object.fromEntries(kept);
+  return Object.fromEntries(inherited);
 }
 
 /**
- * Replaces the ServiceAccount with `default`: a ServiceAccount carries permissions and cloud identities, and an access pod needs only its
- * image pull secrets. It keeps the fields, so that a patch can replace them.
+ * Replaces the ServiceAccount with `default`: a ServiceAccount has permissions and cloud identities, and an access pod needs only its image
+ * pull secrets. Keeps the fields that exist, so that a patch can replace them.
  */
 export function underDefaultAccount(podTemplate: unknown, pullSecrets: readonly string[]): unknown {
   const spec = own(podTemplate, 'spec');
@@ -198,8 +198,8 @@ export function underDefaultAccount(podTemplate: unknown, pullSecrets: readonly 
 }
 
 /**
- * Disables the token mount and removes identity annotations before the template's own changes, so that only these can enable them. Throws
- * `PlanTooLarge` once `budget` is spent.
+ * Disables the token mount and removes identity annotations. Call it before the access template is applied, so that only that template can
+ * enable them again. Throws `PlanTooLarge` once `budget` is spent.
  */
 export function withoutIdentity(podTemplate: unknown, budget: PlanBudget): unknown {
   const [metadata, spec] = [own(podTemplate, 'metadata'), own(podTemplate, 'spec')];

@@ -4,22 +4,23 @@ import { compareQuantities, parseQuantity, type Quantity } from '../../kit/quant
 import type { Violation } from '../policy/policy.ts';
 import type { PlanBudget } from './plan-budget.ts';
 
+/** The caps of a template. An absent cap does not limit the resource. */
 export type ResourceCaps = Pick<PodAccessTemplateSpec, 'maxCpu' | 'maxMemory' | 'maxStorage'>;
 
-/** Resource names in the order of processing, and the field that caps each. */
+/** Resource names with the field that caps each. */
 const CAPPED = [
   ['cpu', 'maxCpu'],
   ['memory', 'maxMemory'],
   ['ephemeral-storage', 'maxStorage'],
 ] as const;
 
-/** Work of comparing the request and limit of one container with a cap, in the unit of PlanBudget. */
-const workPerHolder = 256;
+/** Work of applying one cap to the resources of one container or pod, in the unit of PlanBudget. */
+const workPerResourceHolder = 256;
 
 /**
- * Lowers, in place, the requests and limits of every container (init containers too) and of the pod itself to the template's caps.
- * A cap applies to each container separately. A container without a limit gets the cap as its limit; without a request, its request
- * becomes 0. Returns what was lowered, one clause each, or `InvalidQuantity`. Throws `PlanTooLarge` once `budget` is spent.
+ * Lowers the requests and limits of every container and init container, and of the pod itself, to the caps of the template. Changes
+ * `podSpec` in place. A container without a limit gets the cap as its limit; if it has no request either, its request becomes 0. Returns
+ * what it lowered, one clause each, or `InvalidQuantity`. Throws `PlanTooLarge` once `budget` is spent.
  */
 export function capResources(
   podSpec: JsonObject,
@@ -31,53 +32,54 @@ export function capResources(
     if (caps[field] === undefined) continue;
     const cap = parseQuantity(caps[field]);
     if ('error' in cap) return invalid(`spec.${field}`, cap.error);
-    for (const { where, holder, mayLackLimit } of holdersOf(podSpec)) {
-      budget.spend(workPerHolder);
-      const violation = capOne(holder, where, resource, { value: caps[field], ...cap }, mayLackLimit, lowered);
-      if (violation) return violation;
+    for (const holder of resourceHolders(podSpec)) {
+      budget.spend(workPerResourceHolder);
+      const result = lowerTo({ resource, value: caps[field], ...cap }, holder);
+      if ('violation' in result) return result;
+      lowered.push(...result.lowered);
     }
   }
   return { lowered };
 }
 
-interface Holder {
-  readonly where: string;
-  readonly holder: JsonObject;
-  /** Pod-level resources bound the sum of the containers; without a limit there, the limits of the containers apply. */
+/** A container or a pod spec, which both have `resources`. */
+interface ResourceHolder {
+  /** For messages: `container web`, or `the pod`. */
+  readonly label: string;
+  readonly object: JsonObject;
+  /** True for the pod: its limit bounds the sum of the containers, whose limits apply without it. */
   readonly mayLackLimit: boolean;
 }
 
-function holdersOf(podSpec: JsonObject): Holder[] {
-  const holders: Holder[] = [];
+function resourceHolders(podSpec: JsonObject): ResourceHolder[] {
+  const holders: ResourceHolder[] = [];
   for (const list of ['initContainers', 'containers']) {
     const containers = own(podSpec, list);
-    for (const [index, holder] of (Array.isArray(containers) ? containers : []).entries()) {
-      const name = own(holder, 'name');
-      const where = `container ${typeof name === 'string' ? name : `${list}[${index}]`}`;
-      if (isRecord(holder)) holders.push({ where, holder, mayLackLimit: false });
+    for (const [index, container] of (Array.isArray(containers) ? containers : []).entries()) {
+      const name = own(container, 'name');
+      const label = `container ${typeof name === 'string' ? name : `${list}[${index}]`}`;
+      if (isRecord(container)) holders.push({ label, object: container, mayLackLimit: false });
     }
   }
   if (own(podSpec, 'resources') !== undefined) {
-    holders.push({ where: 'the pod', holder: podSpec, mayLackLimit: true });
+    holders.push({ label: 'the pod', object: podSpec, mayLackLimit: true });
   }
   return holders;
 }
 
 interface Cap {
+  readonly resource: string;
   /** As written in the template. */
   readonly value: string | number;
   readonly quantity: Quantity;
 }
 
-function capOne(
-  holder: JsonObject,
-  where: string,
-  resource: string,
-  cap: Cap,
-  mayLackLimit: boolean,
-  lowered: string[],
-): { readonly violation: Violation } | undefined {
-  const resources = isRecord(holder['resources']) ? holder['resources'] : {};
+function lowerTo(
+  { resource, value: capValue, quantity }: Cap,
+  { label, object, mayLackLimit }: ResourceHolder,
+): { readonly lowered: readonly string[] } | { readonly violation: Violation } {
+  const lowered: string[] = [];
+  const resources = isRecord(object['resources']) ? object['resources'] : {};
   const current = { requests: resources['requests'], limits: resources['limits'] };
   const next: { requests: JsonObject; limits: JsonObject } = {
     requests: isRecord(current.requests) ? current.requests : {},
@@ -87,22 +89,22 @@ function capOne(
     const value = own(next[list], resource);
     if (value === undefined) continue;
     const parsed = parseQuantity(value);
-    if ('error' in parsed) return invalid(`${where}, resources.${list}.${resource}`, parsed.error);
-    if (compareQuantities(parsed.quantity, cap.quantity) <= 0) continue;
-    next[list][resource] = cap.value;
-    lowered.push(`${where}: ${list}.${resource} lowered from ${String(value)} to ${cap.value}`);
+    if ('error' in parsed) return invalid(`${label}, resources.${list}.${resource}`, parsed.error);
+    if (compareQuantities(parsed.quantity, quantity) <= 0) continue;
+    next[list][resource] = capValue;
+    lowered.push(`${label}: ${list}.${resource} lowered from ${String(value)} to ${capValue}`);
   }
   if (own(next.limits, resource) === undefined && !mayLackLimit) {
     // Kubernetes would default an absent request to the limit.
     if (own(next.requests, resource) === undefined) next.requests[resource] = '0';
-    next.limits[resource] = cap.value;
-    lowered.push(`${where}: limits.${resource} set to ${cap.value}`);
+    next.limits[resource] = capValue;
+    lowered.push(`${label}: limits.${resource} set to ${capValue}`);
   }
   for (const list of ['requests', 'limits'] as const) {
     if (Object.keys(next[list]).length > 0) resources[list] = next[list];
   }
-  holder['resources'] = resources;
-  return undefined;
+  object['resources'] = resources;
+  return { lowered };
 }
 
 const invalid = (field: string, why: string): { readonly violation: Violation } => ({

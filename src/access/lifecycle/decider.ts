@@ -27,17 +27,17 @@ type Decision =
   /** The template is not in the store yet, or its reconciler has not observed this generation. A watch event requeues the request. */
   | { readonly kind: 'waiting' };
 
-/** How long a request without a grant and without a readable duration is kept, milliseconds. */
+/** Retention of a request without a grant and without a valid duration, milliseconds. */
 const defaultRetentionMs = 3_600_000;
 /**
- * Longest time that a request without a grant is kept, milliseconds. A requester can still read the denial the next morning, and a long
- * `spec.duration` cannot keep denied requests for years.
+ * Maximum retention of a request without a grant, milliseconds. The requester can read the denial for a day, and a long `spec.duration`
+ * cannot keep denied requests for years.
  */
 const maxRetentionMs = 24 * 3_600_000;
-/** Oldest cached answer about an author's permissions that a decision accepts, milliseconds. */
-const authorRightsMaxAgeMs = 60_000;
+/** Maximum age of the cached answers about an author's permissions that a decision accepts, milliseconds. */
+const authorPermissionsMaxAgeMs = 60_000;
 
-/** Stands in for a missing requester; the `identity` rule denies it. */
+/** Replaces a missing requester. The rule `identity` denies it. */
 const noRequester = { username: '', uid: '', groups: [] };
 
 const tooLate: Violation = {
@@ -46,7 +46,7 @@ const tooLate: Violation = {
   status: 422,
 };
 
-/** Grants or denies an undecided request. Either is one status write, guarded by the request's resourceVersion. */
+/** Grants or denies an undecided request, in one status write with an optimistic lock on the request's resourceVersion. */
 export class Decider {
   readonly #deps: DeciderDeps;
 
@@ -55,17 +55,18 @@ export class Decider {
   }
 
   /**
-   * When the request ends, epoch ms: the deadline of its grant. Without a grant, its creation plus `spec.duration`: at most 24 h, and 1 h
-   * if the duration is absent or cannot be parsed.
+   * When the request ends, epoch ms: at the deadline of its grant. Without a grant, it ends `spec.duration` after its creation: after at most
+   * 24 h, and after 1 h if the duration is absent or invalid.
    */
   endOf(request: RequestView): number {
     const granted = request.grant && parseTime(request.grant.expiresAt);
     if (granted !== undefined) return granted;
-    const asked = request.spec.duration === undefined ? undefined : parseGoDuration(request.spec.duration);
-    const askedMs = asked && 'ns' in asked && asked.ns > 0n ? toMilliseconds(asked.ns) : defaultRetentionMs;
-    return request.createdAtMs + Math.min(askedMs, maxRetentionMs);
+    const duration = parseGoDuration(request.spec.duration ?? '');
+    const retentionMs = 'ns' in duration && duration.ns > 0n ? toMilliseconds(duration.ns) : defaultRetentionMs;
+    return request.createdAtMs + Math.min(retentionMs, maxRetentionMs);
   }
 
+  /** Rejects with a 409 ApiError if the request changed, with `SigningKeyUnavailable`, and as the client does. */
   async decide(request: RequestView, signal: AbortSignal): Promise<Decision> {
     const attestationViolation = await this.#deps.attestations.violation(request, signal);
     if (attestationViolation) return this.#deny(withoutRequester(request), attestationViolation, signal);
@@ -78,7 +79,7 @@ export class Decider {
 
     const violation =
       (await this.#policyViolation(request, template, signal)) ??
-      (await this.#deps.authors.violation(template, authorRightsMaxAgeMs, signal));
+      (await this.#deps.authors.violation(template, authorPermissionsMaxAgeMs, signal));
     if (violation) return this.#deny(request, violation, signal);
     const duration = chooseDuration(request.spec.duration, template.spec.accessConfig);
     if ('code' in duration) return this.#deny(request, duration, signal);
@@ -90,11 +91,11 @@ export class Decider {
     if (ruleViolation) return this.#deny(request, ruleViolation, signal);
 
     const subjects = subjectsOf(template.spec.accessConfig, request.spec.requester ?? noRequester);
-    const asked = { subjects, durationMs: duration.grantedMs };
-    const planned = await this.#deps.kind.plan(request, template, asked, signal);
-    if ('refusal' in planned) return this.#deny(request, planned.refusal, signal);
+    const terms = { subjects, durationMs: duration.grantedMs };
+    const planned = await this.#deps.kind.plan(request, template, terms, signal);
+    if ('violation' in planned) return this.#deny(request, planned.violation, signal);
 
-    const grant = this.#grant(request, template, planned.plan, duration.grantedMs);
+    const grant = this.#signedGrant(request, template, planned.plan, duration.grantedMs);
     const quotaViolation = this.#deps.quota.reserve(request, grant, template.spec.accessConfig.maxGrants);
     if (quotaViolation) return this.#deny(request, quotaViolation, signal);
     const details = { duration: duration.message, notes: planned.plan.notes ?? [] };
@@ -109,7 +110,7 @@ export class Decider {
   ): Promise<Violation | undefined> {
     const caller = request.spec.requester ?? noRequester;
     const byGroup = isEligibleByGroup(caller, template.spec.accessConfig.allowedGroups);
-    const asked = { kind: this.#deps.kind.templateKind, name: template.name, spec: template.spec };
+    const grantingTemplate = { kind: this.#deps.kind.templateKind, name: template.name, spec: template.spec };
     return firstViolation(grantPolicy, {
       operation: 'CREATE',
       kind: this.#deps.kind.requestKind,
@@ -122,7 +123,7 @@ export class Decider {
       alreadyHolds:
         !byGroup &&
         caller.username !== '' &&
-        (await alreadyHolds(this.#deps.client, caller, request.namespace, asked, signal)),
+        (await alreadyHolds(this.#deps.client, caller, request.namespace, grantingTemplate, signal)),
     });
   }
 
@@ -142,7 +143,7 @@ export class Decider {
     return { kind: 'denied' };
   }
 
-  #grant(request: RequestView, template: TemplateView, plan: Plan, grantedMs: number): Grant {
+  #signedGrant(request: RequestView, template: TemplateView, plan: Plan, grantedMs: number): Grant {
     return this.#deps.signer.signGrant(request, {
       template: {
         kind: this.#deps.kind.templateKind,
@@ -173,7 +174,7 @@ interface DeciderDeps {
   readonly grantable: readonly RbacRule[];
 }
 
-/** The request without its requester. Nothing proves that claim, so the audit line must not name that user. */
+/** The request without its requester, which is not verified, so that the audit line does not name that user. */
 function withoutRequester(request: RequestView): RequestView {
   const { requester: _, ...spec } = request.spec;
   return { ...request, spec };

@@ -9,7 +9,7 @@ export type Ending =
   | 'TargetPodGone'
   | 'GrantInvalid';
 
-/** Why a grant ended, as a clause for Events and audit lines. */
+/** Each ending as a clause for Events and audit lines. */
 export const endingTexts: Readonly<Record<Ending, string>> = {
   Expired: 'the granted time has passed',
   Deleted: 'the request was deleted',

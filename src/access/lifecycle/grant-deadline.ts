@@ -2,14 +2,14 @@ import type { Clock } from '../../kit/clock.ts';
 
 interface FirstObservation {
   readonly monotonicMs: number;
-  /** Time left until `untilMs` when this process first saw the request. */
-  readonly leftMs: number;
+  /** Time that remained until `untilMs` when this process first observed the request. */
+  readonly remainingMs: number;
   readonly untilMs: number;
 }
 
 /**
- * Decides by two clocks whether a deadline has passed. The wall clock has reached it; or the time that was left when this process first
- * saw the grant has passed on the monotonic clock. A wall clock set forward ends grants early; one set back never extends them.
+ * Decides by two clocks whether a deadline has passed: when the wall clock reaches it, or when the monotonic clock has advanced by the time
+ * that remained at the first observation. So setting the wall clock forward ends grants early, and setting it back never extends them.
  */
 export class GrantDeadlines {
   readonly #clock: Clock;
@@ -20,30 +20,30 @@ export class GrantDeadlines {
   }
 
   /**
-   * `uid` of the request; `fromMs` its creation and `untilMs` its deadline, epoch ms. The time left never exceeds their difference, even
-   * if the wall clock is behind the creation.
+   * `uid` is that of the request, `fromMs` its creation, and `untilMs` its deadline, both epoch ms. The remaining time never exceeds their
+   * difference, even if the wall clock is behind the creation.
    */
   hasPassed(uid: string, fromMs: number, untilMs: number): boolean {
-    return this.#clock.now() >= untilMs || this.#leftMs(uid, fromMs, untilMs) <= 0;
+    return this.#clock.now() >= untilMs || this.#remainingMs(uid, fromMs, untilMs) <= 0;
   }
 
-  /** The wall-clock instant (epoch ms) of the next check: the deadline, or sooner if the monotonic clock reaches it first. */
+  /** The time of the next check, epoch ms: the deadline, or earlier if the monotonic clock reaches the deadline first. */
   nextCheckMs(uid: string, fromMs: number, untilMs: number): number {
-    return Math.min(untilMs, this.#clock.now() + Math.max(0, Math.ceil(this.#leftMs(uid, fromMs, untilMs))));
+    return Math.min(untilMs, this.#clock.now() + Math.max(0, Math.ceil(this.#remainingMs(uid, fromMs, untilMs))));
   }
 
-  #leftMs(uid: string, fromMs: number, untilMs: number): number {
+  #remainingMs(uid: string, fromMs: number, untilMs: number): number {
     const monotonicMs = this.#clock.monotonic();
     let first = this.#observations.get(uid);
     if (!first) {
-      first = { monotonicMs, leftMs: Math.min(untilMs - this.#clock.now(), untilMs - fromMs), untilMs };
+      first = { monotonicMs, remainingMs: Math.min(untilMs - this.#clock.now(), untilMs - fromMs), untilMs };
       this.#observations.set(uid, first);
     } else if (first.untilMs !== untilMs) {
-      // The decision replaced the provisional deadline: move the deadline, and keep the elapsed time.
-      first = { ...first, leftMs: first.leftMs + untilMs - first.untilMs, untilMs };
+      // The decision replaced the provisional deadline: adjust the remaining time, and keep the start of the measurement.
+      first = { ...first, remainingMs: first.remainingMs + untilMs - first.untilMs, untilMs };
       this.#observations.set(uid, first);
     }
-    return first.leftMs - (monotonicMs - first.monotonicMs);
+    return first.remainingMs - (monotonicMs - first.monotonicMs);
   }
 
   forget(uid: string): void {

@@ -8,9 +8,9 @@ import type { Ending } from './ending.ts';
 /** Metrics of the grants of one kind of request. No label names a user. */
 export interface GrantMetrics {
   granted(request: RequestView): void;
-  /** The requester can use the access as of `nowMs` (epoch ms). */
+  /** The access became ready at `nowMs` (epoch ms). */
   ready(request: RequestView, nowMs: number): void;
-  /** `code` of the violation, and the condition that shows it. */
+  /** `code` is that of the violation, and `condition` the type of the condition that shows it. */
   denied(request: RequestView, code: string, condition: string): void;
   /** The server closed the access of `request` at `nowMs` (epoch ms). */
   revoked(request: RequestView, ending: Ending, nowMs: number): void;
@@ -18,7 +18,7 @@ export interface GrantMetrics {
   watch(requests: Store<RequestView>): void;
 }
 
-/** Registers the metrics once. The result binds them to the request kind `kind`. */
+/** Registers the metrics. Call it once; the result binds them to a request kind. */
 export function grantMetrics(metrics: Metrics): (kind: string) => GrantMetrics {
   const decisions = metrics.counter({
     name: 'drawbridge_grant_decisions_total',
@@ -45,8 +45,8 @@ export function grantMetrics(metrics: Metrics): (kind: string) => GrantMetrics {
   return (kind) => ({
     granted(request) {
       decisions.inc({ kind, verdict: 'granted', code: '' });
-      const asked = parseGoDuration(request.spec.duration ?? '');
-      if ('ns' in asked) oz.requested.observe(labelsOf(kind, request), toMilliseconds(asked.ns) / 1000);
+      const duration = parseGoDuration(request.spec.duration ?? '');
+      if ('ns' in duration) oz.requested.observe(labelsOf(kind, request), toMilliseconds(duration.ns) / 1000);
     },
     ready: (request, nowMs) =>
       oz.ready.observe(labelsOf(kind, request), Math.max(0, nowMs - request.createdAtMs) / 1000),
@@ -74,7 +74,7 @@ export function grantMetrics(metrics: Metrics): (kind: string) => GrantMetrics {
   });
 }
 
-/** A request that is being deleted is kept until its signature expires, after its access is closed, so it does not count. */
+/** A request that is being deleted does not count: its finalizer keeps it until its signature expires, although its access is closed. */
 const hasAccess = (request: RequestView | undefined): boolean =>
   request !== undefined && !request.deleting && request.children.length > 0;
 
@@ -84,7 +84,7 @@ const labelsOf = (kind: string, { namespace, spec }: RequestView): Record<string
   template: spec.templateName,
 });
 
-/** Reasons that have a name of their own in Oz; all others are our codes. */
+/** The names of Oz for two reasons. For all others, the reason is the code or the ending. */
 const ozReasons: Readonly<Record<string, string>> = { Expired: 'expired', InvalidDuration: 'duration_invalid' };
 
 /** The request metrics of Oz under their original names, so that existing dashboards keep working. */

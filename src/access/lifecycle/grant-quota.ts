@@ -19,70 +19,69 @@ interface Reservation {
 type Stores = Pick<AccessStores, 'requests' | 'roleBindings'>;
 
 /**
- * Counts open grants of every kind against the limits: those in the stores, and those that this process reserved and the stores do not
- * show yet. `reserve` counts and records in one synchronous call, so two concurrent requests cannot take the same place.
+ * Counts open grants of every kind against the limits: those in the stores, and reservations of this process that the stores do not show
+ * yet. `reserve` counts and records in one synchronous call, so concurrent requests cannot exceed a limit.
  */
 export class GrantQuota {
   readonly #deps: { readonly stores: Stores; readonly limits: Limits; readonly clock: Clock };
   /** By request uid. */
-  readonly #reserved = new Map<string, { readonly place: Reservation; readonly request: RequestView }>();
+  readonly #reserved = new Map<string, { readonly reservation: Reservation; readonly request: RequestView }>();
 
   constructor(deps: { stores: Stores; limits: Limits; clock: Clock }) {
     this.#deps = deps;
   }
 
-  /** Every limit that applies to the account. The request with uid `except` does not count. */
-  uses({ user, namespace, template }: Account, except = ''): LimitUse[] {
+  /** Every limit that applies to the account. The request with uid `exceptUid` does not count. */
+  uses({ user, namespace, template }: Account, exceptUid = ''): LimitUse[] {
     const templateKey = keyOf({ namespace, name: template.name });
     const scopes = [
       {
         scope: 'user',
         name: user,
         limit: this.#deps.limits.perUser,
-        found: () => this.#stored(byUser, user),
-        counts: (place: Reservation) => place.user === user,
+        stored: () => this.#stored(byUser, user),
+        isInScope: (reservation: Reservation) => reservation.user === user,
       },
       {
         scope: 'template',
         name: template.name,
         limit: template.maxGrants ?? 0,
-        found: () => this.#stored(byTemplate, templateKey),
-        counts: (place: Reservation) => place.templateUid === template.uid,
+        stored: () => this.#stored(byTemplate, templateKey),
+        isInScope: (reservation: Reservation) => reservation.templateUid === template.uid,
       },
       {
         scope: 'namespace',
         name: namespace,
         limit: this.#deps.limits.perNamespace,
-        found: () => this.#stored(byNamespace, namespace),
-        counts: (place: Reservation) => place.namespace === namespace,
+        stored: () => this.#stored(byNamespace, namespace),
+        isInScope: (reservation: Reservation) => reservation.namespace === namespace,
       },
     ] as const;
     return scopes
       .filter(({ limit }) => limit > 0)
-      .map(({ scope, name, limit, found, counts }) => {
-        const places = new Map([...this.#unobserved(), ...found()].map((place) => [place.requestUid, place]));
-        places.delete(except);
-        const ends = [...places.values()]
-          .filter(counts)
+      .map(({ scope, name, limit, stored, isInScope }) => {
+        const byUid = new Map([...this.#unobserved(), ...stored()].map((grant) => [grant.requestUid, grant]));
+        byUid.delete(exceptUid);
+        const expiries = [...byUid.values()]
+          .filter(isInScope)
           .map(({ expiresAt }) => expiresAt)
           .sort();
-        const freeAt = ends[ends.length - limit];
-        return { scope, name, limit, open: ends.length, ...(freeAt === undefined ? {} : { freeAt }) };
+        const freeAt = expiries[expiries.length - limit];
+        return { scope, name, limit, open: expiries.length, ...(freeAt === undefined ? {} : { freeAt }) };
       });
   }
 
   /**
-   * Reserves a place for `grant` until its request ends; returns `LimitReached` if a limit is used up. A repeated call for the same
-   * request counts once.
+   * Reserves `grant` until the stores show it; returns `LimitReached` if a limit is used up. Repeated calls for the same request count once.
    */
   reserve(request: RequestView, grant: Grant, maxGrants: number | undefined): Violation | undefined {
-    const place = reservationOf(request, grant);
+    const reservation = reservationOf(request, grant);
     const template = { uid: grant.template.uid, name: grant.template.name, maxGrants };
-    const uses = this.uses({ ...place, template }, request.uid);
-    const full = limitViolation(uses);
+    const uses = this.uses({ ...reservation, template }, request.uid);
+    const violation = limitViolation(uses);
     // Without limits, `uses` never reads the reservations, so nothing would remove them.
-    if (!full && uses.length > 0) this.#reserved.set(request.uid, { place, request });
-    return full;
+    if (!violation && uses.length > 0) this.#reserved.set(request.uid, { reservation, request });
+    return violation;
   }
 
   #stored(index: string, value: string): Reservation[] {
@@ -95,21 +94,21 @@ export class GrantQuota {
 
   /** A grant that is ending counts until its RoleBinding is deleted. */
   #countsAsOpen(request: RequestView, grant: Grant): boolean {
-    const isOver = (parseTime(grant.expiresAt) ?? 0) <= this.#deps.clock.now();
-    if (!isOver && !request.deleting && !request.revoked && !isDenied(request)) return true;
+    const hasExpired = (parseTime(grant.expiresAt) ?? 0) <= this.#deps.clock.now();
+    if (!hasExpired && !request.deleting && !request.revoked && !isDenied(request)) return true;
     return this.#deps.stores.roleBindings.byIndex(byRequest, request.uid).length > 0;
   }
 
-  /** Reservations that the stores do not show yet. One ends when its request shows a decision or is deleted. */
+  /** Reservations that the stores do not show yet. Removes those whose request is decided or deleted. */
   #unobserved(): Reservation[] {
     for (const [uid, { request }] of this.#reserved) {
-      const stored = this.#find(request);
+      const stored = this.#storedRequest(request);
       if (!stored || stored.grant || isDenied(stored)) this.#reserved.delete(uid);
     }
-    return [...this.#reserved.values()].map(({ place }) => place);
+    return [...this.#reserved.values()].map(({ reservation }) => reservation);
   }
 
-  #find({ key, uid }: RequestView): RequestView | undefined {
+  #storedRequest({ key, uid }: RequestView): RequestView | undefined {
     return this.#deps.stores.requests.map((store) => store.get(key)).find((request) => request?.uid === uid);
   }
 }

@@ -12,7 +12,7 @@ import { type Ending, endingTexts } from './ending.ts';
 import type { GrantMetrics } from './grant-metrics.ts';
 import { conditionFor } from './request-status.ts';
 
-/** Reports each step of a grant: the audit line, the Event, and the metrics. */
+/** Reports each step of a grant to the audit journal, Events, and metrics. */
 export class GrantReporter {
   readonly #deps: GrantReporterDeps;
 
@@ -21,7 +21,7 @@ export class GrantReporter {
   }
 
   /**
-   * Resolves once the journal holds the record; callers open nothing before that. Rejects with `AuditUnavailable`. `allowedGroups` are
+   * Resolves once the record is in the journal; callers create nothing before that. Rejects with `AuditUnavailable`. `allowedGroups` are
    * those of the template.
    */
   async granted(request: RequestView, allowedGroups: readonly string[]): Promise<void> {
@@ -40,10 +40,10 @@ export class GrantReporter {
     this.#deps.metrics.ready(request, this.#deps.clock.now());
   }
 
-  /** Called after access is closed: closing never waits for the journal. */
+  /** Call it after the access is closed, because revocation never waits for the journal. */
   revoked(request: RequestView, ending: Ending): void {
     this.#deps.metrics.revoked(request, ending, this.#deps.clock.now());
-    this.#appendLater({
+    this.#appendInBackground({
       ...this.#record(request, 'revocation', 'revoked'),
       code: ending,
       message: endingTexts[ending],
@@ -56,9 +56,10 @@ export class GrantReporter {
     );
   }
 
+  /** Reports a denial. Does not wait for the journal. */
   denied(request: RequestView, violation: Violation): void {
     this.#deps.metrics.denied(request, violation.code, conditionFor(violation.code));
-    this.#appendLater({
+    this.#appendInBackground({
       ...this.#record(request, 'grant', 'denied'),
       code: violation.code,
       message: violation.message,
@@ -66,7 +67,7 @@ export class GrantReporter {
     this.#event(request, 'Warning', violation.code, violation.message);
   }
 
-  #appendLater(record: AuditRecord): void {
+  #appendInBackground(record: AuditRecord): void {
     this.#deps.journal.append(record).catch((error: unknown) => {
       this.#deps.log.error('audit line lost', {
         event: record.event,

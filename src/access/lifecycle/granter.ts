@@ -18,11 +18,12 @@ import { deniedStatus, isUnchanged, progressStatus } from './request-status.ts';
 import type { Revoker } from './revoker.ts';
 import type { TemplateEdits } from './template-edits.ts';
 
-/** A pod that becomes ready within this time costs no extra status write for "not ready yet", milliseconds. */
+/** Time to wait for the pod before the status shows that it is not ready, milliseconds. A pod that is faster saves a status write. */
 const podGraceMs = 1000;
 
-interface Opened {
+interface OpenedGrant {
   readonly children: readonly RequestChild[];
+  /** Time of the last creation, epoch ms; 0 if the status already lists the children. */
   readonly atMs: number;
 }
 
@@ -30,7 +31,7 @@ interface Opened {
 export class Granter {
   readonly #deps: GranterDeps;
   /** By request uid: the children that this process created, until the status lists them. */
-  readonly #opened = new Map<string, Opened>();
+  readonly #opened = new Map<string, OpenedGrant>();
   /** uids of requests whose grant is in the journal, so that a retry adds no second line. */
   readonly #journaled = new Set<string>();
 
@@ -39,26 +40,27 @@ export class Granter {
   }
 
   /**
-   * `plan` is the one just decided. It is absent after a restart or a failed attempt; then the plan is computed again, and its hash must
-   * equal the granted one. Resolves to the instant (epoch ms) at which to requeue the request, or undefined if only events and the deadline
-   * requeue it.
+   * Creates the children that do not exist, and updates the status. `plan` is the plan of the decision. Without it, after a restart or a
+   * failed attempt, the server plans again, and the hash must equal the granted one. Resolves to the time (epoch ms) at which to requeue the
+   * request, or undefined if only events and the deadline requeue it.
    */
   async ensureOpen(request: RequestView, plan: Plan | undefined, signal: AbortSignal): Promise<number | undefined> {
     const opened = this.#openedEarlier(request) ?? (await this.#open(request, plan, signal));
     return opened && this.#updateProgress(request, opened, signal);
   }
 
+  /** Drops the memory of the request with this uid. */
   forget(uid: string): void {
     this.#opened.delete(uid);
     this.#journaled.delete(uid);
   }
 
-  #openedEarlier(request: RequestView): Opened | undefined {
+  #openedEarlier(request: RequestView): OpenedGrant | undefined {
     if (request.children.length > 0) return { children: request.children, atMs: 0 };
     return this.#opened.get(request.uid);
   }
 
-  async #open(request: RequestView, decided: Plan | undefined, signal: AbortSignal): Promise<Opened | undefined> {
+  async #open(request: RequestView, decided: Plan | undefined, signal: AbortSignal): Promise<OpenedGrant | undefined> {
     const plan = decided ?? (await this.#replan(request, signal));
     if ('code' in plan) return this.#deny(request, plan, signal);
     await this.#journalOnce(request);
@@ -97,7 +99,7 @@ export class Granter {
     return applier.create(
       resource,
       { ...object, metadata: { ...object.metadata, annotations } },
-      { ownerUid: uid, planHash, isOurMac: (mac, until) => signer.isOurChild(child, mac, until) },
+      { ownerUid: uid, planHash, isOurMac: (mac, macSignal) => signer.isOurChild(child, mac, macSignal) },
       signal,
     );
   }
@@ -112,29 +114,29 @@ export class Granter {
     const { grant } = request;
     if (!grant) throw new Error(`request ${request.key} has no grant to plan for`);
     const template = this.#templateOf(request);
-    const changed: Violation = {
+    const planChanged: Violation = {
       code: 'PlanChanged',
       message: `template ${grant.template.name} or its target changed while access was being opened; create a new request`,
       status: 422,
     };
-    if (!template) return changed;
-    const granted = {
+    if (!template) return planChanged;
+    const terms = {
       subjects: grant.subjects,
       durationMs: (parseTime(grant.expiresAt) ?? 0) - request.createdAtMs,
       pinned: grant.rules ? { ...grant.pod, rules: grant.rules } : grant.pod,
     };
-    const planned = await this.#deps.kind.plan(request, template, granted, signal);
-    return 'plan' in planned && planned.plan.hash === grant.planHash ? planned.plan : changed;
+    const planned = await this.#deps.kind.plan(request, template, terms, signal);
+    return 'plan' in planned && planned.plan.hash === grant.planHash ? planned.plan : planChanged;
   }
 
-  /** Deletes the children that exist, then records the reason in the status, so that no grant stays half open. */
+  /** Deletes the children that exist, and then records the reason in the status. */
   async #deny(request: RequestView, violation: Violation, signal: AbortSignal): Promise<undefined> {
-    await this.#deps.revoker.closeChildren(request, signal);
+    await this.#deps.revoker.deleteChildren(request, signal);
     await this.#deps.status.write(request, deniedStatus(request, violation, this.#deps.clock.now()), signal);
     this.#deps.reporter.denied(request, violation);
   }
 
-  async #updateProgress(request: RequestView, opened: Opened, signal: AbortSignal): Promise<number | undefined> {
+  async #updateProgress(request: RequestView, opened: OpenedGrant, signal: AbortSignal): Promise<number | undefined> {
     const pod = this.#podOf(request);
     const nowMs = this.#deps.clock.now();
     if (!pod?.ready && request.children.length === 0 && nowMs < opened.atMs + podGraceMs)
@@ -167,7 +169,7 @@ export class Granter {
     return this.#deps.kind.templates.get(keyOf({ namespace, name: grant?.template.name ?? '' }));
   }
 
-  #accessMessage(request: RequestView, pod: PodView): { text: string } | { refusal: Violation } {
+  #accessMessage(request: RequestView, pod: PodView): { text: string } | { violation: Violation } {
     const template = this.#templateOf(request);
     return template ? renderAccessMessage(template.spec.accessConfig.accessCommand, pod) : { text: '' };
   }
@@ -185,8 +187,8 @@ interface GranterDeps {
   readonly clock: Clock;
 }
 
-/** The RoleBinding comes last, because it is what gives access. */
+/** The RoleBinding comes last, because it gives access. */
 function inCreationOrder(plan: Plan): readonly (readonly [Resource, KubeObject])[] {
-  const grants = [[roles, plan.role] as const, [roleBindings, plan.roleBinding] as const];
-  return plan.pod ? [[pods, plan.pod] as const, ...grants] : grants;
+  const rbac = [[roles, plan.role] as const, [roleBindings, plan.roleBinding] as const];
+  return plan.pod ? [[pods, plan.pod] as const, ...rbac] : rbac;
 }

@@ -14,24 +14,24 @@ import type { RequesterAttestations } from './requester-attestations.ts';
 import type { Revoker } from './revoker.ts';
 import type { TemplateEdits } from './template-edits.ts';
 
-/** Expiries and revocations precede everything else in the queue, and abort a reconcile of the same request that is in progress. */
+/** Lane of expiries and revocations. They precede all other keys, and abort a running reconcile of the same request. */
 export const revocationLane = 0;
-/** For grants that no longer give access: their RoleBinding or their pod is deleted. */
+/** Lane of grants that no longer give access, because their RoleBinding or their pod is deleted. */
 export const cleanupLane = 1;
 export const normalLane = 2;
 
-/** Any instant in the past: requeues the key at once, in the order of its lane. */
+/** A time in the past, epoch ms: requeues the key at once, in the order of its lane. */
 const alreadyDueMs = 0;
 
 /**
- * Reconciles one request: ends it if its time has passed or it lost its basis, else decides it, else opens its grant.
- * Expiry is checked first and depends on the grant alone, so that no other state can keep access open.
+ * Reconciles one request: ends it if it expired or its grant is no longer allowed, else decides it, and then opens its grant. It checks
+ * expiry first, by the grant alone, so that no other state can keep access open.
  */
 export class RequestReconciler implements Reconciler {
   readonly #deps: RequestReconcilerDeps;
   readonly #deadlines: GrantDeadlines;
-  /** By key: the request as last seen. If it has vanished by the next reconcile, this is what remains to close and forget. */
-  readonly #seen = new Map<string, RequestView>();
+  /** By key: the request at its last reconcile. If it has vanished since, the server revokes its access from this copy. */
+  readonly #lastReconciled = new Map<string, RequestView>();
 
   constructor(deps: RequestReconcilerDeps) {
     this.#deps = deps;
@@ -41,15 +41,15 @@ export class RequestReconciler implements Reconciler {
   async reconcile(key: string, signal: AbortSignal): Promise<Result> {
     const { status, decider, granter, revoker, attestations } = this.#deps;
     const request = status.latest(key);
-    const before = this.#seen.get(key);
+    const before = this.#lastReconciled.get(key);
     if (before && before.uid !== request?.uid) {
       // Anyone who can update the request can remove our finalizer, so the request may vanish with its access still open.
-      await revoker.closeVanished(before, signal);
+      await revoker.deleteChildrenOfVanished(before, signal);
       this.#forget(before);
     }
     if (!request) return done;
     if (before?.uid !== request.uid) attestations.observe(request);
-    this.#seen.set(key, request);
+    this.#lastReconciled.set(key, request);
 
     if (this.#isExpired(request)) return this.#end(request, 'Expired', signal);
     this.#scheduleEnd(request);
@@ -60,17 +60,17 @@ export class RequestReconciler implements Reconciler {
 
     const decision = await decider.decide(request, signal);
     if (decision.kind !== 'granted') return done;
-    this.#seen.set(key, decision.request);
+    this.#lastReconciled.set(key, decision.request);
     this.#scheduleEnd(decision.request);
     return requeueAt(await granter.ensureOpen(decision.request, decision.plan, signal));
   }
 
-  /** Ends in two reconciles: if many grants end together, all lose their RoleBinding before the server deletes their other children. */
+  /** Ends a grant in two reconciles: if many grants end together, the server deletes all RoleBindings before their other children. */
   async #end(request: RequestView, ending: Ending, signal: AbortSignal): Promise<Result> {
-    // The status beside a forged grant is not trusted either; the applier then finds our children by their owner.
-    const ended = ending === 'GrantInvalid' ? { ...request, children: [] } : request;
-    if (await this.#deps.revoker.deleteRoleBinding(ended, signal)) return at(alreadyDueMs, cleanupLane);
-    return this.#deps.revoker.end(ended, ending, signal);
+    // If the grant is forged, the children in the status may be forged too. Without them, the applier finds ours by their owner.
+    const trusted = ending === 'GrantInvalid' ? { ...request, children: [] } : request;
+    if (await this.#deps.revoker.deleteRoleBinding(trusted, signal)) return at(alreadyDueMs, cleanupLane);
+    return this.#deps.revoker.end(trusted, ending, signal);
   }
 
   #isExpired(request: RequestView): boolean {
@@ -88,7 +88,7 @@ export class RequestReconciler implements Reconciler {
     if (!grant) return undefined;
     const { signer, edits } = this.#deps;
     if (this.#hasPassed(request, edits.endOf(request))) return 'Shortened';
-    // Without keys, the server cannot verify grants and opens nothing, but it still closes grants whose template or pod is gone.
+    // Without keys, the server cannot verify grants and opens none, but it still ends grants whose template or pod no longer exists.
     const lost = signer.hasKeys ? undefined : await this.#lostPrerequisite(request, grant, signal);
     if (lost) return lost;
     if (!(await signer.isOurGrant(request, grant, signal))) return 'GrantInvalid';
@@ -100,16 +100,16 @@ export class RequestReconciler implements Reconciler {
     return (await revoker.lostPrerequisite(request, grant, signal)) ?? edits.ending(request, signal);
   }
 
-  /** Called before any API call, so that a failing call cannot delay the end. */
+  /** Call it before any API call, so that a failing call cannot delay the end. */
   #scheduleEnd(request: RequestView): void {
     const endMs = Math.min(this.#deps.decider.endOf(request), this.#deps.edits.endOf(request));
-    this.#deps.ends.set(request.key, this.#deadlines.nextCheckMs(request.uid, request.createdAtMs, endMs));
+    this.#deps.deadlines.set(request.key, this.#deadlines.nextCheckMs(request.uid, request.createdAtMs, endMs));
   }
 
   #forget({ key, uid }: RequestView): void {
-    this.#seen.delete(key);
+    this.#lastReconciled.delete(key);
     this.#deadlines.forget(uid);
-    this.#deps.ends.delete(key);
+    this.#deps.deadlines.delete(key);
     this.#deps.status.forget(key);
     this.#deps.edits.forget(uid);
     this.#deps.granter.forget(uid);
@@ -127,7 +127,7 @@ interface RequestReconcilerDeps {
   readonly signer: Signer;
   readonly revoker: Revoker;
   /** Enqueues the key of a request at its deadline. */
-  readonly ends: DeadlineSource;
+  readonly deadlines: DeadlineSource;
 }
 
 const requeueAt = (atMs: number | undefined): Result => (atMs === undefined ? done : at(atMs, normalLane));

@@ -18,21 +18,21 @@ import { GrantDeadlines } from './grant-deadline.ts';
 import type { GrantReporter } from './grant-reporter.ts';
 import { retainUntilMs } from './requester-attestations.ts';
 
-/** The RoleBinding goes first, because it is what gives access. */
+/** The RoleBinding comes first, because it gives access. */
 const revocationOrder = [
   ['RoleBinding', roleBindings],
   ['Role', roles],
   ['Pod', pods],
 ] as const satisfies readonly (readonly [RequestChild['kind'], Resource])[];
 
-/** Ends grants: deletes the children, then the request, then removes our finalizer. Every step is idempotent. */
+/** Ends grants: deletes the children and the request, and then removes our finalizer. Every step is idempotent. */
 export class Revoker {
   readonly #deps: RevokerDeps;
-  /** uids of requests whose RoleBinding existed and was deleted by this process. */
+  /** uids of requests whose RoleBinding this process deleted. */
   readonly #roleBindingDeleted = new Set<string>();
-  /** uids of requests whose children are deleted, so that the events of our own deletes cause no further calls. */
+  /** uids of requests whose children are deleted, so that the events of our deletes cause no further calls. */
   readonly #closed = new Set<string>();
-  /** uids of requests without our finalizer: until the store catches up, it still shows the finalizer. */
+  /** uids of requests whose finalizer this process removed, because a store that lags behind still shows the finalizer. */
   readonly #finalizerRemoved = new Set<string>();
   /** uids of requests that this process deleted, for the same reason. */
   readonly #deleted = new Set<string>();
@@ -44,33 +44,33 @@ export class Revoker {
   }
 
   /**
-   * Why an open grant must end early: its template or its pod no longer exists. A store may lag behind, so a live read confirms it before
-   * the server closes anything.
+   * Why an open grant must end early: its template or its pod no longer exists. A store may lag behind, so a live read confirms that the
+   * object is missing.
    */
   async lostPrerequisite(request: RequestView, grant: Grant, signal: AbortSignal): Promise<Ending | undefined> {
     const { kind } = this.#deps;
     const template = { namespace: request.namespace, name: grant.template.name };
     if (kind.templates.get(keyOf(template))?.uid !== grant.template.uid) {
-      if (await this.#isGone(kind.templateResource, template, grant.template.uid, signal)) return 'TemplateDeleted';
+      if (await this.#noLongerExists(kind.templateResource, template, grant.template.uid, signal))
+        return 'TemplateDeleted';
     }
     const podUid = grant.pod.uid ?? request.children.find((child) => child.kind === 'Pod')?.uid;
     const pod = { namespace: request.namespace, name: grant.pod.name };
     if (podUid !== undefined && this.#deps.pods.get(keyOf(pod))?.uid !== podUid) {
-      if (await this.#isGone(pods, pod, podUid, signal)) return 'TargetPodGone';
+      if (await this.#noLongerExists(pods, pod, podUid, signal)) return 'TargetPodGone';
     }
     return undefined;
   }
 
   /**
-   * Deletes the RoleBinding, which is what gives access. Resolves to true if this call deleted it and `end` has to follow. Resolves to
-   * false if there was none. Also false if the API server forbids it: someone holds the RoleBinding by a finalizer and has added to its
-   * Role permissions that the server lacks. `end` must not wait for that.
+   * Deletes the RoleBinding, which gives access. Resolves to whether this call deleted it. Also false if the API server forbids the call:
+   * a finalizer keeps the RoleBinding, and another client added permissions to its Role that the server lacks. `end` must not wait for that.
    */
   async deleteRoleBinding(request: RequestView, signal: AbortSignal): Promise<boolean> {
     const { uid } = request;
     if (!request.grant || this.#roleBindingDeleted.has(uid) || this.#closed.has(uid)) return false;
     try {
-      const existed = await this.#close(request, 'RoleBinding', roleBindings, signal);
+      const existed = await this.#deleteChild(request, 'RoleBinding', roleBindings, signal);
       if (existed) this.#roleBindingDeleted.add(uid);
       return existed;
     } catch (error) {
@@ -79,18 +79,19 @@ export class Revoker {
     }
   }
 
+  /** Deletes the children and the request, reports the end, and removes our finalizer once the signature of the request is too old to reuse. */
   async end(request: RequestView, ending: Ending, signal: AbortSignal): Promise<Result> {
     if (this.#finalizerRemoved.has(request.uid)) return done;
     if (request.grant && !this.#closed.has(request.uid)) {
-      const existed = await this.closeChildren(request, signal);
+      const existed = await this.deleteChildren(request, signal);
       this.#closed.add(request.uid);
-      // If the request was being deleted and had no children left, an earlier run has reported the end already.
+      // If the request was being deleted and had no children, an earlier run has already reported the end.
       if (existed || !request.deleting) this.#deps.reporter.revoked(request, ending);
     }
     if (!request.deleting && !this.#deleted.has(request.uid)) {
       await this.#deps.client
         .delete(this.#deps.kind.requestResource, request, { uid: request.uid, signal })
-        .catch((error: unknown) => this.#ignoreIfGone(request, error, signal));
+        .catch((error: unknown) => this.#ignoreIfDeleted(request, error, signal));
       this.#deleted.add(request.uid);
     }
     const [fromMs, untilMs] = [request.createdAtMs, retainUntilMs(request)];
@@ -100,34 +101,35 @@ export class Revoker {
     return done;
   }
 
-  /** Closes what a vanished request left open. Reports nothing if the children were deleted already. */
-  async closeVanished(request: RequestView, signal: AbortSignal): Promise<void> {
+  /** Deletes the children of a request that vanished. Reports nothing if they were deleted before. */
+  async deleteChildrenOfVanished(request: RequestView, signal: AbortSignal): Promise<void> {
     if (!request.grant || this.#closed.has(request.uid)) return;
-    if (await this.closeChildren(request, signal)) this.#deps.reporter.revoked(request, 'Deleted');
+    if (await this.deleteChildren(request, signal)) this.#deps.reporter.revoked(request, 'Deleted');
   }
 
   /**
-   * Deletes every child, and resolves to whether one existed. An object of the same name that is not ours stays. If the API server
-   * forbids one deletion, the others follow before this rejects; any other error rejects at once, and the caller retries.
+   * Deletes every child, and resolves to whether one existed. It keeps an object of the same name that is not ours. If the API server
+   * forbids a deletion, it deletes the other children before it rejects. It rejects at once on any other error, and the caller retries.
    */
-  async closeChildren(request: RequestView, signal: AbortSignal): Promise<boolean> {
+  async deleteChildren(request: RequestView, signal: AbortSignal): Promise<boolean> {
     let existed = this.#roleBindingDeleted.has(request.uid);
-    let refusal: unknown;
+    let forbidden: unknown;
     for (const [kind, resource] of revocationOrder) {
       if (kind === 'RoleBinding' && this.#roleBindingDeleted.has(request.uid)) continue;
       if (kind === 'Pod' && !this.#deps.kind.createsPod) continue;
       try {
-        const deleted = await this.#close(request, kind, resource, signal);
+        const deleted = await this.#deleteChild(request, kind, resource, signal);
         existed ||= deleted;
       } catch (error) {
         if (!isForbidden(error)) throw error;
-        refusal ??= error;
+        forbidden ??= error;
       }
     }
-    if (refusal !== undefined) throw refusal;
+    if (forbidden !== undefined) throw forbidden;
     return existed;
   }
 
+  /** Drops the memory of the request with this uid. */
   forget(uid: string): void {
     this.#roleBindingDeleted.delete(uid);
     this.#closed.delete(uid);
@@ -136,29 +138,29 @@ export class Revoker {
     this.#retention.forget(uid);
   }
 
-  async #close(
+  async #deleteChild(
     request: RequestView,
     kind: RequestChild['kind'],
     resource: Resource,
     signal: AbortSignal,
   ): Promise<boolean> {
     const child = request.children.find((candidate) => candidate.kind === kind);
-    // Not the name in the status: anyone who can write the status could make the server delete any object.
+    // Do not use the name in the status: a client that can write the status could choose any object.
     const name = { namespace: request.namespace, name: childNameOf(request) };
     if (kind === 'Pod') {
-      // The kubelet has yet to stop the pod, or its node is down. The deletion was reported already.
+      // The pod is already being deleted: the kubelet has not stopped it yet, or its node is down. An earlier run reported the end.
       const pod = this.#deps.pods.get(keyOf(name));
-      if (pod?.terminating && pod.madeFor?.uid === request.uid) return false;
+      if (pod?.terminating && pod.requestRef?.uid === request.uid) return false;
     }
     const owner = child ? { uid: child.uid, ownerUid: request.uid } : { ownerUid: request.uid };
     return this.#deps.applier.delete(resource, name, owner, signal);
   }
 
-  async #isGone(resource: Resource, name: ObjectName, uid: string, signal: AbortSignal): Promise<boolean> {
+  async #noLongerExists(resource: Resource, name: ObjectName, uid: string, signal: AbortSignal): Promise<boolean> {
     return (await findObject(this.#deps.client, resource, name, { signal }))?.metadata.uid !== uid;
   }
 
-  /** Removes our finalizer and leaves all others. */
+  /** Removes our finalizer, and keeps all others. */
   async #removeFinalizer(request: RequestView, signal: AbortSignal): Promise<void> {
     const index = request.finalizers.indexOf(revokeFinalizer);
     if (index < 0) return;
@@ -172,16 +174,17 @@ export class Revoker {
       await this.#deps.client.jsonPatch(this.#deps.kind.requestResource, request, ops, { signal });
       this.#finalizerRemoved.add(request.uid);
     } catch (error) {
-      await this.#ignoreIfGone(request, error, signal);
+      await this.#ignoreIfDeleted(request, error, signal);
     }
   }
 
-  /** Rejects with `error`, unless the request no longer exists (another one may have its name): then nothing is left to do. */
-  async #ignoreIfGone(request: RequestView, error: unknown, signal: AbortSignal): Promise<void> {
+  /** Rejects with `error`, unless the request no longer exists. Another request may have its name. */
+  async #ignoreIfDeleted(request: RequestView, error: unknown, signal: AbortSignal): Promise<void> {
     if (isNotFound(error)) return;
     const maybeReplaced = isConflict(error) || (error instanceof ApiError && error.code === 422);
-    const isGone = maybeReplaced && (await this.#isGone(this.#deps.kind.requestResource, request, request.uid, signal));
-    if (!isGone) throw error;
+    const isDeleted =
+      maybeReplaced && (await this.#noLongerExists(this.#deps.kind.requestResource, request, request.uid, signal));
+    if (!isDeleted) throw error;
   }
 }
 

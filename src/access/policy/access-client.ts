@@ -9,7 +9,7 @@ import {
 } from './access-command.ts';
 import type { Violation } from './policy.ts';
 
-type Refused = { readonly refusal: Violation };
+type Refused = { readonly violation: Violation };
 
 /**
  * Parses the access command of a template. Requesters paste it into their own shells, so it must be kubectl or oc to the granted pod, with
@@ -17,7 +17,7 @@ type Refused = { readonly refusal: Violation };
  */
 export function readAccessCommand(source: string): { readonly command: AccessCommand } | Refused {
   const parsed = parseAccessCommand(source);
-  if ('refusal' in parsed) return parsed;
+  if ('violation' in parsed) return parsed;
   const read = wordsOf(parsed.command);
   const problem = 'problem' in read ? read.problem : problemOf(read.words);
   return problem === undefined ? parsed : refuse(problem);
@@ -26,7 +26,7 @@ export function readAccessCommand(source: string): { readonly command: AccessCom
 /** The command for the requester to type; the refusal names the part of the template that does not fit this pod. */
 export function renderAccessMessage(accessCommand: string, pod: CommandSubject): { readonly text: string } | Refused {
   const read = readAccessCommand(accessCommand);
-  return 'refusal' in read ? read : renderAccessCommand(read.command, pod);
+  return 'violation' in read ? read : renderAccessCommand(read.command, pod);
 }
 
 /** A shell word without its quotes. A mark stands for each placeholder; it contains NUL, which no template can contain. */

@@ -42,7 +42,7 @@ const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u;
  */
 export function parseAccessCommand(
   source: string,
-): { readonly command: AccessCommand } | { readonly refusal: Violation } {
+): { readonly command: AccessCommand } | { readonly violation: Violation } {
   const text = source.trim();
   if (text === '') return refuse('is empty; leave it out to get the default command');
   if (text.length > MAX_LENGTH) return refuse(`has ${text.length} characters; at most ${MAX_LENGTH} are allowed`);
@@ -77,7 +77,7 @@ export function parseAccessCommand(
 export function renderAccessCommand(
   command: AccessCommand,
   pod: CommandSubject,
-): { readonly text: string } | { readonly refusal: Violation } {
+): { readonly text: string } | { readonly violation: Violation } {
   let text = '';
   for (const segment of command) {
     if (segment.kind === 'literal') {
@@ -85,7 +85,7 @@ export function renderAccessCommand(
       continue;
     }
     const what = describe(segment.placeholder);
-    const value = lookUp(segment.placeholder, pod);
+    const value = valueFor(segment.placeholder, pod);
     if (value === undefined || value === '') {
       return refuse(`names ${what}, which pod ${pod.name} does not have; add it to the pod or remove the placeholder`);
     }
@@ -115,7 +115,7 @@ function placeholderOf(match: RegExpExecArray): Placeholder {
   return { kind: match[2] === 'Labels' ? 'label' : 'annotation', key: match[3] ?? '' };
 }
 
-function lookUp(placeholder: Placeholder, pod: CommandSubject): string | undefined {
+function valueFor(placeholder: Placeholder, pod: CommandSubject): string | undefined {
   if (placeholder.kind === 'name') return pod.name;
   if (placeholder.kind === 'namespace') return pod.namespace;
   const map = placeholder.kind === 'label' ? pod.labels : pod.annotations;
@@ -142,8 +142,8 @@ function nameOfCharacter(text: string): string {
   return `the character U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
 }
 
-export const refuse = (why: string): { readonly refusal: Violation } => ({
-  refusal: { code: 'InvalidAccessCommand', message: `accessCommand ${why}`, field: FIELD, status: 422 },
+export const refuse = (why: string): { readonly violation: Violation } => ({
+  violation: { code: 'InvalidAccessCommand', message: `accessCommand ${why}`, field: FIELD, status: 422 },
 });
 
 /**
@@ -153,16 +153,16 @@ export const refuse = (why: string): { readonly refusal: Violation } => ({
 interface QuoteContext {
   readonly quote: 'none' | 'single' | 'double';
   /** The last character was an unquoted backslash or `$`, which changes the meaning of what follows. */
-  readonly armed: 'backslash' | 'dollar' | undefined;
+  readonly precededBy: 'backslash' | 'dollar' | undefined;
   /** A substitution or an ANSI-C string precedes: quotes nest inside it, so this scanner cannot track them. */
   readonly unclear: boolean;
 }
 
-const startOfCommand: QuoteContext = { quote: 'none', armed: undefined, unclear: false };
+const startOfCommand: QuoteContext = { quote: 'none', precededBy: undefined, unclear: false };
 
 /** The context after `text`. */
 function scanShell(context: QuoteContext, text: string): QuoteContext {
-  let { quote, armed, unclear } = context;
+  let { quote, precededBy: armed, unclear } = context;
   for (const character of text) {
     if (quote === 'single') {
       if (character === "'") quote = 'none';
@@ -177,7 +177,7 @@ function scanShell(context: QuoteContext, text: string): QuoteContext {
     else if (character === '"') quote = quote === 'double' ? 'none' : 'double';
     else if (character === "'" && quote === 'none') quote = 'single';
   }
-  return { quote, armed, unclear };
+  return { quote, precededBy: armed, unclear };
 }
 
 /** Characters that no shell treats specially, in or out of quotes. */
@@ -185,7 +185,7 @@ const PLAIN = /^[A-Za-z0-9_@%+=:./-]+$/;
 
 /** The value as (part of) one shell word; undefined if quoting cannot make it safe in this context. */
 function quoteForShell(value: string, context: QuoteContext): string | undefined {
-  if (context.armed) return undefined;
+  if (context.precededBy) return undefined;
   if (PLAIN.test(value)) return value;
   if (context.quote !== 'none' || context.unclear) return undefined;
   return `'${value.replaceAll("'", "'\\''")}'`;

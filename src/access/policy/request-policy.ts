@@ -78,7 +78,7 @@ const requesterIsCaller: Check<RequestInput> = ({ caller, spec }) => {
 };
 
 /** The controller decides later by spec.requester alone, so it must not claim more groups than the caller has now. */
-const requesterClaimsNothing: Check<RequestInput> = ({ caller, spec }) => {
+const requesterClaimsNoForeignGroup: Check<RequestInput> = ({ caller, spec }) => {
   const claimed = own(own(spec, 'requester'), 'groups');
   const known = new Set(caller.groups);
   const foreign = Array.isArray(claimed) ? claimed.find((group) => !known.has(group)) : undefined;
@@ -168,7 +168,7 @@ const isNotRevoked: Check<RequestInput> = ({ spec }) => {
 /** An early answer for the caller. Grants that the leader is deciding at this moment do not count here yet. */
 const hasRoom: Check<RequestInput> = ({ limits = [] }) => limitViolation(limits);
 
-const knowsTemplate = ({ template }: RequestInput): boolean => template.found;
+const templateIsFound = ({ template }: RequestInput): boolean => template.found;
 
 /** The rules that also hold at the moment of the grant: what the webhook saw may have changed since. */
 export const grantPolicy: RuleBook<RequestInput> = {
@@ -189,26 +189,26 @@ export const grantPolicy: RuleBook<RequestInput> = {
       template.found && template.failing
         ? `wait until condition ${template.failing.type} of the template is True`
         : 'wait until the template is ready',
-    applies: knowsTemplate,
+    applies: templateIsFound,
   },
   'template-groups': {
     requirement: 'the template names groups of people, not groups of Kubernetes itself',
     check: templateNamesTeams,
     remedy: () => 'ask the author to remove the groups that begin with system: from the template',
-    applies: knowsTemplate,
+    applies: templateIsFound,
   },
   eligible: {
     requirement: 'the caller is in an allowed group, or already holds in the namespace what the template gives',
     check: callerIsEligible,
     remedy: ({ template }) =>
       template.found ? `join one of ${list(template.spec.accessConfig.allowedGroups)}` : 'name a template that exists',
-    applies: knowsTemplate,
+    applies: templateIsFound,
   },
   duration: {
     requirement: 'the duration can be granted',
     check: durationIsValid,
     remedy: () => 'write a Go duration from 1s up, such as 30m, or leave spec.duration out',
-    applies: knowsTemplate,
+    applies: templateIsFound,
   },
   'target-pod': {
     requirement: 'spec.targetPod, if set, is a valid pod name',
@@ -231,7 +231,7 @@ export const createRequestPolicy: RuleBook<RequestInput> = {
   ...grantPolicy,
   'requester-groups': {
     requirement: 'spec.requester claims no group that the caller is not in',
-    check: requesterClaimsNothing,
+    check: requesterClaimsNoForeignGroup,
     remedy: requesterRemedy,
   },
   limits: {
@@ -241,7 +241,7 @@ export const createRequestPolicy: RuleBook<RequestInput> = {
       const freeAt = fullLimit(limits)?.freeAt;
       return freeAt === undefined ? 'revoke an open request' : `revoke an open request, or ask again at ${freeAt}`;
     },
-    applies: knowsTemplate,
+    applies: templateIsFound,
   },
 };
 

@@ -28,7 +28,7 @@ const accessCommandIsValid: Check<TemplateInput> = ({ spec }) => {
   const { accessCommand } = spec.accessConfig;
   if (accessCommand === undefined) return undefined;
   const read = readAccessCommand(accessCommand);
-  return 'refusal' in read ? read.refusal : undefined;
+  return 'violation' in read ? read.violation : undefined;
 };
 
 const hasTarget: Check<TemplateInput> = ({ kind, spec }) => {

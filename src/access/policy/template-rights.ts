@@ -9,7 +9,7 @@ import type { Caller } from './request-policy.ts';
 import type { TemplateInput } from './template-policy.ts';
 
 /** A permission in a namespace, as a SubjectAccessReview checks it. Without a name, it applies to all objects. */
-export interface Right {
+export interface Permission {
   readonly verb: string;
   readonly group: string;
   readonly resource: string;
@@ -26,22 +26,25 @@ export const handsOutPrivilege = (spec: TemplateSpec): boolean => own(spec, 'all
 export type GrantingTemplate = Pick<TemplateInput, 'kind' | 'name' | 'spec'>;
 
 /** Everything that a template hands out: the rules of its grants, and what the server creates for them. Its author must hold all of it. */
-export function rightsHandedOut(template: GrantingTemplate): Right[] {
-  return [...rightsOnAllPods(rulesOf(template.spec.accessConfig)), ...rightsToCreate(template)];
+export function permissionsHandedOut(template: GrantingTemplate): Permission[] {
+  return [...permissionsOnAllPods(rulesOf(template.spec.accessConfig)), ...permissionsToCreate(template)];
 }
 
 /**
  * The permissions that make a caller eligible without any allowed group: exec, which stands for the rules of every grant, and the rules
  * that this template adds.
  */
-export function rightsToHold(template: GrantingTemplate): Right[] {
+export function permissionsToHold(template: GrantingTemplate): Permission[] {
   const exec = { apiGroups: [''], resources: ['pods/exec'], verbs: ['create'] };
-  return [...rightsOnAllPods([exec, ...(template.spec.accessConfig.rules ?? [])]), ...rightsToCreate(template)];
+  return [
+    ...permissionsOnAllPods([exec, ...(template.spec.accessConfig.rules ?? [])]),
+    ...permissionsToCreate(template),
+  ];
 }
 
 /** The permissions that a user needs to create by hand what the server creates for a template. */
-function rightsToCreate({ kind, name, spec }: GrantingTemplate): Right[] {
-  const rights: Right[] = [];
+function permissionsToCreate({ kind, name, spec }: GrantingTemplate): Permission[] {
+  const rights: Permission[] = [];
   const { createsPod, template } = accessOfTemplate(kind);
   if (createsPod) rights.push({ verb: 'create', group: '', resource: 'pods' });
   if (handsOutPrivilege(spec)) {
@@ -52,16 +55,16 @@ function rightsToCreate({ kind, name, spec }: GrantingTemplate): Right[] {
 }
 
 /** The distinct rights of the rules on all pods of a namespace, because the granted pod is not known yet. */
-function rightsOnAllPods(rules: readonly TemplateRule[]): Right[] {
+function permissionsOnAllPods(rules: readonly TemplateRule[]): Permission[] {
   const rights = rightsOf(rules).map(({ verb, group, resource: path }) => {
     const [resource = '', subresource] = path.split('/', 2);
     return { verb, group, resource, ...(subresource === undefined ? {} : { subresource }) };
   });
-  return [...new Map(rights.map((right) => [describeRight(right), right])).values()];
+  return [...new Map(rights.map((right) => [describePermission(right), right])).values()];
 }
 
 /** The mutating webhook writes the author, and the controller checks the permissions of that user. */
-export function authorIsNotCaller(
+export function authorCallerViolation(
   caller: Pick<Caller, 'username' | 'groups'>,
   spec: TemplateSpec,
 ): Violation | undefined {
@@ -79,18 +82,22 @@ export function authorIsNotCaller(
 }
 
 /** `AuthorLacksRights` if the author lacks permissions that the template hands out. */
-export function authorLacks(username: string, namespace: string, lacking: readonly Right[]): Violation | undefined {
+export function authorPermissionsViolation(
+  username: string,
+  namespace: string,
+  lacking: readonly Permission[],
+): Violation | undefined {
   if (lacking.length === 0) return undefined;
   return {
     code: 'AuthorLacksRights',
     message:
-      `author ${quote(username)} may not ${lacking.map(describeRight).join(', ')} in namespace ${quote(namespace)}; ` +
+      `author ${quote(username)} may not ${lacking.map(describePermission).join(', ')} in namespace ${quote(namespace)}; ` +
       'a template hands out only what its author may do: ask someone who holds these permissions to apply it',
     status: 403,
   };
 }
 
-function describeRight({ verb, group, resource, subresource, name }: Right): string {
+function describePermission({ verb, group, resource, subresource, name }: Permission): string {
   const what = subresource === undefined ? resource : `${resource}/${subresource}`;
   return `${verb} ${group === '' ? what : `${what}.${group}`}${name === undefined ? '' : ` ${quote(name)}`}`;
 }

@@ -16,26 +16,26 @@ interface AuditHeadsDeps {
   /** Namespace of the ConfigMap. */
   readonly namespace: string;
   readonly name: string;
-  /** Name of this process among its replicas. */
+  /** Name of this replica, recorded in its heads. */
   readonly replica: string;
   readonly journal: { readonly head: ChainHead };
   readonly keys: Pick<KeyRing, 'keys'>;
   readonly clock: Clock;
   readonly log: Log;
-  /** Called with the number of lines that no published head covers. */
+  /** Called after each attempt with the number of lines that no published head covers. */
   readonly onUnsigned?: (lines: number) => void;
 }
 
-/** Interval of publishing, milliseconds: within this time, a head covers a new line. */
+/** Interval between publications, milliseconds. A published head covers a new line after at most this time. */
 const publishEveryMs = 5000;
-/** Interval of checking an unchanged head, milliseconds: someone may have removed it. */
+/** Interval between checks of an unchanged head, milliseconds: another client may have removed it. */
 const recheckMs = 300_000;
-/** Longest time that publishing the last head delays the exit of the process, milliseconds. */
+/** Maximum time that publishing the last head delays the exit of the process, milliseconds. */
 const lastWriteMs = 2000;
-/** Most chains in the ConfigMap, about 450 bytes each; beyond it, those signed longest ago are removed. */
+/** Maximum number of heads in the ConfigMap; each takes about 450 bytes. Beyond it, the server removes invalid and then the oldest heads. */
 export const maxHeads = 128;
 
-/** Publishes the signed head of this process's chain whenever the chain grows. */
+/** Publishes the signed head of this process's audit chain when the chain grows, the key changes, or another client changed the head. */
 export class AuditHeads {
   readonly #deps: AuditHeadsDeps;
   readonly #stopping = new AbortController();
@@ -49,11 +49,12 @@ export class AuditHeads {
     this.#deps = deps;
   }
 
+  /** Publishes the head every 5 s until `close`. */
   start(): void {
     this.#running ??= this.#run(this.#stopping.signal);
   }
 
-  /** Stops, and publishes the last head. Call it after the last line. Never rejects. */
+  /** Stops and publishes the last head, for at most 2 s. Call it after the last line. Never rejects. */
   async close(): Promise<void> {
     this.#stopping.abort();
     await this.#running;
@@ -128,14 +129,14 @@ export class AuditHeads {
   }
 }
 
-/** The entries beyond the limit: invalid ones first, then those signed longest ago; never our own. */
-function surplusOf(configMap: KubeObject, ours: string): string[] {
+/** The entries beyond the limit: invalid ones first, then those signed longest ago; never that of `ownChain`. */
+function surplusOf(configMap: KubeObject, ownChain: string): string[] {
   const data = own(configMap, 'data');
   if (!isRecord(data)) return [];
   const names = Object.keys(data);
   const signedAt = (name: string): string => parseHead(data[name])?.time ?? '';
   return names
-    .filter((name) => name !== ours)
+    .filter((name) => name !== ownChain)
     .map((name) => ({ name, time: signedAt(name) }))
     .sort((a, b) => (a.time < b.time ? -1 : 1))
     .slice(0, Math.max(0, names.length - maxHeads))

@@ -10,7 +10,7 @@ interface ConfigMapPatch {
   readonly data: Readonly<Record<string, string | null>>;
 }
 
-/** Patches a ConfigMap of the server; creates it if it does not exist. Rejects as the client does. */
+/** Patches a ConfigMap of the server, and creates it if it does not exist. Resolves to the result. Rejects as the client does. */
 export async function patchConfigMap(
   client: Client,
   name: ObjectName,
@@ -22,7 +22,7 @@ export async function patchConfigMap(
   } catch (error) {
     if (!isNotFound(error)) throw error;
   }
-  // Server-side apply instead of create, so that RBAC can confine the permission to this name.
+  // Server-side apply instead of create, because RBAC can restrict the former to this name.
   const metadata = { ...name, labels: { ...ownLabels } };
   const empty = { apiVersion: apiVersionOf(configMaps), kind: configMaps.kind, metadata };
   await client.apply(configMaps, empty, { ...options, fieldManager: 'drawbridge' });

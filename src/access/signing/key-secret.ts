@@ -17,8 +17,11 @@ export const keySecretName = 'drawbridge-signing-keys';
 /** On that ConfigMap: the uid of the Secret with the keys in use. */
 const secretUidAnnotation = 'keys.drawbridge.dev/secret-uid';
 
+/** Size of a new key, and minimum size of an accepted one. */
 const KEY_BYTES = 32;
+/** Interval between reads, milliseconds, once there are keys. */
 const rereadMs = 30_000;
+/** Interval between reads, milliseconds, until there are keys. */
 const retryMs = 1000;
 
 export interface KeySecretOptions {
@@ -28,7 +31,7 @@ export interface KeySecretOptions {
   readonly name: string;
   /** Purpose of the key pairs whose public keys are published. */
   readonly purpose: string;
-  /** Also use a Secret without proof that this installation used its keys before. */
+  /** Whether to use a Secret without proof that this installation used its keys before. */
   readonly adopt: boolean;
   /** Whether an earlier version, which published no public keys, used these keys. Default: no. */
   readonly usedBefore?: (keys: SigningKeys, options: { signal?: AbortSignal }) => Promise<boolean>;
@@ -40,7 +43,7 @@ export interface KeySecretOptions {
  * The keys that all replicas share, in a Secret that the first replica creates. The server never logs them.
  *
  * Anyone who can create Secrets in the namespace could store known keys there before the first start. So a replica uses a Secret only if
- * the ConfigMap of the same name lists a public key of it, or its uid. Replicas list keys before they store them, and keep the list equal
+ * the ConfigMap of the same name lists its uid or one of its public keys. Replicas list keys before they store them, and keep the list equal
  * to the keys in use. A rotation keeps the uid of the Secret; a restore from backup keeps the public keys.
  */
 export class KeySecret implements KeyRing {
@@ -50,7 +53,7 @@ export class KeySecret implements KeyRing {
   #uid = '';
   /** Keys that this replica generated for a Secret that does not exist yet. */
   #newKeys: Required<SigningKeys> | undefined;
-  /** uid of the Secret that this replica created, if it did. */
+  /** uid of the Secret that this replica created; empty if it created none. */
   #createdUid = '';
   #problem = 'not read yet';
 
@@ -62,15 +65,15 @@ export class KeySecret implements KeyRing {
     return this.#keys;
   }
 
-  /** Why there are no keys, in one line; undefined if there are. */
+  /** Why there are no keys, in one line; undefined if there are keys. */
   problem(): string | undefined {
     const { namespace, name } = this.#deps;
     return this.#keys ? undefined : `Secret ${namespace}/${name}: ${this.#problem}`;
   }
 
   /**
-   * Reads the keys, creates them if there are none, and reads them again every 30 s until `signal` aborts. Resolves after the first
-   * attempt, successful or not; never rejects.
+   * Reads the keys, creates them if there are none, and reads them again every 30 s (every 1 s until there are keys) until `signal` aborts.
+   * Resolves after the first attempt, successful or not. Never rejects.
    */
   async start(signal: AbortSignal): Promise<void> {
     await this.#attempt(signal);
@@ -88,7 +91,7 @@ export class KeySecret implements KeyRing {
     const { log, name } = this.#deps;
     try {
       await this.refresh(signal);
-      // Verifiers trust the list, so restore it if someone changed it.
+      // Verifiers trust the list, so restore it if another client changed it.
       if (this.#keys) await this.#publish(this.#keys, this.#uid, { signal });
       this.#problem = '';
     } catch (error) {
@@ -104,47 +107,51 @@ export class KeySecret implements KeyRing {
     }
   }
 
-  /** Reads the Secret. If it is missing or not accepted, the keys read before stay in use. Rejects if the API server does not answer. */
+  /**
+   * Reads the Secret. If it is missing or not accepted, the earlier keys stay in use; without earlier keys, rejects with
+   * `InvalidSigningKeys`. Rejects as the client does if a call fails.
+   */
   async refresh(signal?: AbortSignal): Promise<void> {
     const options = signal ? { signal } : {};
     const { client } = this.#deps;
     const secret = (await findObject(client, secrets, this.#name, options)) ?? (await this.#create(options));
-    const found = secret && (await this.#acceptedKeys(secret, options));
-    if (found === undefined || typeof found === 'string') {
-      if (!this.#keys) throw new CodedError('InvalidSigningKeys', found ?? 'the Secret does not exist');
+    const keys = secret && (await this.#acceptedKeys(secret, options));
+    if (keys === undefined || typeof keys === 'string') {
+      const problem = keys ?? 'the Secret does not exist';
+      if (!this.#keys) throw new CodedError('InvalidSigningKeys', problem);
       this.#deps.log.error('no accepted signing keys in the Secret; the keys read before stay in use', {
         secret: this.#deps.name,
-        error: found ?? 'it does not exist',
+        error: problem,
       });
       return;
     }
     const uid = secret?.metadata.uid ?? '';
-    if (isSame(found, this.#keys) && uid === this.#uid) return;
-    await this.#publish(found, uid, options);
-    this.#keys = found;
+    if (isSame(keys, this.#keys) && uid === this.#uid) return;
+    await this.#publish(keys, uid, options);
+    this.#keys = keys;
     this.#uid = uid;
   }
 
-  /** Creates the Secret with new keys. Undefined if keys are in use: new ones would invalidate every open grant. */
+  /** Creates the Secret with new keys. Does nothing if keys are in use: new ones would invalidate every open grant. */
   async #create(options: { signal?: AbortSignal }): Promise<KubeObject | undefined> {
     if (this.#keys) return undefined;
     const { client } = this.#deps;
     // Every attempt uses the same keys, so that the list does not grow while the Secret cannot be stored.
     this.#newKeys ??= { current: randomBytes(KEY_BYTES), previous: randomBytes(KEY_BYTES) };
     const keys = this.#newKeys;
-    // List the keys first: a replica that stops in between leaves listed keys without a Secret, not a Secret that all replicas reject.
+    // List the keys first. If the replica stops now, the list has unused keys, which do no harm; an unlisted Secret would be rejected.
     await patchConfigMap(client, this.#name, { data: this.#publicKeys(keys) }, options);
     try {
-      const made = await client.create(secrets, this.#newSecret(keys), options);
-      this.#createdUid = made.metadata.uid ?? '';
-      return made;
+      const created = await client.create(secrets, this.#newSecret(keys), options);
+      this.#createdUid = created.metadata.uid ?? '';
+      return created;
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;
       return client.get(secrets, this.#name, options);
     }
   }
 
-  /** The keys of the Secret if they are accepted, else the reason. */
+  /** The keys of the Secret if the server accepts them, else the problem. */
   async #acceptedKeys(secret: KubeObject, options: { signal?: AbortSignal }): Promise<SigningKeys | string> {
     const { client, adopt, usedBefore } = this.#deps;
     const keys = readKeys(secret);
@@ -152,14 +159,14 @@ export class KeySecret implements KeyRing {
     const { uid } = secret.metadata;
     if (adopt || uid === this.#createdUid || (uid === this.#uid && isSame(keys, this.#keys))) return keys;
     const list = await findObject(client, configMaps, this.#name, options);
-    const counts = list
+    const wereUsed = list
       ? list.metadata.annotations?.[secretUidAnnotation] === uid ||
         Object.keys(this.#publicKeys(keys)).some((publicKey) => own(own(list, 'data'), publicKey) !== undefined)
       : await usedBefore?.(keys, options);
-    return counts ? keys : unknownSecret;
+    return wereUsed ? keys : unknownSecret;
   }
 
-  /** Makes the ConfigMap list these keys and no others. */
+  /** Updates the ConfigMap to list exactly these keys. */
   async #publish(keys: SigningKeys, uid: string, options: { signal?: AbortSignal }): Promise<void> {
     const { client, log, name } = this.#deps;
     const list = await findObject(client, configMaps, this.#name, options);
@@ -167,8 +174,8 @@ export class KeySecret implements KeyRing {
     const publicKeys = this.#publicKeys(keys);
     const surplus = Object.keys(isRecord(listed) ? listed : {}).filter((publicKey) => !(publicKey in publicKeys));
     const missing = Object.entries(publicKeys).filter(([publicKey, use]) => own(listed, publicKey) !== use);
-    const isUid = list?.metadata.annotations?.[secretUidAnnotation] === uid;
-    if (surplus.length === 0 && missing.length === 0 && isUid) return;
+    const isUidListed = list?.metadata.annotations?.[secretUidAnnotation] === uid;
+    if (surplus.length === 0 && missing.length === 0 && isUidListed) return;
     await patchConfigMap(
       client,
       this.#name,
@@ -181,7 +188,7 @@ export class KeySecret implements KeyRing {
     log.info('public keys listed', { configMap: name, keys: Object.keys(publicKeys) });
   }
 
-  /** Entries of the ConfigMap: the public key in base64url, and whether it is the current or the previous one. */
+  /** Entries of the ConfigMap: from the public key in base64url to `current` or `previous`. */
   #publicKeys({ current, previous }: SigningKeys): Record<string, string> {
     const publicKey = (key: Uint8Array): string =>
       new DerivedKeyPair(key, this.#deps.purpose).publicKey.toString('base64url');
@@ -205,7 +212,7 @@ export class KeySecret implements KeyRing {
 }
 
 const unknownSecret =
-  'it existed before the first start, and nothing proves that this installation used its keys; delete it to get new keys, ' +
+  'the Secret existed before the first start, and nothing proves that this installation used its keys; delete it to get new keys, ' +
   'or start with --adopt-signing-keys=true (signingKeys.adopt of the chart) if you created it';
 
 /** The keys of the Secret; undefined if the current one is missing or too short. An unusable previous key counts as absent. */

@@ -18,8 +18,8 @@ import type { Projected, Store, StoreSpec } from '../../kube/store.ts';
 import { type RequestView, type TemplateView, targetKey, viewRequest, viewTemplate } from './access-views.ts';
 import {
   type ChildView,
-  type MadeFor,
   type PodView,
+  type RequestRef,
   type SelectorView,
   viewChild,
   viewPod,
@@ -34,11 +34,12 @@ interface KindStores {
   readonly templates: Store<TemplateView>;
 }
 
-/** Informer stores of all objects that decisions about access read. */
+/** Informer stores of all objects that the access feature reads. */
 export interface AccessStores {
   of(kind: RequestKind): KindStores;
   /** The request stores of all kinds, in the order of `accesses`. */
   readonly requests: readonly Store<RequestView>[];
+  /** The template stores of all kinds, in the order of `accesses`. */
   readonly templates: readonly Store<TemplateView>[];
   readonly pods: Store<PodView>;
   /** Only Roles of grants. */
@@ -55,19 +56,22 @@ export interface AccessStores {
   readonly all: readonly Store<Projected>[];
 }
 
-/** Indexes of request stores: `namespace/name` of the template; the uid; `namespace/name` of the granted pod. */
+/** Index of request stores: `namespace/name` of the template. */
 export const byTemplate = 'template';
+/** Index of request stores: the uid of the request. */
 export const byUid = 'uid';
+/** Index of request stores: `namespace/name` of the granted pod. */
 export const byPod = 'pod';
 /** Index of template stores: `targetKey`. */
 export const byTarget = 'target';
 /** Index of request stores: the name of the requester. */
 export const byUser = 'user';
-/** Index of the stores of pods, requests, workloads, and selectors. */
+/** Index of the stores of pods, requests, workloads, and selectors: the namespace. */
 export const byNamespace = 'namespace';
-/** Index of the stores of pods, roles, and role bindings: the uid of the request that they were created for. */
+/** Index of the stores of Pods, Roles, and RoleBindings: the uid of the request that the object was created for. */
 export const byRequest = 'request';
 
+/** Opens the stores of the access feature in `cluster`. */
 export function openAccessStores(cluster: Cluster): AccessStores {
   const open = <T extends Projected>(spec: StoreSpec<T>): Store<T> => cluster.watch(spec).store;
   const workloads = [deployments, statefulSets, daemonSets, rollouts].map((resource) =>
@@ -75,7 +79,7 @@ export function openAccessStores(cluster: Cluster): AccessStores {
       resource,
       project: viewWorkload(resource),
       optional: resource === rollouts,
-      indexes: { [byNamespace]: (one: WorkloadView) => [one.namespace] },
+      indexes: { [byNamespace]: (workload: WorkloadView) => [workload.namespace] },
     }),
   );
   const selectors = (
@@ -88,7 +92,7 @@ export function openAccessStores(cluster: Cluster): AccessStores {
     open({
       resource,
       project: viewSelector(kind),
-      indexes: { [byNamespace]: (one: SelectorView) => [one.namespace] },
+      indexes: { [byNamespace]: (selector: SelectorView) => [selector.namespace] },
     }),
   );
   const templates = accesses.map((access) => open(templateSpec(access)));
@@ -103,7 +107,7 @@ export function openAccessStores(cluster: Cluster): AccessStores {
     pods: open({
       resource: pods,
       project: viewPod,
-      indexes: { [byNamespace]: (pod: PodView) => [pod.namespace], [byRequest]: requestUids },
+      indexes: { [byNamespace]: (pod: PodView) => [pod.namespace], [byRequest]: requestUidOf },
     }),
     roles: open(childSpec(roles)),
     roleBindings: open(childSpec(roleBindings)),
@@ -126,13 +130,14 @@ export function openAccessStores(cluster: Cluster): AccessStores {
   };
 }
 
-const requestUids = ({ madeFor }: { readonly madeFor?: MadeFor }): string[] => (madeFor ? [madeFor.uid] : []);
+const requestUidOf = ({ requestRef }: { readonly requestRef?: RequestRef }): string[] =>
+  requestRef ? [requestRef.uid] : [];
 
 const childSpec = (resource: Resource): StoreSpec<ChildView> => ({
   resource,
   labelSelector: requestLabel,
   project: viewChild,
-  indexes: { [byRequest]: requestUids },
+  indexes: { [byRequest]: requestUidOf },
 });
 
 function templateSpec(access: Access): StoreSpec<TemplateView> {
@@ -144,7 +149,7 @@ function templateSpec(access: Access): StoreSpec<TemplateView> {
 function requestSpec(resource: Resource): StoreSpec<RequestView> {
   return {
     resource,
-    // Items of a list have no kind, so add it.
+    // List items have no kind.
     project: (object) => viewRequest({ ...object, kind: resource.kind }),
     indexes: {
       [byUid]: (request) => [request.uid],
@@ -156,7 +161,7 @@ function requestSpec(resource: Resource): StoreSpec<RequestView> {
   };
 }
 
-/** Keys of the requests that a change of `pod` can affect: the one it was created for, and those with a grant on it. */
+/** Keys of the requests that a change of `pod` can affect: the request that it was created for, and those with a grant on it. */
 export function requestsOfPod(requests: Store<RequestView>, pod: PodView): string[] {
   const owner = pod.labels[requestLabel];
   const owned = owner === undefined ? [] : requests.byIndex(byUid, owner);

@@ -9,26 +9,26 @@ import { own } from '../../kit/json-value.ts';
 import type { Projected } from '../../kube/store.ts';
 
 /** The metadata of every view. */
-export interface Placed extends Projected {
+export interface ViewMetadata extends Projected {
   readonly namespace: string;
   readonly name: string;
 }
 
-/** Undefined if the metadata lacks uid, resourceVersion, or namespace. */
-export function placed({ metadata }: KubeObject): Placed | undefined {
+/** Reads the metadata of a view; undefined if it lacks uid, resourceVersion, or namespace. */
+export function viewMetadata({ metadata }: KubeObject): ViewMetadata | undefined {
   const { uid, resourceVersion, namespace, name } = metadata;
   if (!uid || !resourceVersion || !namespace) return undefined;
   return { key: keyOf({ namespace, name }), uid, resourceVersion, namespace, name };
 }
 
 /** A template of any kind. */
-export interface TemplateView<Spec = TemplateSpec> extends Placed {
+export interface TemplateView<Spec = TemplateSpec> extends ViewMetadata {
   readonly generation: number;
   readonly spec: Spec;
   readonly conditions: readonly Condition[];
   /** Undefined until the reconciler has observed the template. */
   readonly ready: TemplateStatus['ready'];
-  /** Signature of `spec.author` under a later key than `spec.author.signature`; undefined if there is none. */
+  /** The reconciler's signature of `spec.author` under the current key; undefined if `spec.author.signature` suffices. */
   readonly authorSignature: TemplateStatus['authorSignature'];
   /** Epoch ms. */
   readonly createdAtMs: number;
@@ -38,17 +38,17 @@ export interface TemplateView<Spec = TemplateSpec> extends Placed {
 export const viewTemplate =
   ({ template }: Access) =>
   (object: KubeObject): TemplateView | undefined => {
-    const at = placed(object);
+    const metadata = viewMetadata(object);
     const read: Read<ObjectOf<Access['template']>> = readObject(template, object);
-    if (!at || !read.ok) return undefined;
+    if (!metadata || !read.ok) return undefined;
     const { generation = 0, creationTimestamp = '' } = object.metadata;
     const { conditions = [], ready, authorSignature } = read.value.status ?? {};
     const createdAtMs = parseTime(creationTimestamp) ?? 0;
-    return { ...at, generation, spec: read.value.spec, conditions, ready, createdAtMs, authorSignature };
+    return { ...metadata, generation, spec: read.value.spec, conditions, ready, createdAtMs, authorSignature };
   };
 
 /** A request of any kind. */
-export interface RequestView extends Placed {
+export interface RequestView extends ViewMetadata {
   readonly generation: number;
   /** Epoch ms. */
   readonly createdAtMs: number;
@@ -59,24 +59,25 @@ export interface RequestView extends Placed {
   readonly revoked: boolean;
   readonly spec: RequestSpec;
   readonly grant: RequestStatus['grant'];
+  /** The objects that the server created for the request, from the status. */
   readonly children: readonly RequestChild[];
   readonly conditions: readonly Condition[];
   readonly ready: boolean;
 }
 
 /**
- * The projection of a request. A request that violates its schema still shows its grant, so that it ends on time. Undefined only if the
- * metadata is incomplete.
+ * The projection of a request. It shows the grant even if the rest of the request violates the schema, so that the grant ends on time.
+ * Undefined only if the metadata is incomplete.
  */
 export function viewRequest(object: KubeObject): RequestView | undefined {
-  const at = placed(object);
+  const metadata = viewMetadata(object);
   const createdAtMs = parseTime(object.metadata.creationTimestamp ?? '');
-  if (!at || createdAtMs === undefined) return undefined;
+  if (!metadata || createdAtMs === undefined) return undefined;
   const request = readRequest(object);
   const grant = readGrant(object);
   const { children = [], conditions = [], ready = false } = request?.status ?? {};
   return {
-    ...at,
+    ...metadata,
     generation: object.metadata.generation ?? 0,
     createdAtMs,
     deleting: object.metadata.deletionTimestamp !== undefined,
@@ -96,7 +97,7 @@ function readRequest(object: KubeObject): ObjectOf<Access['request']> | undefine
   return read?.ok ? read.value : undefined;
 }
 
-/** Identifies a workload across kinds, for example `Deployment/payments/web`; also the index value of its templates. */
+/** Identifies a workload across kinds, for example `Deployment/payments/web`; the value of the index `byTarget`. */
 export function targetKey(target: { readonly kind: string; readonly name: string }, namespace: string): string {
   return `${target.kind}/${namespace}/${target.name}`;
 }

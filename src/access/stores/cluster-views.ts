@@ -10,20 +10,20 @@ import {
 } from '../../api/object.ts';
 import { isRecord, listIn, own } from '../../kit/json-value.ts';
 import { deletionGraceS } from '../../rbac/applier.ts';
-import { type Placed, placed } from './access-views.ts';
+import { type ViewMetadata, viewMetadata } from './access-views.ts';
 
 /** The request that an object was created for. */
-export interface MadeFor {
+export interface RequestRef {
   readonly uid: string;
   /** Absent once the request was deleted with `Orphan`. */
   readonly owner?: { readonly kind: string; readonly name: string };
 }
 
 /**
- * The request that an object was created for. The object must carry the label, the plan hash, and the request as its controller. Deleting
- * a request with `Orphan` removes the controller; then the object must have the name that we assign.
+ * The request that an object was created for. The object must have the label, the plan hash, and the request as its controller. If it has
+ * no controller, because the request was deleted with `Orphan`, its name must be the one that the server assigns.
  */
-function madeFor(object: KubeObject): MadeFor | undefined {
+function requestRefOf(object: KubeObject): RequestRef | undefined {
   const { metadata } = object;
   const uid = metadata.labels?.[requestLabel];
   if (!uid || metadata.annotations?.[planHashAnnotation] === undefined) return undefined;
@@ -41,81 +41,83 @@ export const controllerOf = ({ metadata }: KubeObject): OwnerReference | undefin
   metadata.ownerReferences?.find((owner) => owner.controller === true);
 
 /** A Role or RoleBinding of a grant. */
-export interface ChildView extends Placed {
-  readonly madeFor: MadeFor;
-  /** Has a deletionTimestamp and gives no access: nothing is left to close, even if a finalizer keeps it. */
+export interface ChildView extends ViewMetadata {
+  readonly requestRef: RequestRef;
+  /** Has a deletionTimestamp and gives no access: nothing is left to revoke, even if a finalizer keeps it. */
   readonly terminating: boolean;
 }
 
 /** The projection of a Role or RoleBinding of a grant; undefined for any other. */
 export function viewChild(object: KubeObject): ChildView | undefined {
-  const at = placed(object);
-  const request = madeFor(object);
-  if (!at || !request) return undefined;
+  const metadata = viewMetadata(object);
+  const requestRef = requestRefOf(object);
+  if (!metadata || !requestRef) return undefined;
   // Only a RoleBinding with subjects gives access.
-  const letsIn = listIn(object, 'subjects').length > 0;
-  return { ...at, madeFor: request, terminating: object.metadata.deletionTimestamp !== undefined && !letsIn };
+  const givesAccess = listIn(object, 'subjects').length > 0;
+  return { ...metadata, requestRef, terminating: object.metadata.deletionTimestamp !== undefined && !givesAccess };
 }
 
-/** The fields of a Pod that the access feature keeps. */
-export interface PodView extends Placed {
+/** The fields of a Pod that the access feature uses. */
+export interface PodView extends ViewMetadata {
   readonly labels: Readonly<Record<string, string>>;
-  /** Without `kubectl.kubernetes.io/last-applied-configuration`, which would take most of the memory. */
+  /** Without `kubectl.kubernetes.io/last-applied-configuration`. */
   readonly annotations: Readonly<Record<string, string>>;
   readonly phase: string;
   readonly ready: boolean;
   /** Has a deletionTimestamp. */
   readonly deleting: boolean;
-  /** Is being deleted with a grace period of at most ours: nothing is left to close. */
+  /** Is being deleted with a grace period of at most `deletionGraceS`: nothing is left to revoke. */
   readonly terminating: boolean;
   /** Present if it is the access pod of a request. */
-  readonly madeFor?: MadeFor;
+  readonly requestRef?: RequestRef;
   /** Its controller, such as a ReplicaSet or a Job; absent if it has none. */
   readonly controller?: { readonly kind: string; readonly name: string; readonly uid: string };
   /** Why it is not ready, in one line, for conditions; empty when ready. */
-  readonly waiting: string;
+  readonly notReadyReason: string;
 }
 
-/** Truncates the texts, because an owner reference can hold any. */
+/** Truncates the texts, because an owner reference can contain any text. */
 const ownerView = ({ kind, name, uid }: OwnerReference) => ({ kind: text(kind), name: text(name), uid: text(uid) });
 
-/** A whole manifest in an annotation: it takes most of a Pod's memory, and access commands have no use for it. */
+/** An annotation with a whole manifest: it would take most of the memory of a view, and access commands do not need it. */
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 
+/** The projection of a Pod; undefined if its metadata is incomplete. */
 export function viewPod(object: KubeObject): PodView | undefined {
-  const at = placed(object);
-  if (!at) return undefined;
+  const metadata = viewMetadata(object);
+  if (!metadata) return undefined;
   const { labels = {}, annotations = {}, deletionTimestamp, deletionGracePeriodSeconds = 0 } = object.metadata;
-  const { [lastApplied]: _, ...kept } = annotations;
-  const request = madeFor(object);
+  const { [lastApplied]: _, ...otherAnnotations } = annotations;
+  const requestRef = requestRefOf(object);
   const controller = controllerOf(object);
   const ready = own(conditionOf(object.status, 'Ready'), 'status') === 'True';
   return {
-    ...at,
+    ...metadata,
     labels,
-    annotations: kept,
+    annotations: otherAnnotations,
     phase: text(own(object.status, 'phase')),
     ready,
     deleting: deletionTimestamp !== undefined,
     terminating: deletionTimestamp !== undefined && deletionGracePeriodSeconds <= deletionGraceS,
-    ...(request ? { madeFor: request } : {}),
+    ...(requestRef ? { requestRef } : {}),
     ...(controller ? { controller: ownerView(controller) } : {}),
-    waiting: ready ? '' : waitingReason(object.status),
+    notReadyReason: ready ? '' : notReadyReasonOf(object.status),
   };
 }
 
-/** `container shell: ImagePullBackOff`, or as much as the status shows; without counts and times, which would change at every update. */
-function waitingReason(status: unknown): string {
-  // The kubelet alternates between ErrImagePull and ImagePullBackOff, and each change would be a status write.
+/** For example `container shell: ImagePullBackOff`. It contains no counts and times, which would change with every update. */
+function notReadyReasonOf(status: unknown): string {
+  // The kubelet alternates between ErrImagePull and ImagePullBackOff, and each change would cause a status write.
   for (const container of [...listIn(status, 'initContainerStatuses'), ...listIn(status, 'containerStatuses')]) {
     const state = own(container, 'state');
-    const stuck = own(state, 'waiting') ?? own(state, 'terminated');
-    if (stuck === undefined || own(stuck, 'reason') === 'Completed') continue;
-    return `container ${text(own(container, 'name'))}: ${(text(own(stuck, 'reason')) || 'not running').replace(/^ErrImagePull$/, 'ImagePullBackOff')}`;
+    const details = own(state, 'waiting') ?? own(state, 'terminated');
+    if (details === undefined || own(details, 'reason') === 'Completed') continue;
+    const reason = text(own(details, 'reason')) || 'not running';
+    return `container ${text(own(container, 'name'))}: ${reason === 'ErrImagePull' ? 'ImagePullBackOff' : reason}`;
   }
   const phase = text(own(status, 'phase'));
   if (phase === 'Failed' || phase === 'Succeeded') {
-    return `the Pod has ended (${text(own(status, 'reason')) || phase}); delete this request and make another`;
+    return `the Pod has ended (${text(own(status, 'reason')) || phase}); delete this request and create another`;
   }
   const scheduled = conditionOf(status, 'PodScheduled');
   if (own(scheduled, 'status') === 'False') return `not scheduled: ${text(own(scheduled, 'message'))}`;
@@ -125,10 +127,11 @@ function waitingReason(status: unknown): string {
 const conditionOf = (status: unknown, type: string): unknown =>
   listIn(status, 'conditions').find((condition) => own(condition, 'type') === type);
 
+/** A string of at most 512 characters; empty for any other value. */
 const text = (value: unknown): string => (typeof value === 'string' ? value.slice(0, 512) : '');
 
-/** The fields of a workload that the access feature keeps. */
-export interface WorkloadView extends Placed {
+/** The fields of a workload that the access feature uses. */
+export interface WorkloadView extends ViewMetadata {
   readonly apiVersion: string;
   readonly kind: string;
   readonly selector: LabelSelector | undefined;
@@ -136,15 +139,15 @@ export interface WorkloadView extends Placed {
   readonly podTemplate: Readonly<Record<string, unknown>>;
 }
 
-/** List items come without kind, so the store's resource names it. */
+/** The projection of a workload. List items have no kind, so it comes from `resource`. */
 export const viewWorkload =
   (resource: Resource) =>
   (object: KubeObject): WorkloadView | undefined => {
-    const at = placed(object);
-    if (!at) return undefined;
+    const metadata = viewMetadata(object);
+    if (!metadata) return undefined;
     const podTemplate = own(object.spec, 'template');
     return {
-      ...at,
+      ...metadata,
       apiVersion: apiVersionOf(resource),
       kind: resource.kind,
       selector: asSelector(own(object.spec, 'selector')),
@@ -153,14 +156,14 @@ export const viewWorkload =
   };
 
 /** An object that selects pods by labels. */
-export interface SelectorView extends Placed {
+export interface SelectorView extends ViewMetadata {
   readonly kind: SelectorReference['kind'];
   readonly selector: LabelSelector | undefined;
-  /** For a NetworkPolicy: the pods that it selects can reach only what policies allow. */
+  /** True for a NetworkPolicy that restricts the egress of the pods that it selects. */
   readonly isolatesEgress: boolean;
 }
 
-/** Reads the selector of each kind as a LabelSelector. A Service without a selector selects nothing. */
+/** Reads the selector of each kind as a LabelSelector. An absent selector selects nothing. */
 const selectorOf: Readonly<Record<SelectorView['kind'], (spec: unknown) => LabelSelector | undefined>> = {
   Service: (spec) => {
     const matchLabels = own(spec, 'selector');
@@ -173,12 +176,12 @@ const selectorOf: Readonly<Record<SelectorView['kind'], (spec: unknown) => Label
 const asSelector = (value: unknown): LabelSelector | undefined =>
   isRecord(value) ? (value as LabelSelector) : undefined;
 
-/** List items come without kind, so the store's resource names it. */
+/** The projection of an object that selects pods. List items have no kind, so it is `kind`. */
 export const viewSelector =
   (kind: SelectorView['kind']) =>
   (object: KubeObject): SelectorView | undefined => {
-    const at = placed(object);
+    const metadata = viewMetadata(object);
     // The API server defaults policyTypes, so they are always present.
     const isolatesEgress = kind === 'NetworkPolicy' && listIn(object.spec, 'policyTypes').includes('Egress');
-    return at && { ...at, kind, selector: selectorOf[kind](object.spec), isolatesEgress };
+    return metadata && { ...metadata, kind, selector: selectorOf[kind](object.spec), isolatesEgress };
   };

@@ -2,11 +2,16 @@ import type { TemplateKind } from '../../api/access/names.ts';
 import type { AuthorAttestation, TemplateVersion } from '../../api/access/template-spec.ts';
 import { type Clock, parseTime } from '../../kit/clock.ts';
 import type { Client } from '../../kube/client.ts';
-import { lackingRights } from '../admission-reads.ts';
+import { lackingPermissions } from '../admission-reads.ts';
 import { rulesViolation } from '../policy/granted-rules.ts';
 import type { Violation } from '../policy/policy.ts';
 import type { Caller } from '../policy/request-policy.ts';
-import { authorLacks, handsOutPrivilege, type Right, rightsHandedOut } from '../policy/template-rights.ts';
+import {
+  authorPermissionsViolation,
+  handsOutPrivilege,
+  type Permission,
+  permissionsHandedOut,
+} from '../policy/template-rights.ts';
 import type { Signer } from '../signing/signer.ts';
 import type { TemplateView } from '../stores/access-views.ts';
 
@@ -28,7 +33,7 @@ export class TemplateAuthors {
   /** Why the server must not grant through the template; undefined if it may. Rejects if keys or permissions cannot be read. */
   async violation(template: TemplateView, maxAgeMs: number, signal: AbortSignal): Promise<Violation | undefined> {
     const { spec, namespace, name } = template;
-    const { kind, rights, trustExisting } = this.#deps;
+    const { kind, permissions: rights, trustExisting } = this.#deps;
     if (!spec.author) {
       return trustExisting && !handsOutPrivilege(spec)
         ? undefined
@@ -48,9 +53,9 @@ export class TemplateAuthors {
     }
     const unfit = rulesViolation(spec.accessConfig.rules);
     if (unfit) return unfit;
-    const handedOut = rightsHandedOut({ kind, name, spec });
+    const handedOut = permissionsHandedOut({ kind, name, spec });
     const lacking = await rights.lacking(spec.author, namespace, handedOut, maxAgeMs, signal);
-    return authorLacks(spec.author.username, namespace, lacking);
+    return authorPermissionsViolation(spec.author.username, namespace, lacking);
   }
 
   /** The value that the signature in the status covers; undefined without an author. */
@@ -80,7 +85,7 @@ export class TemplateAuthors {
 interface TemplateAuthorsDeps {
   readonly kind: TemplateKind;
   readonly signer: Signer;
-  readonly rights: AuthorRights;
+  readonly permissions: AuthorPermissions;
   /** Whether the server grants through templates without an author. */
   readonly trustExisting: boolean;
 }
@@ -110,7 +115,7 @@ const maxAnswerAgeMs = 60_000;
  * Checks the permissions of authors by SubjectAccessReviews and caches the answers: many templates of an author need the same ones, and a
  * grant should not wait for them.
  */
-export class AuthorRights {
+export class AuthorPermissions {
   readonly #deps: { readonly client: Client; readonly clock: Clock };
   /** Oldest first. */
   readonly #answers = new Map<string, Answer>();
@@ -123,14 +128,14 @@ export class AuthorRights {
   async lacking(
     author: Caller,
     namespace: string,
-    rights: readonly Right[],
+    rights: readonly Permission[],
     maxAgeMs: number,
     signal: AbortSignal,
-  ): Promise<Right[]> {
+  ): Promise<Permission[]> {
     const { username, uid, groups } = author;
-    const keyOf = (right: Right): string => JSON.stringify([namespace, username, uid, groups, right]);
+    const keyOf = (right: Permission): string => JSON.stringify([namespace, username, uid, groups, right]);
     const youngerThan = this.#deps.clock.monotonic() - Math.min(maxAgeMs, maxAnswerAgeMs);
-    const known = (right: Right): Answer | undefined => {
+    const known = (right: Permission): Answer | undefined => {
       const answer = this.#answers.get(keyOf(right));
       return answer && answer.monotonicMs > youngerThan ? answer : undefined;
     };
@@ -138,14 +143,14 @@ export class AuthorRights {
     // The age of an answer counts from before the call.
     const monotonicMs = this.#deps.clock.monotonic();
     const refused = new Set(
-      await lackingRights(this.#deps.client, { username, uid, groups }, namespace, unknown, signal),
+      await lackingPermissions(this.#deps.client, { username, uid, groups }, namespace, unknown, signal),
     );
     const lacking = rights.filter((right) => refused.has(right) || known(right)?.held === false);
-    for (const right of unknown) this.#keep(keyOf(right), { held: !refused.has(right), monotonicMs });
+    for (const right of unknown) this.#cache(keyOf(right), { held: !refused.has(right), monotonicMs });
     return lacking;
   }
 
-  #keep(key: string, answer: Answer): void {
+  #cache(key: string, answer: Answer): void {
     this.#answers.delete(key);
     this.#answers.set(key, answer);
     for (const [old, { monotonicMs }] of this.#answers) {

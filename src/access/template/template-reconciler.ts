@@ -6,7 +6,7 @@ import type { Clock } from '../../kit/clock.ts';
 import { quote } from '../../kit/errors.ts';
 import type { Client } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
-import { allTrue, type Finding, failure, type Summary, success, summarized } from '../conditions.ts';
+import { type AccessConditionUpdate, allTrue, failure, type Summary, success, summarized } from '../conditions.ts';
 import { readAccessCommand } from '../policy/access-client.ts';
 import { verifyDurations } from '../policy/duration-choice.ts';
 import type { Signer } from '../signing/signer.ts';
@@ -52,7 +52,7 @@ export class TemplateReconciler implements Reconciler {
     return template.spec.author ? after(recheckMs) : done;
   }
 
-  async #author(template: TemplateView, signal: AbortSignal): Promise<Finding<TemplateCondition>> {
+  async #author(template: TemplateView, signal: AbortSignal): Promise<AccessConditionUpdate<TemplateCondition>> {
     const { authorHoldsRights } = templateConditions;
     const { username } = template.spec.author ?? {};
     const violation = await this.#deps.authors.violation(template, recheckMs / 2, signal);
@@ -62,7 +62,10 @@ export class TemplateReconciler implements Reconciler {
   }
 
   /** Signature of a verified author under the current key, so that templates stay valid after a key rotation. */
-  #authorSignature(template: TemplateView, findings: readonly Finding<TemplateCondition>[]): string | undefined {
+  #authorSignature(
+    template: TemplateView,
+    findings: readonly AccessConditionUpdate<TemplateCondition>[],
+  ): string | undefined {
     const unknown = findings.some(({ reason }) => reason === 'AuthorUnknown');
     const attestation = unknown ? undefined : this.#deps.authors.attestationOf(template);
     const signature = attestation && this.#deps.signer.signAuthor(attestation);
@@ -84,8 +87,8 @@ export class TemplateReconciler implements Reconciler {
   #command({ spec }: TemplateView) {
     const { accessCommandValid } = templateConditions;
     const read = readAccessCommand(spec.accessConfig.accessCommand);
-    return 'refusal' in read
-      ? failure(accessCommandValid, read.refusal.code, read.refusal.message)
+    return 'violation' in read
+      ? failure(accessCommandValid, read.violation.code, read.violation.message)
       : success(accessCommandValid, 'enters the granted pod');
   }
 
@@ -120,9 +123,9 @@ const permanent: ReadonlySet<string> = new Set([
   templateConditions.accessCommandValid,
 ]);
 
-function summaryOf(findings: readonly Finding<TemplateCondition>[]): Summary {
+function summaryOf(findings: readonly AccessConditionUpdate<TemplateCondition>[]): Summary {
   const failing = findings.find(({ status }) => status === 'False');
-  if (!failing) return { is: 'ready', message: 'requests can name this template' };
+  if (!failing) return { state: 'ready', message: 'requests can name this template' };
   const { type, reason, message } = failing;
-  return { is: permanent.has(type) ? 'stalled' : 'reconciling', reason, message };
+  return { state: permanent.has(type) ? 'stalled' : 'reconciling', reason, message };
 }

@@ -1,7 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import { explain, explanationLines, firstViolation } from '../../access/policy/policy.ts';
 import { type TemplateInput, templatePolicy, templateWarnings } from '../../access/policy/template-policy.ts';
-import { authorIsNotCaller, authorLacks, rightsHandedOut } from '../../access/policy/template-rights.ts';
+import {
+  authorCallerViolation,
+  authorPermissionsViolation,
+  permissionsHandedOut,
+} from '../../access/policy/template-rights.ts';
 import { accessOfTemplate } from '../../api/access/kinds.ts';
 import type { TemplateKind } from '../../api/access/names.ts';
 import { readBySchema } from '../../api/schema/read.ts';
@@ -26,10 +30,10 @@ export function validateTemplate(kind: TemplateKind, ports: Pick<AdmissionPorts,
       const violation = firstViolation(templatePolicy, input);
       const explanation = dryRun ? explanationLines(explain(templatePolicy, input)) : [];
       if (violation) return { ...deny(violation, details), warnings: explanation };
-      const unsigned = authorIsNotCaller(user, read.value);
+      const unsigned = authorCallerViolation(user, read.value);
       if (unsigned) return { ...deny(unsigned, details), warnings: explanation };
-      const lacking = await ports.lacking(user, namespace, rightsHandedOut(input), signal);
-      const overreach = authorLacks(user.username, namespace, lacking);
+      const lacking = await ports.lacking(user, namespace, permissionsHandedOut(input), signal);
+      const overreach = authorPermissionsViolation(user.username, namespace, lacking);
       const warnings = [...templateWarnings(input), ...explanation];
       return overreach ? { ...deny(overreach, details), warnings: explanation } : { details, warnings };
     },

@@ -43,7 +43,7 @@ export interface StructuralSchema {
 type Json = Readonly<Record<string, unknown>>;
 
 /** Keywords that mean the same in JSON Schema and in a structural schema. */
-const copied: ReadonlySet<string> = new Set([
+const copiedKeywords: ReadonlySet<string> = new Set([
   'description',
   'default',
   'nullable',
@@ -65,7 +65,7 @@ const copied: ReadonlySet<string> = new Set([
 ]);
 
 /** Keywords that are rewritten below. */
-const rewritten: ReadonlySet<string> = new Set([
+const rewrittenKeywords: ReadonlySet<string> = new Set([
   'type',
   'anyOf',
   'properties',
@@ -87,10 +87,10 @@ const types: ReadonlySet<unknown> = new Set(['object', 'array', 'string', 'integ
 export function toStructural(schema: TSchema, path = 'schema'): StructuralSchema {
   const source = schema as Json;
   for (const key of Object.keys(source)) {
-    if (!copied.has(key) && !rewritten.has(key)) refuse(path, `"${key}" is not structural`);
+    if (!copiedKeywords.has(key) && !rewrittenKeywords.has(key)) refuse(path, `"${key}" is not structural`);
   }
   const result: Record<string, unknown> = {};
-  for (const key of Object.keys(source)) if (copied.has(key)) result[key] = source[key];
+  for (const key of Object.keys(source)) if (copiedKeywords.has(key)) result[key] = source[key];
   if (source['anyOf'] !== undefined) return { type: 'string', ...result, enum: literalsOf(source['anyOf'], path) };
   if (source['type'] === undefined) {
     if (source['x-kubernetes-int-or-string'] === true || source['x-kubernetes-preserve-unknown-fields'] === true)
@@ -98,10 +98,10 @@ export function toStructural(schema: TSchema, path = 'schema'): StructuralSchema
     refuse(path, 'a type is missing');
   }
   if (!types.has(source['type'])) refuse(path, `type ${JSON.stringify(source['type'])} is not structural`);
-  return { type: source['type'], ...result, ...typed(source, path) } as StructuralSchema;
+  return { type: source['type'], ...result, ...keywordsOfType(source, path) } as StructuralSchema;
 }
 
-function typed(source: Json, path: string): Partial<Record<keyof StructuralSchema, unknown>> {
+function keywordsOfType(source: Json, path: string): Partial<Record<keyof StructuralSchema, unknown>> {
   switch (source['type']) {
     case 'object':
       return source['patternProperties'] === undefined ? objectOf(source, path) : mapOf(source, path);

@@ -27,7 +27,7 @@ const pod = (name: string, over: Partial<PodView> = {}): PodView => ({
   ready: true,
   deleting: false,
   terminating: false,
-  waiting: '',
+  notReadyReason: '',
   controller: replicaSet('rs'),
   ...over,
 });
@@ -186,7 +186,7 @@ describe('the pods of a workload', () => {
       },
       AbortSignal.abort(),
     );
-    return ['plan' in planned ? planned.plan.target.name : planned.refusal.code, read.sort()];
+    return ['plan' in planned ? planned.plan.target.name : planned.violation.code, read.sort()];
   }
 
   for (const kind of ['Deployment', 'Rollout']) {

@@ -7,8 +7,8 @@ import { SimulatedClock } from '../../../support/simulated-clock.ts';
 import { WorkClock } from '../../../support/work-clock.ts';
 
 const outcome = (result: object): string => {
-  const { refusal } = result as { refusal?: { code: string; message: string } };
-  return refusal ? `${refusal.code}: ${refusal.message}` : 'planned';
+  const { violation } = result as { violation?: { code: string; message: string } };
+  return violation ? `${violation.code}: ${violation.message}` : 'planned';
 };
 
 describe('the budget of a plan', () => {

@@ -65,7 +65,7 @@ function plan(spec?: Partial<PodAccessTemplateSpec>, over?: Partial<PodAccessInp
 }
 function refusal(spec?: Partial<PodAccessTemplateSpec>, over?: Partial<PodAccessInput>): string {
   const planned = planPodAccess(input(spec, over));
-  return 'refusal' in planned ? `${planned.refusal.code}: ${planned.refusal.message}` : 'none';
+  return 'violation' in planned ? `${planned.violation.code}: ${planned.violation.message}` : 'none';
 }
 
 const name = 'req-1a2b3c4d-access';

@@ -19,8 +19,8 @@ const own = { 'access.drawbridge.dev/request': 'u' };
 const labels = { ...own, app: 'web' };
 const web = { matchLabels: { app: 'web' } };
 const refusalOf = (selectors: readonly SelectorView[], allowed: SelectionInput['allowed'] = []) => {
-  const selected = labelsOf({ labels, ownLabels: own, selectors, allowed });
-  return 'refusal' in selected ? selected.refusal : undefined;
+  const selected = labelsOf({ labels, baseLabels: own, selectors, allowed });
+  return 'violation' in selected ? selected.violation : undefined;
 };
 
 describe('what selects an access pod', () => {
@@ -77,8 +77,8 @@ describe('the labels of a workload that its access pod keeps', () => {
       labels: workloadLabels,
       workloads: [deployment({ app: 'web' })],
     };
-    const selected = labelsOf({ labels: own, ownLabels: own, selectors, confinedAs, ...over });
-    if ('refusal' in selected) return `${selected.refusal.code}: ${selected.refusal.message}`;
+    const selected = labelsOf({ labels: own, baseLabels: own, selectors, confinedAs, ...over });
+    if ('violation' in selected) return `${selected.violation.code}: ${selected.violation.message}`;
     return Object.keys(selected.labels)
       .filter((key) => !(key in own))
       .sort()
@@ -235,8 +235,8 @@ describe('the labels of access pods, whatever policies, Services and labels ther
         const given: Labels = { ...podLabels, ...own };
         const deployment = { kind: 'Deployment', name: 'web', selector: { matchLabels: { x: 'y', ...ofDeployment } } };
         const confinedAs = { kind: 'Deployment', name: 'web', labels: workloadLabels, workloads: [deployment] };
-        const found = labelsOf({ labels: given, ownLabels: own, selectors: views, confinedAs });
-        if ('refusal' in found) {
+        const found = labelsOf({ labels: given, baseLabels: own, selectors: views, confinedAs });
+        if ('violation' in found) {
           seen.refused += 1;
           return;
         }

@@ -7,7 +7,7 @@ import {
   isUnchanged,
   type Progress,
   progressStatus,
-  type RequestStatus,
+  type RequestStatusPatch,
 } from '../../../../src/access/lifecycle/request-status.ts';
 import type { RequestView } from '../../../../src/access/stores/access-views.ts';
 import type { Grant } from '../../../../src/api/access/grant.ts';
@@ -29,7 +29,7 @@ const progress = (over: Partial<Progress> = {}): Progress => ({
   accessMessage: { text: 'kubectl exec …' },
   ...over,
 });
-const written = (request: RequestView, status: RequestStatus): RequestView => ({
+const written = (request: RequestView, status: RequestStatusPatch): RequestView => ({
   ...request,
   ...(status.grant ? { grant: status.grant } : {}),
   conditions: status.conditions,
@@ -37,8 +37,8 @@ const written = (request: RequestView, status: RequestStatus): RequestView => ({
   children: status.children ?? request.children,
 });
 const said = ({ type, status, reason }: Condition): string => `${type}=${status} ${reason}`;
-const details = (status: RequestStatus): string[] => status.conditions.filter((one) => !isSummary(one)).map(said);
-const summed = (status: RequestStatus): string[] => status.conditions.filter(isSummary).map(said);
+const details = (status: RequestStatusPatch): string[] => status.conditions.filter((one) => !isSummary(one)).map(said);
+const summed = (status: RequestStatusPatch): string[] => status.conditions.filter(isSummary).map(said);
 
 describe('the status of a request', () => {
   const granted = written(requestView(), grantedStatus(requestView(), grant, told, createdAtMs));
@@ -81,7 +81,7 @@ describe('the status of a request', () => {
     { what: 'has not been seen', pod: undefined, message: 'the API server has not reported the Pod yet' },
     {
       what: 'waits',
-      pod: podView({ ready: false, waiting: 'container app: ImagePullBackOff' }),
+      pod: podView({ ready: false, notReadyReason: 'container app: ImagePullBackOff' }),
       message: 'container app: ImagePullBackOff',
     },
   ];
@@ -98,8 +98,8 @@ describe('the status of a request', () => {
   }
 
   it('is not ready, but not refused either, when no access message can be made', () => {
-    const refusal = { code: 'InvalidAccessCommand', message: 'no such label', status: 422 } as const;
-    const status = progressStatus(granted, progress({ accessMessage: { refusal } }), createdAtMs);
+    const violation = { code: 'InvalidAccessCommand', message: 'no such label', status: 422 } as const;
+    const status = progressStatus(granted, progress({ accessMessage: { violation } }), createdAtMs);
     assert.equal(status.ready, false);
     assert.equal(details(status).at(-1), 'AccessMessage=False InvalidAccessCommand');
     assert.deepEqual(summed(status), ['Ready=False InvalidAccessCommand', 'Stalled=True InvalidAccessCommand']);

@@ -119,9 +119,9 @@ describe('the end of a grant', () => {
   const marks = { uid: 'r-1', owner: { kind: 'PodAccessRequest', name: 'debug' } };
   const ofOthers = { ...marks, uid: 'r-2' };
   const pods: [string, PodView, boolean][] = [
-    ['stops a Pod that has more time to end in than we give', podView({ deleting: true, madeFor: marks }), true],
-    ['has nothing to do with a Pod that is on its way out', podView({ terminating: true, madeFor: marks }), false],
-    ['is not misled by a Pod of another request', podView({ terminating: true, madeFor: ofOthers }), true],
+    ['stops a Pod that has more time to end in than we give', podView({ deleting: true, requestRef: marks }), true],
+    ['has nothing to do with a Pod that is on its way out', podView({ terminating: true, requestRef: marks }), false],
+    ['is not misled by a Pod of another request', podView({ terminating: true, requestRef: ofOthers }), true],
   ];
   for (const [title, pod, closes] of pods) {
     it(title, async () => {
@@ -132,7 +132,7 @@ describe('the end of a grant', () => {
   }
 
   it('is not told of again when another process closed everything, and only the Pod has not gone yet', async () => {
-    const pod = podView({ terminating: true, madeFor: marks });
+    const pod = podView({ terminating: true, requestRef: marks });
     const { revoker, calls } = revokerOf({}, 'r-1', { pod, existed: false });
     await revoker.end({ ...granted, deleting: true }, 'Deleted', signal);
     assert.deepEqual(calls, ['close RoleBinding', 'close Role', 'let go']);

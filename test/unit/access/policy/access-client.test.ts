@@ -5,7 +5,7 @@ import { readAccessCommand, renderAccessMessage } from '../../../../src/access/p
 
 const refusalOf = (source: string): string => {
   const read = readAccessCommand(source);
-  return 'refusal' in read ? `${read.refusal.code}: ${read.refusal.message}` : 'allowed';
+  return 'violation' in read ? `${read.violation.code}: ${read.violation.message}` : 'allowed';
 };
 const pod = { name: '{{ .Metadata.Name }}', namespace: '{{ .Metadata.Namespace }}' };
 const subject = { namespace: 'payments', name: 'web-1', labels: { team: 'a b' }, annotations: {} };
@@ -89,7 +89,7 @@ describe('the client that an access command runs', () => {
         text: "kubectl exec web-1 -- echo 'a b'",
       },
     );
-    assert.ok('refusal' in renderAccessMessage('curl {{ .Metadata.Name }}', subject));
+    assert.ok('violation' in renderAccessMessage('curl {{ .Metadata.Name }}', subject));
   });
 
   it('is all that a real shell runs, and is given what follows it word for word', () => {

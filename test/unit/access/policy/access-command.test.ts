@@ -23,9 +23,9 @@ const pod: CommandSubject = {
 
 function render(source: string, subject: CommandSubject = pod): string {
   const parsed = parseAccessCommand(source);
-  if ('refusal' in parsed) return `refused: ${parsed.refusal.code} ${parsed.refusal.message}`;
+  if ('violation' in parsed) return `refused: ${parsed.violation.code} ${parsed.violation.message}`;
   const rendered = renderAccessCommand(parsed.command, subject);
-  return 'refusal' in rendered ? `refused: ${rendered.refusal.message}` : rendered.text;
+  return 'violation' in rendered ? `refused: ${rendered.violation.message}` : rendered.text;
 }
 
 describe('access command', () => {

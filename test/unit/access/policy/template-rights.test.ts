@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import type { TemplateInput } from '../../../../src/access/policy/template-policy.ts';
 import {
-  authorLacks,
-  type Right,
-  rightsHandedOut,
-  rightsToHold,
+  authorPermissionsViolation,
+  type Permission,
+  permissionsHandedOut,
+  permissionsToHold,
 } from '../../../../src/access/policy/template-rights.ts';
 
 const rights = (kind: TemplateInput['kind'], spec: object = {}): string[] =>
-  rightsHandedOut({ kind, name: 'shell', spec: { accessConfig: {}, ...spec } as TemplateInput['spec'] }).map(
+  permissionsHandedOut({ kind, name: 'shell', spec: { accessConfig: {}, ...spec } as TemplateInput['spec'] }).map(
     ({ verb, resource, subresource = '', name = '' }) => [verb, resource, subresource, name].join(' ').trim(),
   );
 
@@ -44,23 +44,23 @@ describe('what a template hands out', () => {
   });
 
   it('is told to an author who lacks it', () => {
-    const [, , , , createExec] = rightsHandedOut({
+    const [, , , , createExec] = permissionsHandedOut({
       kind: 'ExecAccessTemplate',
       name: 'x',
       spec: { accessConfig: {} } as TemplateInput['spec'],
     });
-    const lacking: Right[] = createExec ? [createExec] : [];
+    const lacking: Permission[] = createExec ? [createExec] : [];
     assert.equal(
-      authorLacks('erin', 'payments', lacking)?.message,
+      authorPermissionsViolation('erin', 'payments', lacking)?.message,
       'author "erin" may not create pods/exec in namespace "payments"; a template hands out only what its author may do: ask someone who holds these permissions to apply it',
     );
-    assert.equal(authorLacks('erin', 'payments', []), undefined);
+    assert.equal(authorPermissionsViolation('erin', 'payments', []), undefined);
   });
 });
 
 describe('what a caller without an allowed group has to hold', () => {
   const toHold = (kind: TemplateInput['kind'], spec: object = {}): string[] =>
-    rightsToHold({ kind, name: 'shell', spec: { accessConfig: {}, ...spec } as TemplateInput['spec'] }).map(
+    permissionsToHold({ kind, name: 'shell', spec: { accessConfig: {}, ...spec } as TemplateInput['spec'] }).map(
       ({ verb, resource, subresource = '' }) => [verb, resource, subresource].join(' ').trim(),
     );
   const rules = [{ apiGroups: [''], resources: ['pods/log'], verbs: ['get'] }];

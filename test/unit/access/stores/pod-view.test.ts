@@ -9,7 +9,7 @@ const pod = (status?: unknown, metadata: object = {}): KubeObject => ({
   ...(status === undefined ? {} : { status }),
 });
 const readyIs = (status: string) => [{ type: 'Ready', status }];
-const waitingOf = (status?: unknown): string | undefined => viewPod(pod(status))?.waiting;
+const waitingOf = (status?: unknown): string | undefined => viewPod(pod(status))?.notReadyReason;
 
 describe('the view of a Pod', () => {
   it('keeps what decisions need and drops the manifest in the annotations', () => {
@@ -27,7 +27,7 @@ describe('the view of a Pod', () => {
       ready: true,
       deleting: true,
       terminating: true,
-      waiting: '',
+      notReadyReason: '',
     });
   });
 
@@ -87,9 +87,9 @@ describe('the view of a Pod', () => {
     [
       'that has failed',
       { phase: 'Failed', reason: 'DeadlineExceeded' },
-      'the Pod has ended (DeadlineExceeded); delete this request and make another',
+      'the Pod has ended (DeadlineExceeded); delete this request and create another',
     ],
-    ['that has ended', { phase: 'Succeeded' }, 'the Pod has ended (Succeeded); delete this request and make another'],
+    ['that has ended', { phase: 'Succeeded' }, 'the Pod has ended (Succeeded); delete this request and create another'],
     [
       'that fits nowhere',
       { phase: 'Pending', conditions: [{ type: 'PodScheduled', status: 'False', message: '0/3 nodes are available' }] },
@@ -113,7 +113,7 @@ describe('the view of a Pod', () => {
   for (const status of odd) {
     it(`takes the odd status ${JSON.stringify(status)} for one that says nothing`, () => {
       const view = viewPod(pod(status));
-      assert.deepEqual([view?.phase, view?.ready, view?.waiting], ['', false, 'the Pod is Pending']);
+      assert.deepEqual([view?.phase, view?.ready, view?.notReadyReason], ['', false, 'the Pod is Pending']);
     });
   }
 

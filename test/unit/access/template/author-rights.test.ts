@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
-import type { Right } from '../../../../src/access/policy/template-rights.ts';
-import { AuthorRights } from '../../../../src/access/template/template-authors.ts';
+import type { Permission } from '../../../../src/access/policy/template-rights.ts';
+import { AuthorPermissions } from '../../../../src/access/template/template-authors.ts';
 import type { AccessQuestion, Client } from '../../../../src/kube/client.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
 const erin = { username: 'erin', uid: '', groups: ['owners'] };
-const see: Right = { verb: 'get', group: '', resource: 'pods' };
-const exec: Right = { verb: 'create', group: '', resource: 'pods', subresource: 'exec' };
+const see: Permission = { verb: 'get', group: '', resource: 'pods' };
+const exec: Permission = { verb: 'create', group: '', resource: 'pods', subresource: 'exec' };
 
 describe('what authors may do', () => {
   const clock = new SimulatedClock();
   const { signal } = new AbortController();
   let asked: AccessQuestion[];
   let may: (question: AccessQuestion) => boolean;
-  let rights: AuthorRights;
+  let rights: AuthorPermissions;
 
   beforeEach(() => {
     asked = [];
@@ -24,10 +24,10 @@ describe('what authors may do', () => {
         return Promise.resolve(may(question));
       },
     } as Partial<Client> as Client;
-    rights = new AuthorRights({ client, clock });
+    rights = new AuthorPermissions({ client, clock });
   });
 
-  const lacking = (maxAgeMs = 60_000, author = erin, namespace = 'payments'): Promise<Right[]> =>
+  const lacking = (maxAgeMs = 60_000, author = erin, namespace = 'payments'): Promise<Permission[]> =>
     rights.lacking(author, namespace, [see, exec], maxAgeMs, signal);
 
   it('is asked of the API server, one question a right', async () => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import type { Right } from '../../../../src/access/policy/template-rights.ts';
+import type { Permission } from '../../../../src/access/policy/template-rights.ts';
 import type { Signer } from '../../../../src/access/signing/signer.ts';
 import type { TemplateView } from '../../../../src/access/stores/access-views.ts';
-import { type AuthorRights, TemplateAuthors } from '../../../../src/access/template/template-authors.ts';
+import { type AuthorPermissions, TemplateAuthors } from '../../../../src/access/template/template-authors.ts';
 import type { AuthorAttestation, TemplateVersion } from '../../../../src/api/access/template-spec.ts';
 import { signerOf } from '../../../support/signers.ts';
 
@@ -39,10 +39,14 @@ describe('whom templates are granted for', () => {
 
   const codeOf = async (
     template: TemplateView,
-    { lacks = [], trustExisting = false, by = signer }: { lacks?: Right[]; trustExisting?: boolean; by?: Signer } = {},
+    {
+      lacks = [],
+      trustExisting = false,
+      by = signer,
+    }: { lacks?: Permission[]; trustExisting?: boolean; by?: Signer } = {},
   ): Promise<string> => {
-    const rights = { lacking: () => Promise.resolve(lacks) } as Partial<AuthorRights> as AuthorRights;
-    const authors = new TemplateAuthors({ kind, signer: by, rights, trustExisting });
+    const rights = { lacking: () => Promise.resolve(lacks) } as Partial<AuthorPermissions> as AuthorPermissions;
+    const authors = new TemplateAuthors({ kind, signer: by, permissions: rights, trustExisting });
     return (await authors.violation(template, 60_000, signal))?.code ?? 'none';
   };
   const sign = (stamp: AuthorAttestation, by = signer): string => by.signAuthor(stamp) ?? '';
@@ -99,7 +103,7 @@ describe('whom templates are granted for', () => {
   }
 
   it('lacks what it hands out', async () => {
-    const lacks: Right[] = [{ verb: 'create', group: '', resource: 'pods', subresource: 'exec' }];
+    const lacks: Permission[] = [{ verb: 'create', group: '', resource: 'pods', subresource: 'exec' }];
     assert.equal(await codeOf(view(sign(stampOf(first))), { lacks }), 'AuthorLacksRights');
   });
 
