@@ -19,7 +19,7 @@ export class Breakers {
     this.#deps = deps;
   }
 
-  /** Whether a call is admitted now. If an open breaker admits it, the call is the probe. */
+  /** Whether the component may be called now. If its breaker is open, the admitted call is the probe. */
   admit(component: string): boolean {
     const breaker = this.#breakers.get(component);
     if (!breaker || breaker.state === 'closed') return true;
@@ -29,6 +29,7 @@ export class Breakers {
     return true;
   }
 
+  /** Records the result of a call; see `afterCall`. */
   record(component: string, verdict: 'answered' | 'failed', retryAfterMs: number | undefined): void {
     const { clock, onChange, onState } = this.#deps;
     const before = this.#breakers.get(component) ?? closedBreaker;
@@ -52,14 +53,17 @@ export class Breakers {
     if (wasOpen) this.#deps.onChange(component, 'closed');
   }
 
+  /** State of each breaker as a metric value: 0 closed, 1 half open, 2 open. */
   states(): { component: string; state: number }[] {
     const now = this.#deps.clock.monotonic();
-    return [...this.#breakers].map(([component, breaker]) => ({
-      component,
-      state: breaker.state === 'closed' ? 0 : mayCall(breaker, now) ? 1 : 2,
-    }));
+    const metricValue = (breaker: Breaker): number => {
+      if (breaker.state === 'closed') return 0;
+      return mayCall(breaker, now) ? 1 : 2;
+    };
+    return [...this.#breakers].map(([component, breaker]) => ({ component, state: metricValue(breaker) }));
   }
 
+  /** Resets all breakers. */
   clear(): void {
     for (const component of [...this.#breakers.keys()]) this.forget(component);
   }
@@ -82,28 +86,29 @@ export class Breakers {
 export type Breaker =
   | {
       readonly state: 'closed';
-      readonly inRow: number;
+      readonly consecutiveFailures: number;
       /** The last 20 results, true for failures. */
-      readonly last: readonly boolean[];
+      readonly lastResults: readonly boolean[];
     }
   | { readonly state: 'open'; readonly probeAt: number; readonly probes: number };
 
+/** A closed breaker opens after 5 failures in a row, or if half of the last 20 calls failed. */
 const maxConsecutiveFailures = 5;
 const windowSize = 20;
-const probe = { baseMs: 1000, capMs: 30_000 };
+const probeBackoff = { baseMs: 1000, capMs: 30_000 };
 
-export const closedBreaker: Breaker = { state: 'closed', inRow: 0, last: [] };
+export const closedBreaker: Breaker = { state: 'closed', consecutiveFailures: 0, lastResults: [] };
 
-/** Whether a call is admitted. If an open breaker admits it, the call is the probe, and the caller must apply `probed`. */
+/** Whether a call is admitted. If the breaker is open, the call is the probe, and the caller must apply `probed`. */
 export const mayCall = (breaker: Breaker, at: number): boolean => breaker.state === 'closed' || at >= breaker.probeAt;
 
-/** Schedules the next probe, independent of the result of this one. */
+/** The state after a probe was admitted: the next probe does not wait for the result of this one. */
 export function probed(breaker: Breaker, at: number): Breaker {
   if (breaker.state === 'closed') return breaker;
   return { ...breaker, probeAt: at + probeDelayMs(breaker.probes), probes: breaker.probes + 1 };
 }
 
-/** State after a call was answered or did not reach the component. No probe follows before `retryAfterMs`. */
+/** State after a call. `failed`: the component did not accept it. No probe follows before `retryAfterMs`, at most 30 s. */
 export function afterCall(
   breaker: Breaker,
   verdict: 'answered' | 'failed',
@@ -112,16 +117,16 @@ export function afterCall(
 ): Breaker {
   if (breaker.state === 'open') {
     if (verdict === 'answered') return closedBreaker;
-    return { ...breaker, probeAt: Math.max(breaker.probeAt, at + Math.min(retryAfterMs ?? 0, probe.capMs)) };
+    return { ...breaker, probeAt: Math.max(breaker.probeAt, at + Math.min(retryAfterMs ?? 0, probeBackoff.capMs)) };
   }
-  const last = [...breaker.last, verdict === 'failed'].slice(-windowSize);
-  const consecutiveFailures = verdict === 'failed' ? breaker.inRow + 1 : 0;
-  const halfFailed = last.length === windowSize && last.filter(Boolean).length * 2 >= windowSize;
+  const lastResults = [...breaker.lastResults, verdict === 'failed'].slice(-windowSize);
+  const consecutiveFailures = verdict === 'failed' ? breaker.consecutiveFailures + 1 : 0;
+  const halfFailed = lastResults.length === windowSize && lastResults.filter(Boolean).length * 2 >= windowSize;
   if (consecutiveFailures < maxConsecutiveFailures && !(halfFailed && verdict === 'failed'))
-    return { state: 'closed', inRow: consecutiveFailures, last };
-  const delayMs = Math.max(probeDelayMs(0), Math.min(retryAfterMs ?? 0, probe.capMs));
+    return { state: 'closed', consecutiveFailures, lastResults };
+  const delayMs = Math.max(probeDelayMs(0), Math.min(retryAfterMs ?? 0, probeBackoff.capMs));
   return { state: 'open', probeAt: at + delayMs, probes: 1 };
 }
 
-/** 1, 2, 4 … 30 s. One endpoint has one probe at a time, so jitter is unnecessary. */
-const probeDelayMs = (attempt: number): number => backoffMs({ ...probe, attempt, jitter: 'none' });
+/** 1, 2, 4 … 30 s, without jitter, because each endpoint has one probe at a time. */
+const probeDelayMs = (attempt: number): number => backoffMs({ ...probeBackoff, attempt, jitter: 'none' });

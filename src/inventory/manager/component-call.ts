@@ -11,13 +11,10 @@ import type { EventOf } from './entry-snapshot.ts';
 import type { KeyLoopDeps } from './key-loop-deps.ts';
 import type { CurrentRun, KeyMemory } from './key-memory.ts';
 
-/** Minimum heartbeat timeout, milliseconds, even if a component requests less. */
+/** Minimum heartbeat timeout, milliseconds. */
 const minLeaseMs = 1000;
 
-/**
- * Calls the component for the run that this process started; undefined if there is none. Rejects only if this replica stops being the
- * leader.
- */
+/** Calls the component for the run that this process started; undefined if there is none. Rejects only when leadership ends. */
 export function callComponent(deps: KeyLoopDeps, memory: KeyMemory, entry: Entry): Promise<Reply> | undefined {
   const { components, clock, signal, reporter } = deps;
   const { run, state, oldestTrigger } = memory;
@@ -33,7 +30,7 @@ export function callComponent(deps: KeyLoopDeps, memory: KeyMemory, entry: Entry
   });
 }
 
-/** The event for the answer of a run; undefined if a report or the deadline already ended the run. */
+/** The event for the answer to a call; undefined if a report or the deadline already ended the run. */
 export function replyEvent(deps: KeyLoopDeps, memory: KeyMemory, run: CurrentRun, reply: Reply): EventOf | undefined {
   if (memory.run !== run || memory.state.stored?.record.seq !== run.seq || !memory.hasActiveRun) return undefined;
   const { clock, reporter, uncalled } = deps;
@@ -42,8 +39,8 @@ export function replyEvent(deps: KeyLoopDeps, memory: KeyMemory, run: CurrentRun
     case 'outcome':
       return outcomeEvent(deps, run, reply.outcome);
     case 'accepted': {
-      const longestMs = memory.remainingMs(clock.monotonic());
-      const leaseMs = Math.max(minLeaseMs, Math.min(reply.leaseMs ?? run.registration.leaseMs, longestMs));
+      const remainingMs = memory.remainingMs(clock.monotonic());
+      const leaseMs = Math.max(minLeaseMs, Math.min(reply.leaseMs ?? run.registration.leaseMs, remainingMs));
       return () => ({ kind: 'accepted', leaseMs });
     }
     case 'notAccepted': {
@@ -53,7 +50,7 @@ export function replyEvent(deps: KeyLoopDeps, memory: KeyMemory, run: CurrentRun
     case 'notCalled': {
       reporter.notStarted(memory.key, reply.message);
       uncalled.failed(memory);
-      // The circuit breaker does not apply here, so this backoff limits retries.
+      // The circuit breaker ignores such a call, so this backoff limits the retries.
       const retryAfterMs = Math.max(reply.retryAfterMs ?? 0, uncalled.delayMs(memory));
       return ({ inputs }) => ({ kind: 'notAccepted', notCalled: true, retryAfterMs, inputs });
     }
@@ -65,7 +62,7 @@ export function replyEvent(deps: KeyLoopDeps, memory: KeyMemory, run: CurrentRun
 }
 
 /**
- * The event for the outcome of a run from an answer or a report. Says whether the missing inputs were present at the start, and are present
+ * The event for the outcome of a run, from an answer or a report. For NotReady, evaluates the missing inputs at the start of the run and
  * now.
  */
 export function outcomeEvent(

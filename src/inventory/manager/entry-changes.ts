@@ -6,35 +6,35 @@ import type { RunRecord } from '../core/run-record.ts';
 import { lanes, type Trigger, trigger, triggerReasons } from '../core/triggers.ts';
 import type { Entry } from '../entry.ts';
 import type { Registration } from '../registration.ts';
-import { isFor, mayRun } from './entry-snapshot.ts';
+import { isApplicable, mayRun } from './entry-snapshot.ts';
 
-/** Whether any content that components can read differs. */
-export const hasOtherContent = (before: Entry, after: Entry): boolean => !sameJson(before.content, after.content);
+/** Whether any content that components can read has changed. */
+export const isContentChanged = (before: Entry, after: Entry): boolean => !sameJson(before.content, after.content);
 
 /**
- * Triggers for one component from a change of an entry. A change of nothing that it reads is no trigger; whether the component runs depends
- * on the digest.
+ * Triggers for one component from a change of an entry. Fields that the component does not read cause no trigger. Whether a trigger starts
+ * a run depends on the digest.
  */
 export function triggersOf(
   before: Entry,
   after: Entry,
   registration: Registration,
   record: RunRecord | undefined,
-  otherContent: boolean,
+  contentDiffers: boolean,
 ): Trigger[] {
   const triggers: Trigger[] = [];
   const force = forceAnnotation(registration.name);
   if (before.annotations[force] !== after.annotations[force]) {
     triggers.push(trigger(triggerReasons.forced));
   }
-  if (otherContent) {
+  if (contentDiffers) {
     const differs = (path: JsonPointer): boolean =>
       !sameJson(valueAt(before.content, path), valueAt(after.content, path));
     triggers.push(...registration.reads.filter(differs).map(readChanged));
-    const arrived = record?.lastOutcome?.missing.find(
+    const awaited = record?.lastOutcome?.missing.find(
       ({ path, want }) => want === 'noReaders' || (isPointer(path) && differs(path)),
     );
-    if (arrived) triggers.push(trigger(triggerReasons.inputArrived, { about: arrived.path }));
+    if (awaited) triggers.push(trigger(triggerReasons.inputArrived, { about: awaited.path }));
   }
   if (mayRunChanged(before, after, registration, record)) {
     triggers.push(trigger(triggerReasons.configChanged, { about: changedField(before, after) }));
@@ -47,7 +47,7 @@ const readChanged = (path: JsonPointer): Trigger =>
 
 const kubeconfigVersion: JsonPointer = `${kubeconfigOutput}/version`;
 
-/** Whether the kubeconfig was replaced. The previous one stays valid for a while, so its readers need not run immediately. */
+/** Whether the kubeconfig was replaced by another. The old one stays valid for a while, so its readers need not run at once. */
 export function isRotated(before: Entry, after: Entry): boolean {
   const old = valueAt(before.content, kubeconfigVersion);
   const now = valueAt(after.content, kubeconfigVersion);
@@ -55,7 +55,7 @@ export function isRotated(before: Entry, after: Entry): boolean {
 }
 
 /** Whether a changed kubeconfig caused the trigger. */
-export const isOfKubeconfig = ({ reason, about }: Trigger): boolean =>
+export const isKubeconfigTrigger = ({ reason, about }: Trigger): boolean =>
   reason === triggerReasons.inputChanged &&
   about !== undefined &&
   isPointer(about) &&
@@ -76,14 +76,14 @@ function changedField(before: Entry, after: Entry): string | undefined {
   return isDeepStrictEqual(before.labels, after.labels) ? undefined : '/metadata/labels';
 }
 
-/** Trigger for an entry that this process sees for the first time. */
+/** Trigger for an entry that is new to this process; undefined if the component has nothing to do. */
 export function firstTrigger(
   entry: Entry,
   registration: Registration,
-  recorded: boolean,
-  isStart: boolean,
+  isRecorded: boolean,
+  isStartup: boolean,
 ): Trigger | undefined {
-  if (!recorded && (entry.deleting || !isFor(entry, registration))) return undefined;
-  const lane = isStart ? lanes.time : lanes.manual;
-  return trigger(recorded ? triggerReasons.inputChanged : triggerReasons.created, { lane });
+  if (!isRecorded && (entry.deleting || !isApplicable(entry, registration))) return undefined;
+  const lane = isStartup ? lanes.time : lanes.manual;
+  return trigger(isRecorded ? triggerReasons.inputChanged : triggerReasons.created, { lane });
 }

@@ -9,7 +9,7 @@ import type { Entry } from '../entry.ts';
 import { type ComponentKey, keyText } from '../key.ts';
 import type { EntryAccess, InventoryStore, RemoteEvents, RunStore } from '../ports.ts';
 import type { Registration } from '../registration.ts';
-import { isFor } from './entry-snapshot.ts';
+import { isApplicable } from './entry-snapshot.ts';
 import type { EntryStatus } from './entry-status.ts';
 import type { KeyEventSource } from './key-event-source.ts';
 import type { KeyLoops } from './key-loop.ts';
@@ -26,7 +26,7 @@ interface EntryReconcilerDeps {
   readonly watchFallback: WatchFallback;
   readonly loops: () => KeyLoops | undefined;
   readonly clock: Clock;
-  /** Called when the components of the entry may run. */
+  /** Called when runs of the entry may start. */
   readonly onPrepared: (entryUid: string) => void;
 }
 
@@ -36,8 +36,9 @@ const statusSpacingMs = 250;
 /** Reconciles an entry as a whole: prepares its first run, writes its status, and finalizes its deletion. */
 export class EntryReconciler implements Reconciler {
   readonly #deps: EntryReconcilerDeps;
-  /** By UID, the kubeconfig producers that the entry was prepared for. */
+  /** Names of the kubeconfig producers that an entry was prepared for, joined by commas, by UID. */
   readonly #prepared = new Map<string, string>();
+  /** UIDs of the entries with remote watches. */
   readonly #watching = new Set<string>();
   /** Time of the last status write by UID, monotonic milliseconds. */
   readonly #statusWrittenAt = new Map<string, number>();
@@ -86,18 +87,18 @@ export class EntryReconciler implements Reconciler {
       const patch = { metadata: { finalizers: [...finalizers, teardownFinalizer] } };
       await newest.call(ref.uid, () => entries.patch(ref, 'metadata', patch, { resourceVersion, signal }));
     }
-    const applicable = [...registrations.all()].filter((registration) => isFor(entry, registration));
+    const applicable = [...registrations.all()].filter((registration) => isApplicable(entry, registration));
     const producers = applicable.filter(({ kubeconfig }) => kubeconfig === 'produce').map(({ name }) => name);
     if (this.#prepared.get(ref.uid) === producers.join()) return;
     const hasRun = (component: string): boolean => runs.find({ entryUid: ref.uid, component }) !== undefined;
-    // A component that has run is already prepared. Components that start together get their access in one step.
-    const starts = applicable.length > 0 && !suspended && !applicable.some(({ name }) => hasRun(name));
-    if (starts || !producers.every(hasRun)) await access.prepare(entry, applicable, signal);
+    // Components that start together get their access in one step. A component that ran already has it.
+    const isFirstStart = applicable.length > 0 && !suspended && !applicable.some(({ name }) => hasRun(name));
+    if (isFirstStart || !producers.every(hasRun)) await access.prepare(entry, applicable, signal);
     this.#prepared.set(ref.uid, producers.join());
     onPrepared(ref.uid);
   }
 
-  /** Removes the finalizer once no component has a record. Returns true when the entry is finalized. */
+  /** Withdraws access and removes the finalizer once no component has a record. Returns whether the finalizer is gone. */
   async #finalize(entry: Entry, signal: AbortSignal): Promise<boolean> {
     const { entries, access, loops } = this.#deps;
     const { ref, finalizers, resourceVersion } = entry;
@@ -115,28 +116,29 @@ export class EntryReconciler implements Reconciler {
     return false;
   }
 
-  /** Sets the remote watches. Returns the milliseconds until the fallback for unhealthy watches is due; Infinity if it is not needed. */
+  /** Sets the remote watches. Returns the milliseconds until the fallback of unhealthy watches is due; Infinity if they are healthy. */
   #watchRemotely(entry: Entry): number {
     const { registrations, remote, watchFallback, loops } = this.#deps;
     const { uid } = entry.ref;
-    const watching = [...registrations.all()]
-      .filter((registration) => registration.remoteWatches.length > 0 && isFor(entry, registration))
+    const withWatches = [...registrations.all()]
+      .filter((registration) => registration.remoteWatches.length > 0 && isApplicable(entry, registration))
       .filter(({ name }) => !entry.disabled.has(name));
-    if (watching.length > 0) {
+    if (withWatches.length > 0) {
       this.#watching.add(uid);
       remote.setWatches(
         entry,
-        watching.map(({ name, remoteWatches }) => ({ component: name, watches: remoteWatches })),
+        withWatches.map(({ name, remoteWatches }) => ({ component: name, watches: remoteWatches })),
       );
     } else if (this.#watching.delete(uid)) {
       remote.forget(uid);
     }
-    if (loops() && remote.problem(uid) !== undefined) return watchFallback.triggerDue(uid, watching.filter(hasManaged));
+    if (loops() && remote.problem(uid) !== undefined)
+      return watchFallback.triggerDue(uid, withWatches.filter(watchesManaged));
     watchFallback.forget(uid);
     return Number.POSITIVE_INFINITY;
   }
 
-  /** Writes the first status change immediately and batches later ones. */
+  /** Writes the status, at most once in `statusSpacingMs`. */
   async #writeStatus(entry: Entry, signal: AbortSignal): Promise<Result> {
     const { entries, status, newest, clock, loops } = this.#deps;
     const patch = loops() ? status.patch(entry) : undefined;
@@ -151,7 +153,7 @@ export class EntryReconciler implements Reconciler {
       await newest.call(uid, () => entries.patch(entry.ref, 'status', patch, options));
     } catch (error) {
       if (!isConflict(error)) throw error;
-      // The watch may lag far behind the writes of outputs.
+      // The watch may lag behind the writes of outputs, so read live.
       const live = await newest.call(uid, () => entries.get(entry.ref, signal));
       return after(live ? 0 : statusSpacingMs);
     }
@@ -159,11 +161,11 @@ export class EntryReconciler implements Reconciler {
     return done;
   }
 
-  /** Clears all state when leadership ends. This replica misses events until it leads again. */
+  /** Clears all state when leadership ends, because this replica misses events until it is the leader again. */
   clear(): void {
     for (const uid of this.#watching) this.#deps.remote.forget(uid);
     const { newest, watchFallback } = this.#deps;
-    for (const known of [this.#prepared, newest, watchFallback, this.#statusWrittenAt, this.#watching]) known.clear();
+    for (const state of [this.#prepared, newest, watchFallback, this.#statusWrittenAt, this.#watching]) state.clear();
   }
 
   #forget(uid: string): void {
@@ -175,7 +177,7 @@ export class EntryReconciler implements Reconciler {
   }
 }
 
-const hasManaged = ({ remoteWatches }: Registration): boolean =>
+const watchesManaged = ({ remoteWatches }: Registration): boolean =>
   remoteWatches.some(({ cluster }) => cluster === 'managed');
 
 interface WatchFallbackDeps {
@@ -186,7 +188,7 @@ interface WatchFallbackDeps {
   readonly random: () => number;
 }
 
-/** Maximum interval between runs of a component with unhealthy watches, milliseconds. */
+/** Maximum interval between runs of a component with unhealthy watches, milliseconds, give or take 10 %. */
 const maxIntervalMs = 300_000;
 /** Clusters often fail together; jitter spreads the runs of their components. */
 const jitter = 0.1;
@@ -197,7 +199,7 @@ interface LastTrigger {
   readonly periodMs: number;
 }
 
-/** Triggers components more often while their remote watches are unhealthy, because changes go unnoticed then. */
+/** Triggers components every five minutes while their remote watches are unhealthy and may miss changes. */
 export class WatchFallback {
   readonly #deps: WatchFallbackDeps;
   /** By entry UID, then by component. */
@@ -215,19 +217,19 @@ export class WatchFallback {
     const before = this.#lastTriggers.get(entryUid);
     const triggered = new Map<string, LastTrigger>();
     this.#lastTriggers.set(entryUid, triggered);
-    let leftMs = Number.POSITIVE_INFINITY;
+    let nextDueMs = Number.POSITIVE_INFINITY;
     for (const { name, intervalMs } of components) {
       if (intervalMs <= maxIntervalMs) continue;
       const key = { entryUid, component: name };
-      let last = before?.get(name) ?? this.#now();
+      let last = before?.get(name) ?? this.#newPeriod();
       if (this.#leftMs(key, last) <= 0) {
-        last = this.#now();
+        last = this.#newPeriod();
         this.#deps.trigger(key, trigger(triggerReasons.remote, { about: 'unwatched', lane: lanes.time }));
       }
       triggered.set(name, last);
-      leftMs = Math.min(leftMs, this.#leftMs(key, last));
+      nextDueMs = Math.min(nextDueMs, this.#leftMs(key, last));
     }
-    return leftMs;
+    return nextDueMs;
   }
 
   /** Stops the fallback: the watches are healthy, or the entry is gone. */
@@ -239,12 +241,12 @@ export class WatchFallback {
     this.#lastTriggers.clear();
   }
 
-  #now(): LastTrigger {
+  #newPeriod(): LastTrigger {
     const { clock, random } = this.#deps;
     return { at: clock.monotonic(), periodMs: jittered(maxIntervalMs, jitter, random) };
   }
 
-  /** Any start of the component postpones the fallback. */
+  /** Milliseconds until the fallback is due. Any start of the component postpones it. */
   #leftMs(key: ComponentKey, { at, periodMs }: LastTrigger): number {
     const { clock, loops } = this.#deps;
     const lastStart = loops()?.get(keyText(key))?.state.lastStart ?? Number.NEGATIVE_INFINITY;

@@ -14,21 +14,22 @@ interface SnapshotReaderDeps {
   readonly registrations: RegistrationLister;
 }
 
-/** One version of an entry, with the reads of its present components. Missing inputs are evaluated against it. */
+/** One version of an entry and the reads that count for `noReaders`. Missing inputs are evaluated against it. */
 export interface EntrySnapshot {
   readonly entry: Entry;
   readonly present: PresentReads;
 }
 
-/** The snapshot for one component, read for an event. */
+/** A snapshot with the inputs of one component. */
 export interface ComponentSnapshot extends EntrySnapshot {
   readonly registration: Registration;
   readonly inputs: Inputs;
 }
 
+/** Creates an event from the snapshot at the time of its handling. */
 export type EventOf = (snapshot: ComponentSnapshot) => KeyEvent;
 
-/** Reads snapshots of the newest version of an entry. */
+/** Reads snapshots from the watches. */
 export class SnapshotReader {
   readonly #deps: SnapshotReaderDeps;
 
@@ -36,11 +37,13 @@ export class SnapshotReader {
     this.#deps = deps;
   }
 
+  /** A snapshot of an entry; undefined if the entry is gone. */
   snapshot(entryUid: string): EntrySnapshot | undefined {
     const entry = this.#deps.entries.find(entryUid);
     return entry && { entry, present: this.#present(entry) };
   }
 
+  /** Inputs of one component. `stored` is its record. */
   inputs({ entry, present }: EntrySnapshot, registration: Registration, stored: StoredRecord | undefined): Inputs {
     const { registrations } = this.#deps;
     const { name } = registration;
@@ -56,6 +59,7 @@ export class SnapshotReader {
     };
   }
 
+  /** Whether all missing inputs hold. */
   holds({ entry, present }: EntrySnapshot, missing: readonly MissingInput[]): boolean {
     return allHold(missing, entry.content, present);
   }
@@ -67,26 +71,27 @@ export class SnapshotReader {
       const { name, reads } = registration;
       const isPresent = entry.deleting
         ? runs.find({ entryUid: entry.ref.uid, component: name }) !== undefined
-        : isFor(entry, registration);
+        : isApplicable(entry, registration);
       if (isPresent) present.push({ component: name, reads });
     }
     return present;
   }
 }
 
-/** Whether a component applies to an entry. */
-export function isFor(entry: Entry, registration: Registration): boolean {
+/** Whether a component applies to an entry, by mode and labels. */
+export function isApplicable(entry: Entry, registration: Registration): boolean {
   return registration.modes.includes(entry.mode) && registration.selects(entry.labels);
 }
 
-/** Facts beyond the entry and the registration. */
+/** What `mayRun` depends on besides the entry and the registration. */
 interface Circumstances {
+  /** The registration is not accepted. */
   readonly refused: boolean;
-  /** The component has a record: it ran, or a run was started. */
+  /** The component has a record. */
   readonly recorded: boolean;
 }
 
-/** The operation that a component may run for an entry now, or the reason why none may start. */
+/** The operation that may start for an entry now, or the reason why none may. */
 export function mayRun(
   entry: Entry,
   registration: Registration,
@@ -99,7 +104,7 @@ export function mayRun(
     if (refused) return { may: 'no', why: 'RegistrationRefused' };
     return entry.suspended ? { may: 'no', why: 'Suspended' } : { may: 'delete' };
   }
-  if (!isFor(entry, registration)) return { may: 'no', why: 'NotApplicable' };
+  if (!isApplicable(entry, registration)) return { may: 'no', why: 'NotApplicable' };
   if (entry.disabled.has(name)) return { may: 'no', why: 'Disabled' };
   if (refused) return { may: 'no', why: 'RegistrationRefused' };
   if (entry.bytes > maxEntryBytes) return { may: 'no', why: 'TooLarge' };

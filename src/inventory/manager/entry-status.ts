@@ -9,13 +9,14 @@ import { type KeyStatus, plainStatus } from '../core/step.ts';
 import type { Entry } from '../entry.ts';
 import { keyText } from '../key.ts';
 import type { RunStore } from '../ports.ts';
-import { isFor } from './entry-snapshot.ts';
+import { isApplicable } from './entry-snapshot.ts';
 import type { KeyLoops } from './key-loop.ts';
 import type { RegistrationLister } from './registrations.ts';
 
 interface EntryStatusDeps {
   readonly registrations: RegistrationLister;
   readonly runs: RunStore;
+  /** Undefined while this replica is not the leader. */
   readonly loops: () => KeyLoops | undefined;
   readonly clock: Clock;
   /** Why the remote watches of an entry are unhealthy; null if it has none. */
@@ -39,16 +40,17 @@ export class EntryStatus {
     const statuses = this.#statuses(entry);
     const components = componentStatuses(statuses, entry.components, nowMs);
     const conditions = mergeConditions(entry.conditions, this.#conditions(entry, statuses), nowMs);
-    const sameRows = isDeepStrictEqual(components, sorted(entry.components));
+    const sameComponents = isDeepStrictEqual(components, sorted(entry.components));
     const sameConditions = conditions === entry.conditions;
-    if (sameRows && sameConditions) return undefined;
-    return { status: { ...(sameRows ? {} : { components }), ...(sameConditions ? {} : { conditions }) } };
+    if (sameComponents && sameConditions) return undefined;
+    return { status: { ...(sameComponents ? {} : { components }), ...(sameConditions ? {} : { conditions }) } };
   }
 
   #conditions(entry: Entry, statuses: ReadonlyMap<string, KeyStatus>): ConditionUpdate<Condition>[] {
     const conditions: ConditionUpdate<Condition>[] = [readyOf(statuses, entry)];
     const livelock = livelockOf(statuses);
-    if (livelock.status === 'True' || has(entry.conditions, entryConditions.livelock)) conditions.push(livelock);
+    if (livelock.status === 'True' || hasCondition(entry.conditions, entryConditions.livelock))
+      conditions.push(livelock);
     const problem = this.#deps.remoteProblem(entry.ref.uid);
     const type = entryConditions.remoteWatchHealthy;
     if (problem === undefined) conditions.push({ type, status: 'True', reason: 'Watching', message: '' });
@@ -64,10 +66,10 @@ export class EntryStatus {
       const key = { entryUid: entry.ref.uid, component: registration.name };
       const state = loops()?.get(keyText(key))?.state;
       const isRecorded = runs.find(key) !== undefined;
-      // A retired key with a record is one whose removal failed.
+      // If a retired key still has a record, its removal failed.
       if ((state?.phase === 'gone' || entry.deleting) && !isRecorded) continue;
       const status = state?.status ?? (isRecorded ? statusFromEntry(entry, registration.name) : undefined);
-      const fallback = isFor(entry, registration)
+      const fallback = isApplicable(entry, registration)
         ? plainStatus('Progressing', 'Pending')
         : plainStatus('NotApplicable', 'NotApplicable');
       statuses.set(registration.name, status ?? fallback);
@@ -104,9 +106,10 @@ function statusFromEntry(entry: Entry, component: string): KeyStatus | undefined
 
 const sorted = (statuses: readonly ComponentStatus[]): ComponentStatus[] =>
   [...statuses].sort((a, b) => (a.name < b.name ? -1 : 1));
-const has = (conditions: readonly Condition[], type: string): boolean =>
+const hasCondition = (conditions: readonly Condition[], type: string): boolean =>
   conditions.some((condition) => condition.type === type);
 
+/** Statuses by component. */
 export type KeyStatuses = ReadonlyMap<string, KeyStatus>;
 
 /** A condition without the time and generation, which the writer adds. */
@@ -126,7 +129,7 @@ export function componentStatuses(
   return [...statuses]
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, { state, reason, message, missing, observedInputs }]) => {
-      const old = before.find((status) => status.name === name);
+      const previous = before.find((status) => status.name === name);
       return {
         name,
         state,
@@ -134,7 +137,7 @@ export function componentStatuses(
         ...(message === undefined ? {} : { message: message.slice(0, 1024) }),
         ...(missing.length === 0 ? {} : { missing: [...missing] }),
         ...(observedInputs === undefined ? {} : { observedInputs }),
-        since: old?.state === state ? old.since : formatTime(nowMs),
+        since: previous?.state === state ? previous.since : formatTime(nowMs),
       };
     });
 }
@@ -142,40 +145,42 @@ export function componentStatuses(
 /** States that keep Ready false, worst first. The worst state is the reason of Ready. */
 const worstFirst: readonly ComponentState[] = ['Failed', 'Retrying', 'NotReady', 'Progressing', 'Deleting'];
 
-/** The condition Ready: whether every applicable component is Done with the current inputs. The message lists the others. */
+/**
+ * The condition Ready: whether every applicable component is Done with the current inputs. Its message lists the components that are not.
+ */
 export function readyOf(
   statuses: KeyStatuses,
   entry: { readonly bytes: number; readonly deleting: boolean },
 ): ConditionValue {
-  const no = (reason: string, message: string): ConditionValue => ({
+  const notReady = (reason: string, message: string): ConditionValue => ({
     type: entryConditions.ready,
     status: 'False',
     reason,
     message,
   });
-  const counted = [...statuses]
+  const applicable = [...statuses]
     .filter(([, { state }]) => state !== 'NotApplicable')
     .sort(([a], [b]) => (a < b ? -1 : 1));
-  const open = worstFirst.flatMap((state) => counted.filter(([, status]) => status.state === state));
-  const message = listed(open.map(([name, status]) => `${name}: ${describe(status)}`));
-  if (entry.deleting) return no('Deleting', message || 'no component is left to tear down');
+  const unfinished = worstFirst.flatMap((state) => applicable.filter(([, status]) => status.state === state));
+  const message = listed(unfinished.map(([name, status]) => `${name}: ${describe(status)}`));
+  if (entry.deleting) return notReady('Deleting', message || 'no component is left to tear down');
   if (entry.bytes > maxEntryBytes) {
-    return no(
+    return notReady(
       'TooLarge',
       `the entry has ${entry.bytes} bytes; at most ${maxEntryBytes} are allowed; move large values to a Secret and reference it here`,
     );
   }
-  if (counted.length === 0)
-    return no(
+  if (applicable.length === 0)
+    return notReady(
       'NoComponents',
       'no registered component applies to this entry; check the selector and modes of the ComponentReconcilers',
     );
-  const worst = open[0]?.[1];
-  if (worst) return no(worst.reason === 'Suspended' ? 'Suspended' : worst.state, message);
+  const worst = unfinished[0]?.[1];
+  if (worst) return notReady(worst.reason === 'Suspended' ? 'Suspended' : worst.state, message);
   return { type: entryConditions.ready, status: 'True', reason: 'Done', message: '' };
 }
 
-/** The condition Livelock: components whose inputs keep returning. */
+/** The condition Livelock. Its message lists the components in a livelock. */
 export function livelockOf(statuses: KeyStatuses): ConditionValue {
   const messages = [...statuses].flatMap(([name, { livelock }]) =>
     livelock === undefined ? [] : [`${name}: ${livelock}`],
@@ -191,8 +196,8 @@ const maxConditionMessage = 4096;
 /** Joins as many texts as fit, at least the first. */
 function listed(texts: readonly string[]): string {
   let text = '';
-  for (const [index, one] of texts.entries()) {
-    const longer = index === 0 ? one : `${text}; ${one}`;
+  for (const [index, next] of texts.entries()) {
+    const longer = index === 0 ? next : `${text}; ${next}`;
     const left = texts.length - index;
     if (index > 0 && longer.length > maxConditionMessage) return `${text}; and ${left} more`;
     text = longer;

@@ -18,7 +18,7 @@ interface GaugesDeps {
 
 type Collect = Parameters<Metrics['collected']>[1];
 
-/** Registers gauges that are computed when metrics are scraped. */
+/** Registers the gauges that the server computes at each scrape. */
 export function observeInventory(metrics: Metrics, deps: GaugesDeps): void {
   const { entries, loops, breakers, clock, watchAgeMs } = deps;
   const all = (): Iterable<KeyLoop> => loops()?.all() ?? [];
@@ -26,24 +26,19 @@ export function observeInventory(metrics: Metrics, deps: GaugesDeps): void {
     state.phase === 'queued' && (state.pending?.dueAt ?? Number.POSITIVE_INFINITY) <= clock.monotonic();
   const gauge = (name: string, help: string, labels: readonly string[], collect: Collect) =>
     metrics.collected({ name, help, labels }, collect);
-  gauge('drawbridge_inventory_queue_depth', 'Keys that are due and wait.', ['lane'], (set) => {
+  gauge('drawbridge_inventory_queue_depth', 'Keys that are due and wait for a slot.', ['lane'], (set) => {
     const depths = laneNames.map(() => 0);
     for (const loop of all()) if (isQueued(loop)) depths[loop.lane] = (depths[loop.lane] ?? 0) + 1;
     for (const [lane, depth] of depths.entries()) set({ lane: laneName(lane) }, depth);
   });
-  gauge(
-    'drawbridge_inventory_oldest_queued_seconds',
-    'How long the key that has waited longest has waited.',
-    [],
-    (set) => {
-      const now = clock.monotonic();
-      const waits = [...all()].filter(isQueued).map(({ state }) => now - (state.pending?.dueAt ?? 0));
-      set({}, waits.reduce((most, ms) => Math.max(most, ms), 0) / 1000);
-    },
-  );
+  gauge('drawbridge_inventory_oldest_queued_seconds', 'Longest time that a due key has waited.', [], (set) => {
+    const now = clock.monotonic();
+    const waits = [...all()].filter(isQueued).map(({ state }) => now - (state.pending?.dueAt ?? 0));
+    set({}, waits.reduce((longest, ms) => Math.max(longest, ms), 0) / 1000);
+  });
   gauge(
     'drawbridge_inventory_notready_entries',
-    'Entries that have waited for an input longer than notReadyAlertAfterSeconds of the registration.',
+    'Entries in which the component has waited for an input longer than notReadyAlertAfterSeconds of its registration.',
     ['component', 'path'],
     (set) => {
       for (const { component, path, entries } of notReady(all(), deps)) set({ component, path }, entries);
@@ -86,11 +81,11 @@ function largest(entries: Iterable<Entry>): number {
   return most;
 }
 
-/** Paths that no registration declares share one label value, because a component may name any path. */
+/** Label value of all paths that no registration declares, because a component may report any path. */
 const otherPaths = 'other';
 
 function notReady(loops: Iterable<KeyLoop>, { entries, registrations, clock }: GaugesDeps) {
-  const named = new Set<string>([...registrations.all()].flatMap(({ reads }) => reads));
+  const declared = new Set<string>([...registrations.all()].flatMap(({ reads }) => reads));
   const counts = new Map<string, { component: string; path: string; entries: number }>();
   for (const { key, state } of loops) {
     const last = state.stored?.record.lastOutcome;
@@ -99,7 +94,7 @@ function notReady(loops: Iterable<KeyLoop>, { entries, registrations, clock }: G
     const sinceMs = waitsSince(entries.find(key.entryUid), key.component);
     if (sinceMs === undefined || clock.now() - sinceMs < graceMs) continue;
     for (const { path } of last.missing) {
-      const label = named.has(path) ? path : otherPaths;
+      const label = declared.has(path) ? path : otherPaths;
       const count = counts.get(`${key.component} ${label}`) ?? { component: key.component, path: label, entries: 0 };
       count.entries += 1;
       counts.set(`${key.component} ${label}`, count);

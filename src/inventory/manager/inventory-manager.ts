@@ -30,13 +30,16 @@ interface InventoryManagerDeps extends LeaderDeps {
   readonly watchAgeMs: () => number;
 }
 
+/** Maximum number of concurrent reconciles of keys. A reconcile lasts until the answer of its call. */
 const workers = 256;
-/** Workers reserved for keys in the more urgent lanes. */
+/** Part of these workers, reserved for keys in the more urgent lanes. */
 const reservedWorkers = 64;
+/** Maximum number of concurrent reconciles of entries. */
 const entryWorkers = 32;
-/** Spread of the runs after a registration changed: 30 ms per key, at most five minutes. */
+/** Period over which the runs after a change of a registration are spread: 30 ms per key, at most five minutes. */
 const spread = { mostMs: 300_000, eachMs: 30 };
-/** Runs the components of each entry when their inputs change, one run per component and entry at a time. */
+
+/** Runs the components of each entry when their inputs change: at most one run at a time for each component of an entry. */
 export class InventoryManager {
   readonly #deps: InventoryManagerDeps;
   readonly #queue = hintSource('run');
@@ -69,7 +72,7 @@ export class InventoryManager {
     this.#limits = new Limits({
       registrations,
       authorizationProved: () => authorization.proved,
-      prepared: (uid) => this.#entryReconciler.isPrepared(uid),
+      isPrepared: (uid) => this.#entryReconciler.isPrepared(uid),
       breakerAdmits: (component) => this.#breakers.admit(component),
       laneOf: (text) => this.#leader?.loops.get(text)?.lane,
       wake: (keys) => this.#runs?.wake(keys),
@@ -107,7 +110,7 @@ export class InventoryManager {
   /** Controllers in start order. All run only on the leader. */
   controllers(): Runnable[] {
     return [
-      // Logs show this name, so it stays.
+      // Logs and metrics contain the names of controllers.
       { name: 'inventory-fence', run: (signal, onSynced) => this.#prove(signal, onSynced) },
       { name: 'inventory-runs', run: (signal, onSynced) => this.#run(signal, onSynced) },
       this.#entries(),
@@ -135,7 +138,7 @@ export class InventoryManager {
       },
   };
 
-  /** Proves write authorization in the background. No run is dispatched before. */
+  /** Proves write authorization in the background. Until then, no run starts. */
   async #prove(signal: AbortSignal, onSynced: () => void): Promise<void> {
     onSynced();
     try {
@@ -180,7 +183,7 @@ export class InventoryManager {
     const stop = registrations.onChange((changes) => this.#registrationsChanged(leader, changes, signal));
     try {
       await controller.run(signal, () => {
-        // Set only now: before all keys are known, an entry could look as if it had no components.
+        // Not earlier: an entry whose keys are still unknown would seem to have no components.
         this.#leader = leader;
         this.#enqueueAllEntries();
         onSynced();
@@ -215,7 +218,7 @@ export class InventoryManager {
       this.#limits.componentChanged(registration.name, 'closed');
       this.#registrationHints.hint(registration.name);
     }
-    // The statuses of entries contain the component.
+    // The status of each entry contains its components.
     this.#enqueueAllEntries();
   }
 
@@ -246,7 +249,7 @@ export class InventoryManager {
 
   #registrations(): Runnable {
     const { registrations, client, clock, random, log, metrics } = this.#deps;
-    const all: Subscribable<string> = {
+    const names: Subscribable<string> = {
       subscribe: (listener) => {
         for (const { name } of registrations.all()) listener(name);
         // A change of one registration may change the conditions of any other.
@@ -258,7 +261,7 @@ export class InventoryManager {
     };
     return new Controller({
       name: 'inventory-registrations',
-      sources: [fromSubscription('registration', all, (name) => [name]), this.#registrationHints],
+      sources: [fromSubscription('registration', names, (name) => [name]), this.#registrationHints],
       reconciler: new RegistrationReconciler({ client, registrations, breakers: this.#breakers, clock }),
       workers: 4,
       clock,

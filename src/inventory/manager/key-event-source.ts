@@ -7,8 +7,8 @@ import type { Entry } from '../entry.ts';
 import { type ComponentKey, keyText } from '../key.ts';
 import type { EntryChange, InventoryStore, RecordChange, RemoteEvent, RemoteEvents, RunStore } from '../ports.ts';
 import type { Registration } from '../registration.ts';
-import { firstTrigger, hasOtherContent, isOfKubeconfig, isRotated, triggersOf } from './entry-changes.ts';
-import { isFor } from './entry-snapshot.ts';
+import { firstTrigger, isContentChanged, isKubeconfigTrigger, isRotated, triggersOf } from './entry-changes.ts';
+import { isApplicable } from './entry-snapshot.ts';
 import type { KeyLoops } from './key-loop.ts';
 import type { InventoryMetrics } from './metrics.ts';
 import type { RegistrationLister } from './registrations.ts';
@@ -21,6 +21,7 @@ interface KeyEventSourceDeps {
   readonly loops: KeyLoops;
   readonly metrics: InventoryMetrics;
   readonly remote: Pick<RemoteEvents, 'subscribe'>;
+  /** Called after a record was removed. */
   readonly onRecordGone: (entryUid: string) => void;
   /** Called when a periodic resync visits an entry. */
   readonly onResync: (entryUid: string) => void;
@@ -38,7 +39,7 @@ export class KeyEventSource implements Source {
   readonly name = 'inventory';
   readonly #deps: KeyEventSourceDeps;
   #isStartup = true;
-  /** Entries that existed at startup and whose keys have received no event yet. */
+  /** UIDs of the entries that existed at startup and whose keys have received no event yet. */
   readonly #notIntroduced = new Set<string>();
   /** Keys whose records arrived before their entry, by entry UID. */
   readonly #recordsWithoutEntry = new Map<string, Map<string, ComponentKey>>();
@@ -62,12 +63,13 @@ export class KeyEventSource implements Source {
     await this.#introduceAll(signal);
     this.#isStartup = false;
     const { clock, random } = this.#deps;
-    const all = { all: () => entries.list(), resync: (entry: Entry) => this.#resync(entry) };
-    resyncPeriodically({ ...all, onStart: () => metrics.relisted('periodic'), clock, random }, signal);
+    const resync = (entry: Entry): void => this.#resync(entry);
+    const onStart = (): void => metrics.relisted('periodic');
+    resyncPeriodically({ all: () => entries.list(), resync, onStart, clock, random }, signal);
   }
 
+  /** Triggers a key, unless its entry is gone. */
   trigger(key: ComponentKey, trigger: Trigger): void {
-    // A remote watch may report an entry that is gone.
     if (!this.#deps.entries.find(key.entryUid)) return;
     this.#deps.metrics.triggered(key.component, trigger.reason);
     this.#deps.loops.of(key).trigger(trigger);
@@ -90,14 +92,14 @@ export class KeyEventSource implements Source {
     const { name: component } = registration;
     const keys = [...entries.list()].flatMap((entry) => {
       const key = { entryUid: entry.ref.uid, component };
-      return isFor(entry, registration) || runs.find(key) ? [key] : [];
+      return isApplicable(entry, registration) || runs.find(key) ? [key] : [];
     });
     const spreadMs = withinMs(keys.length);
     const pause = pace(clock, signal);
     for (const key of keys) {
       await pause();
       if (!this.#isIntroduced(key.entryUid)) continue;
-      // The record could not be handled while the component was unknown.
+      // Without a registration, the key could not handle its record.
       const stored = runs.find(key);
       if (stored) loops.of(key).recordChanged(stored);
       const atMs = nowMs + random() * spreadMs;
@@ -122,7 +124,7 @@ export class KeyEventSource implements Source {
     if (entry.deleting && !before?.deleting) this.#deleting(entry);
   }
 
-  /** Introduces one entry at a time, so that its unpacked content serves all of its keys. */
+  /** Introduces one entry at a time, so that its content is unpacked once for all of its keys. */
   async #introduceAll(signal: AbortSignal): Promise<void> {
     const pause = pace(this.#deps.clock, signal);
     for (const uid of this.#notIntroduced) {
@@ -131,6 +133,7 @@ export class KeyEventSource implements Source {
     }
   }
 
+  /** Sends the first events to the keys of an entry that existed at startup. */
   #introduce(uid: string): void {
     const entry = this.#deps.entries.find(uid);
     if (!this.#notIntroduced.delete(uid) || !entry) return;
@@ -149,19 +152,19 @@ export class KeyEventSource implements Source {
 
   #changed(before: Entry, entry: Entry): void {
     const { registrations, runs, loops } = this.#deps;
-    const otherContent = hasOtherContent(before, entry);
-    const found: { readonly key: ComponentKey; readonly triggers: readonly Trigger[] }[] = [];
+    const contentDiffers = isContentChanged(before, entry);
+    const changed: { readonly key: ComponentKey; readonly triggers: readonly Trigger[] }[] = [];
     for (const registration of registrations.all()) {
       const key = { entryUid: entry.ref.uid, component: registration.name };
       const record = runs.find(key)?.record;
-      if (!record && !isFor(entry, registration)) continue;
-      found.push({ key, triggers: triggersOf(before, entry, registration, record, otherContent) });
+      if (!record && !isApplicable(entry, registration)) continue;
+      changed.push({ key, triggers: triggersOf(before, entry, registration, record, contentDiffers) });
     }
-    const readers = otherContent ? found.filter(({ triggers }) => triggers.some(isOfKubeconfig)).length : 0;
+    const readers = contentDiffers ? changed.filter(({ triggers }) => triggers.some(isKubeconfigTrigger)).length : 0;
     const isSpread = readers > maxReadersAtOnce && isRotated(before, entry);
-    for (const { key, triggers } of found) {
+    for (const { key, triggers } of changed) {
       for (const trigger of isSpread ? this.#spread(triggers) : triggers) this.trigger(key, trigger);
-      if (otherContent) loops.get(keyText(key))?.contentChanged();
+      if (contentDiffers) loops.get(keyText(key))?.contentChanged();
     }
   }
 
@@ -169,7 +172,7 @@ export class KeyEventSource implements Source {
   #spread(triggers: readonly Trigger[]): readonly Trigger[] {
     const { clock, random } = this.#deps;
     const atMs = clock.now() + random() * rotationSpreadMs;
-    return triggers.map((trigger) => (isOfKubeconfig(trigger) ? { ...trigger, atMs } : trigger));
+    return triggers.map((trigger) => (isKubeconfigTrigger(trigger) ? { ...trigger, atMs } : trigger));
   }
 
   #appeared(entry: Entry): void {
@@ -184,7 +187,7 @@ export class KeyEventSource implements Source {
     }
   }
 
-  /** Handles the entry as if its events had been lost. An idle key that matches its record is not affected. */
+  /** Handles the entry as if its events had been lost. This changes nothing for an idle key that matches its record. */
   #resync({ ref }: Entry): void {
     const { entries, registrations, runs, loops, onResync } = this.#deps;
     const entry = entries.find(ref.uid);
@@ -195,7 +198,7 @@ export class KeyEventSource implements Source {
       const stored = runs.find(key);
       const trigger = firstTrigger(entry, registration, stored !== undefined, true);
       const state = loops.get(keyText(key))?.state;
-      // The key was assumed to have never run.
+      // The key was retired before the watch reported its record.
       if (stored && state?.phase === 'gone' && !state.stored) loops.of(key).recordChanged(stored);
       if (!trigger || (state?.phase ?? 'idle') !== 'idle') continue;
       if (stored) loops.of(key).recordChanged(stored);
@@ -223,15 +226,15 @@ export class KeyEventSource implements Source {
     this.#recordsWithoutEntry.set(key.entryUid, keys.set(keyText(key), key));
   }
 
-  /** Triggers the components that wait for the readers of a path to be gone. */
+  /** Triggers the components that wait for `noReaders`. */
   #readerRemoved(entryUid: string): void {
     for (const loop of this.#deps.loops.ofEntry(entryUid)) {
-      const waits = loop.state.stored?.record.lastOutcome?.missing.find(({ want }) => want === 'noReaders');
-      if (!waits) {
+      const awaited = loop.state.stored?.record.lastOutcome?.missing.find(({ want }) => want === 'noReaders');
+      if (!awaited) {
         loop.contentChanged();
         continue;
       }
-      this.trigger(loop.key, trigger(triggerReasons.inputArrived, { about: waits.path }));
+      this.trigger(loop.key, trigger(triggerReasons.inputArrived, { about: awaited.path }));
     }
   }
 }
@@ -246,12 +249,13 @@ interface ResyncDeps<Item> {
   readonly random: () => number;
 }
 
+/** Interval of resyncs, milliseconds, give or take 10 %. */
 const resyncMs = 1_800_000;
 const jitter = 0.1;
 /** Batch size, and pause between batches, so that a resync does not delay other work. */
 const batch = { items: 50, pauseMs: 50 };
 
-/** Resyncs everything every half hour until the signal aborts, in case events were lost. */
+/** Resyncs all items every half hour until the signal aborts, in case events were lost. */
 function resyncPeriodically<Item>(deps: ResyncDeps<Item>, signal: AbortSignal): void {
   const { all, resync, onStart, clock, random } = deps;
   let cancel: Cancel = () => {};

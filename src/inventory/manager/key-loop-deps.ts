@@ -17,6 +17,7 @@ export interface KeyLoopDeps {
   /** Aborts when leadership ends. No write happens afterwards. */
   readonly signal: AbortSignal;
   readonly clock: Clock;
+  /** Uniform in [0, 1). */
   readonly random: () => number;
   readonly registrations: RegistrationLister;
   readonly snapshots: SnapshotReader;
@@ -27,13 +28,13 @@ export interface KeyLoopDeps {
   readonly components: ComponentClient;
   /** Address of the API server for components. */
   readonly api: { readonly url: string; readonly ca: string | undefined };
-  /** Without a trailing slash. */
+  /** URL for reports, without a trailing slash. */
   readonly callbackUrl: string;
   readonly outputs: Outputs;
   readonly reporter: RunReporter;
   /** Backoff of keys whose start, handling, or removal failed. */
   readonly failures: KeyBackoff<KeyMemory>;
-  /** Backoff of started keys whose component the server could not call. */
+  /** Backoff of keys with a stored start whose component the server could not call. */
   readonly uncalled: KeyBackoff<KeyMemory>;
   /** Backoff of keys whose record the API server rejects. */
   readonly rejections: KeyBackoff<KeyMemory>;
@@ -41,6 +42,6 @@ export interface KeyLoopDeps {
   enqueue(text: string, reason: string, lane: number, delayMs: number): void;
   /** Records the result of a call in the circuit breaker of the endpoint. */
   endpoint(component: string, verdict: 'answered' | 'failed', retryAfterMs: number | undefined): void;
-  /** Called when a key was retired. */
+  /** Called after the outputs and the record of a key were removed. */
   retired(key: ComponentKey, entry: Entry, mayRun: Inputs['mayRun']): void;
 }

@@ -25,6 +25,7 @@ export class KeyLoop {
     return this.#memory.key;
   }
 
+  /** Text form of the key. */
   get text(): string {
     return this.#memory.text;
   }
@@ -38,6 +39,7 @@ export class KeyLoop {
     return this.state.pending?.lane ?? lanes.time;
   }
 
+  /** Handles a trigger after the pending events. */
   trigger(trigger: Trigger): void {
     this.#steps.submit(() => {
       if (trigger.atMs === undefined) this.#memory.noteTrigger(trigger.lane, this.#deps.clock.monotonic());
@@ -46,8 +48,8 @@ export class KeyLoop {
   }
 
   /**
-   * The entry's content changed. While an outcome is being stored, the record does not yet list its missing inputs. Therefore this checks
-   * them afterwards.
+   * Handles a change of the entry's content while other events are pending. One of them may be an outcome whose missing inputs the record
+   * does not contain yet, so this checks them afterwards.
    */
   contentChanged(): void {
     if (!this.#steps.isBusy) return;
@@ -57,16 +59,17 @@ export class KeyLoop {
     });
   }
 
-  /** Handles a record from the store if it is newer than the known one. */
+  /** Handles a record from the store if it is newer than that of the state. */
   recordChanged(stored: StoredRecord | undefined): void {
     this.#steps.submit(() => (this.#isNewer(stored) ? this.#recordChanged(stored) : undefined));
   }
 
+  /** Handles the deletionTimestamp of the entry. */
   deleting(): void {
     this.#steps.submit(() => this.#steps.handle(({ inputs }) => ({ kind: 'deleting', inputs })));
   }
 
-  /** Drops the key: the entry is gone, or the component no longer applies. */
+  /** Drops the key after its entry is gone. */
   drop(): void {
     this.#memory.dropped = true;
     this.#deps.limits.drop(this.key);
@@ -76,7 +79,7 @@ export class KeyLoop {
   /** Reconciles the key. Resolves when all events are handled, including the answer of a call. */
   async reconcile(): Promise<void> {
     const steps = this.#steps;
-    await steps.holdingSlot(async () => {
+    await steps.withSlot(async () => {
       await steps.run(() => this.#onDequeued());
       await steps.callAnswered();
       // Wait for the effects of the answer.
@@ -85,22 +88,22 @@ export class KeyLoop {
     this.#enqueueDeadline();
   }
 
-  /** Handles a report of the current run between other events. The task may submit events of its own; see `ReportHandler`. */
+  /** Runs `task` for a report, between two events. `handle` handles the events of the report. Rejects if the report may be lost. */
   report<T>(task: (memory: KeyMemory, handle: (eventOf: EventOf) => Promise<void>) => Promise<T>): Promise<T> {
     const memory = this.#memory;
-    const answer = deferred<T>();
+    const result = deferred<T>();
     const failed = (error: unknown): void => {
-      answer.reject(error);
-      // Otherwise nothing has happened yet, and the component reports again.
+      result.reject(error);
+      // Start the recovery if effects may be missing. In other cases the report changed nothing, and the component reports again.
       if (memory.recovery === 'reload') throw error;
     };
     this.#steps.submit(() => {
-      if (memory.recovery === 'reload') return void answer.reject(new Error('the state of the run is being reloaded'));
+      if (memory.recovery === 'reload') return void result.reject(new Error('the state of the run is being reloaded'));
       return task(memory, async (event) => {
         await this.#steps.handle(event);
-      }).then(answer.resolve, failed);
+      }).then(result.resolve, failed);
     });
-    return answer.promise;
+    return result.promise;
   }
 
   #onDequeued(): Promise<unknown> | undefined {
@@ -123,16 +126,18 @@ export class KeyLoop {
   }
 
   #isNewer(stored: StoredRecord | undefined): boolean {
-    const known = this.state.stored;
-    if (!stored || !known) return stored !== known;
-    return stored.resourceVersion !== known.resourceVersion && !isOlder(stored.resourceVersion, known.resourceVersion);
+    const current = this.state.stored;
+    if (!stored || !current) return stored !== current;
+    return (
+      stored.resourceVersion !== current.resourceVersion && !isOlder(stored.resourceVersion, current.resourceVersion)
+    );
   }
 
-  /** Recovers a key as a new leader would: reloads it if necessary. Events during the failure were lost, so the component runs again. */
+  /** Recovers a failed key: reloads it if necessary, and runs the component again, because events may have been lost. */
   async #recover(): Promise<void> {
     const { failures, runs } = this.#deps;
     const memory = this.#memory;
-    const before = failures.count(memory);
+    const failuresBefore = failures.count(memory);
     if (memory.recovery === 'reload') {
       memory.reset();
       memory.recovery = 'retry';
@@ -146,10 +151,10 @@ export class KeyLoop {
     if (this.state.wake?.reason !== triggerReasons.retry) await this.#trigger(trigger(triggerReasons.requeue));
     memory.recovery = undefined;
     await this.#slot();
-    if (failures.count(memory) === before) failures.forget(memory);
+    if (failures.count(memory) === failuresBefore) failures.forget(memory);
   }
 
-  /** Enqueues the deadline of the current run, whatever happened to its call. */
+  /** Enqueues the key for the deadline of its current run, even if the call failed. */
   #enqueueDeadline(): void {
     const { clock, enqueue } = this.#deps;
     const { dropped, recovery, state, hasActiveRun } = this.#memory;
@@ -176,8 +181,8 @@ export class KeyLoops {
   /** Returns the loop of a key; creates it if necessary. */
   of(key: ComponentKey): KeyLoop {
     const text = keyText(key);
-    const known = this.#byKey.get(text);
-    if (known) return known;
+    const existing = this.#byKey.get(text);
+    if (existing) return existing;
     const loop = new KeyLoop(key, this.#deps);
     this.#byKey.set(loop.text, loop);
     const siblings = this.#byEntry.get(key.entryUid) ?? new Set();
@@ -194,17 +199,14 @@ export class KeyLoops {
     return this.#byKey.values();
   }
 
-  drop(key: ComponentKey): void {
-    const loop = this.#byKey.get(keyText(key));
-    if (!loop) return;
-    this.#byKey.delete(loop.text);
-    loop.drop();
-    const siblings = this.#byEntry.get(key.entryUid);
-    siblings?.delete(loop);
-    if (siblings?.size === 0) this.#byEntry.delete(key.entryUid);
-  }
-
+  /** Drops the loops of an entry that is gone. */
   dropEntry(entryUid: string): void {
-    for (const { key } of [...this.ofEntry(entryUid)]) this.drop(key);
+    const loops = this.#byEntry.get(entryUid) ?? new Set();
+    for (const loop of loops) {
+      this.#byKey.delete(loop.text);
+      loops.delete(loop);
+      loop.drop();
+    }
+    this.#byEntry.delete(entryUid);
   }
 }

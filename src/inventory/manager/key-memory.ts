@@ -14,21 +14,22 @@ export class KeyMemory {
   readonly text: string;
   /** State after the last `step`. The executor only replaces the stored record and the status. */
   state: KeyState = freshKey;
-  /** The last known registration: runs may remain after it is deleted. */
+  /** The last known registration. Runs may outlive the registration. */
   registration: Registration | undefined;
+  /** The active run. */
   run: CurrentRun | undefined;
-  /** The API server rejected the record in `state`. The store still contains the previous one. */
+  /** The API server rejected the last write of the record, or its removal. */
   unstored = false;
   /**
-   * `retry`: handling an event failed, and the key will be retried. `reload`: it is also unknown which effects were executed. All events
-   * are dropped until the key is reloaded from the store.
+   * `retry`: handling an event failed, and the key will be retried. `reload`: some effects may also be missing. The loop drops all events
+   * until it has reloaded the key from the store.
    */
   recovery: 'retry' | 'reload' | undefined;
-  /** The oldest trigger without a run: its lane and its time in monotonic milliseconds. */
+  /** Lane and time of the oldest trigger that waits for a run, in monotonic milliseconds. */
   oldestTrigger: { readonly lane: number; readonly since: number } | undefined;
-  /** The loop was dropped. */
+  /** The entry is gone, and the loop was dropped. */
   dropped = false;
-  #lastWrite: { readonly from: string; readonly stored: StoredRecord } | undefined;
+  #lastWrite: { readonly baseVersion: string; readonly stored: StoredRecord } | undefined;
 
   constructor(key: ComponentKey) {
     this.key = key;
@@ -53,14 +54,14 @@ export class KeyMemory {
     return lastStart + this.run.registration.maxRunMs - monotonicMs;
   }
 
-  /** Continues the run that the record says is active, even if another process started it. */
+  /** Sets the current run from the record, if another process started it. */
   adopt(): void {
     const record = this.state.stored?.record;
     if (!record || !this.registration || !this.hasActiveRun || this.run?.seq === record.seq) return;
     this.run = new CurrentRun(record, this.registration);
   }
 
-  /** Resets everything that can be reloaded or may be wrong. */
+  /** Resets the state that the store can restore. */
   reset(): void {
     const { status, recentStarts, lastStart } = this.state;
     this.state = { ...freshKey, status, recentStarts, lastStart };
@@ -73,14 +74,14 @@ export class KeyMemory {
 
   /** Records that `next` replaced `base` and was stored as `stored`. */
   recordWrite(base: StoredRecord, next: RunRecord, stored: StoredRecord): void {
-    this.#lastWrite = { from: base.resourceVersion, stored };
+    this.#lastWrite = { baseVersion: base.resourceVersion, stored };
     // `step` may have replaced the record meanwhile.
     if (this.state.stored?.record === next) this.state = { ...this.state, stored };
   }
 
-  /** The stored version after this key replaced `base`. */
+  /** The version that this key wrote over `base`; `base` if it wrote none. */
   latestStored(base: StoredRecord): StoredRecord {
-    return this.#lastWrite?.from === base.resourceVersion ? this.#lastWrite.stored : base;
+    return this.#lastWrite?.baseVersion === base.resourceVersion ? this.#lastWrite.stored : base;
   }
 }
 

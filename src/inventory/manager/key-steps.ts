@@ -16,8 +16,9 @@ import { isWrite, type Retry, write } from './key-writes.ts';
 export class KeySteps {
   readonly #deps: KeyLoopDeps;
   readonly #memory: KeyMemory;
-  /** Exists while tasks are pending. */
+  /** Set while tasks are pending. */
   #mailbox: Mailbox | undefined;
+  /** The pending call to the component. */
   #call: Deferred<void> | undefined;
   #holdsSlot = false;
 
@@ -34,12 +35,12 @@ export class KeySteps {
     return this.#call !== undefined;
   }
 
-  /** Resolves when the pending call was answered. */
+  /** Resolves after the answer of the pending call; at once if there is none. */
   async callAnswered(): Promise<void> {
     await this.#call?.promise;
   }
 
-  /** Runs a task after all pending ones, immediately if there are none. A thrown error sets `recovery`. */
+  /** Runs a task after the pending ones. If the task fails, the key is retried. */
   submit(task: Task): void {
     this.#mailbox ??= new Mailbox({
       onError: (error) => {
@@ -53,7 +54,7 @@ export class KeySteps {
     this.#mailbox.submit(task);
   }
 
-  /** Resolves when the task is done, even if it failed. */
+  /** Submits a task and resolves when it has ended, even if it failed. */
   run(task: Task): Promise<void> {
     const settled = deferred();
     this.submit(task);
@@ -62,7 +63,7 @@ export class KeySteps {
   }
 
   /** Keeps the slot of the key while `task` runs. */
-  async holdingSlot(task: () => Promise<void>): Promise<void> {
+  async withSlot(task: () => Promise<void>): Promise<void> {
     this.#holdsSlot = true;
     try {
       await task();
@@ -78,7 +79,7 @@ export class KeySteps {
     if (!snapshot) return undefined;
     const effects = this.#step(eventOf(snapshot), snapshot);
     if (effects.some(isWrite)) return this.#execute(effects, snapshot);
-    for (const effect of effects) this.#executeSync(effect, snapshot);
+    for (const effect of effects) this.#executeAtOnce(effect, snapshot);
     return undefined;
   }
 
@@ -108,7 +109,7 @@ export class KeySteps {
     if (memory.hasActiveRun) {
       limits.acquire(memory.key);
     } else {
-      // Free the snapshot of the entry that the run holds.
+      // The run references a snapshot of the entry; free it.
       memory.run = undefined;
       if (state.phase === 'idle') memory.oldestTrigger = undefined;
     }
@@ -121,8 +122,8 @@ export class KeySteps {
     try {
       for (const effect of effects) {
         if (!isWrite(effect)) {
-          // After a stop, skip the call but still enqueue and report.
-          if (!stopped || effect.kind !== 'call') this.#executeSync(effect, snapshot);
+          // After a failed write, skip the call, but still enqueue and report.
+          if (!stopped || effect.kind !== 'call') this.#executeAtOnce(effect, snapshot);
         } else if (!stopped) {
           const { event, stops, retry } = await write(this.#deps, this.#memory, effect, snapshot);
           if (event) events.push(event);
@@ -150,7 +151,7 @@ export class KeySteps {
     );
   }
 
-  #executeSync(effect: Effect, snapshot: ComponentSnapshot): void {
+  #executeAtOnce(effect: Effect, snapshot: ComponentSnapshot): void {
     const { failures, enqueue, endpoint, reporter } = this.#deps;
     const { key, text } = this.#memory;
     switch (effect.kind) {
@@ -196,7 +197,7 @@ export class KeySteps {
     );
   }
 
-  /** Handles a bug or a failing key: shows it in the entry's status and retries. Other keys continue. */
+  /** Shows an unexpected error in the entry's status and retries the key. */
   #onError(error: unknown): void {
     const { reporter, failures, enqueue } = this.#deps;
     const { key, text } = this.#memory;
@@ -208,7 +209,7 @@ export class KeySteps {
   }
 
   /**
-   * Releases the slot unless the key is being reconciled or has an active run. A called component counts as active even after its entry is
+   * Releases the slot unless `withSlot` keeps it or a run is active. A pending call keeps the slot until its answer, even if the entry is
    * gone.
    */
   releaseSlotIfIdle(): void {

@@ -8,20 +8,19 @@ import { CurrentRun, type KeyMemory } from './key-memory.ts';
 import { isRetryable } from './persist.ts';
 
 const writeKinds = ['start', 'store', 'apply', 'retire'] as const satisfies readonly Effect['kind'][];
-/** Effects that must complete before the next one. */
+/** Effects that must complete before the next effect starts. */
 type Write = Extract<Effect, { kind: (typeof writeKinds)[number] }>;
-type Of<Kind extends Write['kind']> = Extract<Write, { kind: Kind }>;
+type WriteOf<Kind extends Write['kind']> = Extract<Write, { kind: Kind }>;
 
-/** Result of a write. */
 interface WriteResult {
-  /** Event for `step`. */
+  /** Event to handle after the effects. */
   readonly event?: EventOf;
   /** Skip the later effects that depend on this write. */
   readonly stops?: true;
   readonly retry?: Retry;
 }
 
-/** A rejected write that is retried after `delayMs`, between other events. */
+/** A rejected write that `attempt` repeats after `delayMs`, between other events. */
 export interface Retry {
   readonly delayMs: number;
   readonly attempt: () => Promise<WriteResult>;
@@ -30,6 +29,7 @@ export interface Retry {
 const writes: ReadonlySet<Effect['kind']> = new Set(writeKinds);
 export const isWrite = (effect: Effect): effect is Write => writes.has(effect.kind);
 
+/** Executes a write. Rejects with the reason of the leader's signal, and with an error that is not retryable. */
 export function write(
   deps: KeyLoopDeps,
   memory: KeyMemory,
@@ -51,7 +51,7 @@ export function write(
 async function start(
   deps: KeyLoopDeps,
   memory: KeyMemory,
-  { next, base }: Of<'start'>,
+  { next, base }: WriteOf<'start'>,
   snapshot: ComponentSnapshot,
 ): Promise<WriteResult> {
   const { failures, signal } = deps;
@@ -74,14 +74,14 @@ async function start(
   }
 }
 
-async function store(deps: KeyLoopDeps, memory: KeyMemory, effect: Of<'store'>): Promise<WriteResult> {
+async function store(deps: KeyLoopDeps, memory: KeyMemory, effect: WriteOf<'store'>): Promise<WriteResult> {
   const { base, next } = effect;
   const swap = await deps.records.store(next, memory.latestStored(base), deps.signal);
   if (swap.kind === 'rejected') return storeLater(deps, memory, effect, swap.message);
   deps.rejections.forget(memory);
   memory.unstored = false;
   if (swap.kind === 'conflict') {
-    // The key is requeued to determine the skipped effects again.
+    // Requeue the key, because its later effects are skipped.
     deps.enqueue(memory.text, triggerReasons.requeue, lanes.input, 0);
     return conflictResult(deps, swap.stored);
   }
@@ -90,8 +90,8 @@ async function store(deps: KeyLoopDeps, memory: KeyMemory, effect: Of<'store'>):
   return {};
 }
 
-/** Shows a rejected write in the status and retries it, unless another event replaces it. */
-function storeLater(deps: KeyLoopDeps, memory: KeyMemory, effect: Of<'store'>, message: string): WriteResult {
+/** Shows a rejected write in the status and retries it until another event replaces the record. */
+function storeLater(deps: KeyLoopDeps, memory: KeyMemory, effect: WriteOf<'store'>, message: string): WriteResult {
   const { rejections } = deps;
   const { status } = memory.state;
   memory.unstored = true;
@@ -103,7 +103,7 @@ function storeLater(deps: KeyLoopDeps, memory: KeyMemory, effect: Of<'store'>, m
     const written = await store(deps, memory, effect);
     if (written.stops) return written;
     deps.reporter.statusChanged(memory.key);
-    // Requeue for the skipped effects.
+    // Requeue the key, because its later effects were skipped.
     deps.enqueue(memory.text, triggerReasons.requeue, lanes.input, 0);
     return written;
   };
@@ -114,7 +114,7 @@ function storeLater(deps: KeyLoopDeps, memory: KeyMemory, effect: Of<'store'>, m
 async function apply(
   deps: KeyLoopDeps,
   memory: KeyMemory,
-  { outputs }: Of<'apply'>,
+  { outputs }: WriteOf<'apply'>,
   snapshot: ComponentSnapshot,
 ): Promise<WriteResult> {
   const { registration } = memory.run ?? snapshot;
@@ -122,11 +122,11 @@ async function apply(
   return { event: ({ inputs }) => ({ kind: 'applied', problem, inputs }) };
 }
 
-/** If the outputs cannot be removed, the record stays, the status shows it, and the removal is retried. */
+/** Removes the outputs and the record. If the API server rejects that, shows the problem in the status and retries. */
 async function retire(
   deps: KeyLoopDeps,
   memory: KeyMemory,
-  { base, ended }: Of<'retire'>,
+  { base, ended }: WriteOf<'retire'>,
   snapshot: ComponentSnapshot,
 ): Promise<WriteResult> {
   const { failures, reporter } = deps;
@@ -146,20 +146,20 @@ async function retire(
   return {};
 }
 
-/** Replaces the status from the last run. */
+/** Replaces the status, and reports it. */
 function setStatus(deps: KeyLoopDeps, memory: KeyMemory, status: KeyStatus): KeyStatus {
   memory.setStatus(status);
   deps.reporter.statusChanged(memory.key);
   return status;
 }
 
-/** Another writer changed the record first. */
+/** The result of a lost compare-and-swap. */
 function conflictResult({ reporter }: KeyLoopDeps, stored: StoredRecord | undefined): WriteResult {
   reporter.conflict();
   return conflictWith(stored);
 }
 
-/** `stored` is the current record, and dependent effects are skipped. */
+/** The event `conflict` with the current record; skips the dependent effects. */
 const conflictWith = (stored: StoredRecord | undefined): WriteResult => ({
   event: ({ inputs }) => ({ kind: 'conflict', stored, inputs }),
   stops: true,

@@ -41,21 +41,21 @@ export interface LeaderDeps {
   readonly log: Log;
   /** Address of the API server for components. */
   readonly api: { readonly url: string; readonly ca: string | undefined };
-  /** Without a trailing slash. */
+  /** URL for reports, without a trailing slash. */
   readonly callbackUrl: string;
-  /** User name for audit records of abandoned components. */
+  /** User name of the server, for audit records of abandoned components. */
   readonly account: string;
 }
 
-/** Parts of a replica that exist with and without leadership. */
+/** Parts of the manager that exist with and without leadership. */
 interface ReplicaParts {
   readonly limits: Limits;
   readonly breakers: Breakers;
   readonly newest: WriteThroughCache<Entry>;
   readonly metrics: InventoryMetrics;
-  /** Enqueues keys. */
+  /** Source that enqueues keys. */
   readonly queue: HintSource;
-  /** Enqueues entries whose status may have changed. */
+  /** Source that enqueues entries whose status may have changed. */
   readonly statusHints: HintSource;
 }
 
@@ -66,7 +66,7 @@ export interface LeaderState {
   readonly reports: ReportHandler;
 }
 
-/** Backoff after the API server or a token request failed. */
+/** Backoff of a key after a failed start, call, or write. */
 const keyBackoff = { baseMs: 200, capMs: 30_000 };
 
 /** Creates the leader state. It ends when `signal` aborts. */
@@ -76,7 +76,7 @@ export function startLeading(deps: LeaderDeps, parts: ReplicaParts, signal: Abor
   const { limits, breakers, newest, metrics, queue, statusHints } = parts;
   const persist = { clock, random, log };
   const backoff = { ...keyBackoff, random };
-  // Every call and write adds a listener.
+  // Every call and write adds a listener; Node.js would warn about more than ten.
   setMaxListeners(0, signal);
   const loopDeps: KeyLoopDeps = {
     signal,
@@ -98,9 +98,9 @@ export function startLeading(deps: LeaderDeps, parts: ReplicaParts, signal: Abor
     rejections: new KeyBackoff(backoff),
     enqueue: (text, reason, lane, delayMs) => void queue.hint(text, reason, { lane, delayMs }),
     endpoint: (component, verdict, retryAfterMs) => breakers.record(component, verdict, retryAfterMs),
-    retired: (key, entry, may) => {
+    retired: (key, entry, mayRun) => {
       statusHints.hint(key.entryUid);
-      if (may.may === 'no' && may.why === 'Abandoned') auditAbandonment(deps, key, entry);
+      if (mayRun.may === 'no' && mayRun.why === 'Abandoned') auditAbandonment(deps, key, entry);
     },
   };
   const loops = new KeyLoops(loopDeps);
@@ -110,7 +110,7 @@ export function startLeading(deps: LeaderDeps, parts: ReplicaParts, signal: Abor
       entries,
       runs,
       registrations,
-      registrationsSynced: (stop) => registrations.whenSynced(stop),
+      registrationsSynced: (syncSignal) => registrations.whenSynced(syncSignal),
       loops,
       metrics,
       remote,

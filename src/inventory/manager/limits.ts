@@ -8,28 +8,29 @@ const maxRunsPerEntry = 6;
 
 interface LimitsDeps {
   readonly registrations: RegistrationLister;
-  /** Whether write authorization is proved; nothing is dispatched before. */
+  /** Whether write authorization is proved. Until then, no key is admitted. */
   readonly authorizationProved: () => boolean;
-  /** Whether the entry is prepared for its first run. */
-  readonly prepared: (entryUid: string) => boolean;
+  /** Whether runs of the entry may start: it has its finalizer, or it is being deleted. */
+  readonly isPrepared: (entryUid: string) => boolean;
   /** Whether the circuit breaker admits a call to the component. An admitted call may be the probe. */
   readonly breakerAdmits: (component: string) => boolean;
   /** The lane that a key waits in; undefined if its loop was dropped. */
   readonly laneOf: (key: string) => number | undefined;
-  /** Wakes waiting keys in the queue; all if none are given. */
+  /** Re-admits waiting keys of the queue; all of them if `keys` is undefined. */
   readonly wake: (keys?: Iterable<string>) => void;
 }
 
 /**
- * Limits concurrent runs per component over all entries, and per entry. Asynchronous runs count until they end. A free slot goes to the
+ * Limits concurrent runs of each component and of each entry. An asynchronous run keeps its slot until it ends. A free slot goes to the
  * waiting key in the most urgent lane.
  */
 export class Limits {
   readonly #deps: LimitsDeps;
-  readonly #held = new Map<string, ComponentKey>();
+  /** Keys with a slot. */
+  readonly #slots = new Map<string, ComponentKey>();
   readonly #ofComponent = new Map<string, number>();
   readonly #ofEntry = new Map<string, number>();
-  /** Waiting keys, by the component or entry whose limit applies, then by lane. */
+  /** Waiting keys, by the component or entry whose limit they reached, then by lane. */
   readonly #waiting = new Map<string, Set<string>[]>();
 
   constructor(deps: LimitsDeps) {
@@ -41,7 +42,7 @@ export class Limits {
    * finish it.
    */
   admit(text: string): boolean {
-    if (this.#held.has(text)) return true;
+    if (this.#slots.has(text)) return true;
     const key = readKey(text);
     const lane = this.#deps.laneOf(text);
     if (!key || lane === undefined) return true;
@@ -49,7 +50,7 @@ export class Limits {
     const { entryUid, component } = key;
     if ((this.#ofComponent.get(component) ?? 0) >= this.#maxConcurrent(component))
       return this.#addWaiting(component, text, lane);
-    if (!this.#deps.prepared(entryUid) || (this.#ofEntry.get(entryUid) ?? 0) >= maxRunsPerEntry) {
+    if (!this.#deps.isPrepared(entryUid) || (this.#ofEntry.get(entryUid) ?? 0) >= maxRunsPerEntry) {
       this.#addWaiting(entryUid, text, lane);
       // Another key may use the slot of the component.
       this.#wakeNext(component);
@@ -60,15 +61,16 @@ export class Limits {
     return true;
   }
 
-  /** Takes a slot for a run that is already active. */
+  /** Takes a slot for a run that is already active, regardless of the limits. */
   acquire(key: ComponentKey): void {
-    if (!this.#held.has(keyText(key))) this.#acquire(keyText(key), key);
+    if (!this.#slots.has(keyText(key))) this.#acquire(keyText(key), key);
   }
 
+  /** Releases the slot of a key, if it has one. */
   release(text: string): void {
-    const key = this.#held.get(text);
+    const key = this.#slots.get(text);
     if (!key) return;
-    this.#held.delete(text);
+    this.#slots.delete(text);
     add(this.#ofComponent, key.component, -1);
     add(this.#ofEntry, key.entryUid, -1);
     this.#wakeNext(key.component);
@@ -76,13 +78,13 @@ export class Limits {
   }
 
   /**
-   * Removes a dropped key from the waiting lists and wakes it, so that the queue can finish it. The caller must still release its slot.
+   * Removes a dropped key from the waiting lists and re-admits it, so that the queue can finish it. The caller must still release its slot.
    */
   drop(key: ComponentKey): void {
     const text = keyText(key);
     this.#removeWaiting(text, key);
-    for (const by of [key.component, key.entryUid]) {
-      if (this.#waiting.get(by)?.every(({ size }) => size === 0)) this.#waiting.delete(by);
+    for (const limitedBy of [key.component, key.entryUid]) {
+      if (this.#waiting.get(limitedBy)?.every(({ size }) => size === 0)) this.#waiting.delete(limitedBy);
     }
     this.#deps.wake([text]);
   }
@@ -104,7 +106,7 @@ export class Limits {
   }
 
   clear(): void {
-    for (const map of [this.#held, this.#ofComponent, this.#ofEntry, this.#waiting]) map.clear();
+    for (const map of [this.#slots, this.#ofComponent, this.#ofEntry, this.#waiting]) map.clear();
   }
 
   #maxConcurrent(component: string): number {
@@ -114,21 +116,22 @@ export class Limits {
   #acquire(text: string, key: ComponentKey): void {
     // The key no longer waits, so the next slot goes to another one.
     this.#removeWaiting(text, key);
-    this.#held.set(text, key);
+    this.#slots.set(text, key);
     add(this.#ofComponent, key.component, 1);
     add(this.#ofEntry, key.entryUid, 1);
   }
 
-  #addWaiting(by: string, text: string, lane: number): false {
-    const waiting = this.#waiting.get(by) ?? Array.from({ length: laneCount }, () => new Set<string>());
-    this.#waiting.set(by, waiting);
+  #addWaiting(limitedBy: string, text: string, lane: number): false {
+    const waiting = this.#waiting.get(limitedBy) ?? Array.from({ length: laneCount }, () => new Set<string>());
+    this.#waiting.set(limitedBy, waiting);
     for (const other of waiting) other.delete(text);
     waiting[Math.min(lane, laneCount - 1)]?.add(text);
     return false;
   }
 
   #removeWaiting(text: string, { component, entryUid }: ComponentKey): void {
-    for (const by of [component, entryUid]) for (const lane of this.#waiting.get(by) ?? []) lane.delete(text);
+    for (const limitedBy of [component, entryUid])
+      for (const lane of this.#waiting.get(limitedBy) ?? []) lane.delete(text);
   }
 
   /** Wakes the first waiting key of a component in the most urgent lane. */
@@ -142,16 +145,16 @@ export class Limits {
     }
   }
 
-  #wakeAll(by: string): void {
-    const waiting = this.#waiting.get(by);
-    this.#waiting.delete(by);
+  #wakeAll(limitedBy: string): void {
+    const waiting = this.#waiting.get(limitedBy);
+    this.#waiting.delete(limitedBy);
     for (const lane of waiting ?? []) if (lane.size > 0) this.#deps.wake(lane);
   }
 }
 
 /** Adds to a count and removes it at zero, so that the map does not grow forever. @testing */
-export function add(counts: Map<string, number>, name: string, by: number): void {
-  const count = (counts.get(name) ?? 0) + by;
+export function add(counts: Map<string, number>, name: string, change: number): void {
+  const count = (counts.get(name) ?? 0) + change;
   if (count > 0) counts.set(name, count);
   else counts.delete(name);
 }

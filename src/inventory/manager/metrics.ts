@@ -1,12 +1,13 @@
 import type { Metrics } from '../../observe/metrics.ts';
 import { lanes } from '../core/triggers.ts';
 
+/** Seconds. */
 const latencyBuckets = [0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 export const laneNames = Object.keys(lanes);
 export const laneName = (lane: number): string => laneNames[lane] ?? String(lane);
 
 /** The part of a reason before the colon. */
-const word = (reason: string): string => reason.split(':')[0] ?? '';
+const reasonName = (reason: string): string => reason.split(':')[0] ?? '';
 
 /** Metrics of the inventory manager. */
 export function inventoryMetrics(metrics: Metrics) {
@@ -17,12 +18,12 @@ export function inventoryMetrics(metrics: Metrics) {
   });
   const triggers = metrics.counter({
     name: 'drawbridge_inventory_triggers_total',
-    help: 'Reasons for runs. Several reasons may lead to one run.',
+    help: 'Triggers of runs. Several triggers may start one run.',
     labels: ['component', 'reason'],
   });
   const latency = metrics.histogram({
     name: 'drawbridge_inventory_trigger_latency_seconds',
-    help: 'From a change seen until the component is called. People wait for lane manual.',
+    help: 'Time from the oldest trigger of a run until the server calls the component. Users wait in lane manual.',
     labels: ['lane'],
     buckets: latencyBuckets,
   });
@@ -34,7 +35,7 @@ export function inventoryMetrics(metrics: Metrics) {
   });
   const conflicts = metrics.counter({
     name: 'drawbridge_inventory_cas_conflicts_total',
-    help: 'Records of runs that another process had written first. Many conflicts mean two servers that both believe they lead.',
+    help: 'Writes of run records that lost to another writer. Many of them mean that two servers act as the leader.',
   });
   const relists = metrics.counter({
     name: 'drawbridge_inventory_watch_relists_total',
@@ -42,10 +43,10 @@ export function inventoryMetrics(metrics: Metrics) {
     labels: ['cause'],
   });
   return {
-    triggered: (component: string, reason: string) => triggers.inc({ component, reason: word(reason) }),
+    triggered: (component: string, reason: string) => triggers.inc({ component, reason: reasonName(reason) }),
     dispatched: (lane: number, waitedMs: number) => latency.observe({ lane: laneName(lane) }, waitedMs / 1000),
     ended: (component: string, outcome: string, reason: string, durationMs: number) => {
-      runs.inc({ component, outcome, reason: word(reason) });
+      runs.inc({ component, outcome, reason: reasonName(reason) });
       duration.observe({ component }, durationMs / 1000);
     },
     conflict: () => conflicts.inc(),

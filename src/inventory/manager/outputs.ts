@@ -21,13 +21,14 @@ interface OutputsDeps extends PersistDeps {
   readonly newest: WriteThroughCache<Entry>;
 }
 
+/** Why outputs could not be written or removed. */
 interface OutputsProblem {
   /** Code of a Violation, or `NotWritten`. */
   readonly code: string;
   readonly message: string;
 }
 
-/** Writes the outputs of components into entries, one component of an entry at a time. */
+/** Writes the outputs of components into entries, one write at a time for each entry. */
 export class Outputs {
   readonly #deps: OutputsDeps;
   readonly #mutex = new KeyMutex();
@@ -36,7 +37,7 @@ export class Outputs {
     this.#deps = deps;
   }
 
-  /** Drops outputs that would change nothing from an outcome. */
+  /** The outcome without its outputs if the entry already contains them. */
   withoutUnchanged(entry: Entry, outcome: Outcome): Outcome {
     if ((outcome.outcome !== 'Done' && outcome.outcome !== 'Progressing') || outcome.outputs === undefined) {
       return outcome;
@@ -47,7 +48,7 @@ export class Outputs {
     return rest;
   }
 
-  /** Writes outputs. Resolves to the refusal; undefined if the outputs are in the entry. */
+  /** Writes outputs. Resolves to undefined when the entry contains them, otherwise to the problem. */
   apply(
     ref: EntryRef,
     registration: Registration,
@@ -67,9 +68,8 @@ export class Outputs {
   }
 
   /**
-   * Removes the component's outputs, then its record. During the deletion of the entry, also removes orphaned outputs, such as those of a
-   * path that a registration gave up: other components may wait for their absence. Resolves to the refusal; then the record stays for the
-   * next attempt.
+   * Removes the component's outputs, then its record. While the entry is being deleted, also removes orphaned outputs, because other
+   * components may wait for their absence. Resolves to undefined on success. Otherwise resolves to the problem, and the record stays.
    */
   async retire(
     ref: EntryRef,
@@ -77,27 +77,27 @@ export class Outputs {
     base: StoredRecord,
     signal: AbortSignal,
   ): Promise<OutputsProblem | undefined> {
-    const refusal = await this.#mutex.run(ref.uid, () => this.#removeOutputs(ref, registration, signal));
-    return refusal ?? this.#persist('removing a record', signal, () => this.#remove(base, signal));
+    const problem = await this.#mutex.run(ref.uid, () => this.#removeOutputs(ref, registration, signal));
+    return problem ?? this.#persist('removing a record', signal, () => this.#remove(base, signal));
   }
 
-  /** Reads the entry live: outputs that the watch has not reported yet would otherwise stay forever. */
+  /** Reads the entry live. Otherwise outputs that the watch has not reported yet would stay forever. */
   async #removeOutputs(
     ref: EntryRef,
     { name, writes }: Registration,
     signal: AbortSignal,
   ): Promise<OutputsProblem | undefined> {
     let entry: Entry | undefined;
-    const refusal = await this.#persist('reading outputs', signal, async () => {
+    const problem = await this.#persist('reading outputs', signal, async () => {
       entry = await this.#deps.entries.get(ref, signal);
     });
-    if (refusal || !entry) return refusal;
+    if (problem || !entry) return problem;
     const orphans = entry.deleting ? this.#orphans(entry, name) : [];
     const patch = removal([...writes, ...orphans], entry.content.status.outputs);
     return patch && this.#write(ref, { outputs: patch }, signal);
   }
 
-  /** Outputs that belong to no other component with a record for the entry. */
+  /** Outputs that belong to no other component with a record, such as those of a path that a registration no longer contains. */
   #orphans({ ref, components, content }: Entry, retiring: string): JsonPointer[] {
     const { registrations, runs } = this.#deps;
     // The paths of an unregistered component are unknown.
@@ -110,7 +110,7 @@ export class Outputs {
       .filter((path) => !owned.some((other) => overlap(path, other)));
   }
 
-  /** Removes the record even if it changed meanwhile: the component is retired. */
+  /** Removes the record, even if another writer changed it meanwhile. */
   async #remove(stored: StoredRecord, signal: AbortSignal): Promise<void> {
     const { runs } = this.#deps;
     const key = { entryUid: stored.record.entry.uid, component: stored.record.component };

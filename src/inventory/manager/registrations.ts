@@ -62,6 +62,7 @@ export class Registrations implements RegistrationLister {
     return this.#problems.get(component);
   }
 
+  /** The stored registration with its conditions. */
   view(component: string): RegistrationView | undefined {
     return this.#store.get(component);
   }
@@ -76,7 +77,7 @@ export class Registrations implements RegistrationLister {
     return this.#store.whenSynced(signal);
   }
 
-  /** The components through which this component's outputs affect its own inputs, in order, itself first; undefined if there are none. */
+  /** The cycle of components by which this component's outputs affect its own inputs, itself first; undefined if there is none. */
   cycle(component: string): readonly string[] | undefined {
     const start = this.get(component);
     return start && cycleFrom(start, [...this.all()]);
@@ -164,12 +165,12 @@ export class RegistrationReconciler implements Reconciler {
   #conditions(component: string): ConditionUpdate<Condition>[] {
     const { registrations, breakers } = this.#deps;
     const { accepted, cyclic, reachable } = registrationConditions;
-    const refusal = registrations.problem(component);
+    const problem = registrations.problem(component);
     const cycle = registrations.cycle(component);
     return [
-      refusal === undefined
+      problem === undefined
         ? { type: accepted, status: 'True', reason: 'Accepted', message: '' }
-        : { type: accepted, status: 'False', reason: 'Refused', message: refusal },
+        : { type: accepted, status: 'False', reason: 'Refused', message: problem },
       cycle === undefined
         ? { type: cyclic, status: 'False', reason: 'NoCircle', message: '' }
         : {

@@ -22,22 +22,22 @@ type Handle = (eventOf: EventOf) => Promise<void>;
 type Run = ComponentKey & { readonly seq: number };
 
 /** Data of a run that ended by a report, to recognize repeated reports. */
-interface Ended {
+interface EndedRun {
   readonly seq: number;
   readonly credentials: readonly string[];
   readonly outcome: string;
 }
 
-/** A heartbeat refreshes a token with less remaining lifetime than this, milliseconds. */
+/** A heartbeat replaces a token that expires within this time, milliseconds. */
 const refreshMs = 300_000;
-/** Maximum number of remembered runs. */
-const maxEnded = 10_000;
+/** Maximum number of ended runs to remember. */
+const maxEndedRuns = 10_000;
 
 /** Handles the reports of asynchronous runs while this replica is the leader. */
 export class ReportHandler implements ReportSink {
   readonly #loops: KeyLoops;
   readonly #deps: ReportHandlerDeps;
-  readonly #ended = new RecentMap<string, Ended>(maxEnded);
+  readonly #endedRuns = new RecentMap<string, EndedRun>(maxEndedRuns);
 
   constructor(loops: KeyLoops, deps: ReportHandlerDeps) {
     this.#loops = loops;
@@ -75,18 +75,18 @@ export class ReportHandler implements ReportSink {
       return {
         status: 400,
         code: 'InvalidReport',
-        message: first ? `${first.field}: ${first.message}` : 'not readable',
+        message: first ? `${first.field}: ${first.message}` : 'the report is invalid',
       };
     }
     if (read.value.kind === 'heartbeat' && !isAuthorized) return foreignCredential;
     if (read.value.kind === 'heartbeat') return this.#heartbeat(memory, run, read.value.leaseSeconds, handle);
     const credentials = memory.run?.credentials ?? [credentialId];
     await handle(outcomeEvent(this.#deps, memory.run, read.value.outcome));
-    // Another writer may have ended the run first. A Deleted component leaves no outcome.
+    // Another writer may have ended the run first. After Deleted, phase `gone`, there is no outcome to compare.
     const { unstored } = memory;
     const { phase, stored: after } = memory.state;
     if (!unstored && phase !== 'gone' && after && after.record.lastOutcome?.seq !== run.seq) return runOver(run);
-    this.#ended.set(keyText(run), { seq: run.seq, credentials, outcome: fingerprint(body) });
+    this.#endedRuns.set(keyText(run), { seq: run.seq, credentials, outcome: fingerprint(body) });
     return unstored ? notStored : { status: 200, extension: undefined };
   }
 
@@ -97,15 +97,15 @@ export class ReportHandler implements ReportSink {
     handle: Handle,
   ): Promise<ReportAnswer> {
     const current = memory.run;
-    const left = memory.remainingMs(this.#deps.clock.monotonic());
-    if (!current || left <= 0) return runOver(run);
-    const leaseMs = Math.min((leaseSeconds ?? current.registration.leaseMs / 1000) * 1000, left);
+    const remainingMs = memory.remainingMs(this.#deps.clock.monotonic());
+    if (!current || remainingMs <= 0) return runOver(run);
+    const leaseMs = Math.min((leaseSeconds ?? current.registration.leaseMs / 1000) * 1000, remainingMs);
     const token = await this.#refreshToken(memory);
     const credential = token && { id: token.id, expiresAtMs: token.expiresAtMs };
     await handle(() => ({ kind: 'heartbeat', leaseMs, credential }));
     if (!currentRecord(memory, run)) return runOver(run);
     if (memory.unstored) {
-      // The record does not contain the token, and another refresh would invalidate the one that the component has.
+      // The stored record does not contain this token yet. Keep it: another one would replace the token that the component has.
       if (token) memory.run?.setPendingToken(token);
       return notStored;
     }
@@ -119,9 +119,9 @@ export class ReportHandler implements ReportSink {
     const current = memory.run;
     const entry = entries.find(memory.key.entryUid);
     if (!current || !entry) return undefined;
-    const lasts = (token: RunToken): boolean => token.expiresAtMs - clock.now() > refreshMs;
-    if (current.pendingToken && lasts(current.pendingToken)) return current.pendingToken;
-    if (current.token && lasts(current.token)) return undefined;
+    const isFresh = (token: RunToken): boolean => token.expiresAtMs - clock.now() > refreshMs;
+    if (current.pendingToken && isFresh(current.pendingToken)) return current.pendingToken;
+    if (current.token && isFresh(current.token)) return undefined;
     return tokens.forRun(entry, current.registration, signal);
   }
 
@@ -130,9 +130,9 @@ export class ReportHandler implements ReportSink {
     return record.credentialId === id || (previous?.id === id && previous.expiresAtMs > this.#deps.clock.now());
   }
 
-  /** Answers a report of a run that is not active: accepts the same outcome again and rejects everything else. */
+  /** Answers a report of a run that is not active: accepts the outcome that ended it once more, and rejects all others. */
   #afterRun(run: Run, credentialId: string, body: unknown, unstored = false): ReportAnswer {
-    const ended = this.#ended.get(keyText(run));
+    const ended = this.#endedRuns.get(keyText(run));
     if (ended?.seq !== run.seq) return runOver(run);
     if (!ended.credentials.includes(credentialId)) return foreignCredential;
     if (ended.outcome === fingerprint(body)) return unstored ? notStored : { status: 200, extension: undefined };
@@ -147,13 +147,13 @@ export class ReportHandler implements ReportSink {
   }
 }
 
-/** The record of the run if it is the current one. */
+/** The record of the run; undefined if the run is not active. */
 function currentRecord({ state }: KeyMemory, { seq }: Run): StoredRecord | undefined {
   const { stored } = state;
   return stored && stored.record.seq === seq && stored.record.phase === 'Running' ? stored : undefined;
 }
 
-/** A draining run has no valid credential, but the server waits for it, so its old tokens may still report the outcome. */
+/** Whether the token belongs to the draining run. The token may no longer write, but it may still report the outcome. */
 const isDrainingRunCredential = ({ state, run }: KeyMemory, credentialId: string): boolean =>
   state.phase === 'draining' && run?.credentials.includes(credentialId) === true;
 

@@ -24,18 +24,19 @@ export class RunReporter {
     this.#deps = deps;
   }
 
-  /** The status of a key has changed. */
+  /** Enqueues the entry, because the status of a key has changed. */
   statusChanged(key: ComponentKey): void {
     this.#deps.onStatusChange(key.entryUid);
   }
 
+  /** Warns about a component in a log and an Event. */
   warn({ ref }: Entry, key: ComponentKey, code: 'MissingAlreadySatisfied' | 'Livelock', message: string): void {
     const { log } = this.#deps;
     log.warn(message, { code, entry: `${ref.namespace}/${ref.name}`, component: key.component });
     this.#event(ref, 'Warning', code, `${key.component}: ${message}`);
   }
 
-  /** Reports a stored record if it ended a run. */
+  /** Reports the end of a run if the record `after` contains a new outcome. */
   stored(key: ComponentKey, before: RunRecord, after: RunRecord): void {
     const last = after.lastOutcome;
     if (!last || last.seq === before.lastOutcome?.seq) return;
@@ -62,7 +63,7 @@ export class RunReporter {
     this.#event(entry, type, last.outcome, `${component} ran because of ${why}${detail}`);
   }
 
-  /** Reports a call, `waitedMs` after its oldest trigger. */
+  /** Reports a call to a component. `waitedMs`: time since its oldest trigger. */
   dispatched(record: RunRecord, lane: number, waitedMs: number): void {
     const { metrics, log } = this.#deps;
     metrics.dispatched(lane, waitedMs);
@@ -75,10 +76,12 @@ export class RunReporter {
     });
   }
 
+  /** Logs that the server could not start a run or call the component. */
   notStarted(key: ComponentKey, error: unknown): void {
     this.#deps.log.warn('run not started', { key: keyText(key), error: describe(error) });
   }
 
+  /** Counts a lost compare-and-swap. */
   conflict(): void {
     this.#deps.metrics.conflict();
   }

@@ -37,7 +37,7 @@ describe('keys of deleted entries', () => {
         problem: () => undefined,
       },
       authorizationProved: () => true,
-      prepared: () => true,
+      isPrepared: () => true,
       breakerAdmits: () => true,
       laneOf: (text) => (there.has(text) ? 2 : undefined),
       wake: (keys = []) => void poked.push(...keys),

@@ -15,7 +15,7 @@ describe('slots', () => {
     const limits = new Limits({
       registrations: { get: () => registration, all: () => [registration], problem: () => undefined },
       authorizationProved: () => true,
-      prepared: () => true,
+      isPrepared: () => true,
       breakerAdmits: () => true,
       laneOf: () => 1,
       wake: (keys = []) => void poked.push(...keys),
