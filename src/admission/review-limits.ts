@@ -1,4 +1,5 @@
 import { quote } from '../kit/errors.ts';
+import { own } from '../kit/json-value.ts';
 import type { Review, UserInfo } from './codec.ts';
 import type { Denial } from './decision.ts';
 
@@ -10,6 +11,8 @@ const MAX_TEXT = 1_024;
 const label = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 const subdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const MAX_NAME = 253;
+/** Characters of the uid of an object; a UUID has 36. */
+const MAX_UID = 64;
 /** `name:port` or `scheme:name:port`, the names of proxy calls. Each part may be empty. */
 const proxied = /^(?:[a-z]{0,5}:(?=[^:]*:))?([^:]{0,253})(?::[-a-z0-9]{0,15})?$/;
 
@@ -18,15 +21,34 @@ const proxied = /^(?:[a-z]{0,5}:(?=[^:]*:))?([^:]{0,253})(?::[-a-z0-9]{0,15})?$/
  * signatures. Undefined if the review is within limits. The API server calls webhooks before it validates names.
  */
 export const limitViolation = (review: Review): Denial | undefined =>
-  nameViolation(review) ?? callerViolation(review.user);
+  nameViolation(review) ??
+  metadataViolation(review.object) ??
+  metadataViolation(review.oldObject) ??
+  callerViolation(review.user);
 
 function nameViolation({ namespace, name, subResource }: Review): Denial | undefined {
-  if (namespace !== '' && !label.test(namespace))
-    return invalidName(`namespace ${quote(namespace)} is not a DNS label`);
+  if (namespace !== '' && !label.test(namespace)) {
+    return invalidName(`namespace ${quote(namespace)}`, 'a DNS label of at most 63 characters');
+  }
   const object = subResource === 'proxy' ? (proxied.exec(name)?.[1] ?? '') : name;
-  if (name === '' || (object.length <= MAX_NAME && subdomain.test(object))) return undefined;
-  return invalidName(`name ${quote(name)} is not a DNS subdomain of at most ${MAX_NAME} characters`);
+  return name === '' || isName(object) ? undefined : invalidName(`name ${quote(name)}`, nameRule);
 }
+
+/** Attestations sign the name and uid in the object, which may differ from the review's own if a caller forged the review. */
+function metadataViolation(object: unknown): Denial | undefined {
+  const metadata = own(object, 'metadata');
+  const name = own(metadata, 'name') ?? '';
+  if (typeof name === 'string' && name !== '' && !isName(name)) {
+    return invalidName(`metadata.name ${quote(name)}`, nameRule);
+  }
+  const uid = own(metadata, 'uid');
+  if (typeof uid !== 'string' || uid.length <= MAX_UID) return undefined;
+  const message = `metadata.uid has ${uid.length} characters; at most ${MAX_UID} are allowed; omit it`;
+  return { code: 'InvalidObject', message, status: 422 };
+}
+
+const nameRule = `a DNS subdomain of at most ${MAX_NAME} characters`;
+const isName = (name: string): boolean => name.length <= MAX_NAME && subdomain.test(name);
 
 function callerViolation({ username, uid, groups, extra }: UserInfo): Denial | undefined {
   if (groups.length > MAX_GROUPS) {
@@ -56,7 +78,11 @@ export function truncateToLimits(review: Review): Review {
   };
 }
 
-const invalidName = (found: string): Denial => ({ code: 'InvalidName', message: `${found}; correct it`, status: 422 });
+const invalidName = (found: string, allowed: string): Denial => ({
+  code: 'InvalidName',
+  message: `${found} is invalid; ${allowed} is allowed; correct it`,
+  status: 422,
+});
 
 const callerTooLarge = (found: string): Denial => ({
   code: 'CallerTooLarge',

@@ -5,6 +5,8 @@ const longest = 'x'.repeat(1_024);
 const many = (count: number): string[] => Array.from({ length: count }, (_, index) => `g${index}`);
 const create = (fields: Record<string, unknown>) =>
   reviewOf('podaccessrequests', 'CREATE', { object: { metadata: {}, spec: { templateName: 'shell' } }, ...fields });
+const named = (name: string, more: object = {}) => ({ metadata: { name, ...more }, spec: { templateName: 'shell' } });
+const uid = (length: number) => ({ uid: 'u'.repeat(length) });
 
 describe('a review above the limits', () => {
   const refused: [string, Record<string, unknown>, RegExp][] = [
@@ -18,10 +20,26 @@ describe('a review above the limits', () => {
     [
       'a namespace of 64 characters',
       { namespace: 'n'.repeat(64) },
-      /^InvalidName: namespace "n+…?" is not a DNS label/,
+      /^InvalidName: namespace "n+…?" is invalid; a DNS label of at most 63 characters is allowed; correct it$/,
     ],
     ['a namespace that is no label', { namespace: 'a.b' }, /^InvalidName: namespace "a.b"/],
     ['a name of 254 characters', { name: 'n'.repeat(254) }, /^InvalidName: name "n+…"/],
+    [
+      'an object whose name has 254 characters',
+      { object: named('n'.repeat(254)) },
+      /^InvalidName: metadata.name "n+…" is invalid; a DNS subdomain of at most 253 characters is allowed; correct it$/,
+    ],
+    ['an object whose name is no subdomain', { object: named('Shell') }, /^InvalidName: metadata.name "Shell"/],
+    [
+      'an object with a uid of 65 characters',
+      { object: named('shell', uid(65)) },
+      /^InvalidObject: metadata.uid has 65/,
+    ],
+    [
+      'an old object with a uid of 65 characters',
+      { operation: 'UPDATE', object: named('shell'), oldObject: named('shell', uid(65)) },
+      /^InvalidObject: metadata.uid has 65/,
+    ],
     ['a name with what labels may not have', { name: 'a\nb' }, /^InvalidName: name "a\\nb"/],
   ];
   for (const [title, fields, message] of refused) {
@@ -40,10 +58,14 @@ describe('a review above the limits', () => {
   it('passes at the limits', async () => {
     const world = new World();
     const userInfo = { ...alice, username: longest, uid: longest, groups: [...many(999), longest] };
-    const fields = { userInfo, namespace: 'n'.repeat(63), name: `${'n'.repeat(251)}.n` };
+    const name = `${'n'.repeat(251)}.n`;
+    const fields = { userInfo, namespace: 'n'.repeat(63), name, object: named(name, uid(64)) };
     const { allowed } = await world.review(paths.stampPod, create(fields));
     assert.equal(allowed, true);
-    assert.equal(world.signed.length, 1);
+    assert.deepEqual(
+      world.signed.map((signed) => signed.name),
+      [name],
+    );
   });
 
   it('passes with the names of proxy calls', async () => {
