@@ -10,7 +10,11 @@ export const serverCodes = {
     meaning: 'Fields of the spec are invalid.',
     remedy: 'Correct every field that the message lists.',
   },
-  InvalidObject: { audience: 'anyone', meaning: 'The object is malformed.', remedy: 'Correct what the message names.' },
+  InvalidObject: {
+    audience: 'anyone',
+    meaning: 'The object is malformed, or its spec is too large.',
+    remedy: 'Correct what the message names.',
+  },
   InvalidName: {
     audience: 'anyone',
     meaning: 'No object can have this name or namespace.',

@@ -2,12 +2,18 @@ import { isDeepStrictEqual } from 'node:util';
 import type { TemplateKind } from '../../api/access/names.ts';
 import type { TemplateVersion } from '../../api/access/template-spec.ts';
 import { formatTime } from '../../kit/clock.ts';
-import { isRecord, own } from '../../kit/json-value.ts';
+import { copyJson, isRecord, type JsonObject, own } from '../../kit/json-value.ts';
 import type { Review } from '../codec.ts';
 import { allow, type Decision, deny, type Handler } from '../decision.ts';
 import { PatchBuilder } from '../json-patch.ts';
 import type { AdmissionPorts } from '../ports.ts';
 import { generatedName } from './generated-name.ts';
+
+/**
+ * Characters of a spec without its author, with 32 for each value. `kubectl apply` stores at most 256 KiB, which weigh less. Templates
+ * hold whole pods, so the limit of requests would be too low.
+ */
+const MAX_SPEC = 1024 * 1024;
 
 type Ports = Pick<AdmissionPorts, 'clock' | 'signAuthor'>;
 
@@ -19,21 +25,34 @@ export function attestAuthor(kind: TemplateKind, ports: Ports): Handler {
   return {
     decide(review) {
       const spec = own(review.object, 'spec');
-      if (!isRecord(spec)) {
-        return deny({ code: 'InvalidObject', message: 'spec must be an object', field: 'spec', status: 422 });
-      }
-      if (review.operation === 'CREATE') return attest(kind, review, { spec }, ports);
+      if (!isRecord(spec)) return invalidSpec('spec must be an object');
+      if (review.operation === 'CREATE') return attestSpec(kind, review, spec, { spec }, ports);
       const version = versionAfter(review.oldObject);
       const before = own(review.oldObject, 'spec');
       const attested = own(before, 'author') ?? undefined;
       const claimed = own(spec, 'author') ?? undefined;
-      if (!isDeepStrictEqual(withoutAuthor(spec), withoutAuthor(before))) return attest(kind, review, version, ports);
+      if (!isDeepStrictEqual(withoutAuthor(spec), withoutAuthor(before))) {
+        return attestSpec(kind, review, spec, version, ports);
+      }
+      // From here on, no limit: a template that an earlier version stored may be larger, and keeps its spec.
       if (isDeepStrictEqual(claimed, attested)) return allow;
       // Manifests omit the field. A caller that sets it to another value becomes the author.
       if (claimed !== undefined) return attest(kind, review, version, ports);
       return { patch: new PatchBuilder(review.object).set(['spec', 'author'], attested).ops };
     },
   };
+}
+
+/** Attests a new spec, within the limit of its size. */
+function attestSpec(
+  kind: TemplateKind,
+  review: Review,
+  spec: JsonObject,
+  version: TemplateVersion,
+  ports: Ports,
+): Decision {
+  const copy = copyJson(withoutAuthor(spec), MAX_SPEC);
+  return 'problem' in copy ? invalidSpec(`spec ${copy.problem}; shorten it`) : attest(kind, review, version, ports);
 }
 
 function attest(kind: TemplateKind, review: Review, version: TemplateVersion, ports: Ports): Decision {
@@ -81,6 +100,8 @@ function withoutAuthor(spec: unknown): unknown {
 }
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+const invalidSpec = (message: string): Decision => deny({ code: 'InvalidObject', message, field: 'spec', status: 422 });
 
 const keysUnavailable = deny({
   code: 'SigningKeyUnavailable',

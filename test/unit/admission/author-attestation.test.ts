@@ -78,6 +78,44 @@ describe('the author of a template', () => {
     assert.equal(world.authors[0]?.name, patch['/metadata/name']);
   });
 
+  describe('of a template whose spec is large', () => {
+    // 1 Mi characters, less the weight of the object and of its value, and the name of its field.
+    const largest = 'x'.repeat(1024 * 1024 - 2 * 32 - 'note'.length);
+    const sized = (note: string, more: object = {}) => ({
+      ...template({}, { uid: 't-1', generation: 4 }),
+      spec: { note, ...more },
+    });
+    const refusal = async (operation: string, object: unknown, oldObject: unknown = null) => {
+      const review = reviewOf('podaccesstemplates', operation, { name: 'shell', object, oldObject });
+      const { allowed, status } = await world.review(path, review);
+      assert.equal(allowed, status?.message === undefined);
+      return status?.message;
+    };
+    const tooLarge = 'InvalidObject: spec is larger than 1048576 characters, with 32 for each value; shorten it';
+
+    it('is signed up to 1 Mi characters, not counting what the field claims', async () => {
+      assert.equal(await refusal('CREATE', sized(largest, { author: admin })), undefined);
+      assert.equal(await refusal('UPDATE', sized(largest, { author: admin }), stored), undefined);
+      assert.equal(world.authors.length, 2);
+    });
+
+    it('is not signed beyond that, for a new template or a changed spec', async () => {
+      assert.equal(await refusal('CREATE', sized(`${largest}x`)), tooLarge);
+      assert.equal(await refusal('UPDATE', sized(`${largest}x`), stored), tooLarge);
+      assert.equal(await refusal('UPDATE', sized(`${largest}xy`), sized(`${largest}x`, { author: admin })), tooLarge);
+      assert.deepEqual(world.authors, []);
+    });
+
+    it('stays, or becomes the caller, if the template was stored with that spec', async () => {
+      const before = sized(`${largest}x`, { author: admin });
+      assert.deepEqual(await patchOf('UPDATE', before, before), {});
+      assert.deepEqual(await patchOf('UPDATE', sized(`${largest}x`), before), { '/spec/author': admin });
+      const claimed = sized(`${largest}x`, { author: { username: 'me' } });
+      assert.deepEqual(await patchOf('UPDATE', claimed, before), { '/spec/author': byAlice });
+      assert.equal(await refusal('UPDATE', sized(largest), before), undefined);
+    });
+  });
+
   const refusals: [string, (world: World) => void, object, RegExp][] = [
     ['an anonymous caller', () => {}, { userInfo: { username: '', uid: '', groups: [] } }, /^MissingIdentity/],
     ['a template without a spec', () => {}, { object: { metadata: {} } }, /^InvalidObject/],
