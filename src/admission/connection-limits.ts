@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server } from 'node:https';
 import type { Socket } from 'node:net';
 import { FairShare } from '../kit/fair-share.ts';
@@ -20,22 +21,34 @@ interface ConnectionLimitOptions {
 
 /**
  * Limits the connections of `server`. It closes a connection above a limit before TLS. The others start their handshake in the order
- * of the queue, once its first bytes have arrived. If all slots are taken, an address with few connections replaces the oldest
- * connection of the address with the most.
+ * of the queue, once its first bytes have arrived. If all slots are taken, an address with few connections replaces a connection of the
+ * address with the most: the oldest idle one or, if all have a call in flight, the oldest.
  */
 export function limitConnections(server: Server, { queue, onRejected }: ConnectionLimitOptions): void {
   const slots = new FairShare({ total: MAX_CONNECTIONS, perSource: MAX_OF_ADDRESS });
+  /** Calls in flight. A call has the TLS socket, not the accepted one, so the client's address and port identify the connection. */
+  const unanswered = new Map<string, ServerResponse>();
+  server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
+    const client = clientOf(socket);
+    unanswered.set(client, response);
+    response.once('close', () => {
+      if (unanswered.get(client) === response) unanswered.delete(client);
+    });
+  });
   // node:https registers only this listener; it starts TLS.
   const [startTls] = server.listeners('connection');
   if (!startTls) throw new Error('node:https has no listener for connections');
   server.removeAllListeners('connection');
   server.on('connection', (socket: Socket) => {
-    const address = socket.remoteAddress ?? '';
-    const release = slots.acquire(address, 1, () => socket.destroy());
+    const address = socket.remoteAddress;
+    // The client has closed the connection already. It must not replace another one.
+    if (address === undefined) return void socket.destroy();
+    const client = clientOf(socket);
+    const isIdle = (): boolean => !unanswered.has(client);
+    const release = slots.acquire(address, 1, () => socket.destroy(), isIdle);
     if (!release) {
       onRejected();
-      socket.destroy();
-      return;
+      return void socket.destroy();
     }
     socket.once('close', release);
     socket.on('error', () => {});
@@ -50,3 +63,5 @@ export function limitConnections(server: Server, { queue, onRejected }: Connecti
     });
   });
 }
+
+const clientOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;

@@ -9,8 +9,10 @@ interface FairShareOptions {
 }
 
 interface Part {
+  readonly source: string;
   readonly amount: number;
   readonly onEvicted: () => void;
+  readonly isIdle: () => boolean;
 }
 
 /** The parts that one source holds, oldest first. */
@@ -21,8 +23,9 @@ interface Share {
 
 /**
  * A budget, of connections or bytes, that sources share. While there is room, a source takes parts up to its own limit. If there is
- * none, a source that holds little takes room from the source that holds the most, which loses its oldest parts. So greedy sources
- * cannot keep a modest one out, however many parts they hold and for however long. A source loses one of its own parts only to a smaller part.
+ * none, a source that holds little takes room from the source that holds the most, which loses idle parts first, and of these the
+ * oldest. So greedy sources cannot keep a modest one out, however many parts they hold and for however long. No part is evicted if that
+ * does not make enough room. A source loses one of its own parts only to a smaller part.
  */
 export class FairShare {
   readonly #total: number;
@@ -43,54 +46,68 @@ export class FairShare {
   /**
    * Takes `amount` for `source`; undefined if the source may not have it.
    * @param onEvicted Called when another source takes the part. It must release the resource behind the part, and must not throw.
+   * @param isIdle Whether an eviction would interrupt nothing. Default: always.
    */
-  acquire(source: string, amount: number, onEvicted: () => void): Release | undefined {
+  acquire(source: string, amount: number, onEvicted: () => void, isIdle = () => true): Release | undefined {
     if (this.#heldBy(source) + amount > this.#perSource) return undefined;
-    while (this.#held + amount > this.#total) {
-      const victim = this.#victim(source, amount);
-      if (!victim) return undefined;
-      this.#release(victim.source, victim.part);
-      victim.part.onEvicted();
+    const evicted = this.#evictionsFor(source, amount);
+    if (!evicted) return undefined;
+    for (const part of evicted) {
+      this.#release(part);
+      part.onEvicted();
     }
-    return this.#add(source, { amount, onEvicted });
+    return this.#add({ source, amount, onEvicted, isIdle });
   }
 
-  /** The part whose release makes room for `amount` of `source`. */
-  #victim(source: string, amount: number): { readonly source: string; readonly part: Part } | undefined {
-    const largest = this.#largestHolder();
-    if (largest && mayEvict(this.#heldBy(source), amount, largest.share.held)) {
-      const [part] = largest.share.parts;
-      return part && { source: largest.source, part };
+  /** The parts whose release makes room for `amount` of `source`; undefined if it may not take that much. */
+  #evictionsFor(source: string, amount: number): ReadonlySet<Part> | undefined {
+    const evicted = new Set<Part>();
+    let room = this.#total - this.#held;
+    while (room < amount) {
+      const part = this.#nextEviction(source, amount, evicted);
+      if (!part) return undefined;
+      evicted.add(part);
+      room += part.amount;
     }
-    const part = [...(this.#shares.get(source)?.parts ?? [])].find((own) => own.amount > amount);
-    return part && { source, part };
+    return evicted;
+  }
+
+  #nextEviction(source: string, amount: number, evicted: ReadonlySet<Part>): Part | undefined {
+    const largest = this.#largestHolder(evicted);
+    if (largest && mayEvict(this.#heldBy(source), amount, largest.held)) {
+      const left = [...largest.parts].filter((part) => !evicted.has(part));
+      return left.find((part) => part.isIdle()) ?? left[0];
+    }
+    return [...(this.#shares.get(source)?.parts ?? [])].find((own) => own.amount > amount && !evicted.has(own));
   }
 
   #heldBy(source: string): number {
     return this.#shares.get(source)?.held ?? 0;
   }
 
-  #add(source: string, part: Part): Release {
-    const share = this.#shares.get(source) ?? { held: 0, parts: new Set() };
-    this.#shares.set(source, share);
+  #add(part: Part): Release {
+    const share = this.#shares.get(part.source) ?? { held: 0, parts: new Set() };
+    this.#shares.set(part.source, share);
     share.parts.add(part);
     share.held += part.amount;
     this.#held += part.amount;
-    return () => this.#release(source, part);
+    return () => this.#release(part);
   }
 
-  #release(source: string, part: Part): void {
-    const share = this.#shares.get(source);
+  #release(part: Part): void {
+    const share = this.#shares.get(part.source);
     if (!share?.parts.delete(part)) return;
     share.held -= part.amount;
     this.#held -= part.amount;
-    if (share.parts.size === 0) this.#shares.delete(source);
+    if (share.parts.size === 0) this.#shares.delete(part.source);
   }
 
-  #largestHolder(): { readonly source: string; readonly share: Share } | undefined {
-    let most: { readonly source: string; readonly share: Share } | undefined;
-    for (const [source, share] of this.#shares) {
-      if (!most || share.held > most.share.held) most = { source, share };
+  /** The share that is the largest without the parts in `evicted`. */
+  #largestHolder(evicted: ReadonlySet<Part>): Share | undefined {
+    let most: Share | undefined;
+    for (const [source, { held, parts }] of this.#shares) {
+      const left = [...evicted].reduce((sum, part) => (part.source === source ? sum - part.amount : sum), held);
+      if (!most || left > most.held) most = { held: left, parts };
     }
     return most;
   }

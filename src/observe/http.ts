@@ -86,7 +86,8 @@ const CALL_TIMEOUT_MS = 5_000;
 
 /**
  * A connection carries one call. When all slots are taken, a connection from an address with few connections replaces the oldest
- * connection of the address with the most. So clients that only keep connections open cannot lock out a probe.
+ * connection of the address with the most, without a call if there is one. So clients that only keep connections open cannot lock out
+ * a probe.
  */
 async function start(
   { host, port }: Address,
@@ -107,7 +108,10 @@ async function start(
   server.timeout = CALL_TIMEOUT_MS;
   const slots = new FairShare({ total: MAX_CONNECTIONS, perSource: MAX_PER_ADDRESS });
   server.on('connection', (socket) => {
-    const release = slots.acquire(socket.remoteAddress ?? '', 1, () => socket.destroy());
+    const isIdle = (): boolean => !served.has(socket);
+    const address = socket.remoteAddress;
+    // Without an address, the client has closed the connection already. It must not replace another one.
+    const release = address === undefined ? undefined : slots.acquire(address, 1, () => socket.destroy(), isIdle);
     if (release) socket.once('close', release);
     else socket.destroy();
   });

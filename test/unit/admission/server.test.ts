@@ -244,6 +244,28 @@ describe('the webhook server', () => {
       assert.equal((await post()).status, 200);
     });
 
+    it('with idle connections of the address that the API server has: evicts some for another one, and no call in flight', async function () {
+      this.timeout(30_000);
+      const { template } = world;
+      const entered = deferred();
+      const release = deferred();
+      world.template = async () => {
+        entered.resolve();
+        await release.promise;
+        return template();
+      };
+      const answer = post();
+      await entered.promise;
+      const idle = Array.from({ length: 511 }, () => open('127.0.0.1'));
+      for (let index = 0; index < 512; index++) open(`127.0.0.${2 + (index % 2)}`);
+      const evicted = once(idle[0]?.resume() as Socket, 'close');
+      await openTls('127.0.0.4');
+      await evicted;
+      release.resolve();
+      world.template = template;
+      assert.equal((await answer).status, 200);
+    });
+
     it('with connections of one address: closes those beyond its 512 before TLS', async function () {
       this.timeout(30_000);
       const closed: Socket[] = [];
