@@ -75,7 +75,7 @@ export class AccessStage {
   readonly #servers: ServerProcess[] = [];
   /** Number of audit lines that the first server wrote before this stage. */
   #earlierLines = 0;
-  /** The installed parts of an installation. */
+  /** The parts of the installation that exist now. */
   #installed = { webhooks: true, policies: true };
   /** Whether the last server has no options of its own. */
   #plain = true;
@@ -184,20 +184,20 @@ export class AccessStage {
     if (!this.#installed.policies) return;
     this.#installed.policies = false;
     const ours = ['-l', 'app.kubernetes.io/name=drawbridge'];
-    // The last one is the one that is checked below, because the API server notices them in order.
+    // Deletes the binding of drawbridge-children last, because `policiesAre` checks that policy, and the API server observes deletions in order.
     const others = '--field-selector=metadata.name!=drawbridge-children';
     await this.plane.kubectl(['delete', 'validatingadmissionpolicybindings', ...ours, others]);
     await this.plane.kubectl(['delete', admissionPolicies, ...ours]);
     await this.policiesAre('gone');
   }
 
-  /** Waits for the API server, which takes a second to notice that policies were added or removed. */
+  /** Waits until the API server, which lags by about a second, observes added or removed policies. */
   async policiesAre(wanted: 'in force' | 'gone'): Promise<void> {
     const roles = `/apis/rbac.authorization.k8s.io/v1/namespaces/${this.namespace}/roles?dryRun=All`;
     const forged = { metadata: { name: 'forged', labels: { [requestLabel]: 'forged' } } };
     const expected = wanted === 'gone' ? 201 : 403;
-    const noticed = async (): Promise<boolean> => (await this.plane.call('POST', roles, forged)).status === expected;
-    await until(`the policies to be ${wanted}`, noticed, { timeoutMs: 30_000, everyMs: 50 });
+    const observed = async (): Promise<boolean> => (await this.plane.call('POST', roles, forged)).status === expected;
+    await until(`the policies to be ${wanted}`, observed, { timeoutMs: 30_000, everyMs: 50 });
   }
 
   /** Leaves the server to the next stage, or stops it and removes its webhooks. Fails if the API server ever denied it a permission. */
@@ -221,7 +221,7 @@ export class AccessStage {
     await this.plane.call('DELETE', `/api/v1/namespaces/${this.namespace}`);
   }
 
-  /** Tells `close` to ignore the calls until now, which a test made in the server's name. */
+  /** Excludes the calls until now from the check in `close`, because a test made them in the server's name. */
   ignoreEarlierCalls(): void {
     this.#auditMark = this.plane.auditLog.mark();
   }
@@ -277,16 +277,16 @@ export class AccessStage {
     return (await this.plane.kubectl(['apply', '-f', '-'], { input })).stdout;
   }
 
-  /** Grants a user the ClusterRole `edit` in the stage's namespace, and every call that enters its pods. */
+  /** Grants a user the ClusterRole `edit` in the stage's namespace, and all calls that enter its pods. */
   async allowPodEntry(user: string): Promise<void> {
     await this.apply({
       apiVersion: 'rbac.authorization.k8s.io/v1',
       kind: 'Role',
-      metadata: { name: 'ways-in' },
+      metadata: { name: 'enter-pods' },
       rules: [allWaysIn],
     });
     await this.kubectl('create', 'rolebinding', `edit-${user}`, '--clusterrole=edit', `--user=${user}`);
-    await this.kubectl('create', 'rolebinding', `ways-in-${user}`, '--role=ways-in', `--user=${user}`);
+    await this.kubectl('create', 'rolebinding', `enter-pods-${user}`, '--role=enter-pods', `--user=${user}`);
   }
 
   urlOf(kind: string, name = ''): string {
@@ -317,12 +317,12 @@ export class AccessStage {
     matches: (request: StoredRequest) => boolean,
   ): Promise<StoredRequest> {
     let last: StoredRequest | undefined;
-    const look = async (): Promise<StoredRequest | false> => {
+    const matching = async (): Promise<StoredRequest | false> => {
       last = await this.read(kind, name);
       return last !== undefined && matches(last) && last;
     };
     try {
-      return await until(`${kind} ${name} ${what}`, look, { timeoutMs: 30_000, everyMs: 25 });
+      return await until(`${kind} ${name} ${what}`, matching, { timeoutMs: 30_000, everyMs: 25 });
     } catch (error) {
       throw new Error(`${(error as Error).message}; it is ${stringify(last ?? 'gone')}${await this.server.log()}`);
     }
@@ -345,7 +345,7 @@ export class AccessStage {
     });
   }
 
-  /** Resolves once the request and its objects are deleted, with the time (epoch ms) when the test saw that. */
+  /** Resolves once the request and its objects are deleted, with the time (epoch ms) when the test observed that. */
   async gone({ kind, metadata }: StoredRequest, timeoutMs = 30_000): Promise<number> {
     await until(
       `${kind} ${metadata.name} and its children to be gone`,
@@ -358,7 +358,7 @@ export class AccessStage {
 
   /**
    * Resolves once every object of the request is deleted, and the request is deleted or being deleted. It then stays until its signature
-   * expires, about ten seconds after its creation. Resolves with the time (epoch ms) when the test saw that.
+   * expires, about ten seconds after its creation. Resolves with the time (epoch ms) when the test observed that.
    */
   async closed({ kind, metadata }: StoredRequest): Promise<number> {
     const isOver = async (): Promise<boolean> => {

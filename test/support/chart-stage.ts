@@ -59,7 +59,7 @@ export class ChartStage {
     this.bob = bob;
   }
 
-  /** `programs`: the programs of other images than this tree's, by name. */
+  /** `programs`: paths of programs by image name. Default: `dist/drawbridge.js`. */
   static async open(programs: ReadonlyMap<string, string> = new Map()): Promise<ChartStage> {
     const plane = await startPlane();
     const kubelet = await HostKubelet.start(plane, 'drawbridge-system', programs);
@@ -144,7 +144,7 @@ export class ChartStage {
     await this.plane.kubectl(['apply', '-f', '-'], { input: stringify(secret) });
   }
 
-  /** Does what cert-manager would do for the chart's Certificate, and its cainjector for the annotated webhooks. */
+  /** Issues the chart's Certificate like cert-manager, and sets `caBundle` of the annotated webhooks like its cainjector. */
   async #emulateCertManager(): Promise<void> {
     await this.renewCertificate();
     const caBundle = Buffer.from(this.plane.authority.certificate).toString('base64');
@@ -191,7 +191,7 @@ export class ChartStage {
     return found;
   }
 
-  /** Waits until the replicas of an uninstalled release have ended, and deletes their Lease, which they may no longer delete. */
+  /** Waits until the replicas of an uninstalled release have ended. Deletes their Lease, because they no longer have the permission. */
   async leftovers(): Promise<void> {
     await until('the replicas to end', () => this.kubelet.pods.length === 0, { timeoutMs: 45_000 });
     await this.plane.kubectl(['delete', 'lease', 'drawbridge-access', '-n', this.namespace]);

@@ -5,13 +5,13 @@ export interface Outage {
   toMs?: number;
 }
 
-/** How long the server may take to act on an end that it knows. */
+/** Maximum delay of the server after a deadline. */
 const promptMs = 1000;
-/** How long the server may take after its return to reconcile everything. */
+/** Maximum time from the end of an outage until the server has reconciled everything. */
 const comebackMs = 2000;
 
 /**
- * The smallest model of a grant: closed until it is granted, open until its deadline at the latest, and closed from then on. Returns
+ * The simplest model of a grant: closed before the grant, open until its deadline at the latest, and closed afterwards. Returns
  * the last instant (epoch ms) at which access may be open; -Infinity without a grant. `slowMs` is the extra delay of a busy machine,
  * because the server is not responsible for a starved control plane.
  */

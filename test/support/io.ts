@@ -1,6 +1,6 @@
 import type { SimulatedClock } from './simulated-clock.ts';
 
-/** Waits until loopback traffic in flight has arrived and been handled, which takes turns of the event loop, not time. */
+/** Waits until pending loopback traffic is handled, which needs turns of the event loop, not time. */
 export async function settleIo(turns = 25): Promise<void> {
   for (let i = 0; i < turns; i++) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -14,11 +14,11 @@ export async function advanceIo(clock: SimulatedClock, ms: number, stepMs = 250)
   }
 }
 
-/** Waits, without simulated time, until `condition` holds; fails after 5 s of real time. */
+/** Waits until `condition` is true, without advancing a simulated clock. Rejects after 5 s of real time. */
 export async function until(condition: () => boolean, what = 'the condition'): Promise<void> {
   const endMs = performance.now() + 5_000;
   while (!condition()) {
-    if (performance.now() > endMs) throw new Error(`${what} did not come true within 5 s`);
+    if (performance.now() > endMs) throw new Error(`${what} was not true within 5 s`);
     await settleIo(5);
   }
 }

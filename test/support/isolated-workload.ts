@@ -1,8 +1,8 @@
 import type { Manifest } from './access-requests.ts';
 
 /**
- * A Deployment behind a Service, which runs under a ServiceAccount of its own with an image pull secret, and whose egress a NetworkPolicy
- * isolates that selects by `zone`, or where `byApp` by the label that the Service selects by, too; and a PodAccessTemplate for it.
+ * A Deployment behind a Service, with its own ServiceAccount and image pull secret, and a PodAccessTemplate for it. A NetworkPolicy isolates
+ * its egress. The policy selects by the label `zone`, or with `byApp` by the label that the Service selects by.
  */
 export function isolatedWorkload(name: string, { byApp = false } = {}): Manifest[] {
   const labels = { app: name, zone: `${name}-closed` };

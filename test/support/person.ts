@@ -47,7 +47,7 @@ export class Person {
     return stdout.trim();
   }
 
-  /** The question of `canExec`, in one call to the API server. */
+  /** The same as `canExec`, in one call to the API server. */
   async mayExec(namespace: string, pod: string): Promise<boolean> {
     const resourceAttributes = { namespace, verb: 'create', resource: 'pods', subresource: 'exec', name: pod };
     const review = {

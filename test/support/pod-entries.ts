@@ -5,8 +5,8 @@ import type { Person } from './person.ts';
 type Who = Pick<Person, 'call'>;
 
 /**
- * The calls by which clients enter a pod. The API server asks the webhooks before it looks for a kubelet or an upgrade of the
- * connection, so an answer other than 403 or 500 from admission means: let in.
+ * The calls by which clients enter a pod. The API server calls the webhooks before it contacts a kubelet or upgrades the connection, so any
+ * answer except 403 or 500 means that the webhooks allowed the call.
  */
 export const enter: Readonly<
   Record<ConnectSubresource, (who: Who, namespace: string, pod: string) => Promise<ApiAnswer>>
@@ -32,7 +32,7 @@ export const execs: Readonly<
 
 const podUrl = (namespace: string, pod: string): string => `/api/v1/namespaces/${namespace}/pods/${pod}`;
 
-/** A rule for all of them; the ClusterRole `edit` lacks the last one. */
+/** A rule for all of these calls. The ClusterRole `edit` lacks the last one. */
 export const allWaysIn = {
   apiGroups: [''],
   resources: ['pods/exec', 'pods/attach', 'pods/portforward', 'pods/proxy', 'pods/ephemeralcontainers'],

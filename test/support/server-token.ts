@@ -2,7 +2,7 @@ import type { PlaneClient } from '../../sandbox/plane-client.ts';
 import { macAnnotation, planHashAnnotation, requestLabel } from '../../src/api/access/names.ts';
 import { Person } from './person.ts';
 
-/** A client with the token of a ServiceAccount of drawbridge. */
+/** A client with the identity of a ServiceAccount of drawbridge, as if its token was stolen. */
 export const accountUser = (plane: PlaneClient, account: string, namespace = 'drawbridge-system'): Promise<Person> =>
   Person.of(plane, `system:serviceaccount:${namespace}:${account}`, [
     'system:serviceaccounts',

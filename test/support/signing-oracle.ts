@@ -16,8 +16,8 @@ interface Patch {
 }
 
 /**
- * What the mutating webhook on `port` would write into `field` of the spec if `user` had created `manifest`. Any client that reaches that port
- * can ask this: the server cannot tell such a call from one of the API server.
+ * The value that the mutating webhook on `port` writes into `field` of the spec if `user` creates `manifest`. Any client that reaches the port
+ * can send such a review; the server cannot distinguish it from a review of the API server.
  */
 export async function attestationOf(
   plane: PlaneClient,

@@ -4,7 +4,7 @@ import { execRequest, podRequest, type StoredRequest } from '../../support/acces
 import { AccessStage } from '../../support/access-stage.ts';
 import { Person } from '../../support/person.ts';
 
-describe('M2: a user of no allowed group', () => {
+describe('M2: a user without an allowed group', () => {
   let stage: AccessStage;
 
   before(async function () {
@@ -14,7 +14,7 @@ describe('M2: a user of no allowed group', () => {
   after(() => stage?.close());
 
   for (const manifest of [podRequest('by-bob'), execRequest('by-bob')]) {
-    it(`gets no ${manifest.kind}, and is told which group it takes`, async () => {
+    it(`gets no ${manifest.kind}, and the message names the allowed groups`, async () => {
       const { code, stderr } = await stage.bob.kubectl(['create', '-n', stage.namespace, '-f', '-'], {
         input: JSON.stringify(manifest),
         reject: false,
@@ -28,20 +28,20 @@ describe('M2: a user of no allowed group', () => {
     });
   }
 
-  it('leaves nothing behind', async () => {
+  it('creates no object', async () => {
     const left = await stage.kubectl('get', 'pods,roles,rolebindings', '-l', requestLabel, '-o', 'name');
     assert.equal(left, '');
   });
 
-  describe('who may do in the namespace anyway', () => {
+  describe('with their own permissions in the namespace', () => {
     const kinds = ['PodAccessRequest', 'ExecAccessRequest'];
     const rows: [string, string[], string[]][] = [
-      ['nothing but exec', ['pods/exec'], ['ExecAccessRequest']],
-      ['nothing but make pods', ['pods'], []],
-      ['exec and make pods', ['pods/exec', 'pods'], ['PodAccessRequest', 'ExecAccessRequest']],
+      ['only exec', ['pods/exec'], ['ExecAccessRequest']],
+      ['only create pods', ['pods'], []],
+      ['exec and create pods', ['pods/exec', 'pods'], ['PodAccessRequest', 'ExecAccessRequest']],
     ];
     for (const [index, [title, resources, gets]] of rows.entries()) {
-      it(`${title} gets ${gets.join(' and ') || 'nothing'}`, async () => {
+      it(`to ${title}: gets ${gets.join(' and ') || 'nothing'}`, async () => {
         const user = `dora-${index}`;
         const dora = await Person.of(stage.plane, user, []);
         await stage.apply({

@@ -5,13 +5,13 @@ import { AccessStage, isMarker, withoutMarker } from '../../support/access-stage
 
 /**
  * Not counted: lists and watches, which serve all requests at once; Events, which are grouped and may be dropped; the Lease, which
- * belongs to the process; SubjectAccessReviews, which only a caller outside of the allowed groups costs.
+ * belongs to the process; SubjectAccessReviews, which only callers outside the allowed groups cause.
  */
 const uncountedVerbs = ['list', 'watch'];
 const uncountedResources = ['events', 'leases', 'subjectaccessreviews'];
 const writeVerbs = ['create', 'update', 'patch', 'delete', 'deletecollection'];
 
-describe('the calls that access costs the API', () => {
+describe('the API calls of access', () => {
   let stage: AccessStage;
 
   before(async function () {
@@ -24,11 +24,11 @@ describe('the calls that access costs the API', () => {
   const counted = (since: number): AuditCall[] =>
     stage.plane.auditLog
       .calls({ user: stage.server.installation.serverUser, since })
-      // What other tests left behind is none of this test's business.
+      // Excludes calls for objects of other tests.
       .filter(({ uri, name }) => uri.includes(`/namespaces/${stage.namespace}/`) && !isMarker(name))
       .filter(({ verb, resource }) => !uncountedVerbs.includes(verb) && !uncountedResources.includes(resource));
 
-  /** For one request, as those before it may still have their finalizer taken off; the ReplicaSet is that of the pod to enter. */
+  /** The calls for one request, because the server may still remove finalizers of earlier requests. Includes the read of the pod's ReplicaSet. */
   const callsFor = ({ metadata: { name = '' } }: Manifest, since: number): AuditCall[] =>
     counted(since).filter((call) => call.name.startsWith(name) || call.resource === 'replicasets');
 
@@ -36,8 +36,8 @@ describe('the calls that access costs the API', () => {
     calls.filter(({ verb }) => writeVerbs.includes(verb)).map(({ verb, resource }) => `${verb} ${resource}`);
 
   /**
-   * On a busy machine a pod may take the second after which it counts as late, and that is told in a write of its own: the status
-   * write before the one that says Ready. Here it does not count.
+   * Excludes one write of a busy machine: if a pod takes longer than a second, the server reports that in a status write before the one
+   * with Ready.
    */
   const withoutLateness = (calls: readonly AuditCall[]): readonly AuditCall[] => {
     const opened = calls.find(({ verb, resource }) => verb === 'create' && resource === 'rolebindings');
@@ -47,12 +47,12 @@ describe('the calls that access costs the API', () => {
     return lateMs > 1000 ? calls.filter((call) => call !== progress) : calls;
   };
 
-  const tell = (what: string, calls: readonly AuditCall[]): void =>
+  const print = (what: string, calls: readonly AuditCall[]): void =>
     console.log(`      ${what}: ${calls.length} calls, ${writes(calls).length} of them writes`);
 
   const openings: [string, Manifest, string[]][] = [
     [
-      'a pod of its own',
+      'a new pod',
       podRequest('open-pod', { duration: '10m' }),
       [
         'patch podaccessrequests/status',
@@ -76,13 +76,13 @@ describe('the calls that access costs the API', () => {
   ];
 
   for (const [what, manifest, expected] of openings) {
-    it(`come to ${expected.join(', ')} until a request for ${what} is Ready`, async () => {
+    it(`are ${expected.join(', ')} until a request for ${what} is Ready`, async () => {
       const since = stage.plane.auditLog.mark();
       const request = await stage.createReady(stage.alice, manifest);
       const calls = withoutLateness(callsFor(manifest, since));
       await stage.alice.call('DELETE', stage.urlOf(manifest.kind, request.metadata.name));
       await stage.closed(request);
-      tell(`${manifest.kind} until Ready`, calls);
+      print(`${manifest.kind} until Ready`, calls);
       assert.deepEqual(
         calls.map(({ verb, resource }) => `${verb} ${resource}`),
         expected,
@@ -90,36 +90,36 @@ describe('the calls that access costs the API', () => {
     });
   }
 
-  it('come to 6 writes when the pod takes its time', async () => {
+  it('are 6 writes if the pod starts slowly', async () => {
     await stage.apply(slowTemplate);
     await stage.templateReady('PodAccessTemplate', 'slow-shell');
     const since = stage.plane.auditLog.mark();
     const late = podRequest('late-pod', { duration: '10m', templateName: 'slow-shell' });
     await stage.createReady(stage.alice, late);
     const calls = callsFor(late, since);
-    tell('PodAccessRequest until Ready, slow pod', calls);
+    print('PodAccessRequest until Ready, slow pod', calls);
     assert.equal(writes(calls).length, 6, writes(calls).join(', '));
   });
 
   const endings: [string, Manifest, number, number][] = [
-    ['with a pod of its own', podRequest('life-pod', { duration: '3s' }), 10, 0],
+    ['with a new pod', podRequest('life-pod', { duration: '3s' }), 10, 0],
     ['in a running pod', execRequest('life-exec', { duration: '3s' }), 8, 1],
   ];
 
   for (const [what, manifest, limit, reads] of endings) {
-    it(`come to ${limit} writes and ${reads} reads for a whole life ${what}`, async () => {
+    it(`are ${limit} writes and ${reads} reads for a whole life ${what}`, async () => {
       const since = stage.plane.auditLog.mark();
       await stage.gone(await stage.createReady(stage.alice, manifest));
-      // Nothing may come after the end either.
+      // Includes calls after the end.
       await stage.runMarkerGrant();
       const calls = withoutMarker(withoutLateness(callsFor(manifest, since)));
-      tell(`${manifest.kind}, whole life`, calls);
+      print(`${manifest.kind}, whole life`, calls);
       assert.equal(writes(calls).length, limit, writes(calls).join(', '));
       assert.equal(calls.length, limit + reads);
     });
   }
 
-  describe('with nothing to do', () => {
+  describe('without work', () => {
     const names = ['one', 'two', 'three'];
 
     before(async () => {
@@ -127,21 +127,21 @@ describe('the calls that access costs the API', () => {
       await Promise.all(asked.map((manifest) => stage.createReady(stage.alice, manifest)));
     });
 
-    it('come to no write after a restart', async () => {
+    it('are no write after a restart', async () => {
       const since = stage.plane.auditLog.mark();
       await stage.restart();
       await stage.runMarkerGrant();
       const calls = counted(since);
-      tell(`restart with ${2 * names.length} grants`, calls);
+      print(`restart with ${2 * names.length} grants`, calls);
       assert.deepEqual(writes(calls), []);
     });
 
-    it('come to no write when someone labels a request', async () => {
+    it('are no write after a user labels a request', async () => {
       const since = stage.plane.auditLog.mark();
       await stage.kubectl('label', 'podaccessrequests,execaccessrequests', '--all', 'team=payments');
       await stage.runMarkerGrant();
       const calls = counted(since);
-      tell('label', calls);
+      print('label', calls);
       assert.deepEqual(writes(calls), []);
     });
   });

@@ -38,15 +38,15 @@ describe('X1: the audit journal', () => {
   const live = (): string[] => [...files, '--partial', `--kubeconfig=${stage.plane.adminKubeconfig}`];
   const report = async (...args: string[]): Promise<VerifyReport> =>
     JSON.parse((await verify(...args, '-o', 'json')).out) as VerifyReport;
-  /** Other servers on this plane may have left heads; their journals are not given. */
+  /** Selects the chain of this server; the plane may have heads of earlier servers, without their journals. */
   const ofServer = (chains: readonly ChainReport[]): ChainReport | undefined =>
     chains.find(({ replica, last }) => replica === 'drawbridge-x' && last > 0);
   const linesOf = (file: string): string[] => readFileSync(file, 'utf8').trimEnd().split('\n');
 
-  /** Resolves once heads cover every line, without a finding. */
+  /** Resolves once heads cover every line and the verifier finds no problem. */
   const proven = async (): Promise<VerifyReport> => {
     let last: VerifyReport | undefined;
-    const look = async (): Promise<VerifyReport | false> => {
+    const provenReport = async (): Promise<VerifyReport | false> => {
       // A new plane has no signed heads.
       if ((await stage.plane.probe(configMapUrl)).status === 404) return false;
       last = await report(...live());
@@ -54,7 +54,7 @@ describe('X1: the audit journal', () => {
       return last.chains.every(({ unproven }) => unproven === 0) && last;
     };
     try {
-      return await until('heads for every line', look, { timeoutMs: 60_000, everyMs: 500 });
+      return await until('heads for every line', provenReport, { timeoutMs: 60_000, everyMs: 500 });
     } catch (error) {
       throw new Error(`${(error as Error).message}: ${JSON.stringify(last)}`);
     }
@@ -66,7 +66,7 @@ describe('X1: the audit journal', () => {
     await until('the journal to be reopened', async () => (await count()) > before, { timeoutMs: 20_000, everyMs: 50 });
   };
 
-  it('is vouched for by heads in the cluster, under the rights that the server has', async () => {
+  it('is proven by heads in the cluster, which the server writes with its own permissions', async () => {
     const request = await stage.createReady(stage.alice, podRequest('one', { duration: '10m' }));
     assert.equal((await stage.create(stage.bob, podRequest('two'))).status, 403);
     await stage.alice.call('DELETE', stage.urlOf(request.kind, 'one'));
@@ -78,7 +78,7 @@ describe('X1: the audit journal', () => {
     console.log(`      ${ours?.last} lines, signed to ${ours?.signedTo}, by one of ${keys.join(' ')}`);
   });
 
-  it('keeps the group that let the requester in, however many groups there are', async () => {
+  it('keeps the group that allowed the requester, even among many groups', async () => {
     const groups = [...Array.from({ length: 40 }, (_, index) => `team-${index}`), 'devs'];
     const dave = await Person.of(stage.plane, 'dave', groups);
     const request = await stage.createReady(dave, podRequest('many-groups', { duration: '10m' }));
@@ -96,7 +96,7 @@ describe('X1: the audit journal', () => {
         .resourceVersion;
     await proven();
     const before = await version();
-    // Long enough for one more look of the server, which comes every five seconds.
+    // Longer than the five seconds between two checks of the server.
     await sleep(6000);
     assert.equal(await version(), before);
   });
@@ -112,7 +112,7 @@ describe('X1: the audit journal', () => {
     ['a missing end', (all) => all.slice(0, -1), /^Missing: .* at the end/m],
     ['an added line', (all) => [...all, (all[0] ?? '').replace('"seq":1', '"seq":99')], /Changed/],
   ];
-  it('gives away what was done to a copy of it, by heads from kubectl', async () => {
+  it('reveals changes of a copy, by heads from kubectl', async () => {
     await proven();
     const heads = join(stage.plane.directory, 'heads.json');
     const copy = join(stage.plane.directory, 'audit-copy.jsonl');
@@ -134,7 +134,7 @@ describe('X1: the audit journal', () => {
     }
   });
 
-  it('goes on in the next file after a rotation, and files may be given in any order', async () => {
+  it('continues in the next file after a rotation, and the verifier accepts files in any order', async () => {
     const { auditFile } = stage.server;
     renameSync(auditFile, `${auditFile}.1`);
     await reopened();
@@ -144,7 +144,7 @@ describe('X1: the audit journal', () => {
     assert.equal(ofServer(chains)?.first, 1);
   });
 
-  it('on a full disk opens nothing new, closes what is open, and says afterwards how many lines were lost', async () => {
+  it('on a full disk: no new grant opens, open grants end, and a later line has the number of lost lines', async () => {
     const { auditFile } = stage.server;
     const request = await stage.createReady(stage.alice, podRequest('open', { duration: '10m' }));
     const pod = request.status?.podName ?? '';
@@ -170,7 +170,7 @@ describe('X1: the audit journal', () => {
     assert.ok((ours?.lost ?? 0) >= 3, JSON.stringify(ours));
   });
 
-  it('is whole to the last line after a stop in good order, and begins another chain after it', async () => {
+  it('is complete after a graceful stop, and the next process begins another chain', async () => {
     await stage.stop();
     const stopped = await report(...live());
     assert.deepEqual([stopped.verdict, stopped.chains.some(({ unproven }) => unproven > 0)], ['intact', false]);

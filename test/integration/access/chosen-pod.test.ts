@@ -13,7 +13,7 @@ describe('M11: the pod chosen for an ExecAccessRequest', () => {
   });
   after(() => stage?.close());
 
-  it('stays the same through a hundred reconciles, whatever comes and goes beside it', async () => {
+  it('stays the same through a hundred reconciles while other pods are created and deleted', async () => {
     const request = await stage.createReady(stage.alice, execRequest('one-pod', { duration: '10m' }));
     await stage.kubectl('scale', 'deployment/payments', '--replicas=6');
     await stage.kubectl('rollout', 'status', 'deployment/payments', '--timeout=30s');
@@ -36,7 +36,7 @@ describe('M11: the pod chosen for an ExecAccessRequest', () => {
     assert.match(roles, new RegExp(`^(\\["${request.status?.podName}"\\] ?)+$`));
   });
 
-  describe('is one that the workload controls, whatever labels others have:', () => {
+  describe('is a pod that the workload controls, whatever labels other pods have:', () => {
     const container = { name: 'app', image: 'busybox:1.37', args: ['sleep', 'infinity'] };
     const bare: Manifest = {
       apiVersion: 'v1',
@@ -44,7 +44,7 @@ describe('M11: the pod chosen for an ExecAccessRequest', () => {
       metadata: { name: 'dressed-up', labels: { app: 'payments' } },
       spec: { containers: [container] },
     };
-    /** Its pods have the labels of the workload's, and one more, by which it knows them. */
+    /** A workload whose pods have the labels of the target's pods, and one more that it selects by. */
     const stranger = (name: string, more: object): Manifest => ({
       apiVersion: 'apps/v1',
       kind: 'ReplicaSet',
@@ -64,7 +64,7 @@ describe('M11: the pod chosen for an ExecAccessRequest', () => {
         template: { metadata: { labels: { app: 'vault' } }, spec: { containers: [container] } },
       },
     };
-    /** Its name, once there is one. */
+    /** Resolves to the name of a running pod. */
     const running = (selector: string): Promise<string> =>
       until(
         `a running pod of ${selector}`,
@@ -91,19 +91,19 @@ describe('M11: the pod chosen for an ExecAccessRequest', () => {
       return `${outcome(decided)?.reason}: ${outcome(decided)?.message}`;
     };
 
-    it('not a pod that nothing controls', async () => {
+    it('not a pod without a controller', async () => {
       await stage.apply(bare);
       await stage.kubectl('wait', 'pod/dressed-up', '--for=condition=Ready', '--timeout=30s');
       assert.match(await denial('of-bare', { targetPod: 'dressed-up' }), /^InvalidTargetPod: .* is not a pod of/);
     });
 
-    it('not a pod of a ReplicaSet beside it', async () => {
+    it('not a pod of an independent ReplicaSet', async () => {
       await stage.apply(stranger('beside', { app: 'payments' }));
       const pod = await running('stranger=beside');
       assert.match(await denial('of-stranger', { targetPod: pod }), /^InvalidTargetPod: .* is not a pod of/);
     });
 
-    it('not a pod of another workload that was relabelled', async () => {
+    it('not a relabelled pod of another workload', async () => {
       await stage.apply(vault);
       const pod = await running('app=vault');
       await stage.kubectl('label', '--overwrite', 'pod', pod, 'app=payments');
@@ -116,7 +116,7 @@ describe('M11: the pod chosen for an ExecAccessRequest', () => {
       assert.match(await denial('of-relabelled', { targetPod: pod }), /^InvalidTargetPod: .* is not a pod of/);
     });
 
-    it('and none when others alone run', async () => {
+    it('and none if the workload has no running pod', async () => {
       const target = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'idle' };
       const labels = { app: 'idle' };
       const podTemplate = { metadata: { labels }, spec: { containers: [container] } };

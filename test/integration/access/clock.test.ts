@@ -16,7 +16,7 @@ describe('a wall clock that jumps', () => {
   before(async function () {
     this.timeout(180_000);
     stage = await AccessStage.open();
-    // One writer: from here on the controllers run in this process, under a clock of ours.
+    // Stops the server, because the controllers run in this process from now on, with the clock of the test.
     await stage.stop();
     await stage.removeWebhooks();
   });
@@ -56,7 +56,7 @@ describe('a wall clock that jumps', () => {
     await stage.closed(request);
   });
 
-  it('one hour back and forth again changes nothing', async () => {
+  it('one hour back and then forward again changes nothing', async () => {
     const request = await granted('both', '4s');
     clock.jump(-hourMs);
     clock.jump(hourMs);

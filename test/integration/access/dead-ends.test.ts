@@ -15,11 +15,11 @@ interface DeadEnd {
   readonly manifest: Manifest;
   /** The condition that is False, and its reason. */
   readonly condition: readonly [type: string, reason: string];
-  /** The same, if another loop is faster. */
+  /** The condition and reason if another controller is faster. */
   readonly otherwise?: DeadEnd['condition'];
   readonly message: RegExp;
-  /** Whom the stamp names, where it is not alice of group devs; false for no stamp. */
-  readonly stamp?: Pick<AttestationOptions, 'username' | 'groups'> | false;
+  /** The attested requester; false for no attestation. Default: alice of group devs. */
+  readonly attestation?: Pick<AttestationOptions, 'username' | 'groups'> | false;
 }
 
 const withFinalizer = ({ metadata, ...manifest }: Manifest): Manifest => ({
@@ -60,7 +60,7 @@ const deployment = (name: string, replicas: number): Manifest => ({
   },
 });
 
-describe('a request that turns out to be impossible', () => {
+describe('a request that can never be granted', () => {
   let stage: AccessStage;
 
   before(async function () {
@@ -122,13 +122,13 @@ describe('a request that turns out to be impossible', () => {
     const all = stage.plane.auditLog.calls({ user: stage.server.installation.serverUser, since });
     const calls = withoutMarker(all)
       .filter(({ namespace, verb }) => namespace === stage.namespace && verb !== 'watch')
-      // Events are told a while later, all at once.
+      // The server writes Events later, in batches.
       .filter(({ resource }) => resource !== 'events')
       .map(({ verb, uri }) => `${verb} ${uri}`);
     assert.deepEqual(calls, []);
   };
 
-  describe('says so in a condition and gets nothing:', () => {
+  describe('gets a condition with the reason and no access:', () => {
     const through = (templateName: string) => podRequest(templateName, { templateName, duration: '10m' });
     const deadEnds: DeadEnd[] = [
       {
@@ -184,9 +184,9 @@ describe('a request that turns out to be impossible', () => {
       it(deadEnd.title, async () => assertDeadEnd(await stage.createOk(stage.alice, deadEnd.manifest), deadEnd));
     }
 
-    it('and is not tried again', assertQuiet);
+    it('and is not retried', assertQuiet);
 
-    it('is deleted when the time it asked for is over', async () => {
+    it('is deleted after the requested duration', async () => {
       const request = await stage.createOk(
         stage.alice,
         execRequest('short', { targetPod: 'stranger', duration: '2s' }),
@@ -195,12 +195,12 @@ describe('a request that turns out to be impossible', () => {
     });
   });
 
-  describe('because it was made while the webhooks were away:', () => {
+  describe('because it was created without the webhooks:', () => {
     const deadEnds: DeadEnd[] = [
       {
         title: 'without a requester there is no access',
-        manifest: podRequest('unstamped', { duration: '10m' }),
-        stamp: false,
+        manifest: podRequest('unattested', { duration: '10m' }),
+        attestation: false,
         condition: ['AccessResourcesCreated', 'StampMissing'],
         message:
           /spec\.requester has no signature: the request was created while the webhooks of drawbridge were not called/,
@@ -208,7 +208,7 @@ describe('a request that turns out to be impossible', () => {
       {
         title: 'a requester of no allowed group is not let in',
         manifest: podRequest('not-eligible', { duration: '10m' }),
-        stamp: { username: 'bob', groups: ['qa'] },
+        attestation: { username: 'bob', groups: ['qa'] },
         condition: ['AccessResourcesCreated', 'NotEligible'],
         message: /user bob is in \[qa\]; template payments-shell allows \[devs, sre\]/,
       },
@@ -222,7 +222,7 @@ describe('a request that turns out to be impossible', () => {
         title: 'a target that vanished',
         manifest: podRequest('vanished', { duration: '10m', templateName: 'vanishing' }),
         condition: ['AccessResourcesCreated', 'TargetNotFound'],
-        // When the template was looked at before the request.
+        // If the server reconciled the template before the request.
         otherwise: ['TargetTemplateExists', 'TemplateNotReady'],
         message: /Deployment (\S+\/)?vanishing does not exist/,
       },
@@ -254,8 +254,9 @@ describe('a request that turns out to be impossible', () => {
       await stage.removeWebhooks();
       const signer = await signerOn(stage.plane);
       const { namespace } = stage;
-      for (const { manifest, stamp } of deadEnds) {
-        const made = stamp === false ? withFinalizer(manifest) : attested(signer, manifest, { namespace, ...stamp });
+      for (const { manifest, attestation } of deadEnds) {
+        const made =
+          attestation === false ? withFinalizer(manifest) : attested(signer, manifest, { namespace, ...attestation });
         requests.set(manifest.metadata.name ?? '', await stage.createOk(stage.plane, made));
       }
       for (const kind of squatted) {
@@ -264,7 +265,7 @@ describe('a request that turns out to be impossible', () => {
         requests.set(kind, request);
         const name = childName(request);
         await stage.apply(squatter(kind, name));
-        // The scheduler and kwok move it along; what counts is what we do to it.
+        // The scheduler and kwok change the Pod; the test compares only the changes of the server.
         if (kind === 'Pod') await stage.kubectl('wait', `pod/${name}`, '--for=condition=Ready', '--timeout=20s');
         premade.set(kind, await objectUnder(kind, name));
       }
@@ -279,7 +280,7 @@ describe('a request that turns out to be impossible', () => {
     }
 
     for (const kind of squatted) {
-      it(`a ${kind} of a stranger under the name it would get, which stays untouched`, async () => {
+      it(`a foreign ${kind} has the name of its child, and the server does not change that object`, async () => {
         const request = requests.get(kind) as StoredRequest;
         await assertDeadEnd(request, {
           condition: ['AccessResourcesCreated', 'NameCollision'],
@@ -290,7 +291,7 @@ describe('a request that turns out to be impossible', () => {
       });
     }
 
-    it('and is not tried again', assertQuiet);
+    it('and is not retried', assertQuiet);
   });
 
   function squatter(kind: 'Pod' | 'Role' | 'RoleBinding', name: string): Manifest {

@@ -22,7 +22,7 @@ describe('M22: a dry run', () => {
       input: JSON.stringify(manifest),
     });
 
-  it('of a create leaves nothing but an audit line that says dry run', async () => {
+  it('of a create leaves only an audit line that is marked as a dry run', async () => {
     const before = await objects();
     const mark = stage.plane.auditLog.mark();
     await kubectlCreate(podRequest('dry-pod'));
@@ -43,7 +43,7 @@ describe('M22: a dry run', () => {
     }
   });
 
-  it('is refused like the real thing, and says dry run in the audit line', async () => {
+  it('is denied like a real create, and the audit line is marked as a dry run', async () => {
     const { status, body } = await stage.create(stage.bob, podRequest('dry-bob'), '?dryRun=All');
     assert.equal(status, 403);
     assert.match((body as { message: string }).message, /template payments-shell allows \[devs, sre\]/);
@@ -51,7 +51,7 @@ describe('M22: a dry run', () => {
     assert.deepEqual([line.verdict, line['code'], line['dryRun']], ['denied', 'NotEligible', true]);
   });
 
-  it('of a delete takes nothing away', async () => {
+  it('of a delete changes nothing', async () => {
     const request = await stage.createReady(stage.alice, podRequest('stays', { duration: '10m' }));
     await stage.alice.kubectl(['delete', 'podaccessrequest', 'stays', '-n', stage.namespace, '--dry-run=server']);
     await stage.runMarkerGrant();

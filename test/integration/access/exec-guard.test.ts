@@ -6,11 +6,11 @@ import { AccessStage } from '../../support/access-stage.ts';
 import { Person } from '../../support/person.ts';
 import { enter, execs } from '../../support/pod-entries.ts';
 
-describe('M17: an access pod is for those whom its grant names', () => {
+describe('M17: only the subjects of its grant enter an access pod', () => {
   let stage: AccessStage;
   let request: StoredRequest;
   let pod: string;
-  /** Both may enter every pod of the namespace; dora is a firefighter. */
+  /** Users with RBAC permission to enter every pod of the namespace; dora is in the break-glass group. */
   let eve: Person;
   let dora: Person;
 
@@ -28,12 +28,12 @@ describe('M17: an access pod is for those whom its grant names', () => {
   const echo = (who: Person, name: string) =>
     who.kubectl(['exec', '-n', stage.namespace, name, '--', 'echo', 'in'], { reject: false });
 
-  it('the requester gets in', async () => {
+  it('the requester enters', async () => {
     assert.equal((await echo(stage.alice, pod)).stdout, 'in\n');
   });
 
   for (const way of connectSubresources) {
-    it(`a user with the rights of edit does not, by ${way}`, async () => {
+    it(`a user with the role edit is denied, by ${way}`, async () => {
       assert.equal(await eve.mayExec(stage.namespace, pod), true, 'RBAC would let her');
       const { status, body } = await enter[way](eve, stage.namespace, pod);
       assert.equal(status, 403, JSON.stringify(body));
@@ -42,18 +42,18 @@ describe('M17: an access pod is for those whom its grant names', () => {
   }
 
   for (const [how, exec] of Object.entries(execs)) {
-    it(`by ${how} of exec the requester gets in, and no one else`, async () => {
+    it(`by ${how} of exec, only the requester enters`, async () => {
       const { status, body } = await exec(eve, stage.namespace, pod);
       assert.equal(status, 403, JSON.stringify(body));
       assert.match(JSON.stringify(body), /NotYourPod: .* create a request of your own/);
       const own = await exec(stage.alice, stage.namespace, pod);
-      // A POST would have to be upgraded to SPDY from here on.
+      // After admission, the API server would upgrade the POST to SPDY.
       assert.equal(own.status, how === 'a POST' ? 400 : 101, JSON.stringify(own.body));
       if (own.status === 101) assert.match(String(own.body), /in\n/);
     });
   }
 
-  it('nor does an administrator, who can read why', async () => {
+  it('an administrator is denied, with the reason', async () => {
     const { code, stderr } = await stage.plane.kubectl(['exec', '-n', stage.namespace, pod, '--', 'true'], {
       reject: false,
     });
@@ -64,7 +64,7 @@ describe('M17: an access pod is for those whom its grant names', () => {
     );
   });
 
-  it('the break-glass group gets in, with an audit line and a Warning Event', async () => {
+  it('the break-glass group enters, with an audit line and a Warning Event', async () => {
     assert.equal((await echo(dora, pod)).stdout, 'in\n');
     const line = await stage.auditLine('break-glass', ({ who, event }) => who.user === 'dora' && event === 'exec');
     assert.deepEqual([line.verdict, line['code'], line['request'], line['pod']], ['allowed', 'BreakGlass', 'own', pod]);
@@ -79,7 +79,7 @@ describe('M17: an access pod is for those whom its grant names', () => {
     assert.match(await until('the Event', noted, { timeoutMs: 30_000, everyMs: 200 }), /^dora ran a command in/);
   });
 
-  it('pods of others with such a name are open to whom they were open before', async () => {
+  it('RBAC alone decides about foreign pods with such a name', async () => {
     const spec = { containers: [{ name: 'app', image: 'busybox:1.37' }] };
     await stage.apply({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'shell-access' }, spec });
     await stage.kubectl('wait', 'pod/shell-access', '--for=condition=Ready', '--timeout=30s');
@@ -87,12 +87,12 @@ describe('M17: an access pod is for those whom its grant names', () => {
     assert.equal((await echo(stage.alice, 'shell-access')).code, 1, 'she has no rights on it');
   });
 
-  it('a pod of that name that does not exist is not found by anyone', async () => {
+  it('every user gets 404 for a pod of that name that does not exist', async () => {
     const { status } = await enter.exec(eve, stage.namespace, 'no-access');
     assert.equal(status, 404);
   });
 
-  it('no one gets in once the request is revoked', async () => {
+  it('every user is denied once the request is revoked', async () => {
     const { name } = request.metadata;
     await stage.alice.call('PATCH', stage.urlOf(request.kind, name), { spec: { revoked: true } });
     await stage.closed(request);

@@ -37,13 +37,13 @@ describe('entering a pod', () => {
   ] as const;
   for (const [name, title, verdict] of pods) {
     describe(`as alice, ${title}`, () => {
-      it('really opens, and runs the command', async () => {
+      it('opens the stream and runs the command', async () => {
         const args = ['exec', '-n', stage.namespace, podOf(name), '--', 'echo', `hello from ${name}`];
         const { stdout } = await stage.alice.kubectl(args);
         assert.equal(stdout, `hello from ${name}\n`);
       });
 
-      it('leaves an audit line that names her, the pod and nothing of the command', async () => {
+      it('leaves an audit line with the user and the pod, without the command', async () => {
         const line = await stage.auditLine(
           `exec into ${podOf(name)}`,
           ({ event, what }) => event === 'exec' && what.name === podOf(name),
@@ -59,8 +59,8 @@ describe('entering a pod', () => {
     });
   }
 
-  it('by attach is watched as well', async () => {
-    // kwok has nothing to attach to; the review came before.
+  it('by attach is recorded as well', async () => {
+    // kwok has no process to attach to, but the API server calls the webhook first.
     const pod = podOf('running');
     await stage.plane.kubectl(['attach', '-n', stage.namespace, pod], { reject: false });
     const line = await stage.auditLine('attach', ({ event, what }) => event === 'attach' && what.name === pod);
@@ -68,14 +68,14 @@ describe('entering a pod', () => {
     assert.match(await eventNote(pod, 'PodAttach'), /^sandbox-admin attached to/);
   });
 
-  it('as a colleague of the requester is refused', async () => {
+  it('is denied to another user of the requester’s group', async () => {
     const args = ['exec', '-n', stage.namespace, podOf('own'), '--', 'true'];
     const { code, stderr } = await stage.carol.kubectl(args, { reject: false });
     assert.notEqual(code, 0);
     assert.match(stderr, /carol" cannot create resource "pods\/exec"|cannot (get|create) resource "pods\/exec"/);
   });
 
-  it('of a workload works on while the server is away', async () => {
+  it('of a workload still works while the server is down', async () => {
     const { installation } = stage.server;
     await stage.stop();
     const { stdout } = await stage.alice.kubectl([

@@ -12,7 +12,7 @@ import {
 } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 
-/** Registers each case as a test, and starts all of them at once, because each takes its seconds. */
+/** Registers each case as a test and starts all cases at once, because each takes several seconds. */
 function sideBySide(cases: readonly (readonly [string, () => Promise<void>])[]): void {
   const outcomes = new Map<string, Promise<unknown>>();
   before(() => {
@@ -42,7 +42,7 @@ describe('M5: a grant', () => {
   const reaches = (instantMs: number): Promise<unknown> =>
     until('the time to come', () => Date.now() >= instantMs, { timeoutMs: 60_000, everyMs: 10 });
 
-  /** Asks the apiserver as `carol` over and over; resolves to whether she was ever let in, once told to end. */
+  /** Polls the API server as `carol`. `end` resolves to whether carol was ever allowed to exec. */
   const watchCarol = (pod: string): { end: () => Promise<boolean> } => {
     let [ended, everLetIn] = [false, false];
     const asking = (async () => {
@@ -60,7 +60,7 @@ describe('M5: a grant', () => {
     };
   };
 
-  /** A short grant from its beginning to its end; `meanwhile` happens once it is Ready. */
+  /** Runs a short grant from its creation to its end; calls `meanwhile` once the request is Ready. */
   const lives = async (manifest: Manifest, meanwhile: (request: StoredRequest) => Promise<unknown>): Promise<void> => {
     const request = await stage.createReady(stage.alice, manifest);
     const pod = request.status?.podName ?? '';
@@ -116,15 +116,15 @@ describe('M5: a grant', () => {
     spec: { accessConfig: { allowedGroups: ['devs'] }, controllerTargetRef: target },
   };
 
-  describe('is open from Ready on and closed one second after its deadline, to its requester and never to a colleague', () => {
+  describe('is open to the requester from Ready until at most one second after its deadline, and never to another user', () => {
     const patchTemplate = (name: string, spec: object): Promise<string> =>
       stage.kubectl('patch', 'podaccesstemplate', name, '--type=merge', '-p', JSON.stringify({ spec }));
 
     sideBySide([
-      ['of a pod of one’s own', () => lives(podRequest('plain', { duration: '12s' }), async () => undefined)],
-      ['of a running pod, which stays', ofRunningPod],
+      ['with a new pod', () => lives(podRequest('plain', { duration: '12s' }), async () => undefined)],
+      ['with a running pod, which stays', ofRunningPod],
       [
-        'with a template that no one may use any more',
+        'with a template that no longer allows any group',
         async () =>
           lives(await through('closing', 'closing', '12s'), () =>
             patchTemplate('closing', { accessConfig: { allowedGroups: ['nobody'] } }),
@@ -139,18 +139,18 @@ describe('M5: a grant', () => {
           }),
       ],
       [
-        'with a longer maximum written into the template meanwhile',
+        'with a longer maximum that is written into the template meanwhile',
         async () =>
           lives(await through('longer', 'longer', '12s'), () =>
             patchTemplate('longer', { accessConfig: { defaultDuration: '9h', maxDuration: '99h' } }),
           ),
       ],
       [
-        'with an owner written into the request meanwhile',
+        'with an owner that is written into the request meanwhile',
         () => lives(podRequest('owned', { duration: '12s' }), adopt),
       ],
-      ['with a hundred requests whose pods are never Ready before it in line', amongUnready],
-      ['with a foreign finalizer on the request, which then waits without any access', withForeignFinalizer],
+      ['with a hundred requests ahead in the queue whose pods are never Ready', amongUnready],
+      ['with a foreign finalizer on the request, which stays without access', withForeignFinalizer],
     ]);
 
     function adopt({ metadata: { name } }: StoredRequest): Promise<string> {
@@ -202,7 +202,7 @@ describe('M5: a grant', () => {
     }
   });
 
-  it('ends on time with patch bombs of another template before it in line, which are denied', async () => {
+  it('ends on time while oversized JSON patches of another template are ahead in the queue, and denies those', async () => {
     const bomb = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'bomb' };
     const container = { name: 'app', image: 'busybox:1.37', args: Array.from({ length: 100_000 }, () => '') };
     const labels = { app: bomb.name };
@@ -246,7 +246,7 @@ describe('M5: a grant', () => {
   it('ends on time with a graceful restart in between', () =>
     lives(podRequest('restarted', { duration: '10s' }), () => stage.restart()));
 
-  it('ends within two seconds of first contact when its deadline fell into our downtime', async () => {
+  it('ends within two seconds after the server is back if its deadline passed during the downtime', async () => {
     const request = await stage.createReady(stage.alice, podRequest('downtime', { duration: '3s' }));
     const { installation } = stage.server;
     await stage.stop();
@@ -258,7 +258,7 @@ describe('M5: a grant', () => {
     await stage.closed(request);
   });
 
-  it('tells the end in an audit line and an Event', async () => {
+  it('records the end in an audit line and an Event', async () => {
     const request = await stage.createReady(stage.alice, podRequest('told', { duration: '2s' }));
     await stage.closed(request);
     const line = await stage.auditLine(
@@ -272,7 +272,7 @@ describe('M5: a grant', () => {
     });
   });
 
-  describe('ends at once, and everything made for it is gone,', () => {
+  describe('ends at once, and all its objects are deleted,', () => {
     const endings: [string, string, (request: StoredRequest) => Promise<unknown>][] = [
       [
         'when the requester deletes the request',
@@ -281,7 +281,7 @@ describe('M5: a grant', () => {
           stage.alice.kubectl(['delete', kind, name, '-n', stage.namespace, '--wait=false']),
       ],
       [
-        'when the request is deleted and its children orphaned',
+        'when the request is deleted with propagation Orphan',
         'Deleted',
         ({ kind, metadata: { name } }) => stage.kubectl('delete', kind, name, '--cascade=orphan', '--wait=false'),
       ],
@@ -291,7 +291,7 @@ describe('M5: a grant', () => {
         ({ spec }) => stage.kubectl('delete', 'podaccesstemplate', String(spec?.['templateName'])),
       ],
       [
-        'when its template is deleted and replaced by a namesake',
+        'when its template is deleted and recreated under the same name',
         'TemplateDeleted',
         async ({ spec }) => {
           const name = String(spec?.['templateName']);
@@ -329,13 +329,13 @@ describe('M5: a grant', () => {
       });
     }
 
-    it('when the running pod it was for is deleted, without moving to the next', async () => {
+    it('when its running pod is deleted, without access to another pod', async () => {
       const request = await stage.createReady(stage.alice, execRequest('pod-gone', { duration: '10m' }));
       await stage.kubectl('delete', 'pod', request.status?.podName ?? '', '--wait=false');
       await stage.closed(request);
     });
 
-    it('when a StatefulSet replaces the running pod it was for by a namesake, which it does not open', async () => {
+    it('when a StatefulSet replaces its running pod, without access to the new pod of that name', async () => {
       await stage.apply(statefulSet, execTemplate);
       await stage.kubectl('rollout', 'status', 'statefulset/ledger', '--timeout=30s');
       await stage.templateReady('ExecAccessTemplate', 'ledger');
@@ -364,8 +364,8 @@ describe('M5: a grant', () => {
     });
   });
 
-  describe('is closed though what was made for it does not go:', () => {
-    /** It stays until it is deleted by force: nothing acts on the node that it was given. */
+  describe('is closed although its objects cannot be deleted:', () => {
+    /** A Pod that stays until it is deleted by force, because its node has no kubelet. */
     let podOnLostNode = '';
 
     before(() => stage.removePolicies());
@@ -381,9 +381,9 @@ describe('M5: a grant', () => {
     };
 
     const endings: [string, string, string, (request: StoredRequest) => Promise<unknown>][] = [
-      ['finalizers hold it when its time has passed', '8s', 'Expired', (request) => reaches(deadlineOf(request))],
+      ['finalizers keep the pod after the deadline', '8s', 'Expired', (request) => reaches(deadlineOf(request))],
       [
-        'finalizers hold it when it is revoked',
+        'finalizers keep the pod after a revocation',
         '10m',
         'Revoked',
         ({ kind, metadata: { name } }) =>
@@ -394,10 +394,10 @@ describe('M5: a grant', () => {
       ...endings.map(
         ([title, duration, code, end], index) => [title, () => heldByFinalizers(index, duration, code, end)] as const,
       ),
-      ['the node of its pod is away; the pod has a second left once the node is back', whileItsNodeIsAway],
+      ['the node of its pod is down; the pod has one second once the node is back', whileItsNodeIsAway],
     ]);
 
-    it('the end is told once, also after a restart while that pod is still there', async () => {
+    it('the end is recorded once, even after a restart while that pod still exists', async () => {
       await stage.restart();
       const lines = await stage.audit(({ event, what }) => {
         return event === 'revocation' && (what.name === 'away' || what.name === podOnLostNode);
@@ -411,7 +411,7 @@ describe('M5: a grant', () => {
 
     async function whileItsNodeIsAway(): Promise<void> {
       const { spec } = template('away') as unknown as { spec: object };
-      // The plane's only node takes the pod and does nothing about it.
+      // Binds the pod to a node without a kubelet.
       const controllerTargetMutationConfig = { podAnnotations: { 'sandbox/host': 'true' } };
       await stage.apply({ ...template('away'), spec: { ...spec, controllerTargetMutationConfig } });
       await stage.templateReady('PodAccessTemplate', 'away');

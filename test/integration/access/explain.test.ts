@@ -38,7 +38,7 @@ describe('kubectl create --dry-run=server', () => {
     ]);
   });
 
-  it('shows a caller who would be denied every reason at once, with remedies', async () => {
+  it('shows a denied caller every reason at once, with remedies', async () => {
     const { code, warnings, error } = await create(
       stage.bob,
       execRequest('why', { duration: 'a while' }),
@@ -55,7 +55,7 @@ describe('kubectl create --dry-run=server', () => {
     );
   });
 
-  it('says nothing of the kind when it is meant', async () => {
+  it('shows no rules without --dry-run', async () => {
     assert.deepEqual((await create(stage.alice, podRequest('meant'))).warnings, []);
     assert.deepEqual((await create(stage.bob, podRequest('meant-too'))).warnings, []);
   });

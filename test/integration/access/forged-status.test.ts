@@ -18,11 +18,11 @@ describe('M12: a status that the server did not write', () => {
   });
   after(() => stage?.close());
 
-  /** As the administrator of the cluster; rejects with what the API server says. */
+  /** Writes a status as a cluster administrator; rejects with the API server's message. */
   const writeStatus = ({ kind, metadata: { name } }: StoredRequest, status: object): Promise<string> =>
     stage.kubectl('patch', kind, name, '--subresource=status', '--type=merge', '-p', JSON.stringify({ status }));
 
-  /** One that is denied, so that it has no grant of its own. */
+  /** Creates a request that the server denies, so that it has no grant. */
   const ungranted = async (name: string): Promise<StoredRequest> => {
     const request = await stage.createOk(stage.alice, execRequest(name, { targetPod: 'nobody', duration: '10m' }));
     return stage.requestUntil('to be denied', request, ({ status }) => (status?.conditions ?? []).length > 0);
@@ -46,7 +46,7 @@ describe('M12: a status that the server did not write', () => {
     );
   };
 
-  it('names another pod, and opens none', async () => {
+  it('that names another pod opens no pod', async () => {
     const request = await stage.createReady(stage.alice, podRequest('renamed', { duration: '10m' }));
     const pod = await victim();
     await writeStatus(request, { podName: pod });
@@ -59,7 +59,7 @@ describe('M12: a status that the server did not write', () => {
     });
   });
 
-  it('has a grant that the server did not decide, and is revoked', async () => {
+  it('with a grant that the server did not sign is revoked', async () => {
     const request = await ungranted('invented');
     const template = await stage.read('ExecAccessTemplate', 'payments-exec');
     const grant = {
@@ -75,7 +75,7 @@ describe('M12: a status that the server did not write', () => {
     assert.equal(await stage.bob.mayExec(stage.namespace, await victim()), false);
   });
 
-  it('is told from a grant of the server with the listed public keys alone', async () => {
+  it('can be distinguished from a grant of the server with only the listed public keys', async () => {
     const request = await stage.createReady(stage.alice, podRequest('signed', { duration: '10m' }));
     const url = `/api/v1/namespaces/drawbridge-system/configmaps/${keySecretName}`;
     const keys = Object.keys(own((await stage.plane.call('GET', url)).body, 'data') ?? {});
@@ -94,7 +94,7 @@ describe('M12: a status that the server did not write', () => {
     assert.equal(verifies({ subjects: [{ kind: 'User', name: 'bob' }] }), false);
   });
 
-  it('carries the grant of another request, and is revoked', async () => {
+  it('with the grant of another request is revoked', async () => {
     const model = await stage.createReady(stage.carol, execRequest('model', { duration: '10m' }));
     const request = await ungranted('borrowed');
     await writeStatus(request, { grant: model.status?.grant, conditions: [] });
@@ -108,7 +108,7 @@ describe('M12: a status that the server did not write', () => {
     await assert.rejects(longer, /status.grant is immutable once it is set/);
   });
 
-  it('names children that are not ours: ours are deleted, and nothing else', async () => {
+  it('that names foreign children: the server deletes only its own objects', async () => {
     const request = await stage.createReady(stage.alice, podRequest('misled', { duration: '10m' }));
     const pod = await victim();
     const uid = await stage.kubectl('get', 'pod', pod, '-o', 'jsonpath={.metadata.uid}');

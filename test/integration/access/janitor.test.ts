@@ -5,7 +5,7 @@ import { AccessStage } from '../../support/access-stage.ts';
 
 const promisedMs = 60_000;
 
-describe('M6: whatever is left behind by a request that was forced away is deleted', () => {
+describe('M6: the objects of a request that was removed by force are deleted', () => {
   let stage: AccessStage;
 
   before(async function () {
@@ -21,7 +21,7 @@ describe('M6: whatever is left behind by a request that was forced away is delet
   const mayExec = ({ status }: StoredRequest): Promise<boolean> =>
     stage.alice.mayExec(stage.namespace, status?.podName ?? '');
 
-  /** Deletes the request with `Orphan` and takes every finalizer off until it is gone. */
+  /** Deletes the request with `Orphan` and removes every finalizer until it is gone. */
   const forceAway = async ({ kind, metadata: { name, uid } }: StoredRequest): Promise<void> => {
     const url = stage.urlOf(kind, name);
     await stage.plane.call('DELETE', url, { preconditions: { uid }, propagationPolicy: 'Orphan' });
@@ -59,7 +59,7 @@ describe('M6: whatever is left behind by a request that was forced away is delet
     });
   }
 
-  it('while no server runs: when the server starts, by their marks alone', async () => {
+  it('while no server runs: when the server starts, by their labels and annotations alone', async () => {
     const asked = manifests.map((manifest) => stage.createReady(stage.alice, manifest));
     const kept = await stage.createReady(stage.alice, podRequest('kept', { duration: '10m' }));
     const requests = await Promise.all(asked);
@@ -68,7 +68,7 @@ describe('M6: whatever is left behind by a request that was forced away is delet
     await stage.apply(bystander(requests[0]?.metadata.uid ?? ''));
     for (const request of requests) {
       await forceAway(request);
-      assert.ok((await kindsLeft(request)).length >= 2, 'Orphan leaves the children there');
+      assert.ok((await kindsLeft(request)).length >= 2, 'Orphan leaves the children');
       assert.equal(await mayExec(request), true);
     }
     await stage.start();
@@ -85,17 +85,17 @@ describe('M6: whatever is left behind by a request that was forced away is delet
     assert.match(await stage.kubectl('get', 'roles', '-o', 'name'), /\/bystander/);
   });
 
-  /** All except foreign objects with our label. */
+  /** Excludes foreign objects with the server's label. */
   async function untilMarked(request: StoredRequest): Promise<number> {
     const since = Date.now();
-    const left = async (): Promise<string[]> =>
+    const remaining = async (): Promise<string[]> =>
       (await stage.children(request.metadata.uid)).map(({ name }) => name).filter((name) => name !== 'bystander');
-    const nothing = async (): Promise<boolean> => (await left()).length === 0 && !(await mayExec(request));
+    const nothing = async (): Promise<boolean> => (await remaining()).length === 0 && !(await mayExec(request));
     await until(`nothing of ${request.metadata.name} to be left`, nothing, { timeoutMs: 30_000, everyMs: 25 });
     return Date.now() - since;
   }
 
-  /** Carries our label and nothing else of ours. */
+  /** A foreign object with the label of a request. */
   const bystander = (uid: string): Manifest => ({
     apiVersion: 'rbac.authorization.k8s.io/v1',
     kind: 'Role',

@@ -20,7 +20,7 @@ describe('limits on open grants', () => {
   });
   after(() => stage?.close());
 
-  /** Those that were given back stay for a while, without their access. */
+  /** Excludes revoked requests, which stay for a while without access. */
   const requests = async (): Promise<StoredRequest[]> => {
     const lists = ['PodAccessRequest', 'ExecAccessRequest'].map(async (kind) => {
       const { body } = await stage.plane.probe(stage.urlOf(kind));
@@ -35,7 +35,7 @@ describe('limits on open grants', () => {
   const isDenied = ({ status }: StoredRequest): boolean =>
     status?.conditions?.some(({ reason, status: value }) => reason === 'LimitReached' && value === 'False') === true;
 
-  /** Creates all at once; resolves once each is refused, denied or ready, with how many are open. */
+  /** Creates all at once. Resolves to the number of open ones, once each is rejected, denied, or ready. */
   async function burst(person: Person, manifests: readonly Manifest[]): Promise<number> {
     const answers = await Promise.all(manifests.map((manifest) => stage.create(person, manifest)));
     for (const { status, body } of answers) {
@@ -48,7 +48,7 @@ describe('limits on open grants', () => {
     return bindings();
   }
 
-  /** Gives everything back. */
+  /** Revokes all requests. */
   async function clear(): Promise<void> {
     await Promise.all(
       (await requests()).map(({ kind, metadata }) => stage.plane.call('DELETE', stage.urlOf(kind, metadata.name))),
@@ -58,7 +58,7 @@ describe('limits on open grants', () => {
   }
   afterEach(clear);
 
-  it(`are exact for a user under ${attempts} creates at once, of both kinds`, async () => {
+  it(`are exact for a user with ${attempts} concurrent creates of both kinds`, async () => {
     const manifests = Array.from({ length: attempts }, (_, index) =>
       (index % 2 === 0 ? podRequest : execRequest)(`user-${index}`, { duration: '30m' }),
     );
@@ -74,7 +74,7 @@ describe('limits on open grants', () => {
     assert.equal(await bindings(), perNamespace);
   });
 
-  it('are exact for a template that sets one', async () => {
+  it('are exact for a template with its own limit', async () => {
     const patch = JSON.stringify({ spec: { accessConfig: { maxGrants: perTemplate } } });
     await stage.kubectl('patch', 'execaccesstemplate', 'payments-exec', '--type=merge', '-p', patch);
     await stage.templateReady('ExecAccessTemplate', 'payments-exec');
@@ -82,7 +82,7 @@ describe('limits on open grants', () => {
     assert.equal(await burst(stage.alice, manifests), perTemplate);
   });
 
-  it('are told at once by the webhook, with the count and the time, and free again when access is given back', async () => {
+  it('are enforced by the webhook, with the count and the time, and allow a new grant after a revocation', async () => {
     await stage.kubectl(
       'patch',
       'execaccesstemplate',
@@ -109,7 +109,7 @@ describe('limits on open grants', () => {
     );
     await until('the place to be free', async () => (await bindings()) === 0, { timeoutMs: 30_000 });
     await until(
-      'carol to be let in',
+      'carol to be allowed',
       async () => (await stage.create(stage.carol, execRequest('third'))).status === 201,
       {
         timeoutMs: 30_000,

@@ -22,7 +22,7 @@ describe('M26: the metrics of a server', () => {
     return (await answer.text()).split('\n');
   };
 
-  /** By name and the labels that are given; those that are not given do not matter. */
+  /** The value of a series with this name and at least these labels. */
   const value = async (name: string, labels: Record<string, string> = {}): Promise<number | undefined> => {
     const wanted = Object.entries(labels).map(([label, text]) => `${label}="${text}"`);
     const found = (await lines()).find((line) => {
@@ -51,20 +51,20 @@ describe('M26: the metrics of a server', () => {
     ['oz_access_templates', { name: template, ready: 'true' }, 1],
   ];
   for (const [name, labels, figure] of expected) {
-    it(`tell ${name} ${JSON.stringify(labels)}`, async () => {
+    it(`show ${name} ${JSON.stringify(labels)}`, async () => {
       const all = { ...labels, ...(name.startsWith('oz_') ? { namespace: stage.namespace } : {}) };
       const read = async (): Promise<boolean> => (await value(name, all)) === figure;
       await until(`${name} to be ${figure}, not ${await value(name, all)}`, read, { timeoutMs: 30_000 });
     });
   }
 
-  it('count who enters pods', async () => {
+  it('count connections to pods', async () => {
     const own = await stage.read(kind, 'own');
     await stage.alice.kubectl(['exec', '-n', stage.namespace, own?.status?.podName ?? '', '--', 'true']);
     assert.equal(await value('oz_pod_exec_total', { namespace: stage.namespace, subresource: 'exec' }), 1);
   });
 
-  it('tell who interferes', async () => {
+  it('count changes by other clients', async () => {
     const [child] = await stage.children((await stage.read(kind, 'own'))?.metadata.uid ?? '');
     await stage.kubectl('delete', 'rolebinding', child?.name ?? '');
     const missing = async () =>

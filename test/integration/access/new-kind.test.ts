@@ -10,7 +10,7 @@ import { systemClock } from '../../../src/kit/clock.ts';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 
-/** Everything that has to be edited by hand, as docs/architecture/extend.md says it, for a kind that does what ExecAccess does. */
+/** The edits that docs/architecture/extend.md lists, for a new kind that behaves like ExecAccess. */
 const lines: readonly (readonly [file: string, before: string, after: string])[] = [
   ['src/api/access/names.ts', "'ExecAccessTemplate'", "'ExecAccessTemplate', 'PortAccessTemplate'"],
   ['src/api/access/kinds.ts', 'import', "import { portAccess } from './port-access.ts';\nimport"],
@@ -58,7 +58,7 @@ describe('a third kind of access', function () {
     const { status, stdout, stderr } = spawnSync(join(root, 'node_modules/.bin', program), args, {
       cwd: copy,
       encoding: 'utf8',
-      // Other tests run beside this one: it leaves them a core.
+      // Leaves a core to the tests that run beside this one.
       env: { ...process.env, GOMAXPROCS: '1' },
     });
     assert.equal(status, 0, stdout + stderr);
@@ -72,16 +72,17 @@ describe('a third kind of access', function () {
     for (const file of touched()) assert.ok(named.has(file) || named.has(`${dirname(file)}/`), `${file} is not named`);
   });
 
-  it('fits the types of all that knows kinds of access', () => {
+  it('compiles everywhere that uses kinds of access', () => {
     const { compilerOptions } = JSON.parse(read('tsconfig.json'));
     const include = ['src/api', 'src/access', 'src/admission', 'src/cli', 'webhooks'];
     writeFileSync(join(copy, 'tsconfig.json'), JSON.stringify({ compilerOptions, include }));
     run('tsc', '--noEmit', '--project', 'tsconfig.json');
   });
 
-  it('keeps to the layers', () => run('biome', 'lint', '--vcs-enabled=false', '--error-on-warnings', ...touched()));
+  it('respects the layer rules', () =>
+    run('biome', 'lint', '--vcs-enabled=false', '--error-on-warnings', ...touched()));
 
-  it('has its definitions, its webhooks and their manifests', async () => {
+  it('has its CRDs, its webhooks, and their manifests', async () => {
     const { routes } = (await load('src/admission/routes.ts')) as { routes: readonly Route[] };
     const paths = routes.map(({ path }) => path).filter((path) => path.includes('portaccess'));
     assert.deepEqual(paths, [
@@ -96,7 +97,7 @@ describe('a third kind of access', function () {
     for (const file of files) assert.ok(webhookFiles('access').has(file) && crdFiles().has(file), file);
   });
 
-  it('has its loops', async () => {
+  it('has its controllers', async () => {
     const { accessKinds } = await load('src/access/access-kind.ts');
     const kinds: AccessKind[] = accessKinds({ stores: { of: () => ({}) }, clock: systemClock });
     assert.deepEqual(kinds.map(({ requestKind, templateKind }) => [requestKind, templateKind]).at(-1), [

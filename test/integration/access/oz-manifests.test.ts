@@ -25,7 +25,7 @@ interface Pod {
   spec: { containers: Container[]; terminationGracePeriodSeconds: number; nodeSelector?: object; priority?: number };
 }
 
-describe('M28: manifests as Oz users have them', () => {
+describe('M28: manifests of Oz users', () => {
   let stage: AccessStage;
 
   before(async function () {
@@ -53,7 +53,7 @@ describe('M28: manifests as Oz users have them', () => {
   const podOf = async (request: StoredRequest): Promise<Pod> =>
     JSON.parse(await stage.kubectl('get', 'pod', request.status?.podName ?? '', '-o', 'json')) as Pod;
 
-  /** A pod of alice's own through the template. */
+  /** Requests a pod through the template as alice. */
   const podThrough = async (templateName: string): Promise<Pod> =>
     podOf(await stage.createReady(stage.alice, podRequest(`via-${templateName}`, { templateName, duration: '10m' })));
 
@@ -66,7 +66,7 @@ describe('M28: manifests as Oz users have them', () => {
     );
   });
 
-  it('apply as they are: requests for a pod, for any pod and for a certain pod become Ready', async () => {
+  it('work unchanged: requests for a new pod, for any pod, and for a specific pod become Ready', async () => {
     const requests = ['pod-access-request', 'exec-access-request', 'exec-access-request-target-pod'];
     await stage.applyFiles(...requests.map((name) => `examples/oz/3-${name}.yaml`));
     for (const condition of ['AccessResourcesReady', 'AccessStillValid']) {
@@ -84,7 +84,7 @@ describe('M28: manifests as Oz users have them', () => {
     assert.equal(certain?.status?.podName, 'ledger-0');
   });
 
-  it('applied again change nothing', async () => {
+  it('change nothing when they are applied again', async () => {
     const again = await stage.applyFiles('examples/oz/3-pod-access-request.yaml', oz2('pod-access-template-overrides'));
     assert.deepEqual(
       again
@@ -97,7 +97,7 @@ describe('M28: manifests as Oz users have them', () => {
     assert.deepEqual(metadata.finalizers, [revokeFinalizer]);
   });
 
-  it('a Deployment as target gives its pod, without its labels and its grace period', async () => {
+  it('with a Deployment as the target create a pod from its template, without its labels and grace period', async () => {
     const { metadata, spec } = await podThrough('storefront-plain');
     assert.deepEqual(
       spec.containers.map(({ name }) => name),
@@ -108,7 +108,7 @@ describe('M28: manifests as Oz users have them', () => {
     assert.equal(spec.terminationGracePeriodSeconds, 1);
   });
 
-  it('overrides replace command, arguments and resources, and add environment, labels and annotations', async () => {
+  it('with overrides replace command, arguments, and resources, and add environment, labels, and annotations', async () => {
     const { metadata, spec } = await podThrough('storefront-console');
     const [web] = spec.containers;
     assert.deepEqual([web?.command, web?.args], [['sh', '-c'], ['sleep 7200']]);
@@ -132,7 +132,7 @@ describe('M28: manifests as Oz users have them', () => {
     assert.ok(web?.livenessProbe);
   });
 
-  it('patchSpecOperations change what no field covers', async () => {
+  it('with patchSpecOperations change fields that have no override', async () => {
     const { spec } = await podThrough('storefront-patched');
     assert.deepEqual(
       spec.containers.map(({ name }) => name),
@@ -141,7 +141,7 @@ describe('M28: manifests as Oz users have them', () => {
     assert.equal(spec.priority, 0);
   });
 
-  it('podSpec gives a pod without any workload, within the caps', async () => {
+  it('with a podSpec create a pod without a workload, within the caps', async () => {
     const { spec } = await podThrough('toolbox');
     assert.deepEqual(
       spec.containers.map(({ name, command }) => [name, command]),
@@ -153,7 +153,7 @@ describe('M28: manifests as Oz users have them', () => {
     });
   });
 
-  it('an ExecAccessRequest admits its requester, and no one else, to the pod it names', async () => {
+  it('with an ExecAccessRequest let only its requester enter the named pod', async () => {
     const request = await stage.createReady(stage.alice, execRequest('own-shell', { duration: '10m' }));
     const pod = request.status?.podName ?? '';
     assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
@@ -165,7 +165,7 @@ describe('M28: manifests as Oz users have them', () => {
     );
   });
 
-  describe('a pod that takes its time', () => {
+  describe('a pod that starts slowly', () => {
     const slow = (name: string, podAnnotations: object) => ({
       apiVersion: 'crds.wizardofoz.co/v1alpha1',
       kind: 'PodAccessTemplate',
@@ -178,7 +178,7 @@ describe('M28: manifests as Oz users have them', () => {
     });
     const readiness = (request: StoredRequest) => conditionOf(request, 'AccessResourcesReady');
 
-    it('is waited for: NotYetReady first, then Ready', async () => {
+    it('is reported as NotYetReady first, then as Ready', async () => {
       await stage.apply(slow('slow', { 'sandbox/ready-after': '2500ms' }));
       await stage.templateReady('PodAccessTemplate', 'slow');
       const asked = await stage.createOk(stage.alice, podRequest('waits', { templateName: 'slow' }));
@@ -203,7 +203,7 @@ describe('M28: manifests as Oz users have them', () => {
   });
 });
 
-describe('manifests as Oz users have them, with access pods as Oz makes them', () => {
+describe('manifests of Oz users, with access pods in the mode oz', () => {
   let stage: AccessStage;
 
   before(async function () {
@@ -228,7 +228,7 @@ describe('manifests as Oz users have them, with access pods as Oz makes them', (
     ['certain pod', execRequest('certain', { templateName: 'ledger-exec', targetPod: 'ledger-0' })],
   ];
   for (const [title, manifest] of requests) {
-    it(`give a ${title}`, async () => {
+    it(`grant access to a ${title}`, async () => {
       const { kind, spec } = manifest;
       await stage.templateReady(kind.replace('Request', 'Template'), (spec as { templateName: string }).templateName);
       const asker = title === 'certain pod' ? stage.plane : stage.alice;
@@ -236,7 +236,7 @@ describe('manifests as Oz users have them, with access pods as Oz makes them', (
     });
   }
 
-  it('give a pod without any label of its workload, under its ServiceAccount, which escapes the NetworkPolicy', async () => {
+  it('create a pod without any label of its workload, under its ServiceAccount, which the NetworkPolicy does not select', async () => {
     await stage.templateReady('PodAccessTemplate', 'ledger-api');
     const manifest = podRequest('escaping', { templateName: 'ledger-api', duration: '10m' });
     const request = await stage.createReady(stage.alice, manifest);

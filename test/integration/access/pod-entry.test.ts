@@ -7,9 +7,9 @@ import { AccessStage } from '../../support/access-stage.ts';
 import { Person } from '../../support/person.ts';
 import { enter, execs } from '../../support/pod-entries.ts';
 
-describe('M16: each of the five ways into a pod', () => {
+describe('M16: each of the five calls that enter a pod', () => {
   let stage: AccessStage;
-  /** May enter every pod of the namespace by her own rights. */
+  /** A user with RBAC permission to enter every pod of the namespace. */
   let eve: Person;
   let own: StoredRequest;
   let running: StoredRequest;
@@ -37,7 +37,7 @@ describe('M16: each of the five ways into a pod', () => {
     it(`${way} into a pod of a workload leaves one line`, async () => {
       const pod = podOf(running);
       const uid = await uidOf(pod);
-      // What becomes of the connection depends on a kubelet that is not there.
+      // The connection itself fails, because there is no kubelet.
       await enter[way](eve, stage.namespace, pod);
       const found = await until('the line', async () => lineOf(await lines(pod, 'eve'), way), { timeoutMs: 30_000 });
       assertLine(found, pod, uid);
@@ -59,10 +59,10 @@ describe('M16: each of the five ways into a pod', () => {
   }
 
   for (const [title, request, verdict] of [
-    ['her own pod', () => own, 'allowed'],
-    ['the running pod that was opened to her', () => running, 'observed'],
+    ['a new pod', () => own, 'allowed'],
+    ['a running pod', () => running, 'observed'],
   ] as const) {
-    it(`names the request by which the requester enters ${title}`, async () => {
+    it(`records the request whose grant the requester uses, for ${title}`, async () => {
       const pod = podOf(request());
       await stage.alice.kubectl(['exec', '-n', stage.namespace, pod, '--', 'true']);
       const found = lineOf(await lines(pod, 'alice'), 'exec');
@@ -71,7 +71,7 @@ describe('M16: each of the five ways into a pod', () => {
   }
 
   for (const [how, exec] of Object.entries(execs)) {
-    it(`exec by ${how} leaves a line like any other, of a pod of a workload and of an access pod`, async () => {
+    it(`exec by ${how} leaves the same line, for a pod of a workload and for an access pod`, async () => {
       for (const [request, verdict] of [
         [running, 'observed'],
         [own, 'denied'],
@@ -95,7 +95,7 @@ describe('M16: each of the five ways into a pod', () => {
     });
   }
 
-  it('tells nothing of commands, ports and paths', async () => {
+  it('leaves no line with commands, ports, or paths', async () => {
     const entries = await stage.audit(({ event }) => (connectSubresources as readonly string[]).includes(event));
     assert.ok(entries.length >= 10);
     assert.doesNotMatch(JSON.stringify(entries.map(({ reviewUid: _, ...line }) => line)), /hunter2|"command"/);

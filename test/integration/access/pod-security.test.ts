@@ -24,11 +24,11 @@ const patched = (name: string, operations: readonly Operation[], more: object = 
     ...more,
   });
 
-/** Where clouds tell a node its credentials. */
+/** The address at which clouds serve credentials to a node. */
 const elsewhere = { host: '169.254.169.254', port: 80, path: '/latest/meta-data/' };
 const hostPath = { name: 'host', hostPath: { path: '/' } };
 
-/** Not scheduled: what counts is its pod template. */
+/** A Deployment without replicas: only its pod template matters. */
 const agent: Manifest = {
   apiVersion: 'apps/v1',
   kind: 'Deployment',
@@ -46,7 +46,7 @@ const agentRef = { controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployme
 
 describe('M14: the pod of an access template', () => {
   let stage: AccessStage;
-  /** May do everything with templates, by name, and what they hand out; but is no administrator to them. */
+  /** A user with all verbs on templates, by name, and with the permissions that templates grant, but not an administrator. */
   let erin: Person;
 
   before(async function () {
@@ -84,7 +84,7 @@ describe('M14: the pod of an access template', () => {
       /privileged of the access pod is set/,
     ],
     [
-      'more capable',
+      'given more capabilities',
       patched('capable', [['add', '/spec/containers/0/securityContext', { capabilities: { add: ['SYS_PTRACE'] } }]]),
       /adds "SYS_PTRACE"/,
     ],
@@ -101,12 +101,12 @@ describe('M14: the pod of an access template', () => {
       /takes port 80 of the node/,
     ],
     [
-      'a way to have the node call others, by a probe',
+      'able to send requests from the node by a probe',
       patched('probe', [['add', '/spec/containers/0/livenessProbe', { httpGet: elsewhere }]]),
       /livenessProbe\.httpGet\.host of the access pod is "169\.254\.169\.254"/,
     ],
     [
-      'a way to have the node call others, by a hook',
+      'able to send requests from the node by a hook',
       patched('hook', [['add', '/spec/containers/0/lifecycle', { postStart: { httpGet: elsewhere } }]]),
       /lifecycle\.postStart\.httpGet\.host/,
     ],
@@ -121,13 +121,13 @@ describe('M14: the pod of an access template', () => {
       /procMount/,
     ],
     [
-      'another ServiceAccount',
+      'under another ServiceAccount',
       patched('account', [['add', '/spec/serviceAccountName', 'builder']]),
       /is "builder", not "default"/,
     ],
-    ['on a node of choice', patched('node', [['add', '/spec/nodeName', 'node-0']]), /spec\.nodeName/],
+    ['on a chosen node', patched('node', [['add', '/spec/nodeName', 'node-0']]), /spec\.nodeName/],
     [
-      'what a copied container makes of it',
+      'privileged by a copied container',
       patched('copied', [
         ['add', '/spec/initContainers', [{ name: 'i', image: 'a:1', securityContext: { privileged: true } }]],
       ]),
@@ -155,7 +155,7 @@ describe('M14: the pod of an access template', () => {
     person.call('POST', stage.urlOf('PodAccessTemplate'), manifest);
   const flagged = (name: string): Manifest => template(name, { ...agentRef, allowPrivilegedPod: true });
 
-  it('may be all that where an administrator says so, of the template and of the namespace', async () => {
+  it('may have all of that where an administrator allows it for the template and the namespace', async () => {
     await stage.apply(flagged('admin-agent'));
     const isRefused = (request: StoredRequest): boolean =>
       conditionOf(request, 'AccessResourcesCreated')?.reason === 'ResourceRefused';
@@ -166,9 +166,9 @@ describe('M14: the pod of an access template', () => {
     );
     await stage.kubectl('label', 'namespace', stage.namespace, 'access.drawbridge.dev/allow-privileged=true');
     let asked = 0;
-    // The API server takes a moment to notice the label.
+    // The API server needs a moment until it observes the label.
     const { status } = await until(
-      'a pod that reaches far',
+      'the privileged pod to be created',
       async () => {
         asked += 1;
         const spec = { templateName: 'admin-agent', duration: '10m' };
@@ -182,13 +182,13 @@ describe('M14: the pod of an access template', () => {
       },
       { timeoutMs: 30_000, everyMs: 200 },
     );
-    // What was refused so far was so by policies, not for want of rights.
+    // So far, policies denied the calls, not RBAC.
     stage.ignoreEarlierCalls();
     const pod = await stage.kubectl('get', 'pod', status?.podName ?? '', '-o', 'jsonpath={.spec.hostPID}');
     assert.equal(pod, 'true');
   });
 
-  it('is not opened up by a user who may only write templates', async () => {
+  it('is not privileged by a user who may only write templates', async () => {
     const { status, body } = await create(erin, flagged('erin-agent'));
     assert.equal(status, 403, JSON.stringify(body));
     assert.match(
@@ -203,7 +203,7 @@ describe('M14: the pod of an access template', () => {
     assert.equal((await erin.call('PATCH', other, widened)).status, 403, 'nor what an administrator has opened up');
   });
 
-  it('is opened up by who may allow-privileged this one template', async () => {
+  it('is privileged by a user with the verb allow-privileged on this template', async () => {
     await stage.kubectl(
       ...['create', 'role', 'one-agent', '--verb=allow-privileged'],
       ...['--resource=podaccesstemplates.crds.wizardofoz.co', '--resource-name=erin-agent'],

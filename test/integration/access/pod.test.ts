@@ -26,7 +26,7 @@ describe('a PodAccessRequest', () => {
       request = await stage.ready((await stage.read('PodAccessRequest', 'debug')) as StoredRequest);
     });
 
-    it('says in kubectl get which template, which pod and that it is ready', async () => {
+    it('shows its template, its pod, and Ready in kubectl get', async () => {
       const { stdout } = await stage.alice.kubectl(['get', 'podaccessrequest', 'debug', '-n', stage.namespace]);
       const [header = '', row = ''] = stdout.trim().split('\n');
       assert.deepEqual(header.split(/\s+/), ['NAME', 'TEMPLATE', 'POD', 'READY']);
@@ -45,7 +45,7 @@ describe('a PodAccessRequest', () => {
       }
     });
 
-    it('gets a Pod, a Role and a RoleBinding under one name, cut from its own and its uid', async () => {
+    it('gets a Pod, a Role, and a RoleBinding under one name, from its own name and its uid', async () => {
       const name = `debug-${request.metadata.uid.slice(0, 8)}-access`;
       assert.equal(request.status?.podName, name);
       assert.deepEqual(await stage.children(request.metadata.uid), [
@@ -55,13 +55,13 @@ describe('a PodAccessRequest', () => {
       ]);
     });
 
-    it('tells the command that opens the pod', () => {
+    it('shows the command that enters the pod', () => {
       const message = `kubectl exec -ti -n ${stage.namespace} ${request.status?.podName} -- /bin/sh`;
       assert.equal(request.status?.accessMessage, message);
       assert.equal(conditionOf(request, 'AccessMessage')?.message, message);
     });
 
-    it('is told in Events, and by one audit line for the admission and one for the grant', async () => {
+    it('is recorded in Events, and in one audit line for the admission and one for the grant', async () => {
       const ours = await stage.audit(({ what }) => what.namespace === stage.namespace && what.name === 'debug');
       assert.deepEqual(
         ours.map(({ event, verdict, who }) => [event, verdict, who.user]),
@@ -78,7 +78,7 @@ describe('a PodAccessRequest', () => {
     });
   });
 
-  it('serves a client that creates with generateName, polls status.ready and prints status.accessMessage', async () => {
+  it('supports a client that uses generateName, polls status.ready, and prints status.accessMessage', async () => {
     const { metadata: _, ...manifest } = podRequest('');
     const created = await stage.createOk(stage.alice, { ...manifest, metadata: { generateName: 'alice-' } });
     assert.match(created.metadata.name, /^alice-[a-z0-9]{10}$/);
@@ -95,7 +95,7 @@ describe('a PodAccessRequest', () => {
     assert.match(polled.accessMessage ?? '', new RegExp(` ${polled.podName} -- /bin/sh$`));
   });
 
-  it('serves a cluster administrator of no allowed group, who holds the rights already', async () => {
+  it('is granted to a cluster administrator without an allowed group, who already has the permissions', async () => {
     const request = await stage.createReady(stage.plane, podRequest('by-admin'));
     const { user, groups = [] } = (await stage.auditLine('the admission', ({ what }) => what.name === 'by-admin')).who;
     assert.deepEqual([user, groups.includes('devs')], ['sandbox-admin', false]);

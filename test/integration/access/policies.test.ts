@@ -9,11 +9,11 @@ import { accountUser, childMetadata, podWith } from '../../support/server-token.
 
 const rbac = '/apis/rbac.authorization.k8s.io/v1';
 
-describe('S16: with neither server nor webhooks, the API server', () => {
+describe('S16: without the server and the webhooks, the API server', () => {
   let stage: AccessStage;
-  /** May do everything in the namespace, and nothing to the cluster. */
+  /** A user with every permission in the namespace, and none on cluster-scoped resources. */
   let eve: Person;
-  /** Has the token of the server. */
+  /** A client with the identity of the server. */
   let thief: Person;
   let pod: StoredRequest;
   let child: string;
@@ -26,7 +26,7 @@ describe('S16: with neither server nor webhooks, the API server', () => {
     thief = await accountUser(stage.plane, 'drawbridge');
     await stage.apply(everythingButFinalizers);
     await stage.kubectl('create', 'rolebinding', 'eve', '--role=everything', '--user=eve');
-    // Nothing that the server does not hold, too.
+    // Includes permissions that the server does not have.
     await stage.kubectl('create', 'role', 'sees', '--verb=get', '--resource=pods');
     await stage.kubectl('create', 'rolebinding', 'sees', '--role=sees', '--user=eve');
     const whole = await stage.createReady(stage.alice, execRequest('whole', { duration: '10m' }));
@@ -61,7 +61,7 @@ describe('S16: with neither server nor webhooks, the API server', () => {
 
   const seal = { nonce: 'n', signature: 'x'.repeat(43) };
   const own = { username: 'alice', uid: '', groups: ['devs', 'system:authenticated'], time: '2026-11-21T09:00:00Z' };
-  const stamped = (name: string, requester: object = {}): Manifest =>
+  const attested = (name: string, requester: object = {}): Manifest =>
     podRequest(name, { requester: { ...own, ...seal, ...requester } });
   const withMetadata = (manifest: Manifest, metadata: object): Manifest => ({
     ...manifest,
@@ -69,25 +69,25 @@ describe('S16: with neither server nor webhooks, the API server', () => {
   });
   const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'mine', uid: '7f0c1a52-3b77-4d5e-8b52-0d3a2f0e9c11' };
 
-  describe('refuses a request', () => {
+  describe('denies a request', () => {
     const creations: [string, Manifest, string][] = [
       ['that no webhook signed', podRequest('bare'), 'StampMissing'],
       ['with a requester, but no signature', podRequest('half', { requester: own }), 'StampMissing'],
-      ['in the name of another user', stamped('other', { username: 'bob' }), 'RequesterForged'],
-      ['with groups that the caller is not in', stamped('risen', { groups: ['admins'] }), 'RequesterForged'],
-      ['with the uid of another user', stamped('uid', { uid: 'u-1' }), 'RequesterForged'],
+      ['in the name of another user', attested('other', { username: 'bob' }), 'RequesterForged'],
+      ['with groups that the caller is not in', attested('risen', { groups: ['admins'] }), 'RequesterForged'],
+      ['with the uid of another user', attested('uid', { uid: 'u-1' }), 'RequesterForged'],
       [
         'with a foreign finalizer',
-        withMetadata(stamped('held'), { finalizers: ['a.b/c', revokeFinalizer] }),
+        withMetadata(attested('held'), { finalizers: ['a.b/c', revokeFinalizer] }),
         'ForeignHold',
       ],
-      ['with an owner', withMetadata(stamped('owned'), { ownerReferences: [owner] }), 'ForeignHold'],
+      ['with an owner', withMetadata(attested('owned'), { ownerReferences: [owner] }), 'ForeignHold'],
     ];
     for (const [title, manifest, code] of creations) {
       it(title, async () => assertRefused(await stage.create(stage.alice, manifest), code));
     }
 
-    it('to be granted by a writer of its status', async () => {
+    it('with a grant from another client in its status', async () => {
       const patch = { status: { podName: 'other', ready: false } };
       assertRefused(await eve.call('PATCH', `${stage.urlOf(pod.kind, 'own')}/status`, patch), 'StatusReserved');
       assertRefused(await stage.plane.call('PATCH', `${stage.urlOf(pod.kind, 'own')}/status`, patch), 'StatusReserved');
@@ -101,19 +101,19 @@ describe('S16: with neither server nor webhooks, the API server', () => {
       ['no requester', { requester: null }],
     ];
     for (const [title, spec] of changes) {
-      it(`to have ${title} later`, async () =>
+      it(`whose spec is changed to ${title}`, async () =>
         assertRefused(await eve.call('PATCH', stage.urlOf(pod.kind, 'own'), { spec }), 'SpecImmutable', 422));
     }
 
-    it('to lose our finalizer', async () =>
+    it('that loses the server’s finalizer', async () =>
       assertRefused(
         await eve.call('PATCH', stage.urlOf(pod.kind, 'own'), { metadata: { finalizers: null } }),
         'FinalizerKept',
       ));
   });
 
-  describe('refuses a template', () => {
-    it('whose default is longer than its maximum', async () => {
+  describe('denies a template', () => {
+    it('with a default that is longer than its maximum', async () => {
       const accessConfig = { allowedGroups: ['devs'], defaultDuration: '3h', maxDuration: '2h' };
       const answer = await eve.call('PATCH', stage.urlOf('PodAccessTemplate', 'payments-shell'), {
         spec: { accessConfig },
@@ -121,13 +121,13 @@ describe('S16: with neither server nor webhooks, the API server', () => {
       assertRefused(answer, 'must not be longer than maxDuration', 422);
     });
 
-    it('to be called ready by anyone but us', async () => {
+    it('with a status from any client but the server', async () => {
       const status = `${stage.urlOf('PodAccessTemplate', 'payments-shell')}/status`;
       assertRefused(await eve.call('PATCH', status, { status: { ready: false } }), 'StatusReserved');
     });
   });
 
-  describe('refuses of what we made', () => {
+  describe('denies an object of a request', () => {
     const metadata = { name: 'made-1a2b3c4d-access', labels: { [requestLabel]: 'made' } };
     const forgeries: [string, object][] = [
       ['pods', { metadata, spec: { containers: [{ name: 'app', image: 'evil:1' }] } }],
@@ -138,13 +138,13 @@ describe('S16: with neither server nor webhooks, the API server', () => {
       ],
     ];
     for (const [plural, forgery] of forgeries) {
-      it(`another that looks like it among the ${plural}`, async () => {
+      it(`from another client: ${plural}`, async () => {
         assertRefused(await eve.call('POST', url(plural), forgery), 'ReservedLabel');
         assertRefused(await stage.plane.call('POST', url(plural), forgery), 'ReservedLabel');
       });
     }
 
-    it('that something else becomes it', async () =>
+    it('that another client makes of an existing object', async () =>
       assertRefused(
         await eve.call('PATCH', url('roles', 'everything'), { metadata: { labels: { [requestLabel]: 'x' } } }),
         'ReservedLabel',
@@ -169,25 +169,25 @@ describe('S16: with neither server nor webhooks, the API server', () => {
       });
     }
 
-    it('more rights', async () => {
+    it('with more permissions', async () => {
       const rules = [{ apiGroups: [''], resources: ['pods'], verbs: ['get'] }];
       assertRefused(await eve.call('PATCH', url('roles', child), { rules }), 'GrantKept');
     });
 
-    it('other subjects', async () => {
+    it('with other subjects', async () => {
       const subjects = [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'eve' }];
       assertRefused(await eve.call('PATCH', url('rolebindings', child), { subjects }), 'GrantKept');
     });
 
-    it('another image', async () => {
+    it('with another image', async () => {
       const now = (await stage.plane.call('GET', url('pods', child))).body as { spec: { containers: object[] } };
       const containers = now.spec.containers.map((container) => ({ ...container, image: 'evil:1' }));
       assertRefused(await eve.call('PATCH', url('pods', child), { spec: { containers } }), 'ImageKept');
     });
 
-    it('more CPU than the template allows', async () => {
+    it('with more CPU than the template allows', async () => {
       const having = (cpu: string): object => ({ resources: { limits: { cpu }, requests: { cpu } } });
-      // Nodes here cannot resize what they run.
+      // The nodes of the sandbox cannot resize containers.
       const waiting = podWith({ schedulerName: 'none' }, having('1'), childMetadata('waiting-access', pod.metadata));
       const { body, status } = await thief.call('POST', url('pods'), waiting);
       assert.equal(status, 201, JSON.stringify(body));
@@ -197,14 +197,14 @@ describe('S16: with neither server nor webhooks, the API server', () => {
       await stage.plane.call('DELETE', url('pods', name));
     });
 
-    it('a privileged container beside it', async () => {
+    it('with an added privileged container', async () => {
       const debugger_ = { name: 'debug', image: 'sh:1', securityContext: { privileged: true } };
       const change = { spec: { ephemeralContainers: [debugger_] } };
       assertRefused(await eve.call('PATCH', url('pods/ephemeralcontainers', child), change), 'PodReachesTooFar');
     });
   });
 
-  describe('confines holders of the server’s token to what the server does:', () => {
+  describe('restricts clients with the server’s token to the calls of the server:', () => {
     const dryRun = '?dryRun=All';
     const create = (plural: string, object: object, namespace = stage.namespace): Promise<ApiAnswer> =>
       thief.call('POST', `${url(plural, '', namespace)}${dryRun}`, object);
@@ -213,7 +213,7 @@ describe('S16: with neither server nor webhooks, the API server', () => {
     const roleRefTo = (name: string, kind = 'Role') => ({ apiGroup: 'rbac.authorization.k8s.io', kind, name });
 
     const unmarked: [string, object][] = [
-      ['without any mark', { name: 'x' }],
+      ['without label, annotations, and owner', { name: 'x' }],
       ['without its label', { name: 'x', annotations, ownerReferences }],
       ['with another label than its owner has', { ...childMetadata(), labels: { [requestLabel]: 'other' } }],
       ['without its MAC', { name: 'x', labels, ownerReferences, annotations: { [planHashAnnotation]: 'c0ffee' } }],
@@ -224,7 +224,7 @@ describe('S16: with neither server nor webhooks, the API server', () => {
       ],
     ];
     for (const [title, metadata] of unmarked) {
-      it(`nothing is made ${title}`, async () => {
+      it(`creates nothing ${title}`, async () => {
         assertRefused(await create('pods', podWith({}, {}, metadata)), 'MarkMissing');
         assertRefused(await create('roles', { metadata, rules: [] }), 'MarkMissing');
         assertRefused(await create('rolebindings', { metadata, roleRef: roleRefTo(child) }), 'MarkMissing');
@@ -232,7 +232,7 @@ describe('S16: with neither server nor webhooks, the API server', () => {
     }
 
     for (const namespace of ['kube-system', 'drawbridge-system']) {
-      it(`nothing is made in ${namespace}`, async () => {
+      it(`creates nothing in ${namespace}`, async () => {
         const metadata = childMetadata();
         const { name } = metadata;
         assertRefused(await create('pods', podWith({ serviceAccountName: 'default' }), namespace), 'NamespaceClosed');
@@ -285,10 +285,10 @@ describe('S16: with neither server nor webhooks, the API server', () => {
       ['a first hook at another host', podWith({}, { lifecycle: { postStart: { httpGet: elsewhere } } })],
     ];
     for (const [title, manifest] of reaching) {
-      it(`no pod is made with ${title}`, async () => assertRefused(await create('pods', manifest), 'PodReachesTooFar'));
+      it(`creates no pod with ${title}`, async () => assertRefused(await create('pods', manifest), 'PodReachesTooFar'));
     }
 
-    it('pods are made that the baseline level allows', async () => {
+    it('creates pods that the baseline level allows', async () => {
       const securityContext = {
         capabilities: { add: ['CHOWN'], drop: ['ALL'] },
         procMount: 'Default',
@@ -304,7 +304,7 @@ describe('S16: with neither server nor webhooks, the API server', () => {
       assertOk(await create('pods', podWith()));
     });
 
-    it('pods are made that reach further where the namespace has the label for it', async () => {
+    it('creates pods beyond that level if the namespace has the label for it', async () => {
       await stage.plane.call('POST', '/api/v1/namespaces', {
         metadata: { name: `${stage.namespace}-open`, labels: { 'access.drawbridge.dev/allow-privileged': 'true' } },
       });
@@ -326,11 +326,11 @@ describe('S16: with neither server nor webhooks, the API server', () => {
       ],
     ];
     for (const [title, granted] of wide) {
-      it(`no Role is made on ${title}`, async () =>
+      it(`creates no Role on ${title}`, async () =>
         assertRefused(await create('roles', { metadata, rules: [rule, granted] }), 'GrantTooWide'));
     }
 
-    it('no RoleBinding is made but to the Role of the grant', async () => {
+    it('creates no RoleBinding except to the Role of the grant', async () => {
       const own = 'drawbridge-grants';
       const bindings = [
         { metadata, roleRef: roleRefTo(child) },
@@ -339,11 +339,11 @@ describe('S16: with neither server nor webhooks, the API server', () => {
       for (const binding of bindings) assertRefused(await create('rolebindings', binding), 'GrantTooWide');
     });
 
-    it('what a grant is made of can be made', async () => {
+    it('creates the objects of a grant', async () => {
       assertOk(await create('roles', { metadata, rules: [rule] }));
     });
 
-    it('nothing is deleted but what was made for a request', async () => {
+    it('deletes only objects of requests', async () => {
       const { body } = await stage.plane.call('GET', `${url('pods')}?labelSelector=app%3Dpayments`);
       const [foreign] = (body as { items: StoredRequest[] }).items;
       const targets: [string, string][] = [
@@ -357,7 +357,7 @@ describe('S16: with neither server nor webhooks, the API server', () => {
       }
     });
 
-    it('nothing is changed but a RoleBinding of ours, which loses its subjects', async () => {
+    it('changes only its own RoleBindings, and only to remove all subjects', async () => {
       const patch = (name: string, change: object): Promise<ApiAnswer> =>
         thief.call('PATCH', `${url('rolebindings', name)}${dryRun}`, change);
       const subjects = [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'mallory' }];
@@ -366,17 +366,17 @@ describe('S16: with neither server nor webhooks, the API server', () => {
       assertOk(await patch(child, { subjects: null }));
     });
 
-    it('no pod is entered', async () => {
+    it('enters no pod', async () => {
       const exec = `${url('pods/exec', child)}?command=true&stdout=true`;
       assertRefused(await thief.call('POST', exec), 'ServerStaysOut');
     });
   });
 
-  describe('lets pass', () => {
-    it('a stamp of the caller, which the controller then judges', async () =>
-      assertOk(await stage.create(stage.alice, stamped('judged'), '?dryRun=All')));
+  describe('allows', () => {
+    it('an attestation from any client, which the controller verifies later', async () =>
+      assertOk(await stage.create(stage.alice, attested('judged'), '?dryRun=All')));
 
-    it('labels and annotations of others', async () => {
+    it('foreign labels and annotations', async () => {
       const metadata = { labels: { team: 'payments' }, annotations: { 'example.com/seen': 'yes' } };
       assertOk(await eve.call('PATCH', stage.urlOf(pod.kind, 'own'), { metadata }));
       for (const plural of ['pods', 'roles', 'rolebindings']) {
@@ -384,18 +384,18 @@ describe('S16: with neither server nor webhooks, the API server', () => {
       }
     });
 
-    it('templates in order', async () => {
+    it('valid templates', async () => {
       const metadata = { annotations: { 'example.com/seen': 'yes' } };
       assertOk(await eve.call('PATCH', stage.urlOf('PodAccessTemplate', 'payments-shell'), { metadata }));
     });
 
-    it('pods and roles that are none of ours', async () => {
+    it('foreign pods and roles', async () => {
       await stage.kubectl('rollout', 'restart', 'deployment/payments');
       await stage.kubectl('rollout', 'status', 'deployment/payments', '--timeout=30s');
       await stage.kubectl('create', 'role', 'reader', '--verb=get', '--resource=pods');
     });
 
-    it('that access is given back', async () =>
+    it('revocation by the requester', async () =>
       assertOk(await eve.call('PATCH', stage.urlOf(pod.kind, 'own'), { spec: { revoked: true } })));
 
     const deletes: [string, string, string[] | undefined][] = [
@@ -404,7 +404,7 @@ describe('S16: with neither server nor webhooks, the API server', () => {
       ['pods', 'Orphan', ['orphan']],
     ];
     for (const [plural, propagation, finalizers] of deletes) {
-      it(`deletes, of ${plural} with ${propagation}, which the garbage collector brings to their end`, async () => {
+      it(`deletes of ${plural} with ${propagation}, which the garbage collector completes`, async () => {
         const answer = await eve.call('DELETE', `${url(plural, child)}?propagationPolicy=${propagation}`);
         assertOk(answer);
         assert.deepEqual((answer.body as { metadata: { finalizers?: string[] } }).metadata.finalizers, finalizers);
@@ -413,7 +413,7 @@ describe('S16: with neither server nor webhooks, the API server', () => {
       });
     }
 
-    it('deletes, of requests', async () => {
+    it('deletes of requests', async () => {
       assertOk(await eve.call('DELETE', stage.urlOf(pod.kind, 'own')));
       assertRefused(
         await eve.call('PATCH', stage.urlOf(pod.kind, 'own'), { metadata: { finalizers: null } }),
@@ -421,13 +421,13 @@ describe('S16: with neither server nor webhooks, the API server', () => {
       );
     });
 
-    it('an administrator who takes the finalizer off by hand', async () => {
+    it('the removal of the finalizer by an administrator', async () => {
       assertOk(await stage.plane.call('PATCH', stage.urlOf(pod.kind, 'own'), { metadata: { finalizers: null } }));
       assert.equal(await stage.read(pod.kind, 'own'), undefined);
     });
   });
 
-  it('has nothing to say against the policies themselves', async () => {
+  it('reports no warning about the policies themselves', async () => {
     const names = ['webhooks', 'requests', 'templates', 'status', 'server', 'baseline', 'children'].map(
       (name) => `drawbridge-${name}`,
     );

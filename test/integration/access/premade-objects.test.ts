@@ -6,7 +6,7 @@ import { AccessStage } from '../../support/access-stage.ts';
 
 const rbac = 'rbac.authorization.k8s.io';
 
-/** What a reader of the request could create from it. */
+/** The child that a user with read access to the request could forge. */
 function lookalike(kind: string, request: StoredRequest, mac: string | undefined): Manifest {
   const { name, uid } = request.metadata;
   const childName = `${name}-${uid.slice(0, 8)}-access`;
@@ -45,7 +45,7 @@ function lookalike(kind: string, request: StoredRequest, mac: string | undefined
   }
 }
 
-describe('M10: an object made in advance under the name of a child', () => {
+describe('M10: an object that another client creates in advance under the name of a child', () => {
   let stage: AccessStage;
 
   before(async function () {
@@ -55,7 +55,7 @@ describe('M10: an object made in advance under the name of a child', () => {
   });
   after(() => stage?.close());
 
-  /** A request whose grant is decided, and a server that died right after it. */
+  /** Creates a request, and kills the server right after it has stored its decision. */
   const decided = async (name: string): Promise<StoredRequest> => {
     const { installation } = stage.server;
     let [deciding, dead] = [false, false];
@@ -72,7 +72,7 @@ describe('M10: an object made in advance under the name of a child', () => {
     await stage.stop();
     await stage.start({ installation, apiserver: proxy.server });
     const request = await stage.createOk(stage.alice, podRequest(name, { duration: '10m' }));
-    // Only then: what the proxy has received it has not yet passed on.
+    // Waits for the stored status, because the proxy may not have forwarded the write yet.
     const stored = await stage.requestUntil('to be decided', request, ({ status }) => status?.grant !== undefined);
     assert.ok(dead);
     await stage.server.kill();
@@ -100,7 +100,7 @@ describe('M10: an object made in advance under the name of a child', () => {
         (now) => conditionOf(now, 'AccessResourcesCreated')?.status === 'False',
       );
       assert.equal(conditionOf(denied, 'AccessResourcesCreated')?.reason, 'NameCollision');
-      // What claims to belong to the request goes with all that was opened for it.
+      // The server deletes an object that claims to belong to the request together with the grant.
       assert.deepEqual(await stage.children(request.metadata.uid), []);
       assert.equal(await stage.alice.mayExec(stage.namespace, name), false);
     });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execRequest, podRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 
-describe('M1: who asks', () => {
+describe('M1: the requester', () => {
   let stage: AccessStage;
 
   before(async function () {
@@ -18,13 +18,13 @@ describe('M1: who asks', () => {
     execRequest('claims', { requester: claimed }),
   ]) {
     describe(`a ${manifest.kind}`, () => {
-      it('is stamped with the caller, whatever it claims', async () => {
+      it('names the caller, whatever the manifest claims', async () => {
         const { spec } = await stage.createOk(stage.alice, manifest);
         assert.equal(spec?.requester?.username, 'alice');
         assert.deepEqual(spec?.requester?.groups, ['devs', 'system:authenticated']);
       });
 
-      it('is stamped with the person that an administrator impersonates', async () => {
+      it('names the user whom an administrator impersonates', async () => {
         const name = 'impersonated';
         await stage.plane.kubectl(
           ['create', '-n', stage.namespace, '-f', '-', '--as=carol', '--as-group=devs', '--as-uid=c-7'],
@@ -34,7 +34,7 @@ describe('M1: who asks', () => {
         assert.deepEqual([requester?.username, requester?.groups], ['carol', ['devs', 'system:authenticated']]);
       });
 
-      it('keeps its requester, when another user is written into it', async () => {
+      it('keeps its requester if a client writes another user into it', async () => {
         const patch = JSON.stringify({ spec: { requester: claimed } });
         const { code, stderr } = await stage.plane.kubectl(
           ['patch', '-n', stage.namespace, manifest.kind, 'claims', '--type=merge', '-p', patch],
@@ -44,7 +44,7 @@ describe('M1: who asks', () => {
         assert.match(stderr, /SpecImmutable/);
       });
 
-      it('keeps its requester when a client replaces it from a manifest that names none', async () => {
+      it('keeps its requester if a client replaces it by a manifest without a requester', async () => {
         const { requester: _, ...spec } = manifest['spec'] as { requester: object };
         await stage.plane.kubectl(['replace', '-n', stage.namespace, '-f', '-'], {
           input: JSON.stringify({ ...manifest, spec }),

@@ -7,9 +7,9 @@ import { Person } from '../../support/person.ts';
 
 const limitMs = 1000;
 
-describe('M19: access that is given back', () => {
+describe('M19: a revoked request', () => {
   let stage: AccessStage;
-  /** In no group that may do anything. */
+  /** A user without permissions. */
   let dave: Person;
 
   before(async function () {
@@ -34,12 +34,12 @@ describe('M19: access that is given back', () => {
   };
 
   const openings: [string, Manifest, () => Pick<Person, 'call'> & { readonly name?: string }, string][] = [
-    ['by its requester, of a pod of one’s own', podRequest('own-pod', { duration: '10m' }), () => stage.alice, 'alice'],
-    ['by its requester, of a running pod', execRequest('own-exec', { duration: '10m' }), () => stage.alice, 'alice'],
+    ['by its requester, with a new pod', podRequest('own-pod', { duration: '10m' }), () => stage.alice, 'alice'],
+    ['by its requester, with a running pod', execRequest('own-exec', { duration: '10m' }), () => stage.alice, 'alice'],
     ['by an administrator', podRequest('admin-pod', { duration: '10m' }), () => stage.plane, ''],
   ];
   for (const [title, manifest, revoker, user] of openings) {
-    it(`${title}, is closed within a second`, async () => {
+    it(`${title}: access is closed within a second`, async () => {
       const request = await stage.createReady(stage.alice, manifest);
       const pod = request.status?.podName ?? '';
       assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
@@ -78,14 +78,14 @@ describe('M19: access that is given back', () => {
     });
   }
 
-  it('by kubectl, as the example of the role says', async () => {
+  it('by kubectl, as examples/rbac.yaml shows: access is closed', async () => {
     const request = await stage.createReady(stage.alice, podRequest('by-kubectl', { duration: '10m' }));
     const args = ['patch', 'podaccessrequest', 'by-kubectl', '-n', stage.namespace, '--type=merge'];
     await stage.alice.kubectl([...args, '-p', '{"spec":{"revoked":true}}']);
     await stage.closed(request);
   });
 
-  it('before it was granted, is not granted any more', async () => {
+  it('that has no grant yet gets none', async () => {
     const manifest = execRequest('denied', { targetPod: 'nobody', duration: '10m' });
     const request = await stage.requestUntil(
       'to be denied',
@@ -98,7 +98,7 @@ describe('M19: access that is given back', () => {
     assert.deepEqual(told, [], 'there was no access that could have ended');
   });
 
-  describe('changes nothing else:', () => {
+  describe('allows no other change:', () => {
     let request: StoredRequest;
 
     before(async () => {
@@ -106,27 +106,27 @@ describe('M19: access that is given back', () => {
     });
 
     const refusals: [string, object][] = [
-      ['another duration with it', { revoked: true, duration: '20m' }],
-      ['no duration with it', { revoked: true, duration: null }],
-      ['another template with it', { revoked: true, templateName: 'other' }],
-      ['another duration alone', { duration: '20m' }],
+      ['of the duration in the same patch', { revoked: true, duration: '20m' }],
+      ['that removes the duration in the same patch', { revoked: true, duration: null }],
+      ['of the template in the same patch', { revoked: true, templateName: 'other' }],
+      ['of the duration alone', { duration: '20m' }],
     ];
     for (const [title, spec] of refusals) {
       it(title, async () => assertRefused(await patch(stage.alice, request, spec), 422, /SpecImmutable/));
     }
 
-    it('another requester with it', async () => {
+    it('of the requester', async () => {
       const requester = { ...request.spec?.requester, username: 'carol' };
       assertRefused(await patch(stage.alice, request, { revoked: true, requester }), 422, /SpecImmutable/);
     });
 
-    it('a value that is no boolean', async () =>
+    it('to a value that is no boolean', async () =>
       assertRefused(await patch(stage.alice, request, { revoked: 'yes' }), 422, /spec\.revoked/));
 
-    it('for a user who may not update requests', async () =>
+    it('by a user who may not update requests', async () =>
       assertRefused(await patch(dave, request, { revoked: true }), 403, /cannot patch/));
 
-    it('and false means what unset means', async () => {
+    it('and false is the same as unset', async () => {
       assert.equal((await patch(stage.alice, request, { revoked: false })).status, 200);
       assert.equal(await stage.alice.mayExec(stage.namespace, request.status?.podName ?? ''), true);
       await revoke(stage.alice, request);
@@ -134,7 +134,7 @@ describe('M19: access that is given back', () => {
     });
   });
 
-  it('stays closed, even when a foreign finalizer holds the request', async () => {
+  it('stays closed even if a foreign finalizer keeps the request', async () => {
     const request = await stage.createReady(stage.alice, podRequest('held', { duration: '10m' }));
     const finalizers = [...(request.metadata.finalizers ?? []), 'example.com/hold'];
     const url = stage.urlOf(request.kind, 'held');
@@ -153,14 +153,14 @@ describe('M19: access that is given back', () => {
     await stage.gone(request);
   });
 
-  it('from the start, is refused', async () =>
+  it('is denied if it is created as revoked', async () =>
     assertRefused(
       await stage.create(stage.alice, podRequest('stillborn', { revoked: true })),
       422,
       /AlreadyRevoked: spec\.revoked is true/,
     ));
 
-  it('from the start, while no webhook could deny it, is never granted', async () => {
+  it('is never granted if it is created as revoked without the webhooks', async () => {
     await stage.stop();
     await stage.removeWebhooks();
     const requester = { username: 'alice', uid: '', groups: ['devs'], time: '2026-11-21T09:00:00Z' };

@@ -31,7 +31,7 @@ describe('rules that a template adds', () => {
     await writeFile(grantable, JSON.stringify([logs, forward]));
     flags = [`--grantable=${grantable}`];
     stage = await AccessStage.open({ flags });
-    // What the chart adds to the server's own rights for the same list.
+    // The permissions that the chart grants the server for the same rules.
     const role = {
       apiVersion: 'rbac.authorization.k8s.io/v1',
       kind: 'Role',
@@ -75,7 +75,7 @@ describe('rules that a template adds', () => {
     return (body as { status?: { allowed?: boolean } }).status?.allowed === true;
   };
 
-  it('hold for the granted pod, for the requester, and for nothing else', async () => {
+  it('apply only to the granted pod and the requester', async () => {
     await stage.apply(template('logs', [logs]));
     await stage.templateReady('ExecAccessTemplate', 'logs');
     const request = await stage.createReady(stage.alice, execRequest('read', { templateName: 'logs' }));
@@ -94,7 +94,7 @@ describe('rules that a template adds', () => {
     assert.equal(await may(stage.alice, 'create', 'portforward', pod), false);
     assert.equal(await may(stage.carol, 'get', 'log', pod), false);
 
-    // Neither the next reconciliation nor a restart looks at the template again.
+    // Neither the next reconcile nor a restart reads the template again.
     await stage.apply(template('logs', [logs, forward]));
     await stage.templateReady('ExecAccessTemplate', 'logs');
     await stage.stop();
@@ -108,7 +108,7 @@ describe('rules that a template adds', () => {
     assert.equal(await may(stage.alice, 'get', 'log', pod), false);
   });
 
-  it('reach a pod of one’s own too', async () => {
+  it('apply to the pod of a PodAccessRequest too', async () => {
     const patch = JSON.stringify({ spec: { accessConfig: { rules: [forward] } } });
     await stage.kubectl('patch', 'podaccesstemplate', 'payments-shell', '--type=merge', '-p', patch);
     await stage.templateReady('PodAccessTemplate', 'payments-shell');
@@ -126,14 +126,14 @@ describe('rules that a template adds', () => {
     ['with wildcards', [{ ...logs, verbs: ['*'] }], /InvalidRules: .*"\*"/],
     ['without resources', [{ apiGroups: [''], resources: [], verbs: ['get'] }], /resources/],
   ] as const) {
-    it(`are refused ${title}`, async () => {
+    it(`are denied ${title}`, async () => {
       const { status, body } = await erin.call('POST', stage.urlOf('ExecAccessTemplate'), template('bad', rules));
       assert.notEqual(status, 201);
       assert.match((body as { message: string }).message, message);
     });
   }
 
-  it('are refused with URLs or names of objects, which no grant has', async () => {
+  it('are denied with URLs or names of objects, which no grant contains', async () => {
     for (const extra of [{ nonResourceURLs: ['/metrics'] }, { resourceNames: ['other'] }]) {
       const manifest = template('strict', [{ ...logs, ...extra }]);
       const { status, body } = await erin.call(
@@ -146,7 +146,7 @@ describe('rules that a template adds', () => {
     }
   });
 
-  it('are refused from an author who may not do the same to every pod of the namespace', async () => {
+  it('are denied from an author without the same permissions on every pod of the namespace', async () => {
     const create = (): Promise<{ status: number; body: unknown }> =>
       erin.call('POST', stage.urlOf('ExecAccessTemplate'), template('erins', [logs]));
     const { status, body } = await create();
@@ -170,7 +170,7 @@ describe('the subset check of rules', () => {
   const holders = 24;
   const rulesEach = 30;
 
-  it(`is the API server’s own, for ${holders * rulesEach} random pairs`, async function () {
+  it(`agrees with the API server for ${holders * rulesEach} random pairs`, async function () {
     this.timeout(300_000);
     const plane = await sharedPlane();
     const seed = chooseSeed();

@@ -4,7 +4,7 @@ import { podRequest, type StoredRequest } from '../../support/access-requests.ts
 import { AccessStage } from '../../support/access-stage.ts';
 import { enter } from '../../support/pod-entries.ts';
 
-/** A name like that of an access pod, where the cluster is repaired. */
+/** A pod in kube-system with a name like that of an access pod. */
 const repairPod = 'repair-access';
 
 describe('M18: while the server is down', () => {
@@ -29,7 +29,7 @@ describe('M18: while the server is down', () => {
   });
 
   async function runPod(namespace: string, name: string): Promise<void> {
-    // Namespaces without a ServiceAccount have no pods otherwise.
+    // A namespace needs the default ServiceAccount before it can have pods.
     await stage.plane.kubectl(['run', name, '-n', namespace, '--image=busybox:1.37']);
     await stage.plane.kubectl(['wait', `pod/${name}`, '-n', namespace, '--for=condition=Ready', '--timeout=30s']);
   }
@@ -45,7 +45,7 @@ describe('M18: while the server is down', () => {
     ],
     ['pods without an owner', () => stage.namespace, async () => 'plain'],
     ['pods of kube-system, whatever their name', () => 'kube-system', async () => repairPod],
-    ['pods of our own namespace, whatever their name', () => 'drawbridge-system', async () => repairPod],
+    ['pods of the server’s namespace, whatever their name', () => 'drawbridge-system', async () => repairPod],
   ];
   for (const [title, namespace, pod] of open) {
     it(`${title} can be entered`, async () => {
@@ -54,7 +54,7 @@ describe('M18: while the server is down', () => {
     });
   }
 
-  it('their other ways in stay open too', async () => {
+  it('other calls that enter them work too', async () => {
     for (const way of connectSubresources) {
       const { body } = await enter[way](stage.plane, stage.namespace, 'plain');
       assert.doesNotMatch(JSON.stringify(body), /webhook/, way);
@@ -62,14 +62,14 @@ describe('M18: while the server is down', () => {
   });
 
   for (const way of connectSubresources) {
-    it(`access pods stay shut, by ${way}`, async () => {
+    it(`access pods stay closed, by ${way}`, async () => {
       const { status, body } = await enter[way](stage.plane, stage.namespace, request.status?.podName ?? '');
       assert.equal(status, 500);
       assert.match((body as { message: string }).message, /failed calling webhook "enforce\.vpod\.kb\.io"/);
     });
   }
 
-  it('access pods stay shut for their requester, until it is back', async () => {
+  it('access pods stay closed to their requester until the server is back', async () => {
     const pod = request.status?.podName ?? '';
     assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
     assert.match((await echo(stage.namespace, pod, stage.alice.kubeconfig)).stderr, /failed calling webhook/);

@@ -73,7 +73,7 @@ describe('M15: an access pod', () => {
     return slices.items.flatMap(({ endpoints }) => (endpoints ?? []).map(({ targetRef }) => targetRef?.name ?? ''));
   };
 
-  it('has none of the labels of its workload, so that no Service, budget or policy finds it', async () => {
+  it('has none of the labels of its workload, so that no Service, budget, or policy selects it', async () => {
     const request = await stage.createReady(stage.alice, podRequest('plain', { duration: '10m' }));
     const pod = request.status?.podName ?? '';
     const found = await stage.kubectl('get', 'pods', '-l', 'app=payments', '-o', 'name');
@@ -82,14 +82,14 @@ describe('M15: an access pod', () => {
   });
 
   const refused: [string, Manifest, RegExp][] = [
-    ['that a Service would send traffic to', template('served', labels), /^Service payments selects the access pod/],
+    ['a Service would send traffic to it', template('served', labels), /^Service payments selects the access pod/],
     [
-      'that a PodDisruptionBudget would count',
+      'a PodDisruptionBudget would count it',
       template('counted', { tier: 'backend' }),
       /^PodDisruptionBudget backends selects/,
     ],
     [
-      'that gets its labels by a patch',
+      'it gets selected labels by a patch',
       template(
         'patched',
         {},
@@ -102,16 +102,16 @@ describe('M15: an access pod', () => {
       /^Service payments selects/,
     ],
     [
-      'of which only one of two is listed',
+      'the template lists only one of two selectors',
       template('half-listed', labels, { allowedSelectors: [{ kind: 'Service', name: 'payments' }] }),
       /^PodDisruptionBudget backends selects/,
     ],
   ];
   for (const [title, manifest, message] of refused) {
-    it(`is not made ${title}`, async () => assert.match(await refusal(manifest), message));
+    it(`is denied if ${title}`, async () => assert.match(await refusal(manifest), message));
   }
 
-  it('is made under what the template lists', async () => {
+  it('is created under selectors that the template lists', async () => {
     const allowedSelectors = [
       { kind: 'Service', name: 'payments' },
       { kind: 'PodDisruptionBudget', name: 'backends' },
@@ -123,7 +123,7 @@ describe('M15: an access pod', () => {
     });
   });
 
-  it('is made with labels that nothing selects', async () =>
+  it('is created with labels that nothing selects', async () =>
     assert.ok((await stage.ready(await through(template('quiet', { app: 'payments-console' })))).status?.ready));
 
   describe('of a workload whose egress is isolated', () => {
@@ -146,25 +146,25 @@ describe('M15: an access pod', () => {
 
     before(() => stage.apply(...isolatedWorkload('vault'), ...isolatedWorkload('ledger', { byApp: true })));
 
-    it('keeps the label by which the policy isolates it, and none by which the Service would find it', async () => {
+    it('keeps the label by which the policy isolates it, and none that the Service selects', async () => {
       const pod = await podThrough('vault');
       assert.deepEqual(withoutOurs(pod), { zone: 'vault-closed' });
       assert.ok(!(await addressesOf('vault')).includes(pod.name));
     });
 
-    it('runs under the ServiceAccount default, with the image pull secrets of the workload’s', async () => {
+    it('runs under the ServiceAccount default, with the image pull secrets of the workload’s ServiceAccount', async () => {
       const { spec } = await podThrough('vault');
       assert.deepEqual([spec.serviceAccountName, spec.imagePullSecrets], ['default', [{ name: 'vault-registry' }]]);
     });
 
-    it('runs under the ServiceAccount of the workload where the template keeps it', async () => {
+    it('runs under the ServiceAccount of the workload if the template keeps it', async () => {
       await stage.apply(
         accessTo('vault-robot', 'vault', { controllerTargetMutationConfig: { keepServiceAccount: true } }),
       );
       assert.equal((await podThrough('vault-robot')).spec.serviceAccountName, 'vault-robot');
     });
 
-    it('is not made where it would escape the policy, and its requester reads both ways out', async () => {
+    it('is not created if it would escape the policy, and the message has both remedies', async () => {
       await stage.templateReady('PodAccessTemplate', 'ledger');
       const asked = await stage.createOk(
         stage.alice,
@@ -186,7 +186,7 @@ describe('M15: an access pod', () => {
       assert.deepEqual(await stage.children(denied.metadata.uid), []);
     });
 
-    it('is made within the policy where the template writes the label and lists the Service', async () => {
+    it('is created within the policy if the template adds the label and lists the Service', async () => {
       const allowedSelectors = [{ kind: 'Service', name: 'ledger' }];
       const controllerTargetMutationConfig = { podLabels: { app: 'ledger' } };
       await stage.apply(accessTo('ledger-listed', 'ledger', { allowedSelectors, controllerTargetMutationConfig }));

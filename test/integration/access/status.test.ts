@@ -4,7 +4,7 @@ import { AccessStage } from '../../support/access-stage.ts';
 
 const summaries = ['Ready', 'Reconciling', 'Stalled'];
 
-describe('M27: tools that know nothing of our kinds', () => {
+describe('M27: tools without knowledge of these kinds', () => {
   let stage: AccessStage;
 
   before(async function () {
@@ -34,7 +34,7 @@ describe('M27: tools that know nothing of our kinds', () => {
     );
   });
 
-  it('see what is on its way', async () => {
+  it('see a request in progress', async () => {
     await stage.apply({
       apiVersion: 'crds.wizardofoz.co/v1alpha1',
       kind: 'PodAccessTemplate',
@@ -53,7 +53,7 @@ describe('M27: tools that know nothing of our kinds', () => {
     assert.deepEqual(summaryOf(later), ['Ready=True Success']);
   });
 
-  it('see what will not come about', async () => {
+  it('see a request that cannot become ready', async () => {
     const request = await stage.createOk(stage.alice, execRequest('denied', { targetPod: 'nobody', duration: '10m' }));
     await waitFor('Stalled', 'execaccessrequest/denied');
     const denied = await stage.requestUntil(

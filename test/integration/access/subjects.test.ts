@@ -12,7 +12,7 @@ describe('M3: the grant', () => {
   after(() => stage?.close());
 
   for (const manifest of [podRequest('own'), execRequest('running')]) {
-    it(`of a ${manifest.kind} gives access to the requester, and to no one else of the group`, async () => {
+    it(`of a ${manifest.kind} gives access only to the requester, not to others of the group`, async () => {
       const request = await stage.createReady(stage.alice, manifest);
       const pod = request.status?.podName ?? '';
       assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);

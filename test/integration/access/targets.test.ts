@@ -59,7 +59,7 @@ describe('the target of a template', () => {
   const asksThrough = (templateName: string) => ({ templateName, duration: '10m' });
 
   for (const kind of ['Deployment', 'StatefulSet', 'DaemonSet'] as const) {
-    it(`may be a ${kind}, for a pod of one's own and for a running one`, async () => {
+    it(`may be a ${kind}, for a new pod and for a running pod`, async () => {
       const target = workloads[kind];
       const templates = [template('PodAccessTemplate', target), template('ExecAccessTemplate', target)];
       await stage.apply(target, ...templates);
@@ -75,7 +75,7 @@ describe('the target of a template', () => {
     });
   }
 
-  it('may be an Argo Rollout, also one whose CRD comes later than the template', async function () {
+  it('may be an Argo Rollout, even if its CRD is installed after the template', async function () {
     this.timeout(120_000);
     const target = workloads.Rollout;
     const name = `for-${target.metadata.name}`;
@@ -89,12 +89,12 @@ describe('the target of a template', () => {
     assert.equal(await stage.alice.mayExec(stage.namespace, request.status?.podName ?? ''), true);
   });
 
-  it('that is a Rollout lets into the running pods of its ReplicaSets', async () => {
+  it('that is a Rollout gives access to the running pods of its ReplicaSets', async () => {
     const target = workloads.Rollout;
     const name = target.metadata.name ?? '';
     const uid = await stage.kubectl('get', 'rollout', name, '-o', 'jsonpath={.metadata.uid}');
     const labels = { app: name, 'rollouts-pod-template-hash': '5d9c' };
-    // In the place of Argo's controller.
+    // Emulates Argo's controller.
     await stage.apply(
       {
         apiVersion: 'apps/v1',
@@ -113,7 +113,7 @@ describe('the target of a template', () => {
     );
     await stage.kubectl('wait', `replicaset/${name}-5d9c`, '--for=jsonpath={.status.readyReplicas}=1', '--timeout=30s');
     await stage.templateReady('ExecAccessTemplate', `for-${name}`);
-    // Right after a CRD has come, the API server may say for a moment that there is no such kind, and the workload is gone meanwhile.
+    // Right after a CRD is installed, the API server may briefly answer that there is no such kind, and the workload counts as missing.
     let asked = 0;
     const enter = async (): Promise<string | false> => {
       asked += 1;

@@ -38,11 +38,11 @@ const sees = core('pods', 'get', 'list', 'watch');
 const execs = core('pods/exec', 'get', 'create');
 const creates = core('pods', 'create');
 
-describe('M13: a template hands out', () => {
+describe('M13: a template grants', () => {
   let stage: AccessStage;
-  /** Holds what templates hand out, until a test takes it away. */
+  /** A user with the permissions that templates grant, until a test removes them. */
   let erin: Person;
-  /** May write templates, and lacks what a test says. */
+  /** A user who may write templates, without permissions that each test chooses. */
   let mallory: Person;
 
   before(async function () {
@@ -77,7 +77,7 @@ describe('M13: a template hands out', () => {
     const stored = await stage.read(kind, metadata.name ?? '');
     return (stored?.spec?.['author'] as { username?: string } | undefined)?.username;
   };
-  /** What a request through the template is told, at admission; undefined when it is let through. */
+  /** The message with which the webhook denies a request for the template; undefined if the webhook allows it. */
   const refusalThrough = async (templateName: string): Promise<string | undefined> => {
     const { status, body } = await stage.create(stage.alice, podRequest('through', { templateName }), '?dryRun=All');
     return status === 201 ? undefined : (body as { message: string }).message;
@@ -88,7 +88,7 @@ describe('M13: a template hands out', () => {
     assert.match((await refusalThrough(name)) ?? '', /TemplateNotReady: .*AuthorHoldsRights is not True/);
   };
 
-  describe('to no group that Kubernetes itself gives:', () => {
+  describe('nothing to groups that Kubernetes assigns:', () => {
     for (const group of ['system:authenticated', 'system:masters', 'system:serviceaccounts:payments']) {
       it(group, async () => {
         const allowedGroups = ['devs', group];
@@ -104,7 +104,7 @@ describe('M13: a template hands out', () => {
     const lacks: [string, Manifest, Rule[], RegExp][] = [
       ['to exec', execTemplate('grab'), [sees], /"mallory" may not get pods\/exec, create pods\/exec in namespace/],
       [
-        'to exec as newer servers ask for it',
+        'to exec as newer API servers check it',
         execTemplate('grab'),
         [sees, core('pods/exec', 'get')],
         /not create pods\/exec/,
@@ -119,7 +119,7 @@ describe('M13: a template hands out', () => {
       });
     }
 
-    it('not even by changing what another author wrote, or by claiming to be them', async () => {
+    it('not even by changing the template of another author, or by claiming to be that author', async () => {
       const manifest = podTemplate('of-erin');
       await createOk(erin, manifest);
       const author = { username: 'erin', groups: ['owners'], time: '2026-11-21T09:00:00Z' };
@@ -133,7 +133,7 @@ describe('M13: a template hands out', () => {
       assert.equal(await authorOf(manifest), 'erin');
     });
 
-    it('but all of what its author holds', async () => {
+    it('but everything that its author has', async () => {
       await createOk(erin, execTemplate('shell'));
       await stage.templateReady('PodAccessTemplate', 'of-erin');
       await stage.templateReady('ExecAccessTemplate', 'shell');
@@ -144,7 +144,7 @@ describe('M13: a template hands out', () => {
       await Promise.all(asked.map((manifest) => stage.createReady(stage.alice, manifest)));
     });
 
-    it('and asks about each right once, however often its rules repeat it', async () => {
+    it('and checks each permission once, however often its rules repeat it', async () => {
       const since = stage.plane.auditLog.mark();
       const rule = { apiGroups: ['', ''], resources: Array(4).fill('pods'), verbs: Array(8).fill('get') };
       const accessConfig = { allowedGroups: ['devs'], rules: Array(8).fill(rule) };
@@ -153,18 +153,18 @@ describe('M13: a template hands out', () => {
       const asked = stage.plane.auditLog
         .calls({ user: stage.server.installation.serverUser, since })
         .filter(({ resource }) => resource === 'subjectaccessreviews').length;
-      // Once by the webhook, once by the leader, and other templates may be due at the same time.
-      assert.ok(asked <= 4 * 6, `asked ${asked} times`);
+      // The webhook checks once, the leader checks once, and checks of other templates may be due at the same time.
+      assert.ok(asked <= 4 * 6, `checked ${asked} times`);
     });
 
-    it('and checks no permission of the author while a requester waits for a grant', async () => {
+    it('and checks no permission of the author during a grant', async () => {
       await stage.restart();
       await stage.templateReady('PodAccessTemplate', 'of-erin');
       const reviews = (since: number): number =>
         stage.plane.auditLog
           .calls({ user: stage.server.installation.serverUser, since })
           .filter(({ resource }) => resource === 'subjectaccessreviews').length;
-      // Authors of other templates are asked about from time to time as well.
+      // The server also checks authors of other templates from time to time.
       const counts: number[] = [];
       for (const name of ['first', 'second', 'third']) {
         const since = stage.plane.auditLog.mark();
@@ -176,7 +176,7 @@ describe('M13: a template hands out', () => {
   });
 
   describe('nothing more', () => {
-    it('once its author has lost the rights, until they are back', async () => {
+    it('after its author has lost the permissions, until the author has them again', async () => {
       await holds('owners', writesTemplates, sees, creates);
       await stage.restart();
       const stored = await stage.templateReady('PodAccessTemplate', 'of-erin', false);
@@ -193,22 +193,22 @@ describe('M13: a template hands out', () => {
     const unseen = podTemplate('unseen');
 
     before(async () => {
-      const stamped = await createOk(erin, podTemplate('stamped'));
+      const attestedTemplate = await createOk(erin, podTemplate('attested'));
       await createOk(erin, podTemplate('changed'));
       await stage.templateReady('PodAccessTemplate', 'changed');
       await stage.removeWebhooks();
       await createOk(stage.plane, unseen);
-      await createOk(stage.plane, podTemplate('copied', { author: stamped.spec?.['author'] }));
+      await createOk(stage.plane, podTemplate('copied', { author: attestedTemplate.spec?.['author'] }));
       const { status } = await patch(stage.plane, podTemplate('changed'), { spec: { maxCpu: '1' } });
       assert.equal(status, 200);
       await stage.restoreWebhooks();
     });
 
-    it('written while the webhooks were away', () => unknown('unseen'));
-    it('with the stamp of another template', () => unknown('copied'));
-    it('changed while the webhooks were away, with the stamp of before', () => unknown('changed'));
+    it('written without the webhooks', () => unknown('unseen'));
+    it('with the attestation of another template', () => unknown('copied'));
+    it('changed without the webhooks, with the previous attestation', () => unknown('changed'));
 
-    it('unless existing templates are trusted, and then only those that name no author', async () => {
+    it('unless the server trusts existing templates, and then only those without an author', async () => {
       await stage.stop();
       await stage.start({ installation: stage.server.installation, flags: ['--trust-existing-templates=true'] });
       await stage.templateReady('PodAccessTemplate', 'unseen');
@@ -218,7 +218,7 @@ describe('M13: a template hands out', () => {
       await unknown('unseen');
     });
 
-    it('until a user who may do all of it touches the author', async () => {
+    it('until a user with all the permissions writes the author', async () => {
       await holds('editors', writesTemplates, sees, execs);
       const claim = { spec: { author: { username: 'me' } } };
       refused(await patch(mallory, unseen, claim), /AuthorLacksRights/);
@@ -228,14 +228,14 @@ describe('M13: a template hands out', () => {
       await stage.createReady(stage.alice, podRequest('vouched', { templateName: 'unseen', duration: '10m' }));
     });
 
-    it('or until it is applied with a change', async () => {
+    it('or until such a user applies a change', async () => {
       await stage.apply(podTemplate('changed', { maxCpu: '2' }));
       await stage.templateReady('PodAccessTemplate', 'changed');
     });
   });
 
-  describe('the same', () => {
-    it('after the keys have been rotated twice', async () => {
+  describe('the same permissions', () => {
+    it('after two rotations of the keys', async () => {
       const url = `/api/v1/namespaces/drawbridge-system/secrets/${keySecretName}`;
       for (const _ of ['once', 'twice']) {
         const { body } = await stage.plane.call('GET', url);

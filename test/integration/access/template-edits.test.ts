@@ -52,7 +52,7 @@ describe('M09: a later edit of a template', () => {
     (await stage.children(metadata.uid)).find(({ kind }) => kind === 'Role')?.name ?? '';
   const again = async ({ kind, metadata }: StoredRequest): Promise<StoredRequest> =>
     (await stage.read(kind, metadata.name)) ?? assert.fail('the request is gone');
-  /** Resolves with how long it took until nothing was left, and checks the code that the journal has. */
+  /** Resolves to the milliseconds until all access was closed. Checks the code in the audit journal. */
   const ended = async (request: StoredRequest, code: string, sinceMs: number): Promise<number> => {
     const goneMs = (await stage.closed(request)) - sinceMs;
     const line = await stage.auditLine(
@@ -85,7 +85,7 @@ describe('M09: a later edit of a template', () => {
         );
         await stage.templateReady(kind, name, false);
         await stage.restart();
-        // Whatever an edit brings about has been brought about when the next request is through.
+        // After the marker grant, the server has handled all effects of the edit.
         await stage.createReady(stage.alice, podRequest(`after-${name}`, { duration: '10m' }));
         const now = await again(before);
         assert.deepEqual(now.status?.grant, before.status?.grant);
@@ -98,7 +98,7 @@ describe('M09: a later edit of a template', () => {
   });
 
   describe('that shortens maxDuration', () => {
-    it('ends it at the shorter time, counted from its creation', async () => {
+    it('ends the grant at the shorter time, counted from its creation', async () => {
       const request = await grantThrough(template('shorter'));
       const createdMs = deadlineOf(request) - 30 * 60_000;
       const leftS = Math.ceil((Date.now() - createdMs) / 1000) + 6;
@@ -118,13 +118,13 @@ describe('M09: a later edit of a template', () => {
       await ended(request, 'Shortened', Date.now());
     });
 
-    it('ends it at once when that time is over', async () => {
+    it('ends the grant at once if that time has passed', async () => {
       const request = await grantThrough(template('over'));
       await edit('over', { accessConfig: { maxDuration: '1s', defaultDuration: '1s' } });
       console.log(`      ${await ended(request, 'Shortened', Date.now())} ms until all was gone`);
     });
 
-    it('leaves it alone when it is taken back in time', async () => {
+    it('does not change the grant if it is reverted in time', async () => {
       const request = await grantThrough(template('back'));
       await edit('back', { accessConfig: { maxDuration: '29m', defaultDuration: '1s' } });
       await stage.requestUntil('to tell of its end', request, (now) =>
@@ -137,7 +137,7 @@ describe('M09: a later edit of a template', () => {
       assert.equal(conditionOf(now, 'AccessStillValid')?.message, `until ${now.status?.grant?.expiresAt}`);
     });
 
-    it('counts as well while no server runs', async () => {
+    it('takes effect even if no server runs at that time', async () => {
       const request = await grantThrough(template('unseen'));
       await stage.stop();
       await stage.removeWebhooks();
@@ -148,13 +148,13 @@ describe('M09: a later edit of a template', () => {
   });
 
   describe('that removes a group', () => {
-    it('ends what rests on it', async () => {
+    it('ends grants that depend on it', async () => {
       const request = await grantThrough(template('removed'));
       await edit('removed', { accessConfig: { allowedGroups: ['qa'] } });
       console.log(`      ${await ended(request, 'NoLongerAllowed', Date.now())} ms until all was gone`);
     });
 
-    it('leaves it to who is in another one, and to who holds the rights anyway', async () => {
+    it('keeps grants of users in another allowed group, and of users who have the permissions anyway', async () => {
       const kept = await grantThrough(template('kept', { allowedGroups: ['devs', 'qa'] }));
       const own = await grantThrough(template('own'), admin);
       await edit('kept', { accessConfig: { allowedGroups: ['devs'] } });
@@ -163,7 +163,7 @@ describe('M09: a later edit of a template', () => {
       for (const request of [kept, own]) assert.equal((await again(request)).status?.ready, true);
     });
 
-    it('ends a grant to all groups', async () => {
+    it('ends a grant whose subjects are groups', async () => {
       const request = await grantThrough(
         template('groups', { allowedGroups: ['devs', 'qa'], grantTo: 'AllowedGroups' }),
       );
@@ -173,7 +173,7 @@ describe('M09: a later edit of a template', () => {
     });
   });
 
-  it('that deletes it ends everything', async () => {
+  it('that deletes the template ends all its grants', async () => {
     const request = await grantThrough(template('deleted'));
     await stage.plane.call('DELETE', stage.urlOf('PodAccessTemplate', 'deleted'));
     await ended(request, 'TemplateDeleted', Date.now());

@@ -34,7 +34,7 @@ describe('M21: a template', () => {
     },
   });
 
-  it('is not ready without its target, and refuses requests with the reason', async () => {
+  it('is not ready without its target, and requests are denied with the reason', async () => {
     await stage.apply(template('late'));
     const condition = conditionOf(await stage.templateReady('PodAccessTemplate', 'late', false), 'TargetRefExists');
     assert.deepEqual([condition?.status, condition?.reason], ['False', 'NotFound']);
@@ -44,7 +44,7 @@ describe('M21: a template', () => {
     assert.match(JSON.stringify(body), /TemplateNotReady: .*Deployment access-[^/]+\/late does not exist/);
   });
 
-  it('turns ready when the target appears, back when it goes, and ready again', async () => {
+  it('becomes ready when its target appears, not ready when the target is deleted, and ready again', async () => {
     await stage.apply(target);
     await stage.templateReady('PodAccessTemplate', 'late');
     await stage.kubectl('delete', 'deployment', 'late');
@@ -54,7 +54,7 @@ describe('M21: a template', () => {
     await stage.createReady(stage.alice, podRequest('in-time', { templateName: 'late' }));
   });
 
-  it('that no controller has looked at yet admits a request, which is served once one has', async () => {
+  it('that is not reconciled yet accepts a request, which is granted after the reconcile', async () => {
     const { installation } = stage.server;
     await stage.stop();
     const leases = '/apis/coordination.k8s.io/v1/namespaces/drawbridge-system/leases';

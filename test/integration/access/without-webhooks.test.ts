@@ -17,7 +17,7 @@ import { attestationOf, type Claimed } from '../../support/signing-oracle.ts';
 
 describe('M4: without the webhooks', () => {
   let stage: AccessStage;
-  /** Made in good order before the webhooks went away. */
+  /** Created before the test removed the webhooks. */
   let model: StoredRequest;
 
   before(async function () {
@@ -27,8 +27,8 @@ describe('M4: without the webhooks', () => {
   });
   after(() => stage?.close());
 
-  describe('but with the policies, for a caller who has the signing webhook answer', () => {
-    /** May write templates, see and make pods and enter them. */
+  describe('but with the policies, for a caller who reaches the signing webhook', () => {
+    /** A user who may write templates, and read, create, and enter pods. */
     let mallory: Person;
     const admin = { username: 'kubernetes-admin', groups: ['system:masters', 'system:authenticated'] };
     const self = { username: 'mallory', groups: ['editors', 'system:authenticated'] };
@@ -75,7 +75,7 @@ describe('M4: without the webhooks', () => {
       assert.equal(status, 403, JSON.stringify(body));
       assert.match((body as { message: string }).message, new RegExp(`ValidatingAdmissionPolicy .* ${code}: `));
     };
-    /** As the API server stores it: with its defaults, which a signature covers. */
+    /** The manifest with the defaults that the API server stores, because the signature covers them. */
     const defaulted = async (person: Person, manifest: Manifest, field: string, user: Claimed): Promise<Manifest> => {
       const claimed = { ...user, uid: '', time: '2026-11-22T09:00:00Z', nonce: 'n', signature: 'x'.repeat(43) };
       const asked = { ...manifest, spec: { ...(manifest['spec'] as object), [field]: claimed } };
@@ -84,26 +84,26 @@ describe('M4: without the webhooks', () => {
       return { ...manifest, spec: rest };
     };
 
-    it('stores no template that an administrator is made to vouch for', async () => {
+    it('the API server stores no template with a stolen attestation of an administrator', async () => {
       refused(await create(mallory, await attested('author', privileged, admin)), 'AuthorForged');
       const more = { ...self, groups: [...self.groups, 'system:masters'] };
       refused(await create(mallory, await attested('author', privileged, more)), 'AuthorForged');
       refused(await create(mallory, privileged), 'AuthorMissing');
     });
 
-    it('stores no change of a template that an administrator is made to vouch for', async () => {
+    it('the API server stores no change of a template with a stolen attestation of an administrator', async () => {
       const url = stage.urlOf('PodAccessTemplate', 'payments-shell');
       const { author } = (await attested('author', privileged, admin)).spec as { author?: object };
       const change = { allowPrivilegedPod: true };
       refused(await mallory.call('PATCH', url, { spec: { ...change, author } }), 'AuthorForged');
       refused(await mallory.call('PATCH', url, { spec: { author } }), 'AuthorForged');
-      // The earlier author does not vouch for another user's change.
+      // The attestation of the earlier author does not cover another user's change.
       refused(await mallory.call('PATCH', url, { spec: change }), 'AuthorForged');
       refused(await mallory.call('PATCH', url, { spec: { author: null } }), 'AuthorMissing');
       stored(await mallory.call('PATCH', url, { metadata: { labels: { team: 'payments' } } }));
     });
 
-    it('stores no request in the name of another user', async () => {
+    it('the API server stores no request in the name of another user', async () => {
       const asked = podRequest('as-the-boss');
       for (const user of [
         { username: 'ceo', groups: ['devs', 'system:authenticated'] },
@@ -113,7 +113,7 @@ describe('M4: without the webhooks', () => {
       }
     });
 
-    it('lets no attestation of one template vouch for another spec under the same name', async () => {
+    it('no attestation of one template is valid for another spec under the same name', async () => {
       const harmless = { ...privileged, metadata: { name: 'swapped' }, spec: templateOf(['devs']) };
       const { author } = (await attested('author', harmless, self)).spec as { author?: object };
       stored(await create(mallory, { ...harmless, spec: { ...templateOf(['devs', 'qa']), author } }));
@@ -121,7 +121,7 @@ describe('M4: without the webhooks', () => {
       assert.equal(conditionOf(judged, 'AuthorHoldsRights')?.reason, 'AuthorUnknown');
     });
 
-    it('stores attestations of who stores them, whose template opens no privileged pod', async () => {
+    it('the API server stores the caller’s own attestations, and such a template opens no privileged pod', async () => {
       const template = await attested('author', await defaulted(mallory, privileged, 'author', self), self);
       stored(await create(mallory, template));
       const judged = await stage.templateReady('PodAccessTemplate', 'node-shell', false);
@@ -170,7 +170,7 @@ describe('M4: without the webhooks', () => {
       ['no requester', 'StampMissing', async () => podRequest('nobody')],
       ['a requester without a signature', 'StampMissing', async () => podRequest('bare', { requester: forged })],
       [
-        'a signature that is none',
+        'an invalid signature',
         'StampInvalid',
         async () =>
           podRequest('junk', { requester: { ...(await requesterNow()), nonce: 'n', signature: 'x'.repeat(43) } }),
@@ -180,9 +180,9 @@ describe('M4: without the webhooks', () => {
         'StampInvalid',
         async () => attested(signerOf('mallory'), podRequest('other-key'), stage),
       ],
-      ['the stamp of another request', 'StampInvalid', async () => podRequest('copied', { ...model.spec })],
+      ['the attestation of another request', 'StampInvalid', async () => podRequest('copied', { ...model.spec })],
       [
-        'the stamp of a request of another kind',
+        'the attestation of a request of another kind',
         'StampInvalid',
         async () => {
           const { spec } = attested(
@@ -194,7 +194,7 @@ describe('M4: without the webhooks', () => {
         },
       ],
       [
-        'a stamp for a shorter time',
+        'an attestation for a shorter time',
         'StampInvalid',
         async () => {
           const { spec } = attested(await signerOn(stage.plane), podRequest('longer', { duration: '1m' }), stage);
@@ -211,12 +211,12 @@ describe('M4: without the webhooks', () => {
         },
       ],
       [
-        'a stamp of a minute ago',
+        'an attestation that is a minute old',
         'StampExpired',
         async () => attested(await signerOn(stage.plane), podRequest('old'), { ...stage, timeMs: Date.now() - 60_000 }),
       ],
       [
-        'a stamp of the next minute',
+        'an attestation from the next minute',
         'StampExpired',
         async () =>
           attested(await signerOn(stage.plane), podRequest('early'), { ...stage, timeMs: Date.now() + 60_000 }),
@@ -228,19 +228,19 @@ describe('M4: without the webhooks', () => {
       });
     }
 
-    it('a stamp that was carried to another namespace is refused', async () => {
+    it('an attestation from another namespace is denied', async () => {
       const elsewhere = await testNamespace('elsewhere');
       const manifest = attested(await signerOn(stage.plane), podRequest('carried'), { namespace: elsewhere });
       await assertDenied(await stage.createOk(stage.plane, manifest), 'StampInvalid');
       await stage.plane.call('DELETE', `/api/v1/namespaces/${elsewhere}`);
     });
 
-    it('a request that the webhook would have let in is granted all the same when its stamp is right', async () => {
+    it('a request that the webhook would allow is granted if its attestation is valid', async () => {
       const manifest = attested(await signerOn(stage.plane), podRequest('proper'), stage);
       await stage.ready(await stage.createOk(stage.plane, manifest));
     });
 
-    /** A granted request, and the same once more as its requester could write it, stamp and all. */
+    /** A granted request, and a copy of it with its attestation, as its requester could create it. */
     const twice = async (name: string): Promise<[StoredRequest, Manifest]> => {
       await stage.restoreWebhooks();
       const first = await stage.createReady(stage.alice, podRequest(name, { duration: '10m' }));
@@ -249,7 +249,7 @@ describe('M4: without the webhooks', () => {
       return [first, podRequest(name, { ...first.spec })];
     };
 
-    it('a request keeps its name until its stamp is too old for a copy, but not its access', async () => {
+    it('an ended request stays, without access, until its attestation is too old for a copy', async () => {
       const [first, copy] = await twice('lingers');
       const pod = first.status?.podName ?? '';
       await until('the access to end', async () => !(await stage.alice.mayExec(stage.namespace, pod)), {
@@ -264,7 +264,7 @@ describe('M4: without the webhooks', () => {
       await assertDenied(await stage.createOk(stage.alice, copy), 'StampExpired');
     });
 
-    it('a request that is made again at once, its finalizer forced off, is refused', async () => {
+    it('a copy of a request whose finalizer was removed by force is denied', async () => {
       const [first, copy] = await twice('forced');
       await stage.kubectl(
         'patch',

@@ -16,12 +16,12 @@ export class Fuse {
     },
   };
 
-  /** That write, as `PATCH /api/v1/...`. */
+  /** The write that triggered it, as `PATCH /api/v1/...`; undefined before. */
   get blownBy(): string | undefined {
     return this.#blownBy;
   }
 
-  /** `blows` decides for each write; reads and Events always pass. */
+  /** Arms the fuse: it blows at the first write for which `blows` returns true. Reads and Events always pass. */
   set(blows: (write: string) => boolean): void {
     this.#blows = blows;
     this.#blownBy = undefined;

@@ -49,7 +49,7 @@ export function kubeconfigText({ server = acme, token = 'first', namespace = 'kb
   });
 }
 
-/** The cluster that a kubeconfig leads to. */
+/** The cluster of a kubeconfig. */
 export class Provider {
   readonly cluster: MemoryCluster;
   uid: string;

@@ -95,7 +95,7 @@ export class MemoryCluster implements Cluster {
     return this.#of(resource).get(keyOf(name));
   }
 
-  /** Puts the object there as it is, status included, as if another client had written it. */
+  /** Stores the object unchanged, with its status, as if another client had written it. */
   put(resource: Resource, object: KubeObject): Stored {
     const before = this.find(resource, object.metadata);
     const after = structuredClone(object);

@@ -12,7 +12,7 @@ interface Whole extends Projected {
   readonly object: KubeObject;
 }
 
-/** How long after its server a watch is back at the latest: the longest backoff of the reflector. */
+/** Maximum delay until a watch reopens after its server is back: the longest backoff of the reflector. */
 const relistMs = 5_000;
 /** How often an idle watch receives data. */
 const aliveMs = 20_000;
@@ -48,7 +48,7 @@ export class ProviderLink implements Cluster {
     this.#isCut = true;
   }
 
-  /** Restores the connection. Calls pass at once; watches relist as late as they ever do. */
+  /** Restores the connection. Calls pass at once; watches relist after the maximum delay. */
   mend(): void {
     this.#isCut = false;
     this.#clock.schedule(relistMs, () => {

@@ -182,7 +182,7 @@ export class BindingStage {
     await this.#when(`${kind.inConsumer.kind} ${name.name} to be gone`, side, gone);
   }
 
-  /** Writes the status of a copy, as a controller of the provider does. */
+  /** Writes the status of a copy like a controller of the provider. */
   async report(kind: FixtureKind, name: ObjectName, status: object, side: Side = this.side): Promise<void> {
     const where = this.copyName(kind, name, side);
     await this.provider.client.mergePatch(kind.inProvider, where, { status }, { subresource: 'status' });

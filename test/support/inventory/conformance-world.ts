@@ -58,7 +58,7 @@ export class ConformanceWorld {
     await Promise.all([closed(this.#api), closed(this.#callbacks)]);
   }
 
-  /** Resets the state. `config.play` of the entry says what the component does. */
+  /** Resets the state. `config.play` of the entry selects the behavior of the component. */
   begin(play: string, value = 'something'): void {
     for (const list of [this.reports, this.calls, this.refusals]) list.length = 0;
     this.live.clear();

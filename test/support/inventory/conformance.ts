@@ -6,7 +6,7 @@ import { own } from '../../../src/kit/json-value.ts';
 import { ConformanceWorld, callers, component } from './conformance-world.ts';
 import { type Address, post } from './plain-client.ts';
 
-/** A component that does what the entry says, in any language and process. */
+/** A component under test, in any language and process. `config.play` of the entry selects its behavior. */
 export interface Candidate {
   invoke(request: ReconcileRequest): Promise<Reply>;
   /** Only for components over HTTP. */
@@ -77,7 +77,7 @@ export function describeConformance(
     });
 
     for (const play of ['done', 'patch']) {
-      it(`answers Retry and never Failed to ${play} when its run is over or the API server is unavailable`, async () => {
+      it(`answers Retry and never Failed to ${play} if its run has ended or the API server is unavailable`, async () => {
         world.begin(play);
         const over = world.request();
         world.live.clear();

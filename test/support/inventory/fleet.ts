@@ -106,7 +106,7 @@ export class Fleet {
       // Yield only during calls; otherwise it would waste time.
       if (this.calling > 0) await kubeconfigsAreRead();
     }
-    throw new Error(`${what} did not come about within ${limitMs} ms; runs: ${this.runs.join(', ')}`);
+    throw new Error(`${what}: not within ${limitMs} ms; runs: ${this.runs.join(', ')}`);
   }
 
   states(entry: Entry): Record<string, string> {

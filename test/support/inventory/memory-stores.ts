@@ -54,7 +54,7 @@ export class MemoryInventory {
 
   /** Creates an entry like a user. */
   create({ namespace = 'inv', name, labels = {}, annotations = {}, spec = {} }: EntrySeed): Entry {
-    if (this.#entries.has(`${namespace}/${name}`)) throw new ApiError(409, 'AlreadyExists', `${name} is there`);
+    if (this.#entries.has(`${namespace}/${name}`)) throw new ApiError(409, 'AlreadyExists', `${name} exists`);
     this.#uids += 1;
     const uid = `00000000-0000-4000-8000-${String(this.#uids).padStart(12, '0')}`;
     return this.#store({
@@ -264,7 +264,7 @@ export class MemoryInventory {
 
   #there(ref: { readonly namespace?: string; readonly name: string }): { object: ClusterInventory; view: Entry } {
     const entry = this.#entries.get(pathOf(ref));
-    if (!entry) throw new ApiError(404, 'NotFound', `${ref.name} is not there`);
+    if (!entry) throw new ApiError(404, 'NotFound', `${ref.name} does not exist`);
     return entry;
   }
 

@@ -148,7 +148,7 @@ export class SimulatedManager extends SimulatedProcess implements SimManager {
     this.starting.set(key, { entry, registration });
     if (entry.ref.uid === world.poisoned) {
       world.count('poisoned');
-      throw new TypeError('of this entry nothing can be made');
+      throw new TypeError('the handling of this entry fails');
     }
     const issue = (): RunToken => {
       const id = world.issue(key);

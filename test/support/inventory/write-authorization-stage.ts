@@ -252,8 +252,8 @@ export class WriteAuthorizationStage {
     if ((await codeOf(admin.create(componentReconcilers, registration, { dryRun: true }))) !== 422) return false;
     const forged = { mode: 'byoc', kubeconfigSecretRef: { name: 'x' }, kubeconfigSetBy: { username: 'nobody' } };
     const entry = objectOf(clusterInventories, { namespace, name: 'trial' }, forged);
-    const stamped = await admin.create(clusterInventories, entry, { dryRun: true }).catch(() => undefined);
-    const setter = own(own(stamped?.spec, 'kubeconfigSetBy'), 'username');
+    const mutated = await admin.create(clusterInventories, entry, { dryRun: true }).catch(() => undefined);
+    const setter = own(own(mutated?.spec, 'kubeconfigSetBy'), 'username');
     return setter !== undefined && setter !== 'nobody';
   }
 

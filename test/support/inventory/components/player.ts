@@ -1,7 +1,7 @@
 import type { Component } from '../../../../src/inventory/ports.ts';
 import { valueAt } from '../../../../src/kit/json-pointer.ts';
 
-/** The TypeScript counterpart of player.py and player.sh: does what `config.play` of the entry says. */
+/** The TypeScript counterpart of player.py and player.sh. `config.play` of the entry selects its behavior. */
 export const player = (name: string): Component => ({
   name,
   async reconcile(run) {

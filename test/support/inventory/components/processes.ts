@@ -67,7 +67,7 @@ async function runShell(request: IncomingMessage, settings: ComponentSettings) {
   let text = '';
   for await (const chunk of child.stdout.setEncoding('utf8')) text += String(chunk);
   const [status = '', ...body] = text.split('\n');
-  if (!/^\d{3}$/.test(status)) throw new Error(`the shell said ${JSON.stringify(text.slice(0, 80))}`);
+  if (!/^\d{3}$/.test(status)) throw new Error(`the shell printed ${JSON.stringify(text.slice(0, 80))}`);
   return { status: Number(status), body: body.join('\n') };
 }
 
