@@ -162,11 +162,16 @@ class Scan {
     if (this.#keys > this.#limits.keys) {
       throw new JsonError('TooManyKeys', `the document has more than ${this.#limits.keys} keys`, start);
     }
-    const written = this.#bytes.toString('utf8', start + 1, end);
-    const key = escaped ? unescaped(written, start) : written;
+    // As Latin-1, a key is its bytes. Node decodes that ten times as fast as UTF-8.
+    const key = escaped
+      ? Buffer.from(unescaped(this.#bytes.subarray(start + 1, end), start)).toString('latin1')
+      : this.#bytes.toString('latin1', start + 1, end);
     if (key === '__proto__') throw new JsonError('ForbiddenKey', 'the key "__proto__" is not allowed', start);
     const keys = this.#open.at(-1) ?? new Set<string>();
-    if (keys.has(key)) throw new JsonError('DuplicateKey', `the key ${quote(key)} occurs twice in one object`, start);
+    if (keys.has(key)) {
+      const name = quote(Buffer.from(key, 'latin1').toString());
+      throw new JsonError('DuplicateKey', `the key ${name} occurs twice in one object`, start);
+    }
     keys.add(key);
     this.#open[this.#open.length - 1] = keys;
   }
@@ -178,21 +183,38 @@ function hexDigit(byte = 0): number {
   return lower >= 0x61 && lower <= 0x66 ? lower - 0x61 + 10 : -1;
 }
 
-function unescaped(written: string, at: number): string {
+function unescaped(written: Buffer, at: number): string {
   try {
-    return String(JSON.parse(`"${written}"`));
+    return String(JSON.parse(`"${textOf(written)}"`));
   } catch {
     throw new JsonError('InvalidJson', 'a key is not a valid JSON string', at);
   }
 }
 
-/** A decoder inserts U+FFFD at a fault; the first U+FFFD that the document does not contain marks it. */
+/** Bytes that `firstInvalidUtf8` checks at a time. */
+const PIECE_BYTES = 16 * 1024;
+
+/** Skips the valid pieces, because a decoder is slow. */
 function firstInvalidUtf8(buffer: Buffer): number {
-  let at = 0;
-  for (const readable of buffer.toString('utf8').split('\ufffd')) {
+  let start = 0;
+  for (;;) {
+    const end = characterAt(buffer, start + PIECE_BYTES);
+    if (!isUtf8(buffer.subarray(start, end))) break;
+    start = end;
+  }
+  // A decoder inserts U+FFFD at a fault; the first U+FFFD that the document does not contain marks it.
+  let at = start;
+  for (const readable of buffer.toString('utf8', start, start + PIECE_BYTES + 4).split('\ufffd')) {
     at += Buffer.byteLength(readable);
     if (buffer[at] !== 0xef || buffer[at + 1] !== 0xbf || buffer[at + 2] !== 0xbd) return at;
     at += 3;
   }
+  return at;
+}
+
+/** Start of the character at `index`; a character has at most three bytes after its first. */
+function characterAt(bytes: Buffer, index: number): number {
+  let at = index;
+  while (at > index - 3 && ((bytes[at] ?? 0) & 0xc0) === 0x80) at--;
   return at;
 }

@@ -27,6 +27,7 @@ describe('parseJson', () => {
     ['500,000 keys', wide(500_000), 'TooManyKeys', undefined],
     ['a key twice', '{"a":1,"b":2,"a":3}', 'DuplicateKey', 13],
     ['a key twice, once with escapes', '{"ab":1,"a\\u0062":3}', 'DuplicateKey', 8],
+    ['a key twice beyond ASCII, once with escapes', '{"é😀":1,"\\u00e9\\ud83d\\ude00":3}', 'DuplicateKey', 12],
     ['a key twice in an inner object', '[{"x":{"a":1,"a":1}}]', 'DuplicateKey', 13],
     ['a key again after an inner object', '{"a":{"b":[{"c":1}]},"a":2}', 'DuplicateKey', 21],
     ['the empty key twice', '{"":1,"":2}', 'DuplicateKey', 6],
@@ -65,6 +66,7 @@ describe('parseJson', () => {
   const accepted = [
     '{"constructor":{"prototype":1},"toString":2,"hasOwnProperty":3}',
     '{"a":{"a":{"a":1}},"b":[{"a":1},{"a":1}]}',
+    '{"é":1,"Ã©":2,"\\u00c3\\u0028":3,"😀":4,"\\u00f0\\u009f":5}',
     '["__proto__","{\\"a\\":1,\\"a\\":2}"]',
     '"\\ud83d\\ude00 😀 \\u200f \\\\ \\" \\/"',
     '{"a":"x","b":"a","c":"b"}',
@@ -78,6 +80,30 @@ describe('parseJson', () => {
       assert.deepEqual(parseJson(bytes(document)), JSON.parse(document));
     });
   }
+
+  it('reports the first byte that is no UTF-8, wherever it is', () => {
+    const faults: readonly [bytes: readonly number[], valid: number][] = [
+      [[0xff, 0x22], 0],
+      [[0x80, 0x80, 0x80, 0x80, 0x80], 0],
+      [[0xe4, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80], 3],
+      [[0xe4, 0x80], 0],
+      [[0xf0, 0x9f, 0x98, 0x22, 0xff], 0],
+    ];
+    for (const character of ['x', 'é', '\ufffd', '😀']) {
+      for (let length = 16_384 - 9; length < 16_384 + 9; length++) {
+        const width = Buffer.byteLength(character);
+        const prefix = bytes('x'.repeat(length % width) + character.repeat(Math.floor(length / width)));
+        for (const [fault, valid] of faults) {
+          const { code, position } = refusal(Buffer.concat([prefix, Buffer.from(fault)]));
+          assert.deepEqual([code, position], ['InvalidUtf8', length + valid]);
+        }
+      }
+    }
+  });
+
+  it('quotes a key that occurs twice as it was written', () => {
+    assert.match(refusal('{"é":1,"é":2}').message, /"é"/);
+  });
 
   it('reads a part of a larger buffer', () => {
     assert.deepEqual(parseJson(bytes('xx{"a":1}yy').subarray(2, 9)), { a: 1 });
