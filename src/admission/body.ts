@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CodedError } from '../kit/errors.ts';
 import type { FairShare } from '../kit/fair-share.ts';
 import { announcedBytes, collectBody, freeBody } from '../kit/request-body.ts';
-import { parseJson } from '../kit/safe-json.ts';
 import type { FairQueue } from './fair-queue.ts';
 
 /** etcd accepts objects up to 1.5 MiB, and an UPDATE has two of them. */
@@ -51,17 +50,6 @@ export async function readBody(
   if (!body) throw tooLarge('more was sent');
   response.once('close', () => freeBody(body));
   return body;
-}
-
-/** Fixed memory, because a scan of resizable memory takes four times as long. */
-let scratch: Buffer | undefined;
-
-/** Parses a body with the limits of `parseJson`, and frees its memory before that. Throws JsonError. */
-export function parseBody(body: Buffer): unknown {
-  scratch ??= Buffer.allocUnsafeSlow(MAX_BODY_BYTES);
-  const bytes = scratch.subarray(0, body.copy(scratch));
-  freeBody(body);
-  return parseJson(bytes);
 }
 
 /** The source that the server charges a call to. */

@@ -1,8 +1,7 @@
 import type { IncomingMessage, RequestListener } from 'node:http';
 import { callbackPath } from '../../api/inventory/contract/request.ts';
 import { describe } from '../../kit/errors.ts';
-import { collectBody } from '../../kit/request-body.ts';
-import { parseJson } from '../../kit/safe-json.ts';
+import { collectBody, parseBody } from '../../kit/request-body.ts';
 import type { Log } from '../../observe/log.ts';
 import { readRunId } from '../key.ts';
 import { readComponentAccount } from '../policy/run-authorization.ts';
@@ -111,7 +110,7 @@ async function take(
   if (!bytes) return refusal(413, 'TooLarge', `the report is too large; at most ${maxReportBytes} bytes are allowed`);
   let body: unknown;
   try {
-    body = parseJson(bytes);
+    body = parseBody(bytes);
   } catch (error) {
     return refusal(400, 'InvalidReport', describe(error));
   }

@@ -5,8 +5,7 @@ import { type ReconcileRequest, readReconcileRequest, reconcilePath } from '../.
 import type { Clock } from '../../kit/clock.ts';
 import { CodedError, describe } from '../../kit/errors.ts';
 import { listen } from '../../kit/listen.ts';
-import { collectBody } from '../../kit/request-body.ts';
-import { parseJson } from '../../kit/safe-json.ts';
+import { collectBody, parseBody } from '../../kit/request-body.ts';
 import type { Log } from '../../observe/log.ts';
 import { bearerToken, sendJson } from '../http/json-server.ts';
 import type { Component } from '../ports.ts';
@@ -152,7 +151,7 @@ async function readRequest(request: IncomingMessage): Promise<ReconcileRequest> 
     throw new Refusal(413, 'BodyTooLarge', `the body is too large; at most ${MAX_REQUEST_BYTES} bytes are allowed`);
   let body: unknown;
   try {
-    body = parseJson(bytes);
+    body = parseBody(bytes);
   } catch (error) {
     throw new Refusal(400, 'InvalidRequest', describe(error));
   }

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { type Listening, listenHttp } from '../../../src/kit/listen.ts';
-import { collectBody, freeBody } from '../../../src/kit/request-body.ts';
+import { collectBody, freeBody, parseBody } from '../../../src/kit/request-body.ts';
 
 const maxBytes = 400_000;
 
@@ -80,6 +80,34 @@ describe('collectBody', () => {
     assert.equal(String(large), 'x'.repeat(300_000));
     for (const body of [large, small]) freeBody(body);
     assert.deepEqual([large.buffer.byteLength, large.length, String(small)], [0, 0, 'hello']);
+  });
+
+  it('parses a large body and frees its memory, also if it is not JSON', async () => {
+    const document = JSON.stringify(['é'.repeat(100_000)]);
+    await exchange(announced(Buffer.byteLength(document), document), 'wait');
+    await exchange(chunked('{'), 'wait');
+    const [valid, invalid] = await Promise.all(results);
+    assert.ok(valid && invalid);
+    assert.deepEqual(parseBody(valid), JSON.parse(document));
+    assert.throws(() => parseBody(invalid), { code: 'InvalidJson' });
+    assert.deepEqual([valid.buffer.byteLength, invalid.buffer.byteLength], [0, 0]);
+    assert.deepEqual(parseBody(Buffer.from('[1]')), [1]);
+  });
+
+  it('rejects when the operating system has no memory left', async () => {
+    const { resize } = ArrayBuffer.prototype;
+    ArrayBuffer.prototype.resize = function (bytes) {
+      if (bytes && bytes > 262_144) throw new RangeError('out of memory');
+      resize.call(this, bytes);
+    };
+    try {
+      await exchange(announced(300_000, 'x'.repeat(300_000)), 'wait');
+      await assert.rejects(results[0] ?? Promise.resolve(), /out of memory/);
+    } finally {
+      ArrayBuffer.prototype.resize = resize;
+    }
+    await exchange(announced(300_000, 'x'.repeat(300_000)), 'wait');
+    assert.equal((await results[1])?.length, 300_000);
   });
 
   it('rejects when the connection ends before the body', async () => {
