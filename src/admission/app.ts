@@ -110,12 +110,11 @@ async function answer(
   try {
     const limitMs = deadlineMs(route, timeoutOf(request));
     const body = await readBody(request, response, shared);
-    const readAtMs = ports.clock.monotonic();
+    const deadline = { atMs: ports.clock.monotonic() + limitMs, limitMs };
     const decide = (): Promise<unknown> => {
       if (response.destroyed)
         throw new BodyError(400, 'IncompleteBody', 'the client closed the connection before the answer');
-      const leftMs = Math.max(0, limitMs - (ports.clock.monotonic() - readAtMs));
-      return handleReview(route, handler, parseBody(body), leftMs, ports);
+      return handleReview(route, handler, parseBody(body), deadline, ports);
     };
     const review = await queue.run(addressOf(request), decide, body.length / BYTES_PER_MS);
     send(response, 200, 'application/json', JSON.stringify(review));

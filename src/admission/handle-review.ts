@@ -13,6 +13,14 @@ import type { ReviewPorts } from './ports.ts';
 import { limitViolation, truncateToLimits } from './review-limits.ts';
 import type { Route } from './routes.ts';
 
+/** When a review must be answered. */
+export interface ReviewDeadline {
+  /** Instant of the monotonic clock, milliseconds. */
+  readonly atMs: number;
+  /** Time from the complete body to that instant, milliseconds. */
+  readonly limitMs: number;
+}
+
 /**
  * Turns the parsed body of one review into the AdmissionReview that answers it. It decides, writes the audit line, then answers.
  * Rejects with CodedError `InvalidReview` if the body is not a review of this route. All other errors become answers.
@@ -21,7 +29,7 @@ export async function handleReview(
   route: Route,
   handler: Handler,
   body: unknown,
-  timeoutMs: number,
+  deadline: ReviewDeadline,
   ports: ReviewPorts,
 ): Promise<unknown> {
   const decoded = decodeReview(body);
@@ -31,7 +39,7 @@ export async function handleReview(
   if (excess && !route.observeOnly) return encodeAnswer(decoded.uid, answerOf({ denial: excess }));
   const review = excess ? truncateToLimits(decoded) : decoded;
   const start = ports.clock.monotonic();
-  const decided = await decide(route, handler, review, timeoutMs, ports);
+  const decided = await decide(route, handler, review, deadline, ports);
   const latencyMs = ports.clock.monotonic() - start;
   const decision = await recordDecision(route, review, decided, latencyMs, ports);
   const { denial } = decision;
@@ -51,19 +59,21 @@ export async function handleReview(
   return encodeAnswer(review.uid, answerOf(decision));
 }
 
-/** Any fault denies the request, unless the webhook is observe-only. */
+/** Any fault denies the request, unless the webhook is observe-only. A review that waited until its deadline is not decided. */
 async function decide(
   route: Route,
   handler: Handler,
   review: Review,
-  timeoutMs: number,
+  { atMs, limitMs }: ReviewDeadline,
   { clock, log }: ReviewPorts,
 ): Promise<Decision> {
   const aborter = new AbortController();
   try {
+    const leftMs = atMs - clock.monotonic();
+    if (leftMs <= 0) throw new CodedError('DeadlineExceeded', `the review waited ${limitMs} ms for its turn`);
     // Synchronously, so that the queue charges its cost to the caller's address.
     const deciding = new Promise<Decision>((resolve) => resolve(handler.decide(review, aborter.signal)));
-    return await withDeadline(clock, timeoutMs, deciding);
+    return await withDeadline(clock, leftMs, deciding);
   } catch (error) {
     aborter.abort(error);
     log.error('webhook failed to decide', {
@@ -74,13 +84,13 @@ async function decide(
       reviewUid: review.uid,
       error: describe(error),
     });
-    return route.observeOnly ? {} : { denial: denialOfFault(error, timeoutMs) };
+    return route.observeOnly ? {} : { denial: denialOfFault(error, limitMs) };
   }
 }
 
-function denialOfFault(error: unknown, timeoutMs: number): Denial {
+function denialOfFault(error: unknown, limitMs: number): Denial {
   if (error instanceof CodedError && error.code === 'DeadlineExceeded') {
-    return { code: 'DeadlineExceeded', message: `no decision within ${timeoutMs} ms; try again`, status: 504 };
+    return { code: 'DeadlineExceeded', message: `no decision within ${limitMs} ms; try again`, status: 504 };
   }
   // The cause may quote data that the caller must not see. The log has it, under the UID of the review.
   const message = 'the webhook failed to decide; try again, or ask an administrator to read the server log';

@@ -4,6 +4,8 @@ import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import supertest from 'supertest';
 import { createAdmissionApp } from '../../../src/admission/app.ts';
+import { FairQueue } from '../../../src/admission/fair-queue.ts';
+import { systemClock } from '../../../src/kit/clock.ts';
 import { accessRequest, paths, requester, reviewOf, World } from './support.ts';
 
 const json = 'application/json';
@@ -153,6 +155,37 @@ describe('the webhook endpoint', () => {
     ] as const) {
       assert.equal((await post(body, json, path)).headers['connection'], 'close', path);
     }
+  });
+
+  it('decides no review that waited for its turn until its deadline', async () => {
+    const late = new World();
+    const queue = new FairQueue({ clock: systemClock });
+    const run = queue.run.bind(queue);
+    let waitedMs = 0;
+    queue.run = async (...job) => {
+      await late.clock.advance(waitedMs);
+      return run(...job);
+    };
+    const app = createAdmissionApp({ access: late.ports }, late.ports, { queue });
+    const answerAfter = async (ms: number, path: string, request: unknown) => {
+      waitedMs = ms;
+      const sent = supertest(app).post(`${path}?timeout=3s`).set('content-type', json);
+      return (await sent.send(review(request)).expect(200)).body.response;
+    };
+    assert.equal((await answerAfter(2_799, paths.validatePod, create)).allowed, true);
+    assert.notDeepEqual(late.asked, []);
+    late.asked.length = 0;
+    const { status } = await answerAfter(2_800, paths.validatePod, create);
+    assert.equal(status.code, 504);
+    assert.match(status.message, /^DeadlineExceeded: no decision within 2800 ms; try again/);
+    assert.deepEqual(late.asked, []);
+    assert.deepEqual(
+      late.lines.map(({ verdict, code }) => [verdict, code]),
+      [
+        ['allowed', undefined],
+        ['denied', 'DeadlineExceeded'],
+      ],
+    );
   });
 
   it('answers a large review at once', async () => {
