@@ -18,9 +18,9 @@ export interface ControllerOptions extends QueueOptions {
   readonly metrics?: ControllerMetrics;
   /** Reconciles at a time. Default 16. */
   readonly workers?: number;
-  /** Workers that the lowest lane may not use, so that its long work never delays the other lanes. Default 0. */
+  /** Workers that the lowest lane (the one with the highest number) may not use, so that its long work never delays other lanes. Default 0. */
   readonly reservedForUpperLanes?: number;
-  /** Aborts a reconcile of the lowest lane when its key becomes due in lane 0, which must not wait for the same calls. Default false. */
+  /** Aborts a reconcile of the lowest lane when its key becomes due in lane 0, so that urgent work does not wait for it. Default false. */
   readonly lane0Aborts?: boolean;
 }
 
@@ -89,7 +89,7 @@ export class Controller {
     }
   }
 
-  /** Asks the queue's `admit` again for all refused keys, or for these. Has no effect while the controller does not run. */
+  /** Calls `admit` again for all refused keys, or for `keys`. Has no effect while the controller does not run. */
   wake(keys?: Iterable<string>): void {
     this.#dispatcher?.queue.readmit(keys);
   }

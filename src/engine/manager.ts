@@ -20,7 +20,7 @@ export interface ControllerStatus {
   /** Name of its leader gate; absent if it runs in every replica. */
   readonly gate?: string;
   readonly state: MemberState;
-  /** Why it was last restarted; absent once it runs again. */
+  /** The last failure; absent once the controller has synced again. */
   readonly error?: string;
 }
 
@@ -71,7 +71,7 @@ export class Manager {
    * `DrainDeadlineExceeded` if some did not stop in time; their Leases then expire, because these controllers may still write.
    */
   async run(signal: AbortSignal): Promise<void> {
-    if (this.#signal) throw new CodedError('AlreadyRunning', 'the manager runs already');
+    if (this.#signal) throw new CodedError('AlreadyRunning', 'the manager is already running; call run once');
     const groupsStop = new AbortController();
     this.#signal = groupsStop.signal;
     for (const group of this.#groups.values()) this.#groupRuns.push(group.run(groupsStop.signal));
@@ -80,9 +80,9 @@ export class Manager {
       await withDeadline(this.#clock, this.#drainMs, this.#drain(groupsStop));
     } catch (cause) {
       groupsStop.abort();
-      const late = this.status().filter(({ state }) => state !== 'stopped' && state !== 'waiting');
-      const names = late.map(({ name }) => name).join(', ') || 'a leader gate';
-      this.#log.error('controllers did not stop in time', { controllers: late.map(({ name }) => name) });
+      const unfinished = this.status().filter(({ state }) => state !== 'stopped' && state !== 'waiting');
+      const names = unfinished.map(({ name }) => name).join(', ') || 'a leader gate';
+      this.#log.error('controllers did not stop in time', { controllers: unfinished.map(({ name }) => name) });
       throw new CodedError('DrainDeadlineExceeded', `did not stop within ${this.#drainMs} ms: ${names}`, { cause });
     }
   }
@@ -106,8 +106,8 @@ export class Manager {
   #groupOf(gate: LeaderGate | undefined): Group {
     // A Lease cannot have an empty name.
     const name = gate?.name ?? '';
-    const known = this.#groups.get(name);
-    if (known) return known;
+    const existing = this.#groups.get(name);
+    if (existing) return existing;
     const group = new Group(gate ?? openGate(''), { clock: this.#clock, log: this.#log, random: this.#random });
     this.#groups.set(name, group);
     if (this.#signal) this.#groupRuns.push(group.run(this.#signal));

@@ -62,7 +62,7 @@ export async function supervise(
   }
 }
 
-/** One controller of a manager: runs it, restarts it after failures, and records its state. */
+/** Runs one controller of a manager, restarts it after failures, and records its state. */
 export class Member {
   state: MemberState = 'waiting';
   /** The last failure; undefined once the controller has synced again. */

@@ -9,7 +9,7 @@ export interface QueueOptions {
   readonly lanes?: number;
   /** Decides whether a due key may run. A refused key waits until `readmit()` or its next add. Default: every key may run. */
   readonly admit?: (key: string) => boolean;
-  /** Called when a key that is being processed becomes due again, with its lane. Default: not called. */
+  /** Called when a key that a worker processes becomes due again, with its lane. */
   readonly onWantedAgain?: (key: string, lane: number) => void;
   /** Delays of `retry`, milliseconds. Default base 100, cap 30000. */
   readonly backoff?: { readonly baseMs: number; readonly capMs: number };
@@ -44,8 +44,8 @@ const MAX_REASONS = 8;
 const WALL_CHECK_MS = 500;
 
 /**
- * Keys that wait for a worker. One worker at a time processes a key; adds that arrive meanwhile merge into one more run. Lower lanes
- * go first, and within a lane the key that has been due longest. A key added for a wall-clock instant is due when the wall clock shows
+ * Keys that wait for a worker. One worker at a time processes a key; adds that arrive meanwhile merge into one more run. Lane 0 goes
+ * first, and within a lane the key that has been due longest. A key added for a wall-clock instant is due when the wall clock shows
  * it, and at the latest after the delay at the time of the add, so that setting the clock back never lengthens a wait.
  */
 export class KeyedQueue {
@@ -126,7 +126,7 @@ export class KeyedQueue {
     this.#failures.delete(key);
   }
 
-  /** Returns the next key of the lanes 0 to `lowestLane`. The caller owns it until `done`. */
+  /** Returns the next key of the lanes 0 to `lowestLane`. The caller processes it and then calls `done`. */
   take(lowestLane: number = this.#lanes.length - 1): Work | undefined {
     for (const lane of this.#lanes.slice(0, lowestLane + 1)) {
       for (let first = lane.peek(); first; first = lane.peek()) {
@@ -173,15 +173,15 @@ export class KeyedQueue {
   ): void {
     if (this.#closed) return;
     this.#metrics.added();
-    const wantedLane = Math.max(0, Math.min(lane ?? this.#lanes.length - 1, this.#lanes.length - 1));
+    const clampedLane = Math.max(0, Math.min(lane ?? this.#lanes.length - 1, this.#lanes.length - 1));
     let pending = this.#pending.get(key);
     if (!pending) {
-      pending = { key, lane: wantedLane, reasons: [reason], dueAt, wallAt };
+      pending = { key, lane: clampedLane, reasons: [reason], dueAt, wallAt };
       this.#pending.set(key, pending);
     } else {
-      if (wantedLane < pending.lane) {
+      if (clampedLane < pending.lane) {
         this.#lanes[pending.lane]?.delete(key);
-        pending.lane = wantedLane;
+        pending.lane = clampedLane;
       }
       if (pending.reasons.length < MAX_REASONS && !pending.reasons.includes(reason)) pending.reasons.push(reason);
       pending.dueAt = Math.min(pending.dueAt, dueAt);

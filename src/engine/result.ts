@@ -2,13 +2,13 @@
 export type Result =
   /** The object is in its desired state; only a new event enqueues the key. */
   | { readonly kind: 'done' }
-  /** Requeue after `delayMs`, at the key's normal priority. */
+  /** Requeue after `delayMs`, in the least urgent lane. */
   | { readonly kind: 'after'; readonly delayMs: number }
   /** Requeue at the wall-clock instant `atMs` (epoch ms). `lane`: 0 is the most urgent; default: the least urgent lane. */
   | { readonly kind: 'at'; readonly atMs: number; readonly lane?: number }
-  /** Waits for objects that a source will report; `missing` names them for logs and metrics. No requeue. */
+  /** Waits for objects that a source will report; `missing` names them for the log. No requeue. */
   | { readonly kind: 'notReady'; readonly missing: readonly string[] }
-  /** A fault that may pass: requeue with exponential backoff. */
+  /** A fault that may pass: requeue with exponential backoff, in the same lane. */
   | { readonly kind: 'retry'; readonly cause: unknown };
 
 export const done: Result = { kind: 'done' };
@@ -19,7 +19,7 @@ export const notReady = (...missing: string[]): Result => ({ kind: 'notReady', m
 export const retry = (cause: unknown): Result => ({ kind: 'retry', cause });
 
 /**
- * Brings the object behind `key` to its desired state. Level-based: it gets a key, never an event, and reads the present.
+ * Brings the object behind `key` to its desired state. Level-based: it gets a key, never an event, and reads the current state.
  * `signal` aborts when the controller stops or leadership is lost; no write may start after that.
  * A thrown error counts as `retry`.
  */

@@ -31,10 +31,10 @@ interface NoJitter {
  */
 export function backoffMs(options: Attempt & (Jitter | NoJitter)): number {
   const { baseMs, capMs, attempt } = options;
-  const mostMs = Math.min(capMs, baseMs * 2 ** attempt);
-  if (options.jitter === 'none') return mostMs;
+  const boundMs = Math.min(capMs, baseMs * 2 ** attempt);
+  if (options.jitter === 'none') return boundMs;
   const { jitter = 'full', random } = options;
-  return jitter === 'full' ? random() * mostMs : mostMs / 2 + random() * (mostMs / 2);
+  return jitter === 'full' ? random() * boundMs : boundMs / 2 + random() * (boundMs / 2);
 }
 
 /** Milliseconds that the server asked the caller to wait; 0 if it did not ask. Errors of calls carry them as `retryAfterMs`. */

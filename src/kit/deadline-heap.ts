@@ -6,7 +6,10 @@ interface Entry<K> {
   index: number;
 }
 
-/** Keys by due time, earliest first; keys with equal times keep the order of `set`. Each change costs O(log n). */
+/**
+ * Keys by due time, earliest first; keys with equal times keep the order of `set`. Each change costs O(log n). All times are
+ * milliseconds of one clock.
+ */
 export class DeadlineHeap<K> {
   readonly #heap: Entry<K>[] = [];
   readonly #byKey = new Map<K, Entry<K>>();
@@ -19,11 +22,11 @@ export class DeadlineHeap<K> {
   /** Adds `key`, or moves it to its new instant. */
   set(key: K, at: number): void {
     this.#order += 1;
-    const known = this.#byKey.get(key);
-    if (known) {
-      known.at = at;
-      known.order = this.#order;
-      this.#settle(known);
+    const existing = this.#byKey.get(key);
+    if (existing) {
+      existing.at = at;
+      existing.order = this.#order;
+      this.#settle(existing);
       return;
     }
     const entry: Entry<K> = { key, at, order: this.#order, index: this.#heap.length };

@@ -24,13 +24,13 @@ export class DerivedKeyPair {
   }
 }
 
-/** Whether the holder of the private key of these 32 public bytes has signed `text`. False if the bytes are no key. */
+/** Whether the holder of the private key of these 32 public bytes has signed `text`. False if the bytes are not a key. */
 export function isSignedBy(publicKey: Uint8Array, text: string, signature: Uint8Array): boolean {
   try {
     const key = createPublicKey({ key: Buffer.concat([publicPrefix, publicKey]), format: 'der', type: 'spki' });
     return verify(null, Buffer.from(text, 'utf8'), key, signature);
   } catch {
-    // The bytes are no point of the curve.
+    // The bytes are not a point of the curve.
     return false;
   }
 }

@@ -22,7 +22,7 @@ const UNITS: ReadonlyMap<string, bigint> = new Map([
 /** 2^63: the magnitude of Go's smallest duration, one more than that of the largest. */
 const LIMIT = 1n << 63n;
 
-const ALLOWED = 'allowed are numbers with a unit of ns, us, µs, ms, s, m or h, for example "30m" or "1h30m"';
+const ALLOWED = 'allowed are numbers with a unit of ns, us, µs, ms, s, m, or h, for example "30m" or "1h30m"';
 
 export type ParsedDuration = { readonly ns: bigint } | { readonly error: string };
 
@@ -31,19 +31,19 @@ const MAX_LENGTH = 256;
 
 /** Accepts and rejects the same texts as Go's time.ParseDuration, with the same result in nanoseconds. */
 export function parseGoDuration(text: string): ParsedDuration {
-  if (text.length > MAX_LENGTH) return { error: `${quote(text)} is longer than ${MAX_LENGTH} characters: ${ALLOWED}` };
+  if (text.length > MAX_LENGTH) return { error: `${quote(text)} is longer than ${MAX_LENGTH} characters; ${ALLOWED}` };
   const unsigned = /^[-+]/.test(text) ? text.slice(1) : text;
   if (unsigned === '0') return { ns: 0n };
-  if (unsigned === '') return { error: `${quote(text)} is not a duration: ${ALLOWED}` };
+  if (unsigned === '') return { error: `${quote(text)} is not a duration; ${ALLOWED}` };
 
   let total = 0n;
   const part = /([0-9]*)(?:(\.)([0-9]*))?([^0-9.]*)/y;
   while (part.lastIndex < unsigned.length) {
     const [, whole = '', , fraction = '', unitName = ''] = part.exec(unsigned) ?? [];
-    if (whole === '' && fraction === '') return { error: `${quote(text)} is not a duration: ${ALLOWED}` };
-    if (unitName === '') return { error: `${quote(text)} has a number without a unit: ${ALLOWED}` };
+    if (whole === '' && fraction === '') return { error: `${quote(text)} is not a duration; ${ALLOWED}` };
+    if (unitName === '') return { error: `${quote(text)} has a number without a unit; ${ALLOWED}` };
     const unit = UNITS.get(unitName);
-    if (unit === undefined) return { error: `${quote(text)} has the unknown unit ${quote(unitName)}: ${ALLOWED}` };
+    if (unit === undefined) return { error: `${quote(text)} has the unknown unit ${quote(unitName)}; ${ALLOWED}` };
     total += wholeNs(whole, unit) + fractionNs(fraction, unit);
     if (total > LIMIT) return outOfRange(text);
   }
@@ -52,7 +52,7 @@ export function parseGoDuration(text: string): ParsedDuration {
 }
 
 function outOfRange(text: string): ParsedDuration {
-  return { error: `${quote(text)} is out of range: a duration is at most about 292 years (2562047h47m16.854775807s)` };
+  return { error: `${quote(text)} is out of range; a duration is at most about 292 years (2562047h47m16.854775807s)` };
 }
 
 /** More digits than 2^63 has are out of range with any unit. */

@@ -18,7 +18,7 @@ export function inexactNumber(value: unknown, path = ''): string | undefined {
   return undefined;
 }
 
-/** The JSON merge patch without the members that contain such a number; a list counts as one member. Undefined if nothing remains. */
+/** The JSON merge patch without the members that contain an inexact number; a list counts as one member. Undefined if nothing remains. */
 export function exactPart(patch: unknown): unknown {
   if (!isRecord(patch)) return inexactNumber(patch) === undefined ? patch : undefined;
   const members = Object.entries(patch);

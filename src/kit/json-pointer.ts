@@ -3,7 +3,7 @@ import { isRecord } from './json-value.ts';
 /** An RFC 6901 pointer to a field of an object: `/spec/cluster/region`. */
 export type JsonPointer = `/${string}`;
 
-/** The unescaped segments; undefined if the text is no pointer, points to the whole document, or has an empty segment. */
+/** The unescaped segments; undefined if the text is not a pointer, points to the whole document, or has an empty segment. */
 export function pointerSegments(pointer: string): readonly string[] | undefined {
   if (!/^(\/([^~/]|~[01])+)+$/.test(pointer)) return undefined;
   const segments = pointer.slice(1).split('/');

@@ -13,7 +13,7 @@ export function isRecord(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The object's own `field`; undefined if the field is inherited or the value is no object. */
+/** The object's own `field`; undefined if the field is inherited or the value is not an object. */
 export function own(object: unknown, field: string): unknown {
   return isRecord(object) && Object.hasOwn(object, field) ? object[field] : undefined;
 }
@@ -48,20 +48,21 @@ export function sameJson(a: unknown, b: unknown): boolean {
 }
 
 export type JsonCopy =
-  | { readonly value: unknown /** Its characters, and `valueWeight` for each value in it. */; readonly weight: number }
-  | { readonly problem: string; readonly tooLarge: boolean };
+  /** `weight`: the number of characters, and `valueWeight` for each value. */
+  { readonly value: unknown; readonly weight: number } | { readonly problem: string; readonly tooLarge: boolean };
 
 /**
- * A deep copy of new plain objects and arrays, or, as a clause, why the value must not be used: too deep, heavier than
- * `most`, not JSON, or a `__proto__` key (which no Kubernetes field, label, or annotation may have). Omits undefined fields.
+ * Copies a JSON value deeply, into new plain objects and arrays without undefined fields. Otherwise returns, as a clause, why the value
+ * must not be used: it is nested too deep, is heavier than `limit`, is not JSON, or has a key `__proto__`, which no Kubernetes field,
+ * label, or annotation may have.
  */
-export function copyJson(value: unknown, most: number = maxWeight): JsonCopy {
-  const budget = { left: most };
+export function copyJson(value: unknown, limit: number = maxWeight): JsonCopy {
+  const budget = { left: limit };
   try {
-    return { value: copyWithin(value, budget, 0), weight: most - budget.left };
+    return { value: copyWithin(value, budget, 0), weight: limit - budget.left };
   } catch (error) {
     if (budget.left < 0)
-      return { problem: `is larger than ${most} characters, with ${valueWeight} for each value`, tooLarge: true };
+      return { problem: `is larger than ${limit} characters, with ${valueWeight} for each value`, tooLarge: true };
     if (error instanceof UnusableJson) return { problem: error.message, tooLarge: false };
     throw error;
   }
@@ -74,12 +75,12 @@ function copyWithin(value: unknown, budget: { left: number }, depth: number): un
   if (budget.left < 0) throw new UnusableJson('is too large');
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
   if (typeof value === 'number') {
-    if (!Number.isFinite(value)) throw new UnusableJson(`holds ${value}, which JSON does not have`);
+    if (!Number.isFinite(value)) throw new UnusableJson(`contains ${value}, which JSON does not have`);
     return value;
   }
   if (depth >= MAX_DEPTH) throw new UnusableJson(`is nested more than ${MAX_DEPTH} levels deep`);
   if (Array.isArray(value)) return value.map((item) => copyWithin(item ?? null, budget, depth + 1));
-  if (!isRecord(value)) throw new UnusableJson(`holds a ${typeof value}, which JSON does not have`);
+  if (!isRecord(value)) throw new UnusableJson(`contains a ${typeof value}, which JSON does not have`);
   const copy: JsonObject = {};
   for (const field of Object.keys(value)) {
     if (field === '__proto__') throw new UnusableJson('has a field named __proto__');

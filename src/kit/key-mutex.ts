@@ -1,4 +1,4 @@
-/** Runs the work on one key one at a time, in the order of the calls; work on different keys runs concurrently. */
+/** Runs work on the same key sequentially, in the order of the calls; work on different keys runs concurrently. */
 export class KeyMutex {
   /** By key: settles with the work of the last call. */
   readonly #last = new Map<string, Promise<unknown>>();
@@ -6,14 +6,14 @@ export class KeyMutex {
   /** Starts `work` once all earlier work on the key has settled, by success or failure. Settles as `work` does. */
   run<T>(key: string, work: () => Promise<T>): Promise<T> {
     const before = this.#last.get(key) ?? Promise.resolve();
-    const own = before.then(work);
-    const settled = own
+    const result = before.then(work);
+    const settled = result
       .catch(() => undefined)
       .then(() => {
         if (this.#last.get(key) === settled) this.#last.delete(key);
       });
     this.#last.set(key, settled);
-    return own;
+    return result;
   }
 
   /** The number of keys with unfinished work. */

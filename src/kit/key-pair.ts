@@ -12,7 +12,7 @@ export interface KeyPair {
   readonly expiresAtMs: number;
 }
 
-/** @throws Error whose message says why the two are no serving certificate. An expired certificate is accepted. */
+/** @throws Error whose message says why the two cannot serve. Accepts an expired certificate. */
 export function readKeyPair(cert: Buffer, key: Buffer): KeyPair {
   const parsed = new X509Certificate(cert);
   if (!parsed.checkPrivateKey(createPrivateKey(key))) throw new Error('the key does not match the certificate');

@@ -26,18 +26,18 @@ export type CompiledSelector =
   | { readonly matches: (labels: Readonly<Record<string, string>> | undefined) => boolean }
   | { readonly error: string };
 
-/** An absent selector matches nothing, an empty one everything. If Kubernetes would reject it, the error says what is allowed. */
+/** An absent selector matches nothing, an empty one everything. The error describes why Kubernetes would reject the selector, and what is allowed. */
 export function compileSelector(selector: SelectorShape | undefined): CompiledSelector {
   if (selector === undefined || selector === null) return { matches: () => false };
-  const read = requirementsOf(selector);
-  if ('error' in read) return read;
-  return { matches: (labels) => read.requirements.every((requirement) => isMet(requirement, labels ?? {})) };
+  const parsed = requirementsOf(selector);
+  if ('error' in parsed) return parsed;
+  return { matches: (labels) => parsed.requirements.every((requirement) => isMet(requirement, labels ?? {})) };
 }
 
 /** The selector as the `labelSelector` query of a list or watch; '' for the empty one. An absent selector has no query. */
 export function formatSelector(selector: SelectorShape): { readonly text: string } | { readonly error: string } {
-  const read = requirementsOf(selector);
-  return 'error' in read ? read : { text: read.requirements.map(formatRequirement).join(',') };
+  const parsed = requirementsOf(selector);
+  return 'error' in parsed ? parsed : { text: parsed.requirements.map(formatRequirement).join(',') };
 }
 
 function isMet({ key, operator, values }: Requirement, labels: Readonly<Record<string, string>>): boolean {
@@ -72,8 +72,8 @@ function formatRequirement({ key, operator, values }: Requirement): string {
 function requirementsOf(selector: SelectorShape): Requirements {
   const requirements: Requirement[] = [];
   const { matchLabels = {}, matchExpressions = [] } = selector;
-  if (!isPlain(matchLabels)) return { error: 'matchLabels is a map of label keys to values' };
-  if (!Array.isArray(matchExpressions)) return { error: 'matchExpressions is a list' };
+  if (!isPlain(matchLabels)) return { error: 'matchLabels must be a map of label keys to values' };
+  if (!Array.isArray(matchExpressions)) return { error: 'matchExpressions must be a list' };
   for (const [key, value] of Object.entries(matchLabels).sort(([a], [b]) => (a < b ? -1 : 1))) {
     const requirement = requirementOf(`matchLabels[${quote(key)}]`, key, 'In', [value]);
     if ('error' in requirement) return requirement;
@@ -81,7 +81,7 @@ function requirementsOf(selector: SelectorShape): Requirements {
   }
   for (const [i, expression] of matchExpressions.entries()) {
     const where = `matchExpressions[${i}]`;
-    if (!isPlain(expression)) return { error: `${where} is an object with key, operator and values` };
+    if (!isPlain(expression)) return { error: `${where} must be an object with key, operator, and values` };
     const { key, operator, values } = expression;
     const requirement = requirementOf(where, key, operator, values ?? []);
     if ('error' in requirement) return requirement;
@@ -98,16 +98,20 @@ function requirementOf(
 ): Requirement | { readonly error: string } {
   if (!isLabelKey(key)) {
     return {
-      error: `${where}: ${shown(key)} is not a label key: allowed is [prefix/]name, for example app.kubernetes.io/name`,
+      error: `${where}: ${describeValue(key)} is not a label key; allowed is [prefix/]name, for example app.kubernetes.io/name`,
     };
   }
   const operator = OPERATORS.find((name) => name === operatorName);
   if (!operator)
-    return { error: `${where}: operator ${shown(operatorName)} is unknown: allowed are ${OPERATORS.join(', ')}` };
-  if (!Array.isArray(values)) return { error: `${where}: values is a list of strings` };
-  const bad = values.find((value) => !isLabelValue(value));
+    return {
+      error: `${where}: operator ${describeValue(operatorName)} is unknown; allowed are ${OPERATORS.join(', ')}`,
+    };
+  if (!Array.isArray(values)) return { error: `${where}: values must be a list of strings` };
+  const invalidValue = values.find((value) => !isLabelValue(value));
   if (values.length > 0 && values.some((value) => !isLabelValue(value))) {
-    return { error: `${where}: ${shown(bad)} is not a label value: at most 63 letters, digits, - _ or ., or empty` };
+    return {
+      error: `${where}: ${describeValue(invalidValue)} is not a label value; allowed are at most 63 letters, digits, -, _, and ., or no character`,
+    };
   }
   const wantsValues = operator === 'In' || operator === 'NotIn';
   if (wantsValues !== values.length > 0) {
@@ -132,6 +136,6 @@ function isLabelValue(value: unknown): value is string {
   return typeof value === 'string' && (value === '' || NAME.test(value));
 }
 
-function shown(value: unknown): string {
+function describeValue(value: unknown): string {
   return typeof value === 'string' ? quote(value) : `a value of type ${typeof value}`;
 }

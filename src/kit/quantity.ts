@@ -12,7 +12,7 @@ const ONE = 10n ** 9n;
 const CAP = ((1n << 63n) - 1n) * ONE;
 const MAX_LENGTH = 256;
 const ALLOWED =
-  'allowed are numbers with no suffix, one of n u m k M G T P E, one of Ki Mi Gi Ti Pi Ei, or an exponent, for example "500m", "2Gi" or "1e3"';
+  'allowed are numbers with no suffix, one of n u m k M G T P E, one of Ki Mi Gi Ti Pi Ei, or an exponent, for example "500m", "2Gi", or "1e3"';
 
 const DECIMAL_EXPONENTS: ReadonlyMap<string, number> = new Map([
   ['n', -9],
@@ -28,18 +28,16 @@ const DECIMAL_EXPONENTS: ReadonlyMap<string, number> = new Map([
 ]);
 const BINARY_SUFFIXES: readonly string[] = ['Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
 
-/**
- * Parses an int-or-string quantity. Rounds up (away from zero) to a billionth and caps at 2^63 - 1, as Kubernetes does.
- */
+/** Parses an int-or-string quantity. Rounds up (away from zero) to a billionth and caps at 2^63 - 1, as Kubernetes does. */
 export function parseQuantity(value: unknown): ParsedQuantity {
   if (typeof value === 'number' && Number.isSafeInteger(value)) {
     return { quantity: { nano: capped(BigInt(value) * ONE) } };
   }
-  if (typeof value !== 'string') return { error: `a quantity is a string or a whole number: ${ALLOWED}` };
+  if (typeof value !== 'string') return { error: `a quantity must be a string or a whole number; ${ALLOWED}` };
   const [, sign, whole = '', fraction = '', suffix = ''] =
     (value.length <= MAX_LENGTH && /^([-+]?)([0-9]*)(?:\.([0-9]*))?(\D.*)?$/.exec(value)) || [];
   const scale = sign === undefined || whole + fraction === '' ? undefined : scaleOf(suffix);
-  if (scale === undefined) return { error: `${quote(value)} is not a quantity: ${ALLOWED}` };
+  if (scale === undefined) return { error: `${quote(value)} is not a quantity; ${ALLOWED}` };
   const digits = BigInt(whole + fraction);
   const magnitude =
     'factor' in scale
@@ -60,7 +58,7 @@ function scaleOf(suffix: string): Scale | undefined {
   return undefined;
 }
 
-/** `digits * 10^exponent`, rounded up. The exponent may be hostile, so it is bounded by the length of any accepted text. */
+/** `digits * 10^exponent`, rounded up. The exponent is untrusted, so the length of an accepted text bounds it. */
 function shifted(digits: bigint, exponent: number): bigint {
   if (digits === 0n) return 0n;
   const bounded = BigInt(Math.max(-2 * MAX_LENGTH, Math.min(2 * MAX_LENGTH, exponent)));

@@ -1,10 +1,10 @@
-/** A map of at most `most` keys, which drops the keys that were set longest ago. */
+/** A map of at most `maxKeys` keys, which drops the keys that were set longest ago. */
 export class RecentMap<Key, Value> extends Map<Key, Value> {
-  readonly #most: number;
+  readonly #maxKeys: number;
 
-  constructor(most: number) {
+  constructor(maxKeys: number) {
     super();
-    this.#most = most;
+    this.#maxKeys = maxKeys;
   }
 
   override set(key: Key, value: Value): this {
@@ -12,7 +12,7 @@ export class RecentMap<Key, Value> extends Map<Key, Value> {
     this.delete(key);
     super.set(key, value);
     for (const oldest of this.keys()) {
-      if (this.size <= this.#most) break;
+      if (this.size <= this.#maxKeys) break;
       this.delete(oldest);
     }
     return this;

@@ -3,7 +3,7 @@ import { DeadlineHeap } from '../../kit/deadline-heap.ts';
 import type { Emit, Source } from '../source.ts';
 
 export interface DeadlineSource extends Source {
-  /** Emits `key` once the wall clock shows `atMs` (epoch ms), and at the latest after the time left until then. Replaces an earlier deadline. */
+  /** Emits `key` once the wall clock shows `atMs` (epoch ms), and at the latest after the time left until then. Replaces the deadline of the key. */
   set(key: string, atMs: number): void;
   delete(key: string): void;
 }
@@ -28,7 +28,7 @@ export function deadlines({ name, clock, lane }: DeadlineOptions): DeadlineSourc
   let emit: Emit | undefined;
   let cancel: Cancel = () => {};
 
-  const ring = (): void => {
+  const emitDue = (): void => {
     for (const key of new Set([...wall.popDue(clock.now()), ...monotonic.popDue(clock.monotonic())])) {
       wall.delete(key);
       monotonic.delete(key);
@@ -41,7 +41,7 @@ export function deadlines({ name, clock, lane }: DeadlineOptions): DeadlineSourc
     const next = monotonic.peek();
     if (!emit || !next) return;
     const leftMs = Math.min(next.at - clock.monotonic(), (wall.peek()?.at ?? 0) - clock.now(), WALL_CHECK_MS);
-    cancel = clock.schedule(Math.max(0, leftMs), ring);
+    cancel = clock.schedule(Math.max(0, leftMs), emitDue);
   };
 
   return {

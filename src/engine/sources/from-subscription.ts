@@ -1,6 +1,6 @@
 import type { Emit, EmitOptions, Source } from '../source.ts';
 
-/** Calls back for each change, and first for each existing object if it knows them, as the stores of kube/ do. */
+/** Calls back for each change. If it knows the existing objects, as the stores of kube/ do, it calls back for each of them first. */
 export interface Subscribable<Event> {
   /** Returns a function that unsubscribes. */
   subscribe(listener: (event: Event) => void): () => void;
@@ -55,30 +55,30 @@ export function fromEach<Member>(
     start(emit, signal) {
       signal.throwIfAborted();
       const followed = new Map<Member, () => void>();
-      const look = (): void => {
-        const present = new Set(members.list());
-        for (const [member, leave] of followed) {
-          if (present.has(member)) continue;
+      const followMembers = (): void => {
+        const current = new Set(members.list());
+        for (const [member, unfollow] of followed) {
+          if (current.has(member)) continue;
           followed.delete(member);
-          leave();
+          unfollow();
         }
-        for (const member of present) {
+        for (const member of current) {
           if (followed.has(member)) continue;
           // Its first events may arrive synchronously, and their handlers may check the set again.
           followed.set(member, () => undefined);
           followed.set(member, follow(member, emit));
         }
       };
-      const unsubscribe = members.subscribe(look);
+      const unsubscribe = members.subscribe(followMembers);
       signal.addEventListener(
         'abort',
         () => {
           unsubscribe();
-          for (const leave of followed.values()) leave();
+          for (const unfollow of followed.values()) unfollow();
         },
         { once: true },
       );
-      look();
+      followMembers();
       return Promise.resolve();
     },
   };

@@ -41,7 +41,7 @@ describe('compileSelector', () => {
   }
 
   const refused: [unknown, RegExp][] = [
-    [expression('a', 'in', ['1']), /operator "in" is unknown: allowed are In, NotIn, Exists, DoesNotExist/],
+    [expression('a', 'in', ['1']), /operator "in" is unknown; allowed are In, NotIn, Exists, DoesNotExist/],
     [expression('a', 'Gt', ['1']), /allowed are/],
     [expression('a', 'In', []), /at least one value/],
     [expression('a', 'NotIn'), /at least one value/],
