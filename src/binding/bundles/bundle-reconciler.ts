@@ -36,7 +36,7 @@ interface Outcome {
   readonly result: Result;
 }
 
-/** Keeps exactly one binding for each export of the provider. */
+/** Creates a binding for each export of the provider, and deletes the bundle's bindings of deleted exports. */
 export class BundleReconciler implements Reconciler {
   readonly #deps: BundleDeps;
 
@@ -79,7 +79,7 @@ export class BundleReconciler implements Reconciler {
       return failed(
         'ListExportsFailed',
         'Error',
-        `exports of the provider could not be listed: ${describe(error)}`,
+        `the exports of the provider could not be listed: ${describe(error)}; the server retries`,
         done,
       );
     }
@@ -94,8 +94,8 @@ export class BundleReconciler implements Reconciler {
     const keptMessages = plan.kept.length > 0 ? [keptMessage(plan.kept, deletionNotObserved)] : [];
     if (plan.delete.length > 0) {
       try {
-        const [doubt, present] = await Promise.all([deletionDoubt(session, signal), listedExports(session, signal)]);
-        if (doubt === undefined) errors.push(...(await this.#delete(plan.delete, present, signal)));
+        const [doubt, live] = await Promise.all([deletionDoubt(session, signal), listedExports(session, signal)]);
+        if (doubt === undefined) errors.push(...(await this.#delete(plan.delete, live, signal)));
         else keptMessages.unshift(keptMessage(plan.delete, `the provider has deleted exports, but ${doubt}`));
       } catch (error) {
         signal.throwIfAborted();
@@ -103,7 +103,7 @@ export class BundleReconciler implements Reconciler {
       }
     }
     if (errors.length > 0) {
-      const message = `Failed to sync some APIServiceBindings: ${errors.length} error(s): ${describe(errors[0])}`;
+      const message = `failed calls: ${errors.length}; first error: ${describe(errors[0])}; the server retries`;
       return failed('SyncErrors', 'Warning', message, retry(errors[0]));
     }
     if (keptMessages.length > 0) return failed('ExportsVanished', 'Warning', keptMessages.join('. '), done);
@@ -124,14 +124,15 @@ export class BundleReconciler implements Reconciler {
     return errors;
   }
 
+  /** Deletes the bindings without an export in `liveExports`. Returns the errors. */
   async #delete(
     bindings: readonly BindingView[],
-    present: ReadonlySet<string>,
+    liveExports: ReadonlySet<string>,
     signal: AbortSignal,
   ): Promise<unknown[]> {
     const errors: unknown[] = [];
     for (const { name, uid } of bindings) {
-      if (present.has(name)) continue;
+      if (liveExports.has(name)) continue;
       try {
         await this.#deps.client.delete(apiServiceBindings, { name }, { uid, signal });
       } catch (error) {
@@ -186,7 +187,7 @@ const failed = (reason: BindReason, severity: 'Error' | 'Warning', message: stri
   result,
 });
 
-/** Age of a watch that counts as broken, milliseconds. A healthy watch hears from the API server at least every 30 s. */
+/** Age from which a watch counts as broken, milliseconds. A healthy watch receives data at least every 30 s. */
 const staleMs = 60_000;
 
 /** Whether the watch of the exports is synced and healthy. */
@@ -204,8 +205,8 @@ async function listedExports(session: ProviderSession, signal: AbortSignal): Pro
 }
 
 /**
- * Why a missing export is no proof of its deletion: the cluster namespace is being deleted, was replaced, or has lost its ClusterBinding.
- * Undefined if none of these holds. Rejects if the provider does not answer.
+ * Why the observed deletion of an export may not be meant: the cluster namespace is being deleted, does not exist, was created again, or its
+ * ClusterBinding is missing or unreadable. Undefined if none of these is the case. Rejects if the provider does not answer.
  */
 async function deletionDoubt(session: ProviderSession, signal: AbortSignal): Promise<string | undefined> {
   const { client, clusterNamespace: namespace, clusterNamespaceUid } = session;
@@ -227,7 +228,7 @@ async function deletionDoubt(session: ProviderSession, signal: AbortSignal): Pro
     return undefined;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    // The server may lack permission to read the namespace.
+    // Providers need not grant permission to read the namespace.
     if (error.code === 403) return undefined;
     if (error.code === 404) return `its namespace ${namespace} does not exist`;
     throw error;

@@ -10,7 +10,7 @@ import { bundleOwners } from './plan-bundle.ts';
 
 export interface BundleControllerDeps extends BindingDeps {
   readonly sessions: Sessions;
-  /** How often exports are listed while they cannot be watched, milliseconds. */
+  /** Interval of checks whether exports must be listed because their watch is broken, milliseconds. */
   readonly pollingMs: number;
 }
 

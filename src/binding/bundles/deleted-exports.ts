@@ -3,10 +3,10 @@ import type { StoreEvent } from '../../kube/store.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { ExportView } from '../stores/provider-stores.ts';
 
-/** Most deleted exports remembered for one session. The least recently used ones are forgotten first. */
+/** Most deleted exports that are remembered for one session. Those that were used longest ago are forgotten first. */
 const maxDeleted = 1024;
 
-/** The exports whose deletion was observed. An export that is only missing from a list is not among them. */
+/** The exports whose deletion was observed. An export that only disappears from a list is not among them, unless it was being deleted. */
 export class DeletedExports {
   readonly #sessions = new WeakMap<ProviderSession, RecentMap<string, true>>();
 

@@ -3,7 +3,7 @@ import type { BindingView, BundleView } from '../stores/consumer-stores.ts';
 
 export interface BundleInput {
   readonly bundle: BundleView;
-  /** Names of the provider's present exports. */
+  /** Names of the provider's current exports. */
   readonly exports: ReadonlySet<string>;
   readonly bindings: Iterable<BindingView>;
   /** Whether the deletion of that export was observed. */
@@ -13,20 +13,22 @@ export interface BundleInput {
 export interface BundlePlan {
   /** Names of the bindings to create. */
   readonly create: readonly string[];
-  /** Bindings whose export was deleted. A live read must confirm it. */
+  /** Bindings whose export was deleted. A live read must confirm the deletion. */
   readonly delete: readonly BindingView[];
-  /** Bindings that stay without a listed export, because its deletion was not observed. */
+  /** Bindings without a listed export that stay, because its deletion was not observed. */
   readonly kept: readonly BindingView[];
 }
 
 /**
- * Deleting a binding deletes its objects in both clusters. So a list without an export is not enough: the provider may have been restored
- * from a backup, or its CRD installed again.
+ * Plans the bindings of a bundle. The deletion of a binding deletes its objects in both clusters, so it takes more than a list without the
+ * export: the provider may have been restored from a backup, or its CRDs installed again.
  */
 export function planBundle({ bundle, exports, bindings, isDeleted }: BundleInput): BundlePlan {
-  const all = [...bindings];
-  const existingNames = new Set(all.map(({ name }) => name));
-  const orphans = all.filter((one) => !one.deleting && !exports.has(one.name) && isOwned(one, bundle));
+  const existing = [...bindings];
+  const existingNames = new Set(existing.map(({ name }) => name));
+  const orphans = existing.filter(
+    (binding) => !binding.deleting && !exports.has(binding.name) && isOwned(binding, bundle),
+  );
   return {
     create: [...exports].filter((name) => !existingNames.has(name)).sort(),
     delete: orphans.filter(({ name }) => isDeleted(name)),

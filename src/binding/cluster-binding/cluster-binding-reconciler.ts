@@ -27,7 +27,7 @@ import type { SecretSync } from './secret-sync.ts';
 
 export interface ClusterBindingDeps {
   readonly session: OpenSession;
-  /** The provider's Secret that the ClusterBinding names; undefined while it is not watched. */
+  /** The store of a provider's Secret (`namespace/name`); undefined while the Secret is not watched. */
   readonly providerSecret: (secret: string) => Store<SecretView> | undefined;
   readonly sync: SecretSync;
   /** The consumer's kubeconfig Secrets for this ClusterBinding: those of this session first, then those of other sessions. */
@@ -41,7 +41,7 @@ export interface ClusterBindingDeps {
   readonly clock: Clock;
 }
 
-/** Age of a watch that counts as silent, milliseconds. A healthy watch is younger. */
+/** Age from which a watch counts as silent, milliseconds. A healthy watch is younger. */
 const silentMs = 30_000;
 
 /** Whether the watch is silent. Then only a live read shows whether the provider is reachable. */
@@ -85,8 +85,8 @@ export class ClusterBindingReconciler implements Reconciler {
       else if (this.#isAnswerOld()) await session.client.get(clusterBindings, nameOf(key), { signal });
     } catch (error) {
       signal.throwIfAborted();
-      if (isConflict(error)) return notReady('the other write in the store');
-      // Reads and writes alternate, and one outage must have one message.
+      if (isConflict(error)) return notReady('the event of a conflicting write');
+      // Reads and writes alternate. `why` is the same for both, so that an outage does not change the condition with each call.
       const why = error instanceof TransportError ? error.why : describe(error);
       return this.#failed(`${session.server}: ${why}`, error);
     }
@@ -166,22 +166,23 @@ export class ClusterBindingReconciler implements Reconciler {
   }
 }
 
-/** Time for which a conflict is reported, milliseconds: twice the heartbeat interval that all konnectors promise. */
+/** Time for which a conflict is reported after its last sign, milliseconds: twice the heartbeat interval that all konnectors promise. */
 const conflictMs = 600_000;
 
 const advice = 'Two clusters must not share one kubeconfig; bind each cluster on its own';
 
 /**
- * Detects another konnector: by a heartbeat newer than our last one, or by a recorded Secret that is not ours. A heartbeat from before our
- * first one proves nothing.
+ * Detects another konnector by a heartbeat that is newer than our last one, or by a foreign Secret in the status. Heartbeats that precede
+ * our first one prove nothing.
  */
 class KonnectorConflicts {
   readonly #clock: Clock;
   /** Time in our last heartbeat, epoch milliseconds. */
   #sentMs: number | undefined;
+  /** Monotonic time at which a newer heartbeat was last observed. */
   #otherHeartbeatMs: number | undefined;
-  /** The last recorded foreign Secret, and when it was seen (monotonic). */
-  #recorded: { readonly secret: SecretName; readonly seenMs: number } | undefined;
+  /** The last foreign Secret in the status, and the monotonic time at which it was last observed. */
+  #foreign: { readonly secret: SecretName; readonly observedMs: number } | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -210,17 +211,17 @@ class KonnectorConflicts {
     return { reason: 'AnotherKonnector', message: `another konnector reports to this ClusterBinding. ${advice}` };
   }
 
-  /** Our next heartbeat replaces the recorded Secret. The conflict is reported a while longer. */
+  /** Our next heartbeat replaces the foreign Secret. The conflict is reported a while longer. */
   #secretConflict(
     { consumerSecretRef: secret }: ClusterBindingView,
     ours: readonly SecretName[],
   ): ConflictingKonnector | undefined {
-    if (secret && !includesSecret(ours, secret)) this.#recorded = { secret, seenMs: this.#clock.monotonic() };
-    const recorded = this.#recorded;
-    if (!recorded || includesSecret(ours, recorded.secret) || !this.#isRecent(recorded.seenMs)) return undefined;
+    if (secret && !includesSecret(ours, secret)) this.#foreign = { secret, observedMs: this.#clock.monotonic() };
+    const foreign = this.#foreign;
+    if (!foreign || includesSecret(ours, foreign.secret) || !this.#isRecent(foreign.observedMs)) return undefined;
     return {
       reason: 'ForeignConsumerSecret',
-      message: `status.consumerSecretRef named Secret ${keyOf(recorded.secret)}, which no binding of this cluster uses; this cluster's Secret replaces it. If it belongs to another cluster, both share one kubeconfig. ${advice}. If that Secret was replaced in this cluster, there is nothing to do`,
+      message: `status.consumerSecretRef named Secret ${keyOf(foreign.secret)}, which no binding of this cluster uses; this cluster's Secret replaces it. If that Secret belongs to another cluster, the two clusters share one kubeconfig. ${advice}. If that Secret was replaced in this cluster, there is nothing to do`,
     };
   }
 

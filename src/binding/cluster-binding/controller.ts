@@ -34,7 +34,7 @@ export function clusterBindingController(session: OpenSession, deps: ClusterBind
   const { registry, watches, clock, log, metrics } = deps;
   const key = keyOf({ namespace: session.clusterNamespace, name: clusterBindingName });
   const providerSecret = watchProviderSecret(session, key);
-  // Other sessions for the same ClusterBinding: an old and a new kubeconfig may serve side by side.
+  // An old and a new kubeconfig may serve the same ClusterBinding side by side.
   const otherSessions = (): OpenSession[] =>
     [...registry.list()].filter((other) => other !== session && usesSameClusterBinding(other, session));
   const reconciler = new ClusterBindingReconciler({
@@ -47,7 +47,7 @@ export function clusterBindingController(session: OpenSession, deps: ClusterBind
       refs: () => registry.refsOf(session),
       getSecret: (secret) => watches.get(secret),
     }),
-    refs: () => [session, ...otherSessions()].flatMap((one) => registry.refsOf(one).sort(byKey)),
+    refs: () => [session, ...otherSessions()].flatMap((each) => registry.refsOf(each).sort(byKey)),
     isAlone: () => otherSessions().length === 0,
     recordHeartbeat: (heartbeat) => registry.recordHeartbeat(session, heartbeat),
   });
@@ -58,7 +58,7 @@ export function clusterBindingController(session: OpenSession, deps: ClusterBind
       fromSubscription('export', session.stores.exports, (event) => (event.type === 'updated' ? [] : [key])),
       providerSecret.source,
       fromSubscription('secret', registry, (secret) => (registry.secretsOf(session).has(secret) ? [key] : [])),
-      // Works without events too, for example without a ClusterBinding.
+      // Reconciles without events too, for example while there is no ClusterBinding.
       interval({ name: 'heartbeat', clock, everyMs: beatMs, keys: () => [key] }),
       interval({ name: 'silence', clock, everyMs: silenceCheckMs, keys: () => (isSilent(session) ? [key] : []) }),
     ],
@@ -67,14 +67,14 @@ export function clusterBindingController(session: OpenSession, deps: ClusterBind
     log,
     metrics: metrics.controller(name),
     workers: 1,
-    // The cap bounds the time until a recovered provider is noticed.
+    // The cap bounds the time until the server notices that the provider has recovered.
     backoff: { baseMs: 500, capMs: 5000 },
   });
 }
 
 interface ProviderSecret {
   readonly source: Source;
-  /** The store of that Secret (`namespace/name`); undefined while it is not watched. */
+  /** The store of a Secret (`namespace/name`); undefined while the Secret is not watched. */
   readonly store: (secret: string) => Store<SecretView> | undefined;
 }
 
@@ -86,8 +86,8 @@ const byKey = (a: { namespace: string; name: string }, b: { namespace: string; n
   keyOf(a) < keyOf(b) ? -1 : 1;
 
 /**
- * Watches the provider's Secret that the ClusterBinding (`key`) names. The controller does not wait for this watch: heartbeats must be sent
- * even without permission to watch the Secret.
+ * Watches the provider's Secret that the ClusterBinding (`key`) names. The controller does not wait for this watch, because it must send
+ * heartbeats even without permission to watch the Secret.
  */
 function watchProviderSecret({ cluster, stores: { clusterBindings } }: ProviderSession, key: string): ProviderSecret {
   const name = 'provider-secret';

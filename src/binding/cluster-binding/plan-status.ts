@@ -14,10 +14,10 @@ import type { ClusterBindingView } from '../stores/provider-stores.ts';
 
 /** The promised heartbeat interval, as a Go duration. */
 const heartbeatInterval = '5m0s';
-/** Age of the last heartbeat at which the next one is due, milliseconds. */
+/** Age of the last heartbeat at which the next heartbeat is due, milliseconds. */
 export const beatMs = 150_000;
 
-/** Condition type of drawbridge on ClusterBindings, present while another konnector seems to report to the same one. */
+/** Condition type of drawbridge on ClusterBindings, present while another konnector seems to report to the same ClusterBinding. */
 export const soleKonnector = 'SoleKonnector';
 
 export interface SecretName {
@@ -87,7 +87,7 @@ export function planStatus(input: StatusInput): StatusPlan {
 export const includesSecret = (secrets: readonly SecretName[], { namespace, name }: SecretName): boolean =>
   secrets.some((secret) => secret.namespace === namespace && secret.name === name);
 
-/** Sets only the condition. The other fields belong to the other konnector until our next heartbeat. */
+/** Plans only the condition about the conflict. The other fields belong to the other konnector until our next heartbeat. */
 function planConflictOnly({ view, conflict, nowMs }: StatusInput): { readonly status?: StatusPatch } {
   const isReported = findCondition(view.conditions, soleKonnector)?.status === 'False';
   if (!conflict || isReported) return {};
@@ -101,7 +101,12 @@ function conditionsOf(
   const updates: BindConditionUpdate[] = [
     ...(secretValid ? [secretValid] : []),
     konnectorVersion(version) === undefined
-      ? conditionFalse(bindConditions.validVersion, 'Warning', 'ParseError', `${quote(version)} is not a version`)
+      ? conditionFalse(
+          bindConditions.validVersion,
+          'Warning',
+          'ParseError',
+          `the konnector's version ${quote(version)} is not a semantic version`,
+        )
       : conditionTrue(bindConditions.validVersion),
     ...(conflict === undefined ? [] : [conflictCondition(conflict)]),
   ];
@@ -121,7 +126,7 @@ function msUntilHeartbeat(last: string | undefined, nowMs: number): number {
 
 /**
  * The version that backends and kubectl plugins compare: `v0.1.0` for `0.1.0`, `v0.1.0-rc.1`, or `v0.1.0+build`. Undefined if `version` is
- * not one.
+ * no semantic version.
  */
 export function konnectorVersion(version: string): string | undefined {
   const [, numbers] = /^v?(\d+\.\d+\.\d+)(?:[-+][0-9A-Za-z.+-]+)?$/.exec(version) ?? [];

@@ -34,8 +34,9 @@ export class SecretSync {
   }
 
   /**
-   * Copies the kubeconfig and returns the condition `SecretValid`. `provider` is the Secret that the ClusterBinding names, and `key` the key
-   * in it. Writes only the referenced keys of consumer Secrets, and only a verified kubeconfig. Rejects if a write fails.
+   * Copies the kubeconfig and returns the condition `SecretValid`. `provider` is the Secret that the ClusterBinding names, `name` its
+   * `namespace/name`, and `key` the key in it. Writes only the referenced keys of consumer Secrets, and only a verified kubeconfig. Rejects
+   * if a write fails.
    */
   async run(
     provider: SecretView | undefined,
@@ -48,7 +49,7 @@ export class SecretSync {
         `secret ${name} not found in the provider; ask the provider to create it with this cluster's kubeconfig`,
       );
     const text = textOf(provider, key);
-    if (text === undefined) return invalid(`secret ${name} has no key ${quote(key)}`);
+    if (text === undefined) return invalid(`secret ${name} has no key ${quote(key)}; ask the provider to add it`);
     const stale = this.#deps.refs().filter((ref) => this.#isStale(ref, text));
     if (stale.length > 0) {
       const problem = await this.#kubeconfigProblem(text, `secret ${name}`, signal);
@@ -64,7 +65,7 @@ export class SecretSync {
     return !secret || (!isPinned(secret) && textOf(secret, ref.key) !== text);
   }
 
-  /** Verifies the kubeconfig before it replaces the one in use. */
+  /** Verifies a kubeconfig before it replaces the one in use. Returns why it must not; undefined if it may. */
   async #kubeconfigProblem(text: string, where: string, signal: AbortSignal): Promise<string | undefined> {
     const { session, connect } = this.#deps;
     const read = await kubeconfigFrom(text, where);
@@ -98,9 +99,9 @@ export class SecretSync {
   }
 
   async #write(ref: SecretKeyRef, text: string, signal: AbortSignal): Promise<void> {
-    const { client, getSecret: look, events } = this.#deps;
+    const { client, getSecret, events } = this.#deps;
     const { namespace, name } = ref;
-    const secret = look(keyOf(ref));
+    const secret = getSecret(keyOf(ref));
     signal.throwIfAborted();
     if (secret === 'pending') return;
     const data = { [ref.key]: dataOf(text) };
@@ -116,14 +117,14 @@ export class SecretSync {
       type: 'Normal',
       reason: 'KubeconfigUpdated',
       action: 'SyncSecret',
-      note: `key ${quote(ref.key)} now holds the kubeconfig that the provider gives out`,
+      note: `the server copied the provider's kubeconfig to key ${quote(ref.key)}`,
     });
   }
 }
 
 const isPinned = ({ annotations }: SecretView): boolean => annotations[keepKubeconfigAnnotation] === 'true';
 
-/** Scheme, host, port, and path of a server. Another port or path of the same host may be another server. */
+/** Scheme, host, port, and path of a server URL. Another port or path of the same host may be another server. */
 function endpointOf(server: string): string {
   const { origin, pathname } = new URL(server);
   return origin + pathname.replace(/\/+$/, '');

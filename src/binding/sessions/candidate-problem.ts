@@ -15,8 +15,8 @@ interface Serving extends Candidate {
 }
 
 /**
- * Why the candidate must not replace the serving session; undefined if it may. It may if the API server accepts its credentials and, if
- * both uids are known, the cluster namespace is the same. Rejects only when `signal` aborts.
+ * Why the candidate must not replace the serving session; undefined if it may. The API server must accept its credentials. If the uids of
+ * both cluster namespaces are known, they must be equal. Rejects only when `signal` aborts.
  */
 export async function candidateProblem(
   candidate: Candidate,
@@ -39,7 +39,7 @@ export async function candidateProblem(
   const before = serving.clusterNamespaceUid;
   if (uid === undefined || before === undefined || uid === before) return undefined;
   return (
-    `namespace ${namespace} at ${server} is not namespace ${serving.clusterNamespace} at ${serving.server} of the bindings: ` +
+    `namespace ${namespace} at ${server} has another uid than namespace ${serving.clusterNamespace} at ${serving.server}, which the bindings use: ` +
     'it belongs to another provider. Restore the previous kubeconfig, or delete the bindings and bind again'
   );
 }

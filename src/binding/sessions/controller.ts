@@ -33,9 +33,9 @@ export function konnectorController(deps: KonnectorControllerDeps): Runnable {
     sources: [
       fromSubscription('binding', stores.bindings, secretOf),
       fromSubscription('bundle', stores.bundles, secretOf),
-      // Bindings do not wait for this list, because the permission to list Secrets may be missing.
+      // The controller does not wait for this list, because the server may lack permission to list Secrets.
       fromSubscription(
-        'labelled',
+        'labeled',
         { subscribe: (listener) => watches.labeled.subscribe(listener) },
         (event: StoreEvent<SecretView>) => [event.key],
       ),
@@ -60,7 +60,7 @@ export function konnectorController(deps: KonnectorControllerDeps): Runnable {
   };
 }
 
-/** The reference is immutable, so only creation, deletion, and a change of readability matter. */
+/** The reference to the Secret is immutable, so updates matter only if they change whether the spec is valid. */
 function secretOf(event: StoreEvent<BindingView | BundleView>): Emission[] {
   if (event.type === 'updated' && event.before.unreadable === event.now.unreadable) return [];
   const views = [...('before' in event ? [event.before] : []), ...('now' in event ? [event.now] : [])];

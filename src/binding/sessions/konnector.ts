@@ -25,7 +25,7 @@ export interface KonnectorDeps {
   readonly clock: Clock;
 }
 
-/** Longest wait for the lists of a verified new session before it replaces the old one, milliseconds. */
+/** Longest wait for a verified new session to sync before it replaces the old one, milliseconds. */
 const catchUpMs = 10_000;
 
 /**
@@ -135,7 +135,7 @@ export class Konnector implements Reconciler {
       unused = serving;
     } finally {
       pool.release(unused);
-      for (const going of [session, serving]) if (registry.list().has(going)) going.start();
+      for (const candidate of [session, serving]) if (registry.list().has(candidate)) candidate.start();
     }
     return done;
   }

@@ -9,7 +9,7 @@ import { type SecretView, textOf } from './secret-watches.ts';
 
 /** A valid kubeconfig, from which a session can be opened. */
 export interface Kubeconfig {
-  /** Short hash of server, namespace and credentials. */
+  /** Short hash of server, namespace, and credentials. */
   readonly id: string;
   readonly credentials: Credentials;
   /** The cluster namespace. */
@@ -55,8 +55,8 @@ export async function kubeconfigFrom(text: string, where: string): Promise<ReadK
   }
   const { context, namespace } = credentials;
   if (!namespace) {
-    const wanted = "it must be the provider's namespace for this cluster";
-    return invalid(`${where}: current context ${quote(context)} has no namespace set; ${wanted}`);
+    const allowed = "it must be the provider's namespace for this cluster";
+    return invalid(`${where}: current context ${quote(context)} has no namespace set; ${allowed}`);
   }
   return { kubeconfig: { id: await idOf(credentials, namespace), credentials, namespace } };
 }

@@ -16,7 +16,7 @@ import type { ProviderSession, SessionState } from './provider-session.ts';
 export interface SessionOptions {
   /** Connects with the credentials of a provider. */
   readonly connect: (credentials: Credentials) => Cluster;
-  /** Wraps the client for writes. */
+  /** Wraps the provider's client. The result writes only while this replica is the leader; in a dry run it changes nothing. */
   readonly writeClient: (client: Client) => Client;
   /** The controllers of one session. Controllers that they add through `running` end with the session at the latest. */
   readonly controllers: (session: OpenSession, running: RunningControllers) => readonly Controller[];
@@ -25,13 +25,14 @@ export interface SessionOptions {
   readonly log: Log;
   /** Uniform in [0, 1); default Math.random. */
   readonly random?: () => number;
-  /** Called when the state or the uid of the cluster namespace has changed. */
+  /** Called when the session's state, or the uid of its cluster namespace, has changed. */
   readonly onChange: (session: OpenSession) => void;
 }
 
 /** Time after which a session whose stores are not synced becomes `unreachable`, milliseconds. */
 export const unreachableMs = 150_000;
 
+/** Backoff between reads of the cluster namespace's uid, milliseconds. */
 const identityBackoff = { baseMs: 1000, capMs: 30_000 };
 /** Retry interval after a 403 on the namespace, milliseconds. Permissions seldom change. */
 const forbiddenRetryMs = 5 * 60_000;
@@ -141,7 +142,7 @@ export class OpenSession implements ProviderSession {
     this.#setState(problem === undefined ? { kind: 'connecting' } : { kind: 'connecting', problem });
   }
 
-  /** Sets state `unreachable`. Watches do not return the cause of a failure, so a live list determines it. */
+  /** Sets state `unreachable`. Watches do not return the cause of a failure, so a live list finds it. */
   async #onSyncTimeout(): Promise<void> {
     const unsynced = this.#opened.all.filter(({ synced }) => !synced);
     const [first] = unsynced;

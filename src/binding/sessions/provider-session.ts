@@ -9,9 +9,9 @@ import type { ProviderStores } from '../stores/provider-stores.ts';
  * share it.
  */
 export interface ProviderSession {
-  /** Short hash of server, namespace and credentials: for logs, metrics, and names of controllers. It reveals nothing about the credentials. */
+  /** Short hash of server, namespace, and credentials, which it does not reveal. For logs, metrics, and names of controllers. */
   readonly id: string;
-  /** The namespace of the kubeconfig's context. Everything of this consumer is in it or belongs to it. */
+  /** The namespace of the kubeconfig's context. The provider reserves it for this consumer. */
   readonly clusterNamespace: string;
   /** For watches. Writes go through `client`. */
   readonly cluster: Cluster;
@@ -24,7 +24,7 @@ export interface ProviderSession {
 }
 
 export type SessionState =
-  /** The stores are not synced. `problem`: the error of the last two reads or more. */
+  /** The stores are not synced. `problem`: the last error, once reading the cluster namespace has failed twice. */
   | { readonly kind: 'connecting'; readonly problem?: string }
   /** The stores have been listed once. */
   | { readonly kind: 'synced' }
@@ -76,7 +76,7 @@ export function lookupOf(sessions: Sessions, { name, secretRef, unreadable }: Bi
   return { kind: 'invalid', reason: 'APIServiceBindingInvalid', message };
 }
 
-/** The session that serves a kubeconfig reference: its own, or the last good one while the Secret cannot be used. */
+/** The session that serves a kubeconfig reference: the one of the Secret's content, or the last good one while that is not valid. */
 export function servingSession(lookup: SessionLookup): ProviderSession | undefined {
   if (lookup.kind === 'session') return lookup.session;
   return lookup.kind === 'invalid' ? lookup.lastGood : undefined;

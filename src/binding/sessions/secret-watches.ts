@@ -7,8 +7,8 @@ import type { Store, StoreHandle } from '../../kube/store.ts';
 import { type CommonView, commonView } from '../stores/common-view.ts';
 
 /**
- * Watches only the consumer's Secrets that the konnector needs: each Secret that a binding or bundle names, in any namespace, and labeled
- * Secrets in the namespace of kubectl bind. So the server needs no permission to read other Secrets.
+ * Watches the consumer's Secrets that the konnector needs: each Secret that a binding or bundle names, in any namespace, and labeled Secrets
+ * in the namespace of kubectl bind. The server needs no permission to read other Secrets.
  */
 export class SecretWatches {
   readonly labeled: Store<SecretView>;
@@ -40,6 +40,7 @@ export class SecretWatches {
     );
   }
 
+  /** Ends the watch, if there is one. */
   drop(secret: string): void {
     const watched = this.#named.get(secret);
     this.#named.delete(secret);
@@ -61,7 +62,7 @@ export class SecretWatches {
 
 /** A kubeconfig Secret of either cluster. */
 export interface SecretView extends CommonView {
-  /** Base64, as the API gives it. */
+  /** By key: the value in base64, as in the API. */
   readonly data: Readonly<Record<string, string>>;
 }
 
@@ -77,4 +78,5 @@ export function textOf({ data }: SecretView, key: string): string | undefined {
   return value === undefined ? undefined : Buffer.from(value, 'base64').toString('utf8');
 }
 
+/** Encodes a value for the `data` of a Secret. */
 export const dataOf = (text: string): string => Buffer.from(text, 'utf8').toString('base64');

@@ -16,7 +16,7 @@ export class SessionPool {
     this.#options = options;
   }
 
-  /** Acquires the session of a kubeconfig and opens it if needed. Release it once. Throws if it cannot be opened. */
+  /** Returns the session of a kubeconfig, and opens it if needed. Each `acquire` needs one `release`. Throws if opening fails. */
   acquire(kubeconfig: Kubeconfig): OpenSession {
     const entry = this.#entries.get(kubeconfig.id) ?? {
       session: new OpenSession(kubeconfig, this.#options),

@@ -7,7 +7,7 @@ import type { Heartbeat, ProviderSession, SessionLookup, Sessions } from './prov
 /** State of one key of one Secret. */
 interface Slot {
   session: OpenSession | undefined;
-  /** Why the current content cannot be used. `session` may then still serve from an earlier content. */
+  /** Why the Secret's current content cannot be used. A `session` then comes from an earlier content. */
   unusable: Unusable | undefined;
 }
 
@@ -56,7 +56,7 @@ export class SessionRegistry implements Sessions {
     return () => void this.#listeners.delete(subscription);
   }
 
-  /** The session that serves the ref, which may be of an earlier content of the Secret. */
+  /** The session that serves the ref. It may come from an earlier content of the Secret. */
   serving(ref: SecretKeyRef): OpenSession | undefined {
     return this.#slots.get(keyOf(ref))?.get(ref.key)?.session;
   }
@@ -78,10 +78,10 @@ export class SessionRegistry implements Sessions {
     this.#notify(keyOf(ref));
   }
 
-  /** Removes keys of the Secret that no binding, bundle, or label uses. Returns the sessions that served them, once per ref. */
-  forget(secret: string, isForgotten: (key: string) => boolean): OpenSession[] {
+  /** Removes the keys of the Secret for which `isUnused` is true. Returns the sessions that served them, once per ref. */
+  forget(secret: string, isUnused: (key: string) => boolean): OpenSession[] {
     const slots = this.#slots.get(secret);
-    const forgotten = [...(slots ?? [])].filter(([key]) => isForgotten(key));
+    const forgotten = [...(slots ?? [])].filter(([key]) => isUnused(key));
     for (const [key] of forgotten) slots?.delete(key);
     if (slots?.size === 0) this.#slots.delete(secret);
     if (forgotten.length > 0) this.#notify(secret);

@@ -12,7 +12,7 @@ interface Attempt {
 
 /**
  * Decides when a write may be repeated. A write that failed, or that another client undid, backs off however often its key is
- * reconciled. A write with different content may go at once. Times are monotonic milliseconds.
+ * reconciled. A write with different content may be sent at once. Times are monotonic milliseconds.
  */
 export class Attempts {
   readonly #random: () => number;
@@ -23,7 +23,7 @@ export class Attempts {
     this.#random = random;
   }
 
-  /** Milliseconds until `action` may be tried with this content; Infinity if it would change nothing. */
+  /** Milliseconds until `action` may be tried with this content; Infinity after an ineffective write without a cap. */
   waitMs(key: string, action: string, content: string, nowMs: number): number {
     const attempt = this.#keys.get(key)?.get(action);
     if (!attempt || attempt.fingerprint !== fingerprint(content)) return 0;
@@ -66,11 +66,12 @@ export class Attempts {
     return waitMs;
   }
 
-  /** Lets all failed actions of the key be retried now. */
+  /** Ends the backoff of all failed actions of the key. */
   retryNow(key: string): void {
     for (const attempt of this.#keys.get(key)?.values() ?? []) if (attempt.failed) attempt.notBeforeMs = 0;
   }
 
+  /** Forgets the action; without `action`, all actions of the key. */
   forget(key: string, action?: string): void {
     if (action === undefined) this.#keys.delete(key);
     else this.#keys.get(key)?.delete(action);
@@ -111,10 +112,12 @@ export class Attempts {
   }
 }
 
+/** First backoff after a failure. */
 const BASE_MS = 100;
+/** First and longest pause between equal writes that succeeded. */
 const REPEAT_BASE_MS = 500;
 const REPEAT_CAP_MS = 30_000;
 const FORGET_MS = 5 * 60_000;
 
-/** Content of bounded length. */
+/** The content itself, or its digest if it is long. */
 const fingerprint = (content: string): string => (content.length <= 64 ? content : sha256Hex(content));

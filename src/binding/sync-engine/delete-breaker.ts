@@ -1,6 +1,6 @@
 /**
- * Holds back deletes of copies when there are many at once and no watch showed the deletion of their consumer objects. A consumer that was
- * restored from an old backup, or that lost its data, looks like that. Times are monotonic milliseconds.
+ * Holds back deletes of copies when there are many at once and no watch showed the deletion of their originals. A cluster that was restored
+ * from an old backup, or that lost its data, causes such deletes. Times are monotonic milliseconds.
  */
 export class DeleteBreaker {
   /** By key of the copy to delete: the time of the first request. */
@@ -10,18 +10,17 @@ export class DeleteBreaker {
   #tripped = false;
 
   /**
-   * Requests the delete of the copy of `key`. Returns 0 if the delete may go, otherwise the milliseconds until the next request; Infinity
-   * while the delete is held back.
+   * Requests the delete of the copy of `key`. Returns 0 if the delete may be sent, otherwise the milliseconds until the next request;
+   * Infinity while the delete is held back.
    */
   request(key: string, nowMs: number): number {
     if (this.#allowed.has(key)) return 0;
-    const since = this.#wanted.get(key) ?? nowMs;
-    this.#wanted.set(key, since);
+    const firstRequestMs = this.#wanted.get(key) ?? nowMs;
+    this.#wanted.set(key, firstRequestMs);
     this.#deleteTimesMs = this.#deleteTimesMs.filter((at) => nowMs - at < WINDOW_MS);
-    if (this.#wanted.size + this.#deleteTimesMs.length >= MAX_DELETES) this.#tripped = true;
+    if (this.#wanted.size + this.#deleteTimesMs.length >= TRIP_COUNT) this.#tripped = true;
     if (this.#tripped) return Number.POSITIVE_INFINITY;
-    // The wait lets deletes that belong together arrive before the first one goes.
-    return Math.max(0, since + GATHER_MS - nowMs);
+    return Math.max(0, firstRequestMs + GATHER_MS - nowMs);
   }
 
   /** Records that the copy was deleted. */
@@ -31,7 +30,7 @@ export class DeleteBreaker {
     this.withdraw(key);
   }
 
-  /** Withdraws a request, because the consumer object is back or the copy no longer exists. The last withdrawal closes the breaker. */
+  /** Withdraws a request, because the original is back or the copy no longer exists. The last withdrawal closes the breaker. */
   withdraw(key: string): void {
     this.#allowed.delete(key);
     if (this.#wanted.delete(key) && this.#wanted.size === 0) this.#tripped = false;
@@ -61,7 +60,8 @@ export class DeleteBreaker {
   }
 }
 
-/** Most deletes within the window, including those that wait. */
-const MAX_DELETES = 20;
+/** Number of deletes within the window at which the breaker trips, including those that wait. */
+const TRIP_COUNT = 20;
 const WINDOW_MS = 60_000;
+/** Wait before a delete, so that deletes with the same cause are counted before the first one is sent. */
 const GATHER_MS = 1_000;

@@ -1,6 +1,6 @@
 import type { Controller } from '../../engine/controller.ts';
 import { after, done, notReady, type Result } from '../../engine/result.ts';
-import { type Problem, problemRanks } from './problems.ts';
+import { type Problem, severityOf } from './problems.ts';
 
 /** The cluster of an object or a call. */
 export type Side = 'consumer' | 'provider';
@@ -11,7 +11,7 @@ export type Side = 'consumer' | 'provider';
  */
 export interface SyncKind {
   readonly rules: SyncRules;
-  /** The list that must complete before the key can be planned; undefined if nothing is missing. */
+  /** The list that must complete before the key can be planned; undefined if none is missing. */
   missing(key: string): string | undefined;
   /** The actions that sync the key's two objects, in order, from the current state. */
   plan(pass: SyncPass): readonly SyncAction[];
@@ -22,7 +22,7 @@ export interface SyncKind {
 }
 
 export interface SyncRules {
-  /** Whether a 403 is reported at once or only when it lasts. A provider may grant permissions just after they are first needed. */
+  /** Whether a 403 is reported at once, or only if it persists: a provider may grant permissions just after they are first needed. */
   readonly forbiddenAtOnce: boolean;
   /** Longest pause between writes that the cluster accepts but does not keep, milliseconds. Infinity: never again with this content. */
   readonly ineffectiveCapMs: number;
@@ -43,7 +43,7 @@ export type SyncAction =
   | { readonly do: 'wait'; readonly missing: string }
   | { readonly do: 'requeue'; readonly ms: number }
   | { readonly do: 'report'; readonly problem: string }
-  /** Precedes a delete whose cause was not observed. Ends the plan if there are many of them. */
+  /** Precedes a delete whose cause was not observed. Ends the pass while the delete breaker holds the delete back. */
   | { readonly do: 'holdDeletes' }
   /** Reads one side or both at the same time. A new plan follows. */
   | { readonly do: 'read'; readonly reads: readonly Call<unknown>[] }
@@ -72,19 +72,20 @@ export interface Call<Answer> extends Write {
   readonly onFailure?: NextStep;
   /** Whether the answer shows that the cluster did not keep the written content. */
   isIneffective?(answer: Answer): boolean;
-  /** Set on calls that carry a change to the other cluster, whose latency is observed. */
+  /** Set on calls that write a change to the other cluster. Their latency is observed. */
   readonly direction?: 'up' | 'down';
-  /** A delete that passed `holdDeletes`. */
+  /** Whether the call is a delete whose cause was not observed. The delete breaker counts it. */
   readonly inferred?: boolean;
 }
 
 /** A call as an action, with the type of its answer checked. */
 export const call = <Answer>(call: Call<Answer>): SyncAction => ({ do: 'call', ...call });
 
-/** Requests the service namespace of a consumer namespace. */
+/** The call that requests the service namespace of a consumer namespace. */
 export const requestNamespace = (namespace: string, request: (signal: AbortSignal) => Promise<void>): SyncAction =>
   call({ action: 'requestNamespace', side: 'provider', content: namespace, call: request, onFailure: 'continue' });
 
+/** Reads of one side or both, which may be repeated at once. */
 export const readAll = <Answer>(...reads: readonly Call<Answer>[]): SyncAction => ({
   do: 'read',
   reads: reads.map((read) => ({ ...read, repeatable: true })),
@@ -108,13 +109,13 @@ export class SyncPass {
     this.#requeueMs = Math.min(this.#requeueMs, ms);
   }
 
+  /** Ends the pass as not ready. Only the first `missing` is reported. */
   waitFor(missing: string): void {
     this.#missing ??= missing;
   }
 
   addProblem(problem: Problem): void {
-    const rank = ({ rank }: Problem): number => problemRanks.indexOf(rank);
-    if (!this.#problem || rank(problem) < rank(this.#problem)) this.#problem = problem;
+    if (!this.#problem || severityOf(problem) < severityOf(this.#problem)) this.#problem = problem;
   }
 
   /** The worst problem of the pass. */

@@ -3,13 +3,16 @@ import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 
 /** Worst first. */
-export const problemRanks = ['paused', 'forbidden', 'failing', 'refused', 'partial'] as const;
+const problemRanks = ['paused', 'forbidden', 'failing', 'refused', 'partial'] as const;
 
 export interface Problem {
   readonly rank: (typeof problemRanks)[number];
   /** What is wrong and what to do, in one clause. */
   readonly message: string;
 }
+
+/** Position of the problem's rank; 0 is the worst. */
+export const severityOf = ({ rank }: Problem): number => problemRanks.indexOf(rank);
 
 /** Most problems that are listed one by one. */
 const MAX_LISTED = 10;
@@ -25,8 +28,8 @@ export class Problems {
 
   /** Returns whether the problem is new. */
   set(key: string, problem: Problem): boolean {
-    const known = this.#byKey.get(key);
-    if (known?.rank === problem.rank && known.message === problem.message) return false;
+    const before = this.#byKey.get(key);
+    if (before?.rank === problem.rank && before.message === problem.message) return false;
     this.#byKey.set(key, problem);
     this.#onChange();
     return true;
@@ -36,10 +39,11 @@ export class Problems {
     if (this.#byKey.delete(key)) this.#onChange();
   }
 
-  /** As `<kind> <key>: <message>`, worst first, then by key. */
+  /** The problems as `<kind> <key>: <message>`, worst first, then by key. After ten, a last line states how many more there are. */
   list(kind: string): string[] {
-    const order = ({ rank }: Problem): number => problemRanks.indexOf(rank);
-    const all = [...this.#byKey].sort(([a, x], [b, y]) => order(x) - order(y) || (a < b ? -1 : 1));
+    const all = [...this.#byKey].sort(
+      ([keyA, a], [keyB, b]) => severityOf(a) - severityOf(b) || (keyA < keyB ? -1 : 1),
+    );
     const listed = all.slice(0, MAX_LISTED).map(([key, { message }]) => `${kind} ${key}: ${message}`);
     return all.length > MAX_LISTED ? [...listed, `and ${all.length - MAX_LISTED} more of ${kind}`] : listed;
   }

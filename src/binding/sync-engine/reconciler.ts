@@ -18,11 +18,11 @@ export interface SyncReconcilerOptions {
   readonly clock: Clock;
 }
 
-/** Most plans of a pass, more than any sequence of actions needs. Beyond it, reads contradict each other, and the key is requeued. */
+/** Most plans of a pass, more than any sequence of actions needs. A pass that reaches it is requeued, because its reads contradict each other. */
 const MAX_PLANS = 6;
 const TOO_MANY_PLANS_MS = 100;
 
-/** Syncs the two objects of a key: the kind plans from the current state, and the reconciler makes the calls in that order. */
+/** Syncs the two objects of a key: the kind plans actions from the current state, and the reconciler runs them in order. */
 export class SyncReconciler implements Reconciler {
   readonly #options: SyncReconcilerOptions;
 
@@ -126,7 +126,7 @@ export class SyncReconciler implements Reconciler {
       latency.down.stop(pass.key);
       if (isDeleted) writer.forget(pass.key);
     }
-    // Normally the watch shows our write and enqueues the key. If it does not, the requeue checks the cache again.
+    // Normally the watch event of our write enqueues the key. The requeue is a fallback.
     if (isAhead) pass.requeueAfter(answerTrustMs);
     return pass.result;
   }

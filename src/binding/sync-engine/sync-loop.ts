@@ -14,6 +14,7 @@ import { SyncReconciler, type SyncReconcilerOptions } from './reconciler.ts';
 import { Writer } from './writer.ts';
 
 export interface SyncLoopOptions {
+  /** First part of the controller's name, also in metrics. */
   readonly prefix: 'sync' | 'claims';
   readonly session: ProviderSession;
   /** Name of the export, and of its binding. */
@@ -38,16 +39,16 @@ export interface SyncLoopParts {
   keys(): Iterable<string>;
   /** Number of synced objects in the consumer and of copies in the provider. */
   size(): { readonly objects: number; readonly copies: number };
-  /** Milliseconds since the watches of a side last heard from their API server. A side that is left out has no metric. */
+  /** Milliseconds since the watches of a side last received data. A side that is left out has no metric. */
   readonly ages: Partial<Record<Side, () => number>>;
   /** Problems for lists that are not complete, consumer first; empty if all are complete. */
   unlisted(): readonly string[];
 }
 
-/** A list that takes longer is reported as a problem, milliseconds. */
+/** Time after which an incomplete list is reported as a problem, milliseconds. */
 const LIST_MS = 30_000;
 
-/** One sync loop: everything that the kinds of sync share. */
+/** The controller, metrics, and problems of one sync, whatever its kind. */
 export class SyncLoop {
   readonly problems: Problems;
   readonly log: Log;
@@ -97,7 +98,7 @@ export class SyncLoop {
       name: `${prefix}/${session.id}/${binding}/${label}`,
       sources: [
         atStart(() => {
-          for (const kept of [kind, writer, breaker, latency.up, latency.down]) kept.clear();
+          for (const state of [kind, writer, breaker, latency.up, latency.down]) state.clear();
         }),
         ...sources,
         this.#hints,
@@ -139,7 +140,7 @@ export class SyncLoop {
     return this.#breaker.held;
   }
 
-  /** Problems for lists that take too long. */
+  /** Problems of the incomplete lists, once 30 s have passed. */
   slowLists(): readonly string[] {
     return (this.#isLate && this.#parts?.unlisted()) || [];
   }

@@ -18,7 +18,7 @@ export interface WriterOptions {
   readonly wake: (key: string) => void;
 }
 
-/** Makes the calls of a pass, each when its backoff allows. Turns each failure into a requeue and, where due, a problem. */
+/** Sends the calls of a pass, unless their backoff still runs. Turns each failure into a requeue and, where due, a problem. */
 export class Writer {
   readonly #options: WriterOptions;
   readonly #attempts: Attempts;
@@ -33,7 +33,7 @@ export class Writer {
     this.#attempts = new Attempts(options.random);
   }
 
-  /** Returns whether the call was made and succeeded. Rejects only with the reason of the pass's signal. */
+  /** Returns whether the call was sent and succeeded. Rejects only after the pass's signal has aborted. */
   async try(pass: SyncPass, write: Write, call: () => Promise<void>): Promise<boolean> {
     const { clock } = this.#options;
     pass.signal.throwIfAborted();
@@ -60,7 +60,7 @@ export class Writer {
     return true;
   }
 
-  /** Records a write that the cluster accepted but did not keep. That may pass: a changed schema may not be served yet. */
+  /** Records a write that the cluster accepted but did not keep. The cause may be temporary, such as a changed schema that is not served yet. */
   recordIneffective(pass: SyncPass, write: Write): void {
     const { rules, clock } = this.#options;
     const action = actionOf(write);
@@ -75,7 +75,7 @@ export class Writer {
     if (waitMs > STUCK_MS) this.#addProblem(pass, action, { rank: 'partial', message: rules.ineffective[write.side] });
   }
 
-  /** Lets every call of the key be made at once. */
+  /** Forgets backoffs and problems of the key. */
   forget(key: string): void {
     this.#attempts.forget(key);
     this.#unreachable.delete(key);
@@ -92,20 +92,20 @@ export class Writer {
     const { side, content } = write;
     const { clock, log, rules } = this.#options;
     const action = actionOf(write);
-    const failed = (capMs: number): number =>
+    const recordFailure = (capMs: number): number =>
       this.#attempts.recordFailure(pass.key, action, content, clock.monotonic(), capMs);
     const message = describe(error);
     if (isStaleWrite(error)) {
-      // The cache was not the newest version. The event of the newer one normally enqueues the key; the requeue is a fallback.
+      // The cache did not have the newest version. Its event normally enqueues the key; the requeue is a fallback.
       this.#options.observer.conflict(side);
-      const waitMs = failed(CAP_MS);
+      const waitMs = recordFailure(CAP_MS);
       pass.requeueAfter(Math.max(STALE_MS, waitMs));
-      // No event came for a while, so something else is missing, such as the namespace.
+      // Without an event for so long, the cause must be another one, such as a missing namespace.
       if (waitMs > STUCK_MS) this.#addProblem(pass, action, problemOf(side, false, message));
       return;
     }
     const forbidden = isForbidden(error);
-    const waitMs = Math.max(askedDelayMs(error), failed(forbidden ? FORBIDDEN_CAP_MS : CAP_MS));
+    const waitMs = Math.max(askedDelayMs(error), recordFailure(forbidden ? FORBIDDEN_CAP_MS : CAP_MS));
     pass.requeueAfter(waitMs);
     const fields = { key: pass.key, action: write.action, side, error: message, retryInMs: Math.round(waitMs) };
     // An outage is logged once, not once per object.
@@ -124,7 +124,7 @@ export class Writer {
     pass.addProblem(problem);
   }
 
-  /** The first call that reaches the provider after an outage retries all keys that did not. */
+  /** The first call that reaches the provider after an outage retries the calls that did not. */
   #retryUnreachable(key: string): void {
     this.#unreachable.delete(key);
     const nowMs = this.#options.clock.monotonic();
@@ -138,18 +138,20 @@ export class Writer {
   }
 }
 
+/** Longest backoff after a failure. */
 const CAP_MS = 30_000;
-/** Cap for 403. Some providers withdraw our permissions for a moment whenever they grant another consumer its own. */
+/** Longest backoff after a 403. Some providers revoke our permissions for a moment whenever they grant those of another consumer. */
 const FORBIDDEN_CAP_MS = 5_000;
+/** Shortest requeue delay after a stale write. */
 const STALE_MS = 1_000;
+/** Backoff from which a failure that may be temporary is reported as a problem. */
 const STUCK_MS = 2_000;
-/** Minimum interval between such retries, for a provider that is reachable only intermittently. */
+/** Minimum interval between retries after an outage, for a provider that is reachable only intermittently. */
 const WAKE_MS = 1_000;
 
 const isStaleWrite = (error: unknown): boolean =>
   isConflict(error) || isAlreadyExists(error) || isObjectNotFound(error);
 
-/** Identifies an action on one side. */
 const actionOf = ({ action, side }: Write): string => `${action} ${side}`;
 
 const problemOf = (side: Side, forbidden: boolean, message: string): Problem => ({

@@ -31,7 +31,7 @@ export interface BoundObjectsOptions {
   readonly consumers: ConsumerObjects;
   readonly copies: Copies;
   readonly isolation: Isolation;
-  /** Whether the store of APIServiceNamespaces has been listed. Always true for cluster-scoped kinds. */
+  /** Whether the APIServiceNamespaces have been listed. Always true for cluster-scoped kinds. */
   readonly namespacesKnown: () => boolean;
   readonly context: () => SyncContext;
   readonly caches: ObjectCaches;
@@ -52,9 +52,9 @@ export class BoundObjects implements SyncKind {
     ineffectiveCapMs: 30 * 60_000,
     ineffective: {
       provider:
-        'the provider accepts writes to the copy but stores something else; a webhook or a default there changes it. Ask the provider to correct it',
+        'the provider accepts writes to the copy but stores something else. Ask the provider to check its webhooks and defaults',
       consumer:
-        'this cluster drops fields of the status of the copy; its schema does not define them. Ask the provider to publish a schema that does',
+        'this cluster accepts the status of the copy but stores something else. Ask the provider whether its schema defines all fields of the status',
     },
   };
   readonly #options: BoundObjectsOptions;
@@ -159,7 +159,7 @@ export class BoundObjects implements SyncKind {
       repeatable: true,
       direction: 'up',
       call: async (signal) => {
-        // Once the create is sent, the copy can no longer be taken to be absent.
+        // From here on, the copy may exist.
         caches.recordCopyCreate(key);
         try {
           const options = { signal, fieldManager: bindFieldManager };
@@ -207,7 +207,7 @@ export class BoundObjects implements SyncKind {
       side: 'consumer',
       content: JSON.stringify(patch),
       call: (signal) => this.#patchConsumer(key, patch, { signal }),
-      // The object was deleted before it had the finalizer. Its copy must be deleted too.
+      // The object was deleted before it had the finalizer. The next plan deletes its copy.
       onNotFound: () => this.#onConsumerDeleted(key, consumer),
     });
   }
@@ -234,7 +234,7 @@ export class BoundObjects implements SyncKind {
   /** Deletes the copy. If the watch did not show the deletion of the consumer object, a live read and the delete breaker come first. */
   #deleteCopy({ key, uid, inferred }: ActionOf<'deleteCopy'>, facts: ObjectFacts): SyncAction[] {
     const { clients, copies, mode, resources, caches } = this.#options;
-    const afterDeletion: SyncAction[] = [{ do: 'wait', missing: `the end of ${key} in the provider` }];
+    const afterDeletion: SyncAction[] = [{ do: 'wait', missing: `the deletion of ${key} in the provider` }];
     if (!copies.knows(key)) afterDeletion.push({ do: 'requeue', ms: UNWATCHED_MS });
     const deletion = call({
       action: 'deleteCopy',

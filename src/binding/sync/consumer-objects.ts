@@ -62,7 +62,7 @@ export class ConsumerObjects {
     };
   }
 
-  /** Calls `listener` when the objects have been listed and when the CRD is removed. Returns a function that unsubscribes. */
+  /** Calls `listener` when the objects have been listed, and when the CRD is no longer established. Returns a function that unsubscribes. */
   onListed(listener: () => void): () => void {
     this.#listedListeners.add(listener);
     return () => void this.#listedListeners.delete(listener);
@@ -117,8 +117,8 @@ const indexes = { [byNamespace]: ({ object }: SyncedObject) => [object.metadata.
 const noop = (): void => {};
 
 /**
- * The version to sync. Candidates are served versions; if the export names versions, only those. The storage version is preferred,
- * otherwise the first candidate.
+ * The version to sync: the storage version if it is a candidate, otherwise the first candidate. Candidates are the served versions; if the
+ * export names versions, only those. Undefined without candidates.
  */
 export function syncVersion(schema: BoundSchemaView, exported: ExportView): BoundVersion | undefined {
   const { group, names, versions } = schema;

@@ -17,7 +17,10 @@ export interface Copies {
   close(): void;
 }
 
-/** Watches the whole cluster if the kind is cluster-scoped or `informerScope` is Cluster. Otherwise it watches each service namespace. */
+/**
+ * Opens the watches. A namespaced kind with `informerScope` Namespaced has one for each service namespace. Other kinds have one for the
+ * whole cluster, or for the only namespace that holds copies.
+ */
 export function openCopies(
   session: ProviderSession,
   schema: BoundSchemaView,

@@ -3,7 +3,7 @@ import type { BoundSchemaView, ExportView } from '../stores/provider-stores.ts';
 
 /** The place of an object's copy in the provider. */
 export type Place =
-  /** `closing`: the namespace is being deleted. Copies there may be read and deleted; no new copy is created. */
+  /** `closing`: the namespace is being deleted. The server creates no copy there, but reads and deletes copies. */
   | { readonly kind: 'at'; readonly key: string; readonly closing?: boolean }
   /** `namespace` has no service namespace yet. `requested`: its APIServiceNamespace exists. */
   | { readonly kind: 'unmapped'; readonly namespace: string; readonly requested: boolean }
@@ -13,12 +13,12 @@ export type Place =
 export interface Isolation {
   /** Whether the provider's kind is namespaced. */
   readonly providerNamespaced: boolean;
-  /** The only provider namespace that holds copies; undefined if there are several or none. */
+  /** The only provider namespace with copies; undefined if there are several or none. */
   readonly providerNamespace?: string;
   /** The cluster namespace owns the copies, so that the provider garbage-collects them with it. */
   readonly ownedByClusterNamespace: boolean;
   placeOf(consumerKey: string): Place;
-  /** Undefined if the object cannot be a copy made for this consumer. */
+  /** Undefined if the object cannot be a copy for this consumer. */
   consumerKeyOf(providerKey: string): string | undefined;
 }
 
@@ -33,6 +33,7 @@ export interface NamespacePairs {
 /** Longest name of a custom resource, characters. */
 const MAX_NAME = 253;
 
+/** Namespaced kinds use service namespaces. The `isolation` of the export applies to cluster-scoped kinds only. */
 export function isolationOf(
   { scope }: Pick<BoundSchemaView, 'scope'>,
   { isolation }: Pick<ExportView, 'isolation'>,
@@ -78,8 +79,8 @@ function prefixed(clusterNamespace: string): Isolation {
     placeOf(consumerKey) {
       const name = `${prefix}${consumerKey}`;
       if (name.length <= MAX_NAME) return at(name);
-      const most = MAX_NAME - prefix.length;
-      const problem = `its name has ${consumerKey.length} characters; the provider adds the prefix ${JSON.stringify(prefix)}, which leaves at most ${most}; create it again under a shorter name`;
+      const maxLength = MAX_NAME - prefix.length;
+      const problem = `its name has ${consumerKey.length} characters; the provider adds the prefix ${JSON.stringify(prefix)}, which leaves at most ${maxLength}; create it again under a shorter name`;
       return { kind: 'impossible', problem };
     },
     consumerKeyOf: (providerKey) => withoutPrefix(providerKey, prefix),
@@ -107,7 +108,7 @@ const unprefixed: Isolation = {
 
 const at = (key: string, closing = false): Place => (closing ? { kind: 'at', key, closing } : { kind: 'at', key });
 
-/** For cluster-scoped objects. A provider may send any name; one with a slash would be the key of another object. */
+/** The rest of a cluster-scoped object's key. A provider may send any name, and a rest with a slash would be the key of another object. */
 function withoutPrefix(text: string, prefix: string): string | undefined {
   const name = text.startsWith(prefix) ? text.slice(prefix.length) : '';
   return name === '' || name.includes('/') ? undefined : name;

@@ -22,7 +22,7 @@ export class ObjectCaches {
   readonly #options: ObjectCachesOptions;
   /** By consumer key: uid of the consumer object whose deletion was observed. */
   readonly #deletedConsumers = new Map<string, string>();
-  /** Provider keys whose copy is known not to exist: its deletion was observed, or a read found none. */
+  /** Provider keys without a copy: its deletion was observed, or a read found none. */
   readonly #absentCopies = new Set<string>();
 
   constructor(options: ObjectCachesOptions) {
@@ -44,7 +44,7 @@ export class ObjectCaches {
     return key;
   }
 
-  /** Records an event of the provider's watch. Returns the consumer key to reconcile, undefined if the object is not a copy for us. */
+  /** Records an event of the provider's watch. Returns the consumer key to reconcile; undefined if the event concerns no object of ours. */
   observeCopy(event: StoreEvent<SyncedObject>): string | undefined {
     this.copies.observe(event);
     const consumerKey = this.#options.isolation.consumerKeyOf(event.key);
@@ -57,7 +57,7 @@ export class ObjectCaches {
     return consumerKey;
   }
 
-  /** A call found that the consumer object no longer exists. */
+  /** Call when a call finds that the consumer object no longer exists. */
   recordConsumerDeleted(key: string, uid: string): void {
     this.consumers.deleted(key, uid);
     this.#deletedConsumers.set(key, uid);
@@ -110,17 +110,17 @@ export class ObjectCaches {
 export class Repairs {
   readonly #inSync = new Map<string, { readonly uid: string; readonly generation: number }>();
 
-  /** The copy has all fields of the object's present generation. */
+  /** Records that the copy has all fields of the object's current generation. */
   recordInSync({ key, uid, object }: SyncedObject): void {
     const { generation } = object.metadata;
     if (generation === undefined) this.#inSync.delete(key);
     else if (!this.wasInSync({ key, uid, object })) this.#inSync.set(key, { uid, generation });
   }
 
-  /** Whether the copy has been in sync with the object's present generation, so that a write is a repair. */
+  /** Whether the copy has been in sync with the object's current generation, so that a write is a repair. */
   wasInSync({ key, uid, object }: Pick<SyncedObject, 'key' | 'uid' | 'object'>): boolean {
-    const known = this.#inSync.get(key);
-    return known !== undefined && known.uid === uid && known.generation === object.metadata.generation;
+    const recorded = this.#inSync.get(key);
+    return recorded !== undefined && recorded.uid === uid && recorded.generation === object.metadata.generation;
   }
 
   forget(key: string): void {

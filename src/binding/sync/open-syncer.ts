@@ -30,8 +30,8 @@ export interface SyncerOptions {
   /** `sync`: both directions. `drain`: the binding is being deleted; the syncer deletes copies, then removes finalizers. */
   readonly mode: SyncMode;
   /**
-   * Called when `served()` has changed, when `problems()` may have changed and, in mode `drain`, when `remaining()` may have changed. At
-   * most five times a second, except for `served()`.
+   * Called when `served()` has changed, and when `problems()` or, in mode `drain`, `remaining()` may have changed. Apart from `served()`, at
+   * most five times a second.
    */
   readonly onChange?: () => void;
   /** Uniform in [0, 1), for backoff. Default Math.random. */
@@ -41,7 +41,7 @@ export interface SyncerOptions {
 /** Keys that are reconciled at the same time. */
 const WORKERS = 32;
 
-/** Opens the watches of one bound kind. Its events are handled once the caller starts the controllers. */
+/** Opens the watches of one bound kind. Their events are handled once the caller starts the controllers. */
 export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
   const { session, exported, schema, mode, random = Math.random } = options;
   const { clock } = deps;
@@ -133,7 +133,7 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
     if (event.key === crd && changed) loop.resync();
   });
 
-  /** Copies without proof of their consumer object stay. So do copies under a key that is not theirs. */
+  /** Whether the drain deletes the copy. It keeps copies without proof that they were created through this binding. */
   const isOrphan = (copy: SyncedObject): boolean => {
     const key = isolation.consumerKeyOf(copy.key);
     return key !== undefined && ownershipOf(copy, undefined, identity(), key) === 'orphan';
@@ -170,8 +170,8 @@ const heldBack = (copies: number): string =>
   `${copies} copies in the provider have no object in this cluster, and the watch did not show that the objects were deleted. The copies are kept, because so many at once look like lost data. Restore the objects. To delete the copies, set the annotation ${allowDeletesAnnotation} on the binding to a new value`;
 
 /**
- * Enqueues a key for each event of either side. The sources wait for no list: the reconciler defers keys whose other side is not listed
- * yet, so that one namespace that cannot be listed delays no other.
+ * Enqueues a key for each event of either side. The sources wait for no list, because a namespace that cannot be listed must delay no other.
+ * The reconciler defers keys whose lists are missing.
  */
 function objectSources(caches: ObjectCaches, consumers: ConsumerObjects, copies: Copies, loop: SyncLoop) {
   const recordChange = (side: 'consumer' | 'provider', key: string | undefined): string[] => {
@@ -195,7 +195,7 @@ function wakeAllOn(name: string, subscribe: (listener: () => void) => () => void
   });
 }
 
-/** Enqueues the objects of a namespace whose service namespace has changed. */
+/** Enqueues the objects of a consumer namespace whose APIServiceNamespace has changed. */
 function namespaceSources(
   { clusterNamespace, stores }: ProviderSession,
   consumers: ConsumerObjects,
@@ -228,7 +228,7 @@ function namespacePairs({ clusterNamespace, stores }: ProviderSession): Namespac
   };
 }
 
-/** Undefined while the uid is not known. Copies created then have no owner reference. */
+/** Undefined while the uid is not known. Copies that are created meanwhile have no owner reference. */
 function ownerOf({ clusterNamespace, clusterNamespaceUid }: ProviderSession): OwnerReference | undefined {
   if (clusterNamespaceUid === undefined) return undefined;
   return { apiVersion: 'v1', kind: 'Namespace', name: clusterNamespace, uid: clusterNamespaceUid };

@@ -31,8 +31,8 @@ export interface BindingIdentity {
 }
 
 /**
- * `consumerObject` is the object at `consumerKey`, undefined if it does not exist. A copy that names another consumer namespace is
- * foreign, because a provider may use one service namespace for two consumer namespaces.
+ * Classifies `copy`. `consumerObject` is the object at `consumerKey`; undefined if it does not exist. A copy that names another consumer
+ * namespace is foreign, because a provider may use one service namespace for two consumer namespaces.
  */
 export function ownershipOf(
   copy: SyncedObject,

@@ -47,8 +47,8 @@ export function newCopy({ consumer, resource, key, identity, owner }: NewCopy): 
 
 /**
  * The merge patch that updates the copy: all fields but metadata and status, and the kube-bind annotations. Undefined if nothing differs.
- * The annotation that only drawbridge sets is added to a due patch but never causes one, so taking over another konnector's copies takes
- * no write.
+ * A missing {@link copyOfAnnotation} is added to a due patch but causes none, because only drawbridge sets it: otherwise all copies of
+ * another konnector would be written at once.
  */
 export function copyPatch(consumer: SyncedObject, copy: SyncedObject, identity: BindingIdentity): object | undefined {
   const fields = mergePatch(
@@ -142,7 +142,7 @@ export function mergePatch(from: unknown, to: unknown): unknown {
   for (const name of Object.keys(from)) {
     if (!Object.hasOwn(to, name) && !isAbsent(from[name])) members.push([name, null]);
   }
-  // Not by assignment: a member may be called __proto__.
+  // An assignment would lose a member called __proto__.
   return members.length === 0 ? undefined : Object.fromEntries(members);
 }
 

@@ -30,13 +30,13 @@ export interface ObjectFacts {
   /** The copy's deletion has been requested. */
   readonly isCopyDeleting: boolean;
   /**
-   * The deletion of the copy was observed, or a read found no copy. Removing the finalizer takes this proof: that the watch shows no copy
-   * is not enough.
+   * The deletion of the copy was observed, or a read found no copy. The finalizer is removed only with this proof. A watch without the copy
+   * proves nothing.
    */
   readonly isCopyAbsent: boolean;
 }
 
-/** What all keys of a syncer share. */
+/** State that all keys of a syncer share. */
 export interface SyncContext extends BindingIdentity {
   readonly provider: Resource;
   readonly owner: OwnerReference | undefined;
@@ -44,12 +44,14 @@ export interface SyncContext extends BindingIdentity {
   readonly statusSubresource: boolean;
 }
 
+/** Keys of actions are keys of the copy. */
 export type ObjectAction =
   | { readonly do: 'requestNamespace'; readonly namespace: string }
   | { readonly do: 'create'; readonly key: string; readonly object: KubeObject }
   | { readonly do: 'update'; readonly key: string; readonly patch: object }
   | { readonly do: 'addFinalizer'; readonly patch: object }
   | { readonly do: 'status'; readonly patch: object }
+  /** `inferred`: the deletion of the consumer object was not observed. */
   | { readonly do: 'deleteCopy'; readonly key: string; readonly uid: string; readonly inferred: boolean }
   | { readonly do: 'checkCopy'; readonly key: string }
   | { readonly do: 'removeFinalizer'; readonly patch: object }
@@ -65,8 +67,8 @@ export function copyKeyOf(place: Place, consumer: SyncedObject | undefined): str
 }
 
 /**
- * The actions that sync both sides, in order. The engine plans again after `requestNamespace`, `create`, `checkCopy` and an update of
- * annotations.
+ * The actions that sync both sides, in order. The engine plans again after `create`, `checkCopy`, and the `update` that precedes the
+ * deletion of a stale copy.
  */
 export function plan(facts: ObjectFacts, context: SyncContext): readonly ObjectAction[] {
   const { mode, consumer } = facts;
@@ -76,8 +78,8 @@ export function plan(facts: ObjectFacts, context: SyncContext): readonly ObjectA
 }
 
 /**
- * Deletes a copy only with proof: the deletion of its object was observed, or the copy names this binding and this object. Timestamps
- * prove nothing, because the two clusters have different clocks.
+ * Deletes a copy only with proof: the deletion of its consumer object was observed, or the copy names this binding and that object.
+ * Timestamps prove nothing, because the two clusters have different clocks.
  */
 function planWithoutConsumer(facts: ObjectFacts, context: SyncContext): readonly ObjectAction[] {
   const { copy, isCopyDeleting, place, deletedConsumerUid } = facts;
@@ -98,10 +100,10 @@ function planDeletion(facts: ObjectFacts, consumer: SyncedObject, context: SyncC
   if (!copy) return isCopyAbsent || finalizerRemoval.length === 0 ? finalizerRemoval : [{ do: 'checkCopy', key }];
   const ownership: Ownership = ownershipOf(copy, consumer, context, facts.key);
   if (ownership === 'ours') {
-    if (isCopyDeleting || isDeleting(copy)) return [{ do: 'wait', missing: `the end of ${key} in the provider` }];
+    if (isCopyDeleting || isDeleting(copy)) return [{ do: 'wait', missing: `the deletion of ${key} in the provider` }];
     return [{ do: 'deleteCopy', key, uid: copy.uid, inferred: false }];
   }
-  // An object without our finalizer has no copy yet. A copy that names another binding is not ours to update.
+  // Without our finalizer, the object has no copy yet. A copy that names another binding or object is not ours to update.
   if (ownership !== 'stale' || finalizerRemoval.length === 0 || hasOtherOrigin(copy, context, facts.key))
     return finalizerRemoval;
   return [{ do: 'update', key, patch: copyAnnotationsPatch(consumer, copy, context) }];
@@ -120,18 +122,18 @@ function planSync(facts: ObjectFacts, consumer: SyncedObject, context: SyncConte
   const inexact = inexactNumber(Object.fromEntries(syncedFields(consumer.object)));
   if (!copy) {
     if (inexact !== undefined) return [inexactProblem(inexact, 'the object is not copied')];
-    if (closing) return [{ do: 'wait', missing: `the end of the provider's namespace of ${key}` }];
+    if (closing) return [{ do: 'wait', missing: `the deletion of the provider's namespace of ${key}` }];
     const object = newCopy({ consumer, resource: provider, key, identity: context, owner });
     return [{ do: 'create', key, object }];
   }
   if (ownershipOf(copy, consumer, context, facts.key) === 'foreign') {
     return [{ do: 'report', problem: notACopy(key) }];
   }
-  if (isCopyDeleting || isDeleting(copy)) return [{ do: 'wait', missing: `the end of ${key} in the provider` }];
+  if (isCopyDeleting || isDeleting(copy)) return [{ do: 'wait', missing: `the deletion of ${key} in the provider` }];
   const actions: ObjectAction[] = [];
-  if (inexact !== undefined) actions.push(inexactProblem(inexact, 'the copy keeps its present fields'));
+  if (inexact !== undefined) actions.push(inexactProblem(inexact, 'the copy keeps its current fields'));
   const update = copyPatch(consumer, copy, context);
-  // A partial change may mean something else.
+  // A part of a change may have another meaning than the whole, so the update is left out.
   if (update && inexactNumber(update) === undefined) actions.push({ do: 'update', key, patch: update });
   const finalizer = addFinalizerPatch(consumer, copy);
   if (finalizer) actions.push({ do: 'addFinalizer', patch: finalizer });
@@ -148,7 +150,7 @@ const removeFinalizer = (consumer: SyncedObject): ObjectAction => ({
 });
 
 const notACopy = (key: string): string =>
-  `the provider already has an object ${JSON.stringify(key)} that is not a copy for this cluster; it is left alone. Use another name, or ask the provider to delete that object`;
+  `the provider already has an object ${JSON.stringify(key)} that is not a copy for this cluster; the server does not change it. Use another name, or ask the provider to delete that object`;
 
 /** Programs that read JSON numbers as doubles would silently change the value. */
 const inexactProblem = (path: string, what: string): ObjectAction => ({

@@ -16,7 +16,7 @@ type Listener<T> = (event: StoreEvent<T>) => void;
 
 interface OpenNamespace<T extends Projected> {
   readonly handle: StoreHandle<T>;
-  /** Keys of the APIServiceNamespaces that name this namespace. */
+  /** Keys of the APIServiceNamespaces that name this service namespace. */
   readonly users: Set<string>;
   readonly unsubscribes: Map<Listener<T>, () => void>;
 }
@@ -88,13 +88,13 @@ export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
   }
 
   async whenSynced(signal?: AbortSignal): Promise<void> {
-    const until = signal ? AbortSignal.any([signal, this.#closed.signal]) : this.#closed.signal;
-    until.throwIfAborted();
-    await this.#options.serviceNamespaces.whenSynced(until);
-    await Promise.all(this.#stores().map((store) => store.whenSynced(until)));
+    const stop = signal ? AbortSignal.any([signal, this.#closed.signal]) : this.#closed.signal;
+    stop.throwIfAborted();
+    await this.#options.serviceNamespaces.whenSynced(stop);
+    await Promise.all(this.#stores().map((store) => store.whenSynced(stop)));
   }
 
-  /** Milliseconds since the quietest watch last heard from its API server. */
+  /** Highest age of the watches: milliseconds since one last received data. */
   get ageMs(): number {
     return Math.max(this.#options.serviceNamespaces.ageMs, ...this.#stores().map((store) => store.ageMs));
   }
@@ -118,9 +118,9 @@ export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
   }
 
   #use(namespace: string, user: string): void {
-    const known = this.#open.get(namespace);
-    if (known) {
-      known.users.add(user);
+    const existing = this.#open.get(namespace);
+    if (existing) {
+      existing.users.add(user);
       return;
     }
     const handle = this.#options.cluster.watch({ ...this.#options.spec, namespace });

@@ -269,7 +269,7 @@ describe('bundle', () => {
       if (verb === 'create') throw new Error('quota');
     };
     await start('kettles', 'pots');
-    assert.match(message('Synced'), /^Failed to sync some APIServiceBindings: 2 error\(s\): quota$/);
+    assert.match(message('Synced'), /^failed calls: 2; first error: quota; the server retries$/);
     stage.consumer.fault = () => {};
     await settle(30_000);
     assert.deepEqual(bindings(), ['kettles', 'pots']);
