@@ -9,7 +9,7 @@ import type { GrantQuota } from './lifecycle/grant-quota.ts';
 import { rulesViolation } from './policy/granted-rules.ts';
 import type { Account } from './policy/limits.ts';
 import type { Caller, TemplateState } from './policy/request-policy.ts';
-import { type GrantingTemplate, type Permission, permissionsToHold } from './policy/template-rights.ts';
+import { type GrantingTemplate, type Permission, permissionsToHold } from './policy/template-permissions.ts';
 import type { Signer } from './signing/signer.ts';
 import { type AccessStores, byPod, byUid } from './stores/access-stores.ts';
 import { type RequestView, type TemplateView, viewRequest, viewTemplate } from './stores/access-views.ts';
@@ -23,8 +23,8 @@ export function admissionReads(stores: AccessStores, client: Client, quota: Gran
     alreadyHolds: (caller: Caller & WithExtra, namespace: string, template: GrantingTemplate, signal: AbortSignal) =>
       alreadyHolds(client, caller, namespace, template, signal),
     limitUses: (account: Account) => quota.uses(account),
-    lacking: (caller: Caller & WithExtra, namespace: string, rights: readonly Permission[], signal: AbortSignal) =>
-      lackingPermissions(client, caller, namespace, rights, signal),
+    lacking: (caller: Caller & WithExtra, namespace: string, permissions: readonly Permission[], signal: AbortSignal) =>
+      lackingPermissions(client, caller, namespace, permissions, signal),
   };
 }
 
@@ -83,21 +83,21 @@ export async function lackingPermissions(
   client: Client,
   caller: Caller & WithExtra,
   namespace: string,
-  rights: readonly Permission[],
+  permissions: readonly Permission[],
   signal: AbortSignal,
 ): Promise<Permission[]> {
   const held = await Promise.all(
-    rights.map((right) => client.isAllowed(questionOf(caller, namespace, right), { signal })),
+    permissions.map((permission) => client.isAllowed(questionOf(caller, namespace, permission), { signal })),
   );
-  return rights.filter((_, index) => held[index] !== true);
+  return permissions.filter((_, index) => held[index] !== true);
 }
 
 function questionOf(
   { username, uid, groups, extra }: Caller & WithExtra,
   namespace: string,
-  right: Permission,
+  permission: Permission,
 ): AccessQuestion {
-  return { user: username, uid, groups, namespace, ...right, ...(extra ? { extra } : {}) };
+  return { user: username, uid, groups, namespace, ...permission, ...(extra ? { extra } : {}) };
 }
 
 interface ConnectTargetsDeps {

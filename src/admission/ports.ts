@@ -1,7 +1,7 @@
 import type { Account, LimitUse } from '../access/policy/limits.ts';
 import type { Caller, TemplateState } from '../access/policy/request-policy.ts';
+import type { GrantingTemplate, Permission } from '../access/policy/template-permissions.ts';
 import type { TemplateInput } from '../access/policy/template-policy.ts';
-import type { GrantingTemplate, Permission } from '../access/policy/template-rights.ts';
 import type { GrantSubject } from '../api/access/grant.ts';
 import type { TemplateKind } from '../api/access/names.ts';
 import type { RequesterAttestation, RequesterSignature } from '../api/access/request-spec.ts';

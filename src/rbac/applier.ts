@@ -5,7 +5,7 @@ import { own } from '../kit/json-value.ts';
 import { type Client, type Deletion, findObject } from '../kube/client.ts';
 import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts';
 
-/** Proof that the server created an object for a request: the owner's uid, the hash of the plan, and our MAC. */
+/** Proves that the server created an object for a request: the owner's uid, the hash of the plan, and our MAC. */
 interface Provenance {
   readonly ownerUid: string;
   readonly planHash: string;
@@ -13,24 +13,26 @@ interface Provenance {
   isOurMac(mac: string | undefined, signal: AbortSignal): Promise<boolean>;
 }
 
+/** The result of a creation. */
 export type Created =
   | { readonly kind: 'created'; readonly object: KubeObject }
   /** The object existed and is ours: an earlier attempt created it. */
   | { readonly kind: 'adopted'; readonly object: KubeObject }
-  /** A foreign object has the name; it stays unchanged. */
+  /** A foreign object has the name. It stays unchanged. */
   | { readonly kind: 'collision'; readonly message: string }
   /** The API server rejects this object permanently (invalid, forbidden, too large). */
   | { readonly kind: 'refused'; readonly message: string };
 
 /**
- * Grace period of every Pod deletion, seconds. Not 0, because kubelets then use the Pod's own terminationGracePeriodSeconds, during which
- * open shells continue.
+ * Grace period of every Pod deletion, seconds. Not 0, because the kubelet would then use the Pod's terminationGracePeriodSeconds, during
+ * which open shells continue.
  */
 export const deletionGraceS = 1;
 
-const refusals = new Set([400, 403, 404, 405, 413, 422]);
+/** Status codes with which the API server rejects an object permanently. */
+const permanentCodes = new Set([400, 403, 404, 405, 413, 422]);
 
-/** Creates and deletes the objects of grants. It never adopts a foreign object, and deletes only objects that are provably ours. */
+/** Creates and deletes the objects of grants. It never adopts a foreign object, and deletes only objects whose controller is the request. */
 export class Applier {
   readonly #client: Client;
 
@@ -38,13 +40,14 @@ export class Applier {
     this.#client = client;
   }
 
-  /** Creates `object`. Rejects on temporary faults; final results are values. */
+  /** Creates `object`, or adopts it if it exists and is ours. Rejects only on temporary errors. */
   async create(resource: Resource, object: KubeObject, provenance: Provenance, signal: AbortSignal): Promise<Created> {
     try {
       return { kind: 'created', object: await this.#client.create(resource, object, { signal }) };
     } catch (error) {
       if (isAlreadyExists(error)) return this.#adoptIfOurs(resource, object, provenance, signal);
-      if (error instanceof ApiError && refusals.has(error.code)) return { kind: 'refused', message: error.message };
+      if (error instanceof ApiError && permanentCodes.has(error.code))
+        return { kind: 'refused', message: error.message };
       throw error;
     }
   }
@@ -64,14 +67,14 @@ export class Applier {
     if (ours) return { kind: 'adopted', object: found };
     return {
       kind: 'collision',
-      message: `${resource.kind} ${keyOf(wanted.metadata)} exists and was not made for this request; delete it or create a new request`,
+      message: `${resource.kind} ${keyOf(wanted.metadata)} exists and was not created for this request; delete it or create a new request`,
     };
   }
 
   /**
-   * Deletes the object if it is ours. Afterwards no object of ours has the name, or it is terminating and gives no access.
-   * With a known `uid`, this is one call; without, it first reads the object, whose controller must be `ownerUid`.
-   * Resolves to whether an object of ours existed.
+   * Deletes the object if it is ours. Afterwards, our object no longer exists, or it is terminating and gives no access.
+   * With `uid`, this is one call. Without it, it first reads the object, whose controller must be `ownerUid`.
+   * Resolves to whether an object of ours existed. Rejects as the client does.
    */
   async delete(
     resource: Resource,
@@ -87,7 +90,7 @@ export class Applier {
       deletion = await this.#client.delete(resource, name, options);
     } catch (error) {
       if (!isConflict(error) || owner.uid === undefined) throw error;
-      // Another object has the name; read it to find out whether it is ours, too.
+      // Another object has the name. It may be ours, too, so read it.
       return this.delete(resource, name, { ownerUid: owner.ownerUid }, signal);
     }
     if (typeof deletion === 'string') return deletion === 'deleted';
@@ -105,7 +108,7 @@ export class Applier {
     try {
       await this.#client.jsonPatch(roleBindings, metadata, ops, { signal });
     } catch (error) {
-      // It no longer exists, or its Role does not: then it gives no access and cannot be changed.
+      // The RoleBinding or its Role no longer exists, so it gives no access.
       if (!isNotFound(error)) throw error;
     }
     return true;

@@ -4,7 +4,7 @@ import type { AccessConfig } from '../api/access/template-spec.ts';
 import { apiVersionOf, type KubeObject, type ObjectMeta } from '../api/object.ts';
 import { roleBindings, roles } from '../api/resources.ts';
 
-/** rbac/v1 PolicyRule for resources. An empty `resourceNames` would mean every name, so it is absent or filled, never empty. */
+/** rbac/v1 PolicyRule for resources. An empty `resourceNames` would mean every name, so the type does not allow it. */
 export interface PolicyRule {
   readonly apiGroups: readonly string[];
   readonly resources: readonly string[];
@@ -33,7 +33,7 @@ export function roleBindingOf(metadata: ObjectMeta, roleName: string, subjects: 
   };
 }
 
-/** The subjects of a grant: the requester, or with `grantTo: AllowedGroups` every allowed group (the requester if there is none). Never empty. */
+/** The subjects of a grant: the requester, or every allowed group if `grantTo` is `AllowedGroups` and there are any. Never empty. */
 export function subjectsOf(
   config: Pick<AccessConfig, 'allowedGroups' | 'grantTo'>,
   requester: Pick<Requester, 'username'>,

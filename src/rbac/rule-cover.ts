@@ -9,13 +9,13 @@ export interface RbacRule extends Omit<PolicyRule, 'resourceNames'> {
 export interface Right {
   readonly verb: string;
   readonly group: string;
-  /** With its subresource: `pods/log`. */
+  /** The resource with its subresource, such as `pods/log`. */
   readonly resource: string;
-  /** Absent: every name. */
+  /** Absent for every name. */
   readonly name?: string;
 }
 
-/** Every single right that the rules grant. An empty list grants none, except `resourceNames`. */
+/** Every single right that the rules grant. A rule with an empty list grants none, except that an empty `resourceNames` means every name. */
 export function rightsOf(rules: readonly RbacRule[]): Right[] {
   return rules.flatMap(({ apiGroups, resources, resourceNames = [], verbs }) => {
     const names = resourceNames.length > 0 ? resourceNames : [undefined];
@@ -30,17 +30,17 @@ export function rightsOf(rules: readonly RbacRule[]): Right[] {
 }
 
 /**
- * Whether a holder of `held` may hand out `asked`, as the API server decides it for Roles: one rule must cover each right. Only a wildcard
+ * Whether a user who holds `held` may grant `wanted`, as the API server decides for Roles: one rule must cover each right. Only a wildcard
  * covers a wildcard; a list of all values does not.
  * @testing for the roles of charts; the server uses `uncovered`.
  */
-export function covers(held: readonly RbacRule[], asked: readonly RbacRule[]): boolean {
-  return uncovered(held, asked).length === 0;
+export function covers(held: readonly RbacRule[], wanted: readonly RbacRule[]): boolean {
+  return uncovered(held, wanted).length === 0;
 }
 
-/** The rights of `asked` that no rule of `held` covers. */
-export function uncovered(held: readonly RbacRule[], asked: readonly RbacRule[]): Right[] {
-  return rightsOf(asked).filter((right) => !held.some((rule) => grants(rule, right)));
+/** The rights of `wanted` that no rule of `held` covers. */
+export function uncovered(held: readonly RbacRule[], wanted: readonly RbacRule[]): Right[] {
+  return rightsOf(wanted).filter((right) => !held.some((rule) => grants(rule, right)));
 }
 
 function grants(rule: RbacRule, { verb, group, resource, name }: Right): boolean {
@@ -48,20 +48,20 @@ function grants(rule: RbacRule, { verb, group, resource, name }: Right): boolean
   return (
     includesOrAll(rule.verbs, verb) &&
     includesOrAll(rule.apiGroups, group) &&
-    (includesOrAll(rule.resources, resource) || rule.resources.includes(ofAnyResource(resource))) &&
+    (includesOrAll(rule.resources, resource) || rule.resources.includes(subresourcePattern(resource))) &&
     (resourceNames.length === 0 || (name !== undefined && resourceNames.includes(name)))
   );
 }
 
 const includesOrAll = (list: readonly string[], item: string): boolean => list.includes('*') || list.includes(item);
 
-/** The pattern that matches a subresource of any resource: `*` + `/log` for `pods/log`. A resource itself has no such pattern. */
-function ofAnyResource(resource: string): string {
+/** The pattern that covers a subresource of every resource: for `pods/log`, it is `*` + `/log`. A resource without subresource is its own. */
+function subresourcePattern(resource: string): string {
   const slash = resource.indexOf('/');
   return slash < 0 ? resource : `*${resource.slice(slash)}`;
 }
 
-/** `get pods/log`, for people. */
+/** The right for messages, such as `get pods/log`. */
 export function describeRight({ verb, group, resource, name }: Right): string {
   const where = group === '' ? resource : `${resource}.${group}`;
   return `${verb} ${where}${name === undefined ? '' : ` ${JSON.stringify(name)}`}`;

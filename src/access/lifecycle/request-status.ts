@@ -91,7 +91,7 @@ export interface Progress {
 /** The status of an open grant: its children, whether its pod is ready, and the access message. */
 export function progressStatus(request: RequestView, progress: Progress, nowMs: number): RequestStatusPatch {
   const isPodReady = progress.pod?.ready === true;
-  const findings: AccessConditionUpdate<RequestCondition>[] = [
+  const updates: AccessConditionUpdate<RequestCondition>[] = [
     success('AccessStillValid', progress.until),
     success('AccessResourcesCreated', progress.children.map((child) => `${child.kind} ${child.name}`).join(', ')),
     isPodReady
@@ -102,18 +102,18 @@ export function progressStatus(request: RequestView, progress: Progress, nowMs: 
           progress.pod?.notReadyReason || 'the API server has not reported the Pod yet',
         ),
   ];
-  if (!isPodReady) return { children: progress.children, ...withConditions(request, nowMs, findings) };
+  if (!isPodReady) return { children: progress.children, ...withConditions(request, nowMs, updates) };
   if ('violation' in progress.accessMessage) {
-    findings.push(
+    updates.push(
       failure('AccessMessage', progress.accessMessage.violation.code, progress.accessMessage.violation.message),
     );
-    return { children: progress.children, ...withConditions(request, nowMs, findings) };
+    return { children: progress.children, ...withConditions(request, nowMs, updates) };
   }
-  findings.push(success('AccessMessage', progress.accessMessage.text));
+  updates.push(success('AccessMessage', progress.accessMessage.text));
   return {
     children: progress.children,
     accessMessage: progress.accessMessage.text,
-    ...withConditions(request, nowMs, findings),
+    ...withConditions(request, nowMs, updates),
   };
 }
 
@@ -127,9 +127,9 @@ export function isUnchanged(request: RequestView, next: RequestStatusPatch): boo
 function withConditions(
   request: RequestView,
   nowMs: number,
-  findings: readonly AccessConditionUpdate<RequestCondition>[],
+  updates: readonly AccessConditionUpdate<RequestCondition>[],
 ): Pick<RequestStatusPatch, 'conditions' | 'ready'> {
-  const conditions = mergeConditions(request.conditions, findings, nowMs, { generation: request.generation });
+  const conditions = mergeConditions(request.conditions, updates, nowMs, { generation: request.generation });
   const ready = allTrue(conditions, Object.values(requestConditions));
   return { conditions: summarized(request.generation, conditions, summaryOf(conditions, ready), nowMs), ready };
 }

@@ -12,80 +12,85 @@ import type { Violation } from './policy.ts';
 type Refused = { readonly violation: Violation };
 
 /**
- * Parses the access command of a template. Requesters paste it into their own shells, so it must be kubectl or oc to the granted pod, with
- * nothing else that a shell would execute. Everything after `--` runs in the pod.
+ * Parses the access command of a template. Requesters paste it into their own shells, so it must be kubectl or oc to the granted pod, and
+ * must contain nothing else that a shell executes. Everything after `--` runs in the pod. Code `InvalidAccessCommand`.
  */
 export function readAccessCommand(source: string): { readonly command: AccessCommand } | Refused {
   const parsed = parseAccessCommand(source);
   if ('violation' in parsed) return parsed;
-  const read = wordsOf(parsed.command);
-  const problem = 'problem' in read ? read.problem : problemOf(read.words);
+  const split = wordsOf(parsed.command);
+  const problem = 'problem' in split ? split.problem : problemOf(split.words);
   return problem === undefined ? parsed : refuse(problem);
 }
 
-/** The command for the requester to type; the refusal names the part of the template that does not fit this pod. */
+/** The command for the requester to type. The violation names the part of the template that does not fit this pod. */
 export function renderAccessMessage(accessCommand: string, pod: CommandSubject): { readonly text: string } | Refused {
   const read = readAccessCommand(accessCommand);
   return 'violation' in read ? read : renderAccessCommand(read.command, pod);
 }
 
-/** A shell word without its quotes. A mark stands for each placeholder; it contains NUL, which no template can contain. */
+/** A shell word without its quotes. Each placeholder is replaced by its marker. */
 type Word = string;
-const marks: Readonly<Record<Placeholder['kind'], string>> = {
+/** Markers contain NUL, which no template can contain. */
+const markers: Readonly<Record<Placeholder['kind'], string>> = {
   name: '\0name',
   namespace: '\0namespace',
   label: '\0label',
   annotation: '\0annotation',
 };
 
-/** Characters that no shell treats specially, at any position in a word. */
+/** Characters that are literal in every shell, at any position in a word. */
 const plain = /^[A-Za-z0-9_@%+=:,./-]$/;
-/** Characters that a shell treats specially between double quotes. */
+/** Characters that a shell interprets between double quotes. */
 const special = /["$`\\!]/;
 
+/** Splits the command into words, as a shell does. */
 function wordsOf(command: AccessCommand): { readonly words: readonly Word[] } | { readonly problem: string } {
   const words: Word[] = [];
   let word: Word | undefined;
-  let quoted: "'" | '"' | undefined;
+  let openQuote: "'" | '"' | undefined;
   for (const segment of command) {
     if (segment.kind === 'value') {
-      word = (word ?? '') + marks[segment.placeholder.kind];
+      word = (word ?? '') + markers[segment.placeholder.kind];
       continue;
     }
     for (const character of segment.text) {
-      if (quoted === undefined && character === ' ') {
+      if (openQuote === undefined && character === ' ') {
         if (word !== undefined) words.push(word);
         word = undefined;
         continue;
       }
-      const opens = quoted === undefined && (character === "'" || character === '"');
-      const closes = character === quoted;
+      const opens = openQuote === undefined && (character === "'" || character === '"');
+      const closes = character === openQuote;
       word ??= '';
-      if (opens) quoted = character;
-      else if (closes) quoted = undefined;
-      else if (isPlain(character, quoted)) word += character;
+      if (opens) openQuote = character;
+      else if (closes) openQuote = undefined;
+      else if (isPlain(character, openQuote)) word += character;
       else {
-        const where = quoted ? 'between double quotes' : 'outside of quotes';
+        const where = openQuote ? 'between double quotes' : 'outside of quotes';
         return {
           problem:
-            `has ${quote(character)} ${where}, which the requester’s own shell interprets; outside of quotes only letters, digits and ` +
+            `has ${quote(character)} ${where}, which the requester’s own shell interprets; outside of quotes only letters, digits, and ` +
             '_ @ % + = : , . / - are allowed: put text for the pod’s shell between single quotes',
         };
       }
     }
   }
-  if (quoted !== undefined) return { problem: `has an unclosed ${quoted}; close the quotes` };
+  if (openQuote !== undefined) return { problem: `has an unclosed ${openQuote}; close the quotes` };
   return { words: word === undefined ? words : [...words, word] };
 }
 
-function isPlain(character: string, quoted: "'" | '"' | undefined): boolean {
-  if (quoted === "'") return true;
-  return quoted === '"' ? !special.test(character) : plain.test(character);
+function isPlain(character: string, openQuote: "'" | '"' | undefined): boolean {
+  if (openQuote === "'") return true;
+  return openQuote === '"' ? !special.test(character) : plain.test(character);
 }
 
 const clients: readonly Word[] = ['kubectl', 'oc'];
 const verbs: readonly Word[] = ['exec', 'attach', 'logs', 'port-forward'];
-/** Options that select the pod and the container or control the connection. Others can read or write files, or contact another cluster. */
+/**
+ * The allowed options, and whether each takes a value. They select the pod and the container, or control the connection. Other options can
+ * read or write files, or contact another cluster.
+ */
 const options: ReadonlyMap<Word, 'value' | 'none'> = new Map([
   ...['-n', '--namespace', '-c', '--container', '--context', '--request-timeout', '--pod-running-timeout'].map(
     (name) => [name, 'value'] as const,
@@ -93,7 +98,7 @@ const options: ReadonlyMap<Word, 'value' | 'none'> = new Map([
   ...['--tail', '--since'].map((name) => [name, 'value'] as const),
   ...['-i', '-t', '-it', '-ti', '--stdin', '--tty', '-q', '--quiet'].map((name) => [name, 'none'] as const),
 ]);
-/** Allowed for `logs` only: for `exec` and others, -f names a file or URL that selects the target. */
+/** Options that are allowed only for `logs`. For `exec` and others, -f names a file or URL that selects the target. */
 const optionsOfLogs: readonly Word[] = ['-f', '--follow', '-p', '--previous'];
 
 const example = 'for example: kubectl exec -ti -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -- /bin/sh';
@@ -103,11 +108,11 @@ function problemOf([client = '', ...rest]: readonly Word[]): string | undefined 
     return `begins with ${shown(client)}; allowed are ${clients.join(' and ')}, ${example}`;
   }
   const end = rest.indexOf('--');
-  const read = operandsOf(end < 0 ? rest : rest.slice(0, end));
-  if ('problem' in read) return read.problem;
-  const [verb = '', target = ''] = read.operands;
+  const parsed = operandsOf(end < 0 ? rest : rest.slice(0, end));
+  if ('problem' in parsed) return parsed.problem;
+  const [verb = '', target = ''] = parsed.operands;
   if (!verbs.includes(verb)) return `has ${client} ${shown(verb)}; allowed are ${verbs.join(', ')}, ${example}`;
-  if (target.replace(/^(po|pod|pods)\//, '') !== marks.name) {
+  if (target.replace(/^(po|pod|pods)\//, '') !== markers.name) {
     return `has the target ${shown(target)}; write {{ .Metadata.Name }} instead, which is the granted pod, ${example}`;
   }
   return undefined;
@@ -116,21 +121,21 @@ function problemOf([client = '', ...rest]: readonly Word[]): string | undefined 
 /** The words that are not options; the first is the verb. */
 function operandsOf(words: readonly Word[]): { readonly operands: readonly Word[] } | { readonly problem: string } {
   const operands: Word[] = [];
-  for (let at = 0; at < words.length; at++) {
-    const word = words[at] ?? '';
+  for (let index = 0; index < words.length; index++) {
+    const word = words[index] ?? '';
     if (!word.startsWith('-')) {
       operands.push(word);
       continue;
     }
     const [name = ''] = word.split('=', 1);
-    const takes = operands[0] === 'logs' && optionsOfLogs.includes(name) ? 'none' : options.get(name);
-    if (takes === undefined) {
+    const argument = operands[0] === 'logs' && optionsOfLogs.includes(name) ? 'none' : options.get(name);
+    if (argument === undefined) {
       const allowed = [...options.keys()].join(' ');
       return {
         problem: `has the option ${shown(name)}; allowed before -- are ${allowed}, and to logs ${optionsOfLogs.join(' ')}`,
       };
     }
-    if (takes === 'value' && !word.includes('=')) at += 1;
+    if (argument === 'value' && !word.includes('=')) index += 1;
   }
   return { operands };
 }

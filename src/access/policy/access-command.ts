@@ -28,17 +28,16 @@ const ALLOWED_PLACEHOLDERS = [
   '{{ index .Metadata.Annotations "key" }}',
 ] as const;
 
-/** Longest command, before and after rendering, in UTF-16 units: it has to fit in a condition's message. */
+/** Maximum length of a command before and after rendering, in UTF-16 units, so that it fits in the message of a condition. */
 const MAX_LENGTH = 4096;
 const FIELD = 'spec.accessConfig.accessCommand';
 const PLACEHOLDER =
   /\{\{ *(?:\.Metadata\.(Name|Namespace)|index +\.Metadata\.(Labels|Annotations) +"([^"\\{}]{1,317})") *\}\}/y;
-/** Control and invisible format characters (such as bidi overrides), line separators, lone surrogates: they alter what a terminal shows. */
+/** Characters that alter what a terminal shows: control and format characters, line separators, and lone surrogates. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u;
 
 /**
- * Parses an access command. This is not a template engine: it knows ALLOWED_PLACEHOLDERS and refuses everything else between braces. It
- * trims white space at both ends.
+ * Parses an access command, trimmed at both ends. It accepts only ALLOWED_PLACEHOLDERS between double braces. Code `InvalidAccessCommand`.
  */
 export function parseAccessCommand(
   source: string,
@@ -51,10 +50,10 @@ export function parseAccessCommand(
   }
   const segments: Segment[] = [];
   let context = startOfCommand;
-  let at = 0;
-  while (at < text.length) {
-    const opening = text.indexOf('{{', at);
-    const literal = text.slice(at, opening < 0 ? text.length : opening);
+  let position = 0;
+  while (position < text.length) {
+    const opening = text.indexOf('{{', position);
+    const literal = text.slice(position, opening < 0 ? text.length : opening);
     if (literal !== '') {
       segments.push({ kind: 'literal', text: literal });
       context = scanShell(context, literal);
@@ -65,14 +64,14 @@ export function parseAccessCommand(
     if (!match) return refuse(`contains ${JSON.stringify(excerpt(text, opening))}; ${allowed()}`);
     segments.push({ kind: 'value', placeholder: placeholderOf(match), context });
     context = scanShell(context, 'x');
-    at = PLACEHOLDER.lastIndex;
+    position = PLACEHOLDER.lastIndex;
   }
   return { command: segments };
 }
 
 /**
- * Renders the command for one pod, and quotes values for a POSIX shell where necessary. Refuses a label or annotation that the pod lacks,
- * a value that would change the command or the terminal, and a result above 4,096 characters.
+ * Renders the command for one pod, and quotes values for a POSIX shell where necessary. Code `InvalidAccessCommand` if the pod lacks a label
+ * or annotation, if a value would change the command or what the terminal shows, or if the result exceeds 4,096 characters.
  */
 export function renderAccessCommand(
   command: AccessCommand,
@@ -84,21 +83,27 @@ export function renderAccessCommand(
       text += segment.text;
       continue;
     }
-    const what = describe(segment.placeholder);
+    const description = describe(segment.placeholder);
     const value = valueFor(segment.placeholder, pod);
     if (value === undefined || value === '') {
-      return refuse(`names ${what}, which pod ${pod.name} does not have; add it to the pod or remove the placeholder`);
+      return refuse(
+        `names ${description}, which pod ${pod.name} does not have; add it to the pod or remove the placeholder`,
+      );
     }
     if (UNPRINTABLE.test(value)) {
-      return refuse(`names ${what}, whose value on pod ${pod.name} contains ${nameOfCharacter(value)}`);
+      return refuse(
+        `names ${description}, whose value on pod ${pod.name} contains ${nameOfCharacter(value)}; remove the placeholder`,
+      );
     }
     if (value.startsWith('-')) {
-      return refuse(`names ${what}, whose value on pod ${pod.name} begins with "-" and would be read as an option`);
+      return refuse(
+        `names ${description}, whose value on pod ${pod.name} begins with "-", as an option does; remove the placeholder`,
+      );
     }
     const quoted = quoteForShell(value, segment.context);
     if (quoted === undefined) {
       return refuse(
-        `names ${what} inside quotes or a substitution or behind a backslash or dollar sign, and its value on pod ${pod.name} has ` +
+        `names ${description} inside quotes or a substitution or behind a backslash or dollar sign, and its value on pod ${pod.name} has ` +
           'characters that a shell interprets there; write the placeholder as a word of its own',
       );
     }
@@ -130,7 +135,7 @@ function describe(placeholder: Placeholder): string {
 
 const allowed = (): string => `only these placeholders are allowed: ${ALLOWED_PLACEHOLDERS.join(', ')}`;
 
-/** The invalid placeholder, up to its closing braces, at most 60 characters. */
+/** The invalid placeholder up to its closing braces, at most 60 characters. */
 function excerpt(text: string, opening: number): string {
   const closing = text.indexOf('}}', opening);
   const end = closing < 0 ? text.length : closing + 2;
@@ -147,12 +152,12 @@ export const refuse = (why: string): { readonly violation: Violation } => ({
 });
 
 /**
- * The position in a POSIX shell command where a value is inserted. It models only enough of the shell grammar to decide whether single
- * quotes protect the value; if that is unclear, the value counts as unprotected.
+ * The context in a POSIX shell command where a value is inserted. It models only as much of the shell grammar as is needed to decide whether
+ * single quotes protect the value. If that is unclear, the value counts as unprotected.
  */
 interface QuoteContext {
   readonly quote: 'none' | 'single' | 'double';
-  /** The last character was an unquoted backslash or `$`, which changes the meaning of what follows. */
+  /** Set if an active backslash or `$` precedes, which changes the meaning of the next character. */
   readonly precededBy: 'backslash' | 'dollar' | undefined;
   /** A substitution or an ANSI-C string precedes: quotes nest inside it, so this scanner cannot track them. */
   readonly unclear: boolean;
@@ -180,10 +185,10 @@ function scanShell(context: QuoteContext, text: string): QuoteContext {
   return { quote, precededBy: armed, unclear };
 }
 
-/** Characters that no shell treats specially, in or out of quotes. */
+/** Text that is literal in every shell, with and without quotes. */
 const PLAIN = /^[A-Za-z0-9_@%+=:./-]+$/;
 
-/** The value as (part of) one shell word; undefined if quoting cannot make it safe in this context. */
+/** The value as a shell word or a part of one; undefined if no quoting protects it in this context. */
 function quoteForShell(value: string, context: QuoteContext): string | undefined {
   if (context.precededBy) return undefined;
   if (PLAIN.test(value)) return value;

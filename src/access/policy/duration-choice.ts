@@ -10,46 +10,46 @@ interface ChosenDuration {
   readonly grantedMs: number;
   /** Why this duration was chosen, for the condition. */
   readonly message: string;
-  /** Whether it is shorter than requested. */
+  /** Whether it is shorter than the requested duration. */
   readonly clamped: boolean;
 }
 
 const SECOND = 1_000_000_000n;
-/** Timestamps have whole seconds. */
+/** Minimum duration, because timestamps have whole seconds. */
 const SHORTEST = SECOND;
-/** Ten years: longer deadlines exceed the range of timestamps and of activeDeadlineSeconds. */
+/** Maximum of a template's durations, ten years: far longer deadlines exceed the range of activeDeadlineSeconds. */
 const LONGEST = 87_600n * 3600n * SECOND;
 const EXAMPLES = 'write a Go duration from 1s up, for example 30m or 1h30m';
 
 /**
- * The granted duration: the template's default if the request names none, else the requested duration. Both are capped by the template's
- * maximum.
+ * The granted duration: the requested one, else the template's default, in both cases at most the template's maximum. Code
+ * `InvalidDuration`.
  */
-export function chooseDuration(asked: string | undefined, config: DurationBounds): ChosenDuration | Violation {
+export function chooseDuration(requestedText: string | undefined, config: DurationBounds): ChosenDuration | Violation {
   const bounds = readBounds(config);
   if ('code' in bounds) return bounds;
-  const { standard, max } = bounds;
-  if (asked === undefined || asked === '') {
-    const granted = standard < max ? standard : max;
+  const { defaultNs, maxNs } = bounds;
+  if (requestedText === undefined || requestedText === '') {
+    const granted = defaultNs < maxNs ? defaultNs : maxNs;
     return chosen(granted, `the template's default of ${formatGoDuration(granted)}`, false);
   }
-  const wanted = readDuration(asked, 'spec.duration');
-  if (typeof wanted !== 'bigint') return wanted;
-  if (wanted <= max) return chosen(wanted, `${formatGoDuration(wanted)}, as requested`, false);
-  const message = `requested ${formatGoDuration(wanted)}, granted the template's maximum of ${formatGoDuration(max)}`;
-  return chosen(max, message, true);
+  const requested = readDuration(requestedText, 'spec.duration');
+  if (typeof requested !== 'bigint') return requested;
+  if (requested <= maxNs) return chosen(requested, `${formatGoDuration(requested)}, as requested`, false);
+  const message = `requested ${formatGoDuration(requested)}, granted the template's maximum of ${formatGoDuration(maxNs)}`;
+  return chosen(maxNs, message, true);
 }
 
-/** Why a template's durations cannot be used; undefined if they can. The condition TemplateDurationsValid shows it. */
+/** `InvalidDuration` if the durations of a template are invalid. The condition TemplateDurationsValid shows it. */
 export function verifyDurations(config: DurationBounds): Violation | undefined {
   const bounds = readBounds(config);
   if ('code' in bounds) return bounds;
-  if (bounds.standard <= bounds.max) return undefined;
+  if (bounds.defaultNs <= bounds.maxNs) return undefined;
   return {
     code: 'InvalidDuration',
     message:
-      `defaultDuration ${formatGoDuration(bounds.standard)} is longer than maxDuration ${formatGoDuration(bounds.max)}; ` +
-      'lower the one or raise the other',
+      `defaultDuration ${formatGoDuration(bounds.defaultNs)} is longer than maxDuration ${formatGoDuration(bounds.maxNs)}; ` +
+      'lower defaultDuration or raise maxDuration',
     field: 'spec.accessConfig.defaultDuration',
     status: 422,
   };
@@ -58,15 +58,17 @@ export function verifyDurations(config: DurationBounds): Violation | undefined {
 /** The template's maxDuration, milliseconds; undefined if it cannot be parsed. */
 export function maxDurationMs(config: DurationBounds): number | undefined {
   const bounds = readBounds(config);
-  return 'code' in bounds ? undefined : toMilliseconds(bounds.max);
+  return 'code' in bounds ? undefined : toMilliseconds(bounds.maxNs);
 }
 
-function readBounds(config: DurationBounds): { readonly standard: bigint; readonly max: bigint } | Violation {
-  const standard = readDuration(config.defaultDuration ?? '1h', 'spec.accessConfig.defaultDuration');
-  if (typeof standard !== 'bigint') return standard;
-  const max = readDuration(config.maxDuration ?? '24h', 'spec.accessConfig.maxDuration');
-  return typeof max === 'bigint' ? { standard, max } : max;
+function readBounds(config: DurationBounds): { readonly defaultNs: bigint; readonly maxNs: bigint } | Violation {
+  const defaultNs = readDuration(config.defaultDuration ?? '1h', 'spec.accessConfig.defaultDuration');
+  if (typeof defaultNs !== 'bigint') return defaultNs;
+  const maxNs = readDuration(config.maxDuration ?? '24h', 'spec.accessConfig.maxDuration');
+  return typeof maxNs === 'bigint' ? { defaultNs, maxNs } : maxNs;
 }
+
+/** The duration in nanoseconds. */
 
 function readDuration(text: unknown, field: string): bigint | Violation {
   const refuse = (why: string): Violation => ({
@@ -80,7 +82,7 @@ function readDuration(text: unknown, field: string): bigint | Violation {
   if ('error' in parsed) return refuse(parsed.error);
   if (parsed.ns <= 0n) return refuse(`must be above zero, not ${quote(text)}; ${EXAMPLES}`);
   if (parsed.ns < SHORTEST) return refuse(`must be at least 1s, not ${quote(text)}; ${EXAMPLES}`);
-  // A request may ask for any duration, because the template's maximum caps it; the maximum itself is bounded.
+  // A request may have any duration, because the template's maximum caps it. Only the durations of a template are bounded.
   if (field !== 'spec.duration' && parsed.ns > LONGEST)
     return refuse(`must be at most 87600h (ten years), not ${quote(text)}`);
   return parsed.ns;

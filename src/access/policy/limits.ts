@@ -1,6 +1,6 @@
 import type { Violation } from './policy.ts';
 
-/** How many grants may be open at once; 0 means no limit. */
+/** Maximum numbers of open grants; 0 means no limit. */
 export interface Limits {
   readonly perUser: number;
   readonly perNamespace: number;
@@ -9,7 +9,7 @@ export interface Limits {
 /** @testing */
 export const noLimits: Limits = { perUser: 0, perNamespace: 0 };
 
-/** The user, namespace, and template that one more grant would count against. */
+/** The user, namespace, and template whose limits apply to a new grant. */
 export interface Account {
   readonly user: string;
   readonly namespace: string;
@@ -19,16 +19,16 @@ export interface Account {
 /** One limit that applies to a request, and how much of it other requests use. */
 export interface LimitUse {
   readonly scope: 'user' | 'template' | 'namespace';
-  /** The name of the user, template or namespace. */
+  /** The name of the user, template, or namespace. */
   readonly name: string;
   readonly limit: number;
-  /** Grants that are open or about to open. */
+  /** Number of open and reserved grants. */
   readonly open: number;
-  /** When enough grants have expired to admit one more, as RFC 3339; undefined while there is room. */
+  /** Time, as RFC 3339, at which enough grants have expired for a new one; undefined if the limit is not used up. */
   readonly freeAt?: string;
 }
 
-/** The first limit that is used up. */
+/** The first limit that is used up; undefined if none is. */
 export const fullLimit = (uses: readonly LimitUse[]): LimitUse | undefined =>
   uses.find(({ open, limit }) => open >= limit);
 

@@ -1,6 +1,7 @@
 import { copyJson, isRecord, type JsonCopy, own } from '../../kit/json-value.ts';
 import type { Violation } from './policy.ts';
 
+/** A parsed operation of RFC 6902. */
 export interface PatchOperation {
   readonly op: 'add' | 'remove' | 'replace' | 'move' | 'copy' | 'test';
   /** Reference tokens of the JSON Pointer, unescaped. */
@@ -12,19 +13,20 @@ export interface PatchOperation {
 }
 
 const OPERATIONS = ['add', 'remove', 'replace', 'move', 'copy', 'test'] as const;
+/** Maximum length of a JSON pointer, in UTF-16 units. */
 const MAX_POINTER = 1024;
 const FIELD = 'spec.controllerTargetMutationConfig.patchSpecOperations';
 
 /**
  * Parses the operation at `index` of a template's list by RFC 6902, and checks everything that does not depend on the document. Ignores
- * unknown members. `copy` copies its value.
+ * unknown members. Copies the value with `copy`. Code `InvalidPatch`.
  */
 export function parsePatchOperation(
   raw: unknown,
   index: number,
   copy: (value: unknown) => JsonCopy = copyJson,
 ): { readonly operation: PatchOperation } | { readonly violation: Violation } {
-  if (!isRecord(raw)) return refuse(index, raw, 'is not an object with op and path');
+  if (!isRecord(raw)) return refuse(index, raw, 'must be an object with op and path');
   const op = OPERATIONS.find((name) => name === own(raw, 'op'));
   if (!op) return refuse(index, raw, `op must be one of ${OPERATIONS.join(', ')}`, 'op');
   const path = parsePointer(own(raw, 'path'));
@@ -39,7 +41,7 @@ export function parsePatchOperation(
   return { operation: { op, path: path.tokens, from: from?.tokens, value: value.value } };
 }
 
-/** RFC 6901; the empty string is the whole document. */
+/** Parses a JSON pointer of RFC 6901. The empty string is the whole document. */
 function parsePointer(pointer: unknown): { readonly tokens: readonly string[] } | { readonly problem: string } {
   if (typeof pointer !== 'string') return { problem: 'must be a JSON Pointer such as /spec/containers/0/image' };
   if (pointer.length > MAX_POINTER) return { problem: `is longer than ${MAX_POINTER} characters` };
@@ -53,7 +55,7 @@ function parsePointer(pointer: unknown): { readonly tokens: readonly string[] } 
   return tokens.includes('__proto__') ? { problem: 'must not go through __proto__' } : { tokens };
 }
 
-/** A violation that names the operation's index, op, and path. */
+/** `InvalidPatch`, with the operation's index, op, and path. `member` is the invalid member of the operation. */
 export function patchViolation(index: number, raw: unknown, why: string, member?: string): Violation {
   const label = [own(raw, 'op'), own(raw, 'path')].filter((part) => typeof part === 'string').join(' ');
   const shown = label.length > 120 ? `${label.slice(0, 117)}...` : label;

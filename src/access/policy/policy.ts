@@ -1,6 +1,6 @@
 import type { Code } from '../../api/codes.ts';
 
-/** Why a rule denies, written for the requester. */
+/** Why a rule denies, for the caller. */
 export interface Violation {
   readonly code: Code;
   /** What was found, what is allowed, what to do. */
@@ -14,18 +14,18 @@ export interface Violation {
 /** A pure function without a clock; never throws. */
 export type Check<Input> = (input: Input) => Violation | undefined;
 
-/** One rule of a rule book: a check, and texts for the explanation. */
+/** One rule of a rule book: a check, and texts that explain it. */
 interface Rule<Input> {
   /** What the rule requires, a clause: `the caller is logged in`. */
   readonly requirement: string;
   readonly check: Check<Input>;
   /** What to do to satisfy the rule, a clause in the imperative. */
   readonly remedy: (input: Input) => string;
-  /** False if the input lacks what the rule checks, so that a pass means nothing. Default: always true. */
+  /** False if the input lacks what the rule checks; a rule without violation is then `unknown`. Default: always true. */
   readonly applies?: (input: Input) => boolean;
 }
 
-/** Rules by their stable names in kebab-case, in the order in which a violation is reported. */
+/** Rules by their stable names in kebab-case. The first violated rule decides. */
 export type RuleBook<Input> = Readonly<Record<string, Rule<Input>>>;
 
 /** The first violation, in the order of the book. */
@@ -45,32 +45,32 @@ export interface Explanation {
   readonly verdict: 'pass' | 'fail' | 'unknown';
   /** What the rule requires, a clause. */
   readonly requirement: string;
-  /** Present if it fails. */
+  /** Present if the verdict is `fail`. */
   readonly violation?: Violation;
-  /** What to do to satisfy the rule; absent if it passes. */
+  /** What to do to satisfy the rule; absent if the verdict is `pass`. */
   readonly remedy?: string;
 }
 
-/** The results of all rules in the order of the book, also after the first violation. */
+/** The results of all rules, in the order of the book. */
 export function explain<Input>(book: RuleBook<Input>, input: Input): Explanation[] {
-  return Object.entries(book).map(([rule, content]) => explainRule(rule, content, input));
+  return Object.entries(book).map(([name, rule]) => explainRule(name, rule, input));
 }
 
 function explainRule<Input>(
-  rule: string,
+  name: string,
   { requirement, check, remedy, applies }: Rule<Input>,
   input: Input,
 ): Explanation {
   const violation = check(input);
-  if (violation) return { rule, verdict: 'fail', requirement, violation, remedy: remedy(input) };
-  if (applies && !applies(input)) return { rule, verdict: 'unknown', requirement, remedy: remedy(input) };
-  return { rule, verdict: 'pass', requirement };
+  if (violation) return { rule: name, verdict: 'fail', requirement, violation, remedy: remedy(input) };
+  if (applies && !applies(input)) return { rule: name, verdict: 'unknown', requirement, remedy: remedy(input) };
+  return { rule: name, verdict: 'pass', requirement };
 }
 
-/** The API server truncates a longer warning; characters. */
+/** Maximum length of a warning, in characters. The API server truncates longer ones. */
 const MAX_WARNING_LENGTH = 256;
 
-/** One line per rule, for the warnings of an admission response. */
+/** One warning per rule, at most 256 characters each, for an admission response. */
 export function explanationLines(explanations: readonly Explanation[]): string[] {
   return explanations.map(({ rule, verdict, requirement, remedy }) => {
     const line = `${verdictText[verdict]} ${rule}: ${requirement}${remedy === undefined ? '' : `; to pass: ${remedy}`}`;

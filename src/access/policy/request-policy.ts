@@ -13,6 +13,7 @@ export interface Caller {
   readonly groups: readonly string[];
 }
 
+/** The template that a request names, as far as the rules need it. */
 export type TemplateState =
   | { readonly found: false }
   | {
@@ -24,10 +25,11 @@ export type TemplateState =
       readonly ready: boolean | undefined;
       /** The generation that `ready` refers to. */
       readonly observedGeneration: number | undefined;
-      /** The condition that is not True, if `ready` is false. */
+      /** The first condition that is False, except the summaries. */
       readonly failing?: { readonly type: string; readonly reason: string; readonly message: string };
     };
 
+/** Input of the rules for requests. */
 export interface RequestInput {
   readonly operation: 'CREATE' | 'UPDATE';
   readonly kind: RequestKind;
@@ -40,13 +42,13 @@ export interface RequestInput {
   /** UPDATE only. */
   readonly oldSpec?: RequestSpec;
   readonly template: TemplateState;
-  /** By SubjectAccessReviews, the caller already holds everything that the template gives; false unless no group matches. */
+  /** Whether the caller holds all permissions of the template, by SubjectAccessReviews. Not checked, and false, if a group matches. */
   readonly alreadyHolds: boolean;
-  /** At admission only, from the stores of this replica. The controller counts again when it reserves the place. */
+  /** At admission only, from the stores of this replica. The leader counts again when it reserves the grant. */
   readonly limits?: readonly LimitUse[];
 }
 
-/** Whether the caller is in one of the groups; an empty list allows no one. */
+/** Whether the caller is in one of the groups. False for an empty list. */
 export function isEligibleByGroup(caller: Caller, allowedGroups: readonly string[]): boolean {
   return caller.groups.some((group) => allowedGroups.includes(group));
 }
@@ -57,7 +59,8 @@ const hasIdentity: Check<RequestInput> = ({ caller }) => {
   }
   return {
     code: 'MissingIdentity',
-    message: 'access is granted to a person, and this request has no authenticated user; log in and create it again',
+    message:
+      'the request has no authenticated user; access is granted only to users who logged in: log in and create it again',
     field: 'spec.requester',
     status: 403,
   };
@@ -65,23 +68,23 @@ const hasIdentity: Check<RequestInput> = ({ caller }) => {
 
 /** The mutating webhook writes the requester, and the controller grants access to that user. */
 const requesterIsCaller: Check<RequestInput> = ({ caller, spec }) => {
-  const named = own(own(spec, 'requester'), 'username');
-  if (named === caller.username) return undefined;
+  const username = own(own(spec, 'requester'), 'username');
+  if (username === caller.username) return undefined;
   return {
     code: 'MissingIdentity',
     message:
-      `spec.requester names ${typeof named === 'string' ? quote(named) : 'no user'}; it must name ${quote(caller.username)}, ` +
-      'who creates the request. The mutating webhook of drawbridge sets it: check that it is installed',
+      `spec.requester names ${typeof username === 'string' ? quote(username) : 'no user'}; it must name ${quote(caller.username)}, ` +
+      'the caller. The mutating webhook of drawbridge sets it: check that it is installed',
     field: 'spec.requester',
     status: 403,
   };
 };
 
-/** The controller decides later by spec.requester alone, so it must not claim more groups than the caller has now. */
+/** The controller decides later by spec.requester alone, so it must not name a group that the caller is not in. */
 const requesterClaimsNoForeignGroup: Check<RequestInput> = ({ caller, spec }) => {
   const claimed = own(own(spec, 'requester'), 'groups');
-  const known = new Set(caller.groups);
-  const foreign = Array.isArray(claimed) ? claimed.find((group) => !known.has(group)) : undefined;
+  const callerGroups = new Set(caller.groups);
+  const foreign = Array.isArray(claimed) ? claimed.find((group) => !callerGroups.has(group)) : undefined;
   if (foreign === undefined) return undefined;
   return {
     code: 'MissingIdentity',
@@ -100,13 +103,13 @@ const templateExists: Check<RequestInput> = ({ kind, namespace, templateName, te
     code: 'TemplateNotFound',
     message:
       `${templateKind} ${quote(templateName)} does not exist in namespace ${quote(namespace)}; ` +
-      `kubectl get ${templateKind.toLowerCase()}s -n ${namespace} lists those that do`,
+      `to list those that do: kubectl get ${templateKind.toLowerCase()}s -n ${namespace}`,
     field: 'spec.templateName',
     status: 404,
   };
 };
 
-/** Denies only if the reconciler has observed the current generation as not ready; the controller waits for any other. */
+/** Denies only if the reconciler found the current generation not ready. If it has not observed that generation, the controller waits. */
 const templateReady: Check<RequestInput> = ({ templateName, template }) => {
   if (!template.found || template.ready !== false || template.observedGeneration !== template.generation)
     return undefined;
@@ -121,7 +124,7 @@ const templateReady: Check<RequestInput> = ({ templateName, template }) => {
   };
 };
 
-/** The webhook denies such templates; this rule covers one that was stored before. */
+/** The webhook denies such templates. This rule covers templates that were stored before the webhook existed. */
 const templateNamesTeams: Check<RequestInput> = ({ template }) =>
   template.found ? systemGroupViolation(template.spec.accessConfig.allowedGroups) : undefined;
 
@@ -143,7 +146,7 @@ const durationIsValid: Check<RequestInput> = ({ spec, template }) => {
   return 'code' in chosen ? chosen : undefined;
 };
 
-const targetPodIsAName: Check<RequestInput> = ({ kind, spec }) => {
+const targetPodIsName: Check<RequestInput> = ({ kind, spec }) => {
   const targetPod = own(spec, 'targetPod');
   if (kind !== 'ExecAccessRequest' || targetPod === undefined) return undefined;
   if (isObjectName(targetPod)) return undefined;
@@ -165,12 +168,12 @@ const isNotRevoked: Check<RequestInput> = ({ spec }) => {
   };
 };
 
-/** An early answer for the caller. Grants that the leader is deciding at this moment do not count here yet. */
+/** An early answer for the caller. Grants that the leader is deciding now do not count yet. */
 const hasRoom: Check<RequestInput> = ({ limits = [] }) => limitViolation(limits);
 
 const templateIsFound = ({ template }: RequestInput): boolean => template.found;
 
-/** The rules that also hold at the moment of the grant: what the webhook saw may have changed since. */
+/** The rules that the controller checks again before it grants, because the state may have changed since admission. */
 export const grantPolicy: RuleBook<RequestInput> = {
   identity: {
     requirement: 'the caller is logged in',
@@ -212,7 +215,7 @@ export const grantPolicy: RuleBook<RequestInput> = {
   },
   'target-pod': {
     requirement: 'spec.targetPod, if set, is a valid pod name',
-    check: targetPodIsAName,
+    check: targetPodIsName,
     remedy: () => 'name a running pod of the workload, or leave spec.targetPod out',
   },
   'not-revoked': {
@@ -235,7 +238,7 @@ export const createRequestPolicy: RuleBook<RequestInput> = {
     remedy: requesterRemedy,
   },
   limits: {
-    requirement: 'one more grant stays within the limits of user, template and namespace',
+    requirement: 'one more grant stays within the limits of user, template, and namespace',
     check: hasRoom,
     remedy: ({ limits = [] }) => {
       const freeAt = fullLimit(limits)?.freeAt;
@@ -247,10 +250,11 @@ export const createRequestPolicy: RuleBook<RequestInput> = {
 
 const subdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 
-/** Whether a Pod, a ServiceAccount, or a ReplicaSet can have that name; a reference to one may hold any value. */
+/** Whether a Pod, a ServiceAccount, or a ReplicaSet can have this name. A reference to one may contain any value. */
 export const isObjectName = (name: unknown): name is string =>
   typeof name === 'string' && name.length <= 253 && subdomain.test(name);
 
+/** Maximum number of names that a message lists. */
 const MAX_SHOWN = 20;
 
 /** `[devs, sre]`; truncates long lists and quotes names that could break out of the line. */

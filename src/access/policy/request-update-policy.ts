@@ -14,7 +14,7 @@ const requesterIsUnchanged: Check<RequestInput> = ({ spec, oldSpec }) => {
   };
 };
 
-/** Revoking is the only allowed change, and it is final. Unset means false. */
+/** Denies an update that removes or resets `spec.revoked`. */
 const staysRevoked: Check<RequestInput> = ({ spec, oldSpec }) => {
   const [before, now] = [own(oldSpec, 'revoked'), own(spec, 'revoked')];
   return before === true && now !== true ? specImmutable('revoked', before, now) : undefined;
@@ -31,8 +31,8 @@ const specIsUnchanged: Check<RequestInput> = ({ spec, oldSpec }) => {
 };
 
 /**
- * The rule book for an update of a request: the spec is immutable except for `spec.revoked`, which anyone who can update the request can
- * set. It does not restrict metadata and status.
+ * The rule book for an update of a request. The spec is immutable, except that any user who can update the request can set `spec.revoked`.
+ * The rules do not restrict metadata and status.
  */
 export const updateRequestPolicy: RuleBook<RequestInput> = {
   'requester-kept': {
@@ -63,7 +63,7 @@ function specImmutable(field: string, before: unknown, now: unknown): Violation 
   };
 }
 
-/** Equal as JSON, whatever the prototypes. A value that is not JSON is never equal. */
+/** Whether two values are equal as JSON. A value that is not JSON equals only itself. */
 function isSame(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   const [copyOfA, copyOfB] = [copyJson(a), copyJson(b)];

@@ -11,6 +11,7 @@ import { grantableViolation, rulesViolation } from './granted-rules.ts';
 import { parsePatchOperation, patchViolation } from './patch-operation.ts';
 import type { Check, RuleBook, Violation } from './policy.ts';
 
+/** Input of the rules for templates. */
 export interface TemplateInput {
   readonly kind: TemplateKind;
   readonly namespace: string;
@@ -66,7 +67,7 @@ const patchIsWellFormed: Check<TemplateInput> = ({ spec }) => {
   return undefined;
 };
 
-const quantitiesParse: Check<TemplateInput> = ({ spec }) => {
+const quantitiesAreValid: Check<TemplateInput> = ({ spec }) => {
   for (const field of ['maxCpu', 'maxMemory', 'maxStorage']) {
     const value = own(spec, field);
     const violation = value === undefined ? undefined : checkQuantity(value, `spec.${field}`, 'positive');
@@ -122,7 +123,7 @@ export const templatePolicy: RuleBook<TemplateInput> = {
   },
   quantities: {
     requirement: 'caps and resources are quantities',
-    check: quantitiesParse,
+    check: quantitiesAreValid,
     remedy: () => 'write quantities such as 500m or 2Gi',
   },
   rules: {
@@ -131,7 +132,7 @@ export const templatePolicy: RuleBook<TemplateInput> = {
     remedy: () => 'remove wildcards, other groups, and other resources',
   },
   grantable: {
-    requirement: 'this installation allows templates to hand out the rules',
+    requirement: 'the rules are grantable in this installation',
     check: rulesAreGrantable,
     remedy: () => 'ask an administrator to add them to the grantable rules',
   },
@@ -171,7 +172,8 @@ function checkQuantity(value: unknown, field: string, least: 'zero' | 'positive'
   if ('error' in parsed) return invalid('InvalidQuantity', field, parsed.error);
   const { nano } = parsed.quantity;
   if (nano < 0n || (nano === 0n && least === 'positive')) {
-    return invalid('InvalidQuantity', field, 'must be above zero, for example 500m or 2Gi');
+    const allowed = least === 'zero' ? 'must not be negative' : 'must be above zero';
+    return invalid('InvalidQuantity', field, `${allowed}, for example 500m or 2Gi`);
   }
   return undefined;
 }
@@ -183,7 +185,7 @@ const invalid = (code: Violation['code'], field: string, why: string): Violation
   status: 422,
 });
 
-/** Denies the built-in groups of Kubernetes: they stand for classes of users, such as everyone who is authenticated. */
+/** `SystemGroup` for the built-in groups of Kubernetes, which contain whole classes of users, such as all authenticated users. */
 export function systemGroupViolation(allowedGroups: readonly string[]): Violation | undefined {
   const group = allowedGroups.find((name) => name.startsWith('system:'));
   if (group === undefined) return undefined;

@@ -11,18 +11,19 @@ import {
   handsOutPrivilege,
   type Permission,
   permissionsHandedOut,
-} from '../policy/template-rights.ts';
+} from '../policy/template-permissions.ts';
 import type { Signer } from '../signing/signer.ts';
 import type { TemplateView } from '../stores/access-views.ts';
 
 /**
- * Longest times that a template may be created before and after its first author signature, milliseconds: two machines have two clocks,
- * in whole seconds.
+ * Maximum time that a template may be created before its first author signature, milliseconds: the clocks of two machines differ, and
+ * timestamps have whole seconds.
  */
 const skewMs = 2000;
+/** Maximum time that a template may be created after its first author signature, milliseconds. */
 const validMs = 10_000;
 
-/** Verifies the author of a template: our webhook signed it, and the author still holds the permissions that the template hands out. */
+/** Verifies that our webhook signed the author of a template, and that the author still holds the permissions that it hands out. */
 export class TemplateAuthors {
   readonly #deps: TemplateAuthorsDeps;
 
@@ -30,10 +31,13 @@ export class TemplateAuthors {
     this.#deps = deps;
   }
 
-  /** Why the server must not grant through the template; undefined if it may. Rejects if keys or permissions cannot be read. */
+  /**
+   * Why the server must not grant through the template; undefined if it may. Accepts cached permissions up to `maxAgeMs` old. Codes
+   * `AuthorUnknown`, `InvalidRules`, `TooManyRights`, and `AuthorLacksRights`. Rejects if keys or permissions cannot be read.
+   */
   async violation(template: TemplateView, maxAgeMs: number, signal: AbortSignal): Promise<Violation | undefined> {
     const { spec, namespace, name } = template;
-    const { kind, permissions: rights, trustExisting } = this.#deps;
+    const { kind, permissions, trustExisting } = this.#deps;
     if (!spec.author) {
       return trustExisting && !handsOutPrivilege(spec)
         ? undefined
@@ -51,10 +55,10 @@ export class TemplateAuthors {
         template,
       );
     }
-    const unfit = rulesViolation(spec.accessConfig.rules);
-    if (unfit) return unfit;
+    const rulesProblem = rulesViolation(spec.accessConfig.rules);
+    if (rulesProblem) return rulesProblem;
     const handedOut = permissionsHandedOut({ kind, name, spec });
-    const lacking = await rights.lacking(spec.author, namespace, handedOut, maxAgeMs, signal);
+    const lacking = await permissions.lacking(spec.author, namespace, handedOut, maxAgeMs, signal);
     return authorPermissionsViolation(spec.author.username, namespace, lacking);
   }
 
@@ -90,7 +94,7 @@ interface TemplateAuthorsDeps {
   readonly trustExisting: boolean;
 }
 
-/** The version that earlier servers signed for a new template, before they signed the spec. Its age bounds its use. */
+/** The version that earlier servers signed for a new template instead of its spec. The check of its age bounds its use. */
 const legacyFirstVersion: TemplateVersion = { uid: '', generation: 1 };
 
 function refuse(problem: string, kind: TemplateKind, { namespace, name }: TemplateView): Violation {
@@ -103,17 +107,19 @@ function refuse(problem: string, kind: TemplateKind, { namespace, name }: Templa
   };
 }
 
+/** Whether an author holds a permission. */
 interface Answer {
-  readonly held: boolean;
+  readonly isHeld: boolean;
+  /** Time of the call, milliseconds on the monotonic clock. */
   readonly monotonicMs: number;
 }
 
-/** Answers older than this are removed, milliseconds. */
+/** Maximum age of a cached answer, milliseconds. */
 const maxAnswerAgeMs = 60_000;
 
 /**
- * Checks the permissions of authors by SubjectAccessReviews and caches the answers: many templates of an author need the same ones, and a
- * grant should not wait for them.
+ * Checks the permissions of authors by SubjectAccessReviews, and caches the answers: the templates of an author need the same permissions,
+ * and a grant should not wait for the reviews.
  */
 export class AuthorPermissions {
   readonly #deps: { readonly client: Client; readonly clock: Clock };
@@ -124,29 +130,29 @@ export class AuthorPermissions {
     this.#deps = deps;
   }
 
-  /** The `rights` that the author lacks. Accepts cached answers up to `maxAgeMs` old, at most one minute. */
+  /** The permissions that the author lacks. Accepts cached answers up to `maxAgeMs` old, at most one minute. Rejects as the client does. */
   async lacking(
     author: Caller,
     namespace: string,
-    rights: readonly Permission[],
+    permissions: readonly Permission[],
     maxAgeMs: number,
     signal: AbortSignal,
   ): Promise<Permission[]> {
     const { username, uid, groups } = author;
-    const keyOf = (right: Permission): string => JSON.stringify([namespace, username, uid, groups, right]);
-    const youngerThan = this.#deps.clock.monotonic() - Math.min(maxAgeMs, maxAnswerAgeMs);
-    const known = (right: Permission): Answer | undefined => {
-      const answer = this.#answers.get(keyOf(right));
-      return answer && answer.monotonicMs > youngerThan ? answer : undefined;
+    const keyOf = (permission: Permission): string => JSON.stringify([namespace, username, uid, groups, permission]);
+    const oldestMs = this.#deps.clock.monotonic() - Math.min(maxAgeMs, maxAnswerAgeMs);
+    const cached = (permission: Permission): Answer | undefined => {
+      const answer = this.#answers.get(keyOf(permission));
+      return answer && answer.monotonicMs > oldestMs ? answer : undefined;
     };
-    const unknown = rights.filter((right) => known(right) === undefined);
+    const uncached = permissions.filter((permission) => cached(permission) === undefined);
     // The age of an answer counts from before the call.
     const monotonicMs = this.#deps.clock.monotonic();
-    const refused = new Set(
-      await lackingPermissions(this.#deps.client, { username, uid, groups }, namespace, unknown, signal),
+    const denied = new Set(
+      await lackingPermissions(this.#deps.client, { username, uid, groups }, namespace, uncached, signal),
     );
-    const lacking = rights.filter((right) => refused.has(right) || known(right)?.held === false);
-    for (const right of unknown) this.#cache(keyOf(right), { held: !refused.has(right), monotonicMs });
+    const lacking = permissions.filter((permission) => denied.has(permission) || cached(permission)?.isHeld === false);
+    for (const permission of uncached) this.#cache(keyOf(permission), { isHeld: !denied.has(permission), monotonicMs });
     return lacking;
   }
 

@@ -14,12 +14,12 @@ import { type TemplateView, targetKey } from '../stores/access-views.ts';
 import type { WorkloadView } from '../stores/cluster-views.ts';
 import type { TemplateAuthors } from './template-authors.ts';
 
-/** Interval of checking an author's permissions, milliseconds; below the oldest answer that a decision accepts. */
+/** Interval between checks of an author's permissions, milliseconds: less than the age of answers that a decision accepts. */
 const recheckMs = 40_000;
 
 /**
- * Writes to the status of a template whether it can be used: its durations are valid, its target exists, its access command is valid, and
- * its author holds the permissions that it hands out.
+ * Writes the status of a template, which is ready if its durations and its access command are valid, its target exists, and its author holds
+ * the permissions that it hands out.
  */
 export class TemplateReconciler implements Reconciler {
   readonly #deps: TemplateReconcilerDeps;
@@ -31,24 +31,24 @@ export class TemplateReconciler implements Reconciler {
   async reconcile(key: string, signal: AbortSignal): Promise<Result> {
     const template = this.#deps.templates.get(key);
     if (!template) return done;
-    const findings = [
+    const updates = [
       this.#durations(template),
       this.#target(template),
       this.#command(template),
       await this.#author(template, signal),
     ];
     const nowMs = this.#deps.clock.now();
-    const merged = mergeConditions(template.conditions, findings, nowMs, { generation: template.generation });
+    const merged = mergeConditions(template.conditions, updates, nowMs, { generation: template.generation });
     const ready = allTrue(merged, Object.values(templateConditions));
-    const conditions = summarized(template.generation, merged, summaryOf(findings), nowMs);
-    const authorSignature = this.#authorSignature(template, findings);
-    const same = ready === template.ready && authorSignature === template.authorSignature;
-    if (!same || !sameConditions(template.conditions, conditions)) {
+    const conditions = summarized(template.generation, merged, summaryOf(updates), nowMs);
+    const authorSignature = this.#authorSignature(template, updates);
+    const isSame = ready === template.ready && authorSignature === template.authorSignature;
+    if (!isSame || !sameConditions(template.conditions, conditions)) {
       const status = { conditions, ready, ...(authorSignature === undefined ? {} : { authorSignature }) };
       const patch = { metadata: { resourceVersion: template.resourceVersion }, status };
       await this.#deps.client.mergePatch(this.#deps.resource, template, patch, { subresource: 'status', signal });
     }
-    // The author's permissions can change without an event. A grant then uses the answers that this check cached.
+    // The author's permissions can change without an event. This check also caches the answers for grants.
     return template.spec.author ? after(recheckMs) : done;
   }
 
@@ -64,13 +64,13 @@ export class TemplateReconciler implements Reconciler {
   /** Signature of a verified author under the current key, so that templates stay valid after a key rotation. */
   #authorSignature(
     template: TemplateView,
-    findings: readonly AccessConditionUpdate<TemplateCondition>[],
+    updates: readonly AccessConditionUpdate<TemplateCondition>[],
   ): string | undefined {
-    const unknown = findings.some(({ reason }) => reason === 'AuthorUnknown');
-    const attestation = unknown ? undefined : this.#deps.authors.attestationOf(template);
+    const isUnverified = updates.some(({ reason }) => reason === 'AuthorUnknown');
+    const attestation = isUnverified ? undefined : this.#deps.authors.attestationOf(template);
     const signature = attestation && this.#deps.signer.signAuthor(attestation);
-    const own = signature === undefined || signature === template.spec.author?.signature;
-    return own ? template.authorSignature : signature;
+    const isRedundant = signature === undefined || signature === template.spec.author?.signature;
+    return isRedundant ? template.authorSignature : signature;
   }
 
   #durations(template: TemplateView) {
@@ -86,10 +86,10 @@ export class TemplateReconciler implements Reconciler {
 
   #command({ spec }: TemplateView) {
     const { accessCommandValid } = templateConditions;
-    const read = readAccessCommand(spec.accessConfig.accessCommand);
-    return 'violation' in read
-      ? failure(accessCommandValid, read.violation.code, read.violation.message)
-      : success(accessCommandValid, 'enters the granted pod');
+    const parsed = readAccessCommand(spec.accessConfig.accessCommand);
+    return 'violation' in parsed
+      ? failure(accessCommandValid, parsed.violation.code, parsed.violation.message)
+      : success(accessCommandValid, 'the access command connects to the granted pod');
   }
 
   #target(template: TemplateView) {
@@ -117,14 +117,14 @@ interface TemplateReconcilerDeps {
   readonly clock: Clock;
 }
 
-/** These fail until someone corrects the template; a missing target may still appear. */
+/** The conditions that stay False until a user corrects the template. A missing target may still appear. */
 const permanent: ReadonlySet<string> = new Set([
   templateConditions.templateDurationsValid,
   templateConditions.accessCommandValid,
 ]);
 
-function summaryOf(findings: readonly AccessConditionUpdate<TemplateCondition>[]): Summary {
-  const failing = findings.find(({ status }) => status === 'False');
+function summaryOf(updates: readonly AccessConditionUpdate<TemplateCondition>[]): Summary {
+  const failing = updates.find(({ status }) => status === 'False');
   if (!failing) return { state: 'ready', message: 'requests can name this template' };
   const { type, reason, message } = failing;
   return { state: permanent.has(type) ? 'stalled' : 'reconciling', reason, message };

@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import { explain, explanationLines, firstViolation } from '../../access/policy/policy.ts';
-import { type TemplateInput, templatePolicy, templateWarnings } from '../../access/policy/template-policy.ts';
 import {
   authorCallerViolation,
   authorPermissionsViolation,
   permissionsHandedOut,
-} from '../../access/policy/template-rights.ts';
+} from '../../access/policy/template-permissions.ts';
+import { type TemplateInput, templatePolicy, templateWarnings } from '../../access/policy/template-policy.ts';
 import { accessOfTemplate } from '../../api/access/kinds.ts';
 import type { TemplateKind } from '../../api/access/names.ts';
 import { readBySchema } from '../../api/schema/read.ts';

@@ -284,7 +284,7 @@ describe('a request that can never be granted', () => {
         const request = requests.get(kind) as StoredRequest;
         await assertDeadEnd(request, {
           condition: ['AccessResourcesCreated', 'NameCollision'],
-          message: new RegExp(`${kind} .*${childName(request)} exists and was not made for this request`),
+          message: new RegExp(`${kind} .*${childName(request)} exists and was not created for this request`),
         });
         assert.equal(await objectUnder(kind, childName(request)), premade.get(kind));
         assert.equal(await stage.alice.mayExec(stage.namespace, childName(request)), false);

@@ -34,7 +34,7 @@ describe('kubectl create --dry-run=server', () => {
       'pass target-pod: spec.targetPod, if set, is a valid pod name',
       'pass not-revoked: the request is not revoked',
       'pass requester-groups: spec.requester claims no group that the caller is not in',
-      'pass limits: one more grant stays within the limits of user, template and namespace',
+      'pass limits: one more grant stays within the limits of user, template, and namespace',
     ]);
   });
 

@@ -2,7 +2,7 @@ import type { RequestListener } from 'node:http';
 import supertest from 'supertest';
 import type { LimitUse } from '../../../src/access/policy/limits.ts';
 import type { TemplateState } from '../../../src/access/policy/request-policy.ts';
-import type { Permission } from '../../../src/access/policy/template-rights.ts';
+import type { Permission } from '../../../src/access/policy/template-permissions.ts';
 import { createAdmissionApp } from '../../../src/admission/app.ts';
 import { FairQueue } from '../../../src/admission/fair-queue.ts';
 import type { AdmissionPorts, ConnectTarget, Outcome, PodConnectEvent } from '../../../src/admission/ports.ts';

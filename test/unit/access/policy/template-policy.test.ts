@@ -161,7 +161,7 @@ describe('template policy', () => {
       template({ podSpec }, { rules: [rule('*/log', 'get')] }),
       'InvalidRules',
       'spec.accessConfig.rules[0].resources',
-      /allowed is pods or a subresource/,
+      /only pods and their subresources, such as pods\/log, are allowed/,
     ],
     [
       'a rule of all verbs',

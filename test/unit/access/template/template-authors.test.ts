@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Permission } from '../../../../src/access/policy/template-rights.ts';
+import type { Permission } from '../../../../src/access/policy/template-permissions.ts';
 import type { Signer } from '../../../../src/access/signing/signer.ts';
 import type { TemplateView } from '../../../../src/access/stores/access-views.ts';
 import { type AuthorPermissions, TemplateAuthors } from '../../../../src/access/template/template-authors.ts';

@@ -20,19 +20,20 @@ export interface Permission {
 /** The verb on a template that allows its author to set `allowPrivilegedPod`. */
 const privilegedVerb = 'allow-privileged';
 
+/** Whether the access pods of the template may be privileged. */
 export const handsOutPrivilege = (spec: TemplateSpec): boolean => own(spec, 'allowPrivilegedPod') === true;
 
-/** The parts of a template that determine what it gives. */
+/** The parts of a template that determine its permissions. */
 export type GrantingTemplate = Pick<TemplateInput, 'kind' | 'name' | 'spec'>;
 
-/** Everything that a template hands out: the rules of its grants, and what the server creates for them. Its author must hold all of it. */
+/** All permissions that a template hands out: the rules of its grants, and those to create its objects. Its author must hold them all. */
 export function permissionsHandedOut(template: GrantingTemplate): Permission[] {
   return [...permissionsOnAllPods(rulesOf(template.spec.accessConfig)), ...permissionsToCreate(template)];
 }
 
 /**
- * The permissions that make a caller eligible without any allowed group: exec, which stands for the rules of every grant, and the rules
- * that this template adds.
+ * The permissions with which a caller needs no allowed group: exec, which represents the rules of every grant, the rules that the template
+ * adds, and those to create its objects.
  */
 export function permissionsToHold(template: GrantingTemplate): Permission[] {
   const exec = { apiGroups: [''], resources: ['pods/exec'], verbs: ['create'] };
@@ -42,28 +43,31 @@ export function permissionsToHold(template: GrantingTemplate): Permission[] {
   ];
 }
 
-/** The permissions that a user needs to create by hand what the server creates for a template. */
+/** The permissions to create the objects that the server creates for a template, and to set `allowPrivilegedPod`. */
 function permissionsToCreate({ kind, name, spec }: GrantingTemplate): Permission[] {
-  const rights: Permission[] = [];
+  const permissions: Permission[] = [];
   const { createsPod, template } = accessOfTemplate(kind);
-  if (createsPod) rights.push({ verb: 'create', group: '', resource: 'pods' });
+  if (createsPod) permissions.push({ verb: 'create', group: '', resource: 'pods' });
   if (handsOutPrivilege(spec)) {
     const { group, plural } = template.resource;
-    rights.push({ verb: privilegedVerb, group, resource: plural, name });
+    permissions.push({ verb: privilegedVerb, group, resource: plural, name });
   }
-  return rights;
+  return permissions;
 }
 
-/** The distinct rights of the rules on all pods of a namespace, because the granted pod is not known yet. */
+/** The distinct permissions of the rules on all pods of a namespace, because the granted pod is not known yet. */
 function permissionsOnAllPods(rules: readonly TemplateRule[]): Permission[] {
-  const rights = rightsOf(rules).map(({ verb, group, resource: path }) => {
+  const permissions = rightsOf(rules).map(({ verb, group, resource: path }) => {
     const [resource = '', subresource] = path.split('/', 2);
     return { verb, group, resource, ...(subresource === undefined ? {} : { subresource }) };
   });
-  return [...new Map(rights.map((right) => [describePermission(right), right])).values()];
+  return [...new Map(permissions.map((permission) => [describePermission(permission), permission])).values()];
 }
 
-/** The mutating webhook writes the author, and the controller checks the permissions of that user. */
+/**
+ * `MissingIdentity` if `spec.author` is not the caller. The mutating webhook writes it, and the controller checks the permissions of that
+ * user.
+ */
 export function authorCallerViolation(
   caller: Pick<Caller, 'username' | 'groups'>,
   spec: TemplateSpec,
@@ -74,8 +78,8 @@ export function authorCallerViolation(
   return {
     code: 'MissingIdentity',
     message:
-      `spec.author names ${author ? quote(author.username) : 'no user'}; it must name ${quote(caller.username)}, who writes the template, ` +
-      'and only groups of that user. The mutating webhook of drawbridge sets it: check that it is installed',
+      `spec.author names ${author ? quote(author.username) : 'no user'}; it must name ${quote(caller.username)}, the caller, ` +
+      'and only groups of the caller. The mutating webhook of drawbridge sets it: check that it is installed',
     field: 'spec.author',
     status: 403,
   };

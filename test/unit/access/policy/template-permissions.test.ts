@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import type { TemplateInput } from '../../../../src/access/policy/template-policy.ts';
 import {
   authorPermissionsViolation,
   type Permission,
   permissionsHandedOut,
   permissionsToHold,
-} from '../../../../src/access/policy/template-rights.ts';
+} from '../../../../src/access/policy/template-permissions.ts';
+import type { TemplateInput } from '../../../../src/access/policy/template-policy.ts';
 
 const rights = (kind: TemplateInput['kind'], spec: object = {}): string[] =>
   permissionsHandedOut({ kind, name: 'shell', spec: { accessConfig: {}, ...spec } as TemplateInput['spec'] }).map(

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Permission } from '../../../../src/access/policy/template-rights.ts';
+import type { Permission } from '../../../../src/access/policy/template-permissions.ts';
 import { AuthorPermissions } from '../../../../src/access/template/template-authors.ts';
 import type { AccessQuestion, Client } from '../../../../src/kube/client.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
