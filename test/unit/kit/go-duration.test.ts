@@ -88,7 +88,7 @@ describe('parseGoDuration', () => {
 
   it('says what is allowed', () => {
     const parsed = parseGoDuration('1d');
-    assert.match('error' in parsed ? parsed.error : '', /ns, us, µs, ms, s, m or h.*"1h30m"/);
+    assert.match('error' in parsed ? parsed.error : '', /ns, us, µs, ms, s, m, or h.*"1h30m"/);
   });
 
   it('is total', () => {
