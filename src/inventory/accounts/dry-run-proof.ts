@@ -21,14 +21,14 @@ interface DryRunProofDeps {
   readonly log: Log;
 }
 
-/** No component can have this name, so it never has a run. */
+/** Account of the proof. No component can have this name, so it never has a run. */
 const probeAccount: Grantee = { name: '0-proof', kubeconfig: 'none' };
-/** Interval between checks for a first entry, milliseconds. */
+/** Interval between checks while there is no entry, milliseconds. */
 const pollMs = 100;
-/** Delay between two trials: `baseMs` between entries, backoff up to `capMs` after a full round or an outage. */
+/** Delay between two attempts, milliseconds: `baseMs`; after a full round or an outage, backoff up to `capMs`. */
 const pauses = { baseMs: 500, capMs: 30_000 };
 
-/** Proves write authorization with a dry-run write that the webhook must reject: its token holds no run. */
+/** Proves write authorization with a dry-run write that the webhook must reject, because its token belongs to no run. */
 export class DryRunProof implements AuthorizationProof {
   readonly #deps: DryRunProofDeps;
   #proved = false;
@@ -47,52 +47,55 @@ export class DryRunProof implements AuthorizationProof {
     const { clock } = this.#deps;
     let rounds = 0;
     while (!this.#proved && !signal.aborted) {
-      const entry = this.#untried();
-      // Without an entry there is nothing to write and nothing to dispatch.
-      const found = entry && (await this.#trial(entry, signal));
-      this.#proved = found === 'enforced';
+      const entry = this.#nextEntry();
+      // Without an entry, the proof has nothing to write, and no component may run.
+      const result = entry && (await this.#attempt(entry, signal));
+      this.#proved = result === 'enforced';
       if (this.#proved) return;
-      const isRoundOver = found === 'open' || (this.#tried.size > 0 && !this.#untried());
+      const isRoundOver = result === 'notEnforced' || (this.#tried.size > 0 && !this.#nextEntry());
       if (isRoundOver) this.#tried.clear();
-      let waitMs = found ? pauses.baseMs : pollMs;
-      if (isRoundOver || found === 'away') waitMs = backoffMs({ ...pauses, attempt: rounds++, jitter: 'none' });
+      let waitMs = result ? pauses.baseMs : pollMs;
+      if (isRoundOver || result === 'unreachable') waitMs = backoffMs({ ...pauses, attempt: rounds++, jitter: 'none' });
       await sleep(clock, waitMs, signal).catch(() => undefined);
     }
   }
 
-  async #trial(entry: Entry, signal: AbortSignal): Promise<'enforced' | 'open' | 'unknown' | 'away'> {
+  async #attempt(
+    entry: Entry,
+    signal: AbortSignal,
+  ): Promise<'enforced' | 'notEnforced' | 'inconclusive' | 'unreachable'> {
     const { log } = this.#deps;
     const { namespace, name, uid } = entry.ref;
     this.#tried.set(namespace, (this.#tried.get(namespace) ?? new Set<string>()).add(uid));
     try {
-      const problem = await this.#try(entry, signal);
+      const problem = await this.#writeDryRun(entry, signal);
       if (problem === undefined) log.info('write authorization of components is proved');
       else log.error('write authorization of components is not enforced; no component runs', { problem });
-      return problem === undefined ? 'enforced' : 'open';
+      return problem === undefined ? 'enforced' : 'notEnforced';
     } catch (error) {
-      const about = { entry: `${namespace}/${name}`, error: describe(error) };
-      if (!signal.aborted) log.warn('write authorization of components is not proved yet; no component runs', about);
-      return isUnreachable(error) ? 'away' : 'unknown';
+      const fields = { entry: `${namespace}/${name}`, error: describe(error) };
+      if (!signal.aborted) log.warn('write authorization of components is not proved yet; no component runs', fields);
+      return isUnreachable(error) ? 'unreachable' : 'inconclusive';
     }
   }
 
   /**
-   * The next untried entry, so that one unusable entry does not stop all components. Prefers namespaces with few tried entries, and entries
-   * that are not being deleted.
+   * The next entry that this round has not tried, so that one unusable entry does not stop all components. Prefers namespaces with few
+   * tried entries, then entries that are not being deleted.
    */
-  #untried(): Entry | undefined {
+  #nextEntry(): Entry | undefined {
     let best: Entry | undefined;
-    let least = Number.POSITIVE_INFINITY;
+    let bestRank = Number.POSITIVE_INFINITY;
     for (const entry of this.#deps.entries()) {
       const tried = this.#tried.get(entry.ref.namespace);
       const rank = 2 * (tried?.size ?? 0) + (entry.deleting ? 1 : 0);
-      if (rank < least && !tried?.has(entry.ref.uid)) [best, least] = [entry, rank];
+      if (rank < bestRank && !tried?.has(entry.ref.uid)) [best, bestRank] = [entry, rank];
     }
     return best;
   }
 
-  /** Tries one entry. Resolves to the problem, or to undefined if the proof succeeded. Rejects if the result is inconclusive. */
-  async #try(entry: Entry, signal: AbortSignal): Promise<string | undefined> {
+  /** Writes to one entry. Resolves to undefined if the proof succeeded, or to the problem. Rejects if the result is inconclusive. */
+  async #writeDryRun(entry: Entry, signal: AbortSignal): Promise<string | undefined> {
     const { accounts, tokens, clientWith } = this.#deps;
     const { token } = await tokens.forAccount(entry, probeAccount, signal);
     const { client, close } = clientWith(token);

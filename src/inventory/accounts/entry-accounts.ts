@@ -30,7 +30,7 @@ import {
   subjectOf,
 } from './entry-objects.ts';
 
-/** The fields of a registration that determine its grants. */
+/** The fields of a registration that determine the grants of its component. */
 export type Grantee = Pick<Registration, 'name' | 'kubeconfig'>;
 
 interface EntryAccountsDeps {
@@ -39,30 +39,37 @@ interface EntryAccountsDeps {
   readonly clock: Clock;
 }
 
-/** Known access to an entry. Kept in memory only; after a restart everything is checked on first use. */
-interface Known {
-  readonly components: Map<string, KnownComponent>;
-  /** An expected object is gone, so unknown objects are created without a prior check. */
-  readonly lost: boolean;
-  /** Account names by grant. Read when excess grants are first checked. */
-  held: ReadonlyMap<Grant, Set<string>> | undefined;
-  /** The Secret of a supplied kubeconfig that the component may read: undefined for none, null if not checked yet. */
-  supplied: { readonly name: string; readonly seenAt: number } | undefined | null;
+/** The grants of an entry that this process knows. After a restart, it checks each on first use. */
+interface EntryGrants {
+  readonly components: Map<string, ComponentGrants>;
+  /** An object of the entry vanished, so recreate the objects without a prior check. */
+  readonly hasLostObjects: boolean;
+  /** Names of the accounts that have each grant; undefined until the first check for excess grants. */
+  holdersByGrant: ReadonlyMap<Grant, Set<string>> | undefined;
+  /** The supplied Secret that the component may read: undefined if there is none, null before the first check. */
+  supplied: { readonly name: string; readonly confirmedAt: number } | undefined | null;
 }
 
-/** Instants are monotonic milliseconds. */
-interface KnownComponent {
+const unknownGrants = ({ hasLostObjects }: Pick<EntryGrants, 'hasLostObjects'>): EntryGrants => ({
+  components: new Map(),
+  hasLostObjects,
+  holdersByGrant: undefined,
+  supplied: null,
+});
+
+/** The known grants of a component. Instants are monotonic milliseconds. */
+interface ComponentGrants {
   readonly grants: readonly Grant[];
-  readonly madeAt: number;
+  readonly createdAt: number;
   /** Time at which the grants were last confirmed to be in force. */
-  readonly seenAt: number | undefined;
+  readonly confirmedAt: number | undefined;
 }
 
-/** Confirmed grants are checked again after this time, because another client may have removed them. */
+/** Time after which confirmed grants are checked again, milliseconds: another client may have removed them. */
 const trustMs = 10 * 60_000;
-/** Grants that a changed registration may no longer need. */
-const onKubeconfig = ['kubeconfig', 'kubeconfig-producer'] as const satisfies readonly Grant[];
-/** Maximum time until new grants are in force, milliseconds. */
+/** Grants that a component may lose when its registration changes. */
+const kubeconfigGrants = ['kubeconfig', 'kubeconfig-producer'] as const satisfies readonly Grant[];
+/** Maximum time until the API server applies new grants, milliseconds. */
 const inForceMs = 5_000;
 const pollMs = 15;
 
@@ -73,7 +80,7 @@ const pollMs = 15;
 export class EntryAccounts implements EntryAccess {
   readonly #deps: EntryAccountsDeps;
   readonly #applier: Applier;
-  readonly #known = new Map<string, Known>();
+  readonly #known = new Map<string, EntryGrants>();
   /** Serializes changes per entry, because its components share RoleBindings. */
   readonly #mutex = new KeyMutex();
 
@@ -86,7 +93,7 @@ export class EntryAccounts implements EntryAccess {
     await this.#mutex.run(ref.uid, () => this.#establish(ref, registrations, signal));
   }
 
-  /** Resolves when the component's account exists and its grants are in force. Skips the check while a recent confirmation is valid. */
+  /** Resolves when the component's account exists and its grants are in force. A confirmation is valid for ten minutes. */
   async ensure(entry: Entry, component: Grantee, signal: AbortSignal): Promise<void> {
     const { ref, mode } = entry;
     if (!this.#isTrusted(ref.uid, component)) await this.#confirm(ref, component, signal);
@@ -95,10 +102,10 @@ export class EntryAccounts implements EntryAccess {
     }
   }
 
-  /** Makes `ensure` check again after an object disappeared. Returns false if the access was withdrawn meanwhile. */
+  /** After an object vanished, makes the next `ensure` recreate what is missing. Returns false if the access was withdrawn meanwhile. */
   forget(entryUid: string): boolean {
     if (!this.#known.has(entryUid)) return false;
-    this.#known.set(entryUid, { components: new Map(), lost: true, held: undefined, supplied: null });
+    this.#known.set(entryUid, unknownGrants({ hasLostObjects: true }));
     return true;
   }
 
@@ -126,31 +133,32 @@ export class EntryAccounts implements EntryAccess {
     });
   }
 
-  /** After a restart this checks before it creates: nearly everything still exists. */
+  /** Confirms the grants of a component. Checks before it creates, because after a restart nearly all objects exist. */
   async #confirm(ref: EntryRef, component: Grantee, signal: AbortSignal): Promise<void> {
     const isNew = this.#isNew(ref.uid, component);
-    const isLess = !isNew && (await this.#mutex.run(ref.uid, () => this.#revokeExcess(ref, component, signal)));
-    if (isNew || isLess || !(await this.#stillExists(ref, component, signal))) {
+    const revokedExcess = !isNew && (await this.#mutex.run(ref.uid, () => this.#revokeExcess(ref, component, signal)));
+    if (isNew || revokedExcess || !(await this.#stillExists(ref, component, signal))) {
       if (!isNew) await this.#mutex.run(ref.uid, () => this.#establish(ref, [component], signal));
       await this.#waitUntilInForce(ref, component, grantsOf(component), '', signal);
     }
     const now = this.#deps.clock.monotonic();
-    // Skip this if the access was withdrawn meanwhile; the map entry would leak.
+    // After a withdrawal there is no map entry, and a new one would leak.
     const known = this.#known.get(ref.uid)?.components;
-    known?.set(component.name, { grants: grantsOf(component), madeAt: now, seenAt: now });
+    known?.set(component.name, { grants: grantsOf(component), createdAt: now, confirmedAt: now });
   }
 
+  /** Whether this process has just created the component's grants, which may not be in force yet. */
   #isNew(uid: string, component: Grantee): boolean {
     const known = this.#known.get(uid)?.components.get(component.name);
     return (
-      known !== undefined && hasExactly(known, component) && this.#deps.clock.monotonic() - known.madeAt < inForceMs
+      known !== undefined && hasExactly(known, component) && this.#deps.clock.monotonic() - known.createdAt < inForceMs
     );
   }
 
   async #stillExists(ref: EntryRef, component: Grantee, signal: AbortSignal): Promise<boolean> {
     const known = this.#known.get(ref.uid);
     const ofComponent = known?.components.get(component.name);
-    if (ofComponent ? !hasAll(ofComponent, component) : known?.lost) return false;
+    if (ofComponent ? !hasAll(ofComponent, component) : known?.hasLostObjects) return false;
     // The producer needs the Secret besides its permissions.
     if (component.kubeconfig === 'produce') await this.#ensureSecret(ref, signal);
     return this.#areInForce(ref, component.name, grantsOf(component), '', signal);
@@ -158,16 +166,17 @@ export class EntryAccounts implements EntryAccess {
 
   #isTrusted(uid: string, component: Grantee): boolean {
     const known = this.#known.get(uid)?.components.get(component.name);
-    if (known?.seenAt === undefined || !hasExactly(known, component)) return false;
-    return this.#deps.clock.monotonic() - known.seenAt < trustMs;
+    if (known?.confirmedAt === undefined || !hasExactly(known, component)) return false;
+    return this.#deps.clock.monotonic() - known.confirmedAt < trustMs;
   }
 
-  #of(uid: string): Known {
-    const known = this.#known.get(uid) ?? { components: new Map(), lost: false, held: undefined, supplied: null };
+  #entryGrants(uid: string): EntryGrants {
+    const known = this.#known.get(uid) ?? unknownGrants({ hasLostObjects: false });
     this.#known.set(uid, known);
     return known;
   }
 
+  /** Creates the objects of components; corrects them if they differ. */
   async #establish(ref: EntryRef, components: readonly Grantee[], signal: AbortSignal): Promise<void> {
     const { client, clock } = this.#deps;
     if (components.some(({ kubeconfig }) => kubeconfig !== 'none')) await this.#ensureSecret(ref, signal);
@@ -178,26 +187,25 @@ export class EntryAccounts implements EntryAccess {
       const subjects = holders.map(({ name }) => subjectOf(ref, name));
       if (subjects.length > 0) await this.#bind(ref, grant, '', subjects, signal);
     }
-    const { components: known, held } = this.#of(ref.uid);
+    const { components: known, holdersByGrant } = this.#entryGrants(ref.uid);
     for (const component of components) {
-      for (const grant of grantsOf(component)) held?.get(grant)?.add(subjectOf(ref, component.name).name);
-      known.set(component.name, { grants: grantsOf(component), madeAt: clock.monotonic(), seenAt: undefined });
+      for (const grant of grantsOf(component)) holdersByGrant?.get(grant)?.add(subjectOf(ref, component.name).name);
+      known.set(component.name, { grants: grantsOf(component), createdAt: clock.monotonic(), confirmedAt: undefined });
     }
   }
 
-  /**
-   * Revokes grants that the registration no longer needs. Returns whether there were any. Reads the RoleBindings once per entry after a
-   * restart.
-   */
+  /** Revokes grants that the component no longer needs. Returns whether there were any. */
   async #revokeExcess(ref: EntryRef, component: Grantee, signal: AbortSignal): Promise<boolean> {
-    const known = this.#of(ref.uid);
-    known.held ??= new Map(
-      await Promise.all(onKubeconfig.map(async (grant) => [grant, await this.#holders(ref, grant, signal)] as const)),
+    const known = this.#entryGrants(ref.uid);
+    known.holdersByGrant ??= new Map(
+      await Promise.all(
+        kubeconfigGrants.map(async (grant) => [grant, await this.#holders(ref, grant, signal)] as const),
+      ),
     );
     const subject = subjectOf(ref, component.name);
     let revoked = false;
-    for (const grant of onKubeconfig) {
-      const holders = known.held.get(grant);
+    for (const grant of kubeconfigGrants) {
+      const holders = known.holdersByGrant.get(grant);
       if (grantsOf(component).includes(grant) || !holders?.has(subject.name)) continue;
       await this.#unbind(ref, grant, subject, signal);
       holders.delete(subject.name);
@@ -206,6 +214,7 @@ export class EntryAccounts implements EntryAccess {
     return revoked;
   }
 
+  /** Names of the accounts that have a grant. */
   async #holders(ref: EntryRef, grant: Grant, signal: AbortSignal): Promise<Set<string>> {
     const name = { namespace: ref.namespace, name: grantName(ref.uid, grant) };
     const found = await findObject(this.#deps.client, roleBindings, name, { signal });
@@ -216,6 +225,7 @@ export class EntryAccounts implements EntryAccess {
     return ensureOwned(this.#deps.client, secrets, kubeconfigSecretFor(ref), ref.uid, signal);
   }
 
+  /** Adds subjects to the RoleBinding of a grant. `supplied`: name of the supplied Secret, if the grant is `supplied`. */
   async #bind(
     ref: EntryRef,
     grant: Grant,
@@ -226,25 +236,26 @@ export class EntryAccounts implements EntryAccess {
     const { client } = this.#deps;
     await ensureOwned(client, roles, roleFor(ref, grant, supplied), ref.uid, signal, {
       name: 'rules',
-      wanted: () => rulesOf(ref, grant, supplied),
+      desired: () => rulesOf(ref, grant, supplied),
     });
     await ensureOwned(client, roleBindings, bindingFor(ref, grant, subjects), ref.uid, signal, {
       name: 'subjects',
-      wanted: (found) => {
-        const present = accountsAmong(found, ref);
-        return [...present, ...subjects.filter(({ name }) => !present.some((one) => one.name === name))];
+      desired: (current) => {
+        const existing = accountsAmong(current, ref);
+        return [...existing, ...subjects.filter(({ name }) => !existing.some((subject) => subject.name === name))];
       },
     });
   }
 
+  /** Removes a subject from the RoleBinding of a grant. */
   async #unbind(ref: EntryRef, grant: Grant, subject: RbacSubject, signal: AbortSignal): Promise<void> {
     const { client } = this.#deps;
     const name = { namespace: ref.namespace, name: grantName(ref.uid, grant) };
     try {
       const found = await client.get(roleBindings, name, { signal });
-      const present = accountsAmong(found['subjects'], ref);
-      const subjects = present.filter((one) => one.name !== subject.name);
-      if (subjects.length === present.length) return;
+      const existing = accountsAmong(found['subjects'], ref);
+      const subjects = existing.filter(({ name }) => name !== subject.name);
+      if (subjects.length === existing.length) return;
       const { resourceVersion } = found.metadata;
       await client.mergePatch(roleBindings, name, { metadata: { resourceVersion }, subjects }, { signal });
     } catch (error) {
@@ -252,26 +263,24 @@ export class EntryAccounts implements EntryAccess {
     }
   }
 
-  /**
-   * Grants access to the supplied Secret on behalf of the user who named it: only while that user may read it, and only to this component.
-   */
+  /** Grants the component access to the supplied Secret while the user who named it may read it. Otherwise revokes that access. */
   async #supply(entry: Entry, component: string, signal: AbortSignal): Promise<void> {
-    const { ref, kubeconfigSecretRef: named, kubeconfigSetBy: setter } = entry;
-    const known = this.#of(ref.uid);
-    if (named && setter && (await mayRead(this.#deps.client, setter, ref.namespace, named.name, signal))) {
+    const { ref, kubeconfigSecretRef: secretRef, kubeconfigSetBy: setter } = entry;
+    const known = this.#entryGrants(ref.uid);
+    if (secretRef && setter && (await mayRead(this.#deps.client, setter, ref.namespace, secretRef.name, signal))) {
       const now = this.#deps.clock.monotonic();
-      if (known.supplied?.name === named.name && now - known.supplied.seenAt < trustMs) return;
-      if (!(await this.#areInForce(ref, component, ['supplied'], named.name, signal))) {
-        await this.#bind(ref, 'supplied', named.name, [subjectOf(ref, component)], signal);
-        await this.#waitUntilInForce(ref, { name: component }, ['supplied'], named.name, signal);
+      if (known.supplied?.name === secretRef.name && now - known.supplied.confirmedAt < trustMs) return;
+      if (!(await this.#areInForce(ref, component, ['supplied'], secretRef.name, signal))) {
+        await this.#bind(ref, 'supplied', secretRef.name, [subjectOf(ref, component)], signal);
+        await this.#waitUntilInForce(ref, { name: component }, ['supplied'], secretRef.name, signal);
       }
-      known.supplied = { name: named.name, seenAt: now };
+      known.supplied = { name: secretRef.name, confirmedAt: now };
       return;
     }
     if (known.supplied === undefined) return;
     await this.#delete(roleBindings, ref, grantName(ref.uid, 'supplied'), signal);
     known.supplied = undefined;
-    if (named) this.#reportUnreadable(ref, named.name, setter?.username);
+    if (secretRef) this.#reportUnreadable(ref, secretRef.name, setter?.username);
   }
 
   #reportUnreadable(ref: EntryRef, secret: string, setter: string | undefined): void {
@@ -291,13 +300,13 @@ export class EntryAccounts implements EntryAccess {
   async #waitUntilInForce(
     ref: EntryRef,
     { name }: Pick<Grantee, 'name'>,
-    asked: readonly Grant[],
+    wanted: readonly Grant[],
     supplied: string,
     signal: AbortSignal,
   ): Promise<void> {
     const { clock } = this.#deps;
     const start = clock.monotonic();
-    while (!(await this.#areInForce(ref, name, asked, supplied, signal))) {
+    while (!(await this.#areInForce(ref, name, wanted, supplied, signal))) {
       if (clock.monotonic() - start > inForceMs) {
         const entry = `${ref.namespace}/${ref.name}`;
         const message = `the permissions of component ${name} on entry ${entry} are not in force ${inForceMs / 1000} s after their RoleBindings were written; check that RBAC authorization is enabled`;
@@ -307,16 +316,16 @@ export class EntryAccounts implements EntryAccess {
     }
   }
 
-  /** Checks the last permission of each grant: a Role is in force as a whole. */
+  /** Whether the API server grants the last permission of each grant. A Role takes effect as a whole, so one permission is enough. */
   async #areInForce(
     ref: EntryRef,
     component: string,
-    asked: readonly Grant[],
+    wanted: readonly Grant[],
     supplied: string,
     signal: AbortSignal,
   ): Promise<boolean> {
     const { client } = this.#deps;
-    const rights = asked.flatMap((grant) => rightsOf(rulesOf(ref, grant, supplied)).slice(-1));
+    const rights = wanted.flatMap((grant) => rightsOf(rulesOf(ref, grant, supplied)).slice(-1));
     const answers = await Promise.all(
       rights.map((right) => client.isAllowed(accountQuestion(ref, component, right), { signal })),
     );
@@ -328,13 +337,14 @@ export class EntryAccounts implements EntryAccess {
   }
 }
 
+/** The grants that a component needs. */
 function grantsOf({ kubeconfig }: Pick<Grantee, 'kubeconfig'>): readonly Grant[] {
   if (kubeconfig === 'none') return ['entry'];
   return ['entry', kubeconfig === 'read' ? 'kubeconfig' : 'kubeconfig-producer'];
 }
 
-const hasAll = (known: KnownComponent | undefined, component: Grantee): boolean =>
+const hasAll = (known: ComponentGrants | undefined, component: Grantee): boolean =>
   grantsOf(component).every((grant) => known?.grants.includes(grant));
 
-const hasExactly = (known: KnownComponent, component: Grantee): boolean =>
+const hasExactly = (known: ComponentGrants, component: Grantee): boolean =>
   known.grants.join() === grantsOf(component).join();

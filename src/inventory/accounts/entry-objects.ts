@@ -18,8 +18,8 @@ import type { Right } from '../../rbac/rule-cover.ts';
 import type { EntryRef } from '../entry.ts';
 
 /**
- * Grants of components on an entry: access to the entry; reading the kubeconfig of the cluster; writing that kubeconfig; reading the Secret
- * of a supplied one.
+ * Grants of components on an entry. `entry`: read the entry and write its status. `kubeconfig`: read the Secret with the kubeconfig.
+ * `kubeconfig-producer`: write that Secret, too. `supplied`: read the Secret with a supplied kubeconfig.
  */
 export const grants = ['entry', 'kubeconfig', 'kubeconfig-producer', 'supplied'] as const;
 export type Grant = (typeof grants)[number];
@@ -27,7 +27,7 @@ export type Grant = (typeof grants)[number];
 /** Name of the Role and the RoleBinding of a grant. */
 export const grantName = (entryUid: string, grant: Grant): string => `inventory-${entryUid}-${grant}`;
 
-/** The rules of a grant. `supplied` is the name of the supplied Secret. */
+/** The rules of a grant. `supplied`: name of the supplied Secret; only the grant `supplied` uses it. */
 export function rulesOf({ name, uid }: EntryRef, grant: Grant, supplied: string): readonly PolicyRule[] {
   const inventory = { apiGroups: [clusterInventories.group], resourceNames: [name] as [string] };
   const status = `${clusterInventories.plural}/status`;
@@ -53,12 +53,15 @@ const secretRule = (name: string, verbs: readonly string[]): PolicyRule => ({
   verbs,
 });
 
+/** The Role of a grant. */
 export const roleFor = (ref: EntryRef, grant: Grant, supplied: string): KubeObject =>
   roleOf(metadata(ref, grantName(ref.uid, grant)), rulesOf(ref, grant, supplied));
 
+/** The RoleBinding of a grant. */
 export const bindingFor = (ref: EntryRef, grant: Grant, subjects: readonly RbacSubject[]): KubeObject =>
   roleBindingOf(metadata(ref, grantName(ref.uid, grant)), grantName(ref.uid, grant), subjects);
 
+/** The account of a component as an RBAC subject. */
 export const subjectOf = ({ namespace, uid }: EntryRef, component: string): RbacSubject => ({
   kind: 'ServiceAccount',
   name: accountName(uid, component),
@@ -75,7 +78,7 @@ export function accountsAmong(subjects: unknown, { namespace, uid }: EntryRef): 
   });
 }
 
-/** No token is mounted. Tokens come from TokenRequest. */
+/** The ServiceAccount of a component for one entry. The server requests its tokens, so pods need not mount any. */
 export const accountFor = (ref: EntryRef, component: string): KubeObject => ({
   apiVersion: apiVersionOf(serviceAccounts),
   kind: serviceAccounts.kind,
@@ -83,6 +86,7 @@ export const accountFor = (ref: EntryRef, component: string): KubeObject => ({
   automountServiceAccountToken: false,
 });
 
+/** The empty Secret for the kubeconfig of the cluster. */
 export const kubeconfigSecretFor = (ref: EntryRef): KubeObject => ({
   apiVersion: apiVersionOf(secrets),
   kind: secrets.kind,
@@ -90,7 +94,7 @@ export const kubeconfigSecretFor = (ref: EntryRef): KubeObject => ({
   type: 'Opaque',
 });
 
-/** The entry owns the object, so garbage collection deletes it. */
+/** Metadata with the entry as owner, so garbage collection deletes the object after the entry. */
 function metadata(ref: EntryRef, name: string, labels: Readonly<Record<string, string>> = {}): ObjectMeta {
   return {
     name,
@@ -114,15 +118,15 @@ const isOwnedBy = ({ metadata: { ownerReferences = [] } }: KubeObject, uid: stri
 /** Maximum number of attempts of a conflicting write. */
 const maxAttempts = 5;
 
-/** A field of an object, and its desired value computed from the current one. */
-interface OwnField {
+/** A field of an object, and a function that computes its desired value from the current one. */
+interface OwnedField {
   readonly name: string;
-  readonly wanted: (found: unknown) => unknown;
+  readonly desired: (current: unknown) => unknown;
 }
 
 /**
- * Ensures that `object` exists, belongs to the entry `uid`, and that `field` has its desired value. Rejects with CodedError `NameTaken` if
- * the object belongs to another owner or cannot be corrected; the object then stays unchanged.
+ * Ensures that `object` exists, that the entry `uid` owns it, and that `field` has its desired value. Rejects with CodedError `NameTaken`,
+ * without a change, if the object has another owner or an immutable field differs.
  */
 export async function ensureOwned(
   client: Client,
@@ -130,7 +134,7 @@ export async function ensureOwned(
   object: KubeObject,
   uid: string,
   signal: AbortSignal,
-  field?: OwnField,
+  field?: OwnedField,
 ): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -155,7 +159,7 @@ async function correct(
   object: KubeObject,
   uid: string,
   signal: AbortSignal,
-  field: OwnField | undefined,
+  field: OwnedField | undefined,
 ): Promise<void> {
   const found = await client.get(resource, object.metadata, { signal });
   if (!isOwnedBy(found, uid)) {
@@ -164,19 +168,19 @@ async function correct(
       `${resource.kind} ${keyOf(object.metadata)} exists but does not belong to this entry; delete it`,
     );
   }
-  // Another client may create such an object with our owner reference, so check its immutable fields.
-  const fixed = found['immutable'] === true ? 'immutable' : 'roleRef';
-  if (fixed === 'immutable' || !isDeepStrictEqual(found[fixed], object[fixed])) {
+  // Another client may have created the object with our owner reference, and the server cannot correct immutable fields.
+  const isImmutable = found['immutable'] === true;
+  if (isImmutable || !isDeepStrictEqual(found['roleRef'], object['roleRef'])) {
     throw new CodedError(
       'NameTaken',
-      `${resource.kind} ${keyOf(object.metadata)} exists with a different, immutable \`${fixed}\`; delete it`,
+      `${resource.kind} ${keyOf(object.metadata)} exists with a different, immutable \`${isImmutable ? 'immutable' : 'roleRef'}\`; delete it`,
     );
   }
   if (!field) return;
-  const wanted = field.wanted(found[field.name]);
-  if (isDeepStrictEqual(wanted, found[field.name])) return;
+  const desired = field.desired(found[field.name]);
+  if (isDeepStrictEqual(desired, found[field.name])) return;
   const { resourceVersion } = found.metadata;
-  const patch = { metadata: { resourceVersion }, [field.name]: wanted };
+  const patch = { metadata: { resourceVersion }, [field.name]: desired };
   await client.mergePatch(resource, object.metadata, patch, { signal });
 }
 
@@ -184,7 +188,7 @@ async function correct(
 const accountUser = ({ namespace, uid }: EntryRef, component: string): string =>
   `system:serviceaccount:${namespace}:${accountName(uid, component)}`;
 
-/** Question whether the component's account has a permission in the namespace of the entry. */
+/** The question whether the component's account has a permission in the namespace of the entry. */
 export function accountQuestion(ref: EntryRef, component: string, right: Right): AccessQuestion {
   const [resource = '', subresource] = right.resource.split('/');
   return {
@@ -199,7 +203,7 @@ export function accountQuestion(ref: EntryRef, component: string, right: Right):
   };
 }
 
-/** Whether the user who named a Secret may read it, with the user's groups at that time. */
+/** Whether the user who named a Secret may read it, with the groups that the user had then. */
 export function mayRead(
   client: Client,
   { username, uid, groups, extra }: Setter,

@@ -19,15 +19,17 @@ interface RunTokensDeps {
   readonly clock: Clock;
 }
 
-/** Minimum lifetime that the API server issues, seconds. */
-const lifetimeS = 600;
-/** A shared call token is renewed when less lifetime than this remains. */
+/** Lifetime of all tokens, seconds: the minimum of the API server. */
+const lifetimeSeconds = 600;
+/** Time before its expiry at which a shared call token is replaced, milliseconds. */
 const callReserveMs = 180_000;
 
+/** Requests tokens for ServiceAccounts. */
 export class RunTokens implements TokenIssuer {
   readonly #deps: RunTokensDeps;
   /** Call tokens by component. */
-  readonly #forCalls = new Map<string, RunToken>();
+  readonly #callTokens = new Map<string, RunToken>();
+  /** Pending requests for call tokens, by component. */
   readonly #pending = new Map<string, Promise<RunToken>>();
 
   constructor(deps: RunTokensDeps) {
@@ -54,17 +56,17 @@ export class RunTokens implements TokenIssuer {
   }
 
   async forCall(component: string): Promise<string> {
-    const known = this.#forCalls.get(component);
-    if (known && known.expiresAtMs - this.#deps.clock.now() > callReserveMs) return known.token;
+    const shared = this.#callTokens.get(component);
+    if (shared && shared.expiresAtMs - this.#deps.clock.now() > callReserveMs) return shared.token;
     return (await (this.#pending.get(component) ?? this.#renew(component))).token;
   }
 
-  /** Uses no caller's signal, because other callers share the request. */
+  /** Requests a call token. Takes no signal, because several callers share the request. */
   #renew(component: string): Promise<RunToken> {
     const account = { namespace: this.#deps.homeNamespace, name: managerAccount };
     const issuing = this.#issue(account, [callAudience(component)])
       .then((token) => {
-        this.#forCalls.set(component, token);
+        this.#callTokens.set(component, token);
         return token;
       })
       .finally(() => this.#pending.delete(component));
@@ -73,7 +75,7 @@ export class RunTokens implements TokenIssuer {
   }
 
   async #issue(account: ObjectName, audiences?: string[], signal?: AbortSignal): Promise<RunToken> {
-    const request = { expirationSeconds: lifetimeS, ...(audiences ? { audiences } : {}) };
+    const request = { expirationSeconds: lifetimeSeconds, ...(audiences ? { audiences } : {}) };
     const { token, expiresAt } = await this.#deps.client.createToken(account, request, signal ? { signal } : {});
     const expiresAtMs = parseTime(expiresAt);
     if (expiresAtMs === undefined) {
@@ -84,8 +86,7 @@ export class RunTokens implements TokenIssuer {
 }
 
 /**
- * The `authentication.kubernetes.io/credential-id` of a new token, read from the token itself, so that the record can contain it before the
- * component gets the token. @throws CodedError `NoCredentialId`.
+ * The `authentication.kubernetes.io/credential-id` of a new token, read from its claim `jti`. @throws CodedError `NoCredentialId`.
  */
 export function credentialIdOf(token: string): string {
   const id = own(payloadOf(token), 'jti');
@@ -105,16 +106,16 @@ function payloadOf(token: string): unknown {
   }
 }
 
-/** Longer than any token of the API server. */
-const maxLength = 16_384;
+/** Maximum length of a token, in characters. Tokens of the API server are shorter. */
+const maxTokenLength = 16_384;
 
 /** Authenticates tokens by TokenReview with the audience of the API server. Rejects like the client. */
 export const tokenReader = (client: Client): TokenReader => ({
   async read(token, signal) {
-    if (token.length > maxLength || !/^[\x21-\x7e]+$/.test(token)) return undefined;
+    if (token.length > maxTokenLength || !/^[\x21-\x7e]+$/.test(token)) return undefined;
     const user = await client.reviewToken(token, { signal });
-    const [credentialId, ...more] = user?.extra['authentication.kubernetes.io/credential-id'] ?? [];
-    return user && credentialId !== undefined && more.length === 0
+    const [credentialId, ...others] = user?.extra['authentication.kubernetes.io/credential-id'] ?? [];
+    return user && credentialId !== undefined && others.length === 0
       ? { account: user.username, credentialId }
       : undefined;
   },

@@ -34,8 +34,8 @@ export const clusterRoleBindings: Resource = {
 };
 
 /**
- * Replaces the component `kubeconfig` for an existing cluster: validates the supplied kubeconfig and publishes a new one that expires. The
- * supplied kubeconfig is not shown to other components, and the cluster is never deleted.
+ * Replaces the component `kubeconfig` for an existing cluster: validates the supplied kubeconfig and publishes another one that expires.
+ * Other components cannot read the supplied one. This component never deletes the cluster.
  */
 export function byocComponent(deps: ComponentsDeps): Component {
   return {
@@ -45,26 +45,27 @@ export function byocComponent(deps: ComponentsDeps): Component {
       if (run.request.operation === 'delete') return tearDown(deps, run, entry);
       const missing = missingOf(entry, secretName);
       if (missing) return missing;
-      const supplied = await suppliedTo(run, entry);
+      const supplied = await readSupplied(run, entry);
       return 'outcome' in supplied ? supplied : publish(deps, run, entry, supplied);
     },
   };
 }
 
+/** The kubeconfig that a user supplied. */
 interface Supplied {
   readonly text: string;
   readonly credentials: InlineCredentials;
 }
 
-async function suppliedTo(run: RunContext, entry: KubeObject): Promise<Supplied | Outcome> {
-  const [from, key] = [textAt(entry, secretName) ?? '', textAt(entry, secretKey) ?? 'config'];
-  const text = textIn(await run.entry.secret(from), key);
+async function readSupplied(run: RunContext, entry: KubeObject): Promise<Supplied | Outcome> {
+  const [secret, key] = [textAt(entry, secretName) ?? '', textAt(entry, secretKey) ?? 'config'];
+  const text = textIn(await run.entry.secret(secret), key);
   if (text === undefined)
-    return { outcome: 'Failed', message: `Secret ${from} has no key ${key}; add the kubeconfig under this key` };
+    return { outcome: 'Failed', message: `Secret ${secret} has no key ${key}; add the kubeconfig under this key` };
   try {
     return { text, credentials: await inlineCredentials(text) };
   } catch (error) {
-    return { outcome: 'Failed', message: `Secret ${from}: ${describe(error)}` };
+    return { outcome: 'Failed', message: `Secret ${secret}: ${describe(error)}` };
   }
 }
 
@@ -74,7 +75,7 @@ async function publish(
   entry: KubeObject,
   { text, credentials }: Supplied,
 ): Promise<Outcome> {
-  const issue = () => derive(deps, run, { text, credentials }, lifetimeOf(entry, name));
+  const issue = () => issueKubeconfig(deps, run, { text, credentials }, lifetimeOf(entry, name));
   try {
     return await keepKubeconfig(run, entry, { component: name, origin: versionOf(text), issue }, deps.clock);
   } catch (error) {
@@ -83,12 +84,12 @@ async function publish(
   }
 }
 
-/** Issues a kubeconfig for an account of this entry only. It is valid until teardown or for `lifetime` seconds. */
-function derive(
+/** Issues a kubeconfig for an account that only this entry uses. It expires after `lifetimeSeconds`, or at teardown. */
+function issueKubeconfig(
   deps: ComponentsDeps,
   run: RunContext,
   { text, credentials }: Supplied,
-  lifetime: number,
+  lifetimeSeconds: number,
 ): Promise<IssuedKubeconfig> {
   return withCluster(deps, run, text, async (client, signal) => {
     const [account, binding] = accessOf(run.request.entry.id);
@@ -97,39 +98,39 @@ function derive(
     const { namespace = '', name } = account.name;
     const { token, expiresAt } = await client.createToken(
       { namespace, name },
-      { expirationSeconds: lifetime },
+      { expirationSeconds: lifetimeSeconds },
       { signal },
     );
-    const expiresAtMs = parseTime(expiresAt) ?? deps.clock.now() + lifetime * 1000;
+    const expiresAtMs = parseTime(expiresAt) ?? deps.clock.now() + lifetimeSeconds * 1000;
     return { text: await kubeconfigOf(credentials, token), expiresAtMs };
   });
 }
 
 /**
- * Removes the account from the cluster, first with its own kubeconfig, then with the supplied one: either may be gone or rejected by now.
- * Without its ClusterRoleBinding the account cannot delete itself. If the entry never had a kubeconfig, failures are ignored.
+ * Removes the account from the cluster with the account's own kubeconfig. If that is gone or rejected, uses the supplied one. Without its
+ * ClusterRoleBinding, the account may no longer delete itself. Ignores rejected credentials, and any error if nothing was published.
  */
 async function tearDown(deps: ComponentsDeps, run: RunContext, entry: KubeObject): Promise<Outcome> {
   const unused = whenUnused(entry);
   if (unused.outcome !== 'Deleted') return unused;
-  const own = textIn(await ifPresent(run.entry.kubeconfig(), isWithheld));
-  const from = textAt(entry, secretName);
+  const issued = textIn(await ifPresent(run.entry.kubeconfig(), isWithheld));
+  const secret = textAt(entry, secretName);
   const supplied =
-    from && textIn(await ifPresent(run.entry.secret(from), isWithheld), textAt(entry, secretKey) ?? 'config');
-  const exists = own !== undefined || valueAt(entry, kubeconfigOutput) !== undefined;
-  for (const text of [own, supplied]) {
+    secret && textIn(await ifPresent(run.entry.secret(secret), isWithheld), textAt(entry, secretKey) ?? 'config');
+  const wasPublished = issued !== undefined || valueAt(entry, kubeconfigOutput) !== undefined;
+  for (const text of [issued, supplied]) {
     if (!text || !(await isUsable(text))) continue;
     try {
-      await withdraw(deps, run, text);
+      await removeAccount(deps, run, text);
       break;
     } catch (error) {
-      if (exists && !isRefused(error)) throw error;
+      if (wasPublished && !isRejected(error)) throw error;
     }
   }
   return unused;
 }
 
-/** The Secret does not exist or may not be read. */
+/** The Secret does not exist, or the component may not read it. */
 const isWithheld = (error: unknown): boolean => isNotFound(error) || isForbidden(error);
 
 async function isUsable(kubeconfig: string): Promise<boolean> {
@@ -142,9 +143,9 @@ async function isUsable(kubeconfig: string): Promise<boolean> {
 }
 
 /** The cluster rejects these credentials or denies them the permission. */
-const isRefused = (error: unknown): boolean => isForbidden(error) || (error instanceof ApiError && error.code === 401);
+const isRejected = (error: unknown): boolean => isForbidden(error) || (error instanceof ApiError && error.code === 401);
 
-async function withdraw(deps: ComponentsDeps, run: RunContext, text: string): Promise<void> {
+async function removeAccount(deps: ComponentsDeps, run: RunContext, text: string): Promise<void> {
   const [account, binding] = accessOf(run.request.entry.id);
   await withCluster(deps, run, text, async (client, signal) => {
     await remove(client, binding, signal);
@@ -152,6 +153,7 @@ async function withdraw(deps: ComponentsDeps, run: RunContext, text: string): Pr
   });
 }
 
+/** The account of an entry in the managed cluster, and its ClusterRoleBinding. */
 function accessOf(entryUid: string): readonly [account: Wanted, binding: Wanted] {
   const account = { namespace: 'kube-system', name: `drawbridge-${entryUid}` };
   const content = {
@@ -164,7 +166,7 @@ function accessOf(entryUid: string): readonly [account: Wanted, binding: Wanted]
   ];
 }
 
-/** Only a cluster administrator may grant cluster-admin. */
+/** Converts Forbidden to CodedError `NotAdministrator`: only an administrator may grant cluster-admin. */
 async function asAdministrator<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -175,7 +177,7 @@ async function asAdministrator<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** JSON is YAML. */
+/** A kubeconfig as JSON, which is valid YAML. */
 async function kubeconfigOf({ server, connectionAuth }: Credentials, token: string): Promise<string> {
   const { tls } = await connectionAuth();
   const authority =

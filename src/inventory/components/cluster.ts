@@ -19,30 +19,35 @@ export const shoots: Resource = {
 const name = 'cluster';
 const region = '/spec/cluster/region';
 const vnetName = '/status/outputs/network/vnetName';
-const confirmation = { 'confirmation.gardener.cloud/deletion': 'true' };
-/** Creation takes minutes. A watch of the Shoot triggers a run earlier. */
+/** Gardener deletes only a Shoot with this annotation. */
+const deletionConfirmation = { 'confirmation.gardener.cloud/deletion': 'true' };
+/** Interval while Gardener works. A watch of the Shoot usually triggers a run earlier. */
 const requeueSeconds = 30;
 
-/** Creates a Gardener cluster in the network; publishes `shootName`, `endpoint`, `ca`, and `kubernetesVersion`. */
+/** Creates a Gardener cluster in the network. Publishes `shootName`, `endpoint`, `ca`, and `kubernetesVersion`. */
 export function clusterComponent(deps: ComponentsDeps): Component {
   return {
     name,
     reconcile: async (run) => {
       const entry = await run.entry.get();
-      return run.request.operation === 'delete' ? tearDown(deps, run, entry) : build(deps, run, entry);
+      return run.request.operation === 'delete' ? tearDown(deps, run, entry) : reconcileCluster(deps, run, entry);
     },
   };
 }
 
-/** Gardener limits the length of the name. */
+/** Name of the Shoot of an entry, 14 characters: Gardener limits the length. */
 export const shootName = (entryUid: string): string => `c-${entryUid.replaceAll('-', '').slice(0, 12)}`;
 
-async function build(deps: ComponentsDeps, { request, signal }: RunContext, entry: KubeObject): Promise<Outcome> {
+async function reconcileCluster(
+  deps: ComponentsDeps,
+  { request, signal }: RunContext,
+  entry: KubeObject,
+): Promise<Outcome> {
   const missing = missingOf(entry, region, vnetName);
   if (missing) return missing;
   const wanted = { ...identityOf(deps, request.entry.id, entry), content: { spec: specOf(entry) } };
   const shoot = await ensure(deps.management, wanted, signal);
-  const unfinished = progressOf(shoot);
+  const unfinished = unfinishedOutcome(shoot);
   return unfinished ?? publish(deps, wanted, shoot, signal);
 }
 
@@ -61,38 +66,43 @@ function specOf(entry: KubeObject): Readonly<Record<string, unknown>> {
   };
 }
 
-/** Undefined once Gardener has reconciled this generation. */
-function progressOf({ metadata, status }: KubeObject): Outcome | undefined {
+/** The outcome while Gardener works; undefined once it has reconciled this generation. */
+function unfinishedOutcome({ metadata, status }: KubeObject): Outcome | undefined {
   const operation = own(status, 'lastOperation');
   const [type, state, text] = [own(operation, 'type'), own(operation, 'state'), own(operation, 'description')];
-  const current = own(status, 'observedGeneration') === metadata.generation;
-  if (metadata.deletionTimestamp === undefined && current && type !== 'Delete' && state === 'Succeeded')
+  const isCurrent = own(status, 'observedGeneration') === metadata.generation;
+  if (metadata.deletionTimestamp === undefined && isCurrent && type !== 'Delete' && state === 'Succeeded')
     return undefined;
   const description = typeof text === 'string' && text !== '' ? text : 'Gardener is creating the cluster';
-  // Gardener retries the state Error by itself, but not Failed.
-  if (current && state === 'Failed') return { outcome: 'Failed', message: description };
+  // Gardener retries after the state Error, but not after Failed.
+  if (isCurrent && state === 'Failed') return { outcome: 'Failed', message: description };
   return { outcome: 'Progressing', requeueAfterSeconds: requeueSeconds, message: description };
 }
 
 async function publish(
   { management }: ComponentsDeps,
-  { name: at }: Pick<Wanted, 'name'>,
+  { name: shootKey }: Pick<Wanted, 'name'>,
   { spec, status }: KubeObject,
   signal: AbortSignal,
 ): Promise<Outcome> {
-  const authority = await findObject(management, configMaps, { ...at, name: `${at.name}.ca-cluster` }, { signal });
+  const authority = await findObject(
+    management,
+    configMaps,
+    { ...shootKey, name: `${shootKey.name}.ca-cluster` },
+    { signal },
+  );
   const [endpoint, ca] = [endpointOf(status), own(own(authority, 'data'), 'ca.crt')];
   if (endpoint === undefined || typeof ca !== 'string') {
     const message = 'the cluster has no endpoint or CA yet';
     return { outcome: 'Progressing', requeueAfterSeconds: requeueSeconds, message };
   }
   const kubernetesVersion = own(own(spec, 'kubernetes'), 'version');
-  return { outcome: 'Done', outputs: { [name]: { shootName: at.name, endpoint, ca, kubernetesVersion } } };
+  return { outcome: 'Done', outputs: { [name]: { shootName: shootKey.name, endpoint, ca, kubernetesVersion } } };
 }
 
 /** The endpoint for clients outside the cluster's network. */
 function endpointOf(status: unknown): string | undefined {
-  const external = listIn(status, 'advertisedAddresses').find((one) => own(one, 'name') === 'external');
+  const external = listIn(status, 'advertisedAddresses').find((address) => own(address, 'name') === 'external');
   const url = own(external, 'url');
   return typeof url === 'string' && url !== '' ? url : undefined;
 }
@@ -105,7 +115,7 @@ async function tearDown(deps: ComponentsDeps, { request, signal }: RunContext, e
   const shoot = await findObject(deps.management, shoots, identity.name, { signal });
   if (!shoot) return { outcome: 'Deleted' };
   if (shoot.metadata.deletionTimestamp === undefined) {
-    await ensure(deps.management, { ...identity, annotations: confirmation, content: {} }, signal);
+    await ensure(deps.management, { ...identity, annotations: deletionConfirmation, content: {} }, signal);
     if ((await remove(deps.management, identity, signal)) === 'absent') return { outcome: 'Deleted' };
   }
   return { outcome: 'Progressing', requeueAfterSeconds: requeueSeconds, message: 'Gardener is deleting the cluster' };

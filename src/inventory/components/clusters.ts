@@ -10,19 +10,19 @@ import { inlineCredentials } from '../../kube/inline-kubeconfig.ts';
 import type { RunContext } from '../ports.ts';
 import type { ComponentsDeps } from './inputs.ts';
 
-/** An object that a component owns for one entry. */
+/** Desired state of an object that a component owns for one entry. */
 export interface Wanted {
   readonly resource: Resource;
   readonly name: ObjectName;
   readonly entryUid: string;
   readonly annotations?: Readonly<Record<string, string>>;
-  /** Fields besides apiVersion, kind, and metadata. Other fields of the object stay. */
+  /** Desired fields, without apiVersion, kind, and metadata. Other fields of the object stay. */
   readonly content: Readonly<Record<string, unknown>>;
 }
 
 /**
- * Creates the object or corrects its fields; writes nothing if they match. Returns an object that is being deleted unchanged. Rejects like
- * the client, and with CodedError `NotOurs` if the object belongs to another owner.
+ * Creates the object, or corrects its fields if they differ. Does not change an object that is being deleted. Rejects like the client, and
+ * with CodedError `NotOurs` if the object lacks the label of the entry.
  */
 export async function ensure(client: Client, wanted: Wanted, signal: AbortSignal): Promise<KubeObject> {
   const { resource, name, entryUid, annotations, content } = wanted;
@@ -34,8 +34,8 @@ export async function ensure(client: Client, wanted: Wanted, signal: AbortSignal
     return client.create(resource, object, { signal });
   }
   if (found.metadata.deletionTimestamp !== undefined) return found;
-  const asWanted = covers(found, content) && covers(found.metadata.annotations ?? {}, annotations ?? {});
-  if (asWanted) return found;
+  const matches = covers(found, content) && covers(found.metadata.annotations ?? {}, annotations ?? {});
+  if (matches) return found;
   const metadata = { uid: found.metadata.uid, ...(annotations ? { annotations } : {}) };
   return client.mergePatch(resource, name, { metadata, ...content }, { signal });
 }
@@ -59,10 +59,10 @@ async function findOurs(
 ): Promise<KubeObject | undefined> {
   const found = await findObject(client, resource, name, { signal });
   if (!found || found.metadata.labels?.[entryUidLabel] === entryUid) return found;
-  const what = `${resource.plural} ${keyOf(name)} exists but does not belong to this entry`;
-  // This happens, for example, after an abandonment. Only an administrator knows whether the object is still needed.
+  const problem = `${resource.plural} ${keyOf(name)} exists but does not belong to this entry`;
+  // An abandoned component leaves such objects, for example. Only an administrator knows whether they are still needed.
   const remedy = `delete it, or label it with ${entryUidLabel}=${entryUid} to adopt it`;
-  throw new CodedError('NotOurs', `${what}; ${remedy}`);
+  throw new CodedError('NotOurs', `${problem}; ${remedy}`);
 }
 
 /** Whether `found` contains all of `wanted`. Lists must have the same length, and each item must be covered. */
@@ -76,15 +76,14 @@ function covers(found: unknown, wanted: unknown): boolean {
   return Object.entries(wanted).every(([field, value]) => Object.hasOwn(found, field) && covers(found[field], value));
 }
 
-/** Share of the remaining call timeout that the cluster may use. */
-const SHARE = 0.7;
-/** Bounds against clock differences, milliseconds. */
-const bounds = { leastMs: 1_000, mostMs: 20_000 };
+/** Share of the time until the deadline of the call that the work in the cluster may take. */
+const timeoutShare = 0.7;
+/** Bounds of that time, milliseconds, because the clock that set the deadline may differ. */
+const timeoutBounds = { minMs: 1_000, maxMs: 20_000 };
 
 /**
- * Connects to the cluster of a kubeconfig while `work` runs. An unreachable cluster must not delay the component's answer: that would count
- * against the component, and so against other entries. Rejects with CodedError `ClusterAway` in time for an answer, and like
- * `inlineCredentials` for an invalid kubeconfig.
+ * Connects to the cluster of a kubeconfig while `work` runs. If the cluster does not answer, rejects with CodedError `ClusterAway` early
+ * enough for the component to answer the call. Rejects like `inlineCredentials` for an invalid kubeconfig.
  */
 export async function withCluster<T>(
   { connect, clock }: Pick<ComponentsDeps, 'connect' | 'clock'>,
@@ -98,7 +97,7 @@ export async function withCluster<T>(
   const onAbort = (): void => away.abort(run.signal.reason);
   run.signal.addEventListener('abort', onAbort, { once: true });
   const cancel = clock.schedule(timeoutMs, () => {
-    const message = `the cluster did not answer within ${Math.round(timeoutMs)} ms`;
+    const message = `the cluster did not answer within ${Math.round(timeoutMs)} ms; check that this server can reach it`;
     away.abort(new CodedError('ClusterAway', message));
   });
   try {
@@ -113,5 +112,5 @@ export async function withCluster<T>(
 
 function timeoutOf({ run }: ReconcileRequest, clock: Clock): number {
   const leftMs = (parseTime(run.deadline) ?? clock.now()) - clock.now();
-  return Math.min(bounds.mostMs, Math.max(bounds.leastMs, leftMs * SHARE));
+  return Math.min(timeoutBounds.maxMs, Math.max(timeoutBounds.minMs, leftMs * timeoutShare));
 }

@@ -11,7 +11,7 @@ import { ensure, remove, type Wanted, withCluster } from './clusters.ts';
 import { type ComponentsDeps, configOf, missingOf, textAt } from './inputs.ts';
 import { textIn } from './kubeconfig.ts';
 
-/** The resource with which users of a managed cluster request services. */
+/** Users of a managed cluster request services with this resource. */
 export const serviceInstances: Resource = {
   group: 'services.cloud.sap.com',
   version: 'v1',
@@ -21,7 +21,7 @@ export const serviceInstances: Resource = {
 };
 
 const name = 'connectivity-proxy';
-const version = `${kubeconfigOutput}/version` as const;
+const kubeconfigVersion = `${kubeconfigOutput}/version` as const;
 const defaultImage = 'registry.k8s.io/pause:3.10';
 const offering = 'connectivity';
 
@@ -31,15 +31,15 @@ export function connectivityProxyComponent(deps: ComponentsDeps): Component {
     name,
     reconcile: async (run) => {
       const entry = await run.entry.get();
-      const deleting = run.request.operation === 'delete';
-      // Without a kubeconfig, nothing was installed, or the cluster is unreachable for good.
-      if (deleting && valueAt(entry, version) === undefined) return { outcome: 'Deleted' };
-      const missing = missingOf(entry, version);
+      const isDelete = run.request.operation === 'delete';
+      // Without a kubeconfig, the component installed nothing, or can no longer reach the cluster.
+      if (isDelete && valueAt(entry, kubeconfigVersion) === undefined) return { outcome: 'Deleted' };
+      const missing = missingOf(entry, kubeconfigVersion);
       if (missing) return missing;
       const kubeconfig = textIn(await run.entry.kubeconfig());
       if (kubeconfig === undefined) return { outcome: 'Retry', message: 'the Secret of the kubeconfig is still empty' };
       return withCluster(deps, run, kubeconfig, (client, signal) =>
-        deleting ? uninstall(client, run, signal) : reconcileProxy(client, run, entry, signal),
+        isDelete ? uninstall(client, run, signal) : reconcileProxy(client, run, entry, signal),
       );
     },
   };
@@ -51,10 +51,11 @@ async function reconcileProxy(
   entry: KubeObject,
   signal: AbortSignal,
 ): Promise<Outcome> {
-  const wanted = await instancesIn(client, signal);
-  if (wanted.length === 0) await remove(client, deploymentOf(run, entry, wanted), signal);
-  else await install(client, deploymentOf(run, entry, wanted), signal);
-  return { outcome: 'Done', outputs: { [name]: { instances: wanted.length } } };
+  const instances = await instancesIn(client, signal);
+  const deployment = deploymentOf(run, entry, instances);
+  if (instances.length === 0) await remove(client, deployment, signal);
+  else await install(client, deployment, signal);
+  return { outcome: 'Done', outputs: { [name]: { instances: instances.length } } };
 }
 
 async function uninstall(client: Client, run: RunContext, signal: AbortSignal): Promise<Outcome> {

@@ -24,11 +24,13 @@ export function textAt(document: unknown, pointer: JsonPointer): string | undefi
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
+/** The safe integer at `pointer`; undefined for any other value. */
 export function wholeNumberAt(document: unknown, pointer: JsonPointer): number | undefined {
   const value = valueAt(document, pointer);
   return typeof value === 'number' && Number.isSafeInteger(value) ? value : undefined;
 }
 
+/** Path of a field in the configuration of a component. */
 export const configOf = (component: string, field: string): JsonPointer =>
   pointerOf('spec', 'components', component, 'config', field);
 
@@ -48,7 +50,7 @@ export function waitForAbsence(document: unknown, ...paths: readonly JsonPointer
   );
 }
 
-/** Outputs in the entry that belong to other owners. */
+/** Paths of the outputs in the entry, except those of `owners`. */
 export function outputsBesides(document: unknown, ...owners: readonly string[]): JsonPointer[] {
   const outputs = valueAt(document, '/status/outputs');
   if (!isRecord(outputs)) return [];
@@ -57,10 +59,10 @@ export function outputsBesides(document: unknown, ...owners: readonly string[]):
     .map((owner) => pointerOf('status', 'outputs', owner));
 }
 
-/** Maximum number of missing inputs in one answer. */
-const maxNamed = 16;
+/** Maximum number of missing inputs in one outcome. */
+const maxMissing = 16;
 
 function waitFor(want: 'present' | 'absent', paths: readonly JsonPointer[]): Outcome | undefined {
-  const [first, ...rest] = paths.slice(0, maxNamed).map((path): MissingInput => ({ path, want }));
+  const [first, ...rest] = paths.slice(0, maxMissing).map((path): MissingInput => ({ path, want }));
   return first ? { outcome: 'NotReady', missing: [first, ...rest] } : undefined;
 }

@@ -26,7 +26,7 @@ const endpoint = '/status/outputs/cluster/endpoint';
 const authority = '/status/outputs/cluster/ca';
 
 /** Lifetimes in seconds. Gardener's minimum is 10 minutes. */
-const lifetimes = { least: 600, default: 86_400 };
+const lifetimes = { min: 600, default: 86_400 };
 
 /** Publishes the kubeconfig of a Gardener cluster and replaces it well before it expires. */
 export function kubeconfigComponent({ management, namespace, clock }: ComponentsDeps): Component {
@@ -37,29 +37,31 @@ export function kubeconfigComponent({ management, namespace, clock }: Components
       if (run.request.operation === 'delete') return whenUnused(entry);
       const missing = missingOf(entry, shoot, endpoint);
       if (missing) return missing;
-      const at = { namespace: namespace ?? entry.metadata.namespace ?? '', name: textAt(entry, shoot) ?? '' };
-      const lifetime = lifetimeOf(entry, name);
+      const shootKey = { namespace: namespace ?? entry.metadata.namespace ?? '', name: textAt(entry, shoot) ?? '' };
+      const lifetimeSeconds = lifetimeOf(entry, name);
       const source = {
         component: name,
         origin: versionOf(`${textAt(entry, endpoint)} ${textAt(entry, authority)}`),
-        issue: () => adminKubeconfig(management, at, lifetime, clock, run.signal),
+        issue: () => adminKubeconfig(management, shootKey, lifetimeSeconds, clock, run.signal),
       };
       return keepKubeconfig(run, entry, source, clock);
     },
   };
 }
 
-/** Deleted once no other component has outputs. They need the kubeconfig to tear down their resources. */
+/** Deleted once no other component has outputs; until then, the others need the kubeconfig to tear down their resources. */
 export const whenUnused = (entry: KubeObject): Outcome =>
   waitForAbsence(entry, ...outputsBesides(entry, 'network', 'cluster', 'kubeconfig')) ?? { outcome: 'Deleted' };
 
+/** Configured lifetime of a component's kubeconfigs, seconds. */
 export function lifetimeOf(entry: KubeObject, component: string): number {
-  return Math.max(lifetimes.least, wholeNumberAt(entry, configOf(component, 'lifetimeSeconds')) ?? lifetimes.default);
+  return Math.max(lifetimes.min, wholeNumberAt(entry, configOf(component, 'lifetimeSeconds')) ?? lifetimes.default);
 }
 
+/** Requests a kubeconfig from Gardener. */
 async function adminKubeconfig(
   management: Client,
-  at: { readonly namespace: string; readonly name: string },
+  shootKey: { readonly namespace: string; readonly name: string },
   expirationSeconds: number,
   clock: Clock,
   signal: AbortSignal,
@@ -67,7 +69,7 @@ async function adminKubeconfig(
   const request = {
     apiVersion: 'authentication.gardener.cloud/v1alpha1',
     kind: 'AdminKubeconfigRequest',
-    metadata: { ...at },
+    metadata: { ...shootKey },
     spec: { expirationSeconds },
   };
   const { status } = await management.create(shoots, request, { subresource: 'adminkubeconfig', signal });
@@ -80,12 +82,14 @@ async function adminKubeconfig(
   };
 }
 
+/** A new kubeconfig. */
 export interface IssuedKubeconfig {
   readonly text: string;
   /** Epoch milliseconds. */
   readonly expiresAtMs: number;
 }
 
+/** How a component issues its kubeconfigs. */
 interface KubeconfigSource {
   readonly component: string;
   /** Digest of the source. A change requires a new kubeconfig. */
@@ -94,14 +98,14 @@ interface KubeconfigSource {
 }
 
 /** Share of its lifetime after which a kubeconfig is replaced. The old one stays valid for the rest. */
-const ROTATE_AT = 0.6;
+const rotateAt = 0.6;
 /** Spread around that share, so that kubeconfigs issued together are not replaced together. */
-const SPREAD = 0.1;
+const rotationSpread = 0.1;
 
 /**
- * Keeps a valid kubeconfig in the Secret of the entry and publishes its location. Issues a new one if none exists, its origin or the force
- * annotation changed, or rotation is due. Writes the Secret first: a crash in between costs one extra kubeconfig and publishes no wrong
- * one.
+ * Keeps a valid kubeconfig in the Secret of the entry and publishes its location. Issues a new one if there is none, its origin or the
+ * force annotation changed, or rotation is due. Writes the Secret before the outputs: after a crash in between, the next run issues
+ * another one.
  */
 export async function keepKubeconfig(
   { entry, request }: RunContext,
@@ -109,16 +113,16 @@ export async function keepKubeconfig(
   { component, origin, issue }: KubeconfigSource,
   clock: Clock,
 ): Promise<Outcome> {
-  const forced = object.metadata.annotations?.[forceAnnotation(component)];
+  const force = object.metadata.annotations?.[forceAnnotation(component)];
   const published = valueAt(object, kubeconfigOutput);
   const version = own(published, 'version');
-  const current =
+  const isCurrent =
     typeof version === 'string' &&
     own(published, 'origin') === origin &&
-    own(published, 'forced') === forced &&
+    own(published, 'forced') === force &&
     clock.now() < rotationTime(published, version) &&
     version === versionOf(textIn(await ifPresent(entry.kubeconfig())));
-  if (current) return { outcome: 'Done' };
+  if (isCurrent) return { outcome: 'Done' };
   const issuedAt = formatTime(clock.now());
   const issued = await issue().catch(failedIfInvalid);
   if ('outcome' in issued) return issued;
@@ -130,12 +134,12 @@ export async function keepKubeconfig(
     issuedAt,
     expiresAt: formatTime(expiresAtMs),
     origin,
-    forced: forced ?? null,
+    forced: force ?? null,
   };
   return { outcome: 'Done', outputs: { kubeconfig: outputs } };
 }
 
-/** A request that the API server calls invalid stays invalid, for example a lifetime that is too long. */
+/** Failed for status 422: the same request stays invalid, for example because its lifetime is too long. */
 function failedIfInvalid(error: unknown): Outcome {
   if (error instanceof ApiError && error.code === 422) return { outcome: 'Failed', message: describe(error) };
   throw error;
@@ -147,16 +151,17 @@ export function textIn(secret: KubeObject | undefined, key: string = kubeconfigK
   return typeof data === 'string' && data !== '' ? Buffer.from(data, 'base64').toString('utf8') : undefined;
 }
 
-/** Version of a kubeconfig; a change triggers its readers. */
+/** Version of a kubeconfig, 12 hex digits of its digest. A new version triggers its readers. */
 export const versionOf = (text: string | undefined): string => sha256Hex(text ?? '').slice(0, 12);
 
+/** Time to replace the published kubeconfig, epoch milliseconds; in the past if its times are unreadable. */
 function rotationTime(published: unknown, version: string): number {
   const [issuedAt, expiresAt] = [own(published, 'issuedAt'), own(published, 'expiresAt')];
   const [issued, expires] = [instant(issuedAt), instant(expiresAt)];
   if (issued === undefined || expires === undefined) return Number.NEGATIVE_INFINITY;
-  // Deterministic per kubeconfig, and different between kubeconfigs.
-  const chance = Number.parseInt(sha256Hex(version).slice(0, 8), 16) / 2 ** 32;
-  return issued + (expires - issued) * (ROTATE_AT + SPREAD * (chance - 0.5));
+  // A fixed pseudo-random number for each kubeconfig.
+  const random = Number.parseInt(sha256Hex(version).slice(0, 8), 16) / 2 ** 32;
+  return issued + (expires - issued) * (rotateAt + rotationSpread * (random - 0.5));
 }
 
 const instant = (text: unknown): number | undefined => (typeof text === 'string' ? parseTime(text) : undefined);

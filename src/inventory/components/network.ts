@@ -18,21 +18,25 @@ const name = 'network';
 const region = '/spec/cluster/region';
 const cidr = configOf(name, 'cidr');
 const resourceGroup = configOf(name, 'resourceGroup');
-/** Fallback. A watch of the custom resource usually triggers a run earlier. */
+/** Interval while the operator works. A watch of the VirtualNetwork usually triggers a run earlier. */
 const requeueSeconds = 15;
 
-/** Creates a virtual network through the custom resource of an operator; publishes `vnetName` and `vnetId`. */
+/** Creates a virtual network with Azure Service Operator. Publishes `vnetName` and `vnetId`. */
 export function networkComponent(deps: ComponentsDeps): Component {
   return {
     name,
     reconcile: async (run) => {
       const entry = await run.entry.get();
-      return run.request.operation === 'delete' ? tearDown(deps, run, entry) : build(deps, run, entry);
+      return run.request.operation === 'delete' ? tearDown(deps, run, entry) : reconcileNetwork(deps, run, entry);
     },
   };
 }
 
-async function build(deps: ComponentsDeps, { request, signal }: RunContext, entry: KubeObject): Promise<Outcome> {
+async function reconcileNetwork(
+  deps: ComponentsDeps,
+  { request, signal }: RunContext,
+  entry: KubeObject,
+): Promise<Outcome> {
   const missing = missingOf(entry, region, cidr);
   if (missing) return missing;
   const range = textAt(entry, cidr) ?? '';
@@ -55,8 +59,8 @@ async function tearDown(deps: ComponentsDeps, { request, signal }: RunContext, e
   // The machines of the cluster use the network.
   const inUse = waitForAbsence(entry, '/status/outputs/cluster');
   if (inUse) return inUse;
-  const left = await remove(deps.management, identityOf(deps, request.entry.id, entry), signal);
-  if (left === 'absent') return { outcome: 'Deleted' };
+  const deletion = await remove(deps.management, identityOf(deps, request.entry.id, entry), signal);
+  if (deletion === 'absent') return { outcome: 'Deleted' };
   return {
     outcome: 'Progressing',
     requeueAfterSeconds: requeueSeconds,
@@ -70,17 +74,17 @@ const identityOf = ({ namespace }: ComponentsDeps, entryUid: string, entry: Kube
   entryUid,
 });
 
-/** The operator sets Ready, with a severity if it is false. Severity Error is permanent. */
+/** The outcome from the operator's condition Ready. If it is False, severity Error is permanent. */
 function outcomeOf({ metadata, status }: KubeObject): Outcome {
-  const ready = listIn(status, 'conditions').find((one) => own(one, 'type') === 'Ready');
-  const current = own(ready, 'observedGeneration') === metadata.generation;
-  if (current && own(ready, 'status') === 'True') {
+  const ready = listIn(status, 'conditions').find((condition) => own(condition, 'type') === 'Ready');
+  const isCurrent = own(ready, 'observedGeneration') === metadata.generation;
+  if (isCurrent && own(ready, 'status') === 'True') {
     const id = own(status, 'id');
     const vnetId = typeof id === 'string' ? { vnetId: id } : {};
     return { outcome: 'Done', outputs: { [name]: { vnetName: metadata.name, ...vnetId } } };
   }
   const message = messageOf(ready) ?? 'the operator is creating the network';
-  if (current && own(ready, 'severity') === 'Error') return { outcome: 'Failed', message };
+  if (isCurrent && own(ready, 'severity') === 'Error') return { outcome: 'Failed', message };
   return { outcome: 'Progressing', requeueAfterSeconds: requeueSeconds, message };
 }
 

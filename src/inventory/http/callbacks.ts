@@ -18,6 +18,7 @@ interface CallbacksDeps {
   readonly log: Log;
 }
 
+/** An HTTP answer. */
 interface Reply {
   readonly status: number;
   readonly body: object;
@@ -31,13 +32,13 @@ const maxConcurrent = 256;
 const refusal = (status: number, code: string, message: string): Reply => ({ status, body: { code, message } });
 const busy = refusal(503, 'Busy', 'too many concurrent reports; report again');
 
-/** Limits concurrency; returns undefined for rejected work. */
+/** Starts the work, or returns undefined if too much is active. */
 type Limit = <T>(work: () => Promise<T>) => Promise<T> | undefined;
 
-function atMost(most: number): Limit {
+function limitTo(max: number): Limit {
   let active = 0;
   return (work) => {
-    if (active >= most) return undefined;
+    if (active >= max) return undefined;
     active += 1;
     return work().finally(() => {
       active -= 1;
@@ -46,12 +47,11 @@ function atMost(most: number): Limit {
 }
 
 /**
- * Answers `POST /v1/runs/<run>`, the reports of asynchronous runs. The listener authenticates the token of the run before it reads the
- * body.
+ * Answers `POST /v1/runs/<run>`, the reports of asynchronous runs. Authenticates the token of the run before it reads the body.
  */
 export function callbackListener(deps: CallbacksDeps): RequestListener {
   // Separate limits, so that callers with invalid tokens cannot block accepted reports.
-  const limits = { reviewing: atMost(maxConcurrent), handling: atMost(maxConcurrent) };
+  const limits = { reviewing: limitTo(maxConcurrent), handling: limitTo(maxConcurrent) };
   return (request, response) => {
     const abort = new AbortController();
     response.once('close', () => abort.abort());
@@ -85,22 +85,22 @@ async function answer(
     'Unauthorized',
     'the token is missing or invalid; send the token of the run as Authorization: Bearer TOKEN',
   );
-  // Callers that know no entry cause no TokenReview.
+  // A caller that does not know an entry causes no TokenReview.
   if (token === undefined || namespace === undefined) return unauthorized;
-  const asked = reviewing(() => tokens.read(token, signal));
-  if (!asked) return busy;
-  const who = await asked;
-  if (!who) return unauthorized;
-  const account = readComponentAccount(who.account);
-  const isItsAccount = account?.entryUid === run.entryUid && account.component === run.component;
-  // In another namespace, its users may create an account with this name.
-  if (!isItsAccount || account.namespace !== namespace) {
+  const review = reviewing(() => tokens.read(token, signal));
+  if (!review) return busy;
+  const identity = await review;
+  if (!identity) return unauthorized;
+  const account = readComponentAccount(identity.account);
+  const isAccountOfRun = account?.entryUid === run.entryUid && account.component === run.component;
+  // Users of another namespace may create an account with this name there.
+  if (!isAccountOfRun || account.namespace !== namespace) {
     return refusal(403, 'ForeignCredential', 'the token belongs to another run; use the token of the reported run');
   }
-  return (await handling(() => take(reports, run, who.credentialId, request))) ?? busy;
+  return (await handling(() => handleReport(reports, run, identity.credentialId, request))) ?? busy;
 }
 
-async function take(
+async function handleReport(
   reports: ReportSink,
   run: Parameters<ReportSink['report']>[0],
   credentialId: string,

@@ -13,7 +13,7 @@ import type { Registration } from '../registration.ts';
 
 const loopback = /^(127\.0\.0\.1|localhost|\[::1\])$/;
 
-/** URL of a component's endpoint; an error if the server must not call it. An in-process component has no URL. */
+/** URL of a component's endpoint, or the reason why the server must not call it. */
 function endpointUrl(
   { endpoint }: Registration,
   allowLoopbackHttp: boolean,
@@ -22,7 +22,8 @@ function endpointUrl(
   if (service)
     return { url: new URL(`https://${service.name}.${service.namespace}.svc:${service.port}${reconcilePath}`) };
   const base = url === undefined ? undefined : url.replace(/\/+$/, '');
-  if (base === undefined || !URL.canParse(`${base}${reconcilePath}`)) return { error: 'endpoint.url is not a URL' };
+  if (base === undefined || !URL.canParse(`${base}${reconcilePath}`))
+    return { error: 'endpoint.url is not a valid URL; use an https URL' };
   const parsed = new URL(`${base}${reconcilePath}`);
   if (parsed.username || parsed.password || parsed.search || parsed.hash) {
     return { error: 'endpoint.url contains a user, query, or fragment; remove it' };
@@ -46,12 +47,14 @@ export const isLoopbackHttp = (text: string): boolean =>
 interface HttpClientDeps {
   readonly tokens: Pick<TokenIssuer, 'forCall'>;
   readonly clock: Clock;
+  /** Whether endpoints on loopback addresses may use plain HTTP. */
   readonly allowLoopbackHttp: boolean;
 }
 
-/** Connections to one component while its registration is unchanged. */
+/** Connections to one component. */
 interface Connection {
-  readonly registered: string;
+  /** The settings of the registration as text, to detect changes. */
+  readonly settings: string;
   readonly url: URL;
   readonly caller: JsonCaller;
   /** Creates a caller with a separate connection. */
@@ -85,7 +88,7 @@ export class HttpClient implements ComponentClient {
       return { kind: 'notCalled', message, ...(delayMs === undefined ? {} : { retryAfterMs: delayMs }) };
     }
     const headers = { authorization: `Bearer ${token}` };
-    // After the token request, another call may have replaced the connections of a changed registration.
+    // Not before the token request: meanwhile, another call may replace the connections of a changed registration.
     const connection = this.#connectionTo(registration, where.url);
     try {
       return readAnswer(
@@ -104,7 +107,7 @@ export class HttpClient implements ComponentClient {
     this.#connections.clear();
   }
 
-  /** Retries on a new connection if the component closed a kept-alive one: the run is the same, and components must accept a run twice. */
+  /** Retries on a new connection if the component closed a kept-alive one. This may call the component twice for one run. */
   async #exchange(
     { url, caller, freshCaller }: Connection,
     call: Pick<JsonRequest, 'headers' | 'body' | 'signal'> & { readonly timeoutMs: number },
@@ -115,7 +118,7 @@ export class HttpClient implements ComponentClient {
       return await caller.call({ method: 'POST', url, maxAnswerBytes, ...call });
     } catch (error) {
       if (!(error instanceof CallError) || error.failure !== 'stale') throw error;
-      // Other kept-alive connections may be stale as well.
+      // Other kept-alive connections may be closed, too.
       const fresh = freshCaller();
       const timeoutMs = Math.max(0, call.timeoutMs - (clock.monotonic() - startedAt));
       return await fresh.call({ method: 'POST', url, maxAnswerBytes, ...call, timeoutMs }).finally(() => fresh.close());
@@ -124,18 +127,17 @@ export class HttpClient implements ComponentClient {
 
   #connectionTo({ name, endpoint, caBundle, maxConcurrent, timeoutMs }: Registration, url: URL): Connection {
     const { clock } = this.#deps;
-    const registered = JSON.stringify([endpoint, caBundle, maxConcurrent, timeoutMs]);
-    const known = this.#connections.get(name);
-    if (known?.registered === registered) return known;
-    // A pending connection must not outlive the call that opened it; it would occupy the place of another.
-    const connectTimeoutMs = timeoutMs;
+    const settings = JSON.stringify([endpoint, caBundle, maxConcurrent, timeoutMs]);
+    const current = this.#connections.get(name);
+    if (current?.settings === settings) return current;
     // An empty CA list trusts no certificate; an absent one would trust the public CAs.
     const open = (connections: number): JsonCaller =>
-      new JsonCaller({ ca: caBundle ?? [] }, clock, { connections, connectTimeoutMs });
-    const connection = { registered, url, caller: open(maxConcurrent), freshCaller: () => open(1) };
+      // A connection attempt must not outlive its call, because it counts as one of the connections.
+      new JsonCaller({ ca: caBundle ?? [] }, clock, { connections, connectTimeoutMs: timeoutMs });
+    const connection = { settings, url, caller: open(maxConcurrent), freshCaller: () => open(1) };
     this.#connections.set(name, connection);
-    // Active calls on the old connections end by themselves.
-    known?.caller.retire();
+    // Active calls on the old connections may complete.
+    current?.caller.retire();
     return connection;
   }
 }
@@ -165,8 +167,8 @@ function readResult(body: Buffer, { run, operation }: ReconcileRequest): Reply {
   if ('error' in json) return { kind: 'failed', code: 'NotJson', message: json.error };
   const read = readOutcome(json.value, { id: run.id, operation });
   if (read.ok) return { kind: 'outcome', outcome: read.value };
-  const isOther = read.errors.some(({ field }) => field === 'run');
-  return { kind: 'failed', code: isOther ? 'WrongRun' : 'InvalidOutcome', message: listed(read.errors) };
+  const isOtherRun = read.errors.some(({ field }) => field === 'run');
+  return { kind: 'failed', code: isOtherRun ? 'WrongRun' : 'InvalidOutcome', message: listed(read.errors) };
 }
 
 function readAcceptedAnswer(body: Buffer): Reply {

@@ -13,7 +13,7 @@ export interface Writer {
   readonly writes: readonly JsonPointer[];
 }
 
-/** Checks a component's write of an entry's status. Both versions are untrusted. A violation rejects the whole write. */
+/** Checks a component's write of an entry's status. `before` and `after` are untrusted statuses. A violation rejects the whole write. */
 export function writeViolation(writer: Writer, before: unknown, after: unknown): Violation | undefined {
   const { component, writes } = writer;
   const foreign = foreignChange({ status: before }, { status: after }, writes);
@@ -33,60 +33,63 @@ export function outputsViolation(writer: Writer, outputs: unknown, patch: unknow
   return writeViolation(writer, { outputs }, { outputs: mergePatched(outputs, patch) });
 }
 
-/** Readers of a kubeconfig follow `secretRef` with their own permissions, so it must not name another Secret. */
+/** Readers follow `secretRef` with their own permissions, so a kubeconfig producer must not name another Secret there. */
 function foreignSecret({ entryUid, writes }: Writer, status: unknown): Violation | undefined {
   if (!writes.some((path) => isWithin(path, kubeconfigOutput))) return undefined;
   const field: JsonPointer = `${kubeconfigOutput}/secretRef`;
   const ref = valueAt({ status }, field);
   if (ref === undefined) return undefined;
-  const wanted = kubeconfigSecretName(entryUid);
-  if (own(ref, 'name') === wanted && own(ref, 'namespace') === undefined) return undefined;
+  const expectedName = kubeconfigSecretName(entryUid);
+  if (own(ref, 'name') === expectedName && own(ref, 'namespace') === undefined) return undefined;
   return {
     code: 'ForeignSecret',
-    message: `names another Secret; it must name Secret ${wanted} without a namespace, because readers of this entry may read only that Secret`,
+    message: `names another Secret; it must name Secret ${expectedName} without a namespace, because readers of this entry may read only that Secret`,
     field,
     status: 403,
   };
 }
 
 /**
- * The first field outside `owned` that differs between two versions of an object. Objects that contain only owned fields may be added or
- * removed; every other change counts, including an empty object.
+ * The first field outside `owned` that differs between two versions of an object; undefined if there is none. Objects that contain only
+ * owned fields may be added or removed.
  */
 export function foreignChange(before: unknown, after: unknown, owned: readonly JsonPointer[]): JsonPointer | undefined {
   return changeBelow([], before, after, owned);
 }
 
+/** The first foreign change at or below `segments`. */
 function changeBelow(
-  path: readonly string[],
+  segments: readonly string[],
   before: unknown,
   after: unknown,
   owned: readonly JsonPointer[],
 ): JsonPointer | undefined {
-  if (path.length === 0) return changeIn(path, isRecord(before) ? before : {}, isRecord(after) ? after : {}, owned);
-  const here = at(path);
-  if (owned.some((one) => isWithin(here, one))) return undefined;
-  const leadsToOwned = owned.some((one) => isWithin(one, here));
+  if (segments.length === 0)
+    return changeIn(segments, isRecord(before) ? before : {}, isRecord(after) ? after : {}, owned);
+  const here = pointerTo(segments);
+  if (owned.some((path) => isWithin(here, path))) return undefined;
+  const leadsToOwned = owned.some((path) => isWithin(path, here));
   if (leadsToOwned && isAbsentOrRecord(before) && isAbsentOrRecord(after)) {
-    return changeIn(path, before ?? {}, after ?? {}, owned);
+    return changeIn(segments, before ?? {}, after ?? {}, owned);
   }
   return isDeepStrictEqual(before, after) ? undefined : here;
 }
 
+/** The first foreign change in the fields of two objects at `segments`. */
 function changeIn(
-  path: readonly string[],
+  segments: readonly string[],
   before: object,
   after: object,
   owned: readonly JsonPointer[],
 ): JsonPointer | undefined {
-  const [was, is] = [new Map(Object.entries(before)), new Map(Object.entries(after))];
-  for (const field of new Set([...was.keys(), ...is.keys()])) {
-    const found = changeBelow([...path, field], was.get(field), is.get(field), owned);
-    if (found !== undefined) return found;
+  const [fieldsBefore, fieldsAfter] = [new Map(Object.entries(before)), new Map(Object.entries(after))];
+  for (const field of new Set([...fieldsBefore.keys(), ...fieldsAfter.keys()])) {
+    const change = changeBelow([...segments, field], fieldsBefore.get(field), fieldsAfter.get(field), owned);
+    if (change !== undefined) return change;
   }
   return undefined;
 }
 
-const at = ([first = '', ...rest]: readonly string[]): JsonPointer => pointerOf(first, ...rest);
+const pointerTo = ([first = '', ...rest]: readonly string[]): JsonPointer => pointerOf(first, ...rest);
 
 const isAbsentOrRecord = (value: unknown): value is object | undefined => value === undefined || isRecord(value);

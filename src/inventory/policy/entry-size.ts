@@ -3,8 +3,8 @@ import { isRecord, own } from '../../kit/json-value.ts';
 import type { Violation } from './violation.ts';
 
 /**
- * Size of an entry for the limit: bytes of its JSON without managedFields and without the parts of the status that the server writes.
- * Otherwise a status message could push an entry over the limit.
+ * Size of an entry for the limit of 65,536: bytes of its JSON without managedFields, `status.components`, and `status.conditions`.
+ * Otherwise a status message of the server could push an entry over the limit.
  */
 export function entryBytes(object: unknown): number {
   if (!isRecord(object)) return 0;
@@ -23,8 +23,8 @@ function recordAt(object: unknown, field: string): Readonly<Record<string, unkno
 }
 
 /**
- * Content of users and components must not grow above the limit. An entry above it may shrink and may be deleted, and the server may still
- * write its status.
+ * Users and components must not let an entry grow above the limit. An entry above it may shrink and may be deleted, and the server may
+ * still write its status.
  */
 export function sizeViolation(before: unknown, after: unknown): Violation | undefined {
   const bytes = entryBytes(after);
@@ -38,7 +38,7 @@ export function sizeViolation(before: unknown, after: unknown): Violation | unde
   };
 }
 
-/** Size without the fields that the server writes. */
+/** Bytes of the fields that users and components write. */
 function contentBytes(object: unknown): number {
   const metadata = own(object, 'metadata');
   return jsonBytes([

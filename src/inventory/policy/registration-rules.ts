@@ -5,12 +5,12 @@ import type { Violation } from './violation.ts';
 
 type Paths = Pick<ComponentReconciler['spec'], 'reads' | 'writes' | 'kubeconfig'>;
 
-/** Paths that a component owns. It may change nothing else in an entry. */
+/** Paths that a component owns and may write. */
 export function writesOf(name: string, { writes }: Paths): readonly JsonPointer[] {
   return writes === undefined ? [outputsOf(name)] : writes.filter(isPointer);
 }
 
-/** Paths that a component's runs depend on: the declared reads and the implied ones. */
+/** Paths whose changes start runs of a component: the declared reads and the implied ones. */
 export function readsOf(name: string, spec: Paths): readonly JsonPointer[] {
   return [
     ...new Set<JsonPointer>([
@@ -35,7 +35,7 @@ export function ownOutputRead(name: string, spec: Paths): JsonPointer | undefine
   return spec.reads.filter(isPointer).find((read) => writes.some((write) => overlap(read, write)));
 }
 
-/** The fields of a registration that the rules check. */
+/** The name and the fields of a registration that the rules check. */
 export interface RegistrationPaths {
   readonly name: string;
   readonly spec: Pick<ComponentReconciler['spec'], 'reads' | 'writes' | 'kubeconfig' | 'modes'>;

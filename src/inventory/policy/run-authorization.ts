@@ -10,11 +10,11 @@ interface ComponentAccount {
   readonly component: string;
 }
 
-const pattern = new RegExp(`^system:serviceaccount:([^:]+):${accountPrefix}([^.:]+)[.]([^.:]+)$`);
+const accountPattern = new RegExp(`^system:serviceaccount:([^:]+):${accountPrefix}([^.:]+)[.]([^.:]+)$`);
 
 /** Parses a user name; undefined if it is not the account of a component. */
 export function readComponentAccount(username: string): ComponentAccount | undefined {
-  const [, namespace, entryUid, component] = pattern.exec(username) ?? [];
+  const [, namespace, entryUid, component] = accountPattern.exec(username) ?? [];
   return namespace && entryUid && component ? { namespace, entryUid, component } : undefined;
 }
 
@@ -24,8 +24,8 @@ export type RunAuthorization = Pick<
   'entry' | 'component' | 'phase' | 'credentialID' | 'previousCredentialID' | 'previousCredentialExpiresAt'
 >;
 
-/** The writer and its credential. */
-interface Presented {
+/** The component that writes, and the ID of its token. */
+interface WriterCredential {
   readonly entryUid: string;
   readonly component: string;
   /** Value of `authentication.kubernetes.io/credential-id`; undefined if the API server provides none. */
@@ -33,30 +33,30 @@ interface Presented {
 }
 
 /**
- * Checks that the credential is that of the current run: the one in the record, or the previous one until it expires. `record` is the
- * latest stored record; undefined if there is none.
+ * Checks that the token belongs to the current run: it is the one in the record, or the previous one before its expiry. `record` is the
+ * latest stored record; undefined if there is none. `nowMs`: epoch milliseconds.
  */
 export function writeAuthorizationViolation(
   record: RunAuthorization | undefined,
-  who: Presented,
+  writer: WriterCredential,
   nowMs: number,
 ): Violation | undefined {
-  const { entryUid, component, credentialId } = who;
-  const refused = (why: string): Violation => ({
+  const { entryUid, component, credentialId } = writer;
+  const violation = (problem: string): Violation => ({
     code: noSuchRunCode,
-    message: `${why}; a component may only write with the token of its current run; answer Retry and wait for the next run`,
+    message: `${problem}; a component may only write with the token of its current run; answer Retry and wait for the next run`,
     status: 403,
   });
   if (!record || record.entry.uid !== entryUid || record.component !== component) {
-    return refused(`component ${component} has no run for this entry`);
+    return violation(`component ${component} has no run for this entry`);
   }
-  if (record.phase !== 'Running') return refused(`component ${component} has no active run for this entry`);
-  if (credentialId === undefined) return refused('the API server provided no credential ID for this token');
+  if (record.phase !== 'Running') return violation(`component ${component} has no active run for this entry`);
+  if (credentialId === undefined) return violation('the API server provided no credential ID for this token');
   if (credentialId === record.credentialID) return undefined;
   if (credentialId !== record.previousCredentialID) {
-    return refused(`this token belongs to another run of component ${component}`);
+    return violation(`this token belongs to another run of component ${component}`);
   }
-  const until = parseTime(record.previousCredentialExpiresAt ?? '');
-  if (until !== undefined && nowMs < until) return undefined;
-  return refused('this token was refreshed and has expired');
+  const expiresAtMs = parseTime(record.previousCredentialExpiresAt ?? '');
+  if (expiresAtMs !== undefined && nowMs < expiresAtMs) return undefined;
+  return violation('this token was refreshed and has expired');
 }

@@ -1,6 +1,6 @@
 import type { InventoryCode } from '../../api/codes.ts';
 
-/** A broken rule: why a write or a registration is rejected. */
+/** A broken rule. The server rejects the write or the registration. */
 export interface Violation {
   readonly code: InventoryCode;
   /** What was found; what is allowed; what to do. */
@@ -11,5 +11,5 @@ export interface Violation {
   readonly status: 403 | 413 | 422;
 }
 
-/** The webhook must reject the dry-run write of the proof with this code before any run is dispatched. */
+/** Code for a write by a token without a run. Before the first run, the webhook must reject a dry-run write with it. */
 export const noSuchRunCode: InventoryCode = 'NoSuchRun';

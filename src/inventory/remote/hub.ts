@@ -19,19 +19,22 @@ import { aboutOf, watchText } from './watch-spec.ts';
 interface RemoteHubOptions {
   /** The management cluster. */
   readonly cluster: Cluster;
+  /** Reads the Secrets with kubeconfigs. */
   readonly client: Client;
   readonly connect: (credentials: Credentials) => Cluster;
   readonly clock: Clock;
+  /** Uniform in [0, 1). */
   readonly random: () => number;
   readonly metrics: Metrics;
   /** Maximum number of managed clusters that are watched at the same time. Default 500. */
   readonly budget?: number;
 }
 
-interface Followed {
+/** The remote watches of one entry. */
+interface WatchedEntry {
   readonly ref: EntryRef;
-  /** The wanted watches as text, to detect changes. */
-  wanted: string;
+  /** `watches` as text, to detect changes. */
+  watchesText: string;
   watches: readonly ComponentWatches[];
   /** Version of the kubeconfig in use; undefined if there is none. */
   version: string | undefined;
@@ -42,10 +45,11 @@ interface Followed {
   problem: string | undefined;
 }
 
-/** Interval of health checks, milliseconds. With the limits of a watch, an outage is reported within 70 s. */
+/** Interval of health checks, milliseconds. */
 const HEALTH_INTERVAL_MS = 5_000;
 const DEFAULT_BUDGET = 500;
 
+/** Registers the gauge of entries with unhealthy watches. */
 export function unhealthyWatchesMetric(metrics: Pick<Metrics, 'collected'>, unhealthy: () => number): void {
   const name = 'drawbridge_inventory_remote_watch_unhealthy';
   const help =
@@ -54,12 +58,12 @@ export function unhealthyWatchesMetric(metrics: Pick<Metrics, 'collected'>, unhe
 }
 
 /**
- * Watches objects in managed clusters and in the management cluster, by entry. Watches of managed clusters have a budget and a health
- * status.
+ * Watches objects in managed clusters and in the management cluster, by entry. It watches a limited number of managed clusters and reports
+ * which watches are unhealthy.
  */
 export class RemoteHub implements RemoteEvents {
   readonly #options: RemoteHubOptions;
-  readonly #entries = new Map<string, Followed>();
+  readonly #entries = new Map<string, WatchedEntry>();
   readonly #management: ManagementWatches;
   readonly #listeners = new Set<(event: RemoteEvent) => void>();
   readonly #healthListeners = new Set<(entryUid: string) => void>();
@@ -75,26 +79,26 @@ export class RemoteHub implements RemoteEvents {
 
   setWatches(entry: Entry, watches: readonly ComponentWatches[]): void {
     const { ref, content } = entry;
-    const wanted = JSON.stringify(watches);
-    const version = valueAt(content, `${kubeconfigOutput}/version`);
-    const now = typeof version === 'string' ? version : undefined;
-    const followed = this.#entries.get(ref.uid) ?? this.#follow(ref);
-    const renewed = followed.version !== now;
-    if (followed.wanted === wanted && !renewed) return;
-    followed.wanted = wanted;
-    followed.watches = watches;
-    followed.version = now;
+    const watchesText = JSON.stringify(watches);
+    const published = valueAt(content, `${kubeconfigOutput}/version`);
+    const version = typeof published === 'string' ? published : undefined;
+    const watchedEntry = this.#entries.get(ref.uid) ?? this.#add(ref);
+    const isNewVersion = watchedEntry.version !== version;
+    if (watchedEntry.watchesText === watchesText && !isNewVersion) return;
+    watchedEntry.watchesText = watchesText;
+    watchedEntry.watches = watches;
+    watchedEntry.version = version;
     this.#management.setWatches(ref, watchesOf(watches, 'management'));
-    this.#open(followed, renewed);
-    this.#updateHealth(ref.uid, followed);
+    this.#open(watchedEntry, isNewVersion);
+    this.#updateHealth(ref.uid, watchedEntry);
   }
 
   forget(entryUid: string): void {
-    const followed = this.#entries.get(entryUid);
-    if (!followed) return;
+    const watchedEntry = this.#entries.get(entryUid);
+    if (!watchedEntry) return;
     this.#entries.delete(entryUid);
-    this.#management.setWatches(followed.ref, []);
-    this.#drop(followed);
+    this.#management.setWatches(watchedEntry.ref, []);
+    this.#drop(watchedEntry);
     this.#openEvicted();
   }
 
@@ -122,42 +126,43 @@ export class RemoteHub implements RemoteEvents {
     await Promise.all(open);
   }
 
-  #follow(ref: EntryRef): Followed {
+  #add(ref: EntryRef): WatchedEntry {
     const lastChangeMs = this.#options.clock.monotonic();
-    const followed: Followed = {
+    const watchedEntry: WatchedEntry = {
       ref,
-      wanted: '',
+      watchesText: '',
       watches: [],
       version: undefined,
       managed: undefined,
       lastChangeMs,
       problem: undefined,
     };
-    this.#entries.set(ref.uid, followed);
-    return followed;
+    this.#entries.set(ref.uid, watchedEntry);
+    return watchedEntry;
   }
 
-  #open(followed: Followed, renewed: boolean): void {
-    const wanted = watchesOf(followed.watches, 'managed');
-    const known = followed.managed;
-    if (wanted.length === 0 || followed.version === undefined) {
-      this.#drop(followed);
-      if (known) this.#openEvicted();
+  /** Opens, replaces, or drops the watches of the managed cluster. */
+  #open(watchedEntry: WatchedEntry, isNewVersion: boolean): void {
+    const wanted = watchesOf(watchedEntry.watches, 'managed');
+    const current = watchedEntry.managed;
+    if (wanted.length === 0 || watchedEntry.version === undefined) {
+      this.#drop(watchedEntry);
+      if (current) this.#openEvicted();
       return;
     }
-    const managed = known ?? this.#start(followed);
-    followed.managed = managed;
+    const managed = current ?? this.#start(watchedEntry);
+    watchedEntry.managed = managed;
     managed.setWatches(wanted);
-    if (renewed || !known) void managed.open();
+    if (isNewVersion || !current) void managed.open();
   }
 
-  #start(followed: Followed): ManagedClusterWatches {
+  #start(watchedEntry: WatchedEntry): ManagedClusterWatches {
     this.#evict();
     const { clock, random } = this.#options;
-    followed.lastChangeMs = clock.monotonic();
+    watchedEntry.lastChangeMs = clock.monotonic();
     return new ManagedClusterWatches({
-      open: () => this.#connect(followed.ref),
-      changed: (watch) => this.#changed(followed.ref.uid, watch),
+      open: () => this.#connect(watchedEntry.ref),
+      onChange: (watch) => this.#changed(watchedEntry.ref.uid, watch),
       clock,
       random,
     });
@@ -172,40 +177,40 @@ export class RemoteHub implements RemoteEvents {
     return this.#options.connect(await inlineCredentials(Buffer.from(data, 'base64').toString('utf8')));
   }
 
-  /** Evicts the watches whose last reported change is oldest. */
+  /** If the budget is used up, evicts the watches whose last reported change is oldest. */
   #evict(): void {
     const { budget = DEFAULT_BUDGET } = this.#options;
     const open = [...this.#entries.values()].filter(({ managed }) => managed !== undefined);
     if (open.length < budget) return;
-    const last = open.reduce((a, b) => (b.lastChangeMs < a.lastChangeMs ? b : a));
-    this.#drop(last);
-    this.#updateHealth(last.ref.uid, last);
+    const stalest = open.reduce((a, b) => (b.lastChangeMs < a.lastChangeMs ? b : a));
+    this.#drop(stalest);
+    this.#updateHealth(stalest.ref.uid, stalest);
   }
 
-  /** Opens the watches of one evicted entry after budget was freed. */
+  /** Opens the watches of one evicted entry if the budget has room. */
   #openEvicted(): void {
     const { budget = DEFAULT_BUDGET } = this.#options;
     const all = [...this.#entries.values()];
     if (all.filter(({ managed }) => managed !== undefined).length >= budget) return;
-    const waiting = all.find((one) => !one.managed && one.version !== undefined && hasManaged(one));
-    if (!waiting) return;
-    this.#open(waiting, true);
-    this.#updateHealth(waiting.ref.uid, waiting);
+    const evicted = all.find(isEvicted);
+    if (!evicted) return;
+    this.#open(evicted, true);
+    this.#updateHealth(evicted.ref.uid, evicted);
   }
 
-  #drop(followed: Followed): void {
-    const { managed } = followed;
-    followed.managed = undefined;
+  #drop(watchedEntry: WatchedEntry): void {
+    const { managed } = watchedEntry;
+    watchedEntry.managed = undefined;
     managed?.close().catch(() => undefined);
   }
 
   #changed(entryUid: string, changed: RemoteWatch): void {
-    const followed = this.#entries.get(entryUid);
-    if (!followed) return;
-    followed.lastChangeMs = this.#options.clock.monotonic();
+    const watchedEntry = this.#entries.get(entryUid);
+    if (!watchedEntry) return;
+    watchedEntry.lastChangeMs = this.#options.clock.monotonic();
     const text = watchText(changed);
     const about = aboutOf(changed);
-    for (const { component, watches } of followed.watches) {
+    for (const { component, watches } of watchedEntry.watches) {
       if (!watches.some((watch) => watchText(watch) === text)) continue;
       for (const listener of this.#listeners) listener({ entryUid, component, about });
     }
@@ -213,25 +218,26 @@ export class RemoteHub implements RemoteEvents {
 
   #scheduleHealthCheck(): void {
     this.#cancelHealthCheck = this.#options.clock.schedule(HEALTH_INTERVAL_MS, () => {
-      for (const [entryUid, followed] of this.#entries) this.#updateHealth(entryUid, followed);
+      for (const [entryUid, watchedEntry] of this.#entries) this.#updateHealth(entryUid, watchedEntry);
       this.#scheduleHealthCheck();
     });
   }
 
-  #updateHealth(entryUid: string, followed: Followed): void {
+  #updateHealth(entryUid: string, watchedEntry: WatchedEntry): void {
     const { budget = DEFAULT_BUDGET } = this.#options;
-    const evicted = !followed.managed && followed.version !== undefined && hasManaged(followed);
-    const problem = evicted
+    const problem = isEvicted(watchedEntry)
       ? `not watched: the limit of ${budget} watched clusters is reached`
-      : followed.managed?.problem;
-    const before = followed.problem;
-    followed.problem = problem;
+      : watchedEntry.managed?.problem;
+    const before = watchedEntry.problem;
+    watchedEntry.problem = problem;
     if (before === problem) return;
     for (const listener of this.#healthListeners) listener(entryUid);
   }
 }
 
-const hasManaged = ({ watches }: Followed): boolean => watchesOf(watches, 'managed').length > 0;
+/** The entry wants watches of its managed cluster, but has none. */
+const isEvicted = ({ managed, version, watches }: WatchedEntry): boolean =>
+  !managed && version !== undefined && watchesOf(watches, 'managed').length > 0;
 
 const watchesOf = (wanted: readonly ComponentWatches[], cluster: RemoteWatch['cluster']): RemoteWatch[] =>
   wanted.flatMap(({ watches }) => watches.filter((watch) => watch.cluster === cluster));

@@ -9,17 +9,20 @@ import { type Watched, watchSpec, watchText } from './watch-spec.ts';
 interface ManagedClusterOptions {
   /** Connects to the cluster with the current kubeconfig. */
   readonly open: () => Promise<Cluster>;
-  readonly changed: (watch: RemoteWatch) => void;
+  /** Called after a possible change of an object of this watch. */
+  readonly onChange: (watch: RemoteWatch) => void;
   readonly clock: Clock;
+  /** Uniform in [0, 1). */
   readonly random: () => number;
 }
 
-/** Duration of failures after which a watch is unhealthy; about four attempts. */
+/** A watch is unhealthy if it fails for longer than this, milliseconds; about four attempts. */
 const FAILING_MS = 10_000;
-/** Time after which an incomplete list counts as failed. */
+/** A watch is unhealthy if its first list takes longer than this, milliseconds. */
 const LISTED_MS = 45_000;
-/** Time without any data after which a watch is unhealthy. A healthy watch confirms its connection at least every 30 s. */
+/** A watch is unhealthy if it receives no data for longer than this, milliseconds. A healthy watch receives some at least every 30 s. */
 const SILENT_MS = 60_000;
+/** Backoff between attempts to connect, milliseconds. */
 const RETRY = { baseMs: 1_000, capMs: 30_000 };
 
 /** The watches of one managed cluster; they share connections. */
@@ -27,15 +30,18 @@ export class ManagedClusterWatches {
   readonly #options: ManagedClusterOptions;
   readonly #watches = new Map<string, ManagedWatch>();
   #cluster: Cluster | undefined;
+  /** Why the last attempt to connect failed. */
   #failure: string | undefined;
-  #sinceMs: number;
+  /** Time of the last successful connect, monotonic milliseconds. */
+  #openedAtMs: number;
   #failures = 0;
-  #opening = 0;
+  /** Number of the current attempt; results of earlier attempts are dropped. */
+  #attempt = 0;
   #cancelRetry: Cancel = () => {};
 
   constructor(options: ManagedClusterOptions) {
     this.#options = options;
-    this.#sinceMs = options.clock.monotonic();
+    this.#openedAtMs = options.clock.monotonic();
   }
 
   /** Replaces the watches. */
@@ -48,7 +54,7 @@ export class ManagedClusterWatches {
     }
     for (const [text, watch] of wanted) {
       if (this.#watches.has(text)) continue;
-      const managed = new ManagedWatch(watch, () => this.#options.changed(watch));
+      const managed = new ManagedWatch(watch, () => this.#options.onChange(watch));
       this.#watches.set(text, managed);
       if (this.#cluster) managed.attach(this.#cluster);
     }
@@ -57,31 +63,31 @@ export class ManagedClusterWatches {
   /** Connects to the cluster, or reconnects with a new kubeconfig. Retries failures. Never rejects. */
   async open(): Promise<void> {
     this.#cancelRetry();
-    const attempt = ++this.#opening;
+    const attempt = ++this.#attempt;
     let cluster: Cluster;
     try {
       cluster = await this.#options.open();
     } catch (error) {
-      if (attempt === this.#opening) this.#failed(describe(error));
+      if (attempt === this.#attempt) this.#retryOpen(describe(error));
       return;
     }
-    if (attempt !== this.#opening) return cluster.close();
-    const before = this.#cluster;
+    if (attempt !== this.#attempt) return cluster.close();
+    const previous = this.#cluster;
     this.#cluster = cluster;
     this.#failure = undefined;
     this.#failures = 0;
-    this.#sinceMs = this.#options.clock.monotonic();
+    this.#openedAtMs = this.#options.clock.monotonic();
     for (const watch of this.#watches.values()) watch.attach(cluster);
-    await before?.close();
+    await previous?.close();
   }
 
-  /** Why the watches are unhealthy. The text stays the same while the reason does. */
+  /** Why the watches are unhealthy; undefined if they are healthy. The text contains no growing numbers, so that it changes rarely. */
   get problem(): string | undefined {
     if (this.#failure !== undefined) return this.#failure;
-    const openMs = this.#options.clock.monotonic() - this.#sinceMs;
+    const sinceOpenMs = this.#options.clock.monotonic() - this.#openedAtMs;
     for (const { watch, synced, silentMs, failing } of this.#watches.values()) {
       if (failing && failing.forMs > FAILING_MS) return `the watch of ${watch.resource} fails: ${failing.reason}`;
-      if (!synced && openMs > LISTED_MS)
+      if (!synced && sinceOpenMs > LISTED_MS)
         return `the list of ${watch.resource} has not completed for over ${LISTED_MS / 1000} s`;
       if (synced && silentMs > SILENT_MS)
         return `the watch of ${watch.resource} received nothing for over ${SILENT_MS / 1000} s`;
@@ -90,7 +96,7 @@ export class ManagedClusterWatches {
   }
 
   async close(): Promise<void> {
-    this.#opening++;
+    this.#attempt++;
     this.#cancelRetry();
     for (const watch of this.#watches.values()) watch.detach();
     this.#watches.clear();
@@ -99,34 +105,35 @@ export class ManagedClusterWatches {
     await cluster?.close();
   }
 
-  #failed(why: string): void {
-    this.#failure = why;
+  #retryOpen(failure: string): void {
+    this.#failure = failure;
     const { clock, random } = this.#options;
     const delayMs = RETRY.baseMs + backoffMs({ ...RETRY, attempt: this.#failures++, random });
     this.#cancelRetry = clock.schedule(delayMs, () => void this.open());
   }
 }
 
-/** One watch of a managed cluster. It keeps the seen objects when the connection changes, so it reports only real changes. */
+/** One watch of a managed cluster. It keeps the digests of objects across connections, so it reports only real changes. */
 class ManagedWatch {
   readonly watch: RemoteWatch;
-  readonly #changed: () => void;
-  readonly #seen = new Map<string, string>();
+  readonly #onChange: () => void;
+  /** Digests of the objects, by key. */
+  readonly #digests = new Map<string, string>();
   /** True after the first complete list. */
-  #primed = false;
+  #listedOnce = false;
   #store: Store<Watched> | undefined;
   #detach: () => void = () => {};
 
-  constructor(watch: RemoteWatch, changed: () => void) {
+  constructor(watch: RemoteWatch, onChange: () => void) {
     this.watch = watch;
-    this.#changed = changed;
+    this.#onChange = onChange;
   }
 
   attach(cluster: Cluster): void {
     this.detach();
     const { store, release } = cluster.watch(watchSpec(this.watch));
     this.#store = store;
-    const unsubscribe = store.subscribe((event) => this.#take(event));
+    const unsubscribe = store.subscribe((event) => this.#onEvent(event));
     let attached = true;
     this.#detach = () => {
       attached = false;
@@ -159,27 +166,27 @@ class ManagedWatch {
     return this.#store?.failing;
   }
 
-  #take(event: StoreEvent<Watched>): void {
+  #onEvent(event: StoreEvent<Watched>): void {
     if (event.type === 'deleted') {
-      if (this.#seen.delete(event.key)) this.#reportChange();
+      if (this.#digests.delete(event.key)) this.#reportChange();
       return;
     }
     const { key, digest } = event.now;
-    if (this.#seen.get(key) === digest) return;
-    this.#seen.set(key, digest);
+    if (this.#digests.get(key) === digest) return;
+    this.#digests.set(key, digest);
     this.#reportChange();
   }
 
-  /** Reports objects that were deleted while disconnected. After the first list, anything may have changed since the last run. */
+  /** Reports deletes that this watch missed while it was disconnected. Also reports the first list: objects may have changed before it. */
   #complete(store: Store<Watched>): void {
-    const first = !this.#primed;
-    this.#primed = true;
-    const gone = [...this.#seen.keys()].filter((key) => !store.get(key));
-    for (const key of gone) this.#seen.delete(key);
-    if (first || gone.length > 0) this.#changed();
+    const isFirstList = !this.#listedOnce;
+    this.#listedOnce = true;
+    const gone = [...this.#digests.keys()].filter((key) => !store.get(key));
+    for (const key of gone) this.#digests.delete(key);
+    if (isFirstList || gone.length > 0) this.#onChange();
   }
 
   #reportChange(): void {
-    if (this.#primed) this.#changed();
+    if (this.#listedOnce) this.#onChange();
   }
 }

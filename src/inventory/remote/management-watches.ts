@@ -4,26 +4,27 @@ import type { StoreEvent } from '../../kube/store.ts';
 import type { EntryRef } from '../entry.ts';
 import { type Watched, watchSpec, watchText } from './watch-spec.ts';
 
-type Changed = (entryUid: string, watch: RemoteWatch) => void;
+type OnChange = (entryUid: string, watch: RemoteWatch) => void;
 
-interface Open {
+/** A watch that is shared by entries. */
+interface OpenWatch {
   /** Namespaces of the entries that want this watch, by UID. */
   readonly wantedBy: Map<string, string>;
   readonly close: () => void;
 }
 
 /**
- * Watches of the management cluster, shared by all entries. A label on each object names its entry. Any user may set that label, so an
- * object in another namespace counts only if the registration names that namespace.
+ * Watches of the management cluster, shared by all entries. A label on an object names its entry. Users may set that label on objects in
+ * their namespaces, so an object in another namespace counts only if the registration names that namespace.
  */
 export class ManagementWatches {
   readonly #cluster: Cluster;
-  readonly #changed: Changed;
-  readonly #open = new Map<string, Open>();
+  readonly #onChange: OnChange;
+  readonly #open = new Map<string, OpenWatch>();
 
-  constructor(cluster: Cluster, changed: Changed) {
+  constructor(cluster: Cluster, onChange: OnChange) {
     this.#cluster = cluster;
-    this.#changed = changed;
+    this.#onChange = onChange;
   }
 
   /** Replaces the watches of the entry. */
@@ -41,24 +42,27 @@ export class ManagementWatches {
     }
   }
 
+  /** Closes all watches. */
   close(): void {
     for (const { close } of this.#open.values()) close();
     this.#open.clear();
   }
 
-  #start(watch: RemoteWatch): Open {
+  #start(watch: RemoteWatch): OpenWatch {
     const wantedBy = new Map<string, string>();
     const { store, release } = this.#cluster.watch(watchSpec(watch));
-    const report = (entryUid: string, from: string): void => {
-      const home = wantedBy.get(entryUid);
+    const report = (entryUid: string, objectNamespace: string): void => {
+      const entryNamespace = wantedBy.get(entryUid);
+      if (entryNamespace === undefined) return;
       // Only administrators create cluster-scoped objects, so these count for every entry.
-      const counts = home !== undefined && (from === '' || from === home || watch.namespace !== undefined);
-      if (counts) this.#changed(entryUid, watch);
+      const isClusterScoped = objectNamespace === '';
+      if (isClusterScoped || objectNamespace === entryNamespace || watch.namespace !== undefined)
+        this.#onChange(entryUid, watch);
     };
     const unsubscribe = store.subscribe((event) => {
       // Objects of the initial list are not changes.
       if (!store.synced && event.type === 'added') return;
-      for (const entryUid of ownersOf(event)) report(entryUid, namespaceOf(event.key));
+      for (const entryUid of entriesOf(event)) report(entryUid, namespaceOf(event.key));
     });
     return {
       wantedBy,
@@ -70,7 +74,8 @@ export class ManagementWatches {
   }
 }
 
-function ownersOf(event: StoreEvent<Watched>): ReadonlySet<string> {
+/** UIDs of the entries that an event concerns; empty if the relevant fields are unchanged. */
+function entriesOf(event: StoreEvent<Watched>): ReadonlySet<string> {
   switch (event.type) {
     case 'added':
       return new Set([event.now.entryUid]);

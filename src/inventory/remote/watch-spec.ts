@@ -7,7 +7,7 @@ import type { Projected, StoreSpec } from '../../kube/store.ts';
 /** Maximum number of objects of one watch in a managed cluster. Users control that cluster's API server. */
 export const maxObjects = 5_000;
 
-/** The store spec of a watch. A kind that does not exist yet is no error; the watch starts when it is created. */
+/** The store spec of a watch. If the kind does not exist yet, the watch starts once it does. */
 export function watchSpec({
   cluster,
   group,
@@ -17,7 +17,9 @@ export function watchSpec({
   labelSelector,
   fields,
 }: RemoteWatch): StoreSpec<Watched> {
-  const selectors = [labelSelector ?? '', cluster === 'management' ? entryUidLabel : ''].filter((one) => one !== '');
+  const selectors = [labelSelector ?? '', cluster === 'management' ? entryUidLabel : ''].filter(
+    (selector) => selector !== '',
+  );
   return {
     // The kind is used only in messages; the scope does not matter for a watch.
     resource: { group, version, plural: resource, kind: resource, namespaced: true },
@@ -52,15 +54,15 @@ export interface Watched extends Projected {
   readonly digest: string;
 }
 
-/** One function per kind of field, so that equal watches share a connection. */
+/** Constant functions, because watches share a connection only if their projections are identical. */
 const projections: Readonly<Record<RemoteWatch['fields'], (object: KubeObject) => Watched | undefined>> = {
   metadata: (object) => watched(object, ({ metadata: { labels, annotations } }) => [labels, annotations]),
-  // For kinds without a generation: everything except metadata and status.
+  // A kind without a generation: everything except metadata and status.
   spec: (object) => watched(object, ({ metadata, status: _, ...rest }) => metadata.generation ?? { ...rest }),
   status: (object) => watched(object, ({ status }) => status ?? null),
 };
 
-/** Maximum length of an object's identity in characters. No API server returns more, so a larger one is hostile. */
+/** Maximum length of an object's names and versions, in characters. A genuine API server returns no longer ones. */
 const maxIdentityLength = 1_024;
 
 function watched(object: KubeObject, fields: (object: KubeObject) => unknown): Watched | undefined {

@@ -3,9 +3,9 @@ import type { Clock } from '../../kit/clock.ts';
 import type { Credentials } from '../../kube/credentials.ts';
 import { openCluster } from '../../kube/open-cluster.ts';
 
-/** Authenticates the caller of a component. */
+/** Authenticates the callers of a component. */
 export interface CallerAuthenticator {
-  /** Whether the token is that of the server for this component. Rejects if that cannot be determined now. */
+  /** Whether the server sent this token to this component. Rejects if the TokenReview fails. */
   isServer(token: string, signal: AbortSignal): Promise<boolean>;
   close(): Promise<void>;
 }
@@ -19,7 +19,7 @@ interface CallerOptions {
   readonly clock: Clock;
 }
 
-/** Authenticates callers by TokenReview. */
+/** Authenticates callers by TokenReview with the audience of the component. */
 export function tokenReviews({ credentials, component, serverNamespace, clock }: CallerOptions): CallerAuthenticator {
   const audiences = [callAudience(component)];
   const account = `system:serviceaccount:${serverNamespace}:${managerAccount}`;

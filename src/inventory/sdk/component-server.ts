@@ -18,17 +18,18 @@ interface ComponentServerOptions {
   readonly callers: CallerAuthenticator;
   readonly addresses: Addresses;
   readonly transports: RunTransports;
-  /** PEM. Undefined: plain http, which the server calls only on loopback addresses. */
+  /** PEM. Undefined: plain HTTP, which the server calls only on loopback addresses. */
   readonly tls: { readonly cert: string; readonly key: string } | undefined;
   readonly host: string;
   /** 0 selects a free port. */
   readonly port: number;
-  /** Maximum number of concurrent runs; further calls get 429. Default 64. */
+  /** Maximum number of concurrent runs. Further calls get 429. Default: 64. */
   readonly maxRuns?: number;
   readonly clock: Clock;
   readonly log: Log;
 }
 
+/** A listening component server. */
 export interface ComponentServer {
   readonly port: number;
   /** Abandons all runs and resolves when they have ended. */
@@ -42,7 +43,7 @@ const MAX_REVIEWS = 64;
 const HEADERS_MS = 5_000;
 const REQUEST_MS = 10_000;
 
-/** Serves one component by the contract. Rejects with `PortUnavailable`. */
+/** Serves one component by the contract. Rejects with CodedError `PortUnavailable` if it cannot listen. */
 export async function serveComponent(options: ComponentServerOptions): Promise<ComponentServer> {
   const runs = new Map<Run, Promise<void>>();
   const load: Load = { runs, reviews: 0, reading: 0 };
@@ -70,7 +71,7 @@ export async function serveComponent(options: ComponentServerOptions): Promise<C
   };
 }
 
-/** Present load of the server. */
+/** Current load of the server. */
 interface Load {
   readonly runs: Map<Run, Promise<void>>;
   /** Pending TokenReviews. */
@@ -79,7 +80,7 @@ interface Load {
   reading: number;
 }
 
-/** Checks the path, then the caller, and only then the body, in the order of the contract. */
+/** Handles a call. As the contract requires, authenticates the caller before it reads the body. */
 async function handle(
   request: IncomingMessage,
   response: ServerResponse,
@@ -89,35 +90,35 @@ async function handle(
   const { runs } = load;
   if (request.url !== reconcilePath) throw new Refusal(404, 'NotFound', `unknown path; only ${reconcilePath} exists`);
   if (request.method !== 'POST') throw new Refusal(405, 'MethodNotAllowed', 'only POST is allowed');
-  const gone = new AbortController();
-  response.once('close', () => gone.abort(new CodedError('CallerGone', 'the caller closed the connection')));
-  await authenticate(request, callers, load, gone.signal);
+  const closed = new AbortController();
+  response.once('close', () => closed.abort(new CodedError('CallerGone', 'the caller closed the connection')));
+  await authenticate(request, callers, load, closed.signal);
   if (runs.size + load.reading >= maxRuns)
     throw new Refusal(429, 'Busy', `${maxRuns} runs are active, which is the limit; retry later`);
   load.reading += 1;
-  let asked: ReconcileRequest;
+  let call: ReconcileRequest;
   try {
-    asked = await readRequest(request);
+    call = await readRequest(request);
   } finally {
     load.reading -= 1;
   }
-  if (asked.component !== component.name) {
+  if (call.component !== component.name) {
     throw new Refusal(
       400,
       'OtherComponent',
       `the request is for another component; this endpoint serves only ${component.name}; check the endpoint of the registration`,
     );
   }
-  const foreign = addressViolation(asked, addresses);
-  if (foreign) throw new Refusal(400, 'ForeignAddress', foreign);
-  const run = new Run(component, asked, transports, clock);
+  const violation = addressViolation(call, addresses);
+  if (violation) throw new Refusal(400, 'ForeignAddress', violation);
+  const run = new Run(component, call, transports, clock);
   const ended = run.execute().finally(() => runs.delete(run));
   runs.set(run, ended);
   response.once('close', () => {
     if (!response.writableFinished && !run.accepted) run.abandon('the caller closed the connection');
   });
   const first = await run.answer;
-  sendJson(request, response, first.kind === 'accepted' ? 202 : 200, bodyOf(asked, first));
+  sendJson(request, response, first.kind === 'accepted' ? 202 : 200, bodyOf(call, first));
 }
 
 async function authenticate(

@@ -14,7 +14,7 @@ import { textOf } from '../../kube/status-error.ts';
 import type { EntryAccessor, ReportAnswer } from '../ports.ts';
 import type { RunTransports } from './run.ts';
 
-/** Configured addresses of a component. It compares requests with them and sends tokens nowhere else. */
+/** Configured addresses of a component. The component rejects requests with other addresses, so it sends tokens only to these. */
 export interface Addresses {
   /** URL of the API server without a trailing slash. */
   readonly apiUrl: string;
@@ -29,28 +29,31 @@ const entryPath = new RegExp(
   `^${groupPath(clusterInventories)}/namespaces/(?<namespace>${name})/${clusterInventories.plural}/(?<name>${name})$`,
 );
 
-/** The entry in the URL of a request; undefined if the URL is not an entry of that API server. */
+/** Namespace and name of the entry in a URL; undefined if the URL is not an entry below `apiUrl`. */
 export function entryAt(apiUrl: string, url: string): Required<ObjectName> | undefined {
   if (!url.startsWith(`${apiUrl}/`)) return undefined;
   const { namespace, name } = entryPath.exec(url.slice(apiUrl.length))?.groups ?? {};
   return namespace && name ? { namespace, name } : undefined;
 }
 
-/** Why a request must be rejected: it names other addresses than the configured ones. Undefined if it is acceptable. */
-export function addressViolation({ entry, auth, callback, run }: ReconcileRequest, own: Addresses): string | undefined {
-  if (!entryAt(own.apiUrl, entry.url))
-    return `entry.url is ${quote(entry.url, 128)}, which is not an entry below the configured URL ${own.apiUrl}`;
-  if (auth.ca?.trim() !== own.apiCa?.trim())
+/** Why the component must reject a request with other addresses than the configured ones; undefined if they match. */
+export function addressViolation(
+  { entry, auth, callback, run }: ReconcileRequest,
+  configured: Addresses,
+): string | undefined {
+  if (!entryAt(configured.apiUrl, entry.url))
+    return `entry.url is ${quote(entry.url, 128)}, which is not an entry below the configured URL ${configured.apiUrl}`;
+  if (auth.ca?.trim() !== configured.apiCa?.trim())
     return 'auth.ca differs from the CA that this component is configured with';
-  const expected = `${own.callbackUrl}${callbackPath}${run.id}`;
+  const expected = `${configured.callbackUrl}${callbackPath}${run.id}`;
   return callback === expected ? undefined : `callback is ${quote(callback, 128)}, not ${quote(expected, 256)}`;
 }
 
-/** Connections of an external component to the API server and the callbacks. `callbackCa`: PEM; undefined: the public CAs. */
 interface HttpTransports extends RunTransports {
   close(): void;
 }
 
+/** Connects a component to the API server and the callbacks over HTTP. `callbackCa`: PEM; undefined: the public CAs. */
 export function httpTransports(
   addresses: Addresses & { readonly callbackCa: string | undefined },
   clock: Clock,
@@ -77,17 +80,17 @@ function readAnswer({ status, body: bytes }: JsonAnswer): ReportAnswer {
   const body = parsed(bytes);
   if (status === 200) return { status, extension: extensionIn(body) };
   const message = own(body, 'message');
-  const said = typeof message === 'string' ? message : `the callback answered with status ${status}`;
+  const text = typeof message === 'string' ? message : `the callback answered with status ${status}`;
   switch (status) {
     case 400:
-      return { status, code: 'InvalidReport', message: said };
+      return { status, code: 'InvalidReport', message: text };
     case 401:
     case 403:
-      return { status: 403, code: 'ForeignCredential', message: said };
+      return { status: 403, code: 'ForeignCredential', message: text };
     case 409:
-      return { status, code: 'RunOver', message: said };
+      return { status, code: 'RunOver', message: text };
     default:
-      return { status: 503, code: 'Unavailable', message: said };
+      return { status: 503, code: 'Unavailable', message: text };
   }
 }
 
@@ -109,8 +112,8 @@ function parsed(body: Buffer): unknown {
 }
 
 /**
- * Accesses the entry of a request with the current token. Rejects with ApiError and TransportError like the client of kube/; a 401 or 403
- * means that the run is over. Throws CodedError `ForeignEntry` if the URL belongs to another server.
+ * Accesses the entry of a request with the current token. Rejects with ApiError and TransportError like the client of kube/. A 401 or 403
+ * means that the run has ended. Throws CodedError `ForeignEntry` if the URL is not below `apiUrl`.
  */
 function entryAccessor(
   caller: JsonCaller,
@@ -119,8 +122,8 @@ function entryAccessor(
   token: () => string,
   signal: AbortSignal,
 ): EntryAccessor {
-  const at = entryAt(apiUrl, entry.url);
-  if (!at) throw new CodedError('ForeignEntry', `entry.url is not an entry below ${apiUrl}`);
+  const entryName = entryAt(apiUrl, entry.url);
+  if (!entryName) throw new CodedError('ForeignEntry', `entry.url is not an entry below ${apiUrl}`);
   const call = async ({
     url,
     ...wanted
@@ -134,7 +137,7 @@ function entryAccessor(
     });
     return readObject(textOf(answer));
   };
-  const secretUrl = (name: string): string => `${apiUrl}${resourcePath(secrets, { ...at, name })}`;
+  const secretUrl = (name: string): string => `${apiUrl}${resourcePath(secrets, { ...entryName, name })}`;
   const kubeconfig = secretUrl(kubeconfigSecretName(entry.id));
   return {
     get: () => call({ method: 'GET', url: entry.url }),

@@ -21,7 +21,7 @@ interface InProcessOptions {
   readonly clock: Clock;
 }
 
-/** Calls components in this process by the contract. Their answers are validated like those from the network. */
+/** Calls components in this process by the contract. Validates their answers like those from the network. */
 export function inProcessClient({ components, entry, reports, clock }: InProcessOptions): ComponentClient {
   const report: RunTransports['report'] = async (request, token, body) => {
     const run = readRunId(request.run.id);
@@ -43,7 +43,7 @@ export function inProcessClient({ components, entry, reports, clock }: InProcess
   };
 }
 
-/** Rejects with the reason of the signal. Many calls may share the signal, so this removes its listener. */
+/** Resolves to the first answer of the run, or to a timeout. Rejects with the reason of the signal. */
 function settle(
   run: Run,
   { timeoutMs }: Registration,
@@ -52,23 +52,23 @@ function settle(
   clock: Clock,
 ): Promise<Reply> {
   return new Promise((resolve, reject) => {
-    const end = (settled: () => void): void => {
+    const settleWith = (settlement: () => void): void => {
       cancel();
       signal.removeEventListener('abort', onAbort);
-      settled();
+      settlement();
     };
     const onAbort = (): void => {
       run.abandon('the server canceled the call');
-      end(() => reject(signal.reason));
+      settleWith(() => reject(signal.reason));
     };
     const cancel = clock.schedule(timeoutMs, () => {
       const message = `no answer within ${timeoutMs} ms`;
       run.abandon(message);
-      end(() => resolve({ kind: 'failed', code: 'Timeout', message }));
+      settleWith(() => resolve({ kind: 'failed', code: 'Timeout', message }));
     });
     if (signal.aborted) return onAbort();
     signal.addEventListener('abort', onAbort);
-    run.answer.then((first) => end(() => resolve(replyTo(first, request))), reject);
+    run.answer.then((first) => settleWith(() => resolve(replyTo(first, request))), reject);
   });
 }
 

@@ -1,11 +1,12 @@
 import { maxMessage, type Outcome } from '../../api/inventory/contract/outcome.ts';
+import type { RunExtension } from '../../api/inventory/contract/report.ts';
 import type { ReconcileRequest } from '../../api/inventory/contract/request.ts';
 import { type Clock, sleep } from '../../kit/clock.ts';
 import { CodedError, describe } from '../../kit/errors.ts';
 import { deferred } from '../../kit/promises.ts';
 import type { Component, EntryAccessor, ReportAnswer, RunContext } from '../ports.ts';
 
-/** First answer of a component: the outcome, or 202. */
+/** The answer of a component to the call: its outcome, or 202. */
 export type FirstAnswer =
   | { readonly kind: 'outcome'; readonly outcome: Outcome }
   | { readonly kind: 'accepted'; readonly leaseSeconds: number | undefined };
@@ -18,16 +19,16 @@ export interface RunTransports {
   report(request: ReconcileRequest, token: string, body: object, signal: AbortSignal): Promise<ReportAnswer>;
 }
 
-/** Assumed heartbeat timeout if the registration's default applies, seconds. */
+/** Heartbeat timeout until the server answers with another, seconds; the request does not contain that of the registration. */
 const DEFAULT_LEASE_S = 60;
-/** Delay between two deliveries of a report, milliseconds. */
+/** Delay between two attempts to deliver a report, milliseconds. */
 const RETRY_MS = 1_000;
 
 /** One run of a component, over HTTP or within a process. */
 export class Run implements RunContext {
   readonly request: ReconcileRequest;
   readonly entry: EntryAccessor;
-  /** Resolves once; never rejects. */
+  /** The answer to the call. Never rejects. */
   readonly answer: Promise<FirstAnswer>;
   readonly #component: Component;
   readonly #transports: RunTransports;
@@ -57,7 +58,7 @@ export class Run implements RunContext {
     return this.#accepted;
   }
 
-  /** Aborts the run, because the server no longer waits for its outcome. */
+  /** Aborts the run: the server no longer waits for its outcome. */
   abandon(why: string): void {
     this.#abort.abort(new CodedError('RunAbandoned', why));
   }
@@ -94,8 +95,8 @@ export class Run implements RunContext {
     this.#deadline = this.#clock.monotonic() + leaseSeconds * 1000;
   }
 
-  /** Repeats a delivery until it is accepted or rejected, or the deadline passes. This is no retry of the run. */
-  async #deliver(body: object) {
+  /** Delivers a report. Repeats it until the server accepts or rejects it, or the deadline passes. */
+  async #deliver(body: object): Promise<RunExtension | undefined> {
     const report = { run: this.request.run.id, ...body };
     while (!this.signal.aborted) {
       const answer = await this.#transports

@@ -16,7 +16,8 @@ import type { EntryChange, InventoryStore } from '../ports.ts';
 /** An entry in a store. */
 interface EntryView extends Entry, Projected {}
 
-const ownPrefixes = [forceAnnotation(''), abandonAnnotation('')];
+/** Annotations that an entry contains. */
+const annotationPrefixes = [forceAnnotation(''), abandonAnnotation('')];
 
 /** Projects a ClusterInventory to an entry; undefined if it is invalid. */
 export function entryView(object: KubeObject): EntryView | undefined {
@@ -63,40 +64,40 @@ function viewOf(
 
 function annotationsOf(all: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   return Object.fromEntries(
-    Object.entries(all).filter(([name]) => ownPrefixes.some((prefix) => name.startsWith(prefix))),
+    Object.entries(all).filter(([name]) => annotationPrefixes.some((prefix) => name.startsWith(prefix))),
   );
 }
 
 const nothingDisabled: ReadonlySet<string> = new Set();
 
 function disabledIn(components: Readonly<Record<string, { readonly enabled: boolean }>>): ReadonlySet<string> {
-  const names = Object.entries(components).filter(([, { enabled }]) => !enabled);
-  return names.length === 0 ? nothingDisabled : new Set(names.map(([name]) => name));
+  const disabled = Object.entries(components).filter(([, { enabled }]) => !enabled);
+  return disabled.length === 0 ? nothingDisabled : new Set(disabled.map(([name]) => name));
 }
 
-/** Cache of unpacked values, for repeated reads. */
+/** The last 64 unpacked values. */
 const unpacked = new RecentMap<Packed<unknown>, unknown>(64);
 
-/** A rarely read JSON value, compressed to about a tenth of the memory. Each read may return another copy, so do not mutate it. */
+/** A rarely read JSON value, compressed to about a tenth of its size. Each read may return another copy, so do not mutate it. */
 class Packed<T> {
   readonly #bytes: string;
 
   constructor(value: T) {
-    // A latin1 string needs one byte per character; a Buffer has more overhead than this content.
+    // A latin1 string needs one byte per character; a Buffer would add more overhead than the content has.
     this.#bytes = deflateRawSync(JSON.stringify(value), { level: 1 }).toString('latin1');
   }
 
   get value(): T {
-    const known = unpacked.get(this);
+    const cached = unpacked.get(this);
     // The cached value under the key `this` has type T.
-    if (known !== undefined) return known as T;
+    if (cached !== undefined) return cached as T;
     const value = JSON.parse(inflateRawSync(Buffer.from(this.#bytes, 'latin1')).toString('utf8')) as T;
     unpacked.set(this, value);
     return value;
   }
 }
 
-/** Entries stored as ClusterInventory objects. */
+/** Entries as ClusterInventory objects in the API server. */
 export class KubeInventoryStore implements InventoryStore {
   readonly #client: Client;
   readonly #store: Store<EntryView>;
@@ -106,7 +107,7 @@ export class KubeInventoryStore implements InventoryStore {
   constructor(client: Client, store: Store<EntryView>) {
     this.#client = client;
     this.#store = store;
-    // This listener comes first, so that later listeners find the changed entry.
+    // Subscribe first, so that later listeners find the changed entry.
     store.subscribe((event) => {
       if (event.type === 'deleted') this.#byUid.delete(event.before.uid);
       else this.#byUid.set(event.now.uid, event.now);
@@ -142,20 +143,19 @@ export class KubeInventoryStore implements InventoryStore {
     { resourceVersion, signal }: { readonly resourceVersion?: string; readonly signal: AbortSignal },
   ): Promise<Entry> {
     const metadata = { uid: ref.uid, ...(resourceVersion === undefined ? {} : { resourceVersion }) };
-    const body = part === 'status' ? { ...patch, metadata } : { metadata: { ...own(patch), ...metadata } };
+    const body = part === 'status' ? { ...patch, metadata } : { metadata: { ...metadataOf(patch), ...metadata } };
     const options = { signal, ...(part === 'status' ? { subresource: 'status' } : {}) };
-    return readable(await this.#client.mergePatch(clusterInventories, ref, body, options));
+    return entryIn(await this.#client.mergePatch(clusterInventories, ref, body, options));
   }
 }
 
-/** The metadata of a patch. */
-function own(patch: Readonly<Record<string, unknown>>): object {
+function metadataOf(patch: Readonly<Record<string, unknown>>): object {
   const { metadata } = patch;
   return typeof metadata === 'object' && metadata !== null ? metadata : {};
 }
 
-/** A plain Error, because the write succeeded and a retry would not improve the answer. */
-function readable(object: KubeObject): Entry {
+/** Throws a plain Error, which is not retryable: the write succeeded, and a retry would get the same answer. */
+function entryIn(object: KubeObject): Entry {
   const view = entryView(object);
   if (view) return view;
   throw new Error(`entry ${object.metadata.name}: the API server's answer is not a valid ClusterInventory`);

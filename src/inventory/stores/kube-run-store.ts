@@ -12,7 +12,7 @@ import { type ComponentKey, keyText } from '../key.ts';
 import type { InventoryStore, RecordChange, RunStore, Swap } from '../ports.ts';
 import { type RunView, recordIn, runObject, specPatch } from './run-object.ts';
 
-/** Projects a ReconcileRun to a record; undefined if it is invalid. */
+/** Projects a ReconcileRun to a record with its key; undefined if it is invalid. */
 export function runView(object: KubeObject): RunView | undefined {
   const stored = recordIn(object);
   const { uid } = object.metadata;
@@ -28,8 +28,8 @@ const nameOf = ({ entry, component }: RunRecord): ObjectName => ({
 });
 
 /**
- * Run records stored as ReconcileRun objects. The watch covers all namespaces, but a record counts only in the namespace of its entry:
- * otherwise users of one namespace could forge records for another.
+ * Run records as ReconcileRun objects in the API server. A record counts only in the namespace of its entry; otherwise users of one
+ * namespace could forge records for entries of another.
  */
 export class KubeRunStore implements RunStore {
   readonly #client: Client;
@@ -77,9 +77,10 @@ export class KubeRunStore implements RunStore {
       const stored = this.#newest.get(key);
       if (stored) listener({ kind: 'changed', stored });
     }
-    const own = (change: RecordChange): void => listener(change);
-    this.#listeners.add(own);
-    return () => void this.#listeners.delete(own);
+    // A wrapper, so that the same function can subscribe twice.
+    const subscription = (change: RecordChange): void => listener(change);
+    this.#listeners.add(subscription);
+    return () => void this.#listeners.delete(subscription);
   }
 
   whenSynced(signal?: AbortSignal): Promise<void> {
@@ -96,20 +97,20 @@ export class KubeRunStore implements RunStore {
   async swap(next: RunRecord, base: StoredRecord | undefined, signal: AbortSignal): Promise<Swap> {
     try {
       const write = () => (base ? this.#patch(next, base, signal) : this.#create(next, signal));
-      const stored = await this.#newest.call(textOf(next), async () => readable(await write()));
+      const stored = await this.#newest.call(textOf(next), async () => viewIn(await write()));
       return { kind: 'stored', stored };
     } catch (error) {
-      const lost = isConflict(error) || isAlreadyExists(error) || (base !== undefined && isNotFound(error));
-      if (!lost) throw error;
+      const isLost = isConflict(error) || isAlreadyExists(error) || (base !== undefined && isNotFound(error));
+      if (!isLost) throw error;
       return this.#resolveConflict(next, base, signal);
     }
   }
 
   async remove({ record, resourceVersion }: StoredRecord, signal: AbortSignal): Promise<void> {
     await this.#client.delete(reconcileRuns, nameOf(record), { resourceVersion, signal });
-    const known = this.#newest.get(textOf(record));
-    if (!known || isOlder(resourceVersion, known.resourceVersion)) return;
-    this.#newest.deleted(known.key, known.uid);
+    const newest = this.#newest.get(textOf(record));
+    if (!newest || isOlder(resourceVersion, newest.resourceVersion)) return;
+    this.#newest.deleted(newest.key, newest.uid);
     this.#notify({ kind: 'gone', key: keyOf(record) });
   }
 
@@ -153,7 +154,7 @@ export class KubeRunStore implements RunStore {
     const { uid } = view.record.entry;
     const early = this.#early.get(uid);
     if (early?.delete(key) && early.size === 0) this.#early.delete(uid);
-    // The watch may report the delete of a record that this process created before it reports the record or its entry.
+    // The watch may report a delete before it reports the creation of that record or of its entry.
     if ((this.#watchedRecords.get(view.key) ?? this.#newest.get(view.key))?.uid !== view.uid) return;
     const wasKnown = this.#newest.get(view.key) !== undefined;
     this.#watchedRecords.delete(view.key);
@@ -172,7 +173,7 @@ export class KubeRunStore implements RunStore {
   }
 }
 
-function readable(object: KubeObject): RunView {
+function viewIn(object: KubeObject): RunView {
   const stored = runView(object);
   if (stored) return stored;
   throw new TransportError(
@@ -182,8 +183,8 @@ function readable(object: KubeObject): RunView {
   );
 }
 
-/** Compares records in stored form. */
+/** Whether two records have the same stored form. */
 function sameSpec(a: RunRecord, b: RunRecord): boolean {
-  const plain = (record: RunRecord): unknown => JSON.parse(JSON.stringify(specPatch(record)));
-  return isDeepStrictEqual(plain(a), plain(b));
+  const storedForm = (record: RunRecord): unknown => JSON.parse(JSON.stringify(specPatch(record)));
+  return isDeepStrictEqual(storedForm(a), storedForm(b));
 }

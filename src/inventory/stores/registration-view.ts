@@ -7,11 +7,11 @@ import type { Projected } from '../../kube/store.ts';
 import { kubeconfigRole, readsOf, writesOf } from '../policy/registration-rules.ts';
 import type { Registration } from '../registration.ts';
 
-/** A registration in a store. */
+/** A registration in a store, with the data that validation and conditions need. */
 export interface RegistrationView extends Projected {
   readonly registration: Registration;
   readonly spec: ComponentReconciler['spec'];
-  /** Why the registration is unusable by itself; undefined if it is usable. */
+  /** Why the registration is unusable, apart from conflicts with others; undefined if it is usable. */
   readonly problem: string | undefined;
   readonly conditions: readonly Condition[];
   /** Epoch milliseconds. */

@@ -20,7 +20,7 @@ export function recordIn(object: KubeObject): StoredRecord | undefined {
   if (!read.ok) return undefined;
   const { metadata, spec } = read.value;
   const { namespace, name, resourceVersion } = metadata;
-  // Write authorization reads the record by this name, so no other name counts.
+  // Write authorization reads the record by this name, so ignore other names.
   if (!namespace || !resourceVersion || name !== runName(spec.entry.uid, spec.component)) return undefined;
   return { record: recordOf(spec, namespace), resourceVersion };
 }
@@ -75,7 +75,7 @@ function pastRunOf(past: ReconcileRun['spec']['history'][number]): PastRun {
 
 const instant = (text: string | undefined): number | undefined => (text === undefined ? undefined : parseTime(text));
 
-/** A new ReconcileRun. Its entry owns it, so garbage collection deletes it with the entry. */
+/** A new ReconcileRun for the record. The entry owns it, so garbage collection deletes it after the entry. */
 export function runObject(record: RunRecord): KubeObject {
   const { entry, component } = record;
   return {
@@ -98,7 +98,7 @@ export function runObject(record: RunRecord): KubeObject {
   };
 }
 
-/** The spec as a merge patch; absent fields are null. */
+/** The record as a merge patch of the spec; absent fields are null. */
 export function specPatch(record: RunRecord): Record<string, unknown> {
   const { entry, lastOutcome, previousCredential, history } = record;
   return {
@@ -145,7 +145,7 @@ const time = (instantMs: number | undefined): string | null =>
   instantMs === undefined ? null : formatMicroTime(instantMs);
 const millis = (durationMs: number): number => Math.max(0, Math.round(durationMs));
 
-/** Removes nulls for a create, where null would be a value. Nulls inside `missing` are data and stay. */
+/** Removes nulls, which a create does not accept as absent fields. Nulls inside `missing` are data and stay. */
 function withoutNulls(patch: Record<string, unknown>): Record<string, unknown> {
   const strip = (object: object): Record<string, unknown> =>
     Object.fromEntries(Object.entries(object).filter(([, value]) => value !== null));

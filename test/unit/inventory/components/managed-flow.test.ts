@@ -213,7 +213,10 @@ describe('components of a managed cluster', () => {
     const outcome = made.run('connectivity-proxy');
     await kubeconfigsAreRead();
     await made.clock.advance(3_500);
-    assert.deepEqual(await outcome, { outcome: 'Retry', message: 'the cluster did not answer within 3500 ms' });
+    assert.deepEqual(await outcome, {
+      outcome: 'Retry',
+      message: 'the cluster did not answer within 3500 ms; check that this server can reach it',
+    });
   });
 
   it('delete the namespace of the proxy at teardown, but not one that existed before', async () => {
