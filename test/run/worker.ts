@@ -37,8 +37,8 @@ async function run(file: string): Promise<FileResult> {
   });
   if (failures.length > 0) Mocha.reporters.Base.list(failures);
   if (passed + failures.length === 0) throw new Error(`${file} has no tests`);
-  const told = failures.map((test) => ({ title: test.fullTitle(), message: messageOf(test.err) }));
-  return { file, passed, failures: told, ms: performance.now() - startedMs, tests };
+  const reported = failures.map((test) => ({ title: test.fullTitle(), message: messageOf(test.err) }));
+  return { file, passed, failures: reported, ms: performance.now() - startedMs, tests };
 }
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

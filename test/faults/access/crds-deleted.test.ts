@@ -44,8 +44,8 @@ describe('when an administrator deletes the CRD of live grants', () => {
       await until('the CRD to go', async () => (await plane.probe(url)).status === 404, { timeoutMs: 40_000 });
       const left = await Promise.all(requests.map(({ metadata }) => stage.children(metadata.uid)));
       assert.deepEqual(left.flat(), []);
-      const told = await stage.audit(({ event, what }) => event === 'revocation' && what.kind === kind);
-      assert.deepEqual(told.map(({ what, code }) => [what.name, code]).sort(), [
+      const revocations = await stage.audit(({ event, what }) => event === 'revocation' && what.kind === kind);
+      assert.deepEqual(revocations.map(({ what, code }) => [what.name, code]).sort(), [
         ['one', 'Deleted'],
         ['two', 'Deleted'],
       ]);

@@ -238,15 +238,15 @@ describe('M23: of two replicas', function () {
   };
 
   it('both answer webhooks, and one grants', async () => {
-    const told = (event: string): Promise<number[]> =>
+    const auditedBy = (event: string): Promise<number[]> =>
       Promise.all(replicas().map(async (pod) => (await pod.log()).split(`"event":"${event}"`).length - 1));
     // All at once, so that the API server opens connections enough for both.
     const names = Array.from({ length: 8 }, (_, n) => `one-${n}`);
-    const granted = await told('grant');
+    const granted = await auditedBy('grant');
     await Promise.all(names.map((name) => stage.createReady(stage.alice, podRequest(name))));
-    const admitted = await told('admission');
+    const admitted = await auditedBy('admission');
     assert.ok(admitted.length === 2 && admitted.every((count) => count > 0), `${admitted}`);
-    const grants = (await told('grant')).map((count, n) => count - (granted[n] ?? 0));
+    const grants = (await auditedBy('grant')).map((count, n) => count - (granted[n] ?? 0));
     assert.deepEqual(grants.toSorted(), [0, 8]);
     for (const pod of replicas()) {
       const answer = await fetch(`http://127.0.0.1:${pod.port('health')}/readyz`);

@@ -41,8 +41,8 @@ describe('the API calls of access', () => {
    */
   const withoutLateness = (calls: readonly AuditCall[]): readonly AuditCall[] => {
     const opened = calls.find(({ verb, resource }) => verb === 'create' && resource === 'rolebindings');
-    const told = calls.filter(({ verb, resource }) => verb === 'patch' && resource.endsWith('requests/status'));
-    const [, progress, ready] = told;
+    const statusWrites = calls.filter(({ verb, resource }) => verb === 'patch' && resource.endsWith('requests/status'));
+    const [, progress, ready] = statusWrites;
     const lateMs = Date.parse(ready?.time ?? '') - Date.parse(opened?.time ?? '');
     return lateMs > 1000 ? calls.filter((call) => call !== progress) : calls;
   };

@@ -102,9 +102,9 @@ describe('a request that can never be granted', () => {
       (now) => isFalse(now, condition) || isFalse(now, otherwise),
     );
     const [type, reason] = isFalse(denied, condition) ? condition : otherwise;
-    const told = conditionOf(denied, type);
-    assert.equal(told?.reason, reason);
-    assert.match(told?.message ?? '', message);
+    const reported = conditionOf(denied, type);
+    assert.equal(reported?.reason, reason);
+    assert.match(reported?.message ?? '', message);
     assert.equal(denied.status?.ready, false);
     assert.equal(denied.status?.accessMessage ?? '', '');
     assert.deepEqual(await stage.children(request.metadata.uid), []);
@@ -138,7 +138,7 @@ describe('a request that can never be granted', () => {
         message: /"stranger" is not a pod of the template's workload/,
       },
       {
-        title: 'a pod that does not exist, told alike',
+        title: 'a pod that does not exist, with the same message',
         manifest: execRequest('not-there', { targetPod: 'nobody' }),
         condition: ['AccessResourcesCreated', 'InvalidTargetPod'],
         message: /"nobody" is not a pod of the template's workload/,

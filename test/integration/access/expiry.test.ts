@@ -259,11 +259,11 @@ describe('M5: a grant', () => {
   });
 
   it('records the end in an audit line and an Event', async () => {
-    const request = await stage.createReady(stage.alice, podRequest('told', { duration: '2s' }));
+    const request = await stage.createReady(stage.alice, podRequest('recorded', { duration: '2s' }));
     await stage.closed(request);
     const line = await stage.auditLine(
       'the revocation',
-      ({ event, what }) => event === 'revocation' && what.name === 'told',
+      ({ event, what }) => event === 'revocation' && what.name === 'recorded',
     );
     assert.deepEqual([line.verdict, line['code'], line.who.user], ['revoked', 'Expired', 'alice']);
     await until('the Event AccessExpired', async () => (await eventsOf(request)).includes('AccessExpired'), {

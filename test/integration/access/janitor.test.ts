@@ -51,11 +51,11 @@ describe('M6: the objects of a request that was removed by force are deleted', (
       const tookMs = await untilNothingIsLeft(request, promisedMs);
       console.log(`      ${tookMs} ms`);
       assert.ok(tookMs < 2000, `${tookMs} ms`);
-      const told = await stage.audit(
+      const audited = await stage.audit(
         ({ event, what }) => event === 'revocation' && (what.name ?? '').startsWith(request.metadata.name),
       );
-      assert.equal(told.length, 1, 'one line, from the loop that knew the request');
-      assert.equal(told[0]?.who.user, 'alice');
+      assert.equal(audited.length, 1, 'one line, from the loop that knew the request');
+      assert.equal(audited[0]?.who.user, 'alice');
     });
   }
 
@@ -78,10 +78,10 @@ describe('M6: the objects of a request that was removed by force are deleted', (
     assert.deepEqual((await kindsLeft(kept)).sort(), ['Pod', 'Role', 'RoleBinding']);
     assert.equal(await mayExec(kept), true);
 
-    const told = await stage.audit((line) => line['code'] === 'Orphaned');
-    const objects = told.map(({ what }) => what.kind);
+    const audited = await stage.audit((line) => line['code'] === 'Orphaned');
+    const objects = audited.map(({ what }) => what.kind);
     assert.deepEqual(objects.toSorted(), ['Pod', 'Role', 'Role', 'RoleBinding', 'RoleBinding']);
-    assert.ok(told.every(({ event, verdict }) => event === 'revocation' && verdict === 'revoked'));
+    assert.ok(audited.every(({ event, verdict }) => event === 'revocation' && verdict === 'revoked'));
     assert.match(await stage.kubectl('get', 'roles', '-o', 'name'), /\/bystander/);
   });
 

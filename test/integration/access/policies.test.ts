@@ -14,7 +14,7 @@ describe('S16: without the server and the webhooks, the API server', () => {
   /** A user with every permission in the namespace, and none on cluster-scoped resources. */
   let eve: Person;
   /** A client with the identity of the server. */
-  let thief: Person;
+  let holder: Person;
   let pod: StoredRequest;
   let child: string;
 
@@ -23,7 +23,7 @@ describe('S16: without the server and the webhooks, the API server', () => {
     stage = await AccessStage.open();
     await stage.policiesAre('in force');
     eve = await Person.of(stage.plane, 'eve', ['editors']);
-    thief = await accountUser(stage.plane, 'drawbridge');
+    holder = await accountUser(stage.plane, 'drawbridge');
     await stage.apply(everythingButFinalizers);
     await stage.kubectl('create', 'rolebinding', 'eve', '--role=everything', '--user=eve');
     // Includes permissions that the server does not have.
@@ -189,7 +189,7 @@ describe('S16: without the server and the webhooks, the API server', () => {
       const having = (cpu: string): object => ({ resources: { limits: { cpu }, requests: { cpu } } });
       // The nodes of the sandbox cannot resize containers.
       const waiting = podWith({ schedulerName: 'none' }, having('1'), childMetadata('waiting-access', pod.metadata));
-      const { body, status } = await thief.call('POST', url('pods'), waiting);
+      const { body, status } = await holder.call('POST', url('pods'), waiting);
       assert.equal(status, 201, JSON.stringify(body));
       const { name } = waiting.metadata as { name: string };
       const containers = [{ ...waiting.spec.containers[0], ...having('64') }];
@@ -207,7 +207,7 @@ describe('S16: without the server and the webhooks, the API server', () => {
   describe('restricts clients with the server’s token to the calls of the server:', () => {
     const dryRun = '?dryRun=All';
     const create = (plural: string, object: object, namespace = stage.namespace): Promise<ApiAnswer> =>
-      thief.call('POST', `${url(plural, '', namespace)}${dryRun}`, object);
+      holder.call('POST', `${url(plural, '', namespace)}${dryRun}`, object);
     const { labels, annotations, ownerReferences } = childMetadata();
     const rule = { apiGroups: [''], resources: ['pods'], verbs: ['get'], resourceNames: ['a'] };
     const roleRefTo = (name: string, kind = 'Role') => ({ apiGroup: 'rbac.authorization.k8s.io', kind, name });
@@ -352,14 +352,14 @@ describe('S16: without the server and the webhooks, the API server', () => {
         ['rolebindings', 'sees'],
       ];
       for (const [plural, name] of targets) {
-        assertRefused(await thief.call('DELETE', `${url(plural, name)}${dryRun}`), 'NotMadeByServer');
-        assertOk(await thief.call('DELETE', `${url(plural, child)}${dryRun}`));
+        assertRefused(await holder.call('DELETE', `${url(plural, name)}${dryRun}`), 'NotMadeByServer');
+        assertOk(await holder.call('DELETE', `${url(plural, child)}${dryRun}`));
       }
     });
 
     it('changes only its own RoleBindings, and only to remove all subjects', async () => {
       const patch = (name: string, change: object): Promise<ApiAnswer> =>
-        thief.call('PATCH', `${url('rolebindings', name)}${dryRun}`, change);
+        holder.call('PATCH', `${url('rolebindings', name)}${dryRun}`, change);
       const subjects = [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'mallory' }];
       assertRefused(await patch('sees', { subjects: null }), 'NotMadeByServer');
       assertRefused(await patch(child, { subjects }), 'GrantKept');
@@ -368,7 +368,7 @@ describe('S16: without the server and the webhooks, the API server', () => {
 
     it('enters no pod', async () => {
       const exec = `${url('pods/exec', child)}?command=true&stdout=true`;
-      assertRefused(await thief.call('POST', exec), 'ServerStaysOut');
+      assertRefused(await holder.call('POST', exec), 'ServerStaysOut');
     });
   });
 

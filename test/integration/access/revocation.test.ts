@@ -94,8 +94,8 @@ describe('M19: a revoked request', () => {
     );
     await revoke(stage.alice, request);
     await stage.closed(request);
-    const told = await stage.audit(({ event, what }) => event === 'revocation' && what.name === 'denied');
-    assert.deepEqual(told, [], 'there was no access that could have ended');
+    const revocations = await stage.audit(({ event, what }) => event === 'revocation' && what.name === 'denied');
+    assert.deepEqual(revocations, [], 'there was no access that could have ended');
   });
 
   describe('allows no other change:', () => {

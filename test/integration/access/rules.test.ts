@@ -212,10 +212,10 @@ describe('the subset check of rules', () => {
       for (let turn = 0; turn < rulesEach; turn++) {
         const asked = randomRules(2);
         const { status, body } = await create(asked);
-        const told = JSON.stringify({ seed, held, asked, status, body });
-        assert.ok(status === 201 || status === 403, told);
+        const details = JSON.stringify({ seed, held, asked, status, body });
+        assert.ok(status === 201 || status === 403, details);
         if (status === 403) assert.match((body as { message: string }).message, /attempting to grant RBAC permissions/);
-        assert.equal(covers(held, asked), status === 201, told);
+        assert.equal(covers(held, asked), status === 201, details);
         if (status === 201) yes++;
       }
     }

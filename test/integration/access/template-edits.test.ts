@@ -103,11 +103,11 @@ describe('M09: a later edit of a template', () => {
       const createdMs = deadlineOf(request) - 30 * 60_000;
       const leftS = Math.ceil((Date.now() - createdMs) / 1000) + 6;
       await edit('shorter', { accessConfig: { maxDuration: `${leftS}s`, defaultDuration: '1s' } });
-      const told = await stage.requestUntil('to tell of its end', request, (now) =>
+      const reported = await stage.requestUntil('to report its end', request, (now) =>
         /was shortened/.test(conditionOf(now, 'AccessStillValid')?.message ?? ''),
       );
-      assert.equal(told.status?.ready, true);
-      assert.deepEqual(told.status?.grant, request.status?.grant);
+      assert.equal(reported.status?.ready, true);
+      assert.deepEqual(reported.status?.grant, request.status?.grant);
       const pod = request.status?.podName ?? '';
       await until('no right to exec', async () => !(await stage.alice.mayExec(stage.namespace, pod)), {
         timeoutMs: 30_000,
@@ -127,11 +127,11 @@ describe('M09: a later edit of a template', () => {
     it('does not change the grant if it is reverted in time', async () => {
       const request = await grantThrough(template('back'));
       await edit('back', { accessConfig: { maxDuration: '29m', defaultDuration: '1s' } });
-      await stage.requestUntil('to tell of its end', request, (now) =>
+      await stage.requestUntil('to report its end', request, (now) =>
         /was shortened/.test(conditionOf(now, 'AccessStillValid')?.message ?? ''),
       );
       await edit('back', { accessConfig: { maxDuration: '10h' } });
-      const now = await stage.requestUntil('to tell of its end', request, (later) =>
+      const now = await stage.requestUntil('to report its end', request, (later) =>
         (conditionOf(later, 'AccessStillValid')?.message ?? '').endsWith('Z'),
       );
       assert.equal(conditionOf(now, 'AccessStillValid')?.message, `until ${now.status?.grant?.expiresAt}`);

@@ -107,8 +107,8 @@ describe('M20: a request that can never be granted is denied at creation', () =>
     const { stderr } = await stage.alice.kubectl(['create', '-n', stage.namespace, '-f', '-'], {
       input: JSON.stringify(podRequest('too-long', { duration: '99h' })),
     });
-    const told = /requested 99h0m0s, granted the template's maximum of 4h0m0s/;
-    assert.match(stderr, new RegExp(`^Warning: spec\\.duration: ${told.source}`));
+    const message = /requested 99h0m0s, granted the template's maximum of 4h0m0s/;
+    assert.match(stderr, new RegExp(`^Warning: spec\\.duration: ${message.source}`));
     await stage.kubectl('wait', 'podaccessrequest/too-long', '--for=condition=AccessResourcesReady', '--timeout=20s');
     const conditions = await stage.kubectl(
       'get',
@@ -117,6 +117,6 @@ describe('M20: a request that can never be granted is denied at creation', () =>
       '-o',
       'jsonpath={.status.conditions}',
     );
-    assert.match(conditions, told);
+    assert.match(conditions, message);
   });
 });

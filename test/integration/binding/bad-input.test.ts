@@ -16,13 +16,13 @@ import { konnectorNamespace } from '../../support/binding/konnector-rights.ts';
 import { bindingPlane } from '../../support/binding/planes.ts';
 import { BindingStage } from '../../support/binding/stage.ts';
 
-/** What is wrong with the text of a kubeconfig, how it comes about, and what the binding says. */
-const kubeconfigs: [what: string, spoil: (text: string) => string, says: RegExp][] = [
+/** Invalid kubeconfigs: a description, the change that makes the text invalid, and the message of the binding. */
+const kubeconfigs: [what: string, change: (text: string) => string, message: RegExp][] = [
   ['is not YAML', () => 'a: b: {', /invalid kubeconfig: it is not YAML/],
   ['is a text', () => 'hello', /it is not a YAML mapping/],
   ['has no current context', (text) => without(text, 'current-context: default'), /current context "" not found/],
   [
-    'names a context that is not there',
+    'names a missing context',
     (text) => text.replace('current-context: default', 'current-context: other'),
     /current context "other" not found/,
   ],
@@ -52,13 +52,13 @@ const kubeconfigs: [what: string, spoil: (text: string) => string, says: RegExp]
 describe('bad input', () => {
   let stage: BindingStage;
   let secret: string;
-  /** These do not exist in the consumer. */
+  /** Objects that must not exist in the consumer. */
   let others: FixtureKind[];
-  /** Where the konnector's own release is. */
+  /** The namespace of the konnector's release. */
   let home: string;
   let count = 0;
 
-  /** What the good binding syncs goes on, whatever happens to the others; nothing is ever deleted. */
+  /** The valid binding must keep syncing while others fail, and the konnector must delete nothing. */
   async function goesOn(): Promise<void> {
     const oven = { name: `oven-${++count}` };
     await stage.create(stage.kinds.ovens, oven);
@@ -72,14 +72,14 @@ describe('bad input', () => {
     }
   }
 
-  /** The condition has a message that says something, and the binding is not ready for that reason. */
-  async function says(binding: string, type: string, reason: string, message: RegExp): Promise<void> {
+  /** Checks that the condition has a specific message and that the binding is not Ready for that reason. */
+  async function assertCondition(binding: string, type: string, reason: string, message: RegExp): Promise<void> {
     const { consumer } = stage.side;
     await consumer.whenCondition(binding, type, 'False', { reason, message });
     await consumer.whenCondition(binding, 'Ready', 'False', { reason, message });
   }
 
-  /** A Secret with this content, and a binding that names it. */
+  /** Creates a Secret with this content and a binding that names it. */
   async function bindWith(binding: string, data: Readonly<Record<string, string>>, key?: string): Promise<void> {
     const { client } = stage.side.consumer;
     const encoded = Object.entries(data).map(([name, text]) => [name, Buffer.from(text).toString('base64')]);
@@ -111,31 +111,41 @@ describe('bad input', () => {
   });
   afterEach(goesOn);
 
-  describe('in the place of a kubeconfig', () => {
-    it('a Secret is missing, until it comes', async () => {
+  describe('in the Secret with the kubeconfig', () => {
+    it('the Secret is missing, until it is created', async () => {
       await stage.side.consumer.bind('missing', 'missing');
-      await says('missing', 'SecretValid', 'KubeconfigSecretNotFound', /kube-bind\/missing not found; create it/);
+      await assertCondition(
+        'missing',
+        'SecretValid',
+        'KubeconfigSecretNotFound',
+        /kube-bind\/missing not found; create it/,
+      );
       await stage.side.consumer.connect(stage.side.backend.identity.kubeconfig, { name: 'missing' });
       await stage.side.consumer.whenCondition('missing', 'SecretValid');
-      await says('missing', 'Connected', 'APIServiceExportNotFound', /has no APIServiceExport missing/);
+      await assertCondition('missing', 'Connected', 'APIServiceExportNotFound', /has no APIServiceExport missing/);
     });
 
-    it('a Secret has no such key', async () => {
+    it('the Secret lacks the key', async () => {
       await bindWith('no-key', { other: 'x' });
-      await says('no-key', 'SecretValid', 'KubeconfigSecretInvalid', /missing key "kubeconfig"; it has "other"/);
+      await assertCondition(
+        'no-key',
+        'SecretValid',
+        'KubeconfigSecretInvalid',
+        /missing key "kubeconfig"; it has "other"/,
+      );
     });
 
     for (const [index, [what, spoil, message]] of kubeconfigs.entries()) {
-      it(`a Secret ${what}`, async () => {
+      it(`the kubeconfig ${what}`, async () => {
         await bindWith(`bad-${index}`, { kubeconfig: spoil(stage.side.backend.identity.kubeconfig) });
-        await says(`bad-${index}`, 'SecretValid', 'KubeconfigSecretInvalid', message);
+        await assertCondition(`bad-${index}`, 'SecretValid', 'KubeconfigSecretInvalid', message);
       });
     }
 
-    it('a Secret leads to a server that does not answer', async () => {
+    it('the kubeconfig names a server that does not answer', async () => {
       const text = stage.side.backend.identity.kubeconfigVia('https://127.0.0.1:1');
       await bindWith('unreachable', { kubeconfig: text });
-      await says(
+      await assertCondition(
         'unreachable',
         'InformersSynced',
         'InformersSyncing',
@@ -143,19 +153,24 @@ describe('bad input', () => {
       );
     });
 
-    it('a Secret holds a token that is not accepted', async () => {
+    it('the kubeconfig has a token that the provider rejects', async () => {
       const text = stage.side.backend.identity.kubeconfig.replace(/token: .*/, 'token: nobody');
       await bindWith('revoked', { kubeconfig: text });
-      await says('revoked', 'InformersSynced', 'InformersSyncing', /401.*\. The server keeps retrying; check/);
+      await assertCondition(
+        'revoked',
+        'InformersSynced',
+        'InformersSyncing',
+        /401.*\. The server keeps retrying; check/,
+      );
     });
 
-    it("a Secret leads to another cluster's namespace of the same name", async () => {
+    it("the kubeconfig names another cluster's namespace of the same name", async () => {
       const { backend, consumer } = stage.side;
       const impostor = await Provider.open(await bindingPlane('second-consumer'));
       const namespace = await ClusterNamespace.open(impostor, backend.clusterNamespace);
       const annotations = { [keepKubeconfigAnnotation]: 'true' };
       await consumer.connect(namespace.kubeconfig, { name: secret, annotations });
-      await says(
+      await assertCondition(
         'good',
         'SecretValid',
         'KubeconfigSecretInvalid',
@@ -180,7 +195,7 @@ describe('bad input', () => {
       }));
       await stage.side.consumer.bind('formless', secret);
       const reason = 'CustomResourceDefinitionCreateFailed';
-      await says(
+      await assertCondition(
         'formless',
         'Connected',
         reason,
@@ -197,10 +212,10 @@ describe('bad input', () => {
       const schema = await stage.provider.client.get(boundSchemas, where);
       await stage.provider.client.delete(boundSchemas, where);
       await consumer.bind('schemaless', secret);
-      await says('schemaless', 'Connected', 'BoundSchemaFetchFailed', /has no BoundSchema of that name/);
+      await assertCondition('schemaless', 'Connected', 'BoundSchemaFetchFailed', /has no BoundSchema of that name/);
       const { metadata, ...rest } = schema;
       const { name, namespace, annotations = {} } = metadata;
-      // It comes back as one whose definition is there already, and is not ours.
+      // Another client has created a CRD of that name before the schema is back.
       await consumer.client.create(customResourceDefinitions, kind.crd);
       const before = await consumer.get(customResourceDefinitions, { name });
       await stage.provider.client.create(boundSchemas, {
@@ -208,7 +223,7 @@ describe('bad input', () => {
         metadata: { name, ...(namespace ? { namespace } : {}), annotations },
       });
       const reason = 'ForeignCustomResourceDefinition';
-      await says(
+      await assertCondition(
         'schemaless',
         'Connected',
         reason,
@@ -223,10 +238,10 @@ describe('bad input', () => {
       assert.ok(await consumer.get(customResourceDefinitions, { name }));
     });
 
-    it('a request was refused, with a message that looks like a format', async () => {
+    it('the backend refused a request, with a message that looks like a format string', async () => {
       await stage.side.backend.refuse('refused', '100%s of it is %d');
       await stage.side.consumer.bind('refused', secret);
-      await says(
+      await assertCondition(
         'refused',
         'Connected',
         'APIServiceExportFailed',
@@ -234,7 +249,7 @@ describe('bad input', () => {
       );
     });
 
-    it('a claim is on something that is not shared; the rest is bound', async () => {
+    it('a claim is on a kind that is not allowed; the rest is bound', async () => {
       const { kettles } = stage.kinds;
       const { backend, consumer, namespace } = stage.side;
       const selector = { labelSelector: {} };
@@ -246,7 +261,7 @@ describe('bad input', () => {
       const claims = [{ group: 'apps', resource: 'deployments', selector }, ...claimed];
       await backend.export({ name: 'greedy', kinds: [kettles], claims });
       await consumer.bind('greedy', secret);
-      await says(
+      await assertCondition(
         'greedy',
         'Connected',
         'InvalidPermissionClaim',
@@ -256,7 +271,7 @@ describe('bad input', () => {
       await stage.whenSynced(kettles, { namespace, name: 'tea' });
     });
 
-    it('claims are on everything: what is ours stays here, and nothing of the provider takes its place', async () => {
+    it('claims are on everything: the consumer keeps its own objects, and no object of the provider replaces them', async () => {
       const { kettles } = stage.kinds;
       const { backend, consumer, namespace } = stage.side;
       const there = stage.provider.client;
@@ -278,7 +293,7 @@ describe('bad input', () => {
       await consumer.client.create(secrets, objectOf(secrets, home, 'tls'));
       await consumer.client.create(configMaps, objectOf(configMaps, home, 'settings'));
       await consumer.client.create(secrets, objectOf(secrets, konnectorNamespace, 'not-yet-bound'));
-      // What is bound is used in all of them, which invites the provider.
+      // Objects of the bound kind exist in all of these namespaces, so the provider has namespaces for them.
       for (const one of [home, elsewhere, konnectorNamespace]) {
         await stage.create(kettles, { namespace: one, name: 'tea' });
         await stage.whenSynced(kettles, { namespace: one, name: 'tea' });
@@ -338,25 +353,25 @@ describe('bad input', () => {
     });
   });
 
-  it('an object whose name is too long for the provider is told of, until it goes', async () => {
+  it('a name that is too long for the provider is reported until its object is deleted', async () => {
     const { consumer } = stage.side;
     const oven = { name: 'o'.repeat(250) };
     await stage.create(stage.kinds.ovens, oven);
     const message =
       /its name has 250 characters; the provider adds the prefix "[^"]+", which leaves at most \d+; create it again/;
-    await says('good', 'Connected', 'ObjectsNotInSync', message);
+    await assertCondition('good', 'Connected', 'ObjectsNotInSync', message);
     await consumer.client.delete(stage.kinds.ovens.inConsumer, oven);
     await stage.whenObjectGone(stage.kinds.ovens, oven);
     await consumer.whenCondition('good', 'Ready');
   });
 
-  it('leads to nothing that is not allowed', () => {
+  it('causes no call that the konnector is not allowed to make', () => {
     assert.deepEqual(stage.side.consumer.refusals(), []);
     assert.deepEqual(stage.providerRefusals(), []);
   });
 });
 
-/** Kubernetes puts these into each namespace. */
+/** Objects that Kubernetes creates in each namespace. */
 const everywhere: readonly string[] = ['default', 'kube-root-ca.crt'];
 
 const objectOf = (
@@ -370,7 +385,7 @@ const objectOf = (
   metadata: { namespace, name, labels: { ...labels } },
 });
 
-/** Without the entry that owns it, which is not there. */
+/** The object without owner references, because its owner does not exist. */
 function alone({ metadata: { ownerReferences: _, ...metadata }, ...object }: KubeObject): KubeObject {
   return { ...object, metadata } as KubeObject;
 }

@@ -25,7 +25,7 @@ describe('a bundle', () => {
   });
   after(async () => stage.close());
 
-  it('binds what the provider exports', async () => {
+  it('binds the exports of the provider', async () => {
     await whenBound(['kettles']);
     await stage.side.consumer.whenCondition('kettles', 'Ready');
     const where = { namespace: stage.side.namespace, name: 'tea' };
@@ -33,7 +33,7 @@ describe('a bundle', () => {
     await stage.whenSynced(stage.kinds.kettles, where);
   });
 
-  it('binds what is exported later, at once', async () => {
+  it('binds a later export at once', async () => {
     const lists = () => stage.calls({ verbs: ['list'], resources: ['apiserviceexports'] }).length;
     const before = lists();
     await stage.side.backend.export({ name: 'ovens', kinds: [stage.kinds.ovens] });
@@ -53,7 +53,7 @@ describe('a bundle', () => {
     await whenBound(['kettles', 'ovens']);
   });
 
-  it('unbinds what is exported no longer', async () => {
+  it('unbinds a deleted export', async () => {
     await stage.side.backend.withdraw('ovens');
     await whenBound(['kettles']);
     const { name } = stage.kinds.ovens.crd.metadata;
@@ -61,14 +61,14 @@ describe('a bundle', () => {
     await until('the CRD to be gone', gone, patience);
   });
 
-  it('takes its bindings, their objects and the copies with it', async function () {
+  it('deletes its bindings, their objects, and the copies when it is deleted', async function () {
     this.timeout(180_000);
     const { consumer } = stage.side;
     try {
-      // Else it may take the garbage collector half a minute to look for kinds that are new to it.
+      // Restarts the controller manager; otherwise its garbage collector may take half a minute to discover new kinds.
       await consumer.plane.component('kube-controller-manager').restart();
     } catch {
-      // In a plane of another process it takes as long as it takes.
+      // This test cannot restart the controller manager of an attached plane, so it only waits.
     }
     await consumer.client.delete(apiServiceBindingBundles, { name: 'acme' });
     await whenBound([], { timeoutMs: 120_000 });
@@ -77,7 +77,7 @@ describe('a bundle', () => {
     assert.equal(await stage.copy(stage.kinds.kettles, { namespace: stage.side.namespace, name: 'tea' }), undefined);
   });
 
-  it('never did what it may not', () => {
+  it('caused no denied call', () => {
     assert.deepEqual(stage.side.consumer.refusals(), []);
   });
 });

@@ -10,7 +10,7 @@ import type { KubeObject } from '../../../src/api/object.ts';
 import { own } from '../../../src/kit/json-value.ts';
 import { BindingStage } from '../../support/binding/stage.ts';
 
-describe('what is kept in step', () => {
+describe('the synced fields', () => {
   let stage: BindingStage;
   const name = () => ({ namespace: stage.side.namespace, name: 'evening' });
   const kind = () => stage.kinds.kettles;
@@ -39,7 +39,7 @@ describe('what is kept in step', () => {
   });
   after(async () => stage.close());
 
-  it('is all but metadata and status, going up', async () => {
+  it('are all except metadata and status, from the object to its copy', async () => {
     const copy = await stage.copy(kind(), name());
     assert.deepEqual(copy?.['recipe'], { tea: 'green', water: 'soft' });
     assert.deepEqual(own(copy?.spec, 'tags'), { a: '1', b: '2' });
@@ -59,13 +59,13 @@ describe('what is kept in step', () => {
     ['a field beside spec', { recipe: { water: null } }, (copy) => own(copy['recipe'], 'water') === undefined],
     ['all of it', { recipe: null }, (copy) => copy['recipe'] === undefined],
   ] satisfies [string, object, (copy: KubeObject) => boolean][]) {
-    it(`loses in the provider what was removed here: ${what}`, async () => {
+    it(`are removed from the copy: ${what}`, async () => {
       await change(patch);
       await whenCopy(gone);
     });
   }
 
-  it('is repaired after a client changes the copy, its annotations included', async () => {
+  it('are repaired after a client changes the copy, including its annotations', async () => {
     await changeCopy({
       metadata: { annotations: { [consumerUidAnnotation]: null } },
       spec: { heat: 1, note: 'theirs' },
@@ -79,14 +79,14 @@ describe('what is kept in step', () => {
     assert.equal(copy.metadata.annotations?.[clusterNamespaceAnnotation], stage.side.backend.clusterNamespace);
   });
 
-  it('is created again after a client deletes the copy', async () => {
+  it('are complete again after a client deletes the copy', async () => {
     const before = await stage.copy(kind(), name());
     await stage.provider.client.delete(kind().inProvider, stage.copyName(kind(), name()));
     const after = await whenCopy(({ metadata }) => metadata.uid !== before?.metadata.uid);
     await whenObject(({ metadata }) => metadata.annotations?.[providerUidAnnotation] === after.metadata.uid);
   });
 
-  it('is the status as a whole, coming down, removals included', async () => {
+  it('are the whole status, including removals, from the copy to its object', async () => {
     await stage.report(kind(), name(), { result: 'hot', notes: ['a', 'b'] });
     await whenObject(({ status }) => own(status, 'result') === 'hot');
     await stage.report(kind(), name(), { result: null, notes: ['b'] });
@@ -94,7 +94,7 @@ describe('what is kept in step', () => {
     assert.deepEqual(object.status, { notes: ['b'] });
   });
 
-  it('is the last of many statuses, in few writes', async () => {
+  it('are the last of many statuses, with few writes', async () => {
     const { auditLog } = stage.side.consumer.plane;
     const since = auditLog.mark();
     const startMs = performance.now();
@@ -107,7 +107,7 @@ describe('what is kept in step', () => {
     assert.ok(writes <= 2 + seconds / 0.3, `${writes} writes in ${seconds} s`);
   });
 
-  it('is looked at again when the binding is asked to', async () => {
+  it('are synced again when the annotation of the binding requests it', async () => {
     const { client } = stage.side.consumer;
     const patch = { metadata: { annotations: { [resyncAnnotation]: 'now' } } };
     await client.mergePatch(apiServiceBindings, { name: 'kitchen' }, patch);
@@ -115,7 +115,7 @@ describe('what is kept in step', () => {
     await whenCopy(({ spec }) => own(spec, 'heat') === 7);
   });
 
-  it('never did what it may not', () => {
+  it('caused no denied call', () => {
     assert.deepEqual(stage.side.consumer.refusals(), []);
     assert.deepEqual(stage.providerRefusals(), []);
   });

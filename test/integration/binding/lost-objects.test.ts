@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { allowDeletesAnnotation, apiServiceBindings } from '../../../src/api/binding/names.ts';
 import { BindingStage } from '../../support/binding/stage.ts';
 
-/** As after a restore from an old backup: they are missing, and their deletion was not observed. */
-describe('objects that are gone when the konnector looks again', () => {
+/** As after a restore from an old backup: objects are missing, and the konnector observed no deletion. */
+describe('objects that disappeared while the konnector was down', () => {
   let stage: BindingStage;
   const kind = () => stage.kinds.ovens;
   const names = (prefix: string, count: number): string[] =>
@@ -36,7 +36,7 @@ describe('objects that are gone when the konnector looks again', () => {
   });
   after(async () => stage.close());
 
-  it('lose their copies when they are few', async () => {
+  it('lose their copies if they are few', async () => {
     const few = names('few', 3);
     await fill([...few, 'kept']);
     await lose(few);
@@ -44,7 +44,7 @@ describe('objects that are gone when the konnector looks again', () => {
     assert.equal(await copies(['kept']), 1);
   });
 
-  it('are kept if there are many, until the annotation allows the deletes; other objects sync on', async () => {
+  it('keep their copies if they are many, until the annotation allows the deletes; other objects sync meanwhile', async () => {
     const { consumer } = stage.side;
     const many = names('many', 25);
     await fill(many);
@@ -60,7 +60,7 @@ describe('objects that are gone when the konnector looks again', () => {
     assert.equal(await copies(['kept', 'meanwhile']), 2);
   });
 
-  it('keep them when they come back first', async () => {
+  it('keep their copies if they are restored first', async () => {
     const { consumer } = stage.side;
     const many = names('back', 25);
     await fill(many);

@@ -26,7 +26,7 @@ describe('the metrics of a konnector', () => {
 
   const resource = (): string => stage.kinds.kettles.crd.metadata.name;
 
-  /** Adds up the series of a name that have these labels; undefined when there is none. */
+  /** The sum of the series of a metric with these labels; undefined without any. */
   const value = async (name: string, labels: Record<string, string>): Promise<number | undefined> => {
     const answer = await fetch(`http://127.0.0.1:${stage.side.consumer.konnector.metricsPort}/metrics`);
     const wanted = Object.entries(labels).map(([label, text]) => `${label}="${text}"`);
@@ -52,7 +52,7 @@ describe('the metrics of a konnector', () => {
     ['controller_runtime_reconcile_errors_total', () => ({ controller: `sync/${binding}/${resource()}` }), 0, 0],
   ];
   for (const [name, labels, min, max] of expected) {
-    it(`tell ${name}`, async () => {
+    it(`include ${name}`, async () => {
       const sane = async (): Promise<boolean> => {
         const found = await value(name, labels());
         return found !== undefined && found >= min && found <= max;

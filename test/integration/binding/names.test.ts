@@ -4,14 +4,14 @@ import { until } from '../../../sandbox/wait.ts';
 import { apiServiceBindings } from '../../../src/api/binding/names.ts';
 import { BindingStage } from '../../support/binding/stage.ts';
 
-describe('exports whose names begin alike', () => {
+describe('exports whose names have a common prefix', () => {
   let stage: BindingStage;
   let secret: string;
   const db = () => stage.kinds.kettles;
   const dbProd = () => stage.kinds.ovens;
   const row = (name: string) => ({ namespace: stage.side.namespace, name });
 
-  /** How often what syncs a kind was started. */
+  /** The number of starts of the syncer of a kind. */
   const starts = async ({ crd }: FixtureKind): Promise<number> => {
     const log = await stage.side.consumer.konnector.log();
     return log.split('\n').filter((line) => /synced controller=sync\//.test(line) && line.includes(crd.metadata.name))
@@ -35,11 +35,11 @@ describe('exports whose names begin alike', () => {
   });
   after(async () => stage.close());
 
-  it('are started once each', async () => {
+  it('each start one syncer', async () => {
     assert.deepEqual([await starts(db()), await starts(dbProd())], [1, 1]);
   });
 
-  it('end by themselves: the shorter name', async () => {
+  it('end independently: the shorter name', async () => {
     const { client } = stage.side.consumer;
     await client.delete(apiServiceBindings, { name: 'db' });
     await whenGone('db');
@@ -49,7 +49,7 @@ describe('exports whose names begin alike', () => {
     assert.equal(await starts(dbProd()), 1);
   });
 
-  it('end by themselves: the longer name', async () => {
+  it('end independently: the longer name', async () => {
     const { consumer } = stage.side;
     await consumer.bind('db', secret);
     await consumer.whenCondition('db', 'Ready');
@@ -66,7 +66,7 @@ describe('exports whose names begin alike', () => {
     await consumer.whenCondition('db', 'Ready');
   });
 
-  it('never did what it may not', () => {
+  it('caused no denied call', () => {
     assert.deepEqual(stage.side.consumer.refusals(), []);
   });
 });

@@ -17,9 +17,9 @@ const claimed = {
 
 describe('namespaces of a consumer and its provider', () => {
   let stage: BindingStage;
-  /** Asked for by the provider. */
+  /** The namespace that the provider requests. */
   let menu: string;
-  /** The provider's namespace for it. */
+  /** The provider's namespace for `menu`. */
   let menuThere: string;
 
   const secret = (
@@ -34,14 +34,14 @@ describe('namespaces of a consumer and its provider', () => {
   });
   const whenSecret = (client: Client, where: ObjectName, text: string): Promise<KubeObject> => {
     const encoded = Buffer.from(text).toString('base64');
-    const look = async (): Promise<KubeObject | undefined> => {
+    const check = async (): Promise<KubeObject | undefined> => {
       const found = await getIfThere(client, secrets, where);
       return own(found?.['data'], 'key') === encoded ? found : undefined;
     };
-    return until(`Secret ${where.namespace}/${where.name} to say ${text}`, look, patience);
+    return until(`Secret ${where.namespace}/${where.name} to say ${text}`, check, patience);
   };
-  const whenGone = async (what: string, look: () => Promise<unknown>): Promise<void> => {
-    await until(`${what} to be gone`, async () => (await look()) === undefined, patience);
+  const whenGone = async (what: string, check: () => Promise<unknown>): Promise<void> => {
+    await until(`${what} to be gone`, async () => (await check()) === undefined, patience);
   };
 
   before(async function () {
@@ -55,13 +55,13 @@ describe('namespaces of a consumer and its provider', () => {
   });
   after(async () => stage.close());
 
-  it('are made here when the provider asks for them', async () => {
+  it('are created in the consumer when the provider requests them', async () => {
     const { consumer } = stage.side;
     const found = await until('the namespace', () => consumer.get(namespaces, { name: menu }), patience);
     assert.equal(found.metadata.labels?.[ownerLabel], 'provider');
   });
 
-  it('bring down what the provider puts there and claims, its changes and its end', async () => {
+  it('sync claimed objects of the provider down, including changes and deletions', async () => {
     const there = { namespace: menuThere, name: 'prices' };
     const here = { namespace: menu, name: 'prices' };
     const { client } = stage.provider;
@@ -77,7 +77,7 @@ describe('namespaces of a consumer and its provider', () => {
     await whenGone('the Secret', () => stage.side.consumer.get(secrets, here));
   });
 
-  it('mend what is changed in a copy here', async () => {
+  it('repair changed copies in the consumer', async () => {
     const there = { namespace: menuThere, name: 'wines' };
     const here = { namespace: menu, name: 'wines' };
     const { client } = stage.side.consumer;
@@ -89,7 +89,7 @@ describe('namespaces of a consumer and its provider', () => {
     await whenSecret(client, here, 'red');
   });
 
-  it('never lose a Secret of the consumer to one of the provider', async () => {
+  it('keep a Secret of the consumer that has the name of a provider’s Secret', async () => {
     const { consumer } = stage.side;
     const here = { namespace: menu, name: 'safe' };
     await consumer.client.create(secrets, secret(here, 'mine', {}));
@@ -107,7 +107,7 @@ describe('namespaces of a consumer and its provider', () => {
     await whenSecret(consumer.client, here, 'mine');
   });
 
-  it('take objects of the consumer up as well, and Secrets that it labels', async () => {
+  it('sync objects of the consumer up as well, and the Secrets that it labels', async () => {
     const { consumer } = stage.side;
     await consumer.client.create(secrets, secret({ namespace: menu, name: 'guests' }, 'many'));
     await whenSecret(stage.provider.client, { namespace: menuThere, name: 'guests' }, 'many');
@@ -115,7 +115,7 @@ describe('namespaces of a consumer and its provider', () => {
     await stage.whenSynced(stage.kinds.kettles, { namespace: menu, name: 'tea' });
   });
 
-  it('belong to no export of the provider, whose end would take everything in them', async () => {
+  it('have no export of the provider as owner, whose deletion would delete their content', async () => {
     const { namespace, consumer, backend } = stage.side;
     await stage.create(stage.kinds.kettles, { namespace, name: 'tea' });
     await stage.whenSynced(stage.kinds.kettles, { namespace, name: 'tea' });
@@ -130,7 +130,7 @@ describe('namespaces of a consumer and its provider', () => {
     assert.equal(metadata.ownerReferences, undefined);
   });
 
-  it('go there when they go here, with all that is in them, and no others', async () => {
+  it('are deleted with their content in the provider when they are deleted in the consumer, and no others are', async () => {
     const { namespace, consumer, backend } = stage.side;
     await consumer.client.delete(namespaces, { name: namespace });
     await whenGone('the namespace here', () => consumer.get(namespaces, { name: namespace }));
@@ -142,14 +142,14 @@ describe('namespaces of a consumer and its provider', () => {
     await consumer.whenCondition('kitchen', 'Ready');
   });
 
-  it('begin anew when they are made again under their names', async () => {
+  it('sync again when they are recreated under the same names', async () => {
     const { namespace, consumer } = stage.side;
     await consumer.namespace(namespace);
     await stage.create(stage.kinds.kettles, { namespace, name: 'tea' });
     await stage.whenSynced(stage.kinds.kettles, { namespace, name: 'tea' });
   });
 
-  it('stay here when the provider takes its own back', async () => {
+  it('stay in the consumer when the provider deletes its request', async () => {
     const { consumer, backend } = stage.side;
     const asked = { namespace: backend.clusterNamespace, name: menu };
     await stage.provider.client.delete(apiServiceNamespaces, asked);
@@ -158,7 +158,7 @@ describe('namespaces of a consumer and its provider', () => {
     assert.ok(await consumer.get(stage.kinds.kettles.inConsumer, { namespace: menu, name: 'tea' }));
   });
 
-  it('never did what it may not', () => {
+  it('caused no denied call', () => {
     assert.deepEqual(stage.side.consumer.refusals(), []);
   });
 });

@@ -19,10 +19,10 @@ describe('a token that is revoked', () => {
   });
   after(async () => stage.close());
 
-  it('stops what needs it, and the binding says so', async () => {
+  it('stops the sync, and the binding reports it', async () => {
     const { backend, consumer } = stage.side;
     await backend.identity.revoke(backend.identity.tokenSecret);
-    // The API server believes it for some seconds more.
+    // The API server accepts a revoked token for some more seconds.
     const refused = async (): Promise<boolean> => {
       await consumer.client.mergePatch(kind().inConsumer, name('kept'), { spec: { heat: Date.now() % 1_000_000 } });
       return stage.calls().some(({ code }) => code === 401);
@@ -40,7 +40,7 @@ describe('a token that is revoked', () => {
     assert.ok(await stage.side.consumer.get(kind().inConsumer, name('deleted')));
   });
 
-  it('may be replaced, and everything converges', async () => {
+  it('can be replaced, and everything converges', async () => {
     const { backend, consumer } = stage.side;
     await backend.identity.rotate();
     // Without valid credentials the server cannot read the provider's Secret, so the test copies it.

@@ -16,7 +16,7 @@ describe('credentials that are replaced', () => {
 
   const next = (): string => `dish-${++count}`;
 
-  /** An object that goes up, and whose status comes down. */
+  /** Checks that a new object is copied up and that its status is copied down. */
   const works = async (): Promise<void> => {
     const name = { name: next() };
     await stage.create(stage.kinds.ovens, name);
@@ -25,7 +25,7 @@ describe('credentials that are replaced', () => {
     await stage.whenObject(stage.kinds.ovens, name, ({ status }) => own(status, 'result') === 'done');
   };
 
-  /** Objects that are made one after the other until `end` is called. */
+  /** Creates objects in sequence until `end` is called. */
   const steadily = (): { end: () => Promise<string[]> } => {
     const names: string[] = [];
     let ending = false;
@@ -47,8 +47,8 @@ describe('credentials that are replaced', () => {
   };
 
   /**
-   * Every object has a copy, and none was ever deleted; so none was made twice. The audit log does not count creates: one that was cut
-   * off together with its session may have been carried out all the same.
+   * Checks that every object has a copy and that the konnector deleted none, so that it created each copy once. The audit log cannot count
+   * creates: the API server may execute one whose connection broke with its session.
    */
   const assertOnce = async (names: readonly string[]): Promise<void> => {
     for (const name of names) await stage.whenSynced(stage.kinds.ovens, { name });
@@ -61,8 +61,8 @@ describe('credentials that are replaced', () => {
     return Buffer.from(String(own(found?.['data'], kubeconfigKey)), 'base64').toString();
   };
 
-  /** What the provider is told of the kubeconfig that it gives out, when that is not good. */
-  const lookedAt = async (): Promise<string | undefined> => {
+  /** The message of the condition about the provider's kubeconfig; undefined if it is valid. */
+  const secretProblem = async (): Promise<string | undefined> => {
     const where = { namespace: stage.side.backend.clusterNamespace, name: 'cluster' };
     const { status } = await stage.provider.client.get(clusterBindings, where);
     const conditions = own(status, 'conditions') as { type: string; reason?: string; message?: string }[];
@@ -80,7 +80,7 @@ describe('credentials that are replaced', () => {
   });
   after(async () => stage.close());
 
-  it('are taken over while objects are being made: none is lost, none is made twice, and nothing uses the old ones', async () => {
+  it('are used at once while objects are created: none is lost, none is created twice, and no call uses the old ones', async () => {
     const { identity } = stage.side.backend;
     const load = steadily();
     const before = stage.proxy.sockets;
@@ -95,19 +95,26 @@ describe('credentials that are replaced', () => {
     await stage.side.consumer.whenCondition('kitchen', 'Ready');
   });
 
-  it('are not taken over when they lead to another port of the same host', async () => {
+  it('are rejected if they name another port of the same host', async () => {
     const { backend } = stage.side;
     const other = await proxyTo();
     const good = await kubeconfigOfConsumer();
     await backend.identity.publish(backend.identity.kubeconfigVia(other.server));
-    assert.match(await until('the provider to be told', lookedAt, patience), /a provider may not change the server/);
+    assert.match(
+      await until('the condition at the provider', secretProblem, patience),
+      /a provider may not change the server/,
+    );
     assert.equal(other.connections, 0);
     assert.equal(await kubeconfigOfConsumer(), good);
     await backend.identity.publish(good);
-    await until('the provider to be content', async () => (await lookedAt()) === undefined, patience);
+    await until(
+      'the condition at the provider to be gone',
+      async () => (await secretProblem()) === undefined,
+      patience,
+    );
   });
 
-  it('are taken from the consumer as well, as kubectl bind writes them there', async () => {
+  it('are also read from the consumer, where kubectl bind writes them', async () => {
     const { identity } = stage.side.backend;
     const { consumer } = stage.side;
     const other = await proxyTo();
@@ -121,7 +128,7 @@ describe('credentials that are replaced', () => {
     assert.equal(await kubeconfigOfConsumer(), kubeconfig);
   });
 
-  it('that do not work are not used: the last good ones are, and the binding says so', async () => {
+  it('that do not work are not used: the konnector keeps the last working ones, and the binding reports it', async () => {
     const { consumer, backend } = stage.side;
     const good = await kubeconfigOfConsumer();
     const annotations = { [keepKubeconfigAnnotation]: 'true' };
@@ -140,20 +147,24 @@ describe('credentials that are replaced', () => {
     await assertOnce(await load.end());
   });
 
-  it('that the provider gives out and that do not work never reach the consumer', async () => {
+  it('from the provider that do not work never reach the consumer', async () => {
     const { consumer, backend } = stage.side;
     const good = backend.identity.kubeconfig;
-    // Without the annotation the provider may replace it.
+    // Writes a Secret without the annotation of kubectl bind, so that the konnector may replace the kubeconfig by the provider's.
     await consumer.connect(good);
     await backend.identity.publish(good.replace(/token: .*/, 'token: nobody'));
-    assert.match(await until('the provider to be told', lookedAt, patience), /is not copied: .*401/);
+    assert.match(await until('the condition at the provider', secretProblem, patience), /is not copied: .*401/);
     assert.equal(await kubeconfigOfConsumer(), good);
     await works();
     await backend.identity.publish(good);
-    await until('the provider to be content', async () => (await lookedAt()) === undefined, patience);
+    await until(
+      'the condition at the provider to be gone',
+      async () => (await secretProblem()) === undefined,
+      patience,
+    );
   });
 
-  it('never did what it may not', () => {
+  it('caused no denied call', () => {
     assert.deepEqual(stage.side.consumer.refusals(), []);
     assert.deepEqual(stage.providerRefusals(), []);
   });

@@ -72,7 +72,7 @@ for (const { title, exported, ...options } of scenarios) {
           assert.equal(binding?.providerPrettyName, 'Acme Kitchens');
         });
 
-        it('tells the provider that it is there', async () => {
+        it('sends heartbeats to the provider', async () => {
           const { backend } = side();
           const clusterBinding = await until(
             'a heartbeat',
@@ -96,7 +96,7 @@ for (const { title, exported, ...options } of scenarios) {
           }
         });
 
-        it('sends an object up, marked as whose it is', async () => {
+        it('copies an object to the provider, with the annotations of its original', async () => {
           const object = await stage.create(kind, name(), specOf(side(), 100), side());
           const found = await stage.whenCopy(kind, name(), undefined, side());
           assert.deepEqual(found.spec, object.spec);
@@ -106,7 +106,7 @@ for (const { title, exported, ...options } of scenarios) {
           assert.equal(annotations[consumerUidAnnotation], object.metadata.uid);
         });
 
-        it('marks its own object before the first status arrives', async () => {
+        it('annotates its object before the first status arrives', async () => {
           const found = await copy();
           await stage.report(kind, name(), { result: 'heating', heat: 40 }, side());
           const object = await stage.whenObject(kind, name(), ({ status }) => own(status, 'heat') === 40, side());
@@ -116,7 +116,7 @@ for (const { title, exported, ...options } of scenarios) {
           assert.equal(object.metadata.annotations?.[providerNamespaceAnnotation], found?.metadata.namespace ?? '');
         });
 
-        it('sends changes up, removals included', async () => {
+        it('copies changes, including removals', async () => {
           const { client } = side().consumer;
           await client.mergePatch(kind.inConsumer, name(), { spec: { heat: 200, note: 'later' } });
           await stage.whenCopy(kind, name(), ({ spec }) => own(spec, 'note') === 'later', side());
@@ -125,7 +125,7 @@ for (const { title, exported, ...options } of scenarios) {
           assert.equal(own(found.spec, 'heat'), 200);
         });
 
-        it('sends claimed Secrets up: those with the label and those that objects refer to', async () => {
+        it('copies claimed Secrets: those with the label and those that objects reference', async () => {
           const { consumer, backend, namespace } = side();
           const secret = (secretName: string, labels: Record<string, string>): KubeObject => ({
             apiVersion: 'v1',
@@ -147,13 +147,13 @@ for (const { title, exported, ...options } of scenarios) {
           assert.equal(await getIfThere(client, secrets, { namespace: serviceNamespace, name: 'nobodys' }), undefined);
         });
 
-        it('takes the copy away with the object', async () => {
+        it('deletes the copy with the object', async () => {
           await side().consumer.client.delete(kind.inConsumer, name());
           await stage.whenObjectGone(kind, name(), side());
           assert.equal(await copy(), undefined);
         });
 
-        it('never did what it may not', () => {
+        it('caused no denied call', () => {
           assert.deepEqual(side().consumer.refusals(), []);
           assert.deepEqual(stage.providerRefusals(side()), []);
         });

@@ -23,14 +23,14 @@ describe('a schema that changes', () => {
   const text = (value: unknown) => JSON.stringify(value);
   const crdHere = () => stage.side.consumer.get(customResourceDefinitions, { name: kind().crd.metadata.name });
   const whenCrd = (what: string, matches: (crd: KubeObject) => boolean): Promise<KubeObject> => {
-    const look = async (): Promise<KubeObject | undefined> => {
+    const check = async (): Promise<KubeObject | undefined> => {
       const crd = await crdHere();
       return crd && matches(crd) ? crd : undefined;
     };
-    return until(what, look, { timeoutMs: 30_000 });
+    return until(what, check, { timeoutMs: 30_000 });
   };
   const added: Record<'spec' | 'status', string[]> = { spec: [], status: [] };
-  /** To the provider's CRD and to the BoundSchema, as its backend does it. */
+  /** Adds a field to the provider's CRD and to the BoundSchema, like the backend. */
   const addField = async (to: 'spec' | 'status', field: string): Promise<void> => {
     added[to].push(field);
     const spec = structuredClone(kind().crd.spec) as CrdSpec;
@@ -54,7 +54,7 @@ describe('a schema that changes', () => {
   });
   after(async () => stage.close());
 
-  it('reaches the consumer, and what uses it goes up', async () => {
+  it('reaches the consumer, and objects with the new field sync', async () => {
     await addField('spec', 'lid');
     await whenCrd('the new field', (crd) => text(crd.spec).includes('"lid"'));
     await stage.side.consumer.whenCondition('kitchen', 'SchemaInSync');
@@ -68,7 +68,7 @@ describe('a schema that changes', () => {
     await stage.whenCopy(kind(), name('before'), ({ spec }) => own(spec, 'lid') === 'on');
   });
 
-  it('reaches what the provider reports at once, before the new field is known here', async () => {
+  it('lets a status with the new field sync at once', async () => {
     await addField('status', 'colour');
     const report = async (): Promise<boolean> => {
       await stage.report(kind(), name('before'), { colour: 'red' });
@@ -79,7 +79,7 @@ describe('a schema that changes', () => {
     await stage.whenObject(kind(), name('before'), ({ status }) => own(status, 'colour') === 'red');
   });
 
-  it('is not taken over when it cannot be, and everything stays as it was', async () => {
+  it('is rejected if it is incompatible, and nothing changes', async () => {
     const before = await crdHere();
     await stage.side.backend.changeSchema(kind(), (bound) => {
       const [version] = bound['versions'] as object[];
@@ -96,7 +96,7 @@ describe('a schema that changes', () => {
     await stage.side.consumer.whenCondition('kitchen', 'Ready');
   });
 
-  it('is repaired after a client changes the CRD here', async () => {
+  it('is restored after a client changes the CRD in the consumer', async () => {
     const { client } = stage.side.consumer;
     const at = { name: kind().crd.metadata.name };
     await client.mergePatch(customResourceDefinitions, at, { spec: { names: { shortNames: ['k'] } } });
@@ -105,7 +105,7 @@ describe('a schema that changes', () => {
     await stage.whenSynced(kind(), name('after'));
   });
 
-  it('never did what it may not', () => {
+  it('caused no denied call', () => {
     assert.deepEqual(stage.side.consumer.refusals(), []);
     assert.deepEqual(stage.providerRefusals(), []);
   });

@@ -5,13 +5,13 @@ import type { KubeObject } from '../../../src/api/object.ts';
 import { own } from '../../../src/kit/json-value.ts';
 import { BindingStage, type Side } from '../../support/binding/stage.ts';
 
-/** With isolation None all consumers and the provider itself share the names of cluster-scoped objects. */
-describe('two consumers that nothing isolates', () => {
+/** With isolation None, all consumers and the provider itself share the names of cluster-scoped objects. */
+describe('two consumers without isolation', () => {
   let stage: BindingStage;
   let first: Side;
   let second: Side;
   const kind = () => stage.kinds.ovens;
-  const make = async (name: string, side: Side): Promise<void> => {
+  const create = async (name: string, side: Side): Promise<void> => {
     await stage.create(kind(), { name }, { heat: 100 }, side);
     await stage.whenSynced(kind(), { name }, side);
   };
@@ -23,8 +23,8 @@ describe('two consumers that nothing isolates', () => {
       .filter(({ verb }) => verb === 'delete')
       .map(({ name }) => name);
 
-  /** Writes of a konnector to what the backend watches, and answers by handing out its rights anew. */
-  const toldBackend = ({ backend }: Side, since: number) => {
+  /** Writes of a konnector to objects that the backend watches. The backend answers them by granting the permissions again. */
+  const writesToBackend = ({ backend }: Side, since: number) => {
     const user = `system:serviceaccount:${backend.clusterNamespace}:${binder}`;
     const resources = ['apiserviceexports/status', 'apiservicenamespaces', 'boundschemas/status'];
     const verbs = ['create', 'update', 'patch', 'delete'];
@@ -40,13 +40,13 @@ describe('two consumers that nothing isolates', () => {
     [first, second] = [one, two];
     await Promise.all(stage.sides.map(({ consumer }) => consumer.start()));
     await stage.bind('kitchen', [kind()], { side: first });
-    await make('of-first', first);
+    await create('of-first', first);
   });
   after(async () => stage.close());
 
-  it('lose their rights to one another, say so, and write nothing for which the backend would answer', async () => {
+  it('lose their permissions to each other, report it, and write nothing that triggers the backend', async () => {
     await stage.bind('kitchen', [kind()], { side: second });
-    await make('of-second', second);
+    await create('of-second', second);
     const since = stage.provider.plane.auditLog.mark();
     await stage.create(kind(), { name: 'late' }, { heat: 100 }, first);
     const condition = await first.consumer.whenCondition('kitchen', 'Connected', 'False', {
@@ -54,32 +54,32 @@ describe('two consumers that nothing isolates', () => {
     });
     assert.match(condition.message ?? '', /late: the provider denied permission: .*forbidden/);
     await second.consumer.whenCondition('kitchen', 'Ready');
-    assert.deepEqual(toldBackend(first, since), []);
-    assert.deepEqual(toldBackend(second, since), []);
+    assert.deepEqual(writesToBackend(first, since), []);
+    assert.deepEqual(writesToBackend(second, since), []);
     assert.deepEqual([deletes(first), deletes(second)], [[], []]);
   });
 
-  it('go on within seconds when they get them back, without anybody asking', async () => {
+  it('continue within seconds after they have the permissions again, without another change', async () => {
     await stage.provider.bindExportsTo(first.backend.clusterNamespace);
     await stage.whenSynced(kind(), { name: 'late' }, first);
-    // The other one has lost them now.
+    // The other consumer has lost the permissions now.
     await stage.provider.bindExportsTo(second.backend.clusterNamespace);
-    await make('late-too', second);
+    await create('late-too', second);
     stage.provider.rights = 'all';
     await stage.provider.bindExportsTo(first.backend.clusterNamespace);
     await first.consumer.whenCondition('kitchen', 'Ready');
     await second.consumer.whenCondition('kitchen', 'Ready');
   });
 
-  it('asked no oftener than a backoff of five seconds lets them', () => {
+  it('retried no more often than a backoff of five seconds allows', () => {
     for (const side of stage.sides) {
       const refused = stage.writes(kind(), side).filter(({ code }) => code === 403);
       assert.ok(refused.length <= 12, `${refused.length} refusals`);
     }
   });
 
-  it('leave what the other one has under a name alone, and say so', async () => {
-    await make('same', first);
+  it('do not change the other’s object of the same name, and report it', async () => {
+    await create('same', first);
     await stage.create(kind(), { name: 'same' }, { heat: 5 }, second);
     const condition = await second.consumer.whenCondition('kitchen', 'Connected', 'False', {
       reason: 'ObjectsNotInSync',
@@ -96,21 +96,21 @@ describe('two consumers that nothing isolates', () => {
     assert.deepEqual(deletes(second), []);
   });
 
-  it('leave what the provider made itself alone', async () => {
+  it('do not change objects that the provider created', async () => {
     const { client } = stage.provider;
     const native = { apiVersion: `${kind().inProvider.group}/v1`, kind: 'Oven', metadata: { name: 'native' } };
     await client.create(kind().inProvider, { ...native, spec: { heat: 1 } });
-    await make('after-native', first);
-    await make('after-native-too', second);
+    await create('after-native', first);
+    await create('after-native-too', second);
     const found = await copyOf('native');
     assert.equal(found?.metadata.annotations, undefined);
     assert.equal(own(found?.spec, 'heat'), 1);
   });
 
-  it('keep their own when the other one restarts, unbinds or has none', async () => {
+  it('keep their own objects when the other restarts, unbinds, or has none', async () => {
     await first.consumer.konnector.kill();
     await first.consumer.start();
-    await make('after-restart', first);
+    await create('after-restart', first);
     await first.consumer.client.delete(kind().inConsumer, { name: 'of-first' });
     await stage.whenCopyGone(kind(), { name: 'of-first' }, first);
     const all = ['of-second', 'late', 'late-too', 'same', 'after-native', 'after-native-too', 'after-restart'];

@@ -24,10 +24,10 @@ import { BindingStage } from '../../support/binding/stage.ts';
 
 const patience = { timeoutMs: 30_000 };
 const apiVersion = `${bindGroup}/${bindVersion}`;
-/** Of all that kube-bind's konnector creates. */
+/** The field manager of every object that kube-bind's konnector creates. */
 const theirs = { fieldManager: 'konnector' };
 
-describe("what kube-bind's konnector has left behind", () => {
+describe("the objects of kube-bind's konnector", () => {
   let stage: BindingStage;
   let serviceNamespace: string;
   const copies = new Map<string, KubeObject>();
@@ -43,14 +43,14 @@ describe("what kube-bind's konnector has left behind", () => {
     controller: true,
   });
 
-  /** Its CRDs are served; it knows no revision annotation. */
+  /** Installs the CRDs as kube-bind's konnector does, without the revision annotation. */
   async function installTheirCrds(): Promise<void> {
     const { client, plane } = stage.side.consumer;
     for (const kind of consumerKinds) await client.create(customResourceDefinitions, customResourceDefinition(kind));
     for (const kind of consumerKinds) await whenServed(plane, customResourceDefinition(kind).metadata.name);
   }
 
-  /** An object and its copy as it makes them; before April 2026 its copies did not tell whose they are. */
+  /** An object and its copy as kube-bind's konnector creates them. Before April 2026, its copies did not name their original. */
   async function synced(kettle: string, { tells = true } = {}): Promise<void> {
     const { consumer, backend } = stage.side;
     const object = fixtureObject(kind(), name(kettle), { heat: 100, note: 'theirs' });
@@ -90,7 +90,7 @@ describe("what kube-bind's konnector has left behind", () => {
       metadata: { name: kind().crd.metadata.name, ownerReferences: [ownerOf(binding)] },
     });
     await whenServed(consumer.plane, kind().crd.metadata.name);
-    // Its APIServiceNamespaces belong to the export that needed them first.
+    // Its APIServiceNamespaces have the first export that needed them as owner.
     const where = { namespace: backend.clusterNamespace, name: 'kitchen' };
     const exported = await stage.provider.client.get(apiServiceExports, where);
     await stage.provider.client.create(apiServiceNamespaces, {
@@ -104,7 +104,7 @@ describe("what kube-bind's konnector has left behind", () => {
     await synced('older', { tells: false });
     await synced('vanished');
     await synced('vanished-older', { tells: false });
-    // While neither of the two konnectors ran.
+    // Deleted while neither konnector ran.
     for (const gone of ['vanished', 'vanished-older']) {
       await consumer.client.mergePatch(kind().inConsumer, name(gone), { metadata: { finalizers: null } });
       await consumer.client.delete(kind().inConsumer, name(gone));
@@ -114,7 +114,7 @@ describe("what kube-bind's konnector has left behind", () => {
   });
   after(async () => stage.close());
 
-  it('is taken over as it is: no copy is made anew', async () => {
+  it('are adopted unchanged: no copy is recreated', async () => {
     for (const kettle of ['present', 'older']) {
       await stage.whenSynced(kind(), name(kettle));
       assert.equal((await copyOf(kettle))?.metadata.uid, copies.get(kettle)?.metadata.uid, kettle);
@@ -123,7 +123,7 @@ describe("what kube-bind's konnector has left behind", () => {
     assert.deepEqual(made, []);
   });
 
-  it('gets the annotations that it lacks', async () => {
+  it('get the missing annotations', async () => {
     const { uid } = (await stage.side.consumer.get(kind().inConsumer, name('older')))?.metadata ?? {};
     await stage.whenCopy(
       kind(),
@@ -132,11 +132,11 @@ describe("what kube-bind's konnector has left behind", () => {
     );
   });
 
-  it('stays after an unobserved deletion of its object, without proof of its original', async () => {
+  it('include a copy that stays after an unobserved deletion of its object, because it does not name its original', async () => {
     for (const gone of ['vanished', 'vanished-older']) assert.ok(await copyOf(gone), gone);
   });
 
-  it('is kept in step, removals included', async () => {
+  it('are synced, including removals', async () => {
     const { client } = stage.side.consumer;
     for (const kettle of ['present', 'older']) {
       await client.mergePatch(kind().inConsumer, name(kettle), { spec: { heat: 200, note: null } });
@@ -147,7 +147,7 @@ describe("what kube-bind's konnector has left behind", () => {
     }
   });
 
-  it('goes with its object', async () => {
+  it('are deleted with their originals', async () => {
     for (const kettle of ['present', 'older']) {
       await stage.side.consumer.client.delete(kind().inConsumer, name(kettle));
       await stage.whenObjectGone(kind(), name(kettle));
@@ -155,7 +155,7 @@ describe("what kube-bind's konnector has left behind", () => {
     }
   });
 
-  it('leaves a binding that can be unbound', async () => {
+  it('include a binding that can be unbound', async () => {
     const { consumer } = stage.side;
     await stage.create(kind(), name('last'));
     await stage.whenSynced(kind(), name('last'));
@@ -166,7 +166,7 @@ describe("what kube-bind's konnector has left behind", () => {
     for (const gone of ['vanished', 'vanished-older']) assert.ok(await copyOf(gone), gone);
   });
 
-  it('never did what it may not', () => {
+  it('caused no denied call', () => {
     assert.deepEqual(stage.side.consumer.refusals(), []);
   });
 });

@@ -29,7 +29,7 @@ describe('a binding that is deleted', () => {
     await consumer.whenCondition('kitchen', 'Ready');
   };
 
-  /** One object of each kind, up and marked. */
+  /** Creates one object of each kind and waits until both are synced. */
   const fill = async (name: string): Promise<void> => {
     await stage.create(stage.kinds.kettles, kettle(name));
     await stage.create(stage.kinds.ovens, oven(name));
@@ -64,7 +64,7 @@ describe('a binding that is deleted', () => {
   });
   after(async () => stage.close());
 
-  it('takes its CRDs, its objects, their copies and those of claimed objects with it', async () => {
+  it('deletes its CRDs, its objects, their copies, and copies of claimed objects', async () => {
     const { namespace, consumer, backend } = stage.side;
     const [here, there] = [consumer.client, stage.provider.client];
     await fill('first');
@@ -91,7 +91,7 @@ describe('a binding that is deleted', () => {
     await there.delete(secrets, { namespace: service, name: 'theirs' });
   });
 
-  it('waits for copies that the provider still needs, and says so', async () => {
+  it('waits for copies that the provider still needs, and reports it', async () => {
     await bind();
     await fill('second');
     const { inProvider } = stage.kinds.ovens;
@@ -109,7 +109,7 @@ describe('a binding that is deleted', () => {
     assert.equal(await copies('second'), 0);
   });
 
-  it('waits for a provider that is away, and is let go by the policy Orphan', async () => {
+  it('waits for a provider that is down, until the policy is Orphan', async () => {
     await bind();
     await fill('third');
     stage.proxy.refuse();
@@ -123,7 +123,7 @@ describe('a binding that is deleted', () => {
     assert.equal(await copies('third'), 2);
   });
 
-  it('leaves the copies with the policy Orphan, and a new binding takes them over when their objects come back', async () => {
+  it('leaves the copies with the policy Orphan, and a new binding adopts them when their objects are recreated', async () => {
     await bind(orphan);
     await fill('fourth');
     const before = await stage.copy(stage.kinds.ovens, oven('fourth'));
@@ -140,7 +140,7 @@ describe('a binding that is deleted', () => {
     await stage.whenCopyGone(stage.kinds.ovens, oven('fourth'));
   });
 
-  it('holds nothing up when the provider has taken its export back', async () => {
+  it('does not block if the provider has deleted its export', async () => {
     const { consumer, backend } = stage.side;
     await backend.withdraw('kitchen');
     await consumer.whenCondition('kitchen', 'Connected', 'False', { reason: 'APIServiceExportNotFound' });
@@ -153,7 +153,7 @@ describe('a binding that is deleted', () => {
     assert.ok(await getIfThere(stage.provider.client, inProvider, stage.copyName(stage.kinds.ovens, oven('fifth'))));
   });
 
-  it('never did what it may not', () => {
+  it('caused no denied call', () => {
     assert.deepEqual(stage.side.consumer.refusals(), []);
   });
 });

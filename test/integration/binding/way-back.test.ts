@@ -16,10 +16,10 @@ import { customResourceDefinitions } from '../../../src/api/resources.ts';
 import { BindingStage } from '../../support/binding/stage.ts';
 
 /**
- * The rollback. kube-bind's konnector is not run here: each test does what its code does with what it finds, call by call, as the
- * administrator, which is the right that its konnector has.
+ * The rollback. Instead of running kube-bind's konnector, each test makes the same calls as its code, as the administrator, because its
+ * konnector has these permissions.
  */
-describe("what this konnector leaves to kube-bind's", () => {
+describe("for kube-bind's konnector, this konnector leaves", () => {
   let stage: BindingStage;
   let binding: KubeObject;
   const kind = () => stage.kinds.kettles;
@@ -50,7 +50,7 @@ describe("what this konnector leaves to kube-bind's", () => {
   });
   after(() => stage.close());
 
-  it('is a definition that it takes for its own: by an owner with the name and uid of the binding', async () => {
+  it('a CRD that it recognizes as its own: with an owner of the name and uid of the binding', async () => {
     const { metadata } = await stage.side.consumer.client.get(customResourceDefinitions, {
       name: kind().crd.metadata.name,
     });
@@ -65,7 +65,7 @@ describe("what this konnector leaves to kube-bind's", () => {
     assert.deepEqual(metadata.finalizers, undefined, 'the garbage collector may have it after the binding');
   });
 
-  it('are objects that carry its finalizer and its annotations, and nothing else', async () => {
+  it('objects with its finalizer and its annotations, and nothing else', async () => {
     const { metadata } = await ours('tea');
     const copy = await copyOf('tea');
     assert.deepEqual(metadata.finalizers, [syncerFinalizer]);
@@ -76,7 +76,7 @@ describe("what this konnector leaves to kube-bind's", () => {
     assert.deepEqual(metadata.labels, undefined);
   });
 
-  it('are copies that it knows as its own, without finalizers', async () => {
+  it('copies that it recognizes as its own, without finalizers', async () => {
     const { metadata } = await copyOf('tea');
     const { annotations = {} } = metadata;
     assert.equal(annotations[clusterNamespaceAnnotation], stage.side.backend.clusterNamespace);
@@ -85,7 +85,7 @@ describe("what this konnector leaves to kube-bind's", () => {
     assert.deepEqual(metadata.finalizers, undefined);
   });
 
-  it('is kept in step its way: the whole copy applied, with another spec', async () => {
+  it('copies that it can sync: it applies the whole copy with another spec', async () => {
     const { managedFields: _, ...metadata } = (await copyOf('tea')).metadata;
     const wanted = { ...(await copyOf('tea')), metadata, spec: { heat: 60 } };
     const options = { fieldManager: bindFieldManager, force: true };
@@ -97,7 +97,7 @@ describe("what this konnector leaves to kube-bind's", () => {
     assert.deepEqual((await ours('tea')).status, { result: 'warm' });
   });
 
-  it('goes its way: the copy is deleted, and the object written without the finalizer', async () => {
+  it('objects that it can delete: it deletes the copy and removes the finalizer', async () => {
     const { client } = stage.side.consumer;
     await client.delete(kind().inConsumer, name('tea'));
     await stage.provider.client.delete(kind().inProvider, stage.copyName(kind(), name('tea')));
@@ -107,7 +107,7 @@ describe("what this konnector leaves to kube-bind's", () => {
     await stage.whenObjectGone(kind(), name('tea'));
   });
 
-  it('is a binding that goes as soon as our finalizer is taken off, as docs/tasks/migrate-from-kube-bind.md says', async () => {
+  it('a binding that is deleted once its finalizer is removed, as docs/tasks/migrate-from-kube-bind.md says', async () => {
     const { consumer } = stage.side;
     assert.deepEqual(binding.metadata.finalizers, [unbindFinalizer]);
     await consumer.client.jsonPatch(apiServiceBindings, { name: 'kitchen' }, [

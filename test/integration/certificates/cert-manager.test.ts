@@ -34,7 +34,7 @@ describe('the cert-manager manifests', () => {
     await plane?.kubectl(['delete', '--ignore-not-found', ...files]);
   });
 
-  it('are accepted by the schemas of cert-manager itself', async () => {
+  it('are valid by the schemas of cert-manager itself', async () => {
     const { stdout, stderr } = await plane.kubectl(['apply', '--validate=strict', ...files]);
     assert.deepEqual(stdout.trim().split('\n'), [
       'issuer.cert-manager.io/drawbridge-selfsigned created',
@@ -78,7 +78,7 @@ describe('the cert-manager manifests', () => {
     ],
   ];
   for (const [title, breakIt, message] of faults) {
-    it(`would be refused ${title}`, async () => {
+    it(`would be rejected ${title}`, async () => {
       const input = breakIt(readFileSync(path('certificate.yaml'), 'utf8'));
       const { code, stderr } = await plane.kubectl(['apply', '--dry-run=server', '--validate=strict', '-f', '-'], {
         input,

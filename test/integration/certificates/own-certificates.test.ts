@@ -89,7 +89,7 @@ describe('certificates without cert-manager', () => {
 
   const paths = async (): Promise<string[]> => (await clientConfigs()).map(({ service }) => service.path);
 
-  /** Calls a webhook as the API server does. */
+  /** The path at which the API server calls the webhook of a route. */
   const pathOf = async (route: string): Promise<string> => {
     const found = (await paths()).find((path) => path === route || path.startsWith(`${route}/`));
     assert.ok(found, route);
@@ -101,7 +101,7 @@ describe('certificates without cert-manager', () => {
 
   const authorities = (bundle: string): number => bundle.split('BEGIN CERTIFICATE').length - 1;
 
-  it('are made by the server, trusted by the API server, and served by every replica', async () => {
+  it('are created by the server, trusted by the API server, and served by every replica', async () => {
     await stage.createReady(stage.alice, podRequest('first'));
     const { body } = await stage.plane.probe(secretUrl);
     const { data } = body as { data: Record<string, string> };
@@ -117,7 +117,7 @@ describe('certificates without cert-manager', () => {
     assert.ok(days > 89.9 && days < 90.1, `${days} days`);
   });
 
-  it('are trusted again after an administrator wipes a caBundle', async () => {
+  it('are trusted again after an administrator removes a caBundle', async () => {
     const patch = JSON.stringify([{ op: 'remove', path: '/webhooks/0/clientConfig/caBundle' }]);
     const name = 'validatingwebhookconfiguration/drawbridge-podaccessrequests';
     await stage.plane.kubectl(['patch', name, '--type=json', '-p', patch]);
@@ -127,7 +127,7 @@ describe('certificates without cert-manager', () => {
     assert.equal(status, 201);
   });
 
-  it('are rotated under 100 admissions a second without losing one', async function () {
+  it('are rotated under 100 admissions a second without a failed one', async function () {
     this.timeout(90_000);
     const before = await serving(stage.server);
     const load = new SteadyLoad(
@@ -165,14 +165,14 @@ describe('certificates without cert-manager', () => {
     const keys = pems(texts.join('\n'), '(?:EC )?PRIVATE KEY').map((pem) => publicPart(createPublicKey(pem)));
     const { data } = (await stage.plane.probe(secretUrl)).body as { data: Record<string, string> };
     const serving = createPublicKey(Buffer.from(data['tls.key'] ?? '', 'base64'));
-    assert.ok(keys.includes(publicPart(serving)), 'a key that is stored is found');
+    assert.ok(keys.includes(publicPart(serving)), 'the search finds a stored key');
     assert.deepEqual(
       keys.filter((key) => trusted.includes(key)),
       [],
     );
   });
 
-  /** Secrets in clear, ConfigMaps and webhook configurations of the whole plane. */
+  /** All Secrets (decoded), ConfigMaps, and webhook configurations of the plane. */
   const everythingStored = async (): Promise<string> => {
     const lists = ['/api/v1/secrets', '/api/v1/configmaps', configurationsUrl, mutatingUrl].map(async (url) => {
       const { items } = (await stage.plane.probe(url)).body as { items: { data?: Record<string, string> }[] };
@@ -199,7 +199,7 @@ describe('certificates without cert-manager', () => {
         kind: 'AdmissionReview',
         request: { ...forgedRequest, namespace: stage.namespace, ...fields },
       });
-    /** The API server gets an answer from both webhooks of a request, within the three seconds that it waits. */
+    /** Checks that both webhooks answer the API server within its timeout of three seconds. */
     const admits = async (name: string): Promise<void> => {
       const { status, body } = await stage.alice.call('POST', dryRun, podRequest(name));
       assert.equal(status, 201, JSON.stringify(body));
@@ -213,12 +213,12 @@ describe('certificates without cert-manager', () => {
       }
       return times;
     };
-    const tell = (what: string, times: readonly number[]): void =>
+    const print = (what: string, times: readonly number[]): void =>
       console.error(
         `      ${what}: requests took ${Math.round(percentile(times, 0.5))} ms, ${Math.round(percentile(times, 0.99))} ms at p99`,
       );
 
-    it('a stranger without the segment gets no signature, and leaves no line, label or question', async () => {
+    it('an attacker without the path segment gets no signature, and causes no log line, metric label, or API call', async () => {
       const { server } = stage;
       const port = server.installation.port;
       const stored = [await readFile(server.auditFile, 'utf8'), await server.log(), await metricsOf(server)];
@@ -249,7 +249,7 @@ describe('certificates without cert-manager', () => {
       assert.ok(!asked.some(({ resource }) => resource === 'subjectaccessreviews'));
     });
 
-    it('a stranger who is given the path finds no end of names, groups and text to leave behind', async () => {
+    it('an attacker with the path cannot fill the log or the metrics with names, groups, and texts', async () => {
       const { server } = stage;
       const port = server.installation.port;
       const path = await pathOf('/watch-v1-pod');
@@ -279,24 +279,24 @@ describe('certificates without cert-manager', () => {
       assert.ok(lines.every((line) => line.length < 16_384));
     });
 
-    it('a stranger who holds 4,096 connections from 16 addresses keeps the API server out of nothing', async function () {
+    it('an attacker with 4,096 connections from 16 addresses does not block the API server', async function () {
       this.timeout(90_000);
       const { port } = stage.server.installation;
       await attack.idle(port, 4_096);
-      tell('4,096 idle connections', await timesOf(30));
+      print('4,096 idle connections', await timesOf(30));
     });
 
-    it('a stranger who leaves 64 bodies unfinished fills no more than 64 MiB of memory', async function () {
+    it('an attacker with 64 unfinished bodies fills at most 64 MiB of memory', async function () {
       this.timeout(90_000);
       const before = await residentMiB(stage.server.pid);
       await attack.unfinished(stage.server.installation.port, await pathOf(routeOfRequests), 64, 4_000_000);
-      tell('64 unfinished bodies', await timesOf(30));
+      print('64 unfinished bodies', await timesOf(30));
       const grownMiB = (await residentMiB(stage.server.pid)) - before;
       assert.ok(grownMiB < 160, `${Math.round(grownMiB)} MiB`);
     });
 
-    /** Within the 4 MiB that a body may have. */
-    const dearReviews = (): Readonly<Record<string, string>> => {
+    /** The most expensive reviews within the limit of 4 MiB. */
+    const expensiveReviews = (): Readonly<Record<string, string>> => {
       const noted = forged({ object: {} });
       const grouped = forged({ userInfo: { username: 'm', groups: [] } });
       return {
@@ -305,13 +305,13 @@ describe('certificates without cert-manager', () => {
       };
     };
 
-    it('a stranger who sends the dearest reviews from eight addresses waits behind the API server', async function () {
+    it('an attacker who sends the most expensive reviews from eight addresses waits behind the API server', async function () {
       this.timeout(90_000);
       const path = await pathOf(routeOfRequests);
-      for (const [what, review] of Object.entries(dearReviews())) {
+      for (const [what, review] of Object.entries(expensiveReviews())) {
         const flood = attack.flood(stage.server.installation.port, path, review, 8);
         try {
-          tell(`reviews ${what}`, await timesOf(10));
+          print(`reviews ${what}`, await timesOf(10));
         } finally {
           const answers = await flood.stop();
           console.error(`      ${answers} of them were answered meanwhile`);
@@ -319,12 +319,12 @@ describe('certificates without cert-manager', () => {
       }
     });
 
-    it('a stranger who sends the dearest reviews delays no end of access', async function () {
+    it('an attacker who sends the most expensive reviews does not delay the end of a grant', async function () {
       this.timeout(90_000);
       const since = stage.plane.auditLog.mark();
       const request = await stage.createReady(stage.alice, podRequest('among-dear', { duration: '8s' }));
       const path = await pathOf(routeOfRequests);
-      const floods = Object.values(dearReviews()).map((review) =>
+      const floods = Object.values(expensiveReviews()).map((review) =>
         attack.flood(stage.server.installation.port, path, review, 8),
       );
       try {
@@ -332,7 +332,7 @@ describe('certificates without cert-manager', () => {
       } finally {
         await Promise.all(floods.map((flood) => flood.stop()));
       }
-      // Whichever replica leads by now.
+      // Reads both logs, because either replica may be the leader now.
       const shut = stage.plane.auditLog
         .calls({ since, verbs: ['delete'], resources: ['rolebindings'] })
         .find(({ name }) => name === request.status?.podName);
@@ -341,7 +341,7 @@ describe('certificates without cert-manager', () => {
       assert.ok(lateMs < 2_000, `${lateMs} ms late`);
     });
 
-    it('a stranger who holds connections of the health and metrics ports makes no probe and no scrape fail', async function () {
+    it('an attacker with connections to the health and metrics ports makes no probe and no scrape fail', async function () {
       this.timeout(60_000);
       const { healthPort, metricsPort } = stage.server;
       await attack.idle(healthPort, 1_024);
@@ -357,7 +357,7 @@ describe('certificates without cert-manager', () => {
 
   // Last: it changes state that the earlier tests need.
   describe('after an upgrade', () => {
-    it('are answered at every path throughout an upgrade from a version that knew no segments', async function () {
+    it('are answered at every path during an upgrade from a version without path segments', async function () {
       this.timeout(120_000);
       const { plane } = stage;
       const request = await stage.createReady(stage.alice, podRequest('entered'));
@@ -413,7 +413,7 @@ describe('certificates without cert-manager', () => {
       }
     });
 
-    it('are answered with --client-ca-file only to callers with a client certificate, which the API server shows', async function () {
+    it('are answered with --client-ca-file only to callers with a client certificate, such as the API server', async function () {
       this.timeout(60_000);
       const { plane, server } = stage;
       await stage.stop();

@@ -17,14 +17,14 @@ const crdUrl = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podacces
 const keySecrets = '/api/v1/namespaces/drawbridge-system/secrets';
 const modes: readonly CertificateMode[] = ['own', 'secret', 'cert-manager'];
 
-const handedOutByEveryGrant: readonly Rule[] = [
+const grantedByEveryGrant: readonly Rule[] = [
   { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch'] },
   { apiGroups: [''], resources: ['pods/exec'], verbs: ['get', 'create'] },
 ];
 
 /** Permissions that need a fault, more time, or a kind that is not installed here, and where the server uses them. */
 const usedElsewhere: Readonly<Record<string, string>> = {
-  // Server-side apply asks for it besides patch, the verb that the audit log names.
+  // Server-side apply needs this permission too, but the audit log names only patch.
   'create /configmaps': '../access/audit-journal.test.ts',
   'get crds.wizardofoz.co/execaccessrequests': '../access/janitor.test.ts',
   'get crds.wizardofoz.co/podaccessrequests': '../access/janitor.test.ts',
@@ -110,7 +110,7 @@ describe('the chart, installed by Helm', function () {
           await useTheRest();
           const held = serverRightsIn(await stage.helm.template(stage.namespace, { certificates: { mode } }));
           const used = new Set(stage.plane.auditLog.calls({ user: stage.serverUser }).map(rightFor));
-          const handedOut = new Set(rightsIn(handedOutByEveryGrant));
+          const handedOut = new Set(rightsIn(grantedByEveryGrant));
           const idle = held.filter((right) => !used.has(right) && !handedOut.has(right));
           for (const file of Object.values(usedElsewhere)) assert.ok(existsSync(join(import.meta.dirname, file)), file);
           assert.deepEqual(idle.sort(), Object.keys(usedElsewhere).sort());
@@ -213,7 +213,7 @@ describe('the chart, installed by Helm', function () {
     });
   }
 
-  /** Makes the calls that the other tests of this file do not lead to, for both kinds at once, because each takes its seconds. */
+  /** Makes the calls that the other tests of this file do not cause. Runs both kinds concurrently, because each takes several seconds. */
   const useTheRest = async (): Promise<void> => {
     await Promise.all([useTheRestOf('PodAccessRequest', podRequest), useTheRestOf('ExecAccessRequest', execRequest)]);
   };

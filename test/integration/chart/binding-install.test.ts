@@ -168,7 +168,7 @@ describe('the chart with binding, installed by Helm', function () {
 
   it('leaves bindings, objects and their copies as they are when it is uninstalled', async () => {
     const { client, kinds, provider } = stage;
-    const look = async (): Promise<(string | undefined)[]> => {
+    const check = async (): Promise<(string | undefined)[]> => {
       const found = await Promise.all([
         getIfThere(client, apiServiceBindings, { name: 'kettles' }),
         getIfThere(client, secrets, { namespace: 'kube-bind', name: secret }),
@@ -178,14 +178,14 @@ describe('the chart with binding, installed by Helm', function () {
       ]);
       return found.map((object) => (object && !object.metadata.deletionTimestamp ? object.metadata.uid : undefined));
     };
-    const before = await look();
+    const before = await check();
     assert.ok(
       before.every((uid) => uid !== undefined),
       `${before}`,
     );
     const said = await stage.uninstall();
     assert.match(said, /release "drawbridge" uninstalled/, `${said}\n${await stage.kubelet.logs()}`);
-    assert.deepEqual(await look(), before);
+    assert.deepEqual(await check(), before);
   });
 
   it('continues where it stopped after a reinstallation', async () => {

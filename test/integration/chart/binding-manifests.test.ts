@@ -69,7 +69,7 @@ describe('the chart with binding', () => {
     });
   }
 
-  it('works alone: no webhook, no certificate, no access kind, no policy, no hook', async () => {
+  it('works alone: without webhooks, certificates, access kinds, policies, and hooks', async () => {
     const all = await helm.template(namespace, alone, '--include-crds');
     assert.deepEqual(namesOf(all), [
       'ClusterRole drawbridge-binding',
@@ -107,7 +107,7 @@ describe('the chart with binding', () => {
     assert.ok(argsOf(await helm.template(namespace, everything)).includes('--bindable-namespaces=acme'));
   });
 
-  it('changes nothing of access when both are installed, and stays the same itself', async () => {
+  it('does not change the manifests of access, or its own, when both are installed', async () => {
     const [all, access, lone] = [
       await helm.template(namespace, both),
       await helm.template(namespace),
@@ -123,7 +123,7 @@ describe('the chart with binding', () => {
     }
   });
 
-  it('can be installed beside one with access, in a namespace of its own', async () => {
+  it('can be installed beside a release with access, in its own namespace', async () => {
     const cluster = (manifests: readonly Manifest[]): string[] =>
       namesOf(manifests.filter(({ metadata }) => metadata.namespace === undefined));
     const access = cluster(await helm.template(namespace));
@@ -153,7 +153,7 @@ describe('the chart with binding', () => {
     }
   });
 
-  it('reads Secrets of the namespace kube-bind alone, unless it is told of others', async () => {
+  it('reads Secrets only in the namespace kube-bind, unless the values name others', async () => {
     const where = async (values: object): Promise<unknown[]> => {
       const all = await helm.template(namespace, values);
       const withSecrets = rolesIn(all).filter((role) =>
@@ -173,7 +173,7 @@ describe('the chart with binding', () => {
     ]);
   });
 
-  it('leaves the namespace of the kubeconfigs behind, and does not make it when it is its own', async () => {
+  it('keeps the namespace of the kubeconfigs on uninstall, and does not create it if it is the release namespace', async () => {
     const made = named(await helm.template(namespace, alone), 'Namespace', 'kube-bind');
     assert.equal(made.metadata.annotations?.['helm.sh/resource-policy'], 'keep');
     assert.ok(!(await helm.template('kube-bind', alone)).some(({ kind }) => kind === 'Namespace'));

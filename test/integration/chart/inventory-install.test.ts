@@ -138,7 +138,7 @@ describe('the chart with inventory, installed by Helm', function () {
     assert.deepEqual(forbidden(), []);
   });
 
-  it('may also run in one process with the others, which is then ready for all of them', async () => {
+  it('can run in one process with the other features, which is then ready for all of them', async () => {
     const { plane, namespace } = stage;
     const [port = 0, healthPort = 0, metricsPort = 0, callbackPort = 0] = await freePorts(4);
     const { certificate, key } = issue(plane.authority, { commonName: 'webhooks', serves: ['localhost'] });
@@ -173,12 +173,12 @@ describe('the chart with inventory, installed by Helm', function () {
     }
   });
 
-  it('is not upgraded to be without it while there are entries, whose components no webhook would restrict', async () => {
+  it('rejects an upgrade that removes it while entries exist, because no webhook would restrict their components', async () => {
     const without = helm('upgrade', { access: true, binding: true, inventory: false });
     await assert.rejects(without, /features\.inventory: this release has it enabled, and entries exist/);
   });
 
-  it('leaves CRDs and entries when it is uninstalled, and nothing that keeps people from them', async () => {
+  it('leaves CRDs and entries when it is uninstalled, and nothing that blocks changes to them', async () => {
     const before = (await get('rt-1'))?.metadata.uid;
     const said = await stage.uninstall();
     assert.match(said, /release "drawbridge" uninstalled/, `${said}\n${await stage.kubelet.logs()}`);
@@ -264,17 +264,17 @@ describe('the chart with inventory, installed by Helm', function () {
   };
 
   const ready = (name: string): Promise<unknown> =>
-    told(`${name} to be Ready`, async () => {
+    eventually(`${name} to be Ready`, async () => {
       const { status } = (await get(name)) ?? {};
       return status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True') === true;
     });
 
   const gone = (name: string): Promise<unknown> =>
-    told(`${name} to be gone`, async () => (await get(name)) === undefined);
+    eventually(`${name} to be gone`, async () => (await get(name)) === undefined);
 
-  const told = async (what: string, look: () => Promise<boolean>): Promise<void> => {
+  const eventually = async (what: string, condition: () => Promise<boolean>): Promise<void> => {
     try {
-      await until(what, look, patience);
+      await until(what, condition, patience);
     } catch (error) {
       throw new Error(`${(error as Error).message}\n${await stage.kubelet.logs()}`);
     }

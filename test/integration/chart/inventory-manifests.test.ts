@@ -80,7 +80,7 @@ describe('the chart with all features', () => {
     assert.equal(new Set(deployments.map(({ spec }) => spec.template.spec.containers[0].image)).size, 1);
   });
 
-  it('keeps the selector of the Deployment from before features had one each, because it cannot change', () => {
+  it('keeps the selector of the first Deployment, because a selector is immutable', () => {
     assert.deepEqual(named(all, 'Deployment', 'drawbridge')['spec'].selector.matchLabels, {
       'app.kubernetes.io/name': 'drawbridge',
       'app.kubernetes.io/component': 'server',
@@ -230,7 +230,7 @@ describe('the chart with inventory', () => {
     ['what it does not know', { inventory: { ...inventory, shards: 3 } }, /additional properties 'shards' not allowed/],
     ['a Secret without its authority', { certificates: { mode: 'secret' } }, /certificates\.caBundle: .*PEM/],
     [
-      'the Secret of access for its own certificate',
+      'the certificate Secret of access as its own',
       { ...withAccess, certificates: byHand },
       /inventory\.certificates\.secretName: .*with certificates\.mode=secret.*drawbridge-inventory-webhook\.gatehouse\.svc/,
     ],
@@ -284,7 +284,7 @@ describe('the chart with inventory', () => {
     assert.doesNotMatch(JSON.stringify(all), /wizardofoz|helm\.sh\/hook"/);
   });
 
-  it('starts the server with where components find the API and report to', async () => {
+  it('starts the server with the API URL and the callback URL for components', async () => {
     const args = argsOf(await helm.template(namespace, alone));
     for (const one of [
       '--features=inventory',
@@ -316,7 +316,7 @@ describe('the chart with inventory', () => {
     assert.notEqual(secretName, access.secretName);
   });
 
-  it('changes nothing of access when both are installed', async () => {
+  it('does not change the manifests of access when both are installed', async () => {
     const [both, access, lone] = [
       await helm.template(namespace, withAccess),
       await helm.template(namespace),
@@ -333,7 +333,7 @@ describe('the chart with inventory', () => {
     }
   });
 
-  it('has a Secret of its own for its certificate, in each mode, or the one that is named while it is alone', async () => {
+  it('has its own Secret for its certificate in each mode; alone, it uses the Secret that the values name', async () => {
     const mounted = async (values: object, name: string): Promise<string[]> => {
       const { volumes = [] } = named(await helm.template(namespace, values), 'Deployment', name)['spec'].template.spec;
       return volumes.flatMap(({ secret }: { secret?: { secretName: string } }) => secret?.secretName ?? []);
@@ -364,7 +364,7 @@ describe('the chart with inventory', () => {
     }
   });
 
-  it('writes caBundle into the webhook configurations of its own, and access into none of these', async () => {
+  it('may patch only its own webhook configurations, and access none of these', async () => {
     const all = await helm.template(namespace, withAccess);
     const patched = (role: string): string[] =>
       rulesOf(named(all, 'ClusterRole', role))
@@ -383,13 +383,13 @@ describe('the chart with inventory', () => {
     assert.deepEqual(tooMuchIn(await helm.template(namespace, everything)), []);
   });
 
-  it('has the permissions that it grants to components, and no more', async () => {
+  it('has all permissions that it grants to components', async () => {
     const held = rulesOf(named(await helm.template(namespace, alone), 'ClusterRole', 'drawbridge-inventory-entries'));
     const ref = { namespace: 'fleet', name: 'rt-1', uid: 'a' };
     for (const grant of grants) assert.ok(covers(held, granted(ref, grant, 'supplied')), grant);
   });
 
-  it('has rights on Secrets, accounts, Roles and tokens where entries are alone, and on a few by name at home', async () => {
+  it('has permissions on Secrets, accounts, Roles, and tokens only in the namespaces of entries, and on a few by name in its own', async () => {
     const all = await helm.template(namespace, alone);
     const bindings = all.filter(({ roleRef }) => roleRef?.name === 'drawbridge-inventory-entries');
     assert.deepEqual(
@@ -418,7 +418,7 @@ describe('the chart with inventory', () => {
     }
   });
 
-  it('registers exactly the webhooks of webhooks/inventory, in its own namespace, for entries wherever they are', async () => {
+  it('registers exactly the webhooks of webhooks/inventory, in its own namespace, for entries in every namespace', async () => {
     const rendered = (await helm.template(namespace, { ...alone, namespaces: ['payments'] })).filter(({ kind }) =>
       kind.endsWith('WebhookConfiguration'),
     );
@@ -430,7 +430,7 @@ describe('the chart with inventory', () => {
     }
   });
 
-  it('leaves its CRDs when it is uninstalled, because the state of clusters goes with them', async () => {
+  it('leaves its CRDs when it is uninstalled, because their deletion would delete the entries', async () => {
     const rendered = (await helm.template(namespace, alone)).filter(({ kind }) => kind === 'CustomResourceDefinition');
     const shipped = shippedIn('charts/drawbridge/files/inventory-crds');
     assert.equal(rendered.length, shipped.length);

@@ -35,7 +35,7 @@ const serverUser = `system:serviceaccount:${home}:drawbridge-inventory`;
 
 /** Permissions that the server grants, or that need a fault, and where it uses them. */
 const usedElsewhere: Readonly<Record<string, string>> = {
-  // Server-side apply asks for it besides patch, the verb that the audit log names.
+  // Server-side apply needs this permission too, but the audit log names only patch.
   'create /configmaps': '../access/audit-journal.test.ts',
   'get inventory.drawbridge.dev/clusterinventories': '../inventory/run-token.test.ts',
   'get inventory.drawbridge.dev/clusterinventories/status': '../../unit/inventory/accounts/entry-accounts.test.ts',
@@ -53,7 +53,7 @@ interface Asked {
   readonly callback: string;
 }
 
-describe('the inventory, with the rights and the certificate that the chart gives', function () {
+describe('the inventory, with the permissions and the certificate of the chart', function () {
   this.timeout(120_000);
   let plane: Plane;
   let namespace: string;
@@ -64,7 +64,7 @@ describe('the inventory, with the rights and the certificate that the chart give
   let mark: number;
 
   before(async () => {
-    // Of its own: elsewhere other servers have made keys and heads already, and which rights are used depends on that.
+    // A plane of its own, because on a shared one, keys and heads of other servers change which permissions the server uses.
     plane = await startPlane();
     namespace = await testNamespace('rights', plane);
     admin = openCluster(await fileCredentials(plane.adminKubeconfig), { clock, log: noLog });
@@ -106,7 +106,7 @@ describe('the inventory, with the rights and the certificate that the chart give
     await plane?.stop();
   });
 
-  /** `network` answers at once; `kubeconfig` answers that it continues, and reports by callback. */
+  /** `network` answers at once; `kubeconfig` answers 202 and reports by callback. */
   function answerTo(asked: Asked): { status: number; body: object } {
     if (asked.operation === 'delete') return { status: 200, body: { outcome: 'Deleted' } };
     if (asked.component === 'network') {
@@ -115,7 +115,7 @@ describe('the inventory, with the rights and the certificate that the chart give
     const body = JSON.stringify({ run: asked.run.id, outcome: 'Done', outputs: { kubeconfig: { version: '1' } } });
     const headers = { authorization: `Bearer ${asked.auth.token}`, 'content-type': 'application/json' };
     void (async () => {
-      // Until the server has stored that the run continues.
+      // Waits until the server has stored the 202.
       await until('the report', async () => (await fetch(asked.callback, { method: 'POST', body, headers })).ok, {
         timeoutMs: 30_000,
       }).catch(() => undefined);
@@ -156,7 +156,7 @@ describe('the inventory, with the rights and the certificate that the chart give
       if ((await plane.probe(heads)).status === 404) return false;
       const file = join(plane.directory, `inventory-audit-${server.ports.webhooks}.jsonl`);
       const flags = ['--partial', `--kubeconfig=${plane.adminKubeconfig}`, '-o', 'json'];
-      // Its exit code is not 0 until everything is proved.
+      // Its exit code is 0 only once every line is proven.
       const said = await execFileAsync(process.execPath, [program, 'audit', 'verify', file, ...flags]).catch(
         () => undefined,
       );

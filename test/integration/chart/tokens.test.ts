@@ -43,7 +43,7 @@ const ofTheCluster = new Set([
   'componentreconcilers',
 ]);
 
-describe('whoever has the token of a ServiceAccount of the chart', () => {
+describe('a client with the token of a ServiceAccount of the chart', () => {
   let stage: AccessStage;
   let manifests: Manifest[];
   /** Names of objects that the server created for a request, in the stage's namespace. */
@@ -86,12 +86,12 @@ describe('whoever has the token of a ServiceAccount of the chart', () => {
     await stage.close();
   });
 
-  it('can do what docs/reference/token-permissions.md lists, and nothing else of what its roles say', async () => {
+  it('can make only the calls that docs/reference/token-permissions.md lists, although its roles grant more', async () => {
     const found: string[] = [];
     for (const account of accounts) {
-      const thief = await accountUser(stage.plane, account);
+      const holder = await accountUser(stage.plane, account);
       const opened = await Promise.all(
-        rightsOf(account).map(async (right) => [right, await reach(thief, right)] as const),
+        rightsOf(account).map(async (right) => [right, await reach(holder, right)] as const),
       );
       found.push(...rowsOf(account, opened));
     }
@@ -104,12 +104,12 @@ describe('whoever has the token of a ServiceAccount of the chart', () => {
     ['drawbridge', 'drawbridge-podaccessrequests'],
     ['drawbridge-inventory', 'drawbridge-clusterinventories'],
   ] as const) {
-    it(`can change caBundle and path of webhook configurations, and nothing else of them: ${account}`, async () => {
-      const thief = await accountUser(stage.plane, account);
+    it(`can change only caBundle and path of webhook configurations: ${account}`, async () => {
+      const holder = await accountUser(stage.plane, account);
       for (const plural of ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations']) {
         const { webhooks, url } = await webhooksOf(plural, name);
         assert.ok(webhooks.length > 0);
-        const patch = (change: object): Promise<ApiAnswer> => thief.call('PATCH', `${url}?${dryRun}`, change);
+        const patch = (change: object): Promise<ApiAnswer> => holder.call('PATCH', `${url}?${dryRun}`, change);
         const refused: object[] = [
           { webhooks: [] },
           { webhooks: [...webhooks, { ...webhooks[0], name: 'more.example.org' }] },
@@ -157,21 +157,20 @@ describe('whoever has the token of a ServiceAccount of the chart', () => {
     return [...new Map(rights.map((right) => [JSON.stringify(right), right])).values()];
   }
 
-  /** Where the permission works, in the words of that page. Undefined: nowhere. */
-  async function reach(thief: Person, right: Right): Promise<string | undefined> {
+  /** The places where the permission works, as on that page. Undefined: nowhere. */
+  async function reach(holder: Person, right: Right): Promise<string | undefined> {
     const places = placesOf(right);
-    const open = await Promise.all(places.map((place) => isLetThrough(thief, right, place, foreign)));
+    const open = await Promise.all(places.map((place) => isAllowed(holder, right, place, foreign)));
     if (open.every(Boolean) && !right.resource.endsWith('webhookconfigurations')) return whereOf(right);
     if (right.resource.endsWith('webhookconfigurations')) {
       if (right.verb !== 'patch') return whereOf(right);
       const { webhooks } = await webhooksOf(right.resource, right.name ?? '');
-      // Not every kind of the project has both.
       if (webhooks.length === 0) return undefined;
       const change = { webhooks: elsewhere(webhooks) };
-      return (await isLetThrough(thief, right, '', { ...foreign, change })) ? 'only `caBundle` and path' : undefined;
+      return (await isAllowed(holder, right, '', { ...foreign, change })) ? 'only `caBundle` and path' : undefined;
     }
-    const ours = await Promise.all(places.map((place) => isLetThrough(thief, right, place, madeForRequest)));
-    assert.ok(!open.some(Boolean), `${JSON.stringify(right)} is let through in some of ${places}`);
+    const ours = await Promise.all(places.map((place) => isAllowed(holder, right, place, madeForRequest)));
+    assert.ok(!open.some(Boolean), `${JSON.stringify(right)} is allowed in some of ${places}`);
     if (!ours.some(Boolean)) return undefined;
     const creates = right.verb === 'create';
     assert.deepEqual(ours, [true, !creates, !creates], JSON.stringify(right));
@@ -191,14 +190,14 @@ describe('whoever has the token of a ServiceAccount of the chart', () => {
     return namespace === entries ? 'each of `inventory.namespaces`' : `\`${namespace}\``;
   }
 
-  async function isLetThrough(thief: Person, right: Right, place: string, target: Target): Promise<boolean> {
-    const { status, body } = await attempt(thief, right, place, target);
+  async function isAllowed(holder: Person, right: Right, place: string, target: Target): Promise<boolean> {
+    const { status, body } = await attempt(holder, right, place, target);
     assert.ok(status < 500, `${JSON.stringify(right)}: ${status} ${JSON.stringify(body)}`);
     return status !== 403;
   }
 
   /** A call that needs the permission and changes nothing. */
-  function attempt(thief: Person, right: Right, place: string, target: Target): Promise<ApiAnswer> {
+  function attempt(holder: Person, right: Right, place: string, target: Target): Promise<ApiAnswer> {
     const { verb, group, resource: path } = right;
     const [resource = '', subresource] = path.split('/');
     const name = right.name ?? target.name();
@@ -208,29 +207,29 @@ describe('whoever has the token of a ServiceAccount of the chart', () => {
     const one = `${collection}/${name}${subresource === undefined ? '' : `/${subresource}`}`;
     switch (verb) {
       case 'list':
-        return thief.call('GET', `${collection}?limit=1${selected}`);
+        return holder.call('GET', `${collection}?limit=1${selected}`);
       case 'watch':
-        return thief.call('GET', `${collection}?watch=true&timeoutSeconds=1${selected}`);
+        return holder.call('GET', `${collection}?watch=true&timeoutSeconds=1${selected}`);
       case 'get':
-        return thief.call('GET', subresource === 'exec' ? `${one}?command=true&stdout=true` : one);
+        return holder.call('GET', subresource === 'exec' ? `${one}?command=true&stdout=true` : one);
       case 'delete':
-        return thief.call('DELETE', `${one}?${dryRun}`);
+        return holder.call('DELETE', `${one}?${dryRun}`);
       case 'update':
-        return thief.call('PUT', `${one}?${dryRun}`, { metadata: { name } });
+        return holder.call('PUT', `${one}?${dryRun}`, { metadata: { name } });
       case 'patch':
-        return thief.call('PATCH', `${one}?${dryRun}`, target.change);
+        return holder.call('PATCH', `${one}?${dryRun}`, target.change);
       default:
         assert.equal(verb, 'create');
     }
-    if (subresource === 'exec') return thief.call('POST', `${one}?command=true&stdout=true`);
-    if (subresource !== undefined) return thief.call('POST', `${one}?${dryRun}`, {});
-    // With a name, it is the permission to apply a missing object.
+    if (subresource === 'exec') return holder.call('POST', `${one}?command=true&stdout=true`);
+    if (subresource !== undefined) return holder.call('POST', `${one}?${dryRun}`, {});
+    // A create with a name is a server-side apply of a missing object.
     if (right.name !== undefined) {
       assert.equal(resource, 'configmaps');
       const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: place } };
-      return thief.call('APPLY', `${one}?${dryRun}&fieldManager=thief`, object);
+      return holder.call('APPLY', `${one}?${dryRun}&fieldManager=holder`, object);
     }
-    return thief.call('POST', `${collection}?${dryRun}`, target.created(resource));
+    return holder.call('POST', `${collection}?${dryRun}`, target.created(resource));
   }
 
   async function webhooksOf(plural: string, name: string): Promise<{ url: string; webhooks: readonly Webhook[] }> {
@@ -260,7 +259,7 @@ describe('whoever has the token of a ServiceAccount of the chart', () => {
 
   const foreign: Target = {
     name: () => other,
-    change: { metadata: { annotations: { 'example.org/thief': 'yes' } } },
+    change: { metadata: { annotations: { 'example.org/holder': 'yes' } } },
     created: (resource) =>
       createdAs({ name: 'another' }, roleRefTo(other))[resource] ?? { metadata: { name: 'another' } },
   };
@@ -294,7 +293,7 @@ const elsewhere = (webhooks: readonly Webhook[]): object[] => {
 };
 
 /** Name of objects that belong to no request. */
-const other = 'somebody-elses';
+const other = 'foreign';
 
 const roleRefTo = (name: string): object => ({ apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name });
 

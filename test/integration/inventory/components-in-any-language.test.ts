@@ -130,7 +130,7 @@ describe('components in any language, called by the server', function () {
     await deleted(component);
   });
 
-  it('receive the address of the entry and none of its content', () => {
+  it('receive the URL of the entry, and none of its content', () => {
     assert.ok(bodies.length >= 8);
     for (const text of bodies) {
       assert.ok(!text.includes(secretValue), 'no configuration');
@@ -197,20 +197,20 @@ describe('components in any language, called by the server', function () {
   }
 
   async function seen(component: string, value: string): Promise<void> {
-    const look = async (): Promise<boolean> => {
+    const check = async (): Promise<boolean> => {
       const entry = await cluster.client.get(clusterInventories, { namespace, name: component });
       return valueAt(entry, `/status/outputs/${component}/seen`) === value;
     };
-    await until(`${component} to publish ${value}`, look, waiting).catch(explain);
+    await until(`${component} to publish ${value}`, check, waiting).catch(explain);
   }
 
   async function outcome(entry: KubeObject, component: string, wanted: string): Promise<void> {
     const name = `${entry.metadata.uid}.${component}`;
-    const look = async (): Promise<boolean> => {
+    const check = async (): Promise<boolean> => {
       const { spec } = await cluster.client.get(reconcileRuns, { namespace, name });
       return valueAt(spec, '/phase') === 'Idle' && valueAt(spec, '/lastOutcome/outcome') === wanted;
     };
-    await until(`${component} to be ${wanted}`, look, waiting).catch(explain);
+    await until(`${component} to be ${wanted}`, check, waiting).catch(explain);
   }
 
   async function explain(error: unknown): Promise<never> {

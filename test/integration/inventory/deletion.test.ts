@@ -14,7 +14,7 @@ describe('the deletion of an entry', function () {
   afterEach(async () => stage?.clear());
   after(async () => stage?.close());
 
-  /** Publishes under its own name, and waits with its teardown while another component reads that. */
+  /** Publishes under its own name. Its teardown waits while another component reads that output. */
   const made = (name: string): Outcome => ({ outcome: 'Done', outputs: { [name]: { made: true } } });
 
   it('completes after all components tore down in dependency order, and leaves no access', async () => {
@@ -44,7 +44,7 @@ describe('the deletion of an entry', function () {
       order,
       ['workload', 'cluster', 'network'].map((name) => `${name} ${ref.uid}`),
     );
-    assert.ok((waits.get('network') ?? 0) <= 3, `network was asked ${waits.get('network')} times in vain`);
+    assert.ok((waits.get('network') ?? 0) <= 3, `network waited in ${waits.get('network')} teardown runs`);
     const { client } = stage.cluster;
     for (const resource of [roleBindings, serviceAccounts]) {
       const { items } = await client.list(resource, { namespace: stage.namespace });
@@ -70,9 +70,11 @@ describe('the deletion of an entry', function () {
     await stage.patch('one', { metadata: { annotations: { 'abandon.inventory.drawbridge.dev/network': 'lost' } } });
     await stage.gone('one');
     const lines = await stage.server.audit();
-    const told = lines.filter(({ code, what }) => code === 'Abandoned' && JSON.stringify(what).includes(ref.uid));
+    const abandonments = lines.filter(
+      ({ code, what }) => code === 'Abandoned' && JSON.stringify(what).includes(ref.uid),
+    );
     assert.deepEqual(
-      told.map(({ event, verdict, message }) => [event, verdict, message]),
+      abandonments.map(({ event, verdict, message }) => [event, verdict, message]),
       [['revocation', 'revoked', 'component network was abandoned; the resources that it created were not torn down']],
     );
   });

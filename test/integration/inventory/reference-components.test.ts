@@ -320,14 +320,14 @@ describe('the reference components, with a second plane as the managed cluster',
         (one) => valueAt(one, '/type') === 'RemoteWatchHealthy',
       );
     };
-    const says = (entry: string, status: string) => async (): Promise<boolean> =>
+    const hasStatus = (entry: string, status: string) => async (): Promise<boolean> =>
       valueAt(await isWatched(entry), '/status') === status;
-    await until('the entry to say so', says('orders', 'False'), waiting);
+    await until('the entry to say so', hasStatus('orders', 'False'), waiting);
     assert.match(String(valueAt(await isWatched('orders'), '/message')), /^the watch of serviceinstances fails: /);
     assert.equal(valueAt(await isWatched('legacy'), '/status'), 'True');
     assert.match(await server.metrics(), /^drawbridge_inventory_remote_watch_unhealthy 1$/m);
     await proxied.pass();
-    await until('the entry to say that it is back', says('orders', 'True'), waiting);
+    await until('the entry to say that it is back', hasStatus('orders', 'True'), waiting);
     await ready('orders');
   });
 

@@ -128,8 +128,8 @@ describe('kube against a real apiserver', () => {
       labelSelector: 'set=watched',
       project: view,
     });
-    const told: string[] = [];
-    store.subscribe(({ type, key }) => told.push(`${type} ${key.split('/')[1]}`));
+    const observed: string[] = [];
+    store.subscribe(({ type, key }) => observed.push(`${type} ${key.split('/')[1]}`));
     await store.whenSynced();
     await client.create(configMaps, configMap('w2', {}, { set: 'watched' }));
     await client.create(configMaps, configMap('w3', {}, { set: 'other' }));
@@ -137,13 +137,13 @@ describe('kube against a real apiserver', () => {
     await client.mergePatch(configMaps, { namespace, name: 'w1' }, { metadata: { labels: { set: 'other' } } });
     await client.mergePatch(configMaps, { namespace, name: 'w1' }, { metadata: { labels: { set: 'watched' } } });
     await client.delete(configMaps, { namespace, name: 'w2' });
-    await eventually(() => told.length >= 6, 'six events');
-    assert.deepEqual(told, ['added w1', 'added w2', 'updated w2', 'deleted w1', 'added w1', 'deleted w2']);
+    await eventually(() => observed.length >= 6, 'six events');
+    assert.deepEqual(observed, ['added w1', 'added w2', 'updated w2', 'deleted w1', 'added w1', 'deleted w2']);
     assert.ok(store.ageMs < 5_000);
     release();
   });
 
-  it('lists an optional kind once its CRD exists, and empties when the CRD is deleted', async () => {
+  it('lists an optional kind once its CRD exists, and empties its store when the CRD is deleted', async () => {
     const { client } = cluster;
     const widgets: Resource = {
       group: 'kube.test',

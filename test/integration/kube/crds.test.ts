@@ -82,7 +82,7 @@ describe('the CRDs on a real apiserver', () => {
     assert.match(await explained('execaccesstemplate.spec.accessConfig.grantTo'), /Who gets access/);
   });
 
-  it('fill in the defaults that our own readers fill in', async () => {
+  it('set the same defaults as the readers of the server', async () => {
     const { spec } = await createOk(execTemplateManifest(), 'defaults');
     assert.deepEqual(spec['accessConfig'], {
       allowedGroups: ['devs'],
@@ -124,7 +124,7 @@ describe('the CRDs on a real apiserver', () => {
 
     const badDuration = /accessConfig\.maxDuration: Invalid value: .*must be a Go duration above zero, such as 30m/;
     for (const duration of ['', '1d', '1h 30m', '5', '0', '0s', '-1h', '1e3s']) {
-      it(`refuse ${JSON.stringify(duration)}`, async () =>
+      it(`reject ${JSON.stringify(duration)}`, async () =>
         assertRefused(await create(template('1h', duration), 'refused'), badDuration));
     }
 
@@ -138,7 +138,7 @@ describe('the CRDs on a real apiserver', () => {
       ));
   });
 
-  it('leave the duration of a request to the webhook, which denies with a code', () =>
+  it('accept any duration of a request, because the webhook denies it with a code', () =>
     createOk(podRequestManifest({ duration: '1 fortnight' }), 'odd-duration'));
 
   const wrongTemplates: [string, object, RegExp][] = [

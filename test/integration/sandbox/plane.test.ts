@@ -102,7 +102,7 @@ describe('sandbox', () => {
   });
 
   describe('Pods with a scripted lifecycle', () => {
-    it('become Ready after the time they ask for', async () => {
+    it('become Ready after the time in their annotation', async () => {
       const began = performance.now();
       await createPod('late', { 'sandbox/ready-after': '1500ms' });
       await podThat('late', isReady);
@@ -131,8 +131,8 @@ describe('sandbox', () => {
     });
   });
 
-  describe('people and programs', () => {
-    it('are who their kubeconfig says', async () => {
+  describe('users and programs', () => {
+    it('have the identity of their kubeconfig', async () => {
       const kubeconfig = await plane.kubeconfigFor('alice@example.com', ['developers', 'on-call']);
       const { stdout } = await plane.kubectl(['auth', 'whoami', '--output=json'], { kubeconfig });
       const { userInfo } = (JSON.parse(stdout) as { status: { userInfo: { username: string; groups: string[] } } })
@@ -141,7 +141,7 @@ describe('sandbox', () => {
       assert.deepEqual(userInfo.groups, ['developers', 'on-call', 'system:authenticated']);
     });
 
-    it('may do nothing without a grant', async () => {
+    it('have no permissions by default', async () => {
       const kubeconfig = await plane.kubeconfigFor('bob');
       const result = await plane.kubectl(['get', 'pods', '--namespace', namespace], { kubeconfig, reject: false });
       assert.equal(result.code, 1);
@@ -159,7 +159,7 @@ describe('sandbox', () => {
       );
     });
 
-    it('run commands in Pods, on this machine as the user the plane names', async () => {
+    it('run commands in Pods, on this machine as the user that the plane names', async () => {
       await createPod('shell');
       await podThat('shell', isReady);
       assert.equal(await kubectl('exec', 'shell', '--', 'echo', 'hi'), 'hi\n');
@@ -181,7 +181,7 @@ describe('sandbox', () => {
       assert.equal(plane.auditLog.calls({ user: 'counted', since })[0]?.code, 403);
     });
 
-    it('leaves the control plane itself out', () => {
+    it('omits the control plane itself', () => {
       const users = new Set(plane.auditLog.calls().map(({ user }) => user));
       const own = [...users].filter((user) =>
         /^system:(kube-|apiserver|serviceaccount:kube-system)|^sandbox:/.test(user),
@@ -236,7 +236,7 @@ describe('sandbox', () => {
       await proxy.close();
     });
 
-    it('keeps the caller identity while a script reads along', async () => {
+    it('keeps the identity of the caller while a script reads the calls', async () => {
       const seen: string[] = [];
       const onRequest = ({ path }: ScriptedRequest): Verdict => {
         seen.push(path);
@@ -252,7 +252,7 @@ describe('sandbox', () => {
       await proxy.close();
     });
 
-    it('answers in the place of the apiserver', async () => {
+    it('answers instead of the API server', async () => {
       const proxy = await plane.proxy({
         onRequest: ({ path }) =>
           path.includes('/pods')
@@ -266,7 +266,7 @@ describe('sandbox', () => {
       await proxy.close();
     });
 
-    it('loses the answer to a call that was carried out', async () => {
+    it('loses the answer to an executed call', async () => {
       const proxy = await plane.proxy({ onRequest: ({ method }) => (method === 'POST' ? 'cut-answer' : 'pass') });
       const result = await through(proxy.server, 'create', 'configmap', 'unheard');
       assert.notEqual(result.code, 0);
@@ -302,7 +302,7 @@ describe('sandbox', () => {
       assert.ok(existsSync(plane.directory));
     });
 
-    it('says what to do when there is none', () =>
+    it('says how to start one if there is none', () =>
       assert.rejects(attachPlane('/nonexistent'), /no running plane in \/nonexistent: start one with `make sandbox`/));
   });
 
@@ -313,7 +313,7 @@ describe('sandbox', () => {
     });
     after(() => own.stop());
 
-    it('runs beside another one and knows nothing of it', async () => {
+    it('runs beside another plane, with separate data', async () => {
       assert.notEqual(own.server, plane.server);
       assert.equal((await own.call('GET', `/api/v1/namespaces/${namespace}`)).status, 404);
       assert.equal((await plane.call('GET', `/api/v1/namespaces/${namespace}`)).status, 200);

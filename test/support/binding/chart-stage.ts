@@ -152,12 +152,12 @@ export class BindingChartStage {
     client: Client = this.client,
   ): Promise<KubeObject> {
     let found: KubeObject | undefined;
-    const look = async (): Promise<KubeObject | undefined> => {
+    const check = async (): Promise<KubeObject | undefined> => {
       found = await getIfThere(client, resource, name);
       return found && matches(found) ? found : undefined;
     };
     try {
-      return await until(`${resource.kind} ${name.name}`, look, patience);
+      return await until(`${resource.kind} ${name.name}`, check, patience);
     } catch (error) {
       throw new Error(`${(error as Error).message}; found ${JSON.stringify(found)}\n${await this.kubelet.logs()}`);
     }

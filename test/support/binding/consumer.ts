@@ -143,14 +143,14 @@ export class Consumer {
   ): Promise<BindCondition> {
     const { bindings } = await this.stores();
     const { reason, message, timeoutMs = patienceMs } = options;
-    const look = (): BindCondition | undefined => {
+    const check = (): BindCondition | undefined => {
       const found = bindings.get(binding)?.conditions.find((one) => one.type === type && one.status === status);
       const isWanted =
         (reason === undefined || found?.reason === reason) && (message?.test(found?.message ?? '') ?? true);
       return isWanted ? found : undefined;
     };
     try {
-      return await until(`${type} of binding ${binding} to be ${status} ${reason ?? ''} ${message ?? ''}`, look, {
+      return await until(`${type} of binding ${binding} to be ${status} ${reason ?? ''} ${message ?? ''}`, check, {
         timeoutMs,
       });
     } catch (error) {

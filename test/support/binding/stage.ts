@@ -225,9 +225,9 @@ export class BindingStage {
     await this.provider.close();
   }
 
-  async #when<T>(what: string, side: Side, look: () => Promise<T | undefined | false>): Promise<T> {
+  async #when<T>(what: string, side: Side, check: () => Promise<T | undefined | false>): Promise<T> {
     try {
-      return await until(what, look, { timeoutMs: patienceMs });
+      return await until(what, check, { timeoutMs: patienceMs });
     } catch (error) {
       throw new Error(`${(error as Error).message}\n${await side.consumer.konnector.log()}`);
     }

@@ -144,7 +144,7 @@ export function describeConformance(
           for (const operation of ['reconcile', 'delete'] as const) {
             assert.equal((await post(address, world.request(operation), token)).status, 401);
           }
-          assert.equal((await post(address, 'no JSON', token)).status, 401, 'told before the body is read');
+          assert.equal((await post(address, 'no JSON', token)).status, 401, 'answered before the body is read');
           assert.deepEqual([world.calls, world.reports], [[], []]);
         });
       }

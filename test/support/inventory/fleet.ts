@@ -97,10 +97,10 @@ export class Fleet {
     this.management.put(secrets, { apiVersion: 'v1', kind: 'Secret', metadata: { namespace: 'inv', name }, data });
   }
 
-  /** Advances the clock until `look` returns a value, at most by `limitMs`. Returns the value and the elapsed milliseconds. */
-  async until<T>(what: string, limitMs: number, look: () => T | undefined | false): Promise<T> {
+  /** Advances the clock until `check` returns a value, at most by `limitMs`. Returns the value and the elapsed milliseconds. */
+  async until<T>(what: string, limitMs: number, check: () => T | undefined | false): Promise<T> {
     for (let passed = 0; passed <= limitMs; passed += 1_000) {
-      const found = look();
+      const found = check();
       if (found) return found;
       await this.clock.advance(1_000);
       // Yield only during calls; otherwise it would waste time.

@@ -6,7 +6,7 @@ export class MemoryWatch<Item extends { readonly resourceVersion: string }, Even
   readonly #listeners = new Set<(event: Event) => void>();
   readonly #seen = new Map<string, Item>();
   readonly #waiting: (() => void)[] = [];
-  readonly #tell: (now: Item | undefined, before: Item | undefined) => Event;
+  readonly #eventOf: (now: Item | undefined, before: Item | undefined) => Event;
   readonly #deliverLater: (event: () => void) => void;
   #paused = false;
   #unheard = false;
@@ -15,10 +15,10 @@ export class MemoryWatch<Item extends { readonly resourceVersion: string }, Even
 
   /** `now` is undefined for a deleted item. */
   constructor(
-    tell: (now: Item | undefined, before: Item | undefined) => Event,
+    eventOf: (now: Item | undefined, before: Item | undefined) => Event,
     deliver: (event: () => void) => void = (event) => event(),
   ) {
-    this.#tell = tell;
+    this.#eventOf = eventOf;
     this.#deliverLater = deliver;
   }
 
@@ -32,7 +32,7 @@ export class MemoryWatch<Item extends { readonly resourceVersion: string }, Even
 
   subscribe(listener: (event: Event) => void): () => void {
     this.#listeners.add(listener);
-    for (const item of this.#seen.values()) listener(this.#tell(item, undefined));
+    for (const item of this.#seen.values()) listener(this.#eventOf(item, undefined));
     return () => {
       this.#listeners.delete(listener);
     };
@@ -99,6 +99,6 @@ export class MemoryWatch<Item extends { readonly resourceVersion: string }, Even
     if (before && Number(resourceVersion) < Number(before.resourceVersion)) return;
     this.setSeen(key, item);
     if (this.#unheard) return;
-    for (const listener of [...this.#listeners]) listener(this.#tell(item, before));
+    for (const listener of [...this.#listeners]) listener(this.#eventOf(item, before));
   }
 }

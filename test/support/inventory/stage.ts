@@ -114,9 +114,9 @@ export class InventoryStage {
     );
   }
 
-  async until(what: string, look: () => boolean | Promise<boolean>, timeoutMs = patience.timeoutMs): Promise<void> {
+  async until(what: string, check: () => boolean | Promise<boolean>, timeoutMs = patience.timeoutMs): Promise<void> {
     try {
-      await until(what, async () => await look(), { ...patience, timeoutMs });
+      await until(what, async () => await check(), { ...patience, timeoutMs });
     } catch (error) {
       const log = (await this.server.log()).split('\n').slice(-30).join('\n');
       throw new Error(`${(error as Error).message}; the server's log ends with\n${log}`);

@@ -110,9 +110,9 @@ export class SimulatedWorld implements CheckedWorld {
   }
 
   /** Runs a check where a thrown error would be lost; a failure ends the timeline. */
-  check(look: () => void): void {
+  check(assertion: () => void): void {
     try {
-      look();
+      assertion();
     } catch (error) {
       this.#problem ??= error instanceof Error ? error : new Error(String(error));
     }

@@ -6,10 +6,10 @@ import { accessRequest, connectReview, paths, readyTemplate, requester, reviewOf
 describe('metrics of the webhooks', () => {
   let world: World;
   const metrics = createMetrics();
-  const told = outcomeMetrics(metrics);
+  const recordOutcome = outcomeMetrics(metrics);
   beforeEach(() => {
     world = new World();
-    world.ports.recordOutcome = told;
+    world.ports.recordOutcome = recordOutcome;
   });
 
   it('count requests, pod connections, and denials, and no dry runs', async () => {

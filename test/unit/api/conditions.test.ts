@@ -44,16 +44,16 @@ describe('merging conditions', () => {
   });
 
   it('keeps the time while the status stays', () => {
-    const [told] = mergeConditions([stored('A', 'True')], [found('A', 'True', 'still fine')], nowMs);
-    assert.deepEqual(told, stored('A', 'True', 'still fine'));
+    const [merged] = mergeConditions([stored('A', 'True')], [found('A', 'True', 'still fine')], nowMs);
+    assert.deepEqual(merged, stored('A', 'True', 'still fine'));
     const [turned] = mergeConditions([stored('A', 'True')], [found('A', 'False')], nowMs);
     assert.equal(turned?.lastTransitionTime, now);
   });
 
   it('sets the time at any change where that is asked for', () => {
     const options = { timeOf: 'any change' } as const;
-    const [told] = mergeConditions([stored('A', 'True')], [found('A', 'True', 'still fine')], nowMs, options);
-    assert.equal(told?.lastTransitionTime, now);
+    const [merged] = mergeConditions([stored('A', 'True')], [found('A', 'True', 'still fine')], nowMs, options);
+    assert.equal(merged?.lastTransitionTime, now);
     const before = [stored('A', 'True')];
     assert.equal(mergeConditions(before, [found('A', 'True')], nowMs, options), before);
   });

@@ -95,9 +95,9 @@ describe('the certificate that the server makes itself', () => {
       await settle();
       const key = stage.data()['tls.key'] ?? '';
       assert.match(key, /PRIVATE KEY/);
-      const told = JSON.stringify(stage.lines);
-      assert.ok(told.includes('serving certificate created'));
-      assert.ok(!told.includes('PRIVATE') && !told.includes(key.split('\n')[1] ?? key));
+      const logged = JSON.stringify(stage.lines);
+      assert.ok(logged.includes('serving certificate created'));
+      assert.ok(!logged.includes('PRIVATE') && !logged.includes(key.split('\n')[1] ?? key));
     });
   });
 

@@ -33,7 +33,7 @@ describe('list-watch', () => {
     const { store } = handle;
     const events: StoreEvent<PodView>[] = [];
     store.subscribe((event) => events.push(event));
-    return { store, events, told: () => events.map(tell) };
+    return { store, events, changes: () => events.map(describeEvent) };
   }
 
   afterEach(async () => {
@@ -44,7 +44,7 @@ describe('list-watch', () => {
 
   it('refuses a list that is longer than allowed, and takes it once it is not', async () => {
     let lists = 0;
-    const { store, told } = await start(
+    const { store, changes } = await start(
       (request, answer) => {
         if (request.watch) return answer.open();
         lists += 1;
@@ -53,19 +53,19 @@ describe('list-watch', () => {
       { maxObjects: 1 },
     );
     await until(() => lists === 1 && clock.pendingTimers > 0);
-    assert.deepEqual([store.synced, told()], [false, []]);
+    assert.deepEqual([store.synced, changes()], [false, []]);
     await advanceIo(clock, 120_000);
     assert.equal(lists, 1);
     assert.equal(store.failing?.reason, 'the server has more than 1 pods');
     await advanceIo(clock, 180_000);
     await store.whenSynced();
-    assert.deepEqual(told(), ['added a 5']);
+    assert.deepEqual(changes(), ['added a 5']);
     assert.equal(store.failing, undefined);
   });
 
   it('ends a watch that grows beyond what is allowed, and lists anew minutes later', async () => {
     let lists = 0;
-    const { store, told } = await start(
+    const { store, changes } = await start(
       (request, answer) => {
         if (!request.watch) {
           lists += 1;
@@ -87,11 +87,11 @@ describe('list-watch', () => {
     assert.ok(store.failing.forMs > 180_000);
     await advanceIo(clock, 300_000);
     await until(() => lists === 3 && store.failing === undefined);
-    assert.deepEqual(told(), ['added a 5']);
+    assert.deepEqual(changes(), ['added a 5']);
   });
 
   it('lists, then follows added, modified and deleted', async () => {
-    const { store, told } = await start((request, answer) => {
+    const { store, changes } = await start((request, answer) => {
       if (!request.watch) return answer.list('10', [pod('a', '5'), pod('b', '7')]);
       answer.open();
       answer.event('ADDED', pod('c', '11'));
@@ -99,8 +99,8 @@ describe('list-watch', () => {
       answer.event('DELETED', pod('b', '13'));
     });
     await store.whenSynced();
-    await until(() => told().length === 5);
-    assert.deepEqual(told(), ['added a 5', 'added b 7', 'added c 11', 'updated a 5>12', 'deleted b']);
+    await until(() => changes().length === 5);
+    assert.deepEqual(changes(), ['added a 5', 'added b 7', 'added c 11', 'updated a 5>12', 'deleted b']);
     assert.equal(store.get('default/a')?.phase, 'Running');
     assert.deepEqual([...store.list()].map(({ key }) => key).sort(), ['default/a', 'default/c']);
     const [watch] = server.watches;
@@ -125,7 +125,7 @@ describe('list-watch', () => {
 
   it('starts a list over when it expires between two pages', async () => {
     let lists = 0;
-    const { store, told } = await start((request, answer) => {
+    const { store, changes } = await start((request, answer) => {
       if (request.watch) return answer.open();
       lists++;
       if (lists === 1) return answer.list('10', [pod('a', '5')], 'old');
@@ -133,7 +133,7 @@ describe('list-watch', () => {
       answer.list('20', [pod('b', '15')]);
     });
     await store.whenSynced();
-    assert.deepEqual(told(), ['added b 15']);
+    assert.deepEqual(changes(), ['added b 15']);
     assert.equal(server.watches[0]?.query.get('resourceVersion') ?? '20', '20');
   });
 
@@ -176,7 +176,7 @@ describe('list-watch', () => {
   ];
   for (const [name, interrupt] of interruptions) {
     it(`resumes where it was when ${name}`, async () => {
-      const { store, told } = await start((request, answer) => {
+      const { store, changes } = await start((request, answer) => {
         if (!request.watch) return answer.list('10', [pod('a', '5')]);
         answer.open();
         if (server.watches.length > 1) return answer.event('MODIFIED', pod('a', '12'));
@@ -185,7 +185,7 @@ describe('list-watch', () => {
       });
       await store.whenSynced();
       await advanceIo(clock, 2_000);
-      assert.deepEqual(told(), ['added a 5', 'updated a 5>11', 'updated a 11>12']);
+      assert.deepEqual(changes(), ['added a 5', 'updated a 5>11', 'updated a 11>12']);
       assert.equal(server.lists.length, 1, 'no second list');
       assert.equal(server.watches[1]?.query.get('resourceVersion'), '11');
     });
@@ -193,7 +193,7 @@ describe('list-watch', () => {
 
   for (const code of [429, 503, 500]) {
     it(`opens the watch again after ${code}`, async () => {
-      const { store, told } = await start((request, answer) => {
+      const { store, changes } = await start((request, answer) => {
         if (!request.watch) return answer.list('10', [pod('a', '5')]);
         if (server.watches.length === 1) return answer.status(code);
         answer.open();
@@ -201,7 +201,7 @@ describe('list-watch', () => {
       });
       await store.whenSynced();
       await advanceIo(clock, 3_000);
-      assert.deepEqual(told(), ['added a 5', 'deleted a']);
+      assert.deepEqual(changes(), ['added a 5', 'deleted a']);
       assert.equal(server.lists.length, 1);
     });
   }
@@ -245,10 +245,10 @@ describe('list-watch', () => {
         if (server.watches.length === 1) return expire(answer);
         answer.open();
       };
-      const { store, told } = await start(script, { relisted: () => void relists.push('pods') });
+      const { store, changes } = await start(script, { relisted: () => void relists.push('pods') });
       await store.whenSynced();
       await advanceIo(clock, 2_000);
-      assert.deepEqual(told().slice(4), [
+      assert.deepEqual(changes().slice(4), [
         'deleted gone unseen',
         'updated changed 2>21',
         'deleted reborn',
@@ -261,7 +261,7 @@ describe('list-watch', () => {
   }
 
   it('is back within 5 s after an outage of a minute, also when its version was compacted away', async () => {
-    const { store, told } = await start((request, answer) => {
+    const { store, changes } = await start((request, answer) => {
       if (request.watch) return answer.open();
       answer.list('10', [pod('a', '5')]);
     });
@@ -277,7 +277,7 @@ describe('list-watch', () => {
       else answer.open();
     });
     await advanceIo(clock, 5_000);
-    assert.deepEqual(told(), ['added a 5', 'deleted a unseen', 'added b 85']);
+    assert.deepEqual(changes(), ['added a 5', 'deleted a unseen', 'added b 85']);
     assert.equal(server.watches.at(-1)?.query.get('resourceVersion'), '90');
   });
 
@@ -309,7 +309,7 @@ describe('list-watch', () => {
 
   it('takes lines in any cut: split characters, many in one chunk, empty ones, a megabyte', async () => {
     const big = pod('big', '12', 'uid-big', { phase: 'é'.repeat(500_000) });
-    const { store, told } = await start((request, answer) => {
+    const { store, changes } = await start((request, answer) => {
       if (!request.watch) return answer.list('10', []);
       answer.open();
       const bytes = Buffer.from(
@@ -318,8 +318,8 @@ describe('list-watch', () => {
       for (let at = 0; at < 200; at++) answer.write(bytes.subarray(at, at + 1));
       answer.write(bytes.subarray(200));
     });
-    await until(() => told().length === 2);
-    assert.deepEqual(told(), ['added ü€😀 11', 'added big 12']);
+    await until(() => changes().length === 2);
+    assert.deepEqual(changes(), ['added ü€😀 11', 'added big 12']);
     assert.equal(store.get('default/big')?.phase.length, 500_000);
   });
 
@@ -327,7 +327,7 @@ describe('list-watch', () => {
     const atLast = [pod('a', '11', 'uid-a', { phase: 'Running' }), pod('b', '5')];
 
     it('lists anew when the server ends a watch before its time, which may have shown objects cut to the old schema', async () => {
-      const { store, told } = await start(
+      const { store, changes } = await start(
         (request, answer) => {
           if (!request.watch && server.lists.length > 1) return answer.list('12', atLast);
           if (!request.watch) return answer.list('10', [pod('a', '5'), pod('b', '5')]);
@@ -339,10 +339,10 @@ describe('list-watch', () => {
         { followsSchema: true },
       );
       await store.whenSynced();
-      await until(() => told().length === 3);
+      await until(() => changes().length === 3);
       await advanceIo(clock, 2_000);
-      await until(() => told().length === 4);
-      assert.deepEqual(told(), ['added a 5', 'added b 5', 'updated a 5>11', 'updated a 11>11']);
+      await until(() => changes().length === 4);
+      assert.deepEqual(changes(), ['added a 5', 'added b 5', 'updated a 5>11', 'updated a 11>11']);
       assert.equal(store.get('default/a')?.phase, 'Running');
     });
 
@@ -369,7 +369,7 @@ describe('list-watch', () => {
   });
 
   it('never goes back in an object, whatever the order of events', async () => {
-    const { told } = await start((request, answer) => {
+    const { changes } = await start((request, answer) => {
       if (!request.watch) return answer.list('10', [pod('a', '9')]);
       answer.open();
       answer.event('MODIFIED', pod('a', '13'));
@@ -381,18 +381,18 @@ describe('list-watch', () => {
       answer.event('DELETED', pod('a', '12'));
       answer.event('ADDED', pod('end', '15'));
     });
-    await until(() => told().includes('added end 15'));
-    assert.deepEqual(told(), ['added a 9', 'updated a 9>13', 'added b 11', 'deleted b', 'added end 15']);
+    await until(() => changes().includes('added end 15'));
+    assert.deepEqual(changes(), ['added a 9', 'updated a 9>13', 'added b 11', 'deleted b', 'added end 15']);
   });
 
   it('tells deleted and added when an object was replaced by another of its name', async () => {
-    const { events, told } = await start((request, answer) => {
+    const { events, changes } = await start((request, answer) => {
       if (!request.watch) return answer.list('10', [pod('a', '9', 'first')]);
       answer.open();
       answer.event('MODIFIED', pod('a', '12', 'second'));
     });
-    await until(() => told().length === 3);
-    assert.deepEqual(told(), ['added a 9', 'deleted a', 'added a 12']);
+    await until(() => changes().length === 3);
+    assert.deepEqual(changes(), ['added a 9', 'deleted a', 'added a 12']);
     assert.deepEqual(
       events.map((event) => ('now' in event ? event.now.uid : event.before.uid)),
       ['first', 'first', 'second'],
@@ -400,7 +400,7 @@ describe('list-watch', () => {
   });
 
   it('refuses lists from the past until they have lasted', async () => {
-    const { store, told } = await start((request, answer) => {
+    const { store, changes } = await start((request, answer) => {
       if (!request.watch) {
         return server.lists.length === 1
           ? answer.list('100', [pod('a', '90')])
@@ -410,13 +410,13 @@ describe('list-watch', () => {
     });
     await store.whenSynced();
     await advanceIo(clock, 20_000);
-    assert.deepEqual(told(), ['added a 90']);
+    assert.deepEqual(changes(), ['added a 90']);
     await advanceIo(clock, 25_000);
-    assert.deepEqual(told(), ['added a 90', 'deleted a unseen', 'added revoked 40']);
+    assert.deepEqual(changes(), ['added a 90', 'deleted a unseen', 'added revoked 40']);
   });
 
   it('goes on, without loss, when a listener throws', async () => {
-    const { store, told } = await start((request, answer) => {
+    const { store, changes } = await start((request, answer) => {
       if (!request.watch) return answer.list('10', [pod('a', '5')]);
       answer.open();
       answer.event('ADDED', pod('b', '11'));
@@ -424,10 +424,10 @@ describe('list-watch', () => {
     });
     const seen: string[] = [];
     store.subscribe((event) => {
-      seen.push(tell(event));
+      seen.push(describeEvent(event));
       throw new Error('listener');
     });
-    await until(() => told().length === 3);
+    await until(() => changes().length === 3);
     assert.deepEqual(seen, ['added a 5', 'added b 11', 'added c 12']);
   });
 
@@ -453,7 +453,7 @@ describe('list-watch', () => {
 
   it('notices a dead connection within 30 s', async () => {
     let dead = false;
-    const { store, told } = await start((request, answer) => {
+    const { store, changes } = await start((request, answer) => {
       if (!request.watch) return answer.list('10', []);
       if (!dead) answer.open();
     });
@@ -468,7 +468,7 @@ describe('list-watch', () => {
       answer.event('ADDED', pod('missed', '11'));
     });
     await advanceIo(clock, 1_500);
-    assert.deepEqual(told(), ['added missed 11']);
+    assert.deepEqual(changes(), ['added missed 11']);
     assert.equal(server.watches.at(-1)?.query.get('resourceVersion'), '10');
   });
 
@@ -498,7 +498,7 @@ describe('list-watch', () => {
   });
 
   it('keeps the watch it has when a busy server refuses the successor', async () => {
-    const { store, told } = await start((request, answer) => {
+    const { store, changes } = await start((request, answer) => {
       if (!request.watch) return answer.list('10', []);
       if (server.watches.length === 1) return answer.open();
       answer.status(429, 'TooManyRequests', { 'retry-after': '3' });
@@ -507,7 +507,7 @@ describe('list-watch', () => {
     await until(() => server.watches.length === 1);
     await advanceIo(clock, 22_000);
     server.answers[1]?.event('ADDED', pod('a', '11'));
-    await until(() => told().length === 1);
+    await until(() => changes().length === 1);
     assert.equal(server.watches.length, 2);
     assert.equal(server.answers[1]?.closed, false);
   });
@@ -535,7 +535,7 @@ describe('list-watch', () => {
 
   it('counts an optional kind that is absent as synced and finds it when it appears', async () => {
     let installed = false;
-    const { store, told } = await start(
+    const { store, changes } = await start(
       (request, answer) => {
         if (!installed) return answer.status(404, 'NotFound');
         if (request.watch) return answer.open();
@@ -551,11 +551,11 @@ describe('list-watch', () => {
     assert.ok(store.ageMs <= 30_000);
     installed = true;
     await advanceIo(clock, 30_000, 1_000);
-    assert.deepEqual(told(), ['added a 5']);
+    assert.deepEqual(changes(), ['added a 5']);
   });
 
   it('empties an optional kind that was removed', async () => {
-    const { store, told } = await start(
+    const { store, changes } = await start(
       (request, answer) => {
         if (request.watch && server.watches.length === 1) answer.open();
         else if (server.requests.length === 1) answer.list('10', [pod('a', '5')]);
@@ -567,7 +567,7 @@ describe('list-watch', () => {
     await until(() => server.watches.length === 1);
     server.answers.at(-1)?.end();
     await advanceIo(clock, 3_000);
-    assert.deepEqual(told(), ['added a 5', 'deleted a unseen']);
+    assert.deepEqual(changes(), ['added a 5', 'deleted a unseen']);
   });
 
   it('ends the watch when the last handle is released', async () => {
@@ -603,10 +603,10 @@ describe('list-watch', () => {
 interface Watched {
   readonly store: Store<PodView>;
   readonly events: StoreEvent<PodView>[];
-  readonly told: () => string[];
+  readonly changes: () => string[];
 }
 
-function tell(event: StoreEvent<PodView>): string {
+function describeEvent(event: StoreEvent<PodView>): string {
   const name = event.key.replace('default/', '');
   if (event.type === 'added') return `added ${name} ${event.now.resourceVersion}`;
   if (event.type === 'deleted') return `deleted ${name}${event.inferred ? ' unseen' : ''}`;

@@ -10,30 +10,30 @@ describe('clock skew', () => {
     const lines: string[] = [];
     const metrics = createMetrics();
     const log = createLog({ clock, write: (line) => lines.push(line) });
-    return { clock, lines, metrics, tell: watchClockSkew({ clock, log, metrics }) };
+    return { clock, lines, metrics, observe: watchClockSkew({ clock, log, metrics }) };
   };
 
   it('says nothing while the clocks are within five seconds', () => {
-    const { clock, lines, tell } = setUp();
-    tell(clock.now() - 5000);
-    tell(clock.now() + 5000);
+    const { clock, lines, observe } = setUp();
+    observe(clock.now() - 5000);
+    observe(clock.now() + 5000);
     assert.deepEqual(lines, []);
   });
 
   it('warns once in five minutes when they are further apart', async () => {
-    const { clock, lines, tell } = setUp();
-    tell(clock.now() - 8000);
-    tell(clock.now() - 8000);
+    const { clock, lines, observe } = setUp();
+    observe(clock.now() - 8000);
+    observe(clock.now() - 8000);
     assert.equal(lines.length, 1);
     assert.match(lines[0] ?? '', /"skewSeconds":8/);
     await clock.advance(5 * 60_000);
-    tell(clock.now() + 8000);
+    observe(clock.now() + 8000);
     assert.equal(lines.length, 2);
   });
 
   it('exports the difference', async () => {
-    const { clock, metrics, tell } = setUp();
-    tell(clock.now() + 3000);
+    const { clock, metrics, observe } = setUp();
+    observe(clock.now() + 3000);
     assert.match(await metrics.expose(), /drawbridge_clock_skew_seconds -3/);
   });
 });

@@ -111,15 +111,15 @@ describe('the applier', () => {
     }
 
     it('gives a Pod one second, with which its node cannot mistake it for its own grace period', async () => {
-      const told: unknown[] = [];
+      const deleteOptions: unknown[] = [];
       const client: Pick<Client, 'delete'> = {
         delete: (_resource, _name, { signal: _, ...options } = {}) => {
-          told.push(options);
+          deleteOptions.push(options);
           return Promise.resolve('deleted');
         },
       };
       await new Applier(client as Client).delete(pods, name, known, signal);
-      assert.deepEqual(told, [{ uid: 'b-1', gracePeriodSeconds: 1, propagation: 'Background' }]);
+      assert.deepEqual(deleteOptions, [{ uid: 'b-1', gracePeriodSeconds: 1, propagation: 'Background' }]);
     });
 
     describe('what finalizers hold', () => {

@@ -95,25 +95,25 @@ describe('webhook manifests', () => {
   ];
   for (const [what, activation, expected] of entered) {
     it(`send connections to ${what} to one webhook: ${expected}`, () => {
-      const told = webhooks
+      const called = webhooks
         .filter(connects)
         .filter(({ matchConditions }) =>
           (matchConditions ?? []).every(({ expression }) => evaluate(expression, { ...activation })),
         );
       assert.deepEqual(
-        told.map(({ clientConfig }) => clientConfig.service.path),
+        called.map(({ clientConfig }) => clientConfig.service.path),
         [`/${expected}-v1-pod`],
       );
     });
   }
 
-  const isTold = (path: string, activation: object): boolean => {
+  const isCalled = (path: string, activation: object): boolean => {
     const found = webhooks.find(({ clientConfig }) => clientConfig.service.path.startsWith(path));
     assert.ok(found?.matchConditions);
     return found.matchConditions.every(({ expression }) => evaluate(expression, { ...activation }) === true);
   };
 
-  for (const [username, told] of [
+  for (const [username, called] of [
     ['system:serviceaccount:fleet:inventory-0b0e3c1e.network', true],
     ['system:serviceaccount:fleet:inventory-odd', true],
     ['system:serviceaccount:fleet:my-inventory-x', false],
@@ -121,8 +121,8 @@ describe('webhook manifests', () => {
     ['alice', false],
     ['system:admin', false],
   ] as const) {
-    it(`${told ? 'authorize' : 'do not see'} writes of ${username}`, () => {
-      assert.equal(isTold('/fence-', { request: { userInfo: { username } } }), told);
+    it(`${called ? 'authorize' : 'do not see'} writes of ${username}`, () => {
+      assert.equal(isCalled('/fence-', { request: { userInfo: { username } } }), called);
     });
   }
 
@@ -140,10 +140,10 @@ describe('webhook manifests', () => {
     ['a stamp that is left out', 'UPDATE', naming, { ...naming, ...setBy }, true],
     ['another change', 'UPDATE', { ...naming, ...setBy, suspend: true }, { ...naming, ...setBy }, false],
   ];
-  for (const [what, operation, spec, before, told] of changes) {
-    it(`${told ? 'attest' : 'do not see'} ${what}`, () => {
+  for (const [what, operation, spec, before, called] of changes) {
+    it(`${called ? 'attest' : 'do not see'} ${what}`, () => {
       const oldObject = before === undefined ? null : { spec: before };
-      assert.equal(isTold('/mutate-inventory-', { request: { operation }, object: { spec }, oldObject }), told);
+      assert.equal(isCalled('/mutate-inventory-', { request: { operation }, object: { spec }, oldObject }), called);
     });
   }
 

@@ -75,7 +75,7 @@ describe('the rules of a grant', () => {
       stage.ask();
       await stage.clock.advance(100);
       assert.deepEqual(
-        stage.lines.map(({ verdict, code: told }) => [verdict, told]),
+        stage.lines.map(({ verdict, code }) => [verdict, code]),
         [['denied', code]],
       );
       assert.ok(stage.cluster.calls.every(({ verb }) => verb !== 'create'));

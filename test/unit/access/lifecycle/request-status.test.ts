@@ -17,7 +17,7 @@ import { grantOf } from '../../../support/access-objects.ts';
 import { condition, createdAtMs, podView, requestView } from '../../../support/request-views.ts';
 
 const grant = grantOf() as unknown as Grant;
-const told = { duration: '30m as asked', notes: [] };
+const summary = { duration: '30m as asked', notes: [] };
 const children: Progress['children'] = [
   { kind: 'Pod', name: 'debug-1a2b3c4d-access', uid: 'p-1' },
   { kind: 'RoleBinding', name: 'debug-1a2b3c4d-access', uid: 'b-1' },
@@ -41,7 +41,7 @@ const details = (status: RequestStatusPatch): string[] => status.conditions.filt
 const summed = (status: RequestStatusPatch): string[] => status.conditions.filter(isSummary).map(said);
 
 describe('the status of a request', () => {
-  const granted = written(requestView(), grantedStatus(requestView(), grant, told, createdAtMs));
+  const granted = written(requestView(), grantedStatus(requestView(), grant, summary, createdAtMs));
 
   it('fixes the grant and tells how it was decided, without being ready', () => {
     const status = grantedStatus(
@@ -90,8 +90,8 @@ describe('the status of a request', () => {
       const status = progressStatus(granted, progress({ pod }), createdAtMs);
       assert.equal(status.ready, false);
       assert.equal('accessMessage' in status, false);
-      const told = status.conditions.find(({ type }) => type === 'AccessResourcesReady');
-      assert.deepEqual([told?.status, told?.reason, told?.message], ['False', 'NotYetReady', message]);
+      const condition = status.conditions.find(({ type }) => type === 'AccessResourcesReady');
+      assert.deepEqual([condition?.status, condition?.reason, condition?.message], ['False', 'NotYetReady', message]);
       assert.equal(isDenied(written(granted, status)), false);
       assert.deepEqual(summed(status), ['Ready=False NotYetReady', 'Reconciling=True NotYetReady']);
     });

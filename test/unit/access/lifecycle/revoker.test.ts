@@ -39,16 +39,16 @@ function revokerOf(
     clock: new SimulatedClock(),
     client: {
       delete: () => note('delete request'),
-      jsonPatch: () => note('let go'),
-      get: () => note('look').then(() => ({ metadata: { uid: uidUnderTheName } })),
+      jsonPatch: () => note('release'),
+      get: () => note('get').then(() => ({ metadata: { uid: uidUnderTheName } })),
     },
     applier: { delete: (resource: { kind: string }) => note(`close ${resource.kind}`).then(() => existed) },
-    reporter: { revoked: (_request: RequestView, ending: string) => calls.push(`tell ${ending}`) },
+    reporter: { revoked: (_request: RequestView, ending: string) => calls.push(`report ${ending}`) },
   };
   return { revoker: new Revoker(deps as unknown as RevokerDeps), calls };
 }
 
-const wholeEnd = ['close RoleBinding', 'close Role', 'close Pod', 'tell Expired', 'delete request', 'let go'];
+const wholeEnd = ['close RoleBinding', 'close Role', 'close Pod', 'report Expired', 'delete request', 'release'];
 
 describe('the end of a grant', () => {
   it('closes what lets people in first, and lets go of the request last', async () => {
@@ -82,31 +82,31 @@ describe('the end of a grant', () => {
   });
 
   it('tries the last step again when it failed, and closes nothing twice', async () => {
-    const { revoker, calls } = revokerOf({ call: 'let go', code: 503 });
+    const { revoker, calls } = revokerOf({ call: 'release', code: 503 });
     await assert.rejects(revoker.end(granted, 'Expired', signal));
     await assert.rejects(revoker.end({ ...granted, deleting: true }, 'Expired', signal));
-    assert.deepEqual(calls, [...wholeEnd, 'let go']);
+    assert.deepEqual(calls, [...wholeEnd, 'release']);
   });
 
   for (const code of [409, 422]) {
     it(`tries again when the last step is answered ${code} though the request is there`, async () => {
-      const { revoker, calls } = revokerOf({ call: 'let go', code });
+      const { revoker, calls } = revokerOf({ call: 'release', code });
       await assert.rejects(revoker.end(granted, 'Expired', signal), { code });
       await assert.rejects(revoker.end({ ...granted, deleting: true }, 'Expired', signal), { code });
-      assert.deepEqual(calls, [...wholeEnd, 'look', 'let go', 'look']);
+      assert.deepEqual(calls, [...wholeEnd, 'get', 'release', 'get']);
     });
 
     it(`is through when the last step is answered ${code} because another request has the name`, async () => {
-      const { revoker, calls } = revokerOf({ call: 'let go', code }, 'r-2');
+      const { revoker, calls } = revokerOf({ call: 'release', code }, 'r-2');
       await revoker.end(granted, 'Expired', signal);
-      assert.deepEqual(calls, [...wholeEnd, 'look']);
+      assert.deepEqual(calls, [...wholeEnd, 'get']);
     });
   }
 
   it('deletes nothing of a request that was never granted, and does not tell of a revocation', async () => {
     const { revoker, calls } = revokerOf();
     await revoker.end(requestView(), 'Expired', signal);
-    assert.deepEqual(calls, ['delete request', 'let go']);
+    assert.deepEqual(calls, ['delete request', 'release']);
   });
 
   it('lets a RoleBinding that it may not close keep nothing else open, and does not tell of an end', async () => {
@@ -135,7 +135,7 @@ describe('the end of a grant', () => {
     const pod = podView({ terminating: true, requestRef: marks });
     const { revoker, calls } = revokerOf({}, 'r-1', { pod, existed: false });
     await revoker.end({ ...granted, deleting: true }, 'Deleted', signal);
-    assert.deepEqual(calls, ['close RoleBinding', 'close Role', 'let go']);
+    assert.deepEqual(calls, ['close RoleBinding', 'close Role', 'release']);
   });
 
   it('starts over with the children when one of them could not be closed', async () => {

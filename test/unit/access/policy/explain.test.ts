@@ -23,16 +23,16 @@ const input: RequestInput = {
   template: readyTemplate(),
   alreadyHolds: false,
 };
-const told = (over: Partial<RequestInput>): Explanation[] => explain(createRequestPolicy, { ...input, ...over });
+const explained = (over: Partial<RequestInput>): Explanation[] => explain(createRequestPolicy, { ...input, ...over });
 const failing = (over: Partial<RequestInput>): (string | undefined)[][] =>
-  told(over)
+  explained(over)
     .filter(({ verdict }) => verdict === 'fail')
     .map(({ rule, violation, remedy }) => [rule, violation?.code, remedy]);
 
 describe('explaining a policy', () => {
   it('passes every rule of a request that would be granted', () => {
     assert.deepEqual(
-      told({}).map(({ rule, verdict, remedy }) => [rule, verdict, remedy]),
+      explained({}).map(({ rule, verdict, remedy }) => [rule, verdict, remedy]),
       Object.keys(createRequestPolicy).map((rule) => [rule, 'pass', undefined]),
     );
   });
@@ -80,7 +80,7 @@ describe('explaining a policy', () => {
 
   it('leaves open what depends on a template that is not there', () => {
     const verdicts = Object.fromEntries(
-      told({ template: { found: false } }).map(({ rule, verdict }) => [rule, verdict]),
+      explained({ template: { found: false } }).map(({ rule, verdict }) => [rule, verdict]),
     );
     assert.deepEqual(verdicts, {
       requester: 'pass',
@@ -100,7 +100,7 @@ describe('explaining a policy', () => {
   it('fails first where the decision does', () => {
     const caller = { username: '', uid: '', groups: [] };
     for (const over of [{ caller }, { template: { found: false } }, { alreadyHolds: true }] as const) {
-      const first = told(over).find(({ verdict }) => verdict === 'fail');
+      const first = explained(over).find(({ verdict }) => verdict === 'fail');
       assert.deepEqual(first?.violation, firstViolation(createRequestPolicy, { ...input, ...over }));
     }
   });
@@ -125,7 +125,7 @@ describe('explaining a policy', () => {
 
 describe('the lines of an explanation', () => {
   it('are one a rule, in plain words', () => {
-    const lines = explanationLines(told({ template: { found: false } }));
+    const lines = explanationLines(explained({ template: { found: false } }));
     assert.equal(lines[1], 'pass identity: the caller is logged in');
     assert.equal(
       lines[2],
@@ -140,7 +140,7 @@ describe('the lines of an explanation', () => {
       allowedGroups: Array.from({ length: 40 }, () => 'g'.repeat(60)),
     };
     const template = readyTemplate({ spec: { ...readySpec(), accessConfig } });
-    const lines = explanationLines(told({ template }));
+    const lines = explanationLines(explained({ template }));
     assert.ok(lines.every((line) => line.length <= 256));
     assert.ok(lines.some((line) => line.endsWith('…')));
   });

@@ -102,8 +102,8 @@ describe('the Secret of the signing keys', () => {
     await clock.advance(30_000);
     assert.deepEqual(keys.keys, { current: keyOf('one') });
     assert.equal(cluster.find(secrets, name), undefined);
-    const told = lines.map((line) => JSON.stringify(line)).filter((line) => line.includes('stay in use'));
-    assert.equal(told.length, 2);
+    const logged = lines.map((line) => JSON.stringify(line)).filter((line) => line.includes('stay in use'));
+    assert.equal(logged.length, 2);
   });
 
   it('lets its first attempt be waited for, whatever comes of it', async () => {
@@ -147,8 +147,8 @@ describe('the Secret of the signing keys', () => {
     cluster.put(secrets, secretOf({ current: 'c2hvcnQ=' }));
     await clock.advance(60_000);
     assert.ok(lines.length > 0);
-    const told = JSON.stringify(lines);
-    for (const secret of [text('one'), 'c2hvcnQ=']) assert.equal(told.includes(secret), false);
+    const logged = JSON.stringify(lines);
+    for (const secret of [text('one'), 'c2hvcnQ=']) assert.equal(logged.includes(secret), false);
   });
 
   describe('that was there before the first start', () => {
@@ -162,7 +162,7 @@ describe('the Secret of the signing keys', () => {
       assert.match(keys.problem() ?? '', /before the first start.*delete it.*--adopt-signing-keys/);
       assert.deepEqual(cluster.find(secrets, name), before);
       assert.equal(listed(), undefined);
-      assert.equal(lines.length, 1, 'it is told once');
+      assert.equal(lines.length, 1, 'it is logged once');
     });
 
     it('is used once it is adopted, and after that without being adopted again', async () => {
@@ -276,7 +276,7 @@ describe('the Secret of the signing keys', () => {
     await clock.advance(10_000);
     assert.match(keys.problem() ?? '', /exceeded quota/);
     assert.equal(Object.keys(listed() as object).length, 2);
-    assert.equal(lines.length, 1, 'it is told once');
+    assert.equal(lines.length, 1, 'it is logged once');
   });
 
   it('is used by the next replica when one ended between storing its keys and saying so', async () => {

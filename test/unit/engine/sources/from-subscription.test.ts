@@ -11,7 +11,7 @@ class Subject<Event> {
     return () => this.listeners.delete(listener);
   }
 
-  tell(event: Event): void {
+  emit(event: Event): void {
     for (const listener of this.listeners) listener(event);
   }
 }
@@ -29,9 +29,9 @@ describe('a source from a subscription', () => {
     const abort = new AbortController();
     const source = fromSubscription('pods', subject, (key) => [key, { key: `${key}/owner`, reason: 'owned' }]);
     await source.start(emit, abort.signal);
-    subject.tell('a');
+    subject.emit('a');
     abort.abort();
-    subject.tell('b');
+    subject.emit('b');
     assert.deepEqual(emitted, ['a (pods)', 'a/owner (owned)']);
     assert.equal(subject.listeners.size, 0);
   });
@@ -64,13 +64,13 @@ describe('a source from members that come and go', () => {
     const { emitted, started } = start(sessions);
     await started;
     sessions.present = [a, b];
-    sessions.tell();
-    sessions.tell();
-    a.tell('1');
-    b.tell('2');
+    sessions.emit();
+    sessions.emit();
+    a.emit('1');
+    b.emit('2');
     sessions.present = [b];
-    sessions.tell();
-    a.tell('3');
+    sessions.emit();
+    a.emit('3');
     assert.deepEqual(emitted, ['1 (export)', '2 (export)']);
     assert.deepEqual([a.listeners.size, b.listeners.size], [0, 1]);
   });
@@ -90,7 +90,7 @@ describe('a source from members that come and go', () => {
     let followed = 0;
     const source = fromEach('export', sessions, () => {
       followed += 1;
-      if (followed === 1) sessions.tell();
+      if (followed === 1) sessions.emit();
       return () => undefined;
     });
     sessions.present = [new Subject<string>()];
