@@ -10,7 +10,7 @@ import { code, codes, page, table } from './markdown.ts';
 export const codeSections: Readonly<Record<string, CodeTable>> = {
   Requests: requestCodes,
   Templates: templateCodes,
-  'Entering pods': podCodes,
+  'Entering Pods': podCodes,
   'Objects of grants': policyCodes,
   Inventory: inventoryCodes,
   Server: serverCodes,
@@ -20,7 +20,7 @@ export const codesPage = (): string =>
   page(
     'Codes',
     'the codes in src/api and src/access',
-    'A code starts the message of a denial, and is the `code` of audit lines, the reason of conditions, and the reason of Warning Events. Codes are stable between releases. [Conditions and Events](conditions.md) have a page of their own.',
+    'The message of a denial begins with a code. The code is also the `code` of audit lines, and the reason of conditions and Warning Events. Codes are stable between releases. See also [conditions and Events](conditions.md).',
     ...Object.entries(codeSections).flatMap(([title, section]) => [
       `## ${title}`,
       table(
@@ -29,11 +29,11 @@ export const codesPage = (): string =>
       ),
     ]),
     '## Ends of grants',
-    'The `code` of a revocation in the audit journal, and the label `ending` of metrics. The janitor also records `Orphaned`, once for each object that it deletes.',
+    'These are the values of `code` of a revocation in the audit journal, and of the label `ending` of metrics. The janitor also records `Orphaned`, once for each object that it deletes.',
     table(
       ['Code', 'Meaning'],
       Object.entries(endingTexts).map(([name, text]) => [code(name), `${text[0]?.toUpperCase()}${text.slice(1)}.`]),
     ),
-    '## Calls that are no admission review',
-    `The webhook port answers these with a 4xx and a line of text: ${codes(['InvalidReview', 'BodyTooLarge', 'IncompleteBody', 'UnsupportedMediaType', 'UnsupportedEncoding', 'InvalidJson', 'InvalidUtf8', 'NulCharacter', 'LoneSurrogate', 'TooDeep', 'TooManyKeys', 'TooManyValues', 'DuplicateKey', 'ForbiddenKey'])}. They come from a client other than kube-apiserver, or from a webhook configuration with a wrong path. With a 503, \`Overloaded\` says that the port is at its limit.`,
+    '## Calls that are not admission reviews',
+    `The webhook port answers such a call with a 4xx status and a line of text: ${codes(['InvalidReview', 'BodyTooLarge', 'IncompleteBody', 'UnsupportedMediaType', 'UnsupportedEncoding', 'InvalidJson', 'InvalidUtf8', 'NulCharacter', 'LoneSurrogate', 'TooDeep', 'TooManyKeys', 'TooManyValues', 'DuplicateKey', 'ForbiddenKey'])}. Such a call comes from a client other than kube-apiserver, or a webhook configuration has a wrong path. The status 503 with \`Overloaded\` means that the port is at its limit.`,
   );

@@ -4,38 +4,39 @@ import type { entryConditions, registrationConditions } from '../../src/api/inve
 
 type ValueOf<T> = T[keyof T];
 
-/** When a condition is False or has a reason to know, and what to do; Markdown. The types hold that none is missing. */
+/** Reasons of each condition, and what to do; Markdown. The types require a text for each condition. */
 export const templateConditionTexts: Readonly<Record<TemplateCondition, string>> = {
   TemplateDurationsValid:
-    '`NotAcceptable`: correct `defaultDuration` and `maxDuration`. The webhook denies new templates with this fault.',
+    '`NotAcceptable`: correct `defaultDuration` and `maxDuration`. The webhook denies new templates with this error.',
   TargetRefExists:
-    '`NotFound`: create the workload or correct `controllerTargetRef`. The template becomes ready when the workload appears.',
+    '`NotFound`: create the workload, or correct `controllerTargetRef`. The template becomes ready when the workload exists.',
   AccessCommandValid:
-    '`InvalidAccessCommand`: correct `accessCommand`. The webhook denies new templates with this fault.',
+    '`InvalidAccessCommand`: correct `accessCommand`. The webhook denies new templates with this error.',
   AuthorHoldsRights: '`AuthorUnknown`, `AuthorLacksRights`: see [template authors](../concepts/template-authors.md).',
 };
 
 export const requestConditionTexts: Readonly<Record<RequestCondition, string>> = {
   TargetTemplateExists:
-    '`NotFound`: the namespace has no such template. `TemplateNotReady`: the template has a condition that is False. Final.',
-  AccessDurationsValid: '`NotAcceptable`: the duration cannot be read or is too short. Final.',
-  AccessStillValid: '`Timeout`: the requested time passed before access could be opened. Final.',
-  AccessResourcesCreated: 'Any [code](codes.md): access could not be opened. Final.',
-  AccessResourcesReady: '`NotYetReady`: the pod is not Ready; the message says what it waits for. Wait.',
-  AccessMessage: '`InvalidAccessCommand`: the pod is ready, but the command of the template cannot be rendered for it.',
+    '`NotFound`: the namespace has no such template. `TemplateNotReady`: a condition of the template is False. Final.',
+  AccessDurationsValid: '`NotAcceptable`: the duration is malformed or too short. Final.',
+  AccessStillValid: '`Timeout`: the requested time passed before the server could open access. Final.',
+  AccessResourcesCreated: 'Any [code](codes.md): the server could not open access. Final.',
+  AccessResourcesReady: '`NotYetReady`: the Pod is not Ready yet; the message says what it waits for.',
+  AccessMessage:
+    '`InvalidAccessCommand`: the Pod is Ready, but the server cannot render the command of the template for it.',
 };
 
 export const summaryConditionTexts: Readonly<Record<ValueOf<typeof summaryConditions>, string>> = {
   Ready: 'True once every other condition is True.',
-  Reconciling: 'True while the server waits for something that needs no action. Absent otherwise.',
-  Stalled: 'True if the object stays as it is until a person changes something. Absent otherwise.',
+  Reconciling: 'True while the server waits and no user needs to act. Absent otherwise.',
+  Stalled: 'True if the object does not become ready until a user changes something. Absent otherwise.',
 };
 
 export const bindReasonTexts: Readonly<Record<BindReason, readonly [condition: string, text: string]>> = {
   KubeconfigSecretNotFound: ['SecretValid', 'The Secret does not exist: create it, or run `kubectl bind` again.'],
   KubeconfigSecretInvalid: [
     'SecretValid',
-    'The Secret lacks its key, holds no kubeconfig or one that is not accepted, or may not be read. If a new kubeconfig does not work, the server keeps using the old one.',
+    'The Secret lacks the key or a kubeconfig, the server does not accept the kubeconfig, or it may not read the Secret. If a new kubeconfig does not work, the server continues to use the old one.',
   ],
   APIServiceBindingInvalid: [
     'SecretValid',
@@ -43,15 +44,15 @@ export const bindReasonTexts: Readonly<Record<BindReason, readonly [condition: s
   ],
   InformersSyncing: [
     'InformersSynced',
-    'The server has just connected, or the API server does not serve a new kind yet: wait. With severity Warning, two attempts have failed; the message has the cause.',
+    'The server has just connected, or the API server does not serve a new kind yet: wait. With the severity Warning, two attempts have failed; the message has the cause.',
   ],
   InformerSyncTimeout: [
     'InformersSynced',
-    'The provider has listed nothing for 2.5 minutes. Check the network and the kubeconfig; the server keeps trying.',
+    'The provider has answered no list for 2.5 minutes. Check the network and the kubeconfig; the server retries.',
   ],
   ClusterBindingUpdateFailed: [
     'Heartbeating',
-    'The heartbeat cannot be written to the provider: it is unreachable, or has revoked the credentials. Everything converges when it is back.',
+    'The server cannot write its heartbeat to the provider: the provider is unreachable, or has revoked the credentials. When the provider answers again, the server syncs everything.',
   ],
   APIServiceExportNotFound: [
     'Connected',
@@ -59,58 +60,61 @@ export const bindReasonTexts: Readonly<Record<BindReason, readonly [condition: s
   ],
   APIServiceExportInvalid: [
     'Connected',
-    'The export is malformed, or has more than 256 resources or 256 claims. It counts as present, so nothing is deleted. The provider corrects it.',
+    'The export is malformed, or has more than 256 resources or 256 claims. It counts as present, so the server deletes nothing. The provider must correct it.',
   ],
-  APIServiceExportFailed: ['Connected', 'The provider refused the request; the message has its reason.'],
+  APIServiceExportFailed: ['Connected', 'The provider rejected the request; the message has its reason.'],
   InvalidPermissionClaim: [
     'Connected',
-    'The export claims objects that cannot be claimed. The server ignores that claim.',
+    'The export claims objects that a provider cannot claim. The server ignores that claim.',
   ],
   InvalidClaimableAnnotation: [
     'Connected',
-    'The annotation `binding.drawbridge.dev/claimable` of the binding is invalid. Nothing is shared until it is corrected.',
+    'The annotation `binding.drawbridge.dev/claimable` of the binding is invalid. The server shares nothing until you correct it.',
   ],
   ObjectsNotInSync: [
     'Connected',
-    'Some objects cannot be synced, or the objects of a kind cannot be listed. The message lists the worst five; each object has an Event.',
+    'The server cannot sync some objects, or cannot list the objects of a kind. The message names the five worst problems; each object has an Event.',
   ],
   Unbinding: ['Connected', 'The binding is being deleted; the message says what it waits for.'],
   ResourceNotAllowed: ['Connected, SchemaInSync', 'The kind is not in `--bindable`: add it, or delete the binding.'],
   ForeignCustomResourceDefinition: [
     'Connected, SchemaInSync',
-    'A CustomResourceDefinition of that name was not created for this binding. It was not changed: delete one of the two.',
+    'A CustomResourceDefinition of that name exists that was not created for this binding. The server does not change it. Delete that definition or the binding; if you delete the definition, Kubernetes deletes all its objects.',
   ],
   BoundSchemaFetchFailed: [
     'Connected, SchemaInSync',
-    'The provider exports a kind without a readable schema. The provider corrects it.',
+    'The provider exports a kind without a readable schema. The provider must correct it.',
   ],
   CustomResourceDefinitionCreateFailed: [
     'Connected, SchemaInSync',
-    'The API server rejects the definition of the kind. The provider corrects it.',
+    'The API server rejects the CustomResourceDefinition of the kind. The provider must correct it.',
   ],
   CustomResourceDefinitionUpdateFailed: [
     'Connected, SchemaInSync',
-    'The API server rejects a change of the definition. The provider corrects it.',
+    'The API server rejects a change of the CustomResourceDefinition. The provider must correct it.',
   ],
   CustomResourceDefinitionNotWritten: [
     'SchemaInSync',
-    'The definition could not be written, usually for lack of permission. The server retries.',
+    'The server could not write the CustomResourceDefinition, usually for lack of permission. It retries.',
   ],
-  CustomResourceDefinitionTerminating: ['SchemaInSync', 'A definition of that name is being deleted: wait.'],
+  CustomResourceDefinitionTerminating: [
+    'SchemaInSync',
+    'A CustomResourceDefinition of that name is being deleted: wait.',
+  ],
   CustomResourceDefinitionNamesNotAccepted: [
     'SchemaInSync',
-    'Another definition uses one of the names: delete that definition.',
+    'Another CustomResourceDefinition uses one of the names: delete it, which deletes all its objects, or delete the binding.',
   ],
   ListExportsFailed: ['Synced', 'The provider does not list its exports. The server retries.'],
-  SyncErrors: ['Synced', 'Some bindings could not be created or deleted. The server retries.'],
+  SyncErrors: ['Synced', 'The server could not create or delete some bindings. It retries.'],
   ExportsVanished: [
     'Synced',
-    'The provider no longer lists exports that the server did not see being deleted. Nothing is deleted: delete the bindings that the message names if they should go.',
+    'The provider no longer lists some exports, but the server observed no deletion of them. It deletes nothing. If you no longer need the bindings that the message names, delete them.',
   ],
   ProviderSecretNotFound: ['SecretValid', 'On the ClusterBinding: the provider has no Secret for this consumer.'],
   ProviderSecretInvalid: [
     'SecretValid',
-    'On the ClusterBinding: the Secret of the provider holds no usable kubeconfig.',
+    'On the ClusterBinding: the Secret of the provider contains no usable kubeconfig.',
   ],
   ParseError: ['ValidVersion', 'On the ClusterBinding: the version of the konnector cannot be parsed.'],
   AnotherKonnector: [
@@ -119,7 +123,7 @@ export const bindReasonTexts: Readonly<Record<BindReason, readonly [condition: s
   ],
   ForeignConsumerSecret: [
     'SoleKonnector',
-    'On the ClusterBinding: it names a Secret of another consumer. Give each cluster a kubeconfig of its own.',
+    'On the ClusterBinding: it names a Secret of another consumer. Give each cluster its own kubeconfig.',
   ],
   APIServiceBindingNotFound: ['Connected', 'On the export: the consumer has no binding for it.'],
   BoundSchemasNotValid: ['Connected', 'On the export: the consumer cannot use its schemas; the message has the cause.'],
@@ -129,16 +133,16 @@ export const bindReasonTexts: Readonly<Record<BindReason, readonly [condition: s
 
 export const entryConditionTexts: Readonly<Record<ValueOf<typeof entryConditions>, string>> = {
   Ready:
-    'True once every component that applies is Done with the current inputs. Reasons when False: the worst state of a component, `Suspended`, `NoComponents`, `TooLarge` (nothing runs), or `Deleting`.',
+    'True once every component that applies is Done with the current inputs. If False, the reason is the worst state of a component, `Suspended`, `NoComponents`, `TooLarge` (the server starts no run), or `Deleting`.',
   RemoteWatchHealthy:
-    '`NotWatching`: a watch in the managed cluster does not work; the components that rely on it run every five minutes.',
+    '`NotWatching`: a watch in the managed cluster does not work; the components with that watch run every five minutes.',
   Livelock:
-    'True, `InputsReturn`: the inputs of a component return to earlier values again and again. The message names the component and the path.',
+    'True, `InputsReturn`: the inputs of a component repeatedly return to earlier values. The message names the component and the path.',
 };
 
 export const registrationConditionTexts: Readonly<Record<ValueOf<typeof registrationConditions>, string>> = {
   Accepted: '`Refused`: the registration breaks a rule, and the component does not run. The message names the rule.',
   Reachable: '`NotAnswering`: the circuit breaker of the endpoint is open. The server probes the endpoint.',
   Cyclic:
-    'True, `ReadsItself`: the component reads what depends on its own output. A warning; harmless if values settle.',
+    'True, `ReadsItself`: the component reads fields that depend on its own output, through other components. This is a warning; it is harmless if the values become stable.',
 };

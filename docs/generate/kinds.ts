@@ -18,7 +18,7 @@ export const kindPages = (): [string, string][] => [
       'Kinds of binding',
       'src/api/binding',
       [...consumerKinds, ...providerKinds],
-      'Kinds of kube-bind. The server installs the first two in the consumer. The others are in the provider, whose backend installs them.',
+      'These are kinds of kube-bind. The server installs the first two in the consumer. The backend of the provider installs the others in the provider.',
     ),
   ],
   [
@@ -51,7 +51,10 @@ function kindSection(kind: Kind): string[] {
       [...rowsOf('spec', spec, !kind.specOptional), ...rowsOf('status', status, false)],
     ),
     ...(rules.length > 0
-      ? ['The API server also rejects what breaks one of these rules:', rules.map((rule) => `- ${rule}.`).join('\n')]
+      ? [
+          'The API server also rejects objects that violate one of these rules:',
+          rules.map((rule) => `- ${rule}.`).join('\n'),
+        ]
       : []),
   ];
 }

@@ -19,7 +19,7 @@ import {
 } from '../../src/observe/process-metrics.ts';
 import { code, codes, page, table } from './markdown.ts';
 
-/** What the registrations below need only once values are collected. */
+/** Arguments that the registrations below use only when values are collected. */
 const unused = {} as never;
 
 const sections: Readonly<Record<string, (metrics: Metrics) => void>> = {
@@ -53,8 +53,8 @@ export const metricsPage = (): string =>
   page(
     'Metrics',
     'the definitions in src/observe and in the features',
-    'The metrics port serves these metrics at `/metrics`. A process has the metrics of the features that it runs, and the usual `process_` and `nodejs_` metrics. Labels never hold identities.',
-    'A metric has at most 1,000 series. A counter or histogram counts further series as one more, whose labels are all `other`; a gauge drops them. The server renders metrics at most ten times a second; scrapes at the same time share one rendering.',
+    'The metrics port serves these metrics at `/metrics`. A process has the metrics of its features, and the usual `process_` and `nodejs_` metrics. No label contains an identity.',
+    'A metric has at most 1,000 series. A counter or histogram counts all further series in one more series, whose labels are all `other`; a gauge drops them. The server renders metrics at most ten times a second; scrapes at the same time share one rendering.',
     'Metrics that begin with `oz_` have the names and labels of Oz, and those of controllers have the names and labels of controller-runtime, so that existing dashboards work. `_seconds` and `_bytes` are units.',
     ...Object.entries(sections).flatMap(([title, register]) => [
       `## ${title}`,
