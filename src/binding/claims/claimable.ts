@@ -5,10 +5,11 @@ import { configMaps, secrets, serviceAccounts } from '../../api/resources.ts';
 /** The resources that a provider may claim. All konnectors and backends of kube-bind use this list. */
 export const claimableResources: readonly Resource[] = [configMaps, secrets, serviceAccounts];
 
+/** The claimable resource of that group and name; undefined if there is none. */
 export function claimable({ group, resource }: GroupResource): Resource | undefined {
-  return claimableResources.find((one) => one.group === group && one.plural === resource);
+  return claimableResources.find((candidate) => candidate.group === group && candidate.plural === resource);
 }
 
-/** `secrets`, or `widgets.example.dev`. */
+/** Formats the name for messages: `secrets`, or `widgets.example.dev`. */
 export const formatGroupResource = ({ group, resource }: GroupResource): string =>
   group === '' ? resource : `${resource}.${group}`;

@@ -10,7 +10,7 @@ import { bySecret, type NamespaceView } from '../stores/consumer-stores.ts';
 import type { ExportView } from '../stores/provider-stores.ts';
 import type { SyncMode } from '../sync-engine/kind.ts';
 import { SyncLoop } from '../sync-engine/sync-loop.ts';
-import { ClaimedObjects } from './claimed-objects.ts';
+import { ClaimedObjects, type ClaimedObjectsOptions } from './claimed-objects.ts';
 import type { ClaimedView } from './claimed-view.ts';
 import { exemption } from './exemption.ts';
 import type { OpenReferences } from './open-references.ts';
@@ -43,7 +43,7 @@ export interface ClaimedKindOptions {
   readonly usedNamespaces: UsedNamespaces;
   /** `drain`: the binding is being deleted, and the copies of claimed objects with it. */
   readonly mode: SyncMode;
-  /** In mode `drain`: whether all bound objects are deleted, so that copies of claimed objects may be. */
+  /** In mode `drain`: whether all bound objects are deleted, so that the copies of claimed objects may be deleted too. */
   readonly mayDelete: boolean;
   readonly random: () => number;
   readonly onChange: () => void;
@@ -71,7 +71,7 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
     consumerKeys: (namespace) => consumer.keysIn(namespace),
   });
   const kind = new ClaimedObjects({
-    plan: mode === 'sync' ? planClaim : mayDelete ? planUnclaim : undefined,
+    plan: planFor(mode, mayDelete),
     resource,
     clients: { consumer: deps.client, provider: session.client },
     consumer,
@@ -142,6 +142,11 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
   };
 }
 
+function planFor(mode: SyncMode, mayDelete: boolean): ClaimedObjectsOptions['plan'] {
+  if (mode === 'sync') return planClaim;
+  return mayDelete ? planUnclaim : undefined;
+}
+
 /** Whether the ClusterBinding has the condition about another konnector. */
 function hasConflictingKonnector({ clusterNamespace, stores }: ProviderSession): boolean {
   const found = stores.clusterBindings.get(keyOf({ namespace: clusterNamespace, name: clusterBindingName }));
@@ -151,7 +156,7 @@ function hasConflictingKonnector({ clusterNamespace, stores }: ProviderSession):
 /** Whether the namespace was created for a provider, or labeled as such. */
 const isForProviders = (namespace: NamespaceView | undefined): boolean => namespace?.labels[ownerLabel] === 'provider';
 
-/** The part of a claim that selects an object, under its consumer namespace; undefined if none does or the object is exempt. */
+/** The part of a claim that selects the object, in words; undefined if none does or the object is exempt. */
 function selectedBy(
   resource: Resource,
   selector: ClaimSelector,

@@ -44,13 +44,13 @@ export interface ClaimedObjectsOptions {
 type LivePair = Record<Side, KubeObject | undefined>;
 type CopyAction = Exclude<ClaimAction, { kind: 'request-namespace' }>;
 
-/** A namespace that exists in every cluster for its whole life, so that its uid identifies the cluster. */
+/** This namespace exists in every cluster for its whole life, so its uid identifies the cluster. */
 const clusterIdentityNamespace = 'kube-system';
-const changedByWebhook = 'the API server accepts writes to its copy, but a webhook there changes the content';
+const storedOtherwise = 'the API server accepts writes to its copy but stores something else; check its webhooks';
 
 /**
- * Syncs claimed objects. A plan from the stores shows whether there is something to do. The actions come from a second plan, from live
- * reads of both sides, so that a stale store causes no overwrite or delete.
+ * Syncs claimed objects. If a plan from the stores has actions, the pass reads both sides live and plans again. It runs only the actions of
+ * that second plan, so that a stale store causes no overwrite or delete.
  */
 export class ClaimedObjects implements SyncKind {
   readonly rules = {
@@ -58,7 +58,7 @@ export class ClaimedObjects implements SyncKind {
     forbiddenAtOnce: false,
     // The schemas of claimable kinds never change, so a write is not repeated until the original changes.
     ineffectiveCapMs: Number.POSITIVE_INFINITY,
-    ineffective: { consumer: changedByWebhook, provider: changedByWebhook },
+    ineffective: { consumer: storedOtherwise, provider: storedOtherwise },
   };
   readonly #options: ClaimedObjectsOptions;
   readonly #live = new WeakMap<SyncPass, LivePair>();
@@ -81,10 +81,10 @@ export class ClaimedObjects implements SyncKind {
     const facts = live
       ? this.#facts(pass.key, live.consumer && viewClaimed(live.consumer), live.provider && viewClaimed(live.provider))
       : this.#watchedFacts(pass.key);
-    const decided = plan(facts);
-    const { actions, problem, waitsFor, requeueAfterMs } = decided;
+    const claimPlan = plan(facts);
+    const { actions, problem, waitsFor, requeueAfterMs } = claimPlan;
     if (!live && actions.some(({ kind }) => kind !== 'request-namespace')) return [this.#read(pass, facts)];
-    const syncActions: SyncAction[] = isInferredDelete(decided) ? [{ do: 'holdDeletes' }] : [];
+    const syncActions: SyncAction[] = isInferredDelete(claimPlan) ? [{ do: 'holdDeletes' }] : [];
     for (const action of actions) {
       if (action.kind === 'request-namespace') {
         const { consumerNamespace } = facts;
@@ -102,10 +102,10 @@ export class ClaimedObjects implements SyncKind {
   finish(key: string): KeyState {
     const { consumer, provider } = this.#options;
     const { namespace, name } = placeOf(key);
-    const [ours, theirs] = [consumer.get(key), provider.get(namespace, name)];
-    consumer.deletions.retain(key, theirs?.origin.consumerUid);
-    provider.deletions.retain(key, ours?.origin.providerUid);
-    return { consumer: ours, isDeleted: !ours && !theirs, isAhead: false };
+    const [consumerObject, providerObject] = [consumer.get(key), provider.get(namespace, name)];
+    consumer.deletions.retain(key, providerObject?.origin.consumerUid);
+    provider.deletions.retain(key, consumerObject?.origin.providerUid);
+    return { consumer: consumerObject, isDeleted: !consumerObject && !providerObject, isAhead: false };
   }
 
   clear(): void {}
@@ -126,7 +126,7 @@ export class ClaimedObjects implements SyncKind {
   #facts(key: string, consumer: ClaimedView | undefined, provider: ClaimedView | undefined): ClaimFacts {
     const { namespaces, selectedBy, mayCopyToConsumer, providerIdentity, hasConflictingKonnector } = this.#options;
     const { namespace, name } = placeOf(key);
-    const home = namespaces.get(namespace);
+    const namespaceView = namespaces.get(namespace);
     return {
       consumer,
       provider,
@@ -137,7 +137,7 @@ export class ClaimedObjects implements SyncKind {
       consumerNamespace: namespace,
       consumerCluster: namespaces.get(clusterIdentityNamespace)?.uid,
       hasConflictingKonnector: hasConflictingKonnector(),
-      isNamespaceActive: home !== undefined && !home.deleting,
+      isNamespaceActive: namespaceView !== undefined && !namespaceView.deleting,
       mayCopyToConsumer: mayCopyToConsumer(namespace, name),
       serviceNamespace: this.#options.provider.serviceNamespace(namespace),
       providerIdentity: providerIdentity(),
@@ -246,7 +246,7 @@ function withOwner(object: KubeObject, owner: Side): KubeObject {
   return { ...object, metadata: { ...object.metadata, labels } };
 }
 
-/** Equal for two writes of the same content. */
+/** Identifies the content of an action: equal for two actions that write the same. */
 function writeContentOf(
   action: CopyAction,
   current: ClaimedView | undefined,

@@ -16,8 +16,8 @@ import { text } from '../../kube/fields.ts';
 import type { Projected } from '../../kube/store.ts';
 
 /**
- * The view of a claimed object on either side. It holds digests instead of content: enough to see whether two objects are in sync, without
- * every Secret in memory.
+ * The view of a claimed object on either side. Digests replace the content: they show whether two objects are in sync, and no Secret stays
+ * in memory.
  */
 export interface ClaimedView extends Projected {
   readonly namespace: string;
@@ -102,7 +102,7 @@ export const sharedLabels = (labels: Readonly<Record<string, string>>): Record<s
 export const sharedAnnotations = (annotations: Readonly<Record<string, string>>): Record<string, string> =>
   withoutKeys(annotations, (key) => isOfBinding(key) || key.includes('kcp.io/cluster'));
 
-/** Keys of kube-bind and drawbridge are never copied: {@link providerKubeconfigLabel} on a copy would make a konnector use it. */
+/** Keys of kube-bind and drawbridge are never copied: a konnector would open a copy with {@link providerKubeconfigLabel}. */
 const isOfBinding = (key: string): boolean =>
   key.startsWith('kube-bind.io/') || key.startsWith('binding.drawbridge.dev/');
 

@@ -27,13 +27,14 @@ export interface CopyIdentity {
 }
 
 /**
- * The copy of `original` for the other cluster. If it replaces `current`, it keeps that object's uid, resourceVersion, finalizers, owners,
- * and the labels and annotations that are never shared.
+ * The copy of `original` for the other cluster. With `current`, it is the update of that object: it keeps the uid, resourceVersion,
+ * finalizers, owners, and the labels and annotations that are never shared.
  */
 export function copyOf(original: KubeObject, identity: CopyIdentity, current?: KubeObject): KubeObject {
   const labels = stringMap(original.metadata.labels);
   const annotations = stringMap(original.metadata.annotations);
-  const its = { labels: stringMap(current?.metadata.labels), annotations: stringMap(current?.metadata.annotations) };
+  const currentLabels = stringMap(current?.metadata.labels);
+  const currentAnnotations = stringMap(current?.metadata.annotations);
   return {
     ...contentOf(original),
     apiVersion: original.apiVersion,
@@ -41,12 +42,12 @@ export function copyOf(original: KubeObject, identity: CopyIdentity, current?: K
     metadata: {
       ...(current?.metadata ?? { name: original.metadata.name, namespace: identity.namespace }),
       labels: {
-        ...without(its.labels, sharedLabels(its.labels)),
+        ...without(currentLabels, sharedLabels(currentLabels)),
         ...sharedLabels(labels),
         [ownerLabel]: identity.owner,
       },
       annotations: {
-        ...without(its.annotations, sharedAnnotations(its.annotations)),
+        ...without(currentAnnotations, sharedAnnotations(currentAnnotations)),
         ...sharedAnnotations(annotations),
         ...annotationsOf(identity.origin),
       },

@@ -2,10 +2,10 @@ import { RecentMap } from '../../kit/recent-map.ts';
 import type { Projected, StoreEvent } from '../../kube/store.ts';
 import type { Deletion } from './plan.ts';
 
-/** Most deletions remembered. After one is forgotten, deleting its copy takes other proof or a confirmation. */
+/** Most deletions that are remembered. A forgotten deletion counts as not observed. */
 const maxDeletions = 10_000;
 
-/** The deletions of one side, by key, kept while a copy may have to be deleted. */
+/** The deletions of one side, by key. They are kept while a copy may have to be deleted. */
 export class Deletions {
   readonly #deletions = new RecentMap<string, Deletion>(maxDeletions);
 

@@ -4,7 +4,7 @@ import { nameOf, type Resource } from '../../api/object.ts';
 import { ownLabels } from '../../api/own-labels.ts';
 import { configMaps, secrets, serviceAccounts } from '../../api/resources.ts';
 
-/** An object of either side, seen under its consumer namespace. */
+/** An object of either side, under its consumer namespace. */
 interface Exemptible {
   /** `namespace/name` in the consumer. */
   readonly key: string;
@@ -16,7 +16,7 @@ interface Exemptible {
 
 /** The inputs of an exemption besides the object. */
 interface ExemptionContext {
-  /** The consumer's namespaces that hold the server's keys and the kubeconfigs of providers. */
+  /** The consumer's namespaces with the server's keys and the kubeconfigs of providers. */
   readonly ownNamespaces: ReadonlySet<string>;
   /** Whether a binding takes its kubeconfig from the Secret with this key of the consumer. */
   isKubeconfig(key: string): boolean;
@@ -26,9 +26,9 @@ interface ExemptionContext {
 const clusterTypes = ['kubernetes.io/service-account-token', 'bootstrap.kubernetes.io/token'];
 
 /**
- * Why an object is never copied in either direction, whatever selects it; undefined if it may be. The server's own objects are recognized
- * by namespace or label, not by name, so that a new key is exempt at once. The rules hold for provider objects too: a provider must not
- * place a key where the server reads its own.
+ * Why an object is never copied in either direction, whatever selects it; undefined if it may be copied. The server's own objects are
+ * recognized by namespace or label, not by name, so that a new key is exempt at once. The rules apply to provider objects too: a provider
+ * must not place a key where the server reads its own keys.
  */
 export function exemption(resource: Resource, object: Exemptible, context: ExemptionContext): string | undefined {
   const { key, name, labels, type } = object;

@@ -20,10 +20,10 @@ export interface ClaimsOptions {
   readonly exported: ExportView;
   /**
    * `drain`: the binding is being deleted. Once its bound objects are deleted, the copies of claimed objects are deleted on both sides,
-   * unless another binding that may lead to the same provider claims the kind. Default `sync`.
+   * unless another binding that may share the provider claims the kind. Default `sync`.
    */
   readonly mode?: SyncMode;
-  /** Whether another binding may lead to the same provider. True while its provider is not known. */
+  /** Whether another binding may use the same provider. True while its provider is not known. */
   readonly mayShareProvider: (binding: BindingView) => boolean;
   /** Called when `problems()` may have changed and, in mode `drain`, `remaining()`; at most five times a second. */
   readonly onProblems?: () => void;
@@ -33,7 +33,7 @@ export interface ClaimsOptions {
 
 /**
  * Syncs the objects that one export claims, in both directions, with one controller for each kind. Claimed objects get no finalizer. A
- * binding that is being deleted waits for the copies at most a minute: then `remaining()` is 0.
+ * binding that is being deleted waits for the copies for at most a minute. After that, `remaining()` is 0.
  */
 export type Claims = Omit<Syncer, 'served'>;
 
@@ -78,8 +78,8 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
     return [openClaimedKind(kind, deps)];
   };
   const kinds = claimableResources.flatMap(open);
-  const each = (act: (kind: ClaimedKind) => void): void => {
-    for (const kind of kinds) act(kind);
+  const forEachKind = (callback: (kind: ClaimedKind) => void): void => {
+    for (const kind of kinds) callback(kind);
   };
   const copiesLeft = (): number => (mode === 'drain' ? sum(kinds.map((kind) => kind.remaining())) : 0);
   let hasTimedOut = false;
@@ -93,9 +93,9 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
     : undefined;
   return {
     controllers: kinds.map(({ controller }) => controller),
-    resync: () => each((kind) => kind.resync()),
-    allowDeletes: () => each((kind) => kind.allowDeletes()),
-    // While bound objects exist, their syncers report what remains.
+    resync: () => forEachKind((kind) => kind.resync()),
+    allowDeletes: () => forEachKind((kind) => kind.allowDeletes()),
+    // While bound objects exist, the unbinding waits for their syncers.
     remaining: () => (hasTimedOut || !areDefinitionsDeleted(exported, deps) ? 0 : copiesLeft()),
     problems: () => [
       ...kinds.flatMap(({ held, resource }) => (held > 0 ? [`${resource.plural}: ${heldBack(held)}`] : [])),
@@ -105,13 +105,13 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
     close() {
       stopWaiting?.();
       notify.stop();
-      each((kind) => kind.close());
+      forEachKind((kind) => kind.close());
       usedNamespaces.close();
     },
   };
 }
 
-/** Whether the definitions of the binding, and so its objects and their copies, are deleted. */
+/** Whether the binding's CustomResourceDefinitions are deleted, and with them the bound objects. */
 function areDefinitionsDeleted({ name, resources }: ExportView, { stores }: BindingDeps): boolean {
   const binding = stores.bindings.get(name);
   return resources.every((resource) => {

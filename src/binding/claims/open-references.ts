@@ -16,7 +16,7 @@ export interface OpenReferences {
   readonly index: ReferenceIndex;
   /** Whether no claim selects by reference. */
   readonly isEmpty: boolean;
-  /** Problems of references, in sentences. Such references select nothing. */
+  /** Problems of references, in sentences. References with a problem select nothing. */
   readonly problems: readonly string[];
   close(): void;
 }
@@ -54,7 +54,7 @@ export function openReferences(
   };
 }
 
-/** The parsed paths of a reference, or in one clause why it is rejected. */
+/** The parsed paths of a reference, or the reason for its rejection, in one clause. */
 function referencePaths(reference: ClaimReference, exported: ExportView): ReferencePaths | string {
   if (!mayRefer(reference, exported)) return `it is not among the resources of the export ${quote(exported.name)}`;
   const { name: nameText, namespace: namespaceText } = reference.jsonPath;
@@ -67,7 +67,7 @@ function referencePaths(reference: ClaimReference, exported: ExportView): Refere
 
 /** With isolation None the provider may name any kind as a referrer, otherwise only exported ones. */
 const mayRefer = ({ group, resource }: GroupResource, { resources, isolation }: ExportView): boolean =>
-  isolation === 'None' || resources.some((one) => one.group === group && one.resource === resource);
+  isolation === 'None' || resources.some((exported) => exported.group === group && exported.resource === resource);
 
 type ClaimReference = NonNullable<PermissionClaim['selector']['references']>[number];
 
@@ -82,8 +82,8 @@ type OpenReferrersOf = (reference: ClaimReference) => OpenReferrers | string;
 export function referrersOf(session: ProviderSession, exported: ExportView, deps: BindingDeps): OpenReferrersOf {
   return (reference) => {
     const { group, resource: plural, versions = [] } = reference;
-    const isBound = exported.resources.some((one) => one.group === group && one.resource === plural);
-    if (!isBound) return otherObjects({ group, plural, version: versions[0] }, deps);
+    const isBound = exported.resources.some((bound) => bound.group === group && bound.resource === plural);
+    if (!isBound) return unboundReferrers({ group, plural, version: versions[0] }, deps);
     const crd = boundSchemaName(reference);
     const schema = session.stores.schemas.get(keyOf({ namespace: session.clusterNamespace, name: crd }));
     const version = schema && syncVersion(schema, exported);
@@ -98,7 +98,7 @@ export function referrersOf(session: ProviderSession, exported: ExportView, deps
   };
 }
 
-function otherObjects(
+function unboundReferrers(
   { group, plural, version }: { readonly group: string; readonly plural: string; readonly version: string | undefined },
   deps: BindingDeps,
 ): OpenReferrers | string {

@@ -101,7 +101,7 @@ export function planClaim(facts: ClaimFacts): ClaimPlan {
   if (owner === 'disputed' && isWanted) {
     return {
       actions: [],
-      problem: 'both sides have an owner label for themselves; delete the object on the side that has the copy',
+      problem: 'the owner labels of the two objects differ; keep the original, and delete the other object',
     };
   }
   return owner === 'unknown' && isWanted
@@ -137,7 +137,7 @@ function isOfAnotherProvider(
   return isKnown && origin.providerNamespace !== serviceNamespace.name;
 }
 
-/** Plans an object that the consumer owns. Its copy is in the provider. */
+/** Plans an object that the consumer owns: its copy in the provider. */
 function planConsumerOwned(facts: ClaimFacts): ClaimPlan {
   const { consumer, provider, claimed, serviceNamespace } = facts;
   if (!consumer) return provider ? planProviderCopyDelete(provider, facts) : nothing;
@@ -149,8 +149,8 @@ function planConsumerOwned(facts: ClaimFacts): ClaimPlan {
   }
   if (serviceNamespace.kind === 'pending') return { actions: [], waitsFor: 'the service namespace' };
   if (provider && !isCopyOf(consumer, provider, facts)) {
-    const whose = provider.owner ? 'belongs to another consumer' : 'is not a copy of it';
-    const problem = `the provider's object ${provider.key} ${whose}; rename yours, or ask the provider to delete theirs`;
+    const mismatch = provider.owner ? 'belongs to another consumer' : 'is not a copy of it';
+    const problem = `the provider's object ${provider.key} ${mismatch}; rename yours, or ask the provider to delete theirs`;
     return { actions: [], problem };
   }
   const identity: CopyIdentity = {
@@ -165,7 +165,7 @@ function planConsumerOwned(facts: ClaimFacts): ClaimPlan {
   return copyTo('provider', consumer, provider, identity);
 }
 
-/** Plans an object that the provider owns. Its copy is in the consumer. */
+/** Plans an object that the provider owns: its copy in the consumer. */
 function planProviderOwned(facts: ClaimFacts): ClaimPlan {
   const { consumer, provider, claimed, consumerNamespace, serviceNamespace, providerIdentity } = facts;
   if (!provider || provider.deleting) return consumer ? planConsumerCopyDelete(consumer, facts) : nothing;
@@ -173,7 +173,7 @@ function planProviderOwned(facts: ClaimFacts): ClaimPlan {
   if (isSystemNamespace(consumerNamespace)) {
     return {
       actions: [],
-      problem: 'the provider owns it, and no object of a provider is copied to a system namespace (kube-*)',
+      problem: 'the provider owns it, and the server copies no object of a provider to a system namespace (kube-*)',
     };
   }
   if (consumer && consumer.owner === undefined) {
@@ -206,9 +206,9 @@ function copyTo(side: Side, original: ClaimedView, copy: ClaimedView | undefined
 }
 
 /**
- * Whether the provider object is the copy of `consumer`, or of an earlier consumer object of that name. If no other consumer uses the
- * service namespace, the owner label proves it. In a shared service namespace, a uid annotation must also match, if the copy has one:
- * copies of older konnectors have none.
+ * Whether the provider object is the copy of `consumer`, or of an earlier consumer object of that name. If no other consumer can use the
+ * service namespace, the owner label proves it. In a shared service namespace, the uid annotation must match too. Copies of older
+ * konnectors have no such annotation and pass.
  */
 function isCopyOf(consumer: ClaimedView, { owner, origin }: ClaimedView, facts: ClaimFacts): boolean {
   if (origin.consumerUid === consumer.uid) return true;
@@ -232,7 +232,7 @@ function planProviderCopyDelete(copy: ClaimedView, facts: ClaimFacts): ClaimPlan
   }
 }
 
-/** `ours`: this server created the copy and may delete it. `unsure`: another konnector may have created it. Undefined: it is neither. */
+/** `ours`: this server may delete the copy. `unsure`: another konnector may have created it. Undefined: the object is no copy of ours. */
 function providerCopyOwnership(
   { name, owner, origin, deleting }: ClaimedView,
   facts: ClaimFacts,
@@ -241,12 +241,13 @@ function providerCopyOwnership(
   if (owner !== 'consumer' || deleting || serviceNamespace.kind !== 'ready' || !origin.consumerUid) return undefined;
   if ((origin.consumerNamespace ?? consumerNamespace) !== consumerNamespace) return undefined;
   if (origin.consumerUid === (consumer ?? deleted.consumer)?.uid) return 'ours';
-  // A copy that names another original belongs to another cluster with the same kubeconfig, or is a clone of a copy.
+  // A copy that names another original belongs to another cluster with the same kubeconfig, or it is a clone of a copy.
   if (origin.copyOf !== undefined) return origin.copyOf === copyOfValue(name, facts) ? 'ours' : undefined;
   if (isShared(facts)) return undefined;
   return hasConflictingKonnector ? 'unsure' : 'ours';
 }
 
+/** The expected value of `copyOf`; undefined while the consumer cluster is not known. */
 const copyOfValue = (name: string, { consumerCluster, consumerNamespace }: ClaimFacts): string | undefined =>
   consumerCluster === undefined ? undefined : `${consumerCluster}/${consumerNamespace}/${name}`;
 

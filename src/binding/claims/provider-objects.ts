@@ -20,7 +20,7 @@ export interface ProviderObjectsOptions {
   readonly consumerKeys: (namespace: string) => Iterable<string>;
 }
 
-/** Time for a new service namespace to be listed before that is a problem, milliseconds. Providers grant permissions within seconds. */
+/** Time after which an unlisted service namespace is a problem, milliseconds. Providers grant permissions within seconds. */
 const gracePeriodMs = 10_000;
 
 /**
@@ -49,7 +49,7 @@ export class ProviderObjects {
     });
   }
 
-  /** The sources do not wait for the lists of namespaces. */
+  /** Sources that enqueue consumer keys. They do not wait for the lists of service namespaces. */
   sources(onEvent: (key: string) => void): Source[] {
     const { consumerKeys, session } = this.#options;
     const { serviceNamespaces } = session.stores;
@@ -94,7 +94,7 @@ export class ProviderObjects {
     return this.#store.synced;
   }
 
-  /** Whether the service namespace is listed, so that a missing entry means a missing object. */
+  /** Whether the service namespace of a consumer namespace is listed. Only then does a missing entry mean a missing object. */
   isKnown(namespace: string): boolean {
     const service = this.serviceNamespace(namespace);
     return service.kind === 'ready' && this.#store.knows(keyOf({ namespace: service.name, name: '' }));
@@ -124,7 +124,7 @@ export class ProviderObjects {
     return this.#consumerKeysOfAll(this.#store.byIndex(byName, name));
   }
 
-  /** Milliseconds since the quietest watch last heard from its API server. */
+  /** Highest age of the watches: milliseconds since one last received data. */
   get ageMs(): number {
     return this.#store.ageMs;
   }
@@ -144,7 +144,7 @@ export class ProviderObjects {
     return views.flatMap(({ key }) => this.#consumerKeysOf(key));
   }
 
-  /** The APIServiceNamespaces that name a service namespace. A provider may use one for several consumer namespaces. */
+  /** The APIServiceNamespaces that name a service namespace. A provider may map several consumer namespaces to it. */
   #mappingsTo(serviceNamespace: string): ServiceNamespaceView[] {
     const { clusterNamespace, stores } = this.#options.session;
     const found = stores.serviceNamespaces.byIndex(byServiceNamespace, serviceNamespace);

@@ -6,7 +6,7 @@ import { type ReferencePath, referencesIn } from './reference-path.ts';
 
 /** The consumer's objects of a referring kind. */
 export interface Referrers {
-  /** The kind is not bound. Consumer objects that it refers to may be shared, but provider objects are not copied because of it. */
+  /** True if the kind is not bound. Its references select consumer objects, but they cause no copies of provider objects. Default false. */
   readonly unbound?: boolean;
   subscribe(listener: (event: StoreEvent<SyncedObject>) => void): () => void;
 }
@@ -19,7 +19,7 @@ export interface ReferencePaths {
   readonly isolation: IsolationName;
 }
 
-/** An object that gained or lost a referrer. Without a namespace, all objects of that name. */
+/** The object that a reference names; without a namespace, all objects of that name. */
 export interface Target {
   readonly namespace: string | undefined;
   readonly name: string;
@@ -73,6 +73,7 @@ export class ReferenceIndex {
     return hasBound(this.#referrers.get(keyOf({ namespace, name })));
   }
 
+  /** Calls `listener` with each target whose selection may have changed. Returns a function that unsubscribes. */
   subscribe(listener: (target: Target) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -113,7 +114,7 @@ function targetsIn({ object }: SyncedObject, paths: ReferencePaths): Map<string,
   const ownNamespace = text(object.metadata, 'namespace');
   const targets = new Map<string, Target>();
   for (const { name, namespace } of referencesIn(object, paths.name, paths.namespace)) {
-    // A reference with an empty namespace field means the referrer's own namespace, as elsewhere in Kubernetes.
+    // Without a namespace value, a reference means the referrer's own namespace, as elsewhere in Kubernetes.
     const defaultsToOwn = paths.namespace !== undefined || paths.isolation === 'Namespaced';
     const target = { name, namespace: namespace ?? (defaultsToOwn ? ownNamespace : undefined) };
     if (defaultsToOwn && target.namespace === undefined) continue;

@@ -8,10 +8,11 @@ export type ReferencePath = readonly PathStep[];
 
 export interface Reference {
   readonly name: string;
-  /** Undefined if the referring object has none. */
+  /** Undefined if the referring object names no namespace. */
   readonly namespace: string | undefined;
 }
 
+/** Longest path, characters. */
 const MAX_LENGTH = 512;
 const INDEX = /^(0|[1-9]\d*)$/;
 
@@ -55,21 +56,21 @@ const isSpecial = (character: string, isFirst: boolean): boolean =>
   '*?|[](){}"'.includes(character) || (isFirst && '@!$'.includes(character));
 
 /**
- * The references in `object`, with the name under one path and the namespace under the other. Both paths are followed together through
- * shared lists, so that each name is paired with the namespace of its own element. If several namespaces are left where the paths part,
- * the result is empty.
+ * The references in `object`, with the name at one path and the namespace at the other. Both paths are followed together through shared
+ * lists, so that each name is paired with the namespace of its own element. Where the paths diverge and several namespaces are found, there
+ * are no references.
  */
 export function referencesIn(object: unknown, name: ReferencePath, namespace?: ReferencePath): Reference[] {
-  if (!namespace) return textsAt(object, name).map((found) => ({ name: found, namespace: undefined }));
-  const [first, ...names] = name;
-  const [other, ...namespaces] = namespace;
-  if (first && other && isSame(first, other)) {
-    return childrenOf(object, first).flatMap((child) => referencesIn(child, names, namespaces));
+  if (!namespace) return textsAt(object, name).map((text) => ({ name: text, namespace: undefined }));
+  const [nameStep, ...restOfName] = name;
+  const [namespaceStep, ...restOfNamespace] = namespace;
+  if (nameStep && namespaceStep && isSame(nameStep, namespaceStep)) {
+    return childrenOf(object, nameStep).flatMap((child) => referencesIn(child, restOfName, restOfNamespace));
   }
-  const found = new Set(textsAt(object, namespace));
-  if (found.size > 1) return [];
-  const [only] = found;
-  return textsAt(object, name).map((each) => ({ name: each, namespace: only }));
+  const namespaces = new Set(textsAt(object, namespace));
+  if (namespaces.size > 1) return [];
+  const [onlyNamespace] = namespaces;
+  return textsAt(object, name).map((text) => ({ name: text, namespace: onlyNamespace }));
 }
 
 const isSame = (a: PathStep, b: PathStep): boolean =>

@@ -10,7 +10,7 @@ import { Deletions } from './deletions.ts';
 
 /**
  * The consumer's objects of one claimed kind. If a claim selects by labels only, two watches suffice: one with that selector, and one of
- * objects with the owner label, because a copy must be deleted with its original even if that is no longer selected.
+ * objects with the owner label. A copy must be deleted with its original even if the original is no longer selected.
  */
 export class SelectedObjects {
   /** One or two watches. An object may be in both. */
@@ -72,7 +72,7 @@ export class SelectedObjects {
     );
   }
 
-  /** Milliseconds since the quietest watch last heard from its API server. */
+  /** Highest age of the watches: milliseconds since one last received data. */
   get ageMs(): number {
     return Math.max(...this.#handles.map(({ store }) => store.ageMs));
   }

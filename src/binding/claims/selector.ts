@@ -20,14 +20,15 @@ export interface ClaimSelector {
   selectedBy(candidate: Candidate): string | undefined;
 }
 
+/** A label selector: as text, and compiled. */
 interface LabelPart {
   readonly text: string;
   readonly matches: Extract<CompiledSelector, { matches: unknown }>['matches'];
 }
 
 /**
- * Compiles claims. Labels, names, and references select independently. A label selector without requirements selects all objects; a claim
- * without any part selects none. `references` is absent if no claim uses them.
+ * Compiles the claims of one kind. Labels, names, and references select independently. A label selector without requirements selects all
+ * objects; a claim without any of the three selects none. `references` is absent if no claim selects by reference.
  */
 export function claimSelector(
   claims: readonly PermissionClaim[],
@@ -57,8 +58,8 @@ export function claimSelector(
         ({ name, namespace }) => name === candidate.name && (!namespace || namespace === candidate.namespace),
       );
       if (isNamed) return 'the claim names it';
-      const by = references?.referrer(candidate.namespace, candidate.name);
-      return by === undefined ? undefined : `${by} refers to it`;
+      const referrer = references?.referrer(candidate.namespace, candidate.name);
+      return referrer === undefined ? undefined : `${referrer} refers to it`;
     },
   };
 }

@@ -6,7 +6,7 @@ import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { ExportView } from '../stores/provider-stores.ts';
 import { ConsumerObjects, consumerResource, syncVersion } from '../sync/consumer-objects.ts';
 
-/** The consumer's namespaces that have bound objects. */
+/** The consumer's namespaces with bound objects. */
 export class UsedNamespaces {
   readonly #kinds: readonly ConsumerObjects[];
 
@@ -44,8 +44,8 @@ export class UsedNamespaces {
 }
 
 /**
- * Opens the used namespaces and shares the watches of the syncers. It counts kinds whose definition the binding owns at that moment,
- * because an export may name any.
+ * Opens the used namespaces. They share the watches of the syncers. Only kinds whose definition the binding owns at that moment count,
+ * because an export may name any definition.
  */
 export function openUsedNamespaces(session: ProviderSession, exported: ExportView, deps: BindingDeps): UsedNamespaces {
   const binding = deps.stores.bindings.get(exported.name);

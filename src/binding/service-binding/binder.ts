@@ -19,14 +19,14 @@ import type { BoundStatus } from './binding-writer.ts';
 import { type CrdOutcome, missingSchema, notAllowed, notWritten } from './crd-outcome.ts';
 import { judgeClaims } from './sync-plan.ts';
 
-/** Time in which problems of single objects are found again after a restart or with new credentials, milliseconds. */
+/** Time in which syncers find the problems of single objects again, after a restart or with new credentials, milliseconds. */
 const settleMs = 10_000;
 
-/** Creates in this cluster what a binding's export needs, and writes the binding's status. */
+/** Creates and updates the CustomResourceDefinitions of a binding, and writes its status. */
 export class Binder {
   readonly #parts: BindingParts;
-  /** By session: when its stores were first seen synced (monotonic), and the bindings with a problem since then. */
-  readonly #reads = new WeakMap<ProviderSession, { readonly atMs: number; readonly found: Set<string> }>();
+  /** By session: the monotonic time of the first reconcile with synced stores, and the bindings with a problem since then. */
+  readonly #synced = new WeakMap<ProviderSession, { readonly atMs: number; readonly withProblem: Set<string> }>();
 
   constructor(parts: BindingParts) {
     this.#parts = parts;
@@ -55,10 +55,10 @@ export class Binder {
 
   #settlesInMs(session: ProviderSession, { binding, problems }: BindingFacts): number {
     const nowMs = this.#parts.clock.monotonic();
-    const read = this.#reads.get(session) ?? { atMs: nowMs, found: new Set<string>() };
-    this.#reads.set(session, read);
-    if (problems.length > 0) read.found.add(binding.name);
-    return read.found.has(binding.name) ? 0 : Math.max(0, read.atMs + settleMs - nowMs);
+    const synced = this.#synced.get(session) ?? { atMs: nowMs, withProblem: new Set<string>() };
+    this.#synced.set(session, synced);
+    if (problems.length > 0) synced.withProblem.add(binding.name);
+    return synced.withProblem.has(binding.name) ? 0 : Math.max(0, synced.atMs + settleMs - nowMs);
   }
 
   /** Adds our finalizer before anything is created for the binding, so that its deletion waits for the cleanup. */
@@ -73,7 +73,7 @@ export class Binder {
       return { binding: await writer.ensureFinalizer(binding, signal) };
     } catch (error) {
       signal.throwIfAborted();
-      if (isConflict(error) || isNotFound(error)) return { binding, problem: { kind: 'again', cause: error } };
+      if (isConflict(error) || isNotFound(error)) return { binding, problem: { kind: 'conflict', cause: error } };
       const what = `the finalizer of APIServiceBinding ${binding.name}`;
       return { binding, problem: notWritten(what, describe(error), error) };
     }
@@ -150,7 +150,7 @@ export class Binder {
     };
   }
 
-  /** Removes our finalizer from objects that are no longer exported: no syncer would delete their copies and then remove it. */
+  /** Removes our finalizer from objects of kinds that are no longer exported, because no syncer would remove it. */
   async #releaseUnexported(
     binding: BindingView,
     session: ProviderSession,
@@ -164,9 +164,9 @@ export class Binder {
     const crds = crdsOf(stores.crds, binding);
     releaser.forget(crds.filter(isExported));
     const idle = crds.filter((crd) => !isExported(crd) && !syncers.isSyncing(binding.name, crd.name));
-    const left = releaser.unreleased(idle);
-    if (left.length === 0 || !(exported || (await isExportGone(session, binding.name, signal)))) return;
-    await releaser.release(left, signal);
+    const unreleased = releaser.unreleased(idle);
+    if (unreleased.length === 0 || !(exported || (await isExportGone(session, binding.name, signal)))) return;
+    await releaser.release(unreleased, signal);
   }
 }
 

@@ -26,19 +26,19 @@ export interface BindingFacts {
   readonly exportFacts: ExportFacts | undefined;
   /** Problems of single objects, worst first. */
   readonly problems: readonly string[];
-  /** False for a while after the session's stores synced, until problems of single objects have been found. */
+  /** False for 10 s after the session's stores synced, unless a problem of a single object has been found. */
   readonly settled: boolean;
   /** While the binding is being deleted: what it waits for. */
   readonly unbindProgress: UnbindProgress | undefined;
   readonly nowMs: number;
 }
 
-/** What the provider exports for the binding, and the result in this cluster. */
+/** The provider's export for the binding, and its state in this cluster. */
 export interface ExportFacts {
   readonly clusterNamespace: string;
   readonly exported: ExportView | undefined;
   readonly request: ExportRequestView | undefined;
-  /** One per exported resource. */
+  /** One per exported resource. If the binding's finalizer could not be written, that failure only. */
   readonly outcomes: readonly CrdOutcome[];
   /** CustomResourceDefinitions that are in sync but whose objects are not listed yet. */
   readonly unserved: readonly Unserved[];
@@ -124,7 +124,7 @@ function servedCondition(
   unserved: readonly Unserved[],
 ): BindConditionUpdate | undefined {
   if (unserved.length === 0) return conditionTrue(informersSynced);
-  // After a restart the kinds have not been listed either. The condition stays True unless that lasts.
+  // After a restart no kind has been listed yet. The condition stays True unless the syncers report problems.
   const wasServed = [informersSynced, schemaInSync].every(
     (type) => findCondition(binding.conditions, type)?.status === 'True',
   );
@@ -152,7 +152,7 @@ function connectedCondition(facts: BindingFacts): BindConditionUpdate | undefine
     return conditionFalse(connected, 'Error', 'APIServiceExportInvalid', unreadable(exported));
   const refusals = ofKind(outcomes, 'refused');
   if (refusals[0]) return conditionFalse(connected, 'Error', refusals[0].reason, messagesOf(refusals));
-  if (outcomes.some(({ kind }) => kind === 'again')) return undefined;
+  if (outcomes.some(({ kind }) => kind === 'conflict')) return undefined;
   if (claims.problem !== undefined)
     return conditionFalse(connected, 'Warning', 'InvalidClaimableAnnotation', claims.problem);
   if (claims.refused.length > 0) {
@@ -175,7 +175,7 @@ function objectsCondition({
   nowMs,
 }: BindingFacts): BindConditionUpdate | undefined {
   if (problems.length === 0) return !settled && hasObjectsOutOfSync(binding) ? undefined : conditionTrue(connected);
-  // An unreachable provider is reported by condition Heartbeating.
+  // Condition Heartbeating reports an unreachable provider.
   if (heartbeat && !heartbeat.ok) return undefined;
   const current = findCondition(binding.conditions, connected);
   const since = current?.reason === 'ObjectsNotInSync' ? parseTime(current.lastTransitionTime) : undefined;
@@ -183,7 +183,7 @@ function objectsCondition({
   return conditionFalse(connected, 'Warning', 'ObjectsNotInSync', joinProblems(problems));
 }
 
-/** Whether the current condition says that single objects are not in sync. */
+/** Whether the current condition reports single objects that are not in sync. */
 export const hasObjectsOutOfSync = ({ conditions }: BindingView): boolean =>
   findCondition(conditions, connected)?.reason === 'ObjectsNotInSync';
 
@@ -222,7 +222,7 @@ function schemaCondition({ exportFacts, unbindProgress }: BindingFacts): BindCon
   if (refusals[0])
     return conditionFalse(schemaInSync, 'Error', refusals[0].reason, messagesOf([...refusals, ...outOfSync]));
   if (outOfSync[0]) return conditionFalse(schemaInSync, 'Warning', outOfSync[0].reason, messagesOf(outOfSync));
-  return outcomes.some(({ kind }) => kind === 'again') ? undefined : conditionTrue(schemaInSync);
+  return outcomes.some(({ kind }) => kind === 'conflict') ? undefined : conditionTrue(schemaInSync);
 }
 
 function ofKind<Kind extends CrdOutcome['kind']>(outcomes: readonly CrdOutcome[], kind: Kind) {

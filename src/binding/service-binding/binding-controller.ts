@@ -19,7 +19,7 @@ import { Unbinder } from './unbinder.ts';
 export interface BindingOptions {
   /** Shared with the controllers of exports. */
   readonly syncers: RunningSyncers;
-  /** What providers may bind here, as `<resource>.<group>`; undefined means anything. */
+  /** Resources that providers may bind, as `<resource>.<group>`; undefined means any. */
   readonly bindable?: readonly string[] | undefined;
 }
 
@@ -71,7 +71,7 @@ export class BindingReconciler implements Reconciler {
 
   async #bindOrUnbind(binding: BindingView, signal: AbortSignal): Promise<Result> {
     const { sessions, writer } = this.#parts;
-    if (writer.isStale(binding)) return notReady('the own last write in the store');
+    if (writer.isStale(binding)) return notReady('the event of the last write');
     const lookup = lookupOf(sessions, binding);
     if (lookup.kind === 'pending') return notReady(`Secret ${keyOf(binding.secretRef)}`);
     const provider = { lookup, session: servingSession(lookup) };
@@ -128,7 +128,7 @@ function bindingSources(sessions: Sessions, syncers: RunningSyncers, stores: Con
 const nameIn = ({ now, before }: { readonly now?: Named; readonly before?: Named }): string =>
   (now ?? before)?.name ?? '';
 
-/** Names of the exports, which are those of the bindings, with this BoundSchema or CustomResourceDefinition. */
+/** Names of the exports with this BoundSchema or CustomResourceDefinition. Each binding has the name of its export. */
 function exportsOf({ stores }: ProviderSession, schemaName: string): string[] {
   return stores.exports.byIndex(bySchema, schemaName).map(({ name }) => name);
 }

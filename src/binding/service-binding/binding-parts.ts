@@ -14,7 +14,7 @@ import { isOwnedBy, owningBindings } from './owner.ts';
 import type { Releaser } from './releaser.ts';
 import type { RunningSyncers } from './running-syncers.ts';
 
-/** Dependencies of binding and unbinding. */
+/** Dependencies of the binder and the unbinder. */
 export interface BindingParts extends BindingDeps {
   readonly sessions: Sessions;
   readonly syncers: RunningSyncers;
@@ -58,7 +58,7 @@ export function crdsOf(crds: Store<CrdView>, binding: BindingView): CrdView[] {
   return [...crds.list()].filter(({ ownerReferences }) => isOwnedBy(ownerReferences, binding));
 }
 
-/** The CustomResourceDefinitions of an earlier or deleted binding of this name. No syncer deletes the copies of their objects. */
+/** The CustomResourceDefinitions of an earlier or deleted binding of this name. No syncer runs for their objects. */
 export function abandonedCrds(crds: Store<CrdView>, name: string, binding: BindingView | undefined): CrdView[] {
   return [...crds.list()].filter(
     ({ ownerReferences }) =>
@@ -77,7 +77,7 @@ export async function isExportGone(session: ProviderSession, name: string, signa
   return (await liveUid(client, apiServiceExports, { namespace, name }, signal)) === undefined;
 }
 
-/** The CustomResourceDefinitions that no live binding of that name owns. The store lacks bindings that cannot be read, so this reads live. */
+/** The CustomResourceDefinitions that no binding of that name owns. Reads the binding live, because the store may be stale. */
 export async function crdsWithoutOwner(
   client: Client,
   name: string,

@@ -35,7 +35,7 @@ export class BindingWriter {
     });
   }
 
-  /** True while the store does not show our last write. Its event enqueues the binding. */
+  /** Whether the store does not show our last write yet. The event of that write enqueues the binding. */
   isStale(binding: BindingView): boolean {
     return this.#written.isStale(binding.name, binding);
   }
@@ -89,24 +89,24 @@ export class BindingWriter {
     return { ...binding, finalizers, resourceVersion: written.resourceVersion };
   }
 
-  /** Records an Event when the status or reason of `Ready` has changed. */
+  /** Records an Event if the status or reason of `Ready` has changed, unless its severity is Info. */
   #recordEvent({ name, uid, conditions: before }: BindingView, { conditions = [] }: StatusPatch): void {
-    const was = findCondition(before, bindConditions.ready);
-    const is = findCondition(conditions, bindConditions.ready);
-    if (!is || (was?.status === is.status && was.reason === is.reason)) return;
-    const ready = is.status === 'True';
-    if (!ready && is.severity === 'Info') return;
+    const oldReady = findCondition(before, bindConditions.ready);
+    const newReady = findCondition(conditions, bindConditions.ready);
+    if (!newReady || (oldReady?.status === newReady.status && oldReady.reason === newReady.reason)) return;
+    const isReady = newReady.status === 'True';
+    if (!isReady && newReady.severity === 'Info') return;
     this.#deps.events.record({
       regarding: regarding(apiServiceBindings, { name, uid }),
-      type: ready ? 'Normal' : 'Warning',
-      reason: ready ? 'Ready' : eventReason(is.reason),
+      type: isReady ? 'Normal' : 'Warning',
+      reason: isReady ? 'Ready' : eventReason(newReady.reason),
       action: 'Bind',
-      note: is.message ?? 'bound',
+      note: newReady.message ?? 'bound',
     });
   }
 }
 
-/** A reason that is valid for an Event; reasons of conditions are less restricted. */
+/** The reason of a condition as the reason of an Event, which is more restricted. `NotReady` if it is not valid there. */
 function eventReason(reason = ''): string {
   return /^[A-Z][A-Za-z0-9]{0,127}$/.test(reason) ? reason : 'NotReady';
 }

@@ -77,7 +77,7 @@ function build(schema: BoundSchemaView, servedVersion: BoundVersion | undefined)
   return { spec, canonicalSpec: canonicalJson(spec), ...(servedVersion ? { onlyVersion: servedVersion.name } : {}) };
 }
 
-/** Without numeric bounds: API servers do not hold them exactly either. */
+/** The schema without numeric bounds, which API servers do not store exactly either. */
 function withoutBounds(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(withoutBounds);
   if (!isRecord(schema)) return schema;

@@ -12,10 +12,10 @@ export type CrdOutcome =
   | { readonly kind: 'inSync' }
   /** The CustomResourceDefinition cannot be created or updated. The resource is not bound. */
   | { readonly kind: 'refused'; readonly reason: RefusedReason; readonly message: string }
-  /** The CustomResourceDefinition does not, or not yet, match the BoundSchema. With a `cause` the write is retried. */
+  /** The CustomResourceDefinition does not match the BoundSchema, or not yet. With a `cause`, the server retries the write. */
   | { readonly kind: 'outOfSync'; readonly reason: OutOfSyncReason; readonly message: string; readonly cause?: unknown }
-  /** Another client changed it at the same time. The conditions stay until the next reconcile. */
-  | { readonly kind: 'again'; readonly cause: unknown };
+  /** Another client changed or deleted the object at the same time. The conditions stay until the next reconcile. */
+  | { readonly kind: 'conflict'; readonly cause: unknown };
 
 export type RefusedReason =
   | 'BoundSchemaFetchFailed'
@@ -33,7 +33,7 @@ export const inSync: CrdOutcome = { kind: 'inSync' };
 
 export const refused = (reason: RefusedReason, message: string): CrdOutcome => ({ kind: 'refused', reason, message });
 
-/** `unreadable`: why the BoundSchema cannot be used; undefined if there is none. */
+/** `unreadable`: why the BoundSchema cannot be used; undefined if the provider has none. */
 const noBoundSchema = (name: string, clusterNamespace: string, unreadable?: string): CrdOutcome =>
   refused(
     'BoundSchemaFetchFailed',
@@ -51,7 +51,7 @@ export const notAllowed = (name: string): CrdOutcome =>
 export const foreignCrd = (name: string, binding: string): CrdOutcome =>
   refused(
     'ForeignCustomResourceDefinition',
-    `CustomResourceDefinition ${name} exists and is not owned by APIServiceBinding ${binding}; it is not changed. Delete one of the two`,
+    `CustomResourceDefinition ${name} exists and is not owned by APIServiceBinding ${binding}; the server does not change it. Delete one of the two`,
   );
 
 export const notWritten = (what: string, why: string, cause: unknown): CrdOutcome => ({
@@ -67,7 +67,7 @@ export const terminating = (name: string): CrdOutcome => ({
   message: `CustomResourceDefinition ${name} is being deleted; the server creates it again afterwards`,
 });
 
-/** Two kinds of one group may not share a name. The API server does not serve the second one. */
+/** The API server does not serve a definition if another one of the group already uses one of its names. */
 export function namesOutcome({ name, conditions }: CrdView): CrdOutcome {
   const names = conditions.find(({ type, status }) => type === 'NamesAccepted' && status === 'False');
   if (!names) return inSync;
@@ -78,7 +78,7 @@ export function namesOutcome({ name, conditions }: CrdView): CrdOutcome {
   };
 }
 
-/** Why the store has no BoundSchema of that name: it does not exist, or it cannot be read. */
+/** Why the store has no BoundSchema of that name: it does not exist, is not valid, or cannot be read. */
 export async function missingSchema(client: Client, name: ObjectName, signal: AbortSignal): Promise<CrdOutcome> {
   const { namespace = '' } = name;
   try {

@@ -39,7 +39,7 @@ interface Confirmed {
 /** Status codes of rejections that a retry would repeat. */
 const refusals: readonly number[] = [400, 413, 422];
 
-/** Creates and updates the CustomResourceDefinitions of bindings from their BoundSchemas. It never changes one of another owner. */
+/** Creates and updates the CustomResourceDefinitions of bindings from BoundSchemas. It never changes a definition of another owner. */
 export class CrdWriter {
   readonly #client: Client;
   readonly #crds: Store<CrdView>;
@@ -72,7 +72,7 @@ export class CrdWriter {
     }
   }
 
-  /** Resolves once the deletion has begun, or at once if the binding does not own the definition. */
+  /** Requests the deletion, unless the binding does not own the definition. Does not wait for the end of the deletion. */
   async delete({ name, uid }: CrdView, binding: BindingView, signal: AbortSignal): Promise<void> {
     const live = await this.#live(name, signal);
     if (live?.uid !== uid || !isOwnedBy(live.ownerReferences, binding)) return;
@@ -98,7 +98,7 @@ export class CrdWriter {
       return inSync;
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;
-      // The store does not show it yet.
+      // The store does not show the definition yet.
       return this.#updateLive(schema.name, wanted, binding, signal);
     }
   }
@@ -151,7 +151,7 @@ export class CrdWriter {
 }
 
 function outcomeOf(error: unknown, name: string, existed: boolean): CrdOutcome {
-  if (isConflict(error) || isNotFound(error)) return { kind: 'again', cause: error };
+  if (isConflict(error) || isNotFound(error)) return { kind: 'conflict', cause: error };
   if (error instanceof ApiError && refusals.includes(error.code)) {
     const reason: RefusedReason = existed
       ? 'CustomResourceDefinitionUpdateFailed'

@@ -12,10 +12,10 @@ import type { Projected } from '../../kube/store.ts';
 import { commonView } from '../stores/common-view.ts';
 import { type CrdView, isEstablished } from '../stores/consumer-stores.ts';
 
-/** Removes our finalizer from the objects of CustomResourceDefinitions: once each, until a syncer may add it again. */
+/** Removes our finalizer from all objects of a CustomResourceDefinition. It remembers which definitions it has released. */
 export class Releaser {
   readonly #deps: ReleaseDeps;
-  /** uids of CustomResourceDefinitions. */
+  /** uids of the released CustomResourceDefinitions. */
   readonly #released = new Set<string>();
 
   constructor(deps: ReleaseDeps) {
@@ -34,7 +34,7 @@ export class Releaser {
     }
   }
 
-  /** The objects of these definitions may carry our finalizer again. */
+  /** Call when a syncer may add our finalizer to objects of these definitions again. */
   forget(crds: readonly CrdView[]): void {
     for (const { uid } of crds) this.#released.delete(uid);
   }
@@ -52,29 +52,30 @@ interface ObjectWithFinalizer extends Projected {
   readonly finalizers: readonly string[];
 }
 
-/** Concurrent patches. */
+/** Most patches at the same time. */
 const maxConcurrentPatches = 16;
+/** Longest wait for the list of the objects, milliseconds. */
 const listMs = 60_000;
 
 /**
- * Removes our finalizer from every object of a kind whose copies stay or are out of reach. No syncer may run for the kind meanwhile.
- * Rejects if a patch fails; a retry repeats only the patches that are left.
+ * Removes our finalizer from every object of a kind. Their copies stay in the provider. No syncer may run for the kind meanwhile. Rejects if
+ * a patch fails; a retry repeats only the failed patches.
  */
 async function releaseObjects(deps: ReleaseDeps, crdName: string, signal: AbortSignal): Promise<void> {
   const resource = await servedResource(deps.client, crdName, signal);
   if (!resource) return;
-  const held = await objectsWithFinalizer(deps, resource, signal);
-  const next = held.values();
+  const objects = await objectsWithFinalizer(deps, resource, signal);
+  const next = objects.values();
   const failures: unknown[] = [];
-  const work = async (): Promise<void> => {
+  const worker = async (): Promise<void> => {
     for (const object of next) {
       signal.throwIfAborted();
       await release(deps.client, resource, object, signal).catch((error: unknown) => failures.push(error));
     }
   };
-  await Promise.all(Array.from({ length: maxConcurrentPatches }, work));
+  await Promise.all(Array.from({ length: maxConcurrentPatches }, worker));
   if (failures.length > 0) {
-    const message = `${failures.length} of ${held.length} objects of ${crdName} still have the finalizer ${syncerFinalizer}`;
+    const message = `${failures.length} of ${objects.length} objects of ${crdName} still have the finalizer ${syncerFinalizer}`;
     throw new Error(message, { cause: failures[0] });
   }
 }
@@ -99,7 +100,7 @@ function resourceOf(crd: KubeObject): Resource | undefined {
   return { group, version: served, plural, kind, namespaced: text(spec, 'scope') === 'Namespaced' };
 }
 
-/** Lists through a store, which keeps only objects with the finalizer, and only the fields of `Held`. */
+/** Lists through a store, which keeps only the objects with the finalizer and only the fields of the view. */
 async function objectsWithFinalizer(
   { consumer, clock }: ReleaseDeps,
   resource: Resource,
@@ -124,11 +125,11 @@ function viewWithFinalizer(object: KubeObject): ObjectWithFinalizer | undefined 
 async function release(
   client: Client,
   resource: Resource,
-  held: ObjectWithFinalizer,
+  object: ObjectWithFinalizer,
   signal: AbortSignal,
 ): Promise<void> {
-  const { name, namespace, uid, resourceVersion } = held;
-  const finalizers = held.finalizers.filter((finalizer) => finalizer !== syncerFinalizer);
+  const { name, namespace, uid, resourceVersion } = object;
+  const finalizers = object.finalizers.filter((finalizer) => finalizer !== syncerFinalizer);
   const patch = { metadata: { uid, resourceVersion, finalizers } };
   try {
     await client.mergePatch(resource, namespace ? { name, namespace } : { name }, patch, { signal });

@@ -1,6 +1,6 @@
 import type { Syncer, SyncMode } from '../sync-engine/kind.ts';
 
-/** A syncer of bound objects, or of claimed objects, which have no finalizer. */
+/** A syncer of bound objects, or of the claimed objects of one export. */
 export type ObjectSyncer = Pick<Syncer, 'controllers' | 'resync' | 'problems' | 'close'> &
   Partial<Pick<Syncer, 'remaining' | 'allowDeletes' | 'served'>>;
 
@@ -20,22 +20,22 @@ export class RunningSyncers {
 
   /** Whether a syncer runs for the objects of a definition; with `mode`, whether one runs in that mode. */
   isSyncing(binding: string, crd: string, mode?: SyncMode): boolean {
-    return this.#of(binding).some((one) => one.crd === crd && (mode === undefined || one.mode === mode));
+    return this.#of(binding).some((running) => running.crd === crd && (mode === undefined || running.mode === mode));
   }
 
   /** Whether a running syncer of the definition has listed its objects. */
   isServed(binding: string, crd: string): boolean {
-    return this.#of(binding).some((one) => one.crd === crd && one.syncer.served?.());
+    return this.#of(binding).some((running) => running.crd === crd && running.syncer.served?.());
   }
 
-  /** The problems of each syncer in turn, worst first. */
+  /** The problems of all syncers; those of each syncer worst first. */
   problemsOf(binding: string): readonly string[] {
     return this.#of(binding).flatMap(({ syncer }) => syncer.problems());
   }
 
   /** Number of objects and copies that unbinding waits for; Infinity while that is not known. */
   remainingOf(binding: string): number {
-    return this.#of(binding).reduce((held, { syncer }) => held + (syncer.remaining?.() ?? 0), 0);
+    return this.#of(binding).reduce((sum, { syncer }) => sum + (syncer.remaining?.() ?? 0), 0);
   }
 
   add(running: RunningSyncer): void {
@@ -52,12 +52,12 @@ export class RunningSyncers {
     this.notifyChanged(binding);
   }
 
-  /** Notifies the listeners that the answers for a binding may have changed. */
+  /** Notifies the listeners that the state of a binding's syncers may have changed. */
   notifyChanged(binding: string): void {
     for (const listener of [...this.#listeners]) listener(binding);
   }
 
-  /** Calls `listener` with each binding whose answers may have changed. Returns a function that unsubscribes. */
+  /** Calls `listener` with each binding whose syncers may have changed. Returns a function that unsubscribes. */
   subscribe(listener: (binding: string) => void): () => void {
     const subscription = (binding: string): void => listener(binding);
     this.#listeners.add(subscription);

@@ -50,7 +50,7 @@ export interface PlannedSyncer {
   readonly fingerprint: string;
 }
 
-/** The mode of the binding's syncers. Undefined while the binding is being deleted with policy Orphan: then none runs. */
+/** The mode of the binding's syncers. Undefined if no syncer may run, because the binding is being deleted with policy Orphan. */
 function modeOf(binding: BindingView): SyncMode | undefined {
   if (!binding.deleting) return 'sync';
   const policy = unbindPolicy(binding);
@@ -74,8 +74,8 @@ export function plannedSyncers(facts: SyncFacts): Map<string, PlannedSyncer> {
 }
 
 /**
- * Only definitions that the binding owns are synced, once they are served. After a definition is deleted, `drain` may still find copies.
- * If the schema has another scope than the definition, the objects have other keys and are not synced.
+ * Whether a syncer may run: the binding owns the definition, which is established and has the scope of the schema. With another scope the
+ * objects would have other keys. Mode `drain` needs no definition, because copies may outlive it.
  */
 function canSync(
   { binding, bindable, crd: crdOf }: SyncFacts,
@@ -120,8 +120,8 @@ export interface PlannedClaims {
 }
 
 /**
- * The claims that the provider makes, the binding allows, and the binding's status lists, so that nothing is shared before the status
- * says so. Undefined if there are none.
+ * The claims that the binding accepts and that its status lists, so that nothing is shared before the status lists it. Undefined if there
+ * are none, or if no syncer may run.
  */
 export function plannedClaims(facts: SyncFacts): PlannedClaims | undefined {
   const { exported, binding } = facts;
@@ -146,12 +146,12 @@ export function plannedClaims(facts: SyncFacts): PlannedClaims | undefined {
   return { exported: { ...exported, permissionClaims }, mode, fingerprint };
 }
 
-/** The claims of an export as the binding accepts them. */
+/** The claims of an export: which the binding accepts, and which no binding may accept. */
 export interface JudgedClaims {
   readonly accepted: readonly PermissionClaim[];
-  /** Resources that no provider may claim. Claims that only this binding does not allow are not listed. */
+  /** Resources that no provider may claim. Claims that only this binding's annotation excludes are not listed. */
   readonly refused: readonly string[];
-  /** What is wrong with the binding's annotation; then no claim is accepted. */
+  /** Why the binding's annotation is not valid. No claim is accepted then. */
   readonly problem?: string;
 }
 

@@ -7,7 +7,7 @@ export interface UnbindFacts {
   readonly binding: BindingView;
   /** The CustomResourceDefinitions that the binding owns. */
   readonly crds: readonly BoundCrdState[];
-  /** `away`: no session serves the binding. `connecting`: the session's stores are not synced. */
+  /** `away`: no session serves the binding. `connecting`: the session's stores are not synced. `known`: they are. */
   readonly provider: 'away' | 'connecting' | 'known';
   /** Number of objects and copies that the unbinding waits for; Infinity while that is not known. */
   readonly remaining: number;
@@ -17,7 +17,7 @@ export interface UnbindFacts {
 
 export interface BoundCrdState {
   readonly name: string;
-  /** What the provider has for the definition. `unexported` takes a read that shows it. */
+  /** `withoutSchema`: the export or its BoundSchema does not fit the definition. `unexported`: a read shows that no export names it. */
   readonly exportState: 'exported' | 'withoutSchema' | 'unexported';
   /** Whether a syncer runs for its objects. */
   readonly syncing: boolean;
@@ -62,7 +62,9 @@ export function planUnbind({ binding, crds, provider, remaining, draining }: Unb
   const drained = crds.filter((crd) => !released.includes(crd));
   if (drained.length > 0 && provider !== 'known') {
     const why =
-      provider === 'away' ? 'there is no valid kubeconfig for the provider' : 'the provider cannot be reached';
+      provider === 'away'
+        ? 'there is no valid kubeconfig for the provider'
+        : 'the provider has not listed its objects yet';
     return blocked(`${why}, so the copies of ${namesOf(drained)} there cannot be deleted; ${recoveryHint}`);
   }
   const stuck = drained.filter(({ exportState }) => exportState === 'withoutSchema');

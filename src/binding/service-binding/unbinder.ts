@@ -13,7 +13,7 @@ import { type BoundCrdState, planUnbind, type UnbindStep } from './unbind-plan.t
 /** Requeue interval of a binding that is being deleted, besides events, milliseconds. */
 const pollMs = 5000;
 
-/** Deletes what was created for a binding, then removes its finalizer. */
+/** Deletes the CustomResourceDefinitions of a binding, then removes its finalizer. */
 export class Unbinder {
   readonly #parts: BindingParts;
 
@@ -102,7 +102,7 @@ function exportStateOf(
 ): BoundCrdState['exportState'] {
   const exported = exportOf(session, name);
   if (!exported) return exportGone ? 'unexported' : 'withoutSchema';
-  // An unreadable export proves nothing.
+  // An export that is not valid does not prove that the resource is no longer exported.
   if (exported.unreadable !== undefined) return 'withoutSchema';
   if (!exported.resources.some((resource) => boundSchemaName(resource) === crd.name)) return 'unexported';
   const schema = session.stores.schemas.get(`${session.clusterNamespace}/${crd.name}`);

@@ -10,7 +10,7 @@ import { type ExportOptions, ExportReconciler } from './export-reconciler.ts';
 import { ExportWriter } from './export-writer.ts';
 import { SyncerSet } from './syncer-set.ts';
 
-/** Capped at 5 s, so that a provider that was unreachable gets its status soon after, milliseconds. */
+/** Backoff, milliseconds. The cap bounds the time until a provider that was unreachable gets its status. */
 const backoff = { baseMs: 100, capMs: 5000 };
 
 /** The controller of the APIServiceExports of one session. Its syncers are closed before a run ends. */

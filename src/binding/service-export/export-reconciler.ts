@@ -22,7 +22,7 @@ export interface ExportReconcilerDeps extends BindingDeps, ExportOptions {
   readonly writer: ExportWriter;
 }
 
-/** Starts and stops the syncers of an export, and reports their state to the provider. The key is `<cluster namespace>/<export>`. */
+/** Starts and stops the syncers of an export, and writes the export's status. The key is `<cluster namespace>/<export>`. */
 export class ExportReconciler implements Reconciler {
   readonly #deps: ExportReconcilerDeps;
   /** By key: the binding's annotations at the last reconcile. */
@@ -45,12 +45,12 @@ export class ExportReconciler implements Reconciler {
     const exported = session.stores.exports.get(key);
     await set.apply(key, name, exported && servedBinding ? this.#wanted(exported, servedBinding) : new Map());
     this.#applyAnnotations(key, servedBinding);
-    // A binding that now uses other credentials for the same provider is still a binding for the provider.
+    // With other credentials for the same provider, the other session reports the status.
     if (exported && use !== 'same provider') await this.#reportStatus(exported, servedBinding, signal);
     return done;
   }
 
-  /** Which session serves the binding: this one, another one of the same provider, or none of this provider. */
+  /** Which session serves the binding: this one, another one of the same provider, or none of this provider. `unknown`: not read yet. */
   #bindingUse(binding: BindingView | undefined): 'this session' | 'same provider' | 'none' | 'unknown' {
     if (!binding) return 'none';
     const { session, sessions } = this.#deps;
@@ -90,7 +90,7 @@ export class ExportReconciler implements Reconciler {
     return wanted;
   }
 
-  /** Acts on annotations whose value has changed since the last reconcile. A syncer that starts reconciles everything anyway. */
+  /** Acts on annotations whose value has changed since the last reconcile. The first reconcile only records them. */
   #applyAnnotations(key: string, binding: BindingView | undefined): void {
     const before = this.#lastAnnotations.get(key);
     if (!binding) {
@@ -120,7 +120,7 @@ export class ExportReconciler implements Reconciler {
   }
 }
 
-/** Same name and, if both are known, same uid of the cluster namespace. */
+/** Whether the cluster namespaces have the same name and, if both uids are known, the same uid. */
 function isSameProvider(a: ProviderSession, b: ProviderSession): boolean {
   const known = a.clusterNamespaceUid !== undefined && b.clusterNamespaceUid !== undefined;
   return a.clusterNamespace === b.clusterNamespace && (!known || a.clusterNamespaceUid === b.clusterNamespaceUid);
@@ -132,7 +132,7 @@ export interface ClaimOptions {
   /** The export with only the accepted claims. */
   readonly exported: ExportView;
   readonly mode: SyncMode;
-  /** Whether another binding may lead to the same provider, so that it may share the claimed objects. */
+  /** Whether another binding may use the same provider, and so share the claimed objects. */
   readonly mayShareProvider: (binding: BindingView) => boolean;
   /** Called when `problems()` may have changed and, in mode `drain`, when `remaining()` may have changed. */
   readonly onProblems: () => void;
@@ -149,7 +149,7 @@ export interface ExportOptions {
 
 const { connected, consumerInSync, schemaInSync } = bindConditions;
 
-/** The conditions of an export. `binding` is undefined if this cluster does not bind it, or binds another provider's. */
+/** The conditions of an export. `binding` is undefined if this cluster does not bind the export. */
 function exportConditions(
   { name, unreadable }: Pick<ExportView, 'name' | 'unreadable'>,
   binding: BindingView | undefined,
@@ -179,7 +179,7 @@ function connectedCondition(refused: readonly string[]): BindConditionUpdate {
     : conditionTrue(connected);
 }
 
-/** The binding's condition SchemaInSync, as ConsumerInSync. */
+/** The binding's condition SchemaInSync, as condition ConsumerInSync of the export. */
 function inSyncCondition({ name, conditions }: BindingView): BindConditionUpdate {
   const current = findCondition(conditions, schemaInSync);
   if (!current)

@@ -14,7 +14,7 @@ import type { CommonView } from '../stores/common-view.ts';
 import type { CrdView } from '../stores/consumer-stores.ts';
 import type { BoundSchemaView, ExportView } from '../stores/provider-stores.ts';
 
-/** Writes the status of the provider's exports and schemas. It writes only changes, with the uid and resourceVersion they were planned from. */
+/** Writes the status of exports and BoundSchemas, if it differs. Each write carries the uid and resourceVersion that it was planned from. */
 export class ExportWriter {
   readonly #client: Client;
   readonly #clock: Clock;
@@ -90,7 +90,7 @@ function boundSchemaStatusPatch(schema: BoundSchemaView, crd: CrdView, nowMs: nu
   return Object.keys(patch).length > 0 ? patch : undefined;
 }
 
-/** Condition types that the API server sets on definitions. One that it no longer sets is removed from the BoundSchema. */
+/** Condition types that the API server sets on definitions. A type that it no longer sets is removed from the BoundSchema. */
 const crdConditions: readonly string[] = [
   'Established',
   'KubernetesAPIApprovalPolicyConformant',
@@ -117,7 +117,9 @@ function conditionUpdateOf({ type, status, reason, message }: CrdView['condition
 /** A merge patch that replaces `before` as a whole. */
 function replacing(before: unknown, now: unknown): unknown {
   if (!isRecord(now)) return now;
-  const gone: JsonObject = {};
-  for (const field of isRecord(before) ? Object.keys(before) : []) if (!Object.hasOwn(now, field)) gone[field] = null;
-  return { ...gone, ...now };
+  const removed: JsonObject = {};
+  for (const field of isRecord(before) ? Object.keys(before) : []) {
+    if (!Object.hasOwn(now, field)) removed[field] = null;
+  }
+  return { ...removed, ...now };
 }

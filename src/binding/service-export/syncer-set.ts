@@ -8,7 +8,7 @@ export interface WantedSyncer {
   /** The CustomResourceDefinition whose objects it syncs; undefined for claimed objects. */
   readonly crd: string | undefined;
   readonly mode: SyncMode;
-  /** The syncer calls `onChange` when its answers may have changed. */
+  /** Opens the syncer. It calls `onChange` when its problems or its progress may have changed. */
   open(onChange: () => void): ObjectSyncer;
 }
 
@@ -28,8 +28,8 @@ export class SyncerSet {
   }
 
   /**
-   * Starts, stops, and restarts the syncers of an export so that `wanted` runs; unchanged ones keep running. Resolves when the stopped
-   * ones have settled. Rejects if a syncer could not be opened; the others are started all the same.
+   * Starts, stops, and restarts the syncers of an export so that exactly `wanted` runs. Syncers with an unchanged fingerprint keep running.
+   * Resolves when the stopped ones have settled. Rejects if a syncer could not be opened, after starting the others.
    */
   async apply(exportKey: string, binding: string, wanted: ReadonlyMap<string, WantedSyncer>): Promise<void> {
     const current = this.#exports.get(exportKey) ?? new Map<string, Running>();

@@ -227,7 +227,7 @@ describe('bad input', () => {
         'schemaless',
         'Connected',
         reason,
-        /exists and is not owned by APIServiceBinding schemaless; it is not changed/,
+        /exists and is not owned by APIServiceBinding schemaless; the server does not change it/,
       );
       const after = await consumer.get(customResourceDefinitions, { name });
       assert.equal(after?.metadata.generation, before?.metadata.generation);

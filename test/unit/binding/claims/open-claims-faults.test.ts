@@ -158,7 +158,10 @@ describe('claims', () => {
       stage.change('consumer', 'team-a/creds', { data: { password: 'bmV3' } });
       for (let minute = 0; minute < 5; minute++) await stage.settle(60_000);
       assert.equal(updates(), 1);
-      assert.match(stage.claims.problems().join(), /secrets team-a\/creds: .*a webhook there changes the content/);
+      assert.match(
+        stage.claims.problems().join(),
+        /secrets team-a\/creds: .*stores something else; check its webhooks/,
+      );
       stage.change('consumer', 'team-a/creds', { data: { password: 'bmV3ZXI=' } });
       await stage.settle(1000);
       assert.equal(updates(), 2);

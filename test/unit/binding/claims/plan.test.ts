@@ -283,7 +283,7 @@ describe('the plan for a claimed object', () => {
           provider: provider({ owner: 'provider', contentDigest: 'evil' }),
           consumer: consumer({ owner: 'consumer' }),
         },
-        problem: /both sides have an owner label for themselves/,
+        problem: /the owner labels of the two objects differ; keep the original/,
       },
       {
         what: 'says nothing of a label that no claim is about',

@@ -61,7 +61,12 @@ describe('the plan of an unbind', () => {
       { kind: 'delete', release: [], blocked: false },
       /; the provider must delete the copies of 3 objects; to leave the copies there, set the annotation \S+ to Orphan$/,
     ],
-    ['waits for the provider', { provider: 'connecting' }, { kind: 'wait', blocked: true }, /cannot be reached.*a, b/],
+    [
+      'waits for the provider',
+      { provider: 'connecting' },
+      { kind: 'wait', blocked: true },
+      /has not listed its objects yet.*a, b/,
+    ],
     ['waits for a kubeconfig', { provider: 'away' }, { kind: 'wait', blocked: true }, /no valid kubeconfig/],
     [
       'waits for syncers before it releases',

@@ -165,7 +165,7 @@ describe('the end of a binding', () => {
       assert.deepEqual(stage.said()['Connected'], before);
       stage.session.state = { kind: 'connecting', problem: 'ECONNREFUSED' };
       await stage.look();
-      assert.match(stage.said()['Connected']?.message ?? '', /the provider cannot be reached/);
+      assert.match(stage.said()['Connected']?.message ?? '', /the provider has not listed its objects yet/);
     });
 
     it('rejects an unknown unbind policy', async () => {
