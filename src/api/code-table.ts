@@ -1,6 +1,6 @@
-/** What a code means. docs/reference/codes.md is generated from these texts. */
+/** The texts of a code. docs/reference/codes.md is generated from them. */
 export interface CodeText {
-  /** Who can act on it. */
+  /** The person or program that can apply the remedy. */
   readonly audience: 'requester' | 'author' | 'operator' | 'component' | 'fleet administrator' | 'anyone';
   /** What was found; a sentence. */
   readonly meaning: string;

@@ -3,7 +3,7 @@ import type { policyCodes } from './access/policy-codes.ts';
 import type { CodeTable } from './code-table.ts';
 import type { inventoryCodes } from './inventory/codes.ts';
 
-/** Denials that any webhook may give. */
+/** Denials of any webhook. */
 export const serverCodes = {
   InvalidSpec: {
     audience: 'anyone',
@@ -43,13 +43,13 @@ export const serverCodes = {
   InternalError: {
     audience: 'operator',
     meaning: 'The webhook failed.',
-    remedy: 'The log has the cause under the uid of the review.',
+    remedy: 'Search the log for the uid of the review; it has the cause.',
   },
 } as const satisfies CodeTable;
 
 export type InventoryCode = keyof typeof inventoryCodes;
 
-/** Stable codes that start the message of a denial and stand in audit lines, conditions, and Events. */
+/** Stable codes. Messages of denials begin with them; audit lines, conditions, and Events contain them. */
 export type Code =
   | keyof typeof requestCodes
   | keyof typeof templateCodes

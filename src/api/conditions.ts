@@ -11,26 +11,26 @@ interface AnyCondition {
   observedGeneration?: number;
 }
 
-/** A condition as a reconciler found it; `mergeConditions` adds the time. */
+/** The condition that a reconciler observed. `mergeConditions` adds the time. */
 export type ConditionUpdate<Condition extends AnyCondition> = Omit<
   Condition,
   'lastTransitionTime' | 'observedGeneration'
 >;
 
 export interface MergeOptions {
-  /** The metadata.generation that the findings are about; becomes observedGeneration. Default: none is written. */
+  /** The metadata.generation of the observed object; becomes observedGeneration. Default: no observedGeneration. */
   readonly generation?: number | undefined;
-  /** What sets lastTransitionTime: `status`, as metav1.Condition has it, or any change, as kube-bind has it. Default `status`. */
+  /** Whether lastTransitionTime changes with the status, as in metav1.Condition, or with any field, as in kube-bind. Default `status`. */
   readonly timeOf?: 'status' | 'any change';
 }
 
-/** Longest message, in characters, that the schemas take. The API server rejects a longer one. */
+/** Maximum length of a message, in characters. The schemas reject a longer one. */
 export const maxConditionMessage = 32_768;
 
 /**
- * Merges `findings` into the conditions of an object. An unchanged condition stays the same object; if all are unchanged, the result is
- * `before` itself, and there is nothing to write. New types are appended. If several findings have the same type, the last one counts.
- * Conditions without a finding stay unchanged.
+ * Merges `updates` into the conditions of an object. If no condition changes, the result is `before` itself, and there is nothing to write.
+ * New types are appended. If several updates have the same type, the last one counts. Other conditions stay unchanged. `nowMs` is epoch ms.
+ * Truncates messages to 32,768 characters.
  */
 export function mergeConditions<Condition extends AnyCondition>(
   before: readonly Condition[],
@@ -57,7 +57,7 @@ export function mergeConditions<Condition extends AnyCondition>(
   return isChanged ? [...byType.values()] : before;
 }
 
-/** Whether two lists say the same: times and order do not matter. */
+/** Whether two lists are equal except for order and lastTransitionTime. */
 export function sameConditions(a: readonly AnyCondition[], b: readonly AnyCondition[]): boolean {
   if (a.length !== b.length) return false;
   const byType = new Map(a.map((condition) => [condition.type, condition]));
@@ -79,7 +79,7 @@ function sameExceptTime(a: Omit<AnyCondition, 'lastTransitionTime'>, b: typeof a
 }
 
 /**
- * The text as the API server returns it, with lone surrogates replaced. Otherwise such a message would differ from the stored one at every
- * reconcile.
+ * The text as the API server stores it: truncated, and with lone surrogates replaced. Otherwise, it would differ from the stored text at
+ * every reconcile.
  */
 const storable = (message: string): string => Buffer.from(message.slice(0, maxConditionMessage)).toString();

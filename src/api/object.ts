@@ -13,7 +13,7 @@ export interface Resource {
 
 const text = (maxLength: number) => Type.Optional(Type.String({ maxLength }));
 
-/** The API server limits the length of each label, and all annotations together to 256 KiB. */
+/** An optional map of strings. The API server limits each label to 63 characters, and all annotations together to 256 KiB. */
 const stringsUpTo = (maxLength: number) =>
   Type.Optional(Type.Record(Type.String(), Type.String({ maxLength }), { maxProperties: 10_000 }));
 
@@ -26,6 +26,7 @@ const ownerReference = Type.Object({
   blockOwnerDeletion: Type.Optional(Type.Boolean()),
 });
 
+/** The fields of metav1.ObjectMeta that the server reads. */
 export const objectMeta = Type.Object({
   name: Type.String({ maxLength: 253, default: '' }),
   namespace: text(63),
@@ -46,7 +47,7 @@ export type OwnerReference = Static<typeof ownerReference>;
 
 export type ObjectMeta = Static<typeof objectMeta> & { managedFields?: unknown[] };
 
-/** An object as the API server returns it. Our kinds have types in api/; code reads all others through guards. */
+/** An object as the API server returns it. Our kinds have types in src/api/; the code checks the fields of other kinds when it reads them. */
 export interface KubeObject {
   apiVersion: string;
   kind: string;
@@ -62,17 +63,18 @@ export interface ObjectName {
   readonly name: string;
 }
 
-/** `namespace/name`, or `name` alone for cluster-scoped objects: the key form of stores and queues. */
+/** The key of an object in stores and queues: `namespace/name`, or `name` alone for cluster-scoped objects. */
 export function keyOf(name: ObjectName): string {
   return name.namespace ? `${name.namespace}/${name.name}` : name.name;
 }
 
+/** The inverse of `keyOf`. */
 export function nameOf(key: string): ObjectName {
   const slash = key.indexOf('/');
   return slash < 0 ? { name: key } : { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
 }
 
-/** metav1.LabelSelector: an empty selector matches everything, an absent one nothing. */
+/** metav1.LabelSelector. An empty selector matches everything, and an absent one matches nothing. */
 export interface LabelSelector {
   matchLabels?: Record<string, string>;
   matchExpressions?: { key: string; operator: string; values?: string[] }[];

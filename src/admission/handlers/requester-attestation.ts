@@ -59,9 +59,15 @@ function attestNewRequest(kind: RequestKind, review: Review, spec: JsonObject, p
     patch.set(['spec', 'requester'], requester);
     return { patch: patch.ops };
   }
-  const seal = ports.signRequester({ kind, namespace, name: name ?? textOf(own(metadata, 'name')), spec, requester });
-  if (!seal) return keysUnavailable;
-  patch.set(['spec', 'requester'], { ...requester, ...seal });
+  const signature = ports.signRequester({
+    kind,
+    namespace,
+    name: name ?? textOf(own(metadata, 'name')),
+    spec,
+    requester,
+  });
+  if (!signature) return keysUnavailable;
+  patch.set(['spec', 'requester'], { ...requester, ...signature });
   return { patch: patch.ops };
 }
 

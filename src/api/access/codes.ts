@@ -9,7 +9,8 @@ export const requestCodes = {
   },
   MissingIdentity: {
     audience: 'requester',
-    meaning: 'The caller is anonymous, or the webhook did not write the requester.',
+    meaning:
+      'The caller is anonymous, or the mutating webhook did not write the requester, the author, or `kubeconfigSetBy`.',
     remedy: 'Log in. An operator checks that the mutating webhook is registered.',
   },
   StampMissing: {
@@ -20,17 +21,17 @@ export const requestCodes = {
   StampInvalid: {
     audience: 'operator',
     meaning:
-      'The signature in `spec.requester` does not match: another client wrote, copied, or changed it, or its key is gone.',
+      'The signature in `spec.requester` does not match: another client wrote, copied, or changed it, or the server no longer has its key.',
     remedy: 'Find out which client wrote it. Create a new request.',
   },
   StampExpired: {
     audience: 'operator',
     meaning: 'The signature in `spec.requester` is more than 10 s older, or 2 s newer, than the request.',
-    remedy: 'It was copied, or clocks differ: synchronize the clocks. Create a new request.',
+    remedy: 'Synchronize the clocks, and create a new request. If the clocks agree, a client copied the signature.',
   },
   StampReplayed: {
     audience: 'operator',
-    meaning: 'The signature in `spec.requester` was used before, by a request that was deleted since.',
+    meaning: 'An earlier request, which was deleted, has the same signature in `spec.requester`.',
     remedy: 'Find out which client created the request from a copy.',
   },
   TemplateNotFound: {
@@ -51,7 +52,7 @@ export const requestCodes = {
   LimitReached: {
     audience: 'requester',
     meaning: 'The user, the namespace, or the template has as many open grants as its limit allows.',
-    remedy: 'Revoke a grant, or wait until one ends as the message says; then create a new request.',
+    remedy: 'Revoke a grant, or wait until the time that the message names. Then create a new request.',
   },
   InvalidTargetPod: {
     audience: 'requester',
@@ -90,17 +91,18 @@ export const requestCodes = {
   },
   NamespaceClosed: {
     audience: 'requester',
-    meaning: 'Access is never opened in `kube-system` or in the namespace of drawbridge.',
+    meaning: 'The server never opens access in `kube-system` or in the namespace of drawbridge.',
     remedy: 'Move the workload to another namespace.',
   },
   TooLate: {
     audience: 'requester',
-    meaning: 'The requested time passed before access could be opened.',
+    meaning: 'The requested time passed before the server could open access.',
     remedy: 'Create a new request. An operator finds the cause of the delay in the log.',
   },
   PlanChanged: {
     audience: 'requester',
-    meaning: 'The template or the workload changed while access was being opened across a restart.',
+    meaning:
+      'The template or the workload changed after the decision, and before the server opened the access after a restart or a failure.',
     remedy: 'Create a new request.',
   },
   NameCollision: {
@@ -111,7 +113,7 @@ export const requestCodes = {
   },
   ResourceRefused: {
     audience: 'operator',
-    meaning: 'The API server refused the Pod, Role, or RoleBinding. The message has its reason.',
+    meaning: 'The API server rejected the Pod, Role, or RoleBinding. The message has its reason.',
     remedy: 'Check quotas, Pod Security, other webhooks, and the permissions of the server.',
   },
 } as const satisfies CodeTable;
@@ -120,13 +122,13 @@ export const requestCodes = {
 export const templateCodes = {
   AuthorMissing: {
     audience: 'author',
-    meaning: '`spec.author` is missing: the webhooks were not called for the template, or the author was removed.',
-    remedy: 'Apply the template again when the webhooks answer.',
+    meaning: '`spec.author` is missing: the API server did not call the webhooks, or a client removed the author.',
+    remedy: 'Apply the template again once the webhooks answer.',
   },
   AuthorForged: {
     audience: 'author',
     meaning: '`spec.author` is not the caller.',
-    remedy: 'Omit `spec.author`. If you did, apply the template again when the webhooks answer.',
+    remedy: 'Omit `spec.author`. If you omitted it, apply the template again once the webhooks answer.',
   },
   AuthorUnknown: {
     audience: 'author',
@@ -138,7 +140,7 @@ export const templateCodes = {
     audience: 'author',
     meaning:
       'The author lacks a permission that the template grants: get, list, and watch pods, exec into them, create them (PodAccessTemplate), or `allow-privileged` the template (`allowPrivilegedPod`).',
-    remedy: 'Ask for the permissions that the message names, or have a user who holds them update the template.',
+    remedy: 'Ask for the permissions that the message names, or ask a user who holds them to update the template.',
   },
   SystemGroup: {
     audience: 'author',
@@ -164,7 +166,7 @@ export const templateCodes = {
     audience: 'author',
     meaning: '`accessCommand` is not a `kubectl` or `oc` command to the granted pod.',
     remedy:
-      'Write exec, attach, logs, or port-forward to `{{ .Metadata.Name }}`, with the options and placeholders that the message lists. Quote what the shell in the pod reads.',
+      'Write exec, attach, logs, or port-forward to `{{ .Metadata.Name }}`, with the options and placeholders that the message lists. Put text for the shell in the pod between single quotes.',
   },
   InvalidPodSpec: {
     audience: 'author',
@@ -198,14 +200,14 @@ export const templateCodes = {
   },
   PlanTooLarge: {
     audience: 'author',
-    meaning: 'Planning the access pod exceeds the budget of one grant.',
-    remedy: 'Make the pod template or the patch smaller.',
+    meaning: 'Planning the access pod exceeds the work limit or the time limit of one grant.',
+    remedy: 'Shorten the pod template of the workload, `podSpec`, or `patchSpecOperations`.',
   },
   PodReachesTooFar: {
     audience: 'author',
     meaning: 'The access pod exceeds the baseline level of Pod Security, or chooses its ServiceAccount or node.',
     remedy:
-      'Remove the field that the message names, or have an administrator set `allowPrivilegedPod`. In the message of `ResourceRefused`, the Namespace lacks the label `access.drawbridge.dev/allow-privileged`.',
+      'Remove the field that the message names, or ask an administrator to set `allowPrivilegedPod`. If the message of `ResourceRefused` has this code, ask an administrator to add the label `access.drawbridge.dev/allow-privileged` to the Namespace.',
   },
   PodIsSelected: {
     audience: 'author',
@@ -214,7 +216,7 @@ export const templateCodes = {
   },
   ConfinementLost: {
     audience: 'author',
-    meaning: 'NetworkPolicies isolate the egress of the workload, and the access pod would not be isolated.',
+    meaning: 'NetworkPolicies isolate the egress of the workload, but would not isolate that of the access pod.',
     remedy:
       'Add the labels that the message names to `podLabels`, and list the Services and budgets that select them in `allowedSelectors`.',
   },
@@ -225,22 +227,23 @@ export const templateCodes = {
   },
   TooManyRights: {
     audience: 'author',
-    meaning: '`accessConfig.rules` adds more than 64 permissions, each of which is one question to the API server.',
-    remedy: 'Remove some, or write a second template.',
+    meaning:
+      '`accessConfig.rules` adds more than 64 permissions. The server checks each with a call to the API server.',
+    remedy: 'Remove some, or create a second template.',
   },
   NotGrantable: {
     audience: 'author',
-    meaning: 'The server may not grant the rule.',
-    remedy: 'Remove the rule, or have an administrator add it to the chart value `grantable`.',
+    meaning: 'This installation does not allow templates to hand out the rule.',
+    remedy: 'Remove the rule, or ask an administrator to add it to the chart value `grantable`.',
   },
 } as const satisfies CodeTable;
 
-/** Calls that enter a pod. */
+/** Denials and Events of calls that connect to a pod. */
 export const podCodes = {
   NotYourPod: {
     audience: 'anyone',
     meaning: 'The access pod was opened for another user.',
-    remedy: 'Request access of your own.',
+    remedy: 'Create your own request.',
   },
   AccessEnded: {
     audience: 'requester',
@@ -250,7 +253,7 @@ export const podCodes = {
   PodNotFound: { audience: 'anyone', meaning: 'The pod does not exist.', remedy: 'Correct the name.' },
   BreakGlass: {
     audience: 'operator',
-    meaning: 'Not a denial: a member of the break-glass group entered the access pod of another user.',
-    remedy: 'Ask for the reason.',
+    meaning: 'A member of the break-glass group connected to the access pod of another user. This is not a denial.',
+    remedy: 'Ask the member for the reason.',
   },
 } as const satisfies CodeTable;

@@ -14,7 +14,7 @@ export const execAccessTemplateKind = defineKind({
     'An ExecAccessTemplate allows members of some groups to request a shell in a running pod of a workload, for a limited time.',
   spec: Type.Object(
     { accessConfig, controllerTargetRef, author: Type.Optional(author) },
-    { description: 'Which access the template gives, to whom, and for how long.' },
+    { description: 'The access that the template gives, its recipients, and its duration.' },
   ),
   status: templateStatus,
   printerColumns: templateColumns,
@@ -28,7 +28,7 @@ const fields = {
   ...requestSpec,
   targetPod: Type.Optional(
     objectName(
-      'The pod to enter; it must be a running pod of the template’s workload. If unset, the server chooses one.',
+      'The pod to exec into. It must be a running pod of the template’s workload. If unset, the server chooses one.',
     ),
   ),
 };
@@ -38,7 +38,7 @@ export const execAccessRequestKind = defineKind({
   description:
     'An ExecAccessRequest asks for a shell in a running pod through an ExecAccessTemplate. Deleting or revoking it ends access at once.',
   spec: Type.Object(fields, {
-    description: 'The requested access. It is immutable, except that it can be revoked.',
+    description: 'The requested access. It is immutable, except that revoked can become true.',
     'x-kubernetes-validations': specIsFinal(fields),
   }),
   status: requestStatus,

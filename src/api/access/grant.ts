@@ -5,17 +5,17 @@ import { type Read, readBySchema } from '../schema/read.ts';
 import { toStructural } from '../schema/structural-schema.ts';
 import { type TemplateKind, templateKinds } from './names.ts';
 
-const words = (maxItems: number, description: string) =>
+const nonEmptyList = (maxItems: number, description: string) =>
   listOf(Type.String({ maxLength: 128 }), maxItems, { description, minItems: 1 });
 
 const rule = {
-  apiGroups: words(2, 'The API groups; pods are in the core group, which is the empty string.'),
-  resources: words(4, 'pods, or a subresource of it such as pods/log.'),
-  verbs: words(8, 'The verbs, such as get or create.'),
+  apiGroups: nonEmptyList(2, 'The API groups; pods are in the core group, which is the empty string.'),
+  resources: nonEmptyList(4, 'pods, or a subresource of it such as pods/log.'),
+  verbs: nonEmptyList(8, 'The verbs, such as get or create.'),
 };
 
 /** A rule that a template adds; the grant confines it to the granted pod. */
-export const templateRule = Type.Object(rule, { description: 'Rights on the pod, as in a Role.' });
+export const templateRule = Type.Object(rule, { description: 'Permissions on the pod, as in a rule of a Role.' });
 
 /** A rule in the Role of a grant. */
 const grantedRule = Type.Object(
@@ -33,7 +33,7 @@ export type GrantedRule = Static<typeof grantedRule>;
 
 const uid = (description: string) => Type.String({ description, minLength: 1, maxLength: 128 });
 
-/** The grant of a request: decided once, before the server creates any object; the only source of the deadline. */
+/** The grant of a request. The server writes it once, before it creates any object. Later edits of the template can only shorten it. */
 export const grant = Type.Object(
   {
     template: Type.Object(
@@ -47,7 +47,7 @@ export const grant = Type.Object(
         name: objectName('The name of the template.'),
         uid: uid('The uid of the template.'),
         generation: Type.Integer({
-          description: 'Its generation when access was granted.',
+          description: 'The generation of the template when access was granted.',
           minimum: 0,
           format: 'int64',
         }),
@@ -62,12 +62,12 @@ export const grant = Type.Object(
         name: Type.String({ description: 'The name of the user or group.', minLength: 1, maxLength: 1024 }),
       }),
       256,
-      { description: 'Who gets access.', minItems: 1 },
+      { description: 'The users and groups that get access.', minItems: 1 },
     ),
     pod: Type.Object(
       {
         name: objectName('The name of the pod.'),
-        uid: Type.Optional(uid('The uid of the pod, when it existed before the grant.')),
+        uid: Type.Optional(uid('The uid of the pod, if it existed before the grant.')),
       },
       { description: 'The one pod that the grant opens.' },
     ),
@@ -98,7 +98,7 @@ export type GrantSubject = Grant['subjects'][number];
 
 const structural = toStructural(grant, 'grant');
 
-/** Reads only `status.grant`, so that a request with other invalid fields still ends on time. An absent grant is an error. */
+/** Reads only `status.grant`, so that a request with other invalid fields still ends on time. An absent grant is an error. Never throws. */
 export function readGrant(request: unknown): Read<Grant> {
   return readBySchema(structural, own(own(request, 'status'), 'grant'), 'status.grant');
 }

@@ -17,9 +17,9 @@ export type TemplateSpec = ObjectOf<Access['template']>['spec'];
 /** The custom resources of all kinds of access, in the order in which their CRDs are installed. */
 export const accessKinds: readonly Kind[] = accesses.flatMap(({ template, request }) => [template, request]);
 
-/** The access that this kind of request asks for. */
+/** The kind of access that this kind of request asks for. */
 export const accessOfRequest = (kind: RequestKind): Access => byRequest[kind];
-/** The access that this kind of template gives. */
+/** The kind of access that this kind of template gives. */
 export const accessOfTemplate = (kind: TemplateKind): Access => byTemplate[kind];
 
 const byRequest = Object.fromEntries(accesses.map((access) => [access.request.resource.kind, access])) as Readonly<

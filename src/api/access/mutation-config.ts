@@ -3,10 +3,10 @@ import { anyJson, listOf, objectName, opaqueObject, quantity, stringMap } from '
 
 const argv = (description: string) => Type.Optional(listOf(Type.String({ maxLength: 32_768 }), 256, { description }));
 
-const keep = (what: string) =>
+const keep = (fields: string) =>
   Type.Optional(
     Type.Boolean({
-      description: `Keep ${what}. By default, the server removes it from the access pod.`,
+      description: `Whether the access pod keeps ${fields} of the workload.`,
       default: false,
     }),
   );
@@ -22,7 +22,7 @@ const quantities = (description: string) =>
 
 const resources = Type.Object(
   {
-    limits: quantities('The most that the container may use.'),
+    limits: quantities('The maximum amounts that the container may use.'),
     requests: quantities('The amounts that are reserved for the container.'),
     claims: Type.Optional(
       listOf(
@@ -63,7 +63,7 @@ const patchOperation = Type.Object(
     'x-kubernetes-validations': [
       {
         rule: "!(self.op in ['move', 'copy']) || has(self.from)",
-        message: 'move and copy need from: the JSON pointer of what is moved or copied',
+        message: 'is missing; move and copy require it: the JSON pointer of the value to move or copy',
         reason: 'FieldValueRequired',
         fieldPath: '.from',
       },
@@ -76,7 +76,7 @@ export const controllerTargetMutationConfig = Type.Object(
   {
     defaultContainerName: Type.Optional(
       objectName(
-        'The container that the fields below change. Default: the one in the annotation kubectl.kubernetes.io/default-container, else the first.',
+        'The container that the fields below change. Default: the container that the annotation kubectl.kubernetes.io/default-container names, else the first.',
       ),
     ),
     command: argv('Replaces the command of the default container, and empties its args.'),
@@ -86,25 +86,28 @@ export const controllerTargetMutationConfig = Type.Object(
     podAnnotations: Type.Optional(stringMap('Annotations to add to the access pod.', 65_536)),
     podLabels: Type.Optional(
       stringMap(
-        'Labels to add to the access pod. It keeps the workload’s labels that NetworkPolicies select by, unless another object would then select it.',
+        'Labels to add to the access pod. The pod keeps the workload’s labels that NetworkPolicies select by, unless another object would then select the pod.',
         63,
       ),
     ),
     nodeSelector: Type.Optional(stringMap('Node labels to require in addition to the workload’s.', 63)),
     purgeAnnotations: Type.Optional(
-      Type.Boolean({ description: 'Drop the workload’s annotations before podAnnotations are added.', default: false }),
+      Type.Boolean({
+        description: 'Whether the server removes the workload’s annotations before it adds podAnnotations.',
+        default: false,
+      }),
     ),
     keepTerminationGracePeriod: Type.Optional(
       Type.Boolean({
         description:
-          'Keep the termination grace period. By default, it is at most one second. When access ends, the server always deletes the pod with one second.',
+          'Whether the access pod keeps the termination grace period of the workload. By default, it is at most one second. When access ends, the server always deletes the pod with a grace period of one second.',
         default: false,
       }),
     ),
     keepServiceAccount: Type.Optional(
       Type.Boolean({
         description:
-          'Run under the ServiceAccount of the workload, with its permissions and cloud identity. By default, the pod runs under the ServiceAccount default, with the image pull secrets of the workload’s.',
+          'Whether the access pod runs under the ServiceAccount of the workload, with its permissions and cloud identity. By default, it runs under the ServiceAccount default, with the image pull secrets of the workload.',
         default: false,
       }),
     ),
@@ -114,7 +117,7 @@ export const controllerTargetMutationConfig = Type.Object(
     keepTopologySpreadConstraints: keep('the topology spread constraints'),
     patchSpecOperations: Type.Optional(
       listOf(patchOperation, 128, {
-        description: 'A JSON patch over the pod template (metadata and spec), applied after everything else.',
+        description: 'A JSON patch over the pod template (metadata and spec), applied after all other fields.',
       }),
     ),
   },

@@ -3,19 +3,20 @@ import type { Resource } from '../object.ts';
 const accessGroup = 'crds.wizardofoz.co';
 const accessVersion = 'v1alpha1';
 
-/** Finalizer that keeps a request until its access is closed. */
+/** Finalizer of requests. The server removes it after it has closed the access and the signature is too old to reuse. */
 export const revokeFinalizer = 'access.drawbridge.dev/revoke';
 /** Label of every child: the uid of its request. */
 export const requestLabel = 'access.drawbridge.dev/request';
 /** Annotation of every child: the hash of its plan. */
 export const planHashAnnotation = 'access.drawbridge.dev/plan-hash';
 
-/** Suffix of the names of all children. The API server calls the webhook that guards access pods only for such pods. */
+/** Suffix of the names of all children. The API server calls the webhook that authorizes connects only for pods with this suffix. */
 export const childNameSuffix = '-access';
 
-/** Annotation of every child: proves that the server created it. */
+/** Annotation of every child: the MAC that proves that the server created it. */
 export const macAnnotation = 'access.drawbridge.dev/mac';
 
+/** Condition types of requests. `status.ready` requires all of them. */
 export const requestConditions = {
   targetTemplateExists: 'TargetTemplateExists',
   accessDurationsValid: 'AccessDurationsValid',
@@ -25,6 +26,7 @@ export const requestConditions = {
   accessMessage: 'AccessMessage',
 } as const;
 
+/** Condition types of templates. `status.ready` requires all of them. */
 export const templateConditions = {
   templateDurationsValid: 'TemplateDurationsValid',
   targetRefExists: 'TargetRefExists',
@@ -32,7 +34,7 @@ export const templateConditions = {
   authorHoldsRights: 'AuthorHoldsRights',
 } as const;
 
-/** The conditions that kstatus reads. They summarize the others and do not count in `status.ready`. */
+/** Condition types that kstatus reads. They summarize the others and do not affect `status.ready`. */
 export const summaryConditions = { ready: 'Ready', reconciling: 'Reconciling', stalled: 'Stalled' } as const;
 
 export type RequestCondition = (typeof requestConditions)[keyof typeof requestConditions];

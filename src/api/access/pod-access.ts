@@ -33,13 +33,13 @@ export const podAccessTemplateKind = defineKind({
       allowPrivilegedPod: Type.Optional(
         Type.Boolean({
           description:
-            'Allows the access pod to be privileged, to use namespaces, paths, and ports of its node, and to run under another ServiceAccount or on a certain node. The author needs the verb allow-privileged on this template. A pod beyond the baseline level of Pod Security also needs the label access.drawbridge.dev/allow-privileged on the namespace.',
+            'Allows the access pod to be privileged, to use namespaces, paths, and ports of its node, and to choose its ServiceAccount and node. The author needs the verb allow-privileged on this template. A pod beyond the baseline level of Pod Security also needs the label access.drawbridge.dev/allow-privileged on the namespace.',
         }),
       ),
       allowedSelectors: Type.Optional(
         listOf(selectorReference, 64, {
           description:
-            'Objects of the namespace that may select the access pod by its labels. All others must not; a Service, for example, would send it traffic.',
+            'Objects of the namespace that may select the access pod by its labels. The server denies a request if any other object would; a Service, for example, would send traffic to the pod.',
         }),
       ),
       maxStorage: Type.Optional(quantity('The cap on ephemeral storage, for each container of the access pod.')),
@@ -48,11 +48,12 @@ export const podAccessTemplateKind = defineKind({
       author: Type.Optional(author),
     },
     {
-      description: 'Which access the template gives, to whom, and for how long.',
+      description: 'The access that the template gives, its recipients, and its duration.',
       'x-kubernetes-validations': [
         {
           rule: 'has(self.controllerTargetRef) || has(self.podSpec)',
-          message: 'needs controllerTargetRef, to copy the pods of a workload, or podSpec, to define the pod',
+          message:
+            'has no target; set controllerTargetRef to copy the pods of a workload, or podSpec to define the pod',
           reason: 'FieldValueRequired',
         },
       ],
@@ -71,7 +72,7 @@ export const podAccessRequestKind = defineKind({
   description:
     'A PodAccessRequest asks for a dedicated pod through a PodAccessTemplate. Deleting or revoking it ends access at once.',
   spec: Type.Object(requestSpec, {
-    description: 'The requested access. It is immutable, except that it can be revoked.',
+    description: 'The requested access. It is immutable, except that revoked can become true.',
     'x-kubernetes-validations': specIsFinal(requestSpec),
   }),
   status: requestStatus,

@@ -5,7 +5,7 @@ export const policyCodes = {
   FinalizerKept: {
     audience: 'operator',
     meaning: 'Only the server removes its finalizer, once it has revoked the access.',
-    remedy: 'Wait. If the request stays, look for the leader and its log.',
+    remedy: 'Wait. If the request stays, check the log of the leader.',
   },
   StatusReserved: {
     audience: 'anyone',
@@ -45,7 +45,8 @@ export const policyCodes = {
   MarkMissing: {
     audience: 'operator',
     meaning: 'A ServiceAccount of drawbridge created an object without the label and annotations of a grant.',
-    remedy: 'The server never does this. Find out who has the token, and delete the Pods of the server to revoke it.',
+    remedy:
+      'The server never does this. Find out which client has its token, and delete the Pods of the server to revoke the token.',
   },
   GrantTooWide: {
     audience: 'operator',
@@ -59,7 +60,7 @@ export const policyCodes = {
   },
   ServerStaysOut: {
     audience: 'operator',
-    meaning: 'A ServiceAccount of drawbridge tried to enter a pod.',
+    meaning: 'A ServiceAccount of drawbridge tried to connect to a pod.',
     remedy: 'As for `MarkMissing`.',
   },
   WebhookKept: {

@@ -11,8 +11,10 @@ const requester = Type.Object(
       description: 'The groups that the user was in at that time.',
       default: [],
     }),
-    time: time('When the request was created.'),
-    nonce: Type.Optional(Type.String({ description: 'Makes the signature valid for one request.', maxLength: 64 })),
+    time: time('When the webhook set these fields, at the creation of the request.'),
+    nonce: Type.Optional(
+      Type.String({ description: 'A random value that makes the signature unique.', maxLength: 64 }),
+    ),
     signature: Type.Optional(
       Type.String({
         description:
@@ -22,8 +24,7 @@ const requester = Type.Object(
     ),
   },
   {
-    description:
-      'The user who created the request. The admission webhook sets it and overwrites any value that was sent.',
+    description: 'The user who created the request. The admission webhook sets it, and overwrites any submitted value.',
   },
 );
 
@@ -48,7 +49,7 @@ export const requestSpec = {
   duration: Type.Optional(
     Type.String({
       description:
-        'How long access is needed, as a Go duration such as 30m or 1h30m. Defaults to the template’s defaultDuration; capped at its maxDuration.',
+        'The requested duration, as a Go duration such as 30m or 1h30m. Default: the template’s defaultDuration. The server caps it at the template’s maxDuration.',
       maxLength: 64,
     }),
   ),
@@ -56,31 +57,32 @@ export const requestSpec = {
   revoked: Type.Optional(
     Type.Boolean({
       description:
-        'Set it to true to end access at once; the server then deletes the request. It is the only mutable field, and cannot be reset.',
+        'If true, the server ends access at once and deletes the request. It is the only mutable field, and it cannot be reset.',
     }),
   ),
 };
 
 /**
- * Rules over the whole spec, so that adding or removing an optional field counts as a change, too. The API server evaluates them before
- * it calls the validating webhooks, so their messages start with the same code. `fields` are all fields of the spec.
+ * Rules that forbid all changes of the spec except setting `revoked`. They apply to the whole spec, so that they also cover adding and
+ * removing optional fields. The API server evaluates them before it calls the validating webhooks, so their messages begin with the same
+ * code. `fields` are all fields of the spec.
  */
 export function specIsFinal(fields: Readonly<Record<string, unknown>>): CelRule[] {
-  const kept = Object.keys(fields).filter((field) => field !== 'revoked');
+  const immutable = Object.keys(fields).filter((field) => field !== 'revoked');
   return [
     {
-      rule: kept.map(isKept).join(' && '),
-      message: 'SpecImmutable: the spec of a request is immutable: delete the request and create another',
+      rule: immutable.map(isUnchanged).join(' && '),
+      message: 'SpecImmutable: the spec of a request is immutable; delete the request and create another',
       reason: 'FieldValueForbidden',
     },
     {
       rule: '!has(oldSelf.revoked) || !oldSelf.revoked || (has(self.revoked) && self.revoked)',
-      message: 'SpecImmutable: a revoked request stays revoked: create another request',
+      message: 'SpecImmutable: a revoked request stays revoked; create another request',
       reason: 'FieldValueForbidden',
       fieldPath: '.revoked',
     },
   ];
 }
 
-const isKept = (field: string): string =>
+const isUnchanged = (field: string): string =>
   `(has(self.${field}) ? has(oldSelf.${field}) && self.${field} == oldSelf.${field} : !has(oldSelf.${field}))`;

@@ -8,7 +8,10 @@ const common = {
   conditions: Type.Optional(conditions),
   ready: Type.Optional(Type.Boolean({ description: 'Whether every condition is True.' })),
   accessMessage: Type.Optional(
-    Type.String({ description: 'How to use the access, for the requester to read.', maxLength: 32_768 }),
+    Type.String({
+      description: 'The command or text that tells the requester how to use the access.',
+      maxLength: 32_768,
+    }),
   ),
 };
 
@@ -47,7 +50,7 @@ export type TemplateStatus = Static<typeof templateStatus>;
 export type RequestStatus = Static<typeof requestStatus>;
 export type RequestChild = Static<typeof child>;
 
-/** A rule at the root, because the API server does not evaluate a rule on status if the whole status is removed. */
+/** A rule for the root of the schema, because the API server does not evaluate rules of the status if an update removes the status. */
 export const grantIsFinal: CelRule = {
   rule: '!has(oldSelf.status) || !has(oldSelf.status.grant) || (has(self.status) && has(self.status.grant) && self.status.grant == oldSelf.status.grant)',
   message: 'status.grant is immutable once it is set',

@@ -5,7 +5,7 @@ import { templateRule } from './grant.ts';
 /** Go's duration grammar without a sign: `30m`, `1h30m`, `1.5h`. */
 const goDuration = "matches('^(([0-9]+(\\\\.[0-9]*)?|\\\\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$')";
 
-/** The grammar is a CEL rule, not a pattern, so that readers can report invalid durations that were stored before the rule existed. */
+/** A Go duration. A CEL rule instead of a pattern checks it, so that readers can report invalid durations of older objects. */
 const duration = (options: TSchemaOptions & { default: string }) =>
   Type.String({
     maxLength: 64,
@@ -18,7 +18,7 @@ const duration = (options: TSchemaOptions & { default: string }) =>
     ...options,
   });
 
-/** Who can request access through a template, for how long, and the command that they see once access is open. */
+/** The groups that can request access through a template, the durations, and the access command. */
 export const accessConfig = Type.Object(
   {
     allowedGroups: listOf(Type.String({ minLength: 1, maxLength: 512 }), 256, {
@@ -26,44 +26,44 @@ export const accessConfig = Type.Object(
         'The groups, as the API server reports them, whose members can request access through this template.',
     }),
     defaultDuration: duration({
-      description: 'How long access stays open if a request has no duration, as a Go duration such as 30m or 1h30m.',
+      description: 'The duration of a grant if its request has none, as a Go duration such as 30m or 1h30m.',
       default: '1h',
     }),
     maxDuration: duration({
-      description: 'The longest duration of a grant, as a Go duration. The server caps longer requests at it.',
+      description: 'The maximum duration of a grant, as a Go duration. The server caps longer requests.',
       default: '24h',
     }),
     maxGrants: Type.Optional(
       Type.Integer({
-        description: 'How many grants of this template may be open at once. Unset means no limit.',
+        description: 'The maximum number of open grants of this template. If unset, there is no limit.',
         minimum: 1,
         maximum: 100_000,
       }),
     ),
     accessCommand: Type.String({
       description:
-        'The command that requesters see once access is open: kubectl or oc (exec, attach, logs, port-forward) to {{ .Metadata.Name }}. Placeholders, all of the pod: {{ .Metadata.Name }}, {{ .Metadata.Namespace }}, {{ index .Metadata.Labels "key" }}, and {{ index .Metadata.Annotations "key" }}. No other placeholders are allowed.',
+        'The command that requesters see once access is open: kubectl or oc (exec, attach, logs, port-forward) to {{ .Metadata.Name }}. The placeholders refer to the pod. Only these are allowed: {{ .Metadata.Name }}, {{ .Metadata.Namespace }}, {{ index .Metadata.Labels "key" }}, and {{ index .Metadata.Annotations "key" }}.',
       default: 'kubectl exec -ti -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -- /bin/sh',
       maxLength: 4096,
     }),
     rules: Type.Optional(
       listOf(templateRule, 8, {
         description:
-          'Rules of the Role in addition to reading the pod and exec into it: verbs on pods and their subresources, such as get on pods/log. They apply only to the granted pod.',
+          'Rules of the Role in addition to reading the pod and exec into it: verbs on pods and their subresources, such as get on pods/log. Each rule applies only to the granted pod.',
       }),
     ),
     grantTo: Type.Union([Type.Literal('Requester'), Type.Literal('AllowedGroups')], {
       description:
-        'Who gets access: Requester is the creator of the request; AllowedGroups is every member of the allowed groups, as in Oz.',
+        'The subjects of a grant. Requester: the user who created the request. AllowedGroups: every member of the allowed groups, as in Oz.',
       default: 'Requester',
     }),
   },
   {
-    description: 'Who can request access, and for how long.',
+    description: 'The groups that can request access, the durations, and the access command.',
     'x-kubernetes-validations': [
       {
         rule: `!self.defaultDuration.${goDuration} || !self.maxDuration.${goDuration} || duration(self.defaultDuration) <= duration(self.maxDuration)`,
-        message: 'must not be longer than maxDuration: lower the one or raise the other',
+        message: 'is longer than maxDuration; lower defaultDuration or raise maxDuration',
         fieldPath: '.defaultDuration',
       },
     ],
@@ -72,7 +72,7 @@ export const accessConfig = Type.Object(
 
 export type AccessConfig = Static<typeof accessConfig>;
 
-/** The workload, always in the template's own namespace, whose pods a template gives access to. */
+/** The workload, in the namespace of the template, whose pods the template gives access to. */
 export const controllerTargetRef = Type.Object(
   {
     apiVersion: Type.Union([Type.Literal('apps/v1'), Type.Literal('argoproj.io/v1alpha1')], {
@@ -89,13 +89,14 @@ export const controllerTargetRef = Type.Object(
     'x-kubernetes-validations': [
       {
         rule: "(self.kind == 'Rollout') == (self.apiVersion == 'argoproj.io/v1alpha1')",
-        message: 'a Rollout is argoproj.io/v1alpha1; a Deployment, DaemonSet or StatefulSet is apps/v1',
+        message:
+          'kind and apiVersion do not match; a Rollout is argoproj.io/v1alpha1, and any other workload is apps/v1',
       },
     ],
   },
 );
 
-/** The author of the current version of a template, as the API server authenticated them. */
+/** The author of the current version of a template, as authenticated by the API server. */
 export const author = Type.Object(
   {
     username: Type.String({ description: 'The user name.', minLength: 1, maxLength: 1024 }),
@@ -107,20 +108,20 @@ export const author = Type.Object(
     time: time('When the template was created, or when its spec or author last changed.'),
     signature: Type.Optional(
       Type.String({
-        description: 'Proves that the webhook wrote these fields for the current version of the template.',
+        description: 'Proves that the webhook wrote these fields for this version of the template.',
         maxLength: 128,
       }),
     ),
   },
   {
     description:
-      'The author of this template, who must hold all permissions that it hands out. The admission webhook sets it to the user who changes the spec and overwrites any value that was sent.',
+      'The author of this template, who must hold all permissions that it hands out. The admission webhook sets it to the user who changes the spec, and overwrites any submitted value.',
   },
 );
 
 type Author = Static<typeof author>;
 
-/** The value that the webhook signs: who wrote which version of a template. */
+/** The value that the webhook signs: the author of a version of a template. */
 export interface AuthorAttestation {
   readonly kind: string;
   readonly namespace: string;
@@ -131,6 +132,6 @@ export interface AuthorAttestation {
 
 /**
  * The version of a template: its uid and generation, because every change of the spec increments the generation. A new template has no uid
- * when the webhook sees it, so its spec without the author identifies it.
+ * at admission, so its spec without the author identifies its version.
  */
 export type TemplateVersion = { readonly uid: string; readonly generation: number } | { readonly spec: object };

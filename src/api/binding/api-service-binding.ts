@@ -7,7 +7,7 @@ import { apiServiceBindings } from './names.ts';
 import { permissionClaims } from './permission-claim.ts';
 import { oldSecretKeyRef, secretKeyRef } from './secret-key-ref.ts';
 
-const specText = { description: 'The provider to bind. The export there has the name of this object.' };
+const specText = { description: 'The provider to bind. Its APIServiceExport has the name of this object.' };
 const statusText = { description: 'The state of this binding.' };
 
 const oldStatus = {
@@ -15,31 +15,31 @@ const oldStatus = {
   conditions: Type.Optional(bindConditionList),
 };
 
-/** Of bindings and bundles alike. */
+/** The printer columns of bindings and bundles. */
 export const bindingColumns = [
   column('Provider', '.status.providerPrettyName', 'The display name of the provider.'),
   column(
     'Resources',
     '.metadata.annotations.kube-bind\\.io/resources',
-    'The bound resources, as described by the creator of the binding.',
+    'The bound resources, as the creator of the binding describes them.',
     { priority: 1 },
   ),
   readyColumn,
-  column('Message', '.status.conditions[?(@.type=="Ready")].message', 'Why it is not ready.'),
+  column('Message', '.status.conditions[?(@.type=="Ready")].message', 'Why the binding is not ready.'),
   ageColumn,
 ];
 
 export const apiServiceBindingKind = defineKind({
   resource: apiServiceBindings,
   description:
-    'An APIServiceBinding makes the resources that a provider cluster exports under the same name usable in this cluster.',
+    'An APIServiceBinding binds the resources that the APIServiceExport of the same name in a provider cluster exports.',
   spec: Type.Object({ kubeconfigSecretRef: secretKeyRef }, specText),
   status: Type.Object(
     {
       ...oldStatus,
       boundSchemas: Type.Optional(
         Type.Array(Type.Object(groupResourceFields), {
-          description: 'The resources that are bound.',
+          description: 'The bound resources.',
           minItems: 1,
           maxItems: 256,
         }),

@@ -42,7 +42,7 @@ export const apiServiceExportRequestKind = defineKind({
         default: 'Pending',
       }),
       terminalMessage: Type.Optional(
-        Type.String({ description: 'Why the request failed; it is not retried.', maxLength: 32_768 }),
+        Type.String({ description: 'Why the request failed. The provider does not retry it.', maxLength: 32_768 }),
       ),
       conditions: Type.Optional(bindConditionList),
     },

@@ -20,10 +20,10 @@ export const apiServiceExportKind = defineKind({
       resources: exportedResources,
       permissionClaims: Type.Optional(fixedPermissionClaims),
       informerScope: Type.Union([Type.Literal('Cluster'), Type.Literal('Namespaced')], {
-        description: 'Whether the konnector watches all namespaces at once or each on its own.',
+        description: 'Whether the konnector watches all namespaces at once or each separately.',
         ...fixed('informerScope'),
       }),
-      isolation: isolation('isolation', 'How cluster-scoped objects of several consumers are kept apart.'),
+      isolation: isolation('isolation', 'How the provider separates the cluster-scoped objects of its consumers.'),
       clusterScopedIsolation: Type.Optional(
         isolation('clusterScopedIsolation', 'Deprecated and ignored; use isolation.'),
       ),

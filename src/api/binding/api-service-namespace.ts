@@ -5,7 +5,7 @@ import { apiServiceNamespaces } from './names.ts';
 
 export const apiServiceNamespaceKind = defineKind({
   resource: apiServiceNamespaces,
-  description: 'An APIServiceNamespace maps the consumer namespace of its name to a namespace of the provider.',
+  description: 'An APIServiceNamespace maps the consumer namespace of the same name to a namespace of the provider.',
   spec: Type.Object({}, { description: 'Empty: the name of this object is the namespace.' }),
   specOptional: true,
   status: Type.Object(

@@ -14,7 +14,7 @@ const crdNames = (description: string) =>
     {
       plural: name('The name in URLs.'),
       kind: name('The name in manifests.'),
-      singular: Type.Optional(name('The name for one of them.')),
+      singular: Type.Optional(name('The singular name.')),
       listKind: Type.Optional(name('The kind of lists.')),
       shortNames: Type.Optional(names('Short names for kubectl.')),
       categories: Type.Optional(names('Groups of resources for kubectl.')),
@@ -26,9 +26,9 @@ const text = (description: string, maxLength = 1024) => Type.String({ descriptio
 
 const scale = Type.Object(
   {
-    specReplicasPath: text('Where the wanted number of replicas is.'),
-    statusReplicasPath: text('Where the current number of replicas is.'),
-    labelSelectorPath: Type.Optional(text('Where the label selector is.')),
+    specReplicasPath: text('The JSON path of the desired number of replicas.'),
+    statusReplicasPath: text('The JSON path of the current number of replicas.'),
+    labelSelectorPath: Type.Optional(text('The JSON path of the label selector.')),
   },
   { description: 'The scale subresource.' },
 );
@@ -36,10 +36,10 @@ const scale = Type.Object(
 const printerColumn = Type.Object({
   name: text('The heading.'),
   type: text('The OpenAPI type.'),
-  jsonPath: text('Where the value is.'),
-  description: Type.Optional(text('What it shows.', 32_768)),
+  jsonPath: text('The JSON path of the value.'),
+  description: Type.Optional(text('The description of the column.', 32_768)),
   format: Type.Optional(text('The OpenAPI format.')),
-  priority: Type.Optional(Type.Integer({ description: 'Above 0: shown by -o wide only.', format: 'int32' })),
+  priority: Type.Optional(Type.Integer({ description: 'If above 0, only -o wide shows the column.', format: 'int32' })),
 });
 
 /** One version of a bound kind, as a CustomResourceDefinition has it. */
@@ -49,10 +49,10 @@ const boundSchemaVersion = Type.Object({
     maxLength: 63,
     pattern: '^v[1-9][0-9]*([a-z]+[1-9][0-9]*)?$',
   }),
-  served: Type.Boolean({ description: 'Whether it is served.', default: true }),
-  storage: Type.Boolean({ description: 'Whether objects are stored in it; true for exactly one.' }),
-  deprecated: Type.Optional(Type.Boolean({ description: 'Whether clients are warned.' })),
-  deprecationWarning: Type.Optional(text('What they are warned with.', 4096)),
+  served: Type.Boolean({ description: 'Whether the version is served.', default: true }),
+  storage: Type.Boolean({ description: 'Whether objects are stored in this version; true for exactly one.' }),
+  deprecated: Type.Optional(Type.Boolean({ description: 'Whether the API server warns clients of this version.' })),
+  deprecationWarning: Type.Optional(text('The text of the warning.', 4096)),
   schema: Type.Unsafe<Record<string, unknown>>({
     ...opaqueObject('The OpenAPI v3 schema, with or without openAPIV3Schema around it.'),
     'x-kubernetes-map-type': 'atomic',
@@ -60,7 +60,7 @@ const boundSchemaVersion = Type.Object({
   subresources: Type.Optional(
     Type.Object(
       { status: Type.Optional(opaqueObject('The status subresource.')), scale: Type.Optional(scale) },
-      { description: 'Which subresources there are.' },
+      { description: 'The enabled subresources.' },
     ),
   ),
   additionalPrinterColumns: Type.Optional(
@@ -77,26 +77,32 @@ const clientConfig = Type.Object(
   {
     url: Type.Optional(text('The URL of the webhook.', 4096)),
     caBundle: Type.Optional(
-      Type.String({ description: 'PEM of the authority of its certificate.', format: 'byte', maxLength: 1_048_576 }),
+      Type.String({
+        description: 'The CA certificate that signed the certificate of the webhook, in PEM.',
+        format: 'byte',
+        maxLength: 1_048_576,
+      }),
     ),
   },
-  { description: 'How the webhook is reached: by URL only.' },
+  { description: 'The address of the webhook. Only a URL is allowed.' },
 );
 
 const conversion = Type.Object(
   {
     strategy: Type.Union([Type.Literal('None'), Type.Literal('Webhook')], {
-      description: 'How versions are converted.',
+      description: 'The conversion strategy.',
     }),
     webhook: Type.Optional(
       Type.Object(
         {
           clientConfig: Type.Optional(clientConfig),
           conversionReviewVersions: Type.Optional(
-            listOf(Type.String({ maxLength: 63 }), 64, { description: 'Versions of ConversionReview it understands.' }),
+            listOf(Type.String({ maxLength: 63 }), 64, {
+              description: 'The versions of ConversionReview that the webhook accepts.',
+            }),
           ),
         },
-        { description: 'The webhook that converts.' },
+        { description: 'The conversion webhook.' },
       ),
     ),
   },
@@ -105,7 +111,7 @@ const conversion = Type.Object(
     'x-kubernetes-validations': [
       {
         rule: "(self.strategy == 'Webhook') == has(self.webhook)",
-        message: 'webhook must be set when strategy is Webhook, and only then',
+        message: 'webhook must be set if strategy is Webhook, and only then',
       },
     ],
   },
@@ -119,13 +125,13 @@ export const boundSchemaKind = defineKind({
   spec: Type.Object(
     {
       informerScope: Type.Union([...scopes], {
-        description: 'Whether the konnector watches all namespaces at once or each on its own.',
+        description: 'Whether the konnector watches all namespaces at once or each separately.',
       }),
       group: Type.String({ description: 'The API group.', maxLength: 253 }),
       names: crdNames('The names of the resource.'),
-      scope: Type.Union([...scopes], { description: 'Whether its objects live in namespaces of the consumer.' }),
+      scope: Type.Union([...scopes], { description: 'Whether the resource is cluster-scoped or namespaced.' }),
       versions: Type.Array(boundSchemaVersion, {
-        description: 'Its versions.',
+        description: 'The versions of the resource.',
         minItems: 1,
         maxItems: 64,
         'x-kubernetes-list-type': 'map',
@@ -141,11 +147,13 @@ export const boundSchemaKind = defineKind({
       acceptedNames: Type.Optional(crdNames('The names that the consumer uses.')),
       storedVersions: Type.Optional(
         listOf(Type.String({ maxLength: 63 }), 64, {
-          description: 'Versions that the consumer has stored objects in.',
+          description: 'The versions in which the consumer has stored objects.',
         }),
       ),
       conditions: Type.Optional(bindConditionList),
-      instantiations: Type.Optional(Type.Integer({ description: 'How often it is used.', minimum: 0 })),
+      instantiations: Type.Optional(
+        Type.Integer({ description: 'The number of instantiations of the schema.', minimum: 0 }),
+      ),
     },
     { description: 'The state of the CustomResourceDefinition in the consumer.' },
   ),

@@ -5,19 +5,19 @@ import { maxConditionMessage } from '../conditions.ts';
 import { time } from '../schema/fields.ts';
 import { column } from '../schema/kind.ts';
 
-/** kube-bind's own form of a condition; not metav1.Condition. */
+/** The condition type of kube-bind, which differs from metav1.Condition. */
 export interface BindCondition {
   type: string;
   status: 'True' | 'False' | 'Unknown';
-  /** Only when False. */
+  /** Set only if the status is False. */
   severity?: 'Error' | 'Warning' | 'Info';
-  /** Whole seconds, UTC. */
+  /** RFC 3339, in whole seconds and UTC. Changes with any field of the condition. */
   lastTransitionTime: string;
   reason?: string;
   message?: string;
 }
 
-/** Most conditions of one object. */
+/** Maximum number of conditions of one object. */
 const maxConditions = 64;
 
 const condition = Type.Object({
@@ -26,12 +26,12 @@ const condition = Type.Object({
   severity: Type.Optional(
     Type.String({ description: 'The severity of a False condition: Error, Warning, or Info.', maxLength: 32 }),
   ),
-  lastTransitionTime: time('When anything about the condition last changed.'),
+  lastTransitionTime: time('When any field of the condition last changed.'),
   reason: Type.Optional(Type.String({ description: 'The reason, one word for programs.', maxLength: 1024 })),
   message: Type.Optional(Type.String({ description: 'The reason, for people.', maxLength: maxConditionMessage })),
 });
 
-/** `status.conditions`, without validation rules, because several programs write it. */
+/** `status.conditions`. It has no validation rules, because several programs write it. */
 export const bindConditionList = Type.Array(condition, {
   description: 'The conditions of this object, one per type, Ready first.',
   maxItems: maxConditions,
@@ -43,7 +43,7 @@ export const readyColumn = column(
   'Whether all conditions are True.',
 );
 
-/** Reads conditions leniently: invalid entries, and all but the first of a type, are left out. */
+/** Reads conditions leniently: skips invalid entries, and all entries of a type except the first. Never throws. */
 export function readBindConditions(status: unknown): BindCondition[] {
   const byType = new Map<string, BindCondition>();
   for (const entry of listIn(status, 'conditions').slice(0, maxConditions)) {
@@ -57,7 +57,7 @@ function readCondition(entry: unknown): BindCondition | undefined {
   const type = own(entry, 'type');
   const status = own(entry, 'status');
   const severity = own(entry, 'severity');
-  const at = own(entry, 'lastTransitionTime');
+  const time = own(entry, 'lastTransitionTime');
   const reason = own(entry, 'reason');
   const message = own(entry, 'message');
   if (typeof type !== 'string' || type === '') return undefined;
@@ -66,7 +66,7 @@ function readCondition(entry: unknown): BindCondition | undefined {
     type,
     status,
     ...(severity === 'Error' || severity === 'Warning' || severity === 'Info' ? { severity } : {}),
-    lastTransitionTime: typeof at === 'string' && parseTime(at) !== undefined ? at : '1970-01-01T00:00:00Z',
+    lastTransitionTime: typeof time === 'string' && parseTime(time) !== undefined ? time : '1970-01-01T00:00:00Z',
     ...(typeof reason === 'string' && reason !== '' ? { reason } : {}),
     ...(typeof message === 'string' && message !== '' ? { message } : {}),
   };

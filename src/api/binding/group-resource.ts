@@ -2,12 +2,12 @@ import { type Static, Type } from 'typebox';
 import { listOf } from '../schema/fields.ts';
 import type { CelRule } from '../schema/structural-schema.ts';
 
-/** A field that keeps the value it was created with. */
+/** A rule that makes a field immutable. */
 export const fixed = (field: string): { 'x-kubernetes-validations': CelRule[] } => ({
-  'x-kubernetes-validations': [{ rule: 'self == oldSelf', message: `${field} cannot change` }],
+  'x-kubernetes-validations': [{ rule: 'self == oldSelf', message: `${field} is immutable` }],
 });
 
-/** The fields that name a resource in any version; part of several kinds. */
+/** The fields that name a resource without its version. */
 export const groupResourceFields = {
   group: Type.String({
     description: 'The API group; empty for the core group.',
@@ -28,7 +28,7 @@ export type GroupResource = Static<typeof groupResource>;
 
 export const versionNames = listOf(Type.String({ maxLength: 63 }), 64, { description: 'Names of API versions.' });
 
-/** The resources that an export offers or a request asks for. */
+/** The resources of an export or of an export request. */
 export const exportedResources = Type.Array(
   Type.Object({ ...groupResourceFields, versions: Type.Optional(versionNames) }),
   {
@@ -39,7 +39,7 @@ export const exportedResources = Type.Array(
   },
 );
 
-/** `<resource>.<group>`: the name of the BoundSchema; the core group is called `core`. */
+/** The name of the BoundSchema of a resource: `<resource>.<group>`, with `core` for the core group. */
 export function boundSchemaName({ group, resource }: GroupResource): string {
   return `${resource}.${group || 'core'}`;
 }

@@ -1,6 +1,6 @@
 import type { Resource } from '../object.ts';
 
-/** Names, labels, and annotations of kube-bind's API. */
+/** Names, labels, and annotations of kube-bind's API. Those that begin with `binding.drawbridge.dev/` are ours. */
 export const bindGroup = 'kube-bind.io';
 export const bindVersion = 'v1alpha2';
 
@@ -25,58 +25,61 @@ export const clusterBindings = resource('clusterbindings', 'ClusterBinding', tru
 /** Name of the only ClusterBinding of a cluster namespace. */
 export const clusterBindingName = 'cluster';
 
-/** Finalizer of consumer objects while a copy may exist in the provider. kube-bind spells this domain without a dash. */
+/** Finalizer of consumer objects with a copy in the provider. kube-bind writes this domain without a dash. */
 export const syncerFinalizer = 'kubebind.io/syncer';
 /** Field manager of writes to provider objects. */
 export const bindFieldManager = 'kube-bind.io';
 
 /** On provider copies of bound objects: the cluster namespace of their consumer. */
 export const clusterNamespaceAnnotation = 'kube-bind.io/cluster-namespace';
-/** On provider copies: namespace (empty if cluster-scoped) and uid of the consumer object. */
+/** On provider copies: the namespace of the consumer object; empty if it is cluster-scoped. */
 export const consumerNamespaceAnnotation = 'kube-bind.io/consumer-namespace';
+/** On provider copies: the uid of the consumer object. */
 export const consumerUidAnnotation = 'kube-bind.io/consumer-uid';
 /**
- * Ours, on provider copies: the original, as `<uid>/<namespace>/<name>`. The uid is that of the APIServiceBinding or, for claimed objects,
- * of the consumer cluster. It distinguishes the copy of a deleted object from one that another cluster or an earlier binding made, or that
- * was created in the provider.
+ * On provider copies: the consumer object, as `<uid>/<namespace>/<name>`. The uid is that of the APIServiceBinding or, for claimed objects,
+ * of the consumer cluster. So the copy of a deleted object differs from a copy of another cluster or an earlier binding, and from an object
+ * that the provider created.
  */
 export const copyOfAnnotation = 'binding.drawbridge.dev/copy-of';
-/** On consumer objects, and on copies of claimed objects that the provider owns. */
+/** On consumer objects, and on copies of claimed objects that the provider owns: the namespace of the provider object. */
 export const providerNamespaceAnnotation = 'kube-bind.io/provider-namespace';
+/** On the same objects: the uid of the provider object. */
 export const providerUidAnnotation = 'kube-bind.io/provider-uid';
-/** Ours, on consumer copies of claimed objects that the provider owns: uid of the cluster namespace, which distinguishes providers. */
+/** On consumer copies of claimed objects that the provider owns: the uid of the cluster namespace, which distinguishes providers. */
 export const providerIdentityAnnotation = 'binding.drawbridge.dev/provider';
-/** Written by the backend: changes when the schema does. @testing */
+/** On BoundSchemas, written by the backend: a hash of the schema. @testing */
 export const sourceSpecHashAnnotation = 'kube-bind.io/source-spec-hash';
 
-/** On claimed objects of both sides, APIServiceNamespaces, and Namespaces: the side that created it first. */
+/** On claimed objects of both sides, APIServiceNamespaces, and Namespaces: the side that created the object. */
 export const ownerLabel = 'kube-bind.io/owner';
 export type Owner = 'provider' | 'consumer';
 /** The consumer namespace in which kubectl bind creates kubeconfig Secrets. */
 export const kubeconfigNamespace = 'kube-bind';
-/** `"true"` on Secrets in that namespace: heartbeats start before a binding exists. */
+/** On Secrets in that namespace: with `"true"`, heartbeats start before a binding exists. */
 export const providerKubeconfigLabel = 'kube-bind.io/provider-kubeconfig';
 /** The key of the kubeconfig in such a Secret. */
 export const kubeconfigKey = 'kubeconfig';
 
-/** Ours, on APIServiceBindings: finalizer until the binding's objects are drained. */
+/** Finalizer of APIServiceBindings. The server removes it after it has unbound all objects of the binding. */
 export const unbindFinalizer = 'binding.drawbridge.dev/unbind';
-/** Ours, on APIServiceBindings: `Orphan` keeps the provider's copies when the binding is deleted. Default `Delete`. */
+/** On APIServiceBindings: `Orphan` keeps the provider's copies when the binding is deleted. Default `Delete`. */
 export const unbindPolicyAnnotation = 'binding.drawbridge.dev/unbind-policy';
-/** Ours, on APIServiceBindings: a new value reconciles every object of the binding again. */
+/** On APIServiceBindings: with a new value, the server reconciles every object of the binding again. */
 export const resyncAnnotation = 'binding.drawbridge.dev/resync';
-/** Ours, on APIServiceBindings: a new value allows the deletes of copies that are held back because there are too many at once. */
+/** On APIServiceBindings: a new value allows the deletes of copies that the server postpones because there are too many at once. */
 export const allowDeletesAnnotation = 'binding.drawbridge.dev/allow-deletes';
 /**
- * Ours, on APIServiceBindings, and on bundles for the bindings that they create: the resources whose claims are accepted, as plural names
- * separated by commas. Empty accepts none; without the annotation all claimable resources are accepted.
+ * On APIServiceBindings, and on bundles for the bindings that they create: the resources whose claims the server accepts, as plural names
+ * separated by commas. An empty value accepts none. Without the annotation, the server accepts all claimable resources.
  */
 export const claimableAnnotation = 'binding.drawbridge.dev/claimable';
-/** Ours, on consumer kubeconfig Secrets: `"true"` disables updates of the kubeconfig from the provider. */
+/** On consumer kubeconfig Secrets: `"true"` disables updates of the kubeconfig from the provider. */
 export const keepKubeconfigAnnotation = 'binding.drawbridge.dev/keep-kubeconfig';
-/** Ours, on the consumer CRDs that the server installs: a lower revision never replaces a higher one. */
+/** On the consumer CRDs that the server installs: a lower revision never replaces a higher one. */
 export const crdRevisionAnnotation = 'binding.drawbridge.dev/crd-revision';
 
+/** Condition types of kube-bind. Those without a comment are of bindings. */
 export const bindConditions = {
   ready: 'Ready',
   secretValid: 'SecretValid',

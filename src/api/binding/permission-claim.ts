@@ -24,7 +24,7 @@ const labelSelector = Type.Object(
       ),
     ),
   },
-  { description: 'Objects whose labels match; an empty selector matches all.', 'x-kubernetes-map-type': 'atomic' },
+  { description: 'Selects objects by label. An empty selector matches all.', 'x-kubernetes-map-type': 'atomic' },
 );
 
 const namedResource = Type.Object({
@@ -37,14 +37,14 @@ const reference = Type.Object({
   versions: Type.Optional(versionNames),
   jsonPath: Type.Object(
     {
-      name: path('Where the referring object holds the name of what it refers to, in the path language of gjson.'),
-      namespace: Type.Optional(path('Where it holds the namespace.')),
+      name: path('The path of the referenced name in the referring object, in the syntax of gjson.'),
+      namespace: Type.Optional(path('The path of the referenced namespace, in the same syntax.')),
     },
     { description: 'The paths of the reference.' },
   ),
 });
 
-/** The consumer objects that a provider claims: those that any part of the selector matches. */
+/** The consumer objects that a provider claims: all that any part of the selector matches. */
 const permissionClaim = Type.Object({
   ...groupResourceFields,
   selector: Type.Object(
@@ -52,10 +52,12 @@ const permissionClaim = Type.Object({
       labelSelector: Type.Optional(labelSelector),
       namedResources: Type.Optional(listOf(namedResource, 1024, { description: 'Objects by name.' })),
       references: Type.Optional(
-        listOf(reference, 128, { description: 'References in bound objects; the objects that they name are claimed.' }),
+        listOf(reference, 128, {
+          description: 'References in bound objects. The claim covers the referenced objects.',
+        }),
       ),
     },
-    { description: 'The objects that are claimed; an empty selector claims none.' },
+    { description: 'The claimed objects. An empty selector claims none.' },
   ),
 });
 
@@ -73,7 +75,7 @@ export type PermissionClaim = Static<typeof permissionClaim>;
 
 const structural = toStructural(permissionClaim, 'permissionClaim');
 
-/** Reads a list of claims leniently: invalid entries are left out. */
+/** Reads a list of claims leniently: skips invalid entries. Never throws. */
 export function readPermissionClaims(list: unknown): PermissionClaim[] {
   return (Array.isArray(list) ? list : []).flatMap((entry) => {
     const read = readBySchema<PermissionClaim>(structural, entry, 'permissionClaim');

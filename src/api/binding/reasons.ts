@@ -1,4 +1,4 @@
-/** Reasons of conditions of kube-bind's konnector, word for word, because clients match on them. */
+/** Condition reasons of kube-bind's konnector. They are identical, because clients match on them. */
 export const kubeBindReasons = [
   'APIServiceBindingNotFound',
   'APIServiceExportFailed',
@@ -24,7 +24,7 @@ export const kubeBindReasons = [
 /** Reasons of kube-bind that drawbridge never sets. @testing */
 export const unusedReasons = ['ListBindingsFailed', 'ProviderClientError'] as const;
 
-/** Reasons that kube-bind does not have. */
+/** Condition reasons that kube-bind does not have. */
 export const ownReasons = [
   'APIServiceBindingInvalid',
   'APIServiceExportInvalid',

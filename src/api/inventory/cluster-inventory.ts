@@ -175,7 +175,7 @@ export const clusterInventoryKind = defineKind({
 export type ClusterInventory = ObjectOf<typeof clusterInventoryKind>;
 
 /**
- * Reads and validates a ClusterInventory. Content below `config`, `cluster`, and `outputs` is untrusted: it is not validated.
+ * Reads and validates a ClusterInventory. It does not validate the content below `config`, `cluster`, and `outputs`, which stays untrusted.
  */
 export function readClusterInventory(object: unknown): Read<ClusterInventory> {
   return readObject(clusterInventoryKind, object);

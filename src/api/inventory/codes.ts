@@ -34,12 +34,12 @@ export const inventoryCodes = {
   },
   HasRuns: {
     audience: 'fleet administrator',
-    meaning: 'Entries still have runs of the component, and no other component could tear down what it created.',
-    remedy: 'Delete the entries or abandon the component in them first; the message names one.',
+    meaning: 'Entries still have runs of the component, and no other component can tear down its resources.',
+    remedy: 'Delete the entries, or abandon the component in them; the message names one.',
   },
   SecretNotReadable: {
     audience: 'requester',
-    meaning: 'The user who named the kubeconfig Secret of the entry may not read it.',
+    meaning: 'The user who set `spec.kubeconfigSecretRef` of the entry may not read the Secret.',
     remedy: 'A user who may read the Secret sets `spec.kubeconfigSecretRef` again.',
   },
 } as const satisfies CodeTable;

@@ -27,15 +27,15 @@ export const entryUidLabel = 'inventory.drawbridge.dev/entry-uid';
 /** On runs and ServiceAccounts: the name of the component. */
 export const componentLabel = 'inventory.drawbridge.dev/component';
 
-/** On entries. A new value runs the component immediately. */
+/** On entries: with a new value, the server runs the component immediately. */
 export const forceAnnotation = (component: string): string => `force.inventory.drawbridge.dev/${component}`;
-/** On entries that are being deleted, with a reason as its value: the server no longer waits for the component's teardown. */
+/** On entries that are being deleted: the server does not wait for the component's teardown. The value is the reason. */
 export const abandonAnnotation = (component: string): string => `abandon.inventory.drawbridge.dev/${component}`;
 
-/** Component names are used as label values, in annotation names, and in object names. */
+/** The pattern of component names, which are label values and parts of annotation names and object names. */
 export const componentNamePattern = '^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$';
 
-/** Every component that produces a kubeconfig publishes it under this path. */
+/** The path under which a component that produces a kubeconfig publishes the reference to its Secret. */
 export const kubeconfigOutput: JsonPointer = '/status/outputs/kubeconfig';
 /** Key of the kubeconfig in its Secret. */
 export const kubeconfigKey = 'config';
@@ -53,7 +53,7 @@ export const runIdOf = (entryUid: string, component: string, seq: number): strin
 
 /** Name of the ServiceAccount of a component for one entry. */
 export const accountName = (entryUid: string, component: string): string => `${accountPrefix}${entryUid}.${component}`;
-/** Name prefix of these ServiceAccounts. No other ServiceAccount has it. */
+/** Name prefix of these ServiceAccounts. The server gives it to no other ServiceAccount. */
 export const accountPrefix = 'inventory-';
 
 /** ServiceAccount, in the namespace of the leader election Lease, whose tokens authenticate calls to components. */

@@ -9,13 +9,13 @@ export const listOf = <Item extends TSchema>(items: Item, maxItems: number, opti
 export const stringMap = (description: string, valueMaxLength: number) =>
   Type.Record(Type.String(), Type.String({ maxLength: valueMaxLength }), { description, maxProperties: 128 });
 
-/** The name of an object. Not validated here: a read of the object shows whether it is valid. */
+/** The name of an object, 1 to 253 characters. The API server rejects other invalid names when the object is read. */
 export const objectName = (description: string) => Type.String({ description, minLength: 1, maxLength: 253 });
 
 /** An instant as RFC 3339 text, for example `2026-11-21T09:30:00Z`. */
 export const time = (description: string) => Type.String({ description, format: 'date-time' });
 
-/** An object that Kubernetes validates when the server creates the result; preserved unchanged. */
+/** An object of any shape, preserved unchanged. */
 export const opaqueObject = (description: string) =>
   Type.Unsafe<Record<string, unknown>>({ type: 'object', description, 'x-kubernetes-preserve-unknown-fields': true });
 
@@ -33,20 +33,20 @@ export const quantity = (description: string) =>
   });
 
 const condition = Type.Object({
-  type: Type.String({ description: 'What the condition is about.', minLength: 1, maxLength: 316 }),
+  type: Type.String({ description: 'The type of the condition.', minLength: 1, maxLength: 316 }),
   status: Type.Union([Type.Literal('True'), Type.Literal('False'), Type.Literal('Unknown')], {
-    description: 'Whether it holds.',
+    description: 'The status of the condition.',
   }),
   reason: Type.String({
-    description: 'Why, as one word in UpperCamelCase for programs.',
+    description: 'The reason for the status, as one word in UpperCamelCase for programs.',
     minLength: 1,
     maxLength: 1024,
     pattern: '^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$',
   }),
-  message: Type.String({ description: 'Why, for people.', maxLength: maxConditionMessage }),
+  message: Type.String({ description: 'The reason for the status, for people.', maxLength: maxConditionMessage }),
   lastTransitionTime: time('When the status last changed.'),
   observedGeneration: Type.Optional(
-    Type.Integer({ description: 'The metadata.generation that this was found for.', minimum: 0, format: 'int64' }),
+    Type.Integer({ description: 'The metadata.generation that the condition refers to.', minimum: 0, format: 'int64' }),
   ),
 });
 
@@ -55,7 +55,7 @@ export type Condition = Static<typeof condition>;
 
 /** status.conditions: a list of metav1.Condition with one entry per type. */
 export const conditions = Type.Array(condition, {
-  description: 'What has been found out about this object, one entry a type.',
+  description: 'The conditions of this object, one per type.',
   maxItems: 32,
   'x-kubernetes-list-type': 'map',
   'x-kubernetes-list-map-keys': ['type'],

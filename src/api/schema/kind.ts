@@ -20,10 +20,11 @@ interface PrinterColumn {
   readonly type: 'string' | 'boolean' | 'date' | 'integer';
   readonly jsonPath: string;
   readonly description: string;
-  /** Above 0: shown by `-o wide` only. */
+  /** If above 0, only `-o wide` shows the column. Default 0. */
   readonly priority?: number;
 }
 
+/** Defines a printer column, of type `string` by default. */
 export const column = (
   name: string,
   jsonPath: string,
@@ -31,7 +32,7 @@ export const column = (
   rest: Partial<Pick<PrinterColumn, 'type' | 'priority'>> = {},
 ): PrinterColumn => ({ name, type: 'string', jsonPath, description, ...rest });
 
-export const ageColumn = column('Age', '.metadata.creationTimestamp', 'When it was created.', { type: 'date' });
+export const ageColumn = column('Age', '.metadata.creationTimestamp', 'The creation time.', { type: 'date' });
 
 /** An older version that is still served. The API server converts by changing only apiVersion. */
 interface OlderVersion {
@@ -40,22 +41,23 @@ interface OlderVersion {
   readonly status: TObject;
 }
 
-/** The single definition of one of our kinds: its type, its CRD, and its reader are derived from it. */
+/** The definition of one of our kinds, from which its type, its CRD, and its reader are derived. */
 interface KindDefinition<Spec extends TObject, Status extends TObject, Named extends Resource = Resource> {
   readonly resource: Named;
   readonly description: string;
   readonly spec: Spec;
   readonly status: Status;
-  /** CEL rules over the whole object; rules over spec are in the schema of spec. */
+  /** CEL rules over the whole object. Rules over the spec are in its schema. */
   readonly rules?: readonly CelRule[];
   readonly printerColumns: readonly PrinterColumn[];
   readonly shortNames?: readonly string[];
   readonly categories?: readonly string[];
-  /** Whether objects may lack a spec; readers then read an empty one. */
+  /** Whether objects may lack a spec. A reader then returns an empty one. Default false. */
   readonly specOptional?: boolean;
   readonly olderVersions?: readonly OlderVersion[];
 }
 
+/** A kind with its structural schemas. */
 export interface Kind<
   Spec extends TObject = TObject,
   Status extends TObject = TObject,
@@ -115,9 +117,9 @@ function rawSpec(kind: Kind, object: unknown): unknown {
   return own(object, 'spec') ?? (kind.specOptional ? {} : undefined);
 }
 
-function mismatch(object: unknown, field: string, wanted: string): FieldError[] {
+function mismatch(object: unknown, field: string, expected: string): FieldError[] {
   const found = own(object, field);
-  if (found === wanted) return [];
+  if (found === expected) return [];
   const shown = typeof found === 'string' ? JSON.stringify(found.slice(0, 64)) : 'none';
-  return [{ field, message: `must be ${JSON.stringify(wanted)}; found ${shown}` }];
+  return [{ field, message: `must be ${JSON.stringify(expected)}; found ${shown}` }];
 }

@@ -2,7 +2,7 @@ import { parseTime } from '../../kit/clock.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import type { StructuralSchema } from './structural-schema.ts';
 
-/** One error of an object: the JSON path of the field, and what was found and is allowed. */
+/** One error of an object: the JSON path of the field, and a message with the found and the allowed value. */
 export interface FieldError {
   readonly field: string;
   readonly message: string;
@@ -11,16 +11,17 @@ export interface FieldError {
 /** The value, or 1 to 10 errors. */
 export type Read<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly errors: FieldError[] };
 
-const MOST_ERRORS = 10;
-const LONGEST_QUOTE = 64;
+const MAX_ERRORS = 10;
+/** Maximum length of quoted input in a message, in UTF-16 units. */
+const MAX_QUOTE = 64;
 
-/** Stands for "no value": the field is absent, or an error was recorded. */
+/** The result if a field is absent or an error was recorded. */
 const nothing = Symbol('nothing');
 
 /**
- * Reads untrusted input by a structural schema, as the API server admits it: it drops unknown fields, treats nulls as absent unless
- * nullable, applies defaults, and reads own properties only. The result is a new value, except below
- * `x-kubernetes-preserve-unknown-fields`, where it contains the input itself. It does not evaluate CEL rules.
+ * Reads untrusted input by a structural schema, as the API server does: it drops unknown fields, treats null as absent unless the field is
+ * nullable, and applies defaults. It reads own properties only, and does not evaluate CEL rules. The result is a new value, except below
+ * `x-kubernetes-preserve-unknown-fields`, where it contains the input itself.
  * Never throws. The caller must ensure that the schema describes T.
  */
 export function readBySchema<T>(schema: StructuralSchema, input: unknown, field: string): Read<T> {
@@ -57,7 +58,7 @@ class Reader {
   }
 
   refuse(field: string, message: string): typeof nothing {
-    if (this.errors.length < MOST_ERRORS) this.errors.push({ field, message });
+    if (this.errors.length < MAX_ERRORS) this.errors.push({ field, message });
     return nothing;
   }
 
@@ -67,7 +68,7 @@ class Reader {
     if (!schema.properties) return input;
     const result: [string, unknown][] = [];
     for (const [name, property] of Object.entries(schema.properties)) {
-      if (this.errors.length >= MOST_ERRORS) return nothing;
+      if (this.errors.length >= MAX_ERRORS) return nothing;
       const path = field === '' ? name : `${field}.${name}`;
       const before = this.errors.length;
       const value = this.value(property, own(input, name), path);
@@ -79,11 +80,13 @@ class Reader {
 
   #map(schema: StructuralSchema, values: StructuralSchema, input: Record<string, unknown>, field: string): unknown {
     const keys = Object.keys(input);
-    const most = schema.maxProperties ?? Number.POSITIVE_INFINITY;
-    if (keys.length > most) return this.refuse(field, `has ${keys.length} entries, at most ${most} are allowed`);
+    const { maxProperties = Number.POSITIVE_INFINITY } = schema;
+    if (keys.length > maxProperties) {
+      return this.refuse(field, `has ${keys.length} entries; at most ${maxProperties} are allowed`);
+    }
     const result: [string, unknown][] = [];
     for (const key of keys) {
-      if (this.errors.length >= MOST_ERRORS) return nothing;
+      if (this.errors.length >= MAX_ERRORS) return nothing;
       const value = this.value(values, input[key], `${field}[${quote(key)}]`);
       if (value !== nothing) result.push([key, value]);
     }
@@ -93,12 +96,13 @@ class Reader {
   #list(schema: StructuralSchema, input: unknown, field: string): unknown {
     if (!Array.isArray(input)) return this.#wrongType('a list', input, field);
     const { minItems = 0, maxItems = Number.POSITIVE_INFINITY, items = {} } = schema;
-    if (input.length < minItems) return this.refuse(field, `has ${input.length} items, at least ${minItems} needed`);
+    if (input.length < minItems)
+      return this.refuse(field, `has ${input.length} items; at least ${minItems} must be set`);
     if (input.length > maxItems)
-      return this.refuse(field, `has ${input.length} items, at most ${maxItems} are allowed`);
+      return this.refuse(field, `has ${input.length} items; at most ${maxItems} are allowed`);
     const result: unknown[] = [];
     for (const [index, item] of input.entries()) {
-      if (this.errors.length >= MOST_ERRORS) return nothing;
+      if (this.errors.length >= MAX_ERRORS) return nothing;
       const path = `${field}[${index}]`;
       const before = this.errors.length;
       const value = this.value(items, item, path);
@@ -111,8 +115,8 @@ class Reader {
   #text(schema: StructuralSchema, input: string, field: string): unknown {
     const { minLength = 0, maxLength = Number.POSITIVE_INFINITY } = schema;
     if (input.length < minLength)
-      return this.refuse(field, minLength === 1 ? 'may not be empty' : `is shorter than ${minLength}`);
-    // The API server counts code points. Counted only when UTF-16 units exceed the limit, and never for absurd lengths.
+      return this.refuse(field, minLength === 1 ? 'may not be empty' : `must have at least ${minLength} characters`);
+    // The API server counts code points. Count them only if the number of UTF-16 units does not decide.
     if (input.length > maxLength && (input.length > 2 * maxLength || [...input].length > maxLength)) {
       return this.refuse(field, `is longer than ${maxLength} characters`);
     }
@@ -148,8 +152,8 @@ class Reader {
     return Number.isSafeInteger(input) ? input : this.#wrongType('a whole number or a string', input, field);
   }
 
-  #wrongType(wanted: string, input: unknown, field: string): typeof nothing {
-    return this.refuse(field, `must be ${wanted}; found ${describe(input)}`);
+  #wrongType(expected: string, input: unknown, field: string): typeof nothing {
+    return this.refuse(field, `must be ${expected}; found ${describe(input)}`);
   }
 }
 
@@ -162,5 +166,5 @@ function describe(input: unknown): string {
 }
 
 function quote(text: string): string {
-  return JSON.stringify(text.length > LONGEST_QUOTE ? `${text.slice(0, LONGEST_QUOTE)}…` : text);
+  return JSON.stringify(text.length > MAX_QUOTE ? `${text.slice(0, MAX_QUOTE)}…` : text);
 }

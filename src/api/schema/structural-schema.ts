@@ -1,6 +1,6 @@
 import type { TSchema } from 'typebox';
 
-/** A rule in CEL that the API server evaluates on every write; `oldSelf` makes it a rule about changes. */
+/** A CEL rule that the API server evaluates on every write. A rule with `oldSelf` applies to updates only. */
 export interface CelRule {
   readonly rule: string;
   /** What is wrong and what to do, for the author of the rejected write. */
@@ -10,7 +10,7 @@ export interface CelRule {
   readonly fieldPath?: string;
 }
 
-/** The part of OpenAPI v3 that a CustomResourceDefinition may use, as far as our kinds use it. */
+/** The subset of the structural schemas of CustomResourceDefinitions that our kinds use. */
 export interface StructuralSchema {
   readonly type?: 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean';
   readonly description?: string;
@@ -64,7 +64,7 @@ const copiedKeywords: ReadonlySet<string> = new Set([
   'x-kubernetes-validations',
 ]);
 
-/** Keywords that are rewritten below. */
+/** Keywords that differ in a structural schema; the functions below convert them. */
 const rewrittenKeywords: ReadonlySet<string> = new Set([
   'type',
   'anyOf',
@@ -79,10 +79,9 @@ const rewrittenKeywords: ReadonlySet<string> = new Set([
 const types: ReadonlySet<unknown> = new Set(['object', 'array', 'string', 'integer', 'number', 'boolean']);
 
 /**
- * Converts a TypeBox schema to an equivalent structural schema.
- * It omits a property with a default from `required`, because the API server applies the default.
- * Throws with the field's path on everything that a CRD cannot express, and on unbounded strings, lists, and maps: the API server rejects
- * CEL rules whose cost it cannot bound.
+ * Converts a TypeBox schema to an equivalent structural schema. `required` omits properties with a default, because the API server applies
+ * it. Throws with the field's path if a CRD cannot express the schema, and on unbounded strings, lists, and maps: the API server rejects CEL
+ * rules whose cost it cannot bound.
  */
 export function toStructural(schema: TSchema, path = 'schema'): StructuralSchema {
   const source = schema as Json;
@@ -134,10 +133,10 @@ function objectOf(source: Json, path: string): Partial<StructuralSchema> {
 /** TypeBox writes a Record as patternProperties; a CRD has only additionalProperties, so it cannot constrain keys. */
 function mapOf(source: Json, path: string): Partial<StructuralSchema> {
   const patterns = Object.entries(source['patternProperties'] as Record<string, TSchema>);
-  const [only] = patterns;
-  if (!only || patterns.length > 1 || only[0] !== '^.*$') refuse(path, 'a map may not constrain its keys');
+  const [pattern] = patterns;
+  if (!pattern || patterns.length > 1 || pattern[0] !== '^.*$') refuse(path, 'a map may not constrain its keys');
   if (source['maxProperties'] === undefined) refuse(path, 'a map needs maxProperties');
-  return { additionalProperties: toStructural(only[1], `${path}.*`) };
+  return { additionalProperties: toStructural(pattern[1], `${path}.*`) };
 }
 
 /** In JSON Schema, exclusiveMinimum is the bound; in OpenAPI v3, it is a boolean and `minimum` is the bound. */

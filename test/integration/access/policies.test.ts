@@ -118,7 +118,7 @@ describe('S16: without the server and the webhooks, the API server', () => {
       const answer = await eve.call('PATCH', stage.urlOf('PodAccessTemplate', 'payments-shell'), {
         spec: { accessConfig },
       });
-      assertRefused(answer, 'must not be longer than maxDuration', 422);
+      assertRefused(answer, 'is longer than maxDuration', 422);
     });
 
     it('with a status from any client but the server', async () => {

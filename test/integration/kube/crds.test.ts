@@ -134,7 +134,7 @@ describe('the CRDs on a real apiserver', () => {
     it('reject a default above the maximum', async () =>
       assertRefused(
         await create(template('2h', '119m'), 'refused'),
-        /accessConfig\.defaultDuration: Invalid value: must not be longer than maxDuration/,
+        /accessConfig\.defaultDuration: Invalid value: is longer than maxDuration/,
       ));
   });
 
@@ -142,7 +142,11 @@ describe('the CRDs on a real apiserver', () => {
     createOk(podRequestManifest({ duration: '1 fortnight' }), 'odd-duration'));
 
   const wrongTemplates: [string, object, RegExp][] = [
-    ['neither target nor podSpec', { controllerTargetRef: undefined }, /needs controllerTargetRef.*or podSpec/],
+    [
+      'neither target nor podSpec',
+      { controllerTargetRef: undefined },
+      /has no target; set controllerTargetRef.*or podSpec/,
+    ],
     [
       'a target of another kind',
       { controllerTargetRef: { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'x' } },
@@ -190,7 +194,7 @@ describe('the CRDs on a real apiserver', () => {
       it(`cannot get ${title}`, async () => {
         const changed = { ...stored, spec: { ...stored.spec, ...change } };
         const answer = await plane.call('PUT', `${urlOf(execRequestManifest())}/final`, changed);
-        assertRefused(answer, /the spec of a request is immutable: delete the request and create another/);
+        assertRefused(answer, /the spec of a request is immutable; delete the request and create another/);
       });
     }
 

@@ -9,9 +9,9 @@ type Report =
   | { readonly kind: 'heartbeat'; readonly leaseSeconds: number | undefined }
   | { readonly kind: 'outcome'; readonly outcome: Outcome };
 
-/** The answer to a heartbeat: how long the run may continue without another report. */
+/** The answer to a heartbeat. */
 export interface RunExtension {
-  /** Heartbeat timeout from now on, in seconds. */
+  /** Time until which the run may continue without another report, in seconds. */
   readonly leaseSeconds: number;
   /** A new token that replaces the current one, which is about to expire. */
   readonly auth?: { readonly token: string; readonly expires: string };

@@ -13,8 +13,8 @@ const text = (maxLength: number) => Type.String({ minLength: 1, maxLength });
 const url = text(2048);
 
 /**
- * The body of `POST /v1/reconcile`. It says how to read the entry and contains none of its content. A component must authenticate the
- * caller first, and must reject addresses that differ from its own configuration.
+ * The body of `POST /v1/reconcile`. It contains the address of the entry, not its content. A component must first authenticate the caller,
+ * and must reject addresses that differ from its configuration.
  */
 const reconcileRequest = Type.Object({
   protocol: Type.Union([Type.Literal('v1')]),

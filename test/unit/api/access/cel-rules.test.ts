@@ -8,7 +8,7 @@ import { execTemplateManifest, grantOf } from '../../../support/access-objects.t
 import { celRefusals } from '../../../support/cel-rules.ts';
 
 const badDuration = 'must be a Go duration above zero, such as 30m or 1h30m';
-const tooLong = 'must not be longer than maxDuration: lower the one or raise the other';
+const tooLong = 'is longer than maxDuration; lower defaultDuration or raise maxDuration';
 
 describe('the rules over durations', () => {
   const refusals = (defaultDuration: string, maxDuration: string): string[] => {

@@ -180,7 +180,7 @@ describe('readGrant', () => {
     [
       'nobody',
       { status: { grant: grantOf({ subjects: [] }) } },
-      'status.grant.subjects has 0 items, at least 1 needed',
+      'status.grant.subjects has 0 items; at least 1 must be set',
     ],
     [
       'a ServiceAccount',

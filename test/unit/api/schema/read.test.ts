@@ -62,14 +62,14 @@ describe('readBySchema', () => {
       '2026-11-21T09:30:00',
       'spec must be an RFC 3339 time such as 2026-11-21T09:30:00Z; found "2026-11-21T09:30:00"',
     ],
-    ['too many items', Type.Array(text, { maxItems: 1 }), ['a', 'b'], 'spec has 2 items, at most 1 are allowed'],
-    ['too few items', Type.Array(text, { minItems: 1, maxItems: 1 }), [], 'spec has 0 items, at least 1 needed'],
+    ['too many items', Type.Array(text, { maxItems: 1 }), ['a', 'b'], 'spec has 2 items; at most 1 are allowed'],
+    ['too few items', Type.Array(text, { minItems: 1, maxItems: 1 }), [], 'spec has 0 items; at least 1 must be set'],
     ['a null item', Type.Array(text, { maxItems: 1 }), [null], 'spec[0] may not be null'],
     [
       'too many entries',
       Type.Record(Type.String(), text, { maxProperties: 1 }),
       { a: '', b: '' },
-      'spec has 2 entries, at most 1 are allowed',
+      'spec has 2 entries; at most 1 are allowed',
     ],
     [
       'a bad entry',

@@ -209,7 +209,7 @@ describe('the reconciler of bindings', () => {
         stage.offer();
         stage.provider.put(apiServiceExports, exportManifest({ spec: tooLarge() }));
       },
-      'Error APIServiceExportInvalid: APIServiceExport kettles of the provider is not valid: spec.resources has 257 items, at most 256 are allowed. Its objects',
+      'Error APIServiceExportInvalid: APIServiceExport kettles of the provider is not valid: spec.resources has 257 items; at most 256 are allowed. Its objects',
       { SchemaInSync: 'Unknown' },
     ],
     [
