@@ -4,6 +4,7 @@ import { conditionsPage } from './conditions.ts';
 import { flagsPage } from './flags.ts';
 import { kindPages } from './kinds.ts';
 import { metricsPage } from './metrics.ts';
+import { runReasonsPage } from './run-reasons.ts';
 
 /** The generated pages of docs/reference/ by file name, always the same for the same sources. */
 export const referencePages = (): ReadonlyMap<string, string> =>
@@ -13,5 +14,6 @@ export const referencePages = (): ReadonlyMap<string, string> =>
     ['metrics.md', metricsPage()],
     ['codes.md', codesPage()],
     ['conditions.md', conditionsPage()],
+    ['run-reasons.md', runReasonsPage()],
     ...kindPages(),
   ]);

@@ -14,7 +14,7 @@ export type Lane = (typeof lanes)[keyof typeof lanes];
 
 /**
  * Reasons for a run. Records, logs, Events, and requests contain them, with details after a colon:
- * `InputChanged:/status/outputs/network/vnetName`. docs/reference/components.md lists them.
+ * `InputChanged:/status/outputs/network/vnetName`. docs/reference/run-reasons.md lists them.
  */
 export const triggerReasons = {
   created: 'Created',

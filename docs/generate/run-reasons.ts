@@ -1,0 +1,94 @@
+import type { NotRunReason } from '../../src/inventory/core/step.ts';
+import type { TriggerReason } from '../../src/inventory/core/triggers.ts';
+import type { CallFailureCode } from '../../src/inventory/ports.ts';
+import { code, page, table } from './markdown.ts';
+
+/** Why a run was started. LeaseOver is a reason of outcomes and of queued keys; a run after it has the reason Retry. */
+const triggerTexts: Readonly<Record<Exclude<TriggerReason, 'LeaseOver'>, readonly [example: string, text: string]>> = {
+  Created: ['Created', 'The entry is new, or the component now applies to it.'],
+  ConfigChanged: [
+    'ConfigChanged:/spec/components/network/config',
+    'A field below `/spec` that the component reads changed, or `spec.suspend` or the labels of the entry did.',
+  ],
+  InputChanged: [
+    'InputChanged:/status/outputs/network/vnetName',
+    'An output that the component reads changed. Without a path: its inputs differ from those of the last run.',
+  ],
+  InputArrived: [
+    'InputArrived:/status/outputs/network/vnetName',
+    'All inputs that the last outcome reported as missing hold. The path is one of them.',
+  ],
+  Forced: ['Forced', 'The annotation `force.inventory.drawbridge.dev/COMPONENT` has a new value.'],
+  Remote: [
+    'Remote:managed/serviceinstances.services.cloud.sap.com',
+    'A watched object may have changed. `Remote:unwatched`: the watches of the cluster are unhealthy, and five minutes have passed.',
+  ],
+  RegistrationChanged: ['RegistrationChanged', 'The registration of the component changed.'],
+  Interval: ['Interval', 'The interval of the registration passed, or the delay after NotReady or Failed.'],
+  Requeue: ['Requeue', '`requeueAfterSeconds` of the last outcome passed, or the server recovered from an error.'],
+  Retry: ['Retry', 'The backoff after the last Retry passed, or the component had not accepted the call.'],
+  Deleting: ['Deleting', 'The entry is being deleted.'],
+};
+
+const notRunTexts: Readonly<Record<NotRunReason, string>> = {
+  Suspended: '`spec.suspend` is true. Set it to false.',
+  Disabled: '`spec.components.COMPONENT.enabled` is false.',
+  NotApplicable: 'The mode or the labels of the entry do not match the registration.',
+  TooLarge: 'The entry is larger than 64 KiB. Move large values to a Secret.',
+  RegistrationRefused: 'The registration breaks a rule. See its condition `Accepted`.',
+  Abandoned: 'The entry has the annotation `abandon.inventory.drawbridge.dev/COMPONENT` and is being deleted.',
+};
+
+const callFailureTexts: Readonly<Record<CallFailureCode, string>> = {
+  Timeout: 'The component did not answer within `timeoutSeconds`. Answer 202 for longer work.',
+  Cut: 'The connection broke after the request was sent.',
+  TooLarge: 'The answer is larger than 131,072 bytes.',
+  NotJson: 'The answer is not JSON.',
+  InvalidOutcome:
+    'The answer violates the [contract](component-contract.md), or the outcome does not fit the operation.',
+  WrongRun: 'The answer names another run.',
+  Refused: 'The component answered 400, 401, or 403. Check how it authenticates the server.',
+  UnexpectedStatus: 'The component answered with a status that is not in the contract.',
+  Crashed: 'The call failed by an error in the server. See its log.',
+};
+
+const otherTexts: Readonly<Record<string, string>> = {
+  LeaseOver: 'The component did not report before the deadline of the run. The server runs it again.',
+  MissingAlreadySatisfied:
+    'The component reported NotReady, but its missing inputs held when it was called. Check how it reads the entry.',
+  NotWritten: 'The API server rejected the outputs, or their removal. The message has the cause.',
+  NotStored:
+    'The API server rejected the record of the run, which the server retries, or the message of the outcome, which is lost.',
+  InternalError: 'The server met an unexpected error. It retries; its log has the error.',
+  NotRegistered: 'The component has a run, but no registration. Register it again, or abandon it.',
+  InputsChanged: 'The last run was Done, but the inputs have changed since. A run follows.',
+  Pending: 'The component has not run yet.',
+};
+
+const reasonTable = (texts: Readonly<Record<string, string>>): string =>
+  table(
+    ['Reason', 'Meaning'],
+    Object.entries(texts).map(([reason, text]) => [code(reason), text]),
+  );
+
+export const runReasonsPage = (): string =>
+  page(
+    'Run reasons',
+    'docs/generate/run-reasons.ts, whose types are in src/inventory',
+    'Why did a component run, and why does it have its state? The values are stable between releases.',
+    '## Why a run was started',
+    'In `spec.reasons` of a ReconcileRun, in `run.reasons` of a call, in logs, and, up to the colon, in metrics.',
+    table(
+      ['Example', 'Meaning'],
+      Object.values(triggerTexts).map(([example, text]) => [code(example), text]),
+    ),
+    '## Why no run may start',
+    'In `reason` of `status.components` of an entry.',
+    reasonTable(notRunTexts),
+    '## Why a call failed',
+    'In `reason` of `status.components`, of `spec.lastOutcome` of a ReconcileRun, and in metrics. The outcome is Retry.',
+    reasonTable(callFailureTexts),
+    '## Other reasons',
+    'In the same places. The [codes](codes.md#inventory) `ForeignPath`, `ForeignSecret`, and `EntryTooLarge` also appear there, with the outcome Failed.',
+    reasonTable(otherTexts),
+  );
