@@ -225,7 +225,7 @@ const inventory = {
   'callback-port': {
     type: port,
     fallback: '9444',
-    help: 'Port of the callbacks, HTTPS, or HTTP if --callback-url says so. 0 takes a free port.',
+    help: 'Port of the callbacks, HTTPS, or HTTP if --callback-url is http. 0 takes a free port.',
   },
   'component-api-url': {
     type: optional(text('URL')),

@@ -20,14 +20,15 @@ export interface CertificateReconcilerOptions {
   readonly stores: CertificateStores;
   readonly secret: ObjectName & { readonly namespace: string };
   readonly certificate: OwnCertificate;
+  /** DNS names and IPv4 addresses of the certificate. */
   readonly names: readonly string[];
   readonly clock: Clock;
   readonly log: Log;
 }
 
 /**
- * Fills the Secret, writes its authority and path segment into every webhook configuration, and advances a rotation, in this order, so
- * that every configuration trusts the content of the Secret before the Secret changes again. The only key is that of the Secret.
+ * Fills the Secret, writes its authority and path segment into every webhook configuration, and advances a rotation, in this order.
+ * So every configuration trusts the content of the Secret before the Secret changes again. The only key is that of the Secret.
  */
 export class CertificateReconciler implements Reconciler {
   readonly #options: CertificateReconcilerOptions;

@@ -37,9 +37,9 @@ export function openCertificateStores(
   secret: ObjectName & { readonly namespace: string },
   names: readonly string[],
 ): CertificateStores {
-  const wanted = new Set(names);
+  const watchedNames = new Set(names);
   const viewConfiguration = (object: KubeObject): ConfigurationView | undefined =>
-    wanted.has(object.metadata.name) ? configurationView(object) : undefined;
+    watchedNames.has(object.metadata.name) ? configurationView(object) : undefined;
   return {
     secret: cluster.watch({
       resource: secrets,

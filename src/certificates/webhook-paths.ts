@@ -5,8 +5,9 @@ import type { CertificateStores, ConfigurationView } from './stores.ts';
 
 /**
  * Decides which paths a replica answers. It accepts the segment in the Secret. It also accepts segments that webhook configurations
- * have, or had in the last 10 s, so that no call fails while a segment is replaced. It accepts paths without a segment only while the
- * configurations have such paths and the Secret allows them, or while a webhook has a `url`, to which the server appends no segment.
+ * have, or had in the last 10 s, so that no call fails while a segment is replaced. It accepts paths without a segment while the
+ * configurations have such paths and the Secret allows them. It also does so while a webhook has a `url`, to which the server appends
+ * no segment.
  */
 export class WebhookPaths {
   readonly #clock: Clock;

@@ -39,14 +39,14 @@ const MAX_REASONS = 8;
 
 /**
  * Timers run on monotonic time and do not notice when the wall clock is set forward. While a key waits for a wall-clock instant,
- * the timer therefore never sleeps longer than this, so that keys become due within a second of a jump.
+ * the timer never sleeps longer than this, so that keys become due within half a second of a jump.
  */
 const WALL_CHECK_MS = 500;
 
 /**
  * Keys that wait for a worker. One worker at a time processes a key; adds that arrive meanwhile merge into one more run. Lane 0 goes
  * first, and within a lane the key that has been due longest. A key added for a wall-clock instant is due when the wall clock shows
- * it, and at the latest after the delay at the time of the add, so that setting the clock back never lengthens a wait.
+ * it. It is due at the latest after the delay that remained at the add, so that setting the clock back never lengthens a wait.
  */
 export class KeyedQueue {
   readonly #clock: Clock;

@@ -48,13 +48,13 @@ export function sameJson(a: unknown, b: unknown): boolean {
 }
 
 export type JsonCopy =
-  /** `weight`: the number of characters, and `valueWeight` for each value. */
+  /** `weight` is the number of characters, and `valueWeight` for each value. */
   { readonly value: unknown; readonly weight: number } | { readonly problem: string; readonly tooLarge: boolean };
 
 /**
  * Copies a JSON value deeply, into new plain objects and arrays without undefined fields. Otherwise returns, as a clause, why the value
- * must not be used: it is nested too deep, is heavier than `limit`, is not JSON, or has a key `__proto__`, which no Kubernetes field,
- * label, or annotation may have.
+ * must not be used: it is nested too deep, is heavier than `limit`, is not JSON, or has a key `__proto__`. No Kubernetes field, label,
+ * or annotation may have that key.
  */
 export function copyJson(value: unknown, limit: number = maxWeight): JsonCopy {
   const budget = { left: limit };

@@ -136,7 +136,7 @@ class Recorder implements EventRecorder {
         series.writtenCount = count;
         return;
       } catch (error) {
-        // Events expire, so the first Event of the series may not exist any more.
+        // Events expire, so the first Event of the series may no longer exist.
         if (!isNotFound(error)) throw error;
       }
     }

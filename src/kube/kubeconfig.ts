@@ -93,14 +93,14 @@ function addTokenFiles(config: KubeConfig, parsed: unknown, directory: string): 
 }
 
 function credentialsOf(config: KubeConfig, context: string | undefined): Credentials {
-  const wanted = context ?? config.currentContext;
-  const entry = config.getContextObject(wanted ?? '');
+  const contextName = context ?? config.currentContext;
+  const entry = config.getContextObject(contextName ?? '');
   const cluster = entry && config.getCluster(entry.cluster);
   if (!entry || !cluster) {
     const available = config.contexts.map(({ name }) => quote(name)).join(', ') || 'none';
     throw new CodedError(
       'KubeconfigContextNotFound',
-      `kubeconfig: context ${quote(wanted ?? '')} does not exist or has no cluster; available contexts: ${available}`,
+      `kubeconfig: context ${quote(contextName ?? '')} does not exist or has no cluster; available contexts: ${available}`,
     );
   }
   if (cluster.proxyUrl) {
@@ -109,7 +109,7 @@ function credentialsOf(config: KubeConfig, context: string | undefined): Credent
       `kubeconfig: cluster ${quote(cluster.name)} has a proxy-url, which is not supported; remove it`,
     );
   }
-  config.setCurrentContext(wanted);
+  config.setCurrentContext(contextName);
   return {
     server: cluster.server.replace(/\/+$/, ''),
     ...(entry.namespace ? { namespace: entry.namespace } : {}),

@@ -30,7 +30,7 @@ export interface LeaseGate extends LeaderGate {
   readonly leading: boolean;
   /**
    * `client`, whose writes reject with CodedError `NotLeading` while `leading` is false. A process that was frozen may run other
-   * callbacks before the timer that aborts its lead, so this check uses no timer and runs before every attempt. It cannot stop a
+   * callbacks before the timer that aborts its lead. So this check uses no timer and runs before every attempt. It cannot stop a
    * request that was passed to a connection before the freeze; resource versions and uids in the request protect against that one.
    */
   requireLeader(client: Client): Client;

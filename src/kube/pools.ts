@@ -6,8 +6,8 @@ import { openAgent } from './json-call.ts';
 export type Lane = 'urgent' | 'quick' | 'slow';
 
 /**
- * Connections for writes of Roles and RoleBindings, which the API server delays by 50 to 200 ms, because it waits for a current list of
- * permissions before its escalation check. Concurrent writes cost the API server nothing; fewer connections would slow a burst down.
+ * Connections for writes of Roles and RoleBindings. The API server delays these writes by 50 to 200 ms, because it waits for a current
+ * list of permissions before its escalation check. Concurrent writes cost the API server nothing; fewer connections would slow a burst down.
  */
 const SLOW_CONNECTIONS = 32;
 /** Connections reserved for calls that revoke access or renew a Lease, however many other calls hang. */

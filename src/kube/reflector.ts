@@ -200,7 +200,7 @@ class Reflector {
       return this.#backoff(describe(error)) + TOO_MANY_MS * (0.5 + this.#options.random() / 2);
     }
     if (isNotFound(error)) {
-      // The collection does not exist any more; a later one with the same name has new versions and needs a list.
+      // The collection no longer exists; a later one with the same name has new versions and needs a list.
       this.#resumeVersion = undefined;
       if (this.#spec.optional) return this.#onAbsent();
     }

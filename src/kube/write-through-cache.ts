@@ -101,7 +101,7 @@ export class WriteThroughCache<T extends Versioned> {
     return deleting?.uid === uid && this.#isTrusted(deleting);
   }
 
-  /** Records that the object does not exist any more. */
+  /** Records that the object no longer exists. */
   deleted(key: string, uid: string): void {
     const watched = this.#options.watched(key);
     this.#answers.delete(key);
@@ -111,9 +111,9 @@ export class WriteThroughCache<T extends Versioned> {
 
   /** Whether the watch still has to confirm an answer or an accepted delete. */
   isAhead(key: string): boolean {
-    for (const kept of [this.#answers, this.#deleting]) {
-      const entry = kept.get(key);
-      if (entry && !this.#isTrusted(entry)) kept.delete(key);
+    for (const entries of [this.#answers, this.#deleting]) {
+      const entry = entries.get(key);
+      if (entry && !this.#isTrusted(entry)) entries.delete(key);
     }
     return this.#answers.has(key) || this.#deleting.has(key);
   }

@@ -85,9 +85,9 @@ const MAX_PER_ADDRESS = 64;
 const CALL_TIMEOUT_MS = 5_000;
 
 /**
- * A connection carries one call. When all slots are taken, a connection from an address with few connections replaces the oldest
- * connection of the address with the most, without a call if there is one. So clients that only keep connections open cannot lock out
- * a probe.
+ * A connection carries one call. When all slots are taken, a connection from an address with few connections replaces one of the
+ * address with the most: the oldest without a call or, if all have one, the oldest. So clients that only keep connections open cannot
+ * lock out a probe.
  */
 async function start(
   { host, port }: Address,

@@ -84,11 +84,11 @@ const MAX_ITEMS = 64;
 
 /** The fields without undefined values. The name of a field that the log itself writes gets a trailing underscore. */
 function writtenFields(fields: LogFields): [string, string | number | boolean | readonly string[]][] {
-  const kept: [string, string | number | boolean | readonly string[]][] = [];
+  const written: [string, string | number | boolean | readonly string[]][] = [];
   for (const [key, value] of Object.entries(fields)) {
-    if (value !== undefined) kept.push([RESERVED.has(key) ? `${key}_` : key, bounded(value)]);
+    if (value !== undefined) written.push([RESERVED.has(key) ? `${key}_` : key, bounded(value)]);
   }
-  return kept;
+  return written;
 }
 
 function bounded(value: string | number | boolean | readonly string[]): typeof value {
