@@ -54,8 +54,8 @@ export function setConditionsAndReady(
 }
 
 /**
- * The value of `Ready`: the worst of the other conditions, the first by type if several are equally bad. From worst to best: False by
- * severity, True, Unknown, False without a severity. Undefined without other conditions.
+ * The value of `Ready`: the worst of the other conditions, the first by type if several are equally bad. From worst to best: False with
+ * severity Error, Warning, or Info; True; Unknown; False without a severity. Undefined without other conditions.
  */
 export function summaryOf(conditions: readonly BindCondition[]): BindConditionUpdate | undefined {
   const others = conditions.filter(({ type }) => type !== bindConditions.ready).sort(readyFirst);

@@ -146,7 +146,10 @@ function isOlderRevision({ metadata }: KubeObject): boolean {
   return installedRevision !== undefined && /^\d{1,9}$/.test(installedRevision) && Number(installedRevision) < revision;
 }
 
-/** Adds our versions. Keeps installed versions that drawbridge neither needs nor installed, but stores no objects in them. */
+/**
+ * Adds missing versions and replaces {@link bindVersion}; in an older revision of drawbridge, all its versions. Other installed versions keep
+ * their schemas, but the API server stores no more objects in them.
+ */
 function patchOf(found: KubeObject, wanted: KubeObject): unknown {
   const installed = new Map(versionsOf(found).map((version) => [own(version, 'name'), version]));
   const ours = versionsOf(wanted).map((version) => {

@@ -34,7 +34,7 @@ export interface BindingControllersDeps extends BindingDeps {
   readonly dryRun?: boolean;
   /** Version of this program. */
   readonly version: string;
-  /** Interval of checks whether exports must be listed because their watch is broken, milliseconds. */
+  /** Interval between reconciles of each bundle, which list the exports while their watch is broken, milliseconds. */
   readonly pollingMs: number;
   /** Resources that providers may bind, as `<resource>.<group>`; undefined means any. */
   readonly bindable: readonly string[] | undefined;

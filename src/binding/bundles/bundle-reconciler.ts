@@ -205,8 +205,8 @@ async function listedExports(session: ProviderSession, signal: AbortSignal): Pro
 }
 
 /**
- * Why the observed deletion of an export may not be meant: the cluster namespace is being deleted, does not exist, was created again, or its
- * ClusterBinding is missing or unreadable. Undefined if none of these is the case. Rejects if the provider does not answer.
+ * Why the observed deletion of an export may be unintended: the cluster namespace is being deleted, does not exist, was created again, or
+ * its ClusterBinding is missing or unreadable. Undefined if none of these is the case. Rejects if the provider does not answer.
  */
 async function deletionDoubt(session: ProviderSession, signal: AbortSignal): Promise<string | undefined> {
   const { client, clusterNamespace: namespace, clusterNamespaceUid } = session;

@@ -10,7 +10,7 @@ import { bundleOwners } from './plan-bundle.ts';
 
 export interface BundleControllerDeps extends BindingDeps {
   readonly sessions: Sessions;
-  /** Interval of checks whether exports must be listed because their watch is broken, milliseconds. */
+  /** Interval between reconciles of each bundle, which list the exports while their watch is broken, milliseconds. */
   readonly pollingMs: number;
 }
 

@@ -20,8 +20,8 @@ export interface BundlePlan {
 }
 
 /**
- * Plans the bindings of a bundle. The deletion of a binding deletes its objects in both clusters, so it takes more than a list without the
- * export: the provider may have been restored from a backup, or its CRDs installed again.
+ * Plans the bindings of a bundle. A list without an export does not delete its binding, because that would delete objects in both clusters:
+ * the provider may have been restored from a backup, or its CRDs may have been installed again.
  */
 export function planBundle({ bundle, exports, bindings, isDeleted }: BundleInput): BundlePlan {
   const existing = [...bindings];

@@ -27,7 +27,7 @@ export interface CopyIdentity {
 }
 
 /**
- * The copy of `original` for the other cluster. With `current`, it is the update of that object: it keeps the uid, resourceVersion,
+ * The copy of `original` for the other cluster. With `current`, the result updates that object: it keeps the uid, resourceVersion,
  * finalizers, owners, and the labels and annotations that are never shared.
  */
 export function copyOf(original: KubeObject, identity: CopyIdentity, current?: KubeObject): KubeObject {

@@ -211,7 +211,7 @@ class KonnectorConflicts {
     return { reason: 'AnotherKonnector', message: `another konnector reports to this ClusterBinding. ${advice}` };
   }
 
-  /** Our next heartbeat replaces the foreign Secret. The conflict is reported a while longer. */
+  /** Our next heartbeat replaces the foreign Secret in the status. The conflict is reported for ten minutes after that. */
   #secretConflict(
     { consumerSecretRef: secret }: ClusterBindingView,
     ours: readonly SecretName[],

@@ -70,7 +70,7 @@ export class SecretSync {
     const { session, connect } = this.#deps;
     const read = await kubeconfigFrom(text, where);
     signal.throwIfAborted();
-    if ('unusable' in read) return read.unusable.message;
+    if ('problem' in read) return read.problem.message;
     const { kubeconfig } = read;
     if (kubeconfig.id === session.id) return undefined;
     const { server } = kubeconfig.credentials;

@@ -77,7 +77,7 @@ interface NamespaceReconcilerOptions {
 
 /** Backoff after a 403, milliseconds. Short, because providers grant permissions just after they are first needed. */
 const forbiddenBackoff = { baseMs: 250, capMs: 5_000 };
-/** Backoff between checks of a service namespace that still has copies, milliseconds. Some copies stay for long, hence the cap. */
+/** Backoff between checks of a service namespace that still has copies, milliseconds. */
 const leftoversBackoff = { baseMs: 5_000, capMs: 5 * 60_000 };
 
 /** Syncs the existence of a consumer namespace and its APIServiceNamespace. The owner label names the side that decides. */

@@ -21,6 +21,7 @@ export interface BindingFacts {
   readonly lookup: SessionLookup;
   /** State of the session that serves the binding; undefined without one. */
   readonly state: SessionState | undefined;
+  /** Result of the session's last heartbeat; undefined before the first. */
   readonly heartbeat: Heartbeat | undefined;
   /** Undefined while the session's stores are not synced. */
   readonly exportFacts: ExportFacts | undefined;
@@ -28,7 +29,7 @@ export interface BindingFacts {
   readonly problems: readonly string[];
   /** False for 10 s after the session's stores synced, unless a problem of a single object has been found. */
   readonly settled: boolean;
-  /** While the binding is being deleted: what it waits for. */
+  /** The progress of the unbinding; undefined unless the binding is being deleted. */
   readonly unbindProgress: UnbindProgress | undefined;
   readonly nowMs: number;
 }
@@ -52,7 +53,7 @@ export interface Unserved {
 }
 
 export interface UnbindProgress {
-  /** True if an administrator must act. */
+  /** Whether an error or a missing input stops the unbinding. The condition then has severity Warning. */
   readonly blocked: boolean;
   readonly message: string;
 }
@@ -149,7 +150,7 @@ function connectedCondition(facts: BindingFacts): BindConditionUpdate | undefine
   const { exported, outcomes, claims } = exportFacts;
   if (!exported) return noExportCondition(binding, exportFacts);
   if (exported.unreadable !== undefined)
-    return conditionFalse(connected, 'Error', 'APIServiceExportInvalid', unreadable(exported));
+    return conditionFalse(connected, 'Error', 'APIServiceExportInvalid', invalidExport(exported));
   const refusals = ofKind(outcomes, 'refused');
   if (refusals[0]) return conditionFalse(connected, 'Error', refusals[0].reason, messagesOf(refusals));
   if (outcomes.some(({ kind }) => kind === 'conflict')) return undefined;
@@ -205,7 +206,7 @@ function noExportCondition({ name }: BindingView, { clusterNamespace, request }:
   );
 }
 
-const unreadable = ({ name, unreadable: why = '' }: ExportView): string =>
+const invalidExport = ({ name, unreadable: why = '' }: ExportView): string =>
   `APIServiceExport ${name} of the provider is not valid: ${why}. Its objects are neither synced nor deleted. Ask the provider to correct it`;
 
 function schemaCondition({ exportFacts, unbindProgress }: BindingFacts): BindConditionUpdate | undefined {
@@ -216,7 +217,7 @@ function schemaCondition({ exportFacts, unbindProgress }: BindingFacts): BindCon
     return conditionUnknown(schemaInSync, 'APIServiceExportNotFound', message);
   }
   if (exported.unreadable !== undefined)
-    return conditionUnknown(schemaInSync, 'APIServiceExportInvalid', unreadable(exported));
+    return conditionUnknown(schemaInSync, 'APIServiceExportInvalid', invalidExport(exported));
   const refusals = ofKind(outcomes, 'refused');
   const outOfSync = ofKind(outcomes, 'outOfSync');
   if (refusals[0])

@@ -116,7 +116,7 @@ function bindingSources(sessions: Sessions, syncers: RunningSyncers, stores: Con
     ),
     fromEach('provider', sessions, (session, emit) =>
       session.stores.clusterBindings.subscribe((event) => {
-        // Heartbeats update it every few minutes and do not affect bindings.
+        // Heartbeats update the ClusterBinding every few minutes and do not affect bindings.
         if (event.type === 'updated' && event.before.providerPrettyName === event.now.providerPrettyName) return;
         for (const secret of sessions.secretsOf(session)) for (const name of bindingsOf(secret)) emit(name, 'provider');
       }),

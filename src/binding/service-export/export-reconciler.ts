@@ -122,8 +122,10 @@ export class ExportReconciler implements Reconciler {
 
 /** Whether the cluster namespaces have the same name and, if both uids are known, the same uid. */
 function isSameProvider(a: ProviderSession, b: ProviderSession): boolean {
-  const known = a.clusterNamespaceUid !== undefined && b.clusterNamespaceUid !== undefined;
-  return a.clusterNamespace === b.clusterNamespace && (!known || a.clusterNamespaceUid === b.clusterNamespaceUid);
+  const areUidsKnown = a.clusterNamespaceUid !== undefined && b.clusterNamespaceUid !== undefined;
+  return (
+    a.clusterNamespace === b.clusterNamespace && (!areUidsKnown || a.clusterNamespaceUid === b.clusterNamespaceUid)
+  );
 }
 
 /** The claims of an export to sync. */

@@ -9,7 +9,7 @@ import { type Client, findObject } from '../../kube/client.ts';
 import { isForbidden } from '../../kube/errors.ts';
 import { bySecret, type ConsumerStores } from '../stores/consumer-stores.ts';
 import { candidateProblem } from './candidate-problem.ts';
-import { type Kubeconfig, kubeconfigIn, type Unusable } from './kubeconfig.ts';
+import { type Kubeconfig, type KubeconfigProblem, kubeconfigIn } from './kubeconfig.ts';
 import type { OpenSession } from './open-session.ts';
 import { type SecretView, type SecretWatches, secretView } from './secret-watches.ts';
 import type { SessionPool } from './session-pool.ts';
@@ -50,15 +50,15 @@ export class Konnector implements Reconciler {
     const { namespace = '', name } = nameOf(secret);
     const refs = [...keys].map((key) => ({ namespace, name, key }));
     const found = watches.get(secret);
-    const read = found === 'pending' ? await this.#read(secret, signal) : { secret: found };
+    const secretRead = found === 'pending' ? await this.#read(secret, signal) : { secret: found };
     signal.throwIfAborted();
-    if ('unusable' in read) {
-      for (const ref of refs) registry.fail(ref, read.unusable);
-      return retry(read.unusable.message);
+    if ('problem' in secretRead) {
+      for (const ref of refs) registry.fail(ref, secretRead.problem);
+      return retry(secretRead.problem.message);
     }
     let result: Result = done;
     for (const ref of refs) {
-      const refResult = await this.#serveRef(ref, read.secret, signal);
+      const refResult = await this.#serveRef(ref, secretRead.secret, signal);
       if (refResult.kind !== 'done') result = refResult;
     }
     return result;
@@ -83,14 +83,14 @@ export class Konnector implements Reconciler {
   async #read(
     secret: string,
     signal: AbortSignal,
-  ): Promise<{ readonly secret: SecretView | undefined } | { readonly unusable: Unusable }> {
+  ): Promise<{ readonly secret: SecretView | undefined } | { readonly problem: KubeconfigProblem }> {
     try {
       const found = await findObject(this.#deps.client, secrets, nameOf(secret), { signal });
       return { secret: found && secretView(found) };
     } catch (error) {
       if (!isForbidden(error)) throw error;
       const message = `secret ${secret} cannot be read; the konnector needs permission to get, list, and watch it: ${describe(error)}`;
-      return { unusable: { reason: 'KubeconfigSecretInvalid', message } };
+      return { problem: { reason: 'KubeconfigSecretInvalid', message } };
     }
   }
 
@@ -98,8 +98,8 @@ export class Konnector implements Reconciler {
     const { registry, pool } = this.#deps;
     const read = await kubeconfigIn(ref, secret);
     signal.throwIfAborted();
-    if ('unusable' in read) {
-      registry.fail(ref, read.unusable);
+    if ('problem' in read) {
+      registry.fail(ref, read.problem);
       return done;
     }
     const serving = registry.serving(ref);

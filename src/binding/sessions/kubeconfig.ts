@@ -16,19 +16,19 @@ export interface Kubeconfig {
   readonly namespace: string;
 }
 
-/** Why a Secret yields no session, and what to do. */
-export interface Unusable {
+/** Why no session can be opened from a Secret, and what to do. */
+export interface KubeconfigProblem {
   readonly reason: SecretProblem;
   readonly message: string;
 }
 
-export type ReadKubeconfig = { readonly kubeconfig: Kubeconfig } | { readonly unusable: Unusable };
+export type ReadKubeconfig = { readonly kubeconfig: Kubeconfig } | { readonly problem: KubeconfigProblem };
 
 /** Parses the kubeconfig under a key of a Secret, without a call to the provider. */
 export async function kubeconfigIn(ref: SecretKeyRef, secret: SecretView | undefined): Promise<ReadKubeconfig> {
   const name = keyOf(ref);
   if (!secret) {
-    return unusable(
+    return problem(
       'KubeconfigSecretNotFound',
       `secret ${name} not found; create it with the kubeconfig of the provider, or run kubectl bind again`,
     );
@@ -68,5 +68,5 @@ async function idOf({ server, connectionAuth }: Credentials, namespace: string):
   return sha256Hex(canonicalJson([server, namespace, headers, pems, servername ?? ''])).slice(0, 10);
 }
 
-const unusable = (reason: SecretProblem, message: string): ReadKubeconfig => ({ unusable: { reason, message } });
-const invalid = (message: string): ReadKubeconfig => unusable('KubeconfigSecretInvalid', message);
+const problem = (reason: SecretProblem, message: string): ReadKubeconfig => ({ problem: { reason, message } });
+const invalid = (message: string): ReadKubeconfig => problem('KubeconfigSecretInvalid', message);

@@ -5,8 +5,8 @@ import type { BindingView } from '../stores/consumer-stores.ts';
 import type { ProviderStores } from '../stores/provider-stores.ts';
 
 /**
- * One provider, opened with one kubeconfig. It lives as long as a binding, a bundle, or a labeled Secret uses that kubeconfig. All of them
- * share it.
+ * One provider, opened with one kubeconfig. The session lives as long as a binding, a bundle, or a labeled Secret uses that kubeconfig. All
+ * users of the kubeconfig share one session.
  */
 export interface ProviderSession {
   /** Short hash of server, namespace, and credentials, which it does not reveal. For logs, metrics, and names of controllers. */
@@ -15,7 +15,7 @@ export interface ProviderSession {
   readonly clusterNamespace: string;
   /** For watches. Writes go through `client`. */
   readonly cluster: Cluster;
-  /** Writes only while this replica is the leader, and never in a dry run. */
+  /** Writes only while this replica is the leader; in a dry run it changes nothing. */
   readonly client: Client;
   readonly stores: ProviderStores;
   /** uid of the cluster namespace, which distinguishes providers; undefined until it has been read. */

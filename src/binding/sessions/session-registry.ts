@@ -1,6 +1,6 @@
 import type { SecretKeyRef } from '../../api/binding/secret-key-ref.ts';
 import { keyOf, nameOf } from '../../api/object.ts';
-import type { Unusable } from './kubeconfig.ts';
+import type { KubeconfigProblem } from './kubeconfig.ts';
 import type { OpenSession } from './open-session.ts';
 import type { Heartbeat, ProviderSession, SessionLookup, Sessions } from './provider-session.ts';
 
@@ -8,7 +8,7 @@ import type { Heartbeat, ProviderSession, SessionLookup, Sessions } from './prov
 interface Slot {
   session: OpenSession | undefined;
   /** Why the Secret's current content cannot be used. A `session` then comes from an earlier content. */
-  unusable: Unusable | undefined;
+  problem: KubeconfigProblem | undefined;
 }
 
 /** Maps kubeconfig Secrets to sessions and their heartbeats. Only the konnector maps sessions. */
@@ -21,8 +21,8 @@ export class SessionRegistry implements Sessions {
   lookup(ref: SecretKeyRef): SessionLookup {
     const slot = this.#slots.get(keyOf(ref))?.get(ref.key);
     if (!slot) return { kind: 'pending' };
-    const { session, unusable } = slot;
-    if (unusable) return { kind: 'invalid', ...unusable, ...(session ? { lastGood: session } : {}) };
+    const { session, problem } = slot;
+    if (problem) return { kind: 'invalid', ...problem, ...(session ? { lastGood: session } : {}) };
     return session ? { kind: 'session', session } : { kind: 'pending' };
   }
 
@@ -64,17 +64,17 @@ export class SessionRegistry implements Sessions {
   /** Sets the session that serves the ref. */
   serve(ref: SecretKeyRef, session: OpenSession): void {
     const slot = this.#slot(ref);
-    if (slot.session === session && !slot.unusable) return;
+    if (slot.session === session && !slot.problem) return;
     slot.session = session;
-    slot.unusable = undefined;
+    slot.problem = undefined;
     this.#notify(keyOf(ref));
   }
 
   /** Records that the current content cannot be used. A serving session stays. */
-  fail(ref: SecretKeyRef, unusable: Unusable): void {
+  fail(ref: SecretKeyRef, problem: KubeconfigProblem): void {
     const slot = this.#slot(ref);
-    if (slot.unusable?.reason === unusable.reason && slot.unusable.message === unusable.message) return;
-    slot.unusable = unusable;
+    if (slot.problem?.reason === problem.reason && slot.problem.message === problem.message) return;
+    slot.problem = problem;
     this.#notify(keyOf(ref));
   }
 
@@ -111,7 +111,7 @@ export class SessionRegistry implements Sessions {
     const secret = keyOf(ref);
     const slots = this.#slots.get(secret) ?? new Map<string, Slot>();
     this.#slots.set(secret, slots);
-    const slot = slots.get(ref.key) ?? { session: undefined, unusable: undefined };
+    const slot = slots.get(ref.key) ?? { session: undefined, problem: undefined };
     slots.set(ref.key, slot);
     return slot;
   }

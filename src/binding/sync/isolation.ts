@@ -108,7 +108,7 @@ const unprefixed: Isolation = {
 
 const at = (key: string, closing = false): Place => (closing ? { kind: 'at', key, closing } : { kind: 'at', key });
 
-/** The rest of a cluster-scoped object's key. A provider may send any name, and a rest with a slash would be the key of another object. */
+/** Undefined without the prefix, or if the remainder is no name: a provider may send any name, and a slash would change the key. */
 function withoutPrefix(text: string, prefix: string): string | undefined {
   const name = text.startsWith(prefix) ? text.slice(prefix.length) : '';
   return name === '' || name.includes('/') ? undefined : name;

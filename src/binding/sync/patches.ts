@@ -47,8 +47,8 @@ export function newCopy({ consumer, resource, key, identity, owner }: NewCopy): 
 
 /**
  * The merge patch that updates the copy: all fields but metadata and status, and the kube-bind annotations. Undefined if nothing differs.
- * A missing {@link copyOfAnnotation} is added to a due patch but causes none, because only drawbridge sets it: otherwise all copies of
- * another konnector would be written at once.
+ * A due patch also adds {@link copyOfAnnotation}. Its absence alone causes no patch: only drawbridge sets it, so after a take-over from
+ * another konnector all copies would be written at once.
  */
 export function copyPatch(consumer: SyncedObject, copy: SyncedObject, identity: BindingIdentity): object | undefined {
   const fields = mergePatch(
