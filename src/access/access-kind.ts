@@ -35,15 +35,15 @@ export function createAccessKinds(
 ): AccessKind[] {
   const { stores } = deps;
   const builderDeps = { ...deps, queue: new PlanQueue(deps.clock) };
-  return accesses.map(({ request, template, createsPod }) => {
-    const requestKind = request.resource.kind;
+  return accesses.map((access) => {
+    const requestKind = access.request.resource.kind;
     const build = builders[requestKind] as Builder;
     return {
       requestKind,
-      templateKind: template.resource.kind,
-      requestResource: request.resource,
-      templateResource: template.resource,
-      createsPod,
+      templateKind: access.template.resource.kind,
+      requestResource: access.request.resource,
+      templateResource: access.template.resource,
+      createsPod: access.createsPod,
       ...stores.of(requestKind),
       plan: (request, template, terms, signal) => build(request, template, terms, builderDeps, signal),
     };

@@ -15,7 +15,7 @@ import { type AccessStores, byPod, byUid } from './stores/access-stores.ts';
 import { type RequestView, type TemplateView, viewRequest, viewTemplate } from './stores/access-views.ts';
 import { type PodView, viewPod } from './stores/cluster-views.ts';
 
-/** The reads of the webhooks that admit requests and templates; implements parts of `AccessReviews`. */
+/** The reads for the webhooks that admit requests and templates. Implements a part of `AccessReviews`. */
 export function admissionReads(stores: AccessStores, client: Client, quota: GrantQuota) {
   return {
     templateState: (kind: TemplateKind, namespace: string, name: string, signal: AbortSignal) =>
@@ -28,7 +28,7 @@ export function admissionReads(stores: AccessStores, client: Client, quota: Gran
   };
 }
 
-/** Reads the store; reads live if the store does not have it, because the store may lag behind the caller's own write. */
+/** Reads the store. If the template is missing there, reads live, because the store may lag behind the caller's own write. */
 async function readTemplate(
   access: Access,
   name: ObjectName,
@@ -61,6 +61,7 @@ export function templateState(template: TemplateView): FoundTemplate {
   };
 }
 
+/** The extra fields of an authenticated user. */
 interface WithExtra {
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
@@ -107,7 +108,7 @@ interface ConnectTargetsDeps {
   readonly clock: Clock;
 }
 
-/** Reads pods and their grants for the webhooks that audit and authorize connects to pods; implements their ports. */
+/** The reads of pods and their grants for the webhooks that audit and authorize connects. Implements a part of `AccessReviews`. */
 export function connectTargets({ stores, client, signer, clock }: ConnectTargetsDeps) {
   const isOpen = ({ grant, revoked, deleting }: RequestView): boolean =>
     grant !== undefined && !revoked && !deleting && clock.now() < (parseTime(grant.expiresAt) ?? 0);

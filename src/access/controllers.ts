@@ -32,6 +32,7 @@ import type { RequestRef } from './stores/cluster-views.ts';
 import { AuthorPermissions, TemplateAuthors } from './template/template-authors.ts';
 import { TemplateReconciler } from './template/template-reconciler.ts';
 
+/** Dependencies of the controllers of the access feature. */
 export interface AccessDeps {
   readonly client: Client;
   readonly signer: Signer;
@@ -164,10 +165,10 @@ function requestController(
     grantable,
   });
   metrics.watch(kind.requests);
-  const ends = deadlines({ name: 'end', clock, lane: revocationLane });
+  const endOfGrants = deadlines({ name: 'end', clock, lane: revocationLane });
   return controller(kind.requestKind, deps, {
     sources: [
-      ends,
+      endOfGrants,
       fromSubscription('request', kind.requests, (event) => emissions([event.key], endsAccess(event))),
       fromSubscription('template', kind.templates, (event) => {
         const requests = kind.requests.byIndex(byTemplate, event.key);
@@ -193,7 +194,7 @@ function requestController(
       signer,
       status,
       clock,
-      deadlines: ends,
+      deadlines: endOfGrants,
     }),
     lanes: 3,
     workers: 32,

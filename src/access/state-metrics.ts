@@ -11,10 +11,11 @@ interface StateMetricsDeps {
   readonly clock: Clock;
 }
 
+/** Registers the counter of orphans that the janitor deleted. */
 export const orphansMetric = (metrics: Metrics): CounterMetric =>
   metrics.counter({
     name: 'drawbridge_orphans_total',
-    help: 'Objects deleted because they belonged to no live request. A value above 0 means that clients removed finalizers of requests.',
+    help: 'Objects deleted because they belonged to no live request. The usual cause is a client that removed the finalizer of a request.',
     labels: ['kind'],
   });
 
@@ -37,7 +38,7 @@ export function stateMetrics({ metrics, stores, clock }: StateMetricsDeps): void
   metrics.collected(
     {
       name: 'drawbridge_drift_objects',
-      help: 'Objects of grants that belong to no request and are not being deleted (orphaned), and objects that a request names and that do not exist (missing). If it stays above 0 for minutes, another client interferes.',
+      help: 'Objects of grants that do not match the requests. orphaned: the object belongs to no request and is not being deleted. missing: a request lists the object, which does not exist. If it stays above 0 for minutes, another client interferes.',
       labels: ['kind', 'drift'],
     },
     (set) => {

@@ -4,23 +4,28 @@ import type { Violation } from '../policy/policy.ts';
 import type { Signer } from '../signing/signer.ts';
 import type { RequestView } from '../stores/access-views.ts';
 
-/** Longest time that a request may be created before its signature, milliseconds: two machines have two clocks, in whole seconds. */
+/**
+ * Maximum time that a request may be created before its signature, milliseconds: the clocks of two machines differ, and timestamps have
+ * whole seconds.
+ */
 const skewMs = 2000;
-/** Longest time that a request may be created after its signature, milliseconds. */
+/** Maximum time that a request may be created after its signature, milliseconds. */
 const validMs = 10_000;
-/** The API server rounds creation times down, so the real creation may be up to this much later, milliseconds. */
+/** Rounding of creation times, milliseconds: the API server rounds them down to whole seconds. */
 const roundingMs = 1000;
-/** How long nonces are remembered, milliseconds on the monotonic clock: longer than any signature is valid. */
+/** Retention of nonces, milliseconds on the monotonic clock: longer than any signature is valid. */
 const nonceRetentionMs = 60_000;
 
+/** The first request that had a nonce. */
 interface FirstUse {
   readonly uid: string;
+  /** Time of the observation, milliseconds on the monotonic clock. */
   readonly monotonicMs: number;
 }
 
 /**
- * Verifies that our webhook signed the requester for this request, shortly before its creation, and that no earlier request has the same
- * nonce. The API server assigns the uid after the webhook, so the first uid that shows a nonce owns it.
+ * Verifies that our webhook signed the requester for this request shortly before its creation, and that no earlier request has the same
+ * nonce. The signature does not cover the uid, which the API server assigns after the webhook, so a nonce belongs to the first uid with it.
  */
 export class RequesterAttestations {
   readonly #deps: { readonly kind: string; readonly signer: Signer; readonly clock: Clock };
@@ -31,20 +36,23 @@ export class RequesterAttestations {
     this.#deps = deps;
   }
 
-  /** Records the nonce of a request that is seen for the first time, even if it will be denied, so that no later request can reuse it. */
+  /** Records the nonce of a new request, even if it will be denied, so that no later request can reuse it. */
   observe(request: RequestView): void {
     const signed = this.#attestationOf(request);
     if (signed && this.#deps.signer.isOurRequesterByCachedKeys(signed.attestation, signed.signature))
       this.#claimNonce(signed.signature, request.uid);
   }
 
-  /** Why the requester is not proven; undefined if it is. Rejects if the keys cannot be read. */
+  /**
+   * Why the requester is not proven; undefined if it is. Codes `StampMissing`, `StampInvalid`, `StampExpired`, and `StampReplayed`. Rejects
+   * if the keys cannot be read.
+   */
   async violation(request: RequestView, signal: AbortSignal): Promise<Violation | undefined> {
     const signed = this.#attestationOf(request);
     if (!signed) {
       return refuse(
         'StampMissing',
-        'spec.requester has no signature: the request was created while the webhooks of drawbridge were not called',
+        'spec.requester has no signature: the webhooks of drawbridge were not called, or the CRDs are older than the server',
       );
     }
     if (!(await this.#deps.signer.isOurRequester(signed.attestation, signed.signature, signal))) {
@@ -64,12 +72,12 @@ export class RequesterAttestations {
     return refuse('StampReplayed', 'an earlier request has the same signature');
   }
 
-  /** Whether `uid` is the first that shows the nonce. */
+  /** Records the nonce for `uid`, and returns whether it belongs to this uid. */
   #claimNonce({ nonce }: RequesterSignature, uid: string): boolean {
     const monotonicMs = this.#deps.clock.monotonic();
-    for (const [old, use] of this.#firstUses) {
+    for (const [oldNonce, use] of this.#firstUses) {
       if (use.monotonicMs > monotonicMs - nonceRetentionMs) break;
-      this.#firstUses.delete(old);
+      this.#firstUses.delete(oldNonce);
     }
     const first = this.#firstUses.get(nonce);
     if (!first) this.#firstUses.set(nonce, { uid, monotonicMs });
@@ -89,12 +97,12 @@ export class RequesterAttestations {
 }
 
 /**
- * Until when (epoch ms) the finalizer keeps a request. While it exists, no other request can have its name; afterwards its signature is
- * too old to be replayed. A request without a signature need not be kept.
+ * The earliest time, epoch ms, to remove the finalizer. Until then, the name of the request is in use; afterwards, its signature is too old
+ * to be replayed. For a request without a signature, it is the creation.
  */
 export function retainUntilMs({ spec: { requester }, createdAtMs }: RequestView): number {
   if (!requester || !signatureOf(requester)) return createdAtMs;
-  // The time is not verified here, so it counts only within the range that could be valid.
+  // The signature is not verified here, so limit its time to the valid range.
   const attestedMs = Math.min(parseTime(requester.time) ?? 0, createdAtMs + skewMs);
   return Math.max(createdAtMs + validMs, attestedMs + validMs + roundingMs);
 }

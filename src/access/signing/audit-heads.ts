@@ -41,7 +41,7 @@ export class AuditHeads {
   readonly #stopping = new AbortController();
   #running: Promise<void> | undefined;
   #signer: { readonly secret: Uint8Array; readonly signer: HeadSigner } | undefined;
-  /** The last head that this process published or found unchanged. */
+  /** The last head that this process published or found unchanged; `atMs` is on the monotonic clock. */
   #published = { seq: 0, key: '', text: '', atMs: 0 };
   #failing = false;
 

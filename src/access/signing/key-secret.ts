@@ -163,7 +163,7 @@ export class KeySecret implements KeyRing {
       ? list.metadata.annotations?.[secretUidAnnotation] === uid ||
         Object.keys(this.#publicKeys(keys)).some((publicKey) => own(own(list, 'data'), publicKey) !== undefined)
       : await usedBefore?.(keys, options);
-    return wereUsed ? keys : unknownSecret;
+    return wereUsed ? keys : unprovenSecret;
   }
 
   /** Updates the ConfigMap to list exactly these keys. */
@@ -211,7 +211,7 @@ export class KeySecret implements KeyRing {
   }
 }
 
-const unknownSecret =
+const unprovenSecret =
   'the Secret existed before the first start, and nothing proves that this installation used its keys; delete it to get new keys, ' +
   'or start with --adopt-signing-keys=true (signingKeys.adopt of the chart) if you created it';
 

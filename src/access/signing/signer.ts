@@ -8,9 +8,9 @@ import { CodedError } from '../../kit/errors.ts';
 
 /** The source of the signing keys. */
 export interface KeyRing {
-  /** Undefined until the first successful read. */
+  /** The keys; undefined until the first successful read. */
   readonly keys: SigningKeys | undefined;
-  /** Reads the keys again; rejects if that fails. */
+  /** Reads the keys again. Rejects if that fails. */
   refresh(signal?: AbortSignal): Promise<void>;
 }
 
@@ -21,7 +21,7 @@ interface GrantOwner {
   readonly uid: string;
 }
 
-/** One object of a grant, as planned. */
+/** The signed fields of an object of a grant. */
 interface SignedChild {
   readonly requestUid: string;
   readonly kind: string;
@@ -30,7 +30,10 @@ interface SignedChild {
   readonly planHash: string;
 }
 
-/** Signs and verifies requesters, authors, grants, and children. Without keys, it rejects or throws `SigningKeyUnavailable`. */
+/**
+ * Signs and verifies requesters, authors, grants, and children. Unless stated otherwise, a method throws or rejects with
+ * `SigningKeyUnavailable` until the keys are read.
+ */
 export class Signer {
   readonly #ring: KeyRing;
   #derived: { readonly from: Uint8Array; readonly pair: DerivedKeyPair } | undefined;
@@ -43,7 +46,7 @@ export class Signer {
     return this.#ring.keys !== undefined;
   }
 
-  /** Signs with a new nonce; undefined while there are no keys. */
+  /** Signs with a new nonce. Undefined until the keys are read. */
   signRequester(attestation: RequesterAttestation): RequesterSignature | undefined {
     const keys = this.#ring.keys;
     if (!keys) return undefined;
@@ -51,40 +54,42 @@ export class Signer {
     return { nonce, signature: macOf(keys.current, 'stamp', requesterValue(attestation, nonce)) };
   }
 
+  /** Whether this installation signed the requester. Rejects if the keys cannot be read. */
   isOurRequester(attestation: RequesterAttestation, signed: RequesterSignature, signal: AbortSignal): Promise<boolean> {
     return this.#isOurs('stamp', requesterValue(attestation, signed.nonce), signed.signature, signal);
   }
 
-  /** As `isOurRequester`, without a refresh of the keys; for uses where a wrong "no" does no harm. */
+  /** As `isOurRequester`, without a refresh of the keys, for callers that a wrong `false` does not harm. Never throws. */
   isOurRequesterByCachedKeys(attestation: RequesterAttestation, signed: RequesterSignature): boolean {
     const keys = this.#ring.keys;
     return keys !== undefined && isMacOf(keys, 'stamp', requesterValue(attestation, signed.nonce), signed.signature);
   }
 
-  /** Undefined while there are no keys. */
+  /** Signs the author. Undefined until the keys are read. */
   signAuthor(attestation: AuthorAttestation): string | undefined {
     const keys = this.#ring.keys;
     return keys && macOf(keys.current, 'author', authorValue(attestation));
   }
 
+  /** Whether this installation signed the author. Rejects if the keys cannot be read. */
   isOurAuthor(attestation: AuthorAttestation, signature: unknown, signal: AbortSignal): Promise<boolean> {
     return this.#isOurs('author', authorValue(attestation), signature, signal);
   }
 
-  /** As `isOurAuthor`, without a refresh of the keys; for callers that have another proof. */
+  /** As `isOurAuthor`, without a refresh of the keys, for callers that then try another proof. Never throws. */
   isOurAuthorByCachedKeys(attestation: AuthorAttestation, signature: unknown): boolean {
     const keys = this.#ring.keys;
     return keys !== undefined && isMacOf(keys, 'author', authorValue(attestation), signature);
   }
 
-  /** The grant with a MAC, which the server verifies, and a signature, which anyone can verify. */
+  /** Returns the grant with a MAC, which the server verifies, and an Ed25519 signature, which anyone can verify. */
   signGrant(owner: GrantOwner, grant: Grant): Grant {
     const value = grantValue(owner, grant);
     const signature = this.#grantPair().sign(signedText(value));
     return { ...grant, mac: macOf(this.#keys.current, 'grant', value), signature: signature.toString('base64url') };
   }
 
-  /** Derived once for each key, because derivation takes milliseconds. */
+  /** The key pair of the current key, cached because its derivation takes milliseconds. */
   #grantPair(): DerivedKeyPair {
     const { current } = this.#keys;
     if (this.#derived?.from !== current)
@@ -92,19 +97,22 @@ export class Signer {
     return this.#derived.pair;
   }
 
+  /** Whether the MAC of the grant is ours. Rejects if the keys cannot be read. */
   isOurGrant(owner: GrantOwner, grant: Grant, signal: AbortSignal): Promise<boolean> {
     return this.#isOurs('grant', grantValue(owner, grant), grant.mac, signal);
   }
 
+  /** The MAC of a child. */
   signChild(child: SignedChild): string {
     return macOf(this.#keys.current, 'child', child);
   }
 
+  /** Whether `mac` is our MAC of the child. Rejects if the keys cannot be read. */
   isOurChild(child: SignedChild, mac: unknown, signal: AbortSignal): Promise<boolean> {
     return this.#isOurs('child', child, mac, signal);
   }
 
-  /** Refreshes the keys before it returns false, because another replica may sign with keys that this one has not read yet. */
+  /** Refreshes the keys before it returns false, because another replica may sign with keys that this replica has not read yet. */
   async #isOurs(purpose: Purpose, value: unknown, mac: unknown, signal: AbortSignal): Promise<boolean> {
     if (isMacOf(this.#keys, purpose, value, mac)) return true;
     await this.#ring.refresh(signal);
@@ -118,7 +126,7 @@ export class Signer {
   }
 }
 
-/** Fields of the spec that the signature does not cover: `requester` holds the signature, and `revoked` can change later. */
+/** Fields of the spec that the signature does not cover: `requester` contains the signature, and `revoked` can change later. */
 const unsignedRequestFields: ReadonlySet<string> = new Set(['requester', 'revoked']);
 
 function requesterValue({ kind, namespace, name, spec, requester }: RequesterAttestation, nonce: string): unknown {
@@ -126,6 +134,7 @@ function requesterValue({ kind, namespace, name, spec, requester }: RequesterAtt
   return { kind, namespace, name, username, uid, groups, time, nonce, specHash: hashOf(spec, unsignedRequestFields) };
 }
 
+/** Fields of the spec that the signature does not cover: `author` contains the signature. */
 const unsignedTemplateFields: ReadonlySet<string> = new Set(['author']);
 
 function authorValue({ version, ...attestation }: AuthorAttestation): unknown {
@@ -135,8 +144,9 @@ function authorValue({ version, ...attestation }: AuthorAttestation): unknown {
   };
 }
 
-function hashOf(spec: object, without: ReadonlySet<string>): string {
-  return sha256Hex(canonicalJson(Object.fromEntries(Object.entries(spec).filter(([field]) => !without.has(field)))));
+function hashOf(spec: object, omitted: ReadonlySet<string>): string {
+  const signed = Object.entries(spec).filter(([field]) => !omitted.has(field));
+  return sha256Hex(canonicalJson(Object.fromEntries(signed)));
 }
 
 function grantValue({ namespace, name, uid }: GrantOwner, { mac: _, signature: __, ...grant }: Grant): unknown {
@@ -148,7 +158,7 @@ export const grantPurpose = 'drawbridge.dev/grant-signature/v1';
 
 const signedText = (value: unknown): string => `${grantPurpose}\n${canonicalJson(value)}`;
 
-/** What a MAC covers. A MAC for one purpose never verifies for another, whatever the value. */
+/** The purpose of a MAC. A MAC for one purpose never verifies for another. */
 export type Purpose = 'stamp' | 'author' | 'grant' | 'child';
 
 /** Secret keys of at least 32 bytes. `current` signs; signatures by `previous` still verify. */
@@ -169,7 +179,7 @@ export function isMacOf(keys: SigningKeys, purpose: Purpose, value: unknown, mac
   const found = Buffer.from(mac, 'utf8');
   const candidates = keys.previous ? [keys.current, keys.previous] : [keys.current];
   return candidates.some((key) => {
-    // Compare the text: several base64 texts can encode the same bytes, and only one of them is canonical.
+    // Compare the texts, because several base64 texts can encode the same bytes.
     const expected = Buffer.from(macOf(key, purpose, value), 'utf8');
     return found.length === expected.length && timingSafeEqual(found, expected);
   });

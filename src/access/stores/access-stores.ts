@@ -163,7 +163,7 @@ function requestSpec(resource: Resource): StoreSpec<RequestView> {
 
 /** Keys of the requests that a change of `pod` can affect: the request that it was created for, and those with a grant on it. */
 export function requestsOfPod(requests: Store<RequestView>, pod: PodView): string[] {
-  const owner = pod.labels[requestLabel];
-  const owned = owner === undefined ? [] : requests.byIndex(byUid, owner);
-  return [...new Set([...owned, ...requests.byIndex(byPod, pod.key)].map((request) => request.key))];
+  const requestUid = pod.labels[requestLabel];
+  const owners = requestUid === undefined ? [] : requests.byIndex(byUid, requestUid);
+  return [...new Set([...owners, ...requests.byIndex(byPod, pod.key)].map((request) => request.key))];
 }

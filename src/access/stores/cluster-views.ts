@@ -66,13 +66,13 @@ export interface PodView extends ViewMetadata {
   readonly ready: boolean;
   /** Has a deletionTimestamp. */
   readonly deleting: boolean;
-  /** Is being deleted with a grace period of at most `deletionGraceS`: nothing is left to revoke. */
+  /** Has a deletionTimestamp and a grace period of at most `deletionGraceS`: nothing is left to revoke. */
   readonly terminating: boolean;
   /** Present if it is the access pod of a request. */
   readonly requestRef?: RequestRef;
-  /** Its controller, such as a ReplicaSet or a Job; absent if it has none. */
+  /** The controller of the Pod, such as a ReplicaSet or a Job; absent if it has none. */
   readonly controller?: { readonly kind: string; readonly name: string; readonly uid: string };
-  /** Why it is not ready, in one line, for conditions; empty when ready. */
+  /** Why the Pod is not ready, in one line for conditions; empty if it is ready. */
   readonly notReadyReason: string;
 }
 
@@ -176,7 +176,7 @@ const selectorOf: Readonly<Record<SelectorView['kind'], (spec: unknown) => Label
 const asSelector = (value: unknown): LabelSelector | undefined =>
   isRecord(value) ? (value as LabelSelector) : undefined;
 
-/** The projection of an object that selects pods. List items have no kind, so it is `kind`. */
+/** The projection of an object that selects pods. List items have no kind, so it comes from the parameter. */
 export const viewSelector =
   (kind: SelectorView['kind']) =>
   (object: KubeObject): SelectorView | undefined => {
