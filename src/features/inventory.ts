@@ -41,8 +41,9 @@ async function open(host: Host): Promise<OpenFeature> {
   const client = leaderOnly(cluster.client);
   const events = recorder(host, 'inventory', client);
   const { ca, servername } = (await credentials.connectionAuth()).tls;
-  const api = { ...(ca ? { ca } : {}), ...(servername ? { servername } : {}) };
-  const opened = openInventory({
+  // Without the client certificate of the server.
+  const tls = { ...(ca ? { ca } : {}), ...(servername ? { servername } : {}) };
+  const { manager, callbacks, stores, close } = openInventory({
     cluster,
     client,
     events,
@@ -52,24 +53,23 @@ async function open(host: Host): Promise<OpenFeature> {
     log,
     metrics,
     connect: (managed) => openCluster(managed, { clock, log, connections: managedConnections }),
-    clientWith: (token) =>
-      openCluster(staticCredentials({ server: credentials.server, tls: api, token }), { clock, log }),
+    clientWith: (token) => openCluster(staticCredentials({ server: credentials.server, tls, token }), { clock, log }),
     api: { url: apiUrl ?? credentials.server, ca: ca?.toString() },
     callbackUrl,
     homeNamespace: config.leaseNamespace,
     allowLoopbackHttp,
   });
-  const callbacks = await serveCallbacks(config, opened.callbacks, certificate, log);
+  const callbackServer = await serveCallbacks(config, callbacks, certificate, log);
   const webhooks = openInventoryWebhooks(host);
   return {
     gate,
-    controllers: [...certificateControllers(client), ...opened.manager.controllers()],
+    controllers: [...certificateControllers(client), ...manager.controllers()],
     webhooks: webhooks.webhooks,
-    readiness: { 'inventory-stores': () => storesProblem(opened.stores), ...webhooks.readiness },
-    ports: { callbacks: callbacks.port },
+    readiness: { 'inventory-stores': () => storesProblem(stores), ...webhooks.readiness },
+    ports: { callbacks: callbackServer.port },
     close: {
-      callbacks: () => callbacks.close(),
-      inventory: () => opened.close(),
+      callbacks: () => callbackServer.close(),
+      inventory: close,
       inventoryEvents: () => events.close(),
     },
   };

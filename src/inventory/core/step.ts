@@ -84,11 +84,11 @@ export type NotRunReason =
   | 'RegistrationRefused'
   | 'Abandoned';
 
-/** Events of a key. Each row of the state table handles one of them. */
+/** Events of a key. */
 export type KeyEvent =
   /** An input may have changed. `step` compares digests to decide whether a run is needed. */
   | { readonly kind: 'trigger'; readonly trigger: Trigger; readonly inputs: Inputs }
-  /** The queue dequeued the key: a slot is free, and the endpoint's circuit breaker is closed. */
+  /** The queue dequeued the key: it has a slot, and the circuit breaker admits a call. */
   | { readonly kind: 'slot'; readonly inputs: Inputs }
   /** The result of the effect `start`. */
   | { readonly kind: 'started'; readonly stored: StoredRecord; readonly inputs: Inputs }
@@ -110,7 +110,7 @@ export type KeyEvent =
       readonly kind: 'applied';
       readonly problem: { readonly code: string; readonly message: string } | undefined;
     } & WithInputs)
-  /** The call timed out, or its answer was invalid, incomplete, or a 4xx. The component may have run. */
+  /** The call timed out, or its answer was invalid, incomplete, or had an unexpected status. The component may have run. */
   | ({ readonly kind: 'callFailed'; readonly code: string; readonly message: string } & WithInputs)
   /**
    * The component did not run: it answered 429 or 503, or the server could not reach it. `notCalled`: the server did not try to connect.

@@ -24,29 +24,29 @@ export const tokenLifetimeMs = 600_000;
 const hourMs = 3_600_000;
 /** Maximum delay after NotReady, before jitter. */
 const maxNotReadyDelayMs = 600_000;
-/** Maximum Retry-After that the server follows. */
+/** Maximum Retry-After of a component that the server follows. */
 const maxRetryAfterMs = 300_000;
 
 type Random = () => number;
 
 /** Whole milliseconds until the next run if no trigger starts one earlier. `attempt` counts the retries before this outcome. */
-export const nextDelayMs = (...outcome: Parameters<typeof exactDelayMs>): number =>
-  Math.round(exactDelayMs(...outcome));
+export const nextDelayMs = (...parameters: Parameters<typeof exactDelayMs>): number =>
+  Math.round(exactDelayMs(...parameters));
 
 function exactDelayMs(
-  outcome: { readonly outcome: OutcomeName; readonly requeueAfterSeconds?: number },
+  { outcome, requeueAfterSeconds = 0 }: { readonly outcome: OutcomeName; readonly requeueAfterSeconds?: number },
   attempt: number,
   { intervalMs, retry }: Pick<Registration, 'intervalMs' | 'retry'>,
   random: Random,
 ): number {
-  switch (outcome.outcome) {
+  switch (outcome) {
     case 'Done':
     case 'Deleted':
       return jittered(intervalMs, 0.1, random);
     case 'NotReady':
       return jittered(Math.min(intervalMs, maxNotReadyDelayMs), 0.2, random);
     case 'Progressing':
-      return Math.min(hourMs, Math.max(1000, (outcome.requeueAfterSeconds ?? 0) * 1000));
+      return Math.min(hourMs, Math.max(1000, requeueAfterSeconds * 1000));
     case 'Retry':
       return backoffMs({ ...retry, attempt, random });
     case 'Failed':

@@ -22,7 +22,7 @@ interface EntryReconcilerDeps {
   readonly access: EntryAccess;
   readonly remote: RemoteEvents;
   readonly status: EntryStatus;
-  readonly newest: WriteThroughCache<Entry>;
+  readonly latestEntries: WriteThroughCache<Entry>;
   readonly watchFallback: WatchFallback;
   readonly loops: () => KeyLoops | undefined;
   readonly clock: Clock;
@@ -62,16 +62,16 @@ export class EntryReconciler implements Reconciler {
       this.#forget(uid);
       return done;
     }
-    const { newest } = this.#deps;
+    const { latestEntries } = this.#deps;
     try {
-      const entry = newest.get(uid) ?? watched;
+      const entry = latestEntries.get(uid) ?? watched;
       if (entry.deleting) {
         if (await this.#finalize(entry, signal)) return done;
       } else {
         await this.#prepare(entry, signal);
       }
       const fallbackInMs = this.#watchRemotely(entry);
-      const result = await this.#writeStatus(newest.get(uid) ?? entry, signal);
+      const result = await this.#writeStatus(latestEntries.get(uid) ?? entry, signal);
       return result.kind === 'done' && fallbackInMs !== Number.POSITIVE_INFINITY ? after(fallbackInMs) : result;
     } catch (error) {
       // The entry was deleted meanwhile; the watch reports it.
@@ -81,11 +81,11 @@ export class EntryReconciler implements Reconciler {
   }
 
   async #prepare(entry: Entry, signal: AbortSignal): Promise<void> {
-    const { entries, access, registrations, runs, newest, onPrepared } = this.#deps;
+    const { entries, access, registrations, runs, latestEntries, onPrepared } = this.#deps;
     const { ref, resourceVersion, finalizers, suspended } = entry;
     if (!finalizers.includes(teardownFinalizer)) {
       const patch = { metadata: { finalizers: [...finalizers, teardownFinalizer] } };
-      await newest.call(ref.uid, () => entries.patch(ref, 'metadata', patch, { resourceVersion, signal }));
+      await latestEntries.call(ref.uid, () => entries.patch(ref, 'metadata', patch, { resourceVersion, signal }));
     }
     const applicable = [...registrations.all()].filter((registration) => isApplicable(entry, registration));
     const producers = applicable.filter(({ kubeconfig }) => kubeconfig === 'produce').map(({ name }) => name);
@@ -140,7 +140,7 @@ export class EntryReconciler implements Reconciler {
 
   /** Writes the status, at most once in `statusSpacingMs`. */
   async #writeStatus(entry: Entry, signal: AbortSignal): Promise<Result> {
-    const { entries, status, newest, clock, loops } = this.#deps;
+    const { entries, status, latestEntries, clock, loops } = this.#deps;
     const patch = loops() ? status.patch(entry) : undefined;
     if (!patch) return done;
     const { uid } = entry.ref;
@@ -150,11 +150,11 @@ export class EntryReconciler implements Reconciler {
     const { resourceVersion } = entry;
     const options = 'conditions' in patch.status ? { resourceVersion, signal } : { signal };
     try {
-      await newest.call(uid, () => entries.patch(entry.ref, 'status', patch, options));
+      await latestEntries.call(uid, () => entries.patch(entry.ref, 'status', patch, options));
     } catch (error) {
       if (!isConflict(error)) throw error;
       // The watch may lag behind the writes of outputs, so read live.
-      const live = await newest.call(uid, () => entries.get(entry.ref, signal));
+      const live = await latestEntries.call(uid, () => entries.get(entry.ref, signal));
       return after(live ? 0 : statusSpacingMs);
     }
     this.#statusWrittenAt.set(uid, clock.monotonic());
@@ -164,13 +164,14 @@ export class EntryReconciler implements Reconciler {
   /** Clears all state when leadership ends, because this replica misses events until it is the leader again. */
   clear(): void {
     for (const uid of this.#watching) this.#deps.remote.forget(uid);
-    const { newest, watchFallback } = this.#deps;
-    for (const state of [this.#prepared, newest, watchFallback, this.#statusWrittenAt, this.#watching]) state.clear();
+    const { latestEntries, watchFallback } = this.#deps;
+    for (const state of [this.#prepared, latestEntries, watchFallback, this.#statusWrittenAt, this.#watching])
+      state.clear();
   }
 
   #forget(uid: string): void {
     this.#prepared.delete(uid);
-    this.#deps.newest.forget(uid);
+    this.#deps.latestEntries.forget(uid);
     this.#statusWrittenAt.delete(uid);
     this.#deps.watchFallback.forget(uid);
     if (this.#watching.delete(uid)) this.#deps.remote.forget(uid);

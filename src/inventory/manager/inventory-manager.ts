@@ -37,26 +37,28 @@ const reservedWorkers = 64;
 /** Maximum number of concurrent reconciles of entries. */
 const entryWorkers = 32;
 /** Period over which the runs after a change of a registration are spread: 30 ms per key, at most five minutes. */
-const spread = { mostMs: 300_000, eachMs: 30 };
+const spread = { maxMs: 300_000, perKeyMs: 30 };
 
 /** Runs the components of each entry when their inputs change: at most one run at a time for each component of an entry. */
 export class InventoryManager {
   readonly #deps: InventoryManagerDeps;
+  /** Enqueues keys. */
   readonly #queue = hintSource('run');
   readonly #statusHints = hintSource('status');
   readonly #registrationHints = hintSource('breaker');
   readonly #limits: Limits;
   readonly #breakers: Breakers;
-  readonly #newest: WriteThroughCache<Entry>;
+  /** Entries as the watch or a later write of this process returned them. */
+  readonly #latestEntries: WriteThroughCache<Entry>;
   readonly #entryReconciler: EntryReconciler;
   readonly #metrics: InventoryMetrics;
   #leader: LeaderState | undefined;
-  #runs: Controller | undefined;
+  #runController: Controller | undefined;
 
   constructor(deps: InventoryManagerDeps) {
     this.#deps = deps;
     const { entries, runs, registrations, clock, access, remote, authorization } = deps;
-    this.#newest = new WriteThroughCache({
+    this.#latestEntries = new WriteThroughCache({
       watched: (uid) => entries.find(uid),
       uidOf: ({ ref }) => ref.uid,
       // Trust the last written version however late the watch is.
@@ -75,7 +77,7 @@ export class InventoryManager {
       isPrepared: (uid) => this.#entryReconciler.isPrepared(uid),
       breakerAdmits: (component) => this.#breakers.admit(component),
       laneOf: (text) => this.#leader?.loops.get(text)?.lane,
-      wake: (keys) => this.#runs?.wake(keys),
+      wake: (keys) => this.#runController?.wake(keys),
     });
     const loops = (): KeyLoops | undefined => this.#leader?.loops;
     const status = new EntryStatus({
@@ -92,7 +94,7 @@ export class InventoryManager {
       access,
       remote,
       status,
-      newest: this.#newest,
+      latestEntries: this.#latestEntries,
       watchFallback: new WatchFallback({
         loops,
         trigger: (key, trigger) => this.#leader?.eventSource.trigger(key, trigger),
@@ -110,11 +112,11 @@ export class InventoryManager {
   /** Controllers in start order. All run only on the leader. */
   controllers(): Runnable[] {
     return [
-      // Logs and metrics contain the names of controllers.
+      // Logs contain this name, so it stays.
       { name: 'inventory-fence', run: (signal, onSynced) => this.#prove(signal, onSynced) },
-      { name: 'inventory-runs', run: (signal, onSynced) => this.#run(signal, onSynced) },
-      this.#entries(),
-      this.#registrations(),
+      { name: 'inventory-runs', run: (signal, onSynced) => this.#runKeys(signal, onSynced) },
+      this.#entryController(),
+      this.#registrationController(),
     ];
   }
 
@@ -146,11 +148,11 @@ export class InventoryManager {
     } catch (error) {
       if (!signal.aborted) throw error;
     }
-    this.#runs?.wake();
+    this.#runController?.wake();
     await aborted(signal);
   }
 
-  async #run(signal: AbortSignal, onSynced: () => void): Promise<void> {
+  async #runKeys(signal: AbortSignal, onSynced: () => void): Promise<void> {
     const { registrations, log, metrics, clock, random } = this.#deps;
     this.#limits.clear();
     this.#breakers.clear();
@@ -159,7 +161,7 @@ export class InventoryManager {
       {
         limits: this.#limits,
         breakers: this.#breakers,
-        newest: this.#newest,
+        latestEntries: this.#latestEntries,
         metrics: this.#metrics,
         queue: this.#queue,
         statusHints: this.#statusHints,
@@ -179,7 +181,7 @@ export class InventoryManager {
       log,
       metrics: metrics.controller('inventory-runs'),
     });
-    this.#runs = controller;
+    this.#runController = controller;
     const stop = registrations.onChange((changes) => this.#registrationsChanged(leader, changes, signal));
     try {
       await controller.run(signal, () => {
@@ -191,7 +193,7 @@ export class InventoryManager {
     } finally {
       stop();
       this.#leader = undefined;
-      this.#runs = undefined;
+      this.#runController = undefined;
       this.#entryReconciler.clear();
     }
   }
@@ -211,7 +213,7 @@ export class InventoryManager {
     const { random, log } = this.#deps;
     for (const { registration, endpoint } of changes) {
       if (endpoint) this.#breakers.forget(registration.name);
-      const withinMs = (keys: number): number => Math.min(spread.mostMs, keys * spread.eachMs);
+      const withinMs = (keys: number): number => Math.min(spread.maxMs, keys * spread.perKeyMs);
       eventSource.registrationChanged(registration, withinMs, random, signal).catch((error: unknown) => {
         if (!signal.aborted) log.error('registration change did not reach every key', { error: describe(error) });
       });
@@ -226,7 +228,7 @@ export class InventoryManager {
     for (const { ref } of this.#deps.entries.list()) this.#statusHints.hint(ref.uid);
   }
 
-  #entries(): Runnable {
+  #entryController(): Runnable {
     const { entries, remote, clock, random, log, metrics } = this.#deps;
     const uidOf = (change: EntryChange): string[] => [change.entry.ref.uid];
     return new Controller({
@@ -247,7 +249,7 @@ export class InventoryManager {
     });
   }
 
-  #registrations(): Runnable {
+  #registrationController(): Runnable {
     const { registrations, client, clock, random, log, metrics } = this.#deps;
     const names: Subscribable<string> = {
       subscribe: (listener) => {

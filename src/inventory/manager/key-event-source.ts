@@ -55,9 +55,9 @@ export class KeyEventSource implements Source {
     metrics.relisted('start');
     const stops = [
       // Subscribe to entries first: a record waits until its entry is introduced.
-      entries.subscribe((change) => this.#entryChanged(change)),
-      runs.subscribe((change) => this.#recordChanged(change)),
-      remote.subscribe((event) => this.#remote(event)),
+      entries.subscribe((change) => this.#onEntryChange(change)),
+      runs.subscribe((change) => this.#onRecordChange(change)),
+      remote.subscribe((event) => this.#onRemoteEvent(event)),
     ];
     signal.addEventListener('abort', () => stops.forEach((stop) => void stop()), { once: true });
     await this.#introduceAll(signal);
@@ -75,7 +75,7 @@ export class KeyEventSource implements Source {
     this.#deps.loops.of(key).trigger(trigger);
   }
 
-  #remote({ entryUid, component, about }: RemoteEvent): void {
+  #onRemoteEvent({ entryUid, component, about }: RemoteEvent): void {
     this.#introduce(entryUid);
     this.trigger({ entryUid, component }, trigger(triggerReasons.remote, { about }));
   }
@@ -99,7 +99,7 @@ export class KeyEventSource implements Source {
     for (const key of keys) {
       await pause();
       if (!this.#isIntroduced(key.entryUid)) continue;
-      // Without a registration, the key could not handle its record.
+      // Before the registration existed, the key could not handle its record.
       const stored = runs.find(key);
       if (stored) loops.of(key).recordChanged(stored);
       const atMs = nowMs + random() * spreadMs;
@@ -107,7 +107,7 @@ export class KeyEventSource implements Source {
     }
   }
 
-  #entryChanged(change: EntryChange): void {
+  #onEntryChange(change: EntryChange): void {
     const { entry } = change;
     const { uid } = entry.ref;
     if (change.kind === 'gone') {
@@ -119,9 +119,9 @@ export class KeyEventSource implements Source {
     const { before } = change;
     if (this.#isStartup && !before) this.#notIntroduced.add(uid);
     if (this.#notIntroduced.has(uid)) return;
-    if (before) this.#changed(before, entry);
-    else this.#appeared(entry);
-    if (entry.deleting && !before?.deleting) this.#deleting(entry);
+    if (before) this.#onUpdated(before, entry);
+    else this.#onAppeared(entry);
+    if (entry.deleting && !before?.deleting) this.#onDeleting(entry);
   }
 
   /** Introduces one entry at a time, so that its content is unpacked once for all of its keys. */
@@ -137,20 +137,20 @@ export class KeyEventSource implements Source {
   #introduce(uid: string): void {
     const entry = this.#deps.entries.find(uid);
     if (!this.#notIntroduced.delete(uid) || !entry) return;
-    this.#appeared(entry);
-    if (entry.deleting) this.#deleting(entry);
+    this.#onAppeared(entry);
+    if (entry.deleting) this.#onDeleting(entry);
   }
 
   #isIntroduced(uid: string): boolean {
     return !this.#notIntroduced.has(uid) && this.#deps.entries.find(uid) !== undefined;
   }
 
-  #deleting(entry: Entry): void {
+  #onDeleting(entry: Entry): void {
     const { loops, runs } = this.#deps;
     for (const loop of loops.ofEntry(entry.ref.uid)) if (runs.find(loop.key)) loop.deleting();
   }
 
-  #changed(before: Entry, entry: Entry): void {
+  #onUpdated(before: Entry, entry: Entry): void {
     const { registrations, runs, loops } = this.#deps;
     const contentDiffers = isContentChanged(before, entry);
     const changed: { readonly key: ComponentKey; readonly triggers: readonly Trigger[] }[] = [];
@@ -175,7 +175,7 @@ export class KeyEventSource implements Source {
     return triggers.map((trigger) => (isKubeconfigTrigger(trigger) ? { ...trigger, atMs } : trigger));
   }
 
-  #appeared(entry: Entry): void {
+  #onAppeared(entry: Entry): void {
     const { registrations, runs, loops } = this.#deps;
     const { uid } = entry.ref;
     for (const key of this.#recordsWithoutEntry.get(uid)?.values() ?? []) loops.of(key).recordChanged(runs.find(key));
@@ -206,7 +206,7 @@ export class KeyEventSource implements Source {
     }
   }
 
-  #recordChanged(change: RecordChange): void {
+  #onRecordChange(change: RecordChange): void {
     const { loops } = this.#deps;
     if (change.kind === 'changed') {
       const { entry, component } = change.stored.record;
@@ -217,7 +217,7 @@ export class KeyEventSource implements Source {
     }
     this.#recordsWithoutEntry.get(change.key.entryUid)?.delete(keyText(change.key));
     loops.get(keyText(change.key))?.recordChanged(undefined);
-    this.#readerRemoved(change.key.entryUid);
+    this.#onReaderRemoved(change.key.entryUid);
     this.#deps.onRecordGone(change.key.entryUid);
   }
 
@@ -227,7 +227,7 @@ export class KeyEventSource implements Source {
   }
 
   /** Triggers the components that wait for `noReaders`. */
-  #readerRemoved(entryUid: string): void {
+  #onReaderRemoved(entryUid: string): void {
     for (const loop of this.#deps.loops.ofEntry(entryUid)) {
       const awaited = loop.state.stored?.record.lastOutcome?.missing.find(({ want }) => want === 'noReaders');
       if (!awaited) {

@@ -51,7 +51,7 @@ export interface LeaderDeps {
 interface ReplicaParts {
   readonly limits: Limits;
   readonly breakers: Breakers;
-  readonly newest: WriteThroughCache<Entry>;
+  readonly latestEntries: WriteThroughCache<Entry>;
   readonly metrics: InventoryMetrics;
   /** Source that enqueues keys. */
   readonly queue: HintSource;
@@ -73,7 +73,7 @@ const keyBackoff = { baseMs: 200, capMs: 30_000 };
 export function startLeading(deps: LeaderDeps, parts: ReplicaParts, signal: AbortSignal): LeaderState {
   const { entries, runs, registrations, tokens, clock, random, log, events, components, api, callbackUrl, remote } =
     deps;
-  const { limits, breakers, newest, metrics, queue, statusHints } = parts;
+  const { limits, breakers, latestEntries, metrics, queue, statusHints } = parts;
   const persist = { clock, random, log };
   const backoff = { ...keyBackoff, random };
   // Every call and write adds a listener; Node.js would warn about more than ten.
@@ -91,7 +91,7 @@ export function startLeading(deps: LeaderDeps, parts: ReplicaParts, signal: Abor
     components,
     api,
     callbackUrl,
-    outputs: new Outputs({ entries, runs, registrations, newest, ...persist }),
+    outputs: new Outputs({ entries, runs, registrations, latestEntries, ...persist }),
     reporter: new RunReporter({ onStatusChange: (uid) => statusHints.hint(uid), metrics, events, log }),
     failures: new KeyBackoff(backoff),
     uncalled: new KeyBackoff(backoff),

@@ -18,7 +18,7 @@ interface OutputsDeps extends PersistDeps {
   readonly entries: InventoryStore;
   readonly runs: RunStore;
   readonly registrations: RegistrationLister;
-  readonly newest: WriteThroughCache<Entry>;
+  readonly latestEntries: WriteThroughCache<Entry>;
 }
 
 /** Why outputs could not be written or removed. */
@@ -42,7 +42,7 @@ export class Outputs {
     if ((outcome.outcome !== 'Done' && outcome.outcome !== 'Progressing') || outcome.outputs === undefined) {
       return outcome;
     }
-    const { outputs } = (this.#deps.newest.get(entry.ref.uid) ?? entry).content.status;
+    const { outputs } = (this.#deps.latestEntries.get(entry.ref.uid) ?? entry).content.status;
     if (!sameJson(mergePatched(outputs, outcome.outputs), outputs)) return outcome;
     const { outputs: _, ...rest } = outcome;
     return rest;
@@ -56,7 +56,7 @@ export class Outputs {
     signal: AbortSignal,
   ): Promise<OutputsProblem | undefined> {
     return this.#mutex.run(ref.uid, async () => {
-      const before = this.#deps.newest.get(ref.uid)?.content.status.outputs ?? {};
+      const before = this.#deps.latestEntries.get(ref.uid)?.content.status.outputs ?? {};
       const writer = { component: registration.name, entryUid: ref.uid, writes: registration.writes };
       const violation = outputsViolation(writer, before, outputs);
       if (violation) {
@@ -128,9 +128,9 @@ export class Outputs {
     status: Readonly<Record<string, unknown>>,
     signal: AbortSignal,
   ): Promise<OutputsProblem | undefined> {
-    const { entries, newest } = this.#deps;
+    const { entries, latestEntries } = this.#deps;
     return this.#persist('writing outputs', signal, async () => {
-      await newest.call(ref.uid, () => entries.patch(ref, 'status', { status }, { signal }));
+      await latestEntries.call(ref.uid, () => entries.patch(ref, 'status', { status }, { signal }));
     });
   }
 

@@ -24,7 +24,7 @@ describe('outputs while the watch is late', () => {
     entries,
     runs,
     registrations,
-    newest: new WriteThroughCache({
+    latestEntries: new WriteThroughCache({
       watched: (uid) => entries.find(uid),
       uidOf: (entry) => entry.ref.uid,
       trustMs: Number.POSITIVE_INFINITY,
