@@ -49,7 +49,7 @@ describe('fuzz: admission', function () {
   });
 
   it('answers reviews with any field replaced, without allowing a request that no user may create', async () => {
-    // No groups: whatever else is put in, this caller is in none that a template allows.
+    // Without groups, the caller is in no group that a template allows.
     const base = reviewOf('podaccessrequests', 'CREATE', {
       object: accessRequest({ requester }),
       userInfo: { username: 'alice', uid: '', groups: [] },
@@ -91,7 +91,7 @@ describe('fuzz: admission', function () {
     );
   });
 
-  it('never lets a changed spec through, whatever it is changed to', async () => {
+  it('never allows a changed spec', async () => {
     const stored = accessRequest({ requester });
     await fc.assert(
       fc.asyncProperty(fc.constantFrom('templateName', 'duration', 'requester'), anything, async (name, value) => {
@@ -107,13 +107,13 @@ describe('fuzz: admission', function () {
     );
   });
 
-  it('stamps the caller over anything, or refuses', async () => {
+  it('replaces any requester by the caller, or denies', async () => {
     await fc.assert(
       fc.asyncProperty(anything, anything, async (metadata, forged) => {
         const object = { ...accessRequest({ requester: forged }), metadata };
         const request = reviewOf('podaccessrequests', 'CREATE', { object });
         const body = JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request });
-        const answer = await post(paths.stampPod, body);
+        const answer = await post(paths.attestPod, body);
         if (answer.status !== 200) return assert.equal(answer.status, 400);
         const { response } = JSON.parse(answer.text);
         if (!response.allowed) return assert.match(response.status.message, /^InvalidObject: /);

@@ -118,7 +118,7 @@ const config = fc.record(
 );
 
 describe('builders against hostile input', () => {
-  it('plan or refuse, and change neither their input nor any prototype', () => {
+  it('plan or deny, and change neither their input nor any prototype', () => {
     const before = prototypes();
     const counts = { planned: 0, refused: 0 };
     fc.assert(
@@ -132,7 +132,7 @@ describe('builders against hostile input', () => {
             grantTo: 'Requester',
           },
           controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' },
-          // As if the schema accepted any value.
+          // Skips the schema, as if it accepted any value.
           controllerTargetMutationConfig: mutation as ControllerTargetMutationConfig,
           ...(typeof cap === 'string' ? { maxCpu: cap } : {}),
         } satisfies PodAccessTemplateSpec;

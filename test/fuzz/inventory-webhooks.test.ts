@@ -40,7 +40,7 @@ async function answer(world: World, path: string, request: object): Promise<{ st
 describe('fuzz: webhooks of the inventory', function () {
   this.timeout(60_000);
 
-  it('let no component write that has no run, whatever it sends', async () => {
+  it('deny every write of a component without a run', async () => {
     const world = new World();
     const property = fc.asyncProperty(entry, entry, caller, async (object, oldObject, userInfo) => {
       const fields = { subResource: 'status', namespace: 'fleet', object, oldObject, userInfo };
@@ -55,7 +55,7 @@ describe('fuzz: webhooks of the inventory', function () {
     [paths.attestKubeconfigSetter, 'clusterinventories'],
     [paths.registration, 'componentreconcilers'],
   ] as const) {
-    it(`answer any object at ${path}`, async () => {
+    it(`answer for any object at ${path}`, async () => {
       const world = new World();
       const property = fc.asyncProperty(
         fc.constantFrom('CREATE', 'UPDATE'),

@@ -15,7 +15,7 @@ export interface Tally {
   allowed: number;
   /** Denied, as the reference policy requires. */
   refused: number;
-  /** Denied for a reason that the reference policy does not know. */
+  /** Denied for a reason that the reference policy does not check. */
   stricter: number;
   /** Count of each reason of the reference policy. */
   readonly reasons: Map<string, number>;

@@ -38,7 +38,7 @@ if (result.failed) {
 const { inputs, malformed, allowed, refused, stricter, reasons } = tally;
 console.log(`${inputs} inputs, ${perSecond()}/s: none without an answer, none allowed that must be refused`);
 console.log(
-  `${allowed} allowed, ${refused} refused by both, ${stricter} by the webhooks alone, ${malformed} were no review`,
+  `${allowed} allowed, ${refused} denied by both, ${stricter} denied only by the webhooks, ${malformed} were no review`,
 );
 const counts = [...reasons].sort(([, a], [, b]) => b - a).map(([reason, count]) => `${reason} ${count}`);
 console.log(`reasons of the reference policy: ${counts.join(', ')}`);

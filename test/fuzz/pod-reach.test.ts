@@ -134,7 +134,7 @@ function escapes(spec: Json, account: string): string[] {
   return found;
 }
 
-describe('the reach of access pods, against any workload and any patch', () => {
+describe('the reach of access pods, with any workload and any patch', () => {
   const plan = (workloadSpec: Json, operations: readonly unknown[], fields: object, accessPods: AccessPods) => {
     const templateSpec = {
       accessConfig: {
@@ -172,7 +172,7 @@ describe('the reach of access pods, against any workload and any patch', () => {
   };
   const accountOf = (spec: Json): string => String(spec['serviceAccountName'] || spec['serviceAccount'] || 'default');
 
-  it('never goes beyond the list without the flag', () => {
+  it('never exceeds the list without the flag', () => {
     const counts = { planned: 0, tooFar: 0, other: 0 };
     fc.assert(
       fc.property(podSpec, fc.array(operation, { maxLength: 3 }), modes, (workload, operations, mode) => {
@@ -191,7 +191,7 @@ describe('the reach of access pods, against any workload and any patch', () => {
     assert.ok(counts.planned > runs(200) && counts.tooFar > runs(2000), JSON.stringify(counts));
   }).timeout(120_000);
 
-  it('is not what keeps a pod from being made with the flag', () => {
+  it('is not the reason for a denial with the flag', () => {
     fc.assert(
       fc.property(podSpec, fc.array(operation, { maxLength: 3 }), modes, (workload, operations, mode) => {
         const planned = plan(workload as Json, operations, { allowPrivilegedPod: true }, mode);

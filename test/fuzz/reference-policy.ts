@@ -1,17 +1,17 @@
 /**
- * What the webhooks must refuse, written a second time from the documentation and as plainly as possible. It knows nothing of the
- * server's own rules, shares no code with them, and is allowed to be more lenient: no input may get past it.
+ * A second implementation of the webhooks' denials, written from the documentation as simply as possible. It shares no code with the
+ * server's rules. It may be more lenient than the server: the webhooks must deny every input that it denies.
  */
 
 /** The cluster that the webhooks see during one review. */
 export interface ReferenceWorld {
-  /** Undefined: there is none, whatever name is asked for. */
+  /** Undefined: no template exists, under any name. */
   readonly template:
     | {
         readonly allowedGroups: readonly string[];
         readonly defaultDuration: string;
         readonly maxDuration: string;
-        /** `status.ready`, and whether it is of the current generation. */
+        /** Whether `status.ready` is true and belongs to the current generation. */
         readonly ready: boolean | undefined;
         readonly observed: boolean;
       }
@@ -69,29 +69,29 @@ function routeOf(path: string): { group: string; resource: string; rule: Rule } 
   if (path === '/enforce-v1-pod') return { group: '', resource: 'pods', rule: entering };
   const [, type, kind] = /^\/(mutate|validate)-crds-wizardofoz-co-v1alpha1-(\w+)$/.exec(path) ?? [];
   if (!kind) return undefined;
-  const rule = kind.endsWith('template') ? writingTemplate : type === 'mutate' ? stamping : writingRequest;
+  const rule = kind.endsWith('template') ? writingTemplate : type === 'mutate' ? attesting : writingRequest;
   return { group: 'crds.wizardofoz.co', resource: `${kind}s`, rule };
 }
 
-const stamping: Rule = ({ operation, user, object }) => {
+const attesting: Rule = ({ operation, user, object }) => {
   if (!isObject(get(object, 'spec'))) return 'no spec';
   return operation === 'CREATE' && user.username === '' ? 'nobody' : undefined;
 };
 
 const writingRequest: Rule = (review, world, resource) => {
-  if (review.operation === 'CREATE') return asking(review, world, resource);
-  if (review.operation === 'UPDATE') return changing(review, resource);
+  if (review.operation === 'CREATE') return checkRequest(review, world, resource);
+  if (review.operation === 'UPDATE') return checkChange(review, resource);
   return review.operation === 'DELETE' ? undefined : 'no such operation';
 };
 
-function asking({ user, object }: Review, world: ReferenceWorld, resource: string): string | undefined {
+function checkRequest({ user, object }: Review, world: ReferenceWorld, resource: string): string | undefined {
   const spec = get(object, 'spec');
-  const stamp = get(spec, 'requester');
+  const attestation = get(spec, 'requester');
   const { template } = world;
   if (user.username === '' || user.username === 'system:anonymous') return 'nobody';
   if (user.groups.includes('system:unauthenticated')) return 'nobody';
-  if (get(stamp, 'username') !== user.username) return 'stamp of another user';
-  const claimed = get(stamp, 'groups') ?? [];
+  if (get(attestation, 'username') !== user.username) return 'attestation of another user';
+  const claimed = get(attestation, 'groups') ?? [];
   if (!Array.isArray(claimed) || claimed.some((group) => !user.groups.includes(group))) return 'claims a group';
   const name = get(spec, 'templateName');
   if (typeof name !== 'string' || name === '' || !template) return 'no template';
@@ -111,9 +111,9 @@ function asking({ user, object }: Review, world: ReferenceWorld, resource: strin
 }
 
 /** The only allowed change of a request is `revoked`, from false to true. */
-function changing({ object, oldObject }: Review, resource: string): string | undefined {
+function checkChange({ object, oldObject }: Review, resource: string): string | undefined {
   const [now, before] = [get(object, 'spec'), get(oldObject, 'spec')];
-  // Metadata may change whatever the spec is.
+  // A client may change metadata of any spec.
   if (same(now, before)) return undefined;
   // Only one kind of request names a pod; in the others the API server prunes the field.
   const fields = ['templateName', 'duration', ...(resource.startsWith('exec') ? ['targetPod'] : [])];
@@ -121,18 +121,20 @@ function changing({ object, oldObject }: Review, resource: string): string | und
     const [is, was] = [get(now, field) || undefined, get(before, field) || undefined];
     if (!same(is, was)) return `${field} changed`;
   }
-  if (!same(stampOf(now), stampOf(before))) return 'stamp changed';
+  if (!same(attestationOf(now), attestationOf(before))) return 'attestation changed';
   return get(before, 'revoked') === true && get(now, 'revoked') !== true ? 'takes back what was given back' : undefined;
 }
 
 /** Unset fields of an attestation count as empty. */
-function stampOf(spec: unknown): unknown {
-  const stamp = get(spec, 'requester');
-  if (!isObject(stamp)) return stamp ?? undefined;
+function attestationOf(spec: unknown): unknown {
+  const attestation = get(spec, 'requester');
+  if (!isObject(attestation)) return attestation ?? undefined;
   return {
-    ...Object.fromEntries(['username', 'time', 'nonce', 'signature'].map((field) => [field, get(stamp, field) ?? ''])),
-    uid: get(stamp, 'uid') ?? '',
-    groups: get(stamp, 'groups') ?? [],
+    ...Object.fromEntries(
+      ['username', 'time', 'nonce', 'signature'].map((field) => [field, get(attestation, field) ?? '']),
+    ),
+    uid: get(attestation, 'uid') ?? '',
+    groups: get(attestation, 'groups') ?? [],
   };
 }
 
@@ -150,7 +152,7 @@ const writingTemplate: Rule = ({ operation, object, oldObject }, world, resource
   if (standard > longest * 1.000001) return 'default above maximum';
   const command = get(config, 'accessCommand') ?? 'kubectl';
   if (typeof command !== 'string' || command.trim() === '') return 'command';
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not be in a command
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: a command must not contain these
   if (command.replace(placeholders, '').includes('{{') || /[\u0000-\u001f]/.test(command.trim())) return 'command';
   if (!/^\s*(kubectl|oc) /.test(`${command} `)) return 'command of something else';
   if (/[;&|<>$`]/.test(command.replace(/'[^']*'/g, ''))) return 'command for the shell of the requester';

@@ -4,10 +4,10 @@ import { runs } from '../support/runs.ts';
 import { Judge } from './judge.ts';
 import { fuzzCase } from './reviews.ts';
 
-describe('fuzz: admission beside a reference policy', function () {
+describe('fuzz: admission compared with a reference policy', function () {
   this.timeout(60_000);
 
-  it('answers everything, and allows nothing that the reference policy refuses', async () => {
+  it('answers every input, and allows nothing that the reference policy denies', async () => {
     const judge = new Judge();
     const { tally } = judge;
     await fc.assert(

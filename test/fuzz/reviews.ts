@@ -71,7 +71,7 @@ const world: fc.Arbitrary<ReferenceWorld> = fc.record({
 type User = { readonly username: string; readonly uid: string; readonly groups: readonly string[] };
 
 /** Usually the caller's own attestation. */
-const stampFor = (caller: User): fc.Arbitrary<unknown> => {
+const attestationFor = (caller: User): fc.Arbitrary<unknown> => {
   const own = { ...caller, time: '2026-11-21T09:00:00Z', nonce: 'n', signature: 's' };
   return fc.oneof(
     { weight: 10, arbitrary: fc.constant<unknown>(own) },
@@ -84,7 +84,7 @@ const stampFor = (caller: User): fc.Arbitrary<unknown> => {
 const requestSpec = (caller: User): fc.Arbitrary<Record<string, unknown>> =>
   fc
     .tuple(
-      fc.record({ templateName: mostly(fc.constant('payments-shell'), 20), requester: stampFor(caller) }),
+      fc.record({ templateName: mostly(fc.constant('payments-shell'), 20), requester: attestationFor(caller) }),
       sparse({ duration: mostly(duration), targetPod: mostly(fc.constant('web-0')), revoked: fc.boolean() }),
     )
     .map(([needed, optional]) => ({ ...needed, ...(optional as object) }));
@@ -168,8 +168,8 @@ const before = (spec: Record<string, unknown>): fc.Arbitrary<unknown> =>
   );
 
 const crdRoutes = [
-  ['podaccessrequests', 'PodAccessRequest', [paths.stampPod, paths.validatePod]],
-  ['execaccessrequests', 'ExecAccessRequest', [paths.stampExec, paths.validateExec]],
+  ['podaccessrequests', 'PodAccessRequest', [paths.attestPod, paths.validatePod]],
+  ['execaccessrequests', 'ExecAccessRequest', [paths.attestExec, paths.validateExec]],
   ['podaccesstemplates', 'PodAccessTemplate', [paths.podTemplate]],
   ['execaccesstemplates', 'ExecAccessTemplate', [paths.execTemplate]],
 ] as const;

@@ -24,7 +24,7 @@ const status = (code: number, reason: string, message: string): object => ({
 
 const faults: [string, Fault][] = [
   [
-    '429 with Retry-After on a fifth of the calls and 503 on a tenth',
+    '429 with Retry-After for a fifth of the calls and 503 for a tenth',
     (random) => {
       const dice = random();
       if (dice < 0.2) {
@@ -35,7 +35,7 @@ const faults: [string, Fault][] = [
     },
   ],
   [
-    'connections cut after a third of the writes was carried out',
+    'connections cut after the API server has executed a third of the writes',
     (random, { method }) => (method !== 'GET' && random() < 0.33 ? 'cut-answer' : 'pass'),
   ],
   [
@@ -55,7 +55,7 @@ const faults: [string, Fault][] = [
   ],
 ];
 
-describe('an apiserver that answers badly', () => {
+describe('an API server with faulty answers', () => {
   for (const [what, fault] of faults) {
     describe(`with ${what}`, () => {
       let stage: AccessStage;
@@ -80,7 +80,7 @@ describe('an apiserver that answers badly', () => {
         await stage?.close();
       });
 
-      it(`everything becomes Ready, ends, and nothing stays (DRAWBRIDGE_SEED=${seed})`, async function () {
+      it(`every request becomes Ready and ends, and no object remains (DRAWBRIDGE_SEED=${seed})`, async function () {
         this.timeout(90_000);
         const manifests = Array.from({ length: each }, (_, i) => [
           podRequest(`lasting-${i}`, { duration: '10m' }),

@@ -7,10 +7,10 @@ import { AccessStage } from '../../support/access-stage.ts';
 import { orphansIn } from '../../support/orphans.ts';
 import { sharedPlane } from '../../support/plane.ts';
 
-/** How long each outage lasts: longer than the pauses between two tries of the server. The grants end in it. */
+/** The duration of each outage: longer than the server's pauses between retries. The grants expire during the outage. */
 const outageMs = 5000;
 
-describe('an apiserver that is away', () => {
+describe('an unavailable API server', () => {
   let stage: AccessStage;
   let proxy: FaultProxy;
 
@@ -41,7 +41,7 @@ describe('an apiserver that is away', () => {
   ];
 
   for (const [what, begin] of outages) {
-    it(`and ${what}: grants that ended meanwhile are closed within 2 s of its return`, async function () {
+    it(`${what}: grants that expired meanwhile are closed within 2 s after it is back`, async function () {
       this.timeout(40_000);
       const id = what.split(' ')[0];
       const requests = await Promise.all([
@@ -63,14 +63,14 @@ describe('an apiserver that is away', () => {
     });
   }
 
-  it('and comes back: what was asked and given back meanwhile is dealt with', async function () {
+  it('is back: requests and revocations from the outage are handled', async function () {
     this.timeout(40_000);
     const given = await stage.createReady(stage.alice, podRequest('given-back', { duration: '10m' }));
     const failures = async (): Promise<number> => (await stage.server.log()).split('list-watch keeps failing').length;
     const before = await failures();
     proxy.refuse();
     proxy.resetAll();
-    // The webhooks are reached all the same; templates are known.
+    // The webhooks still answer, and the server has the templates in its cache.
     const asked = await stage.createOk(stage.alice, podRequest('asked', { duration: '10m' }));
     await stage.alice.call('DELETE', stage.urlOf(given.kind, given.metadata.name));
     await until('the server to have tried in vain', async () => (await failures()) > before, { timeoutMs: 30_000 });

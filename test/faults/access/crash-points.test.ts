@@ -37,7 +37,7 @@ describe('a server that dies', () => {
     await stage?.close();
   });
 
-  /** Lets `count` writes to the stage's objects through, answers none after the last of them, and nothing else either. */
+  /** Forwards `count` writes to the stage's objects, drops the answer to the last one, and cuts every later call. */
   const dieAfter = (count: number): { script: HttpScript; dead: () => boolean } => {
     let writes = 0;
     const script: HttpScript = {
@@ -80,7 +80,7 @@ describe('a server that dies', () => {
     });
   }
 
-  it('leaves no request that stays for ever', async () => {
+  it('leaves no request that never ends', async () => {
     assert.equal(requests.length, life.length);
     await Promise.all(requests.map((request) => stage.gone(request)));
   });

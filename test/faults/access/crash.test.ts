@@ -10,7 +10,7 @@ import { RequestWitness } from '../../support/request-witness.ts';
 
 const kills = 50;
 const longestDelayMs = 150;
-/** Most end while the server is killed over and over; some outlive it all. */
+/** Most grants expire while the server is killed repeatedly; some last longer. */
 const durations = ['1s', '2s', '3s', '4s', '10m'];
 
 describe('a server that is killed at random', () => {
@@ -29,7 +29,7 @@ describe('a server that is killed at random', () => {
     await stage?.close();
   });
 
-  it(`leaves no orphan, no stuck request and no second choice after ${kills} kills (DRAWBRIDGE_SEED=${seed})`, async function () {
+  it(`leaves no orphan and no stuck request, and changes no decision, after ${kills} kills (DRAWBRIDGE_SEED=${seed})`, async function () {
     this.timeout(300_000);
     const random = seededRandom(seed);
     const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
@@ -37,7 +37,7 @@ describe('a server that is killed at random', () => {
 
     for (let kill = 0; kill < kills; kill += 1) {
       await stage.createOk(stage.alice, podRequest(`crash-${kill}`, { duration: pick(durations) }));
-      // The kill may come before the webhooks have answered this one: then there is no request.
+      // If the kill comes before the webhooks have answered, the API server rejects the request.
       underway.push(stage.create(stage.alice, execRequest(`crash-${kill}`, { duration: pick(durations) })));
       await sleep(random() * longestDelayMs);
       await stage.server.kill();

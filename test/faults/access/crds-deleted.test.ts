@@ -27,7 +27,7 @@ describe('when an administrator deletes the CRD of live grants', () => {
     const crd = `${kind.toLowerCase()}s.crds.wizardofoz.co`;
     const url = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${crd}`;
 
-    it(`${kind}: the access ends within two seconds, and then the CRD goes`, async () => {
+    it(`${kind}: the access ends within two seconds, and then the CRD is deleted`, async () => {
       const asked = ['one', 'two'].map((name) => ask(name, { duration: '10m' }));
       const requests: StoredRequest[] = await Promise.all(asked.map((one) => stage.createReady(stage.alice, one)));
       const pods = requests.map(({ status }) => status?.podName ?? '');
@@ -40,7 +40,7 @@ describe('when an administrator deletes the CRD of live grants', () => {
         return bindings.length === 0 && !open.includes(true);
       };
       await until('the access to end', closed, { timeoutMs: 2000, everyMs: 20 });
-      // Requests hold their names until their stamps are too old to be used again, about ten seconds.
+      // Requests stay until a copy of their attestation would be too old, about ten seconds.
       await until('the CRD to go', async () => (await plane.probe(url)).status === 404, { timeoutMs: 40_000 });
       const left = await Promise.all(requests.map(({ metadata }) => stage.children(metadata.uid)));
       assert.deepEqual(left.flat(), []);

@@ -20,7 +20,7 @@ describe('two servers with leader election', () => {
   before(async function () {
     this.timeout(180_000);
     const plane = await sharedPlane();
-    // A server that was killed earlier in this run would be waited for.
+    // Deletes the Lease, because a server that was killed earlier in this run may still hold it.
     await plane.kubectl(['delete', 'lease', '-n', 'drawbridge-system', 'drawbridge-access', '--ignore-not-found']);
     stage = await AccessStage.open({ flags: elected('left') });
     await leaderIs('left');
@@ -53,20 +53,20 @@ describe('two servers with leader election', () => {
 
   const sendWebhooksTo = (server: ServerProcess): Promise<unknown> => install(stage.plane, server.installation.port);
 
-  const hasGone = async (request: StoredRequest, timeoutMs: number): Promise<number> => {
+  const whenClosed = async (request: StoredRequest, timeoutMs: number): Promise<number> => {
     const closed = async (): Promise<boolean> =>
       !(await stage.children(request.metadata.uid)).some(({ kind }) => kind === 'RoleBinding');
     await until('the RoleBinding to be gone', closed, { timeoutMs, everyMs: 20 });
     return Date.now();
   };
 
-  /** All but the Lease, and the heads of its own audit journal. */
-  const isLeaders = (write: string): boolean => !/\/(leases|configmaps)\//.test(write);
+  /** Whether only the leader may make this write: all except the Lease and the heads of the audit journal. */
+  const isLeaderWrite = (write: string): boolean => !/\/(leases|configmaps)\//.test(write);
 
   const verdicts = async (server: ServerProcess, name: string): Promise<string[]> =>
     (await server.audit(({ what }) => what.name === name)).map(({ event, verdict }) => `${event} ${verdict}`);
 
-  it('both answer webhooks, and one of them grants', async () => {
+  it('both answer webhooks, and only one of them grants', async () => {
     await sendWebhooksTo(right);
     await stage.createReady(stage.alice, podRequest('by-right'));
     assert.deepEqual(await verdicts(right, 'by-right'), ['admission allowed']);
@@ -76,32 +76,32 @@ describe('two servers with leader election', () => {
     await stage.createReady(stage.alice, podRequest('by-left'));
     assert.deepEqual(await verdicts(stage.server, 'by-left'), ['admission allowed', 'grant granted']);
     assert.deepEqual(await verdicts(right, 'by-left'), []);
-    assert.deepEqual(writesOfRight.filter(isLeaders), []);
+    assert.deepEqual(writesOfRight.filter(isLeaderWrite), []);
   });
 
-  it('hand over when the leader is stopped, and the grants with the lead', async () => {
+  it('hand over the leadership and the grants when the leader stops', async () => {
     await sendWebhooksTo(right);
     const request = await stage.createReady(stage.alice, podRequest('handed-over', { duration: '3s' }));
     const stopping = stage.stop();
-    const toldMs = Date.now();
+    const stoppedMs = Date.now();
     await leaderIs('right');
     const ledMs = Date.now();
-    const goneMs = await hasGone(request, 10_000);
+    const goneMs = await whenClosed(request, 10_000);
     await stopping;
     const deadlineMs = deadlineOf(request);
     console.log(
-      `      lead taken ${ledMs - toldMs} ms after SIGTERM; RoleBinding gone ${goneMs - deadlineMs} ms after its deadline, ${goneMs - ledMs} ms after the lead was taken`,
+      `      new leader ${ledMs - stoppedMs} ms after SIGTERM; RoleBinding gone ${goneMs - deadlineMs} ms after its deadline, ${goneMs - ledMs} ms after the election`,
     );
-    // A standby looks about twice a second; its answer and the start of its controllers come on top.
-    assert.ok(ledMs - toldMs < 2000, `${ledMs - toldMs} ms`);
+    // A standby reads the Lease about twice a second. Its write of the Lease and the start of its controllers add to that.
+    assert.ok(ledMs - stoppedMs < 2000, `${ledMs - stoppedMs} ms`);
     assert.ok(goneMs <= Math.max(deadlineMs + 1000, ledMs + 2000));
     await stage.closed(request);
-    // What was granted by the one is known to the other.
+    // The new leader must keep the grants of the old one.
     assert.equal((await stage.read('PodAccessRequest', 'by-left'))?.status?.ready, true);
     assert.deepEqual(await orphansIn(stage.plane, stage.namespace), []);
   });
 
-  it('do not wait for a leader that froze, and it writes nothing when it thaws', async function () {
+  it('do not wait for a frozen leader, which writes nothing after it resumes', async function () {
     this.timeout(90_000);
     await stage.start({ installation: stage.server.installation, flags: elected('left') });
     await leaderIs('right');
@@ -111,14 +111,14 @@ describe('two servers with leader election', () => {
     const frozenMs = Date.now();
     await leaderIs('left', 25_000);
     const ledMs = Date.now();
-    const goneMs = await hasGone(request, 10_000);
+    const goneMs = await whenClosed(request, 10_000);
     console.log(
-      `      lead taken ${ledMs - frozenMs} ms after the freeze; RoleBinding gone ${goneMs - ledMs} ms later`,
+      `      new leader ${ledMs - frozenMs} ms after the freeze; RoleBinding gone ${goneMs - ledMs} ms later`,
     );
     assert.ok(ledMs - frozenMs < 18_000);
     assert.ok(goneMs <= ledMs + 2000);
 
-    // Work of every kind for each process that believes to lead.
+    // Causes writes of every kind by any process that believes it is the leader.
     const ending = await stage.createReady(stage.alice, podRequest('while-frozen', { duration: '2s' }));
     const before = writesOfRight.length;
     right.signal('SIGCONT');
@@ -128,10 +128,10 @@ describe('two servers with leader election', () => {
     await stage.closed(ending);
     await stage.alice.call('DELETE', stage.urlOf(asked.kind, asked.metadata.name));
     await stage.closed(asked);
-    // It serves again, and sees a whole life of a grant go by.
+    // The resumed server answers webhooks again and observes a complete grant.
     await sendWebhooksTo(right);
     await stage.runMarkerGrant();
-    assert.deepEqual(writesOfRight.slice(before).filter(isLeaders), []);
+    assert.deepEqual(writesOfRight.slice(before).filter(isLeaderWrite), []);
     assert.equal(await leader(), 'left');
     assert.ok(right.running);
   });

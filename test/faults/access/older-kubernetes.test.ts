@@ -24,14 +24,14 @@ for (const version of ['1.34', '1.35']) {
       await plane?.stop();
     });
 
-    it('is what the plane says', async () => {
+    it('is the version of the plane', async () => {
       const { body } = await plane.call('GET', '/version');
       const { emulationMajor, emulationMinor } = body as { emulationMajor: string; emulationMinor: string };
       assert.equal(`${emulationMajor}.${emulationMinor}`, version);
     });
 
     for (const request of [podRequest('own', { duration: '4s' }), execRequest('running', { duration: '4s' })]) {
-      it(`gives by a ${request.kind} what was asked for, to its requester alone, until its end`, async () => {
+      it(`grants a ${request.kind} only to its requester, until its end`, async () => {
         const ready = await stage.createReady(stage.alice, request);
         const pod = ready.status?.podName ?? '';
         assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
@@ -47,7 +47,7 @@ for (const version of ['1.34', '1.35']) {
       assert.equal((await stage.create(stage.bob, podRequest('outsider'))).status, 403);
     });
 
-    it('keeps by policy what a request says, while no webhook is there', async () => {
+    it('protects a request by policies without the webhooks', async () => {
       await stage.removeWebhooksOnly();
       const forged = async (): Promise<boolean> =>
         (await stage.create(stage.alice, podRequest('forged'))).status === 403;

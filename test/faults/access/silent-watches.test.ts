@@ -7,7 +7,7 @@ import { sharedPlane } from '../../support/plane.ts';
 
 const noticedWithinMs = 30_000;
 
-describe('watches that go silent without closing', () => {
+describe('watches that stop delivering without closing', () => {
   let stage: AccessStage;
   const open = new Set<ScriptedRequest>();
   const silent = new Set<ScriptedRequest>();
@@ -27,7 +27,7 @@ describe('watches that go silent without closing', () => {
 
   after(() => stage?.close());
 
-  it(`are noticed within ${noticedWithinMs / 1000} s, and what was missed is made up for`, async function () {
+  it(`are detected within ${noticedWithinMs / 1000} s, and the missed changes are handled`, async function () {
     this.timeout(90_000);
     const given = await stage.createReady(stage.alice, podRequest('given-back'));
     for (const watch of open) silent.add(watch);

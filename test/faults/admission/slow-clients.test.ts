@@ -80,7 +80,7 @@ describe('slow clients', function () {
     return performance.now() - start;
   };
 
-  it('are cut off: headers and handshake after 5 s, the whole request after 10 s, while others are served', async () => {
+  it('are disconnected, after 5 s for headers and handshakes and after 10 s for the whole request, while others get answers', async () => {
     await review();
     const head = `POST ${paths.validatePod} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n`;
     const noHandshake = lifeOf(keep(connectTcp(server.port, '127.0.0.1')));
@@ -113,8 +113,8 @@ describe('slow clients', function () {
     assert.ok(p99 <= 250, `p99 ${p99} ms`);
   });
 
-  // Go's HTTP client opens spare connections. Its first call on one may cross with bytes that the server sends.
-  it('that keep a spare connection may use it after twice the time that headers have, and it answers nothing before', async () => {
+  // Go's HTTP client opens spare connections. Bytes from the server would corrupt its first call on one.
+  it('may use a spare connection after twice the limit for headers, and the server sends nothing before', async () => {
     const spare = await tls();
     const received: string[] = [];
     spare.on('data', (chunk) => received.push(String(chunk)));
@@ -126,12 +126,12 @@ describe('slow clients', function () {
     assert.match(received.join(''), /^HTTP\/1\.1 200 OK/);
   });
 
-  it('that send bytes which are no call are cut off, on spare connections and after calls', async () => {
+  it('that send bytes which are no call are disconnected, on spare connections and after calls', async () => {
     const spare = await tls();
     const used = await tls();
     const head = `POST ${paths.validatePod} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n`;
     used.write(`${head}Content-Length: ${body.length}\r\n\r\n${body}`);
-    // Longer than Node itself limits a connection without a call.
+    // Longer than Node's own limit for a connection without a call.
     await new Promise((resolve) => setTimeout(resolve, 7_000));
     const lives = [lifeOf(spare), lifeOf(used)];
     const lineBreaks = setInterval(() => {
@@ -141,8 +141,8 @@ describe('slow clients', function () {
     clearInterval(lineBreaks);
   });
 
-  it('that ignore the 408 are cut off', async () => {
-    // A client that goes on writing after the server has ended its side.
+  it('that ignore the 408 are disconnected', async () => {
+    // A client that continues to write after the server has ended its side.
     const halfOpen = { host: '127.0.0.1', port: server.port, ca: authority.certificate, allowHalfOpen: true };
     const socket = keep(connect(halfOpen));
     await once(socket, 'secureConnect');
@@ -150,7 +150,7 @@ describe('slow clients', function () {
     socket.write(`${head}Content-Length: 1000\r\n\r\n`);
     const startMs = performance.now();
     const trickle = setInterval(() => socket.write('{'), 200);
-    // Its last write may fail, which is what a reset connection does.
+    // The last write may fail, because the connection is reset.
     await new Promise((resolve) => socket.once('close', resolve));
     clearInterval(trickle);
     const ms = performance.now() - startMs;

@@ -20,11 +20,11 @@ const leaseMs = 15_000;
 const fleet = 'fleet';
 const patience = { timeoutMs: 60_000 };
 const program = fileURLToPath(new URL('../../../dist/drawbridge.js', import.meta.url));
-/** The last one at which the chart ran all features in one Deployment, with one Secret of keys. */
+/** The last commit at which the chart ran all features in one Deployment, with one Secret of keys. */
 const commit = 'a2fee5ba21ec6480dc949aa559dd38efbdaeb052';
 const earlierImage = 'drawbridge:earlier';
 
-/** A clone without history cannot build it. */
+/** False in a clone without history, which cannot build that commit. */
 const isUpgradeTried = EarlierVersion.isKnown(commit);
 if (!isUpgradeTried)
   console.log(`no upgrade is tried: this clone has no commit ${commit}; git fetch --unshallow gets it`);
@@ -32,7 +32,7 @@ if (!isUpgradeTried)
 let stage: ChartStage;
 let earlier: EarlierVersion | undefined;
 
-/** Of access. */
+/** The replicas of access. */
 const replicas = (): HostPod[] =>
   stage.kubelet.pods.filter(({ manifest }) => manifest.metadata.labels?.['app.kubernetes.io/component'] === 'server');
 
@@ -51,7 +51,7 @@ const upgrade = function (this: Mocha.Suite): void {
   const group = '/apis/inventory.drawbridge.dev/v1alpha1';
   const entry = `${group}/namespaces/${fleet}/clusterinventories/rt-1`;
   const inUse: StoredRequest[] = [];
-  /** What was called during the rollout. */
+  /** The calls during the rollout. */
   let load: { readonly sent: number; readonly failures: readonly string[] } | undefined;
   let values: object;
   let network: ScriptedComponent;
@@ -86,7 +86,7 @@ const upgrade = function (this: Mocha.Suite): void {
     const { status } = (await stage.plane.probe(entry)).body as StoredRequest;
     return status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True') === true;
   };
-  /** Ten requests, five template writes and five execs a second, until it is stopped. Resolves to the calls that failed. */
+  /** Sends ten requests, five template writes, and five execs a second until it is stopped. Resolves to the failed calls. */
   const startLoad = (): (() => Promise<{ readonly sent: number; readonly failures: readonly string[] }>) => {
     const requests = new AdmissionLoad(stage.plane, stage.payments, 10);
     const templates = accessUrl('PodAccessTemplate', stage.payments);
@@ -107,7 +107,7 @@ const upgrade = function (this: Mocha.Suite): void {
         ]);
         others += 2;
         if (written.status !== 201) failures.push(`template: ${written.status} ${JSON.stringify(written.body)}`);
-        // After admission the API server asks for an upgrade of the connection.
+        // After admission, the API server answers that the call needs an upgrade of the connection.
         if (entered.status !== 400) failures.push(`exec: ${entered.status} ${JSON.stringify(entered.body)}`);
       }
     };
@@ -121,7 +121,7 @@ const upgrade = function (this: Mocha.Suite): void {
   const bindingOf = async ({ metadata }: StoredRequest): Promise<string> =>
     (await stage.children(metadata.uid)).find(({ kind }) => kind === 'RoleBinding')?.name ?? '';
 
-  it('ends every grant within a second of its deadline, before, while and after the leader is replaced', async () => {
+  it('ends every grant within a second of its deadline, before, during, and after the replacement of the leader', async () => {
     const called = network.nextCall();
     await post(
       `${group}/componentreconcilers`,
@@ -136,7 +136,7 @@ const upgrade = function (this: Mocha.Suite): void {
 
     const old = stage.kubelet.pods.map(({ name }) => name);
     const mark = stage.plane.auditLog.mark();
-    // The last end comes after a rollout of 20 s, and on a busy machine, where that takes longer, they all fall into it.
+    // The last deadline is after a rollout of 20 s. On a busy machine, the rollout takes longer and all deadlines are within it.
     const durations = Array.from({ length: 15 }, (_, n) => 9 + 1.25 * n);
     const asked = durations.map((s, n) =>
       stage.createReady(stage.alice, execRequest(`ends-${n}`, { duration: `${s}s` })),
@@ -153,7 +153,7 @@ const upgrade = function (this: Mocha.Suite): void {
     const endedMs = Date.now();
     load = await stopLoad();
 
-    /** When the API server was told to delete it, by its own clock. */
+    /** When the API server received the delete, by its own clock. */
     const deletedMs = (name: string): number | undefined => {
       const calls = stage.plane.auditLog.calls({ since: mark, verbs: ['delete'], resources: ['rolebindings'] });
       const call = calls.find((one) => one.name === name && one.code === 200);
@@ -168,25 +168,25 @@ const upgrade = function (this: Mocha.Suite): void {
     const onTime = (ms: number): boolean => ms >= -1000 && ms <= 1000;
     const onTimeDuring = during.filter((request) => onTime(lateMs[requests.indexOf(request)] ?? Number.NaN));
     assert.ok(onTimeDuring.length >= 1, `${onTimeDuring.length} ended on time during the rollout`);
-    // On a busy machine the half second between two leaders may last longer; one deadline at most falls into it.
+    // On a busy machine, the half second between two leaders may take longer. At most one deadline is within it.
     const [late = 0, ...more] = lateMs.filter((ms) => !onTime(ms)).toSorted((one, other) => other - one);
     assert.ok(late <= 3000 && more.length === 0, `${lateMs} ms`);
   });
 
-  it('answers every request, template write and exec meanwhile, though its version knew no segments in paths', () => {
+  it('answers every request, template write, and exec meanwhile, although the earlier version had no path segments', () => {
     console.log(`      ${load?.sent} calls`);
     assert.deepEqual(load?.failures, []);
     assert.ok((load?.sent ?? 0) >= 50, `${load?.sent} calls`);
   });
 
-  it('runs each feature on its own afterwards, and finishes the run that was in flight', async () => {
+  it('runs each feature in its own Deployment afterwards, and finishes the run that was in flight', async () => {
     const accounts = new Set(stage.kubelet.pods.map(({ manifest }) => manifest.spec.serviceAccountName));
     assert.deepEqual([...accounts].sort(), ['drawbridge', 'drawbridge-inventory']);
     finish();
     await until('the entry to be ready', isReady, patience);
   });
 
-  it('keeps what was granted before it, whose grant has no signature, and signs what is granted from then on', async () => {
+  it('keeps earlier grants, which have no signature, and signs later grants', async () => {
     const [kept] = inUse;
     assert.equal(await stage.alice.mayExec(stage.payments, kept?.status?.podName ?? ''), true);
     const after = await stage.createReady(stage.alice, execRequest('after', { duration: '1h' }));
@@ -196,7 +196,7 @@ const upgrade = function (this: Mocha.Suite): void {
     assert.deepEqual(found.status?.grant, kept?.status?.grant);
   });
 
-  it('leaves journals that verify across it, by the keys of before and of now', async () => {
+  it('leaves journals that verify with the old and the new keys', async () => {
     const files = stage.kubelet.all.map(({ logFile }) => logFile);
     const verify = async (...flags: string[]): Promise<VerifyReport> => {
       const args = ['audit', 'verify', ...files, `--kubeconfig=${stage.plane.adminKubeconfig}`, '-o', 'json', ...flags];
@@ -219,7 +219,7 @@ const upgrade = function (this: Mocha.Suite): void {
 };
 if (isUpgradeTried) describe('an upgrade from the chart with one Deployment for all features', upgrade);
 
-describe('M23: of two replicas', function () {
+describe('M23: two replicas', function () {
   this.timeout(120_000);
 
   before(async () => {
@@ -229,7 +229,7 @@ describe('M23: of two replicas', function () {
   });
   after(close);
 
-  /** Resolves with the time (epoch ms) at which the RoleBinding was seen to be gone. */
+  /** Resolves with the time (epoch ms) when the test observed that the RoleBinding is gone. */
   const closed = async ({ metadata }: StoredRequest): Promise<number> => {
     const gone = async (): Promise<boolean> =>
       !(await stage.children(metadata.uid)).some(({ kind }) => kind === 'RoleBinding');
@@ -237,10 +237,10 @@ describe('M23: of two replicas', function () {
     return Date.now();
   };
 
-  it('both answer webhooks, and one grants', async () => {
+  it('both answer webhooks, and only one grants', async () => {
     const auditedBy = (event: string): Promise<number[]> =>
       Promise.all(replicas().map(async (pod) => (await pod.log()).split(`"event":"${event}"`).length - 1));
-    // All at once, so that the API server opens connections enough for both.
+    // Concurrent, so that the API server opens enough connections for both.
     const names = Array.from({ length: 8 }, (_, n) => `one-${n}`);
     const granted = await auditedBy('grant');
     await Promise.all(names.map((name) => stage.createReady(stage.alice, podRequest(name))));
@@ -254,10 +254,10 @@ describe('M23: of two replicas', function () {
     }
   });
 
-  it('the other closes access in time when the leader is told to stop', async () => {
+  it('the second closes access on time when the leader stops', async () => {
     const leader = await stage.kubelet.leader(lease);
     const request = await stage.createReady(stage.alice, podRequest('graceful', { duration: '8s' }));
-    // So that the deadline falls into the handing over.
+    // Waits until shortly before the deadline, so that the deadline is during the handover.
     await until('the deadline to be near', () => Date.now() > deadlineOf(request) - 300, {
       timeoutMs: 10_000,
       everyMs: 5,
@@ -269,7 +269,7 @@ describe('M23: of two replicas', function () {
     assert.notEqual((await stage.kubelet.leader(lease)).pid, leader.pid);
   });
 
-  it('the other closes access within the lease and a second when the leader is killed', async () => {
+  it('the second closes access within the lease duration plus one second when the leader is killed', async () => {
     await stage.rolledOut();
     const leader = await stage.kubelet.leader(lease);
     const request = await stage.createReady(stage.alice, podRequest('killed', { duration: '3s' }));
@@ -282,7 +282,7 @@ describe('M23: of two replicas', function () {
     assert.ok(closedMs <= Math.max(deadlineOf(request), killedMs + leaseMs) + 1000);
   });
 
-  it('go on with their keys when the Secret was restored, which makes it another object', async () => {
+  it('keep using their keys after the Secret was restored as another object', async () => {
     await stage.rolledOut();
     const secrets = `/api/v1/namespaces/${stage.namespace}/secrets`;
     const { body } = await stage.plane.call('GET', `${secrets}/${keySecretName}`);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { AuditCall } from '../../../sandbox/audit-log.ts';
+import { until } from '../../../sandbox/wait.ts';
 import { execRequest, type Manifest, podRequest } from '../../support/access-requests.ts';
 import { AccessStage, isMarker, withoutMarker } from '../../support/access-stage.ts';
 
@@ -47,6 +48,10 @@ describe('the API calls of access', () => {
     return lateMs > 1000 ? calls.filter((call) => call !== progress) : calls;
   };
 
+  /** Resolves to the calls once at least `count` are logged: a read may return a write before the API server logs it. */
+  const logged = async (calls: () => readonly AuditCall[], count: number): Promise<readonly AuditCall[]> =>
+    until(`${count} calls in the audit log`, () => calls().length >= count && calls(), { timeoutMs: 30_000 });
+
   const print = (what: string, calls: readonly AuditCall[]): void =>
     console.log(`      ${what}: ${calls.length} calls, ${writes(calls).length} of them writes`);
 
@@ -79,7 +84,7 @@ describe('the API calls of access', () => {
     it(`are ${expected.join(', ')} until a request for ${what} is Ready`, async () => {
       const since = stage.plane.auditLog.mark();
       const request = await stage.createReady(stage.alice, manifest);
-      const calls = withoutLateness(callsFor(manifest, since));
+      const calls = await logged(() => withoutLateness(callsFor(manifest, since)), expected.length);
       await stage.alice.call('DELETE', stage.urlOf(manifest.kind, request.metadata.name));
       await stage.closed(request);
       print(`${manifest.kind} until Ready`, calls);
@@ -96,7 +101,7 @@ describe('the API calls of access', () => {
     const since = stage.plane.auditLog.mark();
     const late = podRequest('late-pod', { duration: '10m', templateName: 'slow-shell' });
     await stage.createReady(stage.alice, late);
-    const calls = callsFor(late, since);
+    const calls = await logged(() => callsFor(late, since), 6);
     print('PodAccessRequest until Ready, slow pod', calls);
     assert.equal(writes(calls).length, 6, writes(calls).join(', '));
   });

@@ -10,7 +10,7 @@ import { LifecycleStage, requestName } from './lifecycle/lifecycle-stage.ts';
 const signal = new AbortController().signal;
 const namespace = 'payments';
 
-describe('what is known of a pod that a user enters', () => {
+describe('the lookup of a pod that a user enters', () => {
   let stage: LifecycleStage;
   let pod: KubeObject;
   beforeEach(async () => {
@@ -36,14 +36,14 @@ describe('what is known of a pod that a user enters', () => {
     grants: [{ request: 'debug', subjects: [{ kind: 'User', name: 'alice' }] }],
   });
 
-  it('an access pod is ours, and open to the subjects of its grant', async () => {
+  it('finds an access pod with the subjects of its grant', async () => {
     stage.cluster.calls.length = 0;
     assert.deepEqual(await entered(), opened());
     assert.deepEqual(stage.cluster.calls, [], 'no call to the API server');
     assert.deepEqual(lookUp().cachedConnectTarget(namespace, pod.metadata.name), opened());
   });
 
-  it('is read anew when the stores have neither pod nor grant yet', async () => {
+  it('reads the API if the stores do not have the pod and the grant yet', async () => {
     await stage.stop();
     const { cluster, signer, clock } = stage;
     const request = cluster.find(podAccessRequests, requestName) as KubeObject;
@@ -62,7 +62,7 @@ describe('what is known of a pod that a user enters', () => {
     assert.equal(lookUp().cachedConnectTarget(namespace, pod.metadata.name), undefined);
   });
 
-  it('stays ours after someone removes our label and annotations', async () => {
+  it('finds an access pod after a user removes its label and annotations', async () => {
     const { labels: _, ownerReferences: __, annotations: ___, ...metadata } = pod.metadata;
     stage.cluster.put(pods, { ...pod, metadata });
     assert.deepEqual(await entered(), opened());
@@ -74,20 +74,20 @@ describe('what is known of a pod that a user enters', () => {
     ['under an unsigned grant', () => change({ status: { ...status(), grant: forged() } })],
   ];
   for (const [title, close] of closed) {
-    it(`${title}, is ours and open to no one`, async () => {
+    it(`${title}: finds an access pod without subjects`, async () => {
       await stage.stop();
       close();
       assert.deepEqual(await entered(), { uid: pod.metadata.uid, ours: true, grants: [] });
     });
   }
 
-  it('of a request that is gone, is ours and open to no one', async () => {
+  it('of a deleted request: finds an access pod without subjects', async () => {
     await stage.stop();
     stage.cluster.drop(podAccessRequests, requestName);
     assert.deepEqual(await entered(), { uid: pod.metadata.uid, ours: true, grants: [] });
   });
 
-  it('with such a name, but of another owner, is not ours', async () => {
+  it('with such a name but another owner: finds a foreign pod', async () => {
     await stage.stop();
     const metadata = { name: 'shell-access', namespace, uid: 'foreign', annotations: { [planHashAnnotation]: 'x' } };
     stage.cluster.put(pods, { ...pod, metadata });
@@ -95,7 +95,7 @@ describe('what is known of a pod that a user enters', () => {
     assert.deepEqual(found, { uid: 'foreign', ours: false, grants: [] });
   });
 
-  it('that took the name of an access pod before it was made, is not ours', async () => {
+  it('created earlier under the name of an access pod: finds a foreign pod', async () => {
     await stage.stop();
     const request = stage.cluster.find(podAccessRequests, requestName) as KubeObject;
     stage.cluster.put(podAccessRequests, { ...request, status: { ...status(), children: [] } });
@@ -104,7 +104,7 @@ describe('what is known of a pod that a user enters', () => {
     assert.deepEqual(await entered(), { uid: 'foreign', ours: false, grants: [] });
   });
 
-  it('that does not exist, is nothing', async () => {
+  it('of a missing pod: finds nothing', async () => {
     assert.equal(await lookUp().connectTarget(namespace, 'no-access', signal), undefined);
   });
 

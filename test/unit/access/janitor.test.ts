@@ -29,7 +29,7 @@ describe('the janitor', () => {
 
   const calls = (): string[] => stage.cluster.calls.splice(0).map(({ verb, plural }) => `${verb} ${plural}`);
 
-  /** The request is deleted while no server runs. */
+  /** Deletes the request while no server runs. */
   const vanishUnseen = async (): Promise<void> => {
     await stage.stop();
     stage.cluster.drop(podAccessRequests, requestName);
@@ -48,7 +48,7 @@ describe('the janitor', () => {
 
   const withoutOwner = ({ ownerReferences: _, ...metadata }: ObjectMeta): ObjectMeta => metadata;
 
-  it('lets what belongs to a live request be, without a call', async () => {
+  it('keeps objects of a live request, without a call', async () => {
     stage.cluster.calls.length = 0;
     await stage.clock.advance(300_000);
     assert.deepEqual(calls(), []);
@@ -59,7 +59,7 @@ describe('the janitor', () => {
     assert.equal(left().length, 3);
   });
 
-  it('deletes at the start what a vanished request left behind, the RoleBinding first', async () => {
+  it('deletes objects of a vanished request at the start, the RoleBinding first', async () => {
     await vanishUnseen();
     await stage.start();
     assert.deepEqual(left(), []);
@@ -67,14 +67,14 @@ describe('the janitor', () => {
     assert.deepEqual(orphaned(), ['REVOKE RoleBinding', 'REVOKE Role', 'REVOKE Pod']);
   });
 
-  it('does so when Orphan took the owner away as well', async () => {
+  it('deletes them even if Orphan removed the owner reference', async () => {
     changeAll(withoutOwner);
     await vanishUnseen();
     await stage.start();
     assert.deepEqual(left(), []);
   });
 
-  it('keeps what belongs to a live request when Orphan took the owner away', async () => {
+  it('keeps objects of a live request even if Orphan removed the owner reference', async () => {
     changeAll(withoutOwner);
     await stage.stop();
     await stage.start();
@@ -82,7 +82,7 @@ describe('the janitor', () => {
     assert.equal(left().length, 3);
   });
 
-  it('tries again until everything is gone, and tells of each object once', async () => {
+  it('retries until everything is deleted, and reports each object once', async () => {
     await vanishUnseen();
     let faults = 3;
     stage.cluster.fault = ({ verb, plural }) => {
@@ -94,7 +94,7 @@ describe('the janitor', () => {
     assert.deepEqual(orphaned(), ['REVOKE RoleBinding', 'REVOKE Role', 'REVOKE Pod']);
   });
 
-  it('keeps everything while the API server cannot confirm that the request is gone', async () => {
+  it('keeps everything until the API server confirms that the request is gone', async () => {
     await vanishUnseen();
     stage.cluster.fault = ({ verb }) => {
       if (verb === 'get') throw new ApiError(503, 'ServiceUnavailable', 'not now');
@@ -113,13 +113,13 @@ describe('the janitor', () => {
   const labels = { [requestLabel]: 'gone-uid' };
   const annotations = { [planHashAnnotation]: 'x' };
 
-  it('finds within a minute what it was not told of', async () => {
+  it('finds objects without an event within a minute', async () => {
     const pod = { apiVersion: 'v1', kind: 'Pod' };
     stage.cluster.put(pods, { ...pod, metadata: { name: 'late', namespace: 'payments' } });
     const metadata = { name: 'late', namespace: 'payments', labels, annotations };
     stage.cluster.put(pods, { ...pod, metadata: { ...metadata, ownerReferences: [{ ...owner, uid: 'gone-uid' }] } });
     await stage.clock.advance(10_000);
-    assert.ok(left().includes('Pod payments/late'), 'no event told of it');
+    assert.ok(left().includes('Pod payments/late'), 'there was no event');
     await stage.clock.advance(50_000);
     assert.ok(!left().includes('Pod payments/late'));
   });
@@ -146,7 +146,7 @@ describe('the janitor', () => {
     ['no owner and a name that is not ours', { labels, annotations }],
   ];
   for (const [title, metadata] of strangers) {
-    it(`leaves what has ${title} alone`, async () => {
+    it(`keeps an object with ${title}`, async () => {
       stage.cluster.put(roles, lookalike(metadata));
       await stage.clock.advance(120_000);
       assert.ok(left().includes('Role payments/lookalike'));

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { alice, paths, reviewOf, World } from './support.ts';
 
-const path = paths.stampPodTemplate;
+const path = paths.attestPodTemplate;
 const spec = { accessConfig: { allowedGroups: ['devs'] }, podSpec: { containers: [{ name: 'a' }] } };
 const time = '2026-11-21T09:00:00Z';
 const admin = { username: 'admin', uid: '', groups: ['sre'], time, signature: 'old' };

@@ -22,12 +22,15 @@ function patched(object: unknown, response: ReviewResponse): unknown {
 describe('attestation of requesters', () => {
   const world = new World();
   const create = async (object: Record<string, unknown>, fields: Record<string, unknown> = {}) => {
-    const response = await world.review(paths.stampPod, reviewOf('podaccessrequests', 'CREATE', { object, ...fields }));
+    const response = await world.review(
+      paths.attestPod,
+      reviewOf('podaccessrequests', 'CREATE', { object, ...fields }),
+    );
     return { response, result: patched(object, response) };
   };
   const update = async (object: unknown, oldObject: unknown) => {
     const response = await world.review(
-      paths.stampPod,
+      paths.attestPod,
       reviewOf('podaccessrequests', 'UPDATE', { object, oldObject, userInfo: { username: 'mallory', groups: [] } }),
     );
     return { response, result: patched(object, response) };
@@ -120,7 +123,7 @@ describe('attestation of requesters', () => {
 
   it('denies objects that it cannot attest', async () => {
     for (const object of [null, [], 'text', 7, {}, { spec: [] }, { spec: {}, metadata: 'x' }, { spec: null }]) {
-      const response = await world.review(paths.stampPod, reviewOf('podaccessrequests', 'CREATE', { object }));
+      const response = await world.review(paths.attestPod, reviewOf('podaccessrequests', 'CREATE', { object }));
       assert.equal(response.allowed, false, JSON.stringify(object));
       assert.match(response.status?.message ?? '', /^InvalidObject: /);
     }
@@ -164,7 +167,7 @@ describe('attestation of requesters', () => {
 
   it('does the same for exec access requests', async () => {
     const object = accessRequest({ targetPod: 'web-0' }, {}, 'ExecAccessRequest');
-    const response = await world.review(paths.stampExec, reviewOf('execaccessrequests', 'CREATE', { object }));
+    const response = await world.review(paths.attestExec, reviewOf('execaccessrequests', 'CREATE', { object }));
     const spec = own(patched(object, response), 'spec');
     assert.deepEqual(spec, { templateName: 'payments-shell', targetPod: 'web-0', requester });
   });

@@ -45,7 +45,7 @@ describe('a review above the limits', () => {
   for (const [title, fields, message] of refused) {
     it(`is denied before any work, with an answer and nothing else: ${title}`, async () => {
       const world = new World();
-      for (const path of [paths.stampPod, paths.validatePod]) {
+      for (const path of [paths.attestPod, paths.validatePod]) {
         const response = await world.review(path, create(fields));
         assert.equal(response.allowed, false);
         assert.match(response.status?.message ?? '', message);
@@ -60,7 +60,7 @@ describe('a review above the limits', () => {
     const userInfo = { ...alice, username: longest, uid: longest, groups: [...many(999), longest] };
     const name = `${'n'.repeat(251)}.n`;
     const fields = { userInfo, namespace: 'n'.repeat(63), name, object: named(name, uid(64)) };
-    const { allowed } = await world.review(paths.stampPod, create(fields));
+    const { allowed } = await world.review(paths.attestPod, create(fields));
     assert.equal(allowed, true);
     assert.deepEqual(
       world.signed.map((signed) => signed.name),

@@ -18,11 +18,11 @@ import { noLog } from '../../../src/observe/log.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
 export const paths = {
-  stampPod: '/mutate-crds-wizardofoz-co-v1alpha1-podaccessrequest',
+  attestPod: '/mutate-crds-wizardofoz-co-v1alpha1-podaccessrequest',
   validatePod: '/validate-crds-wizardofoz-co-v1alpha1-podaccessrequest',
-  stampExec: '/mutate-crds-wizardofoz-co-v1alpha1-execaccessrequest',
+  attestExec: '/mutate-crds-wizardofoz-co-v1alpha1-execaccessrequest',
   validateExec: '/validate-crds-wizardofoz-co-v1alpha1-execaccessrequest',
-  stampPodTemplate: '/mutate-crds-wizardofoz-co-v1alpha1-podaccesstemplate',
+  attestPodTemplate: '/mutate-crds-wizardofoz-co-v1alpha1-podaccesstemplate',
   podTemplate: '/validate-crds-wizardofoz-co-v1alpha1-podaccesstemplate',
   execTemplate: '/validate-crds-wizardofoz-co-v1alpha1-execaccesstemplate',
   watchPod: '/watch-v1-pod',
@@ -72,12 +72,12 @@ export class World {
     grantable: [],
     limitUses: () => this.limits,
     lacking: (_caller, _namespace, rights) => Promise.resolve(rights.filter((right) => this.lacks(right))),
-    signAuthor: (stamp) => {
-      this.authors.push(stamp);
+    signAuthor: (attestation) => {
+      this.authors.push(attestation);
       return this.seal?.signature;
     },
-    signRequester: (stamp) => {
-      this.signed.push(stamp);
+    signRequester: (attestation) => {
+      this.signed.push(attestation);
       return this.seal;
     },
     cachedConnectTarget: () => this.pod,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { copiedAnnotations } from '../../../../src/access/builders/pod-template-mutation.ts';
 
-describe('the annotations that access pods get from their workload', () => {
-  it('are all but those that others act upon', () => {
+describe('the annotations that access pods copy from their workload', () => {
+  it('are all except those that other controllers act on', () => {
     const kept = { 'metrics.example.com/scrape': 'true', 'linkerd.io.example.com/x': 'y', note: '' };
     const left = {
       'iam.amazonaws.com/role': 'admin',
@@ -13,12 +13,12 @@ describe('the annotations that access pods get from their workload', () => {
     assert.deepEqual(copiedAnnotations({ ...kept, ...left }), kept);
   });
 
-  it('keep what is switched off switched off', () => {
+  it('keep values that switch a feature off', () => {
     const annotations = { 'sidecar.istio.io/inject': 'false', 'linkerd.io/inject': 'disabled' };
     assert.deepEqual(copiedAnnotations(annotations), annotations);
   });
 
   for (const odd of [undefined, null, 'x', ['y'], JSON.parse('{"__proto__": "x"}')]) {
-    it(`leave ${JSON.stringify(odd)} as it is`, () => assert.deepEqual(copiedAnnotations(odd), odd));
+    it(`do not change ${JSON.stringify(odd)}`, () => assert.deepEqual(copiedAnnotations(odd), odd));
   }
 });

@@ -51,7 +51,7 @@ const choose = (over: Partial<ExecPodInput> = {}): string => {
 };
 
 describe('choice of the pod for exec', () => {
-  it('takes the named pod', () => assert.equal(choose({ targetPod: 'web-1' }), 'web-1'));
+  it('chooses the named pod', () => assert.equal(choose({ targetPod: 'web-1' }), 'web-1'));
 
   for (const [targetPod, expected] of [
     ['nope', /InvalidTargetPod: .*"nope" is not a pod of the template's workload/],
@@ -63,16 +63,16 @@ describe('choice of the pod for exec', () => {
     ['web-pending', /InvalidTargetPod: pod web-pending is Pending, not Running/],
     ['web-going', /InvalidTargetPod: pod web-going is being deleted/],
   ] as const) {
-    it(`refuses ${targetPod}`, () => assert.match(choose({ targetPod }), expected));
+    it(`rejects ${targetPod}`, () => assert.match(choose({ targetPod }), expected));
   }
 
-  it('always takes the same pod for the same request, in whatever order they come', () => {
+  it('always chooses the same pod for the same request, whatever the order of the pods', () => {
     for (let i = 0; i < 100; i++) {
       assert.equal(choose({ requestUid: `u${i}`, pods: [...pods].reverse() }), choose({ requestUid: `u${i}` }));
     }
   });
 
-  it('spreads requests over the running pods of the workload and no others', () => {
+  it('distributes requests over the running pods of the workload', () => {
     const counts = new Map<string, number>();
     for (let i = 0; i < 300; i++) {
       const name = choose({ requestUid: `u${i}` });
@@ -93,7 +93,7 @@ describe('choice of the pod for exec', () => {
       /InvalidSelector: .*Near/,
     ],
   ] as const) {
-    it(`refuses when ${title}`, () => assert.match(choose(over as Partial<ExecPodInput>), expected));
+    it(`fails if ${title}`, () => assert.match(choose(over as Partial<ExecPodInput>), expected));
   }
 });
 
@@ -139,7 +139,7 @@ describe('the pods of a workload', () => {
         namespace: 'ns',
         name: `web-${uid}`,
         uid,
-        // An owner that does not control it counts for nothing.
+        // An owner that is not the controller is ignored.
         ownerReferences: [
           { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'w' },
           ...(controller
@@ -149,7 +149,7 @@ describe('the pods of a workload', () => {
       },
     }) as unknown as KubeObject;
 
-  /** The pod that is chosen, or why none is, and the ReplicaSets that were read for it. */
+  /** The chosen pod, or the reason why there is none, and the ReplicaSets that were read for it. */
   async function choosing(
     kind: string,
     pods: readonly PodView[],
@@ -190,7 +190,7 @@ describe('the pods of a workload', () => {
   }
 
   for (const kind of ['Deployment', 'Rollout']) {
-    it(`of kind ${kind} are those of the ReplicaSets that it controls, each of which is read once`, async () => {
+    it(`of kind ${kind} are those of the ReplicaSets that it controls; each ReplicaSet is read once`, async () => {
       const pods = [
         pod('a', { controller: replicaSet('other') }),
         pod('b', { controller: replicaSet('rs') }),
@@ -202,19 +202,19 @@ describe('the pods of a workload', () => {
     });
   }
 
-  it('are none of a ReplicaSet that the workload owns and does not control', async () =>
+  it('exclude those of a ReplicaSet that the workload owns but does not control', async () =>
     assert.deepEqual(await choosing('Deployment', [pod('a')], [replicaSetOf('rs', undefined)]), [
       'NoRunningPod',
       ['web-rs'],
     ]));
 
-  it('are none of a ReplicaSet that was made again under the name', async () => {
+  it('exclude those of a recreated ReplicaSet of the same name', async () => {
     const again = { ...replicaSetOf('rs', 'w'), metadata: { ...replicaSetOf('rs', 'w').metadata, uid: 'later' } };
     assert.deepEqual(await choosing('Deployment', [pod('a')], [again], 'a'), ['InvalidTargetPod', ['web-rs']]);
   });
 
   for (const kind of ['StatefulSet', 'DaemonSet']) {
-    it(`of kind ${kind} are those that it controls itself, and nothing is read`, async () => {
+    it(`of kind ${kind} are those that it controls itself, without a read`, async () => {
       const pods = [
         pod('a', { controller: { kind, name: 'web', uid: 'x' } }),
         pod('b', { controller: { kind, name: 'web', uid: 'w' } }),
@@ -223,7 +223,7 @@ describe('the pods of a workload', () => {
     });
   }
 
-  it('cost no more than 16 reads, however many ReplicaSets there are', async () => {
+  it('cost at most 16 reads, however many ReplicaSets exist', async () => {
     const pods = Array.from({ length: 40 }, (_, index) =>
       pod(`pod-${index}`, { controller: replicaSet(`rs-${index}`) }),
     );
@@ -231,14 +231,14 @@ describe('the pods of a workload', () => {
     assert.deepEqual([chosen, read.length], ['NoRunningPod', 16]);
   });
 
-  it('are none of a ReplicaSet whose name no object may have, and nothing is read', async () => {
+  it('exclude those of a ReplicaSet with an invalid name, without a read', async () => {
     const pods = ['../../secrets/x', '..', '', 'x'.repeat(254)].map((name, index) =>
       pod(`pod-${index}`, { controller: { kind: 'ReplicaSet', name, uid: 'rs' } }),
     );
     assert.deepEqual(await choosing('Deployment', pods, []), ['NoRunningPod', []]);
   });
 
-  it('cost one read when a pod is named', async () => {
+  it('cost one read if the request names a pod', async () => {
     const pods = ['a', 'b', 'c'].map((name) => pod(name, { controller: replicaSet(name) }));
     assert.deepEqual(await choosing('Deployment', pods, [replicaSetOf('b', 'w')], 'b'), ['b', ['web-b']]);
   });

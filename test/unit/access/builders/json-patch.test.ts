@@ -44,7 +44,7 @@ describe('JSON patch', () => {
     }
   }
 
-  it('needs its own comparison, because the library lets test pass for unequal objects', () => {
+  it('needs its own comparison, because `test` of the library accepts unequal objects', () => {
     const operation = { op: 'test', path: '/spec', value: {} };
     assert.doesNotThrow(
       () => jsonpatch.apply_patch(template, [operation]),
@@ -75,21 +75,21 @@ describe('JSON patch', () => {
     ['a move into itself', { op: 'move', from: '/spec', path: '/spec/x' }, /cannot be moved into itself/],
     ['removing everything', { op: 'remove', path: '' }, /whole document/],
   ] as const) {
-    it(`refuses ${title} and says where`, () => {
+    it(`rejects ${title} and names the operation`, () => {
       const message = messageOf([{ op: 'test', path: '/spec/replicas', value: 1 }, operation]);
       assert.match(message, /^patchSpecOperations\[1\]/);
       assert.match(message, expected);
     });
   }
 
-  it('names the field for the API', () => {
+  it('names the field of the API', () => {
     const patched = applyJsonPatch(template, [{ op: 'add', path: '/spec/x' }]);
     assert.ok('violation' in patched);
     assert.equal(patched.violation.code, 'InvalidPatch');
     assert.equal(patched.violation.field, 'spec.controllerTargetMutationConfig.patchSpecOperations[0].value');
   });
 
-  it('treats constructor and other legal label keys as names like any other', () => {
+  it('treats constructor and other legal label keys as ordinary names', () => {
     const patched = applyJsonPatch(template, [
       { op: 'add', path: '/metadata/labels', value: {} },
       { op: 'add', path: '/metadata/labels/constructor', value: 'x' },
@@ -101,22 +101,22 @@ describe('JSON patch', () => {
     });
   });
 
-  it('refuses a __proto__ key inside a value', () => {
+  it('rejects a __proto__ key inside a value', () => {
     const value: unknown = JSON.parse('{"a": [{"__proto__": {"polluted": true}}]}');
     assert.match(messageOf([{ op: 'add', path: '/spec/x', value }]), /value has a field named __proto__/);
   });
 
-  it('stops copies of copies before they fill the memory', () => {
+  it('rejects copies of copies before they fill the memory', () => {
     const operations = Array.from({ length: 60 }, (_, i) => ({ op: 'copy', from: '/spec', path: `/spec/c${i}` }));
     assert.throws(() => messageOf(operations), /units of work/);
   });
 
-  it('refuses to copy what is nested too deep', () => {
+  it('rejects a copy of a value that is nested too deep', () => {
     const operations = Array.from({ length: 80 }, () => ({ op: 'copy', from: '/spec', path: '/spec/c' }));
     assert.match(messageOf(operations), /the value at \/spec is nested more than 64 levels deep/);
   });
 
-  it('leaves document and operations as they are', () => {
+  it('does not change the document and the operations', () => {
     const value = Object.freeze({ list: Object.freeze([1]) });
     const frozen = deepFreeze(structuredClone(template));
     const patched = applyJsonPatch(frozen, [
@@ -159,7 +159,7 @@ describe('JSON patch', () => {
           assert.ok('document' in theirs, `only we apply ${JSON.stringify(operations)}`);
           assert.deepEqual(ours.document, theirs.document);
         } else if (!operations.some(({ op }) => op === 'move' || op === 'copy')) {
-          // The oracle lets move and copy write beyond the end of a list.
+          // In the other implementation, move and copy can write beyond the end of a list.
           assert.ok(
             !('document' in theirs),
             `only they apply ${JSON.stringify(operations)}: ${ours.violation.message}`,

@@ -20,13 +20,13 @@ describe('the budget of a plan', () => {
       }),
     );
 
-  it('lasts for exactly the work that one grant may cost', () => {
+  it('allows exactly the work of the limit', () => {
     assert.equal(spending(maxWeight), 'planned');
     assert.match(spending(maxWeight + 1), /^PlanTooLarge: planning the access pod takes more than 8388608 units/);
     assert.match(spending(maxWeight - 1, 1, 1), /^PlanTooLarge/);
   });
 
-  it('pays for what is copied, and leaves what does not fit uncopied', () => {
+  it('counts copied values, and does not copy a value that exceeds it', () => {
     const twoValues = 2 * valueWeight + 'name'.length + 'x'.length;
     const copying = (before: number): string =>
       outcome(
@@ -40,7 +40,7 @@ describe('the budget of a plan', () => {
     assert.match(copying(maxWeight - twoValues + 1), /^PlanTooLarge/);
   });
 
-  it('lets other errors pass', () => {
+  it('passes other errors on', () => {
     assert.throws(
       () =>
         withinBudget(() => {
@@ -51,7 +51,7 @@ describe('the budget of a plan', () => {
   });
 
   describe('in time', () => {
-    /** Each look at the clock finds that `stepMs` have passed since the last. */
+    /** A clock that advances by `stepMs` with each read. */
     const ticking = (stepMs: number) => {
       let nowMs = -stepMs;
       return { monotonic: () => (nowMs += stepMs) };
@@ -64,15 +64,15 @@ describe('the budget of a plan', () => {
         }, clock),
       );
 
-    it('ends after 250 ms', () => {
+    it('is exceeded after 250 ms', () => {
       assert.equal(taking(ticking(250), maxWeight), 'planned');
       assert.match(taking(ticking(251), maxWeight), /^PlanTooLarge: planning the access pod takes more than 250 ms/);
     });
 
-    it('has no end for a plan of little work, however busy the machine is', () =>
+    it('has no time limit for a plan of little work, however busy the machine is', () =>
       assert.equal(taking(ticking(60_000), maxWeight / 16 - 1), 'planned'));
 
-    it('has no end for what was decided before, which must come out the same', () =>
+    it('has no time limit for an earlier decision, whose plan must be the same', () =>
       assert.equal(taking(undefined, maxWeight), 'planned'));
   });
 });
@@ -197,10 +197,10 @@ describe('planning an access pod', () => {
     ['selectors with many values', plan(withArgs([]), {}, { selectors })],
   ];
   for (const [title, result] of bombs) {
-    it(`refuses ${title}`, () => assert.match(result, /^PlanTooLarge: /));
+    it(`rejects ${title}`, () => assert.match(result, /^PlanTooLarge: /));
   }
 
-  it('has room for whatever the API server would store', () => {
+  it('accepts every template that the API server would store', () => {
     const env = Array.from({ length: 2000 }, (_, index) => ({ name: `VARIABLE_${index}`, value: 'x'.repeat(100) }));
     const large = {
       metadata: { annotations: { script: 'x'.repeat(250_000) } },
@@ -215,7 +215,7 @@ describe('planning an access pod', () => {
 });
 
 describe('queue of plans', () => {
-  it('come one at a time, in order, with a pause for everything else after a long one', async () => {
+  it('runs one plan at a time, in order, with a pause after a long one', async () => {
     const clock = new WorkClock();
     const queue = new PlanQueue(clock);
     const seen: string[] = [];
@@ -231,7 +231,7 @@ describe('queue of plans', () => {
     assert.deepEqual(await all, ['short', 'long', 'next']);
   });
 
-  it('go on after one that failed', async () => {
+  it('continues after a failed plan', async () => {
     const queue = new PlanQueue(new SimulatedClock());
     const failed = queue.run(() => {
       throw new Error('a bug');

@@ -78,7 +78,7 @@ const owner = {
 };
 
 describe('pod access builder', () => {
-  it('makes a pod after the workload that ends by itself and mounts no token', () => {
+  it('creates a pod from the workload’s template, with an active deadline and without a token', () => {
     const { pod, hash, target } = plan();
     assert.deepEqual(pod, {
       apiVersion: 'v1',
@@ -103,7 +103,7 @@ describe('pod access builder', () => {
     assert.deepEqual(target, { name });
   });
 
-  it('opens that pod and nothing else to the subjects', () => {
+  it('grants the subjects access to that pod only', () => {
     const { role, roleBinding, hash } = plan();
     const metadata = {
       name,
@@ -122,7 +122,7 @@ describe('pod access builder', () => {
     assert.deepEqual(roleBinding['subjects'], [{ kind: 'User', name: 'alice', apiGroup: 'rbac.authorization.k8s.io' }]);
   });
 
-  it('writes the pod of a podSpec', () => {
+  it('creates the pod of a podSpec', () => {
     const podSpec = {
       containers: [{ name: 'app', image: 'a:1' }],
       automountServiceAccountToken: true,
@@ -168,7 +168,7 @@ describe('pod access builder', () => {
     });
   }
 
-  it('gets no annotation of the workload that others act upon, but for those that the template adds', () => {
+  it('copies no annotation that other controllers act on, and adds those of the template', () => {
     const role = 'iam.gke.io/gcp-service-account';
     const annotations = {
       'eks.amazonaws.com/role-arn': 'arn:aws:iam::1:role/web',
@@ -195,13 +195,13 @@ describe('pod access builder', () => {
     const keeping = { controllerTargetMutationConfig: { keepServiceAccount: true } };
     const pullSecrets = ['registry', 'mirror'];
 
-    it('runs under the default one, with the image pull secrets of the workload’s', () => {
+    it('runs under the default ServiceAccount, with the image pull secrets of the workload’s', () => {
       const { serviceAccountName, imagePullSecrets } = specOf({}, { pullSecrets });
       assert.equal(serviceAccountName, 'default');
       assert.deepEqual(imagePullSecrets, [{ name: 'registry' }, { name: 'mirror' }]);
     });
 
-    it('has the default one under its old name, too', () => {
+    it('sets the default ServiceAccount in the deprecated field too', () => {
       const template = { spec: { containers: [{ name: 'app' }], serviceAccount: 'web', serviceAccountName: 'web' } };
       const { serviceAccount, serviceAccountName } = specOf({}, { workload: workload(template) });
       assert.deepEqual([serviceAccount, serviceAccountName], ['default', 'default']);
@@ -211,13 +211,13 @@ describe('pod access builder', () => {
       ['that the template keeps', keeping, {}],
       ['where access pods are as Oz makes them', {}, { accessPods: 'oz' as const }],
     ] as const) {
-      it(`runs under the one of the workload ${title}, which brings its secrets itself`, () => {
+      it(`runs under the ServiceAccount of the workload ${title}, without copied pull secrets`, () => {
         const kept = specOf(spec, over);
         assert.deepEqual([kept['serviceAccountName'], kept['imagePullSecrets']], ['web', undefined]);
       });
     }
 
-    it('takes no third one, whatever is kept', () => {
+    it('accepts no third ServiceAccount, even if the template keeps the account', () => {
       const admin = { op: 'replace' as const, path: '/spec/serviceAccountName', value: 'admin' };
       const { controllerTargetMutationConfig } = patching(admin);
       const kept = { ...controllerTargetMutationConfig, ...keeping.controllerTargetMutationConfig };
@@ -225,7 +225,7 @@ describe('pod access builder', () => {
       assert.match(refusal(patching(admin), { accessPods: 'oz' }), /is "admin", not "web"/);
     });
 
-    it('does not get it back by a patch, which must say that it is kept', () => {
+    it('rejects a patch to the workload’s ServiceAccount unless the template keeps the account', () => {
       const web = { op: 'replace' as const, path: '/spec/serviceAccountName', value: 'web' };
       assert.match(refusal(patching(web)), /is "web", not "default"/);
     });
@@ -248,7 +248,7 @@ describe('pod access builder', () => {
       selectors: [{ ...policy, selector: { matchLabels } }],
     });
 
-    it('keeps the labels that it selects by, besides those of the template', () => {
+    it('keeps the labels that the policy selects by, besides those of the template', () => {
       const { pod } = plan(
         { controllerTargetMutationConfig: { podLabels: { role: 'console' } } },
         under({ tier: 'backend' }),
@@ -256,24 +256,24 @@ describe('pod access builder', () => {
       assert.deepEqual(pod.metadata.labels, { role: 'console', tier: 'backend', 'access.drawbridge.dev/request': uid });
     });
 
-    it('is not made where its own controller would take it for one of its pods', () =>
+    it('is denied if the workload’s controller would adopt the pod', () =>
       assert.match(
         refusal({}, under({ app: 'web' })),
         /^ConfinementLost: .*with them, Deployment web would select it/,
       ));
 
-    it('is made as Oz makes it where that is asked for', () => {
+    it('is created like in Oz in that mode', () => {
       const { pod } = plan({}, { ...under({ app: 'web' }), accessPods: 'oz' });
       assert.deepEqual(pod.metadata.labels, { 'access.drawbridge.dev/request': uid });
     });
   });
 
-  it('mounts a token when the patch asks for it', () => {
+  it('mounts a token if the patch sets that', () => {
     const { pod } = plan(patching({ op: 'replace', path: '/spec/automountServiceAccountToken', value: true }));
     assert.equal((pod.spec as Record<string, unknown>)['automountServiceAccountToken'], true);
   });
 
-  it('keeps its own label and hash whatever the template says', () => {
+  it('keeps its own label and hash whatever the template sets', () => {
     const { pod, hash } = plan({
       controllerTargetMutationConfig: {
         podLabels: { 'access.drawbridge.dev/request': 'forged', team: 'x' },
@@ -284,7 +284,7 @@ describe('pod access builder', () => {
     assert.equal(pod.metadata.annotations?.['access.drawbridge.dev/plan-hash'], hash);
   });
 
-  it('takes only labels and annotations from the metadata that a patch left', () => {
+  it('keeps only labels and annotations of patched metadata', () => {
     const { pod } = plan(
       patching(
         { op: 'add', path: '/metadata/namespace', value: 'kube-system' },
@@ -302,12 +302,12 @@ describe('pod access builder', () => {
     assert.equal(pod.metadata.namespace, 'ns');
   });
 
-  it('tells what the caps lowered', () => {
+  it('reports the values that the caps lowered', () => {
     assert.deepEqual(plan({ maxCpu: '1' }).notes, ['container app: limits.cpu set to 1']);
     assert.equal(plan().notes, undefined);
   });
 
-  it('gives the same plan for the same input and another hash for any other', () => {
+  it('returns the same plan for the same input, and another hash for any other', () => {
     assert.deepEqual(plan(), plan());
     const hashes = [
       plan(),
@@ -380,7 +380,7 @@ describe('pod access builder', () => {
       /is "admin", not "default"/,
     ],
     [
-      'another ServiceAccount by its old field',
+      'another ServiceAccount in the deprecated field',
       { podSpec: { containers: [{ name: 'a' }], serviceAccount: 'admin' }, controllerTargetRef: undefined },
       {},
       /is "admin", not "default"/,
@@ -419,10 +419,10 @@ describe('pod access builder', () => {
       /InvalidAccessCommand: .*label "app"/,
     ],
   ] as const) {
-    it(`refuses ${title}`, () => assert.match(refusal(spec as Partial<PodAccessTemplateSpec>, over), expected));
+    it(`rejects ${title}`, () => assert.match(refusal(spec as Partial<PodAccessTemplateSpec>, over), expected));
   }
 
-  it('does not let the pod have what makes its workload privileged, without the flag', () => {
+  it('rejects a privileged workload without the flag', () => {
     const container = {
       name: 'app',
       securityContext: { privileged: true, capabilities: { add: ['NET_ADMIN'] } },
@@ -453,6 +453,6 @@ describe('names of children', () => {
     ['x'.repeat(60), `${'x'.repeat(46)}-1a2b3c4d-access`],
     [`${'x'.repeat(44)}-.y`, `${'x'.repeat(44)}-1a2b3c4d-access`],
   ] as const) {
-    it(`make ${requestName} into ${expected}`, () => assert.equal(childNameOf({ name: requestName, uid }), expected));
+    it(`for ${requestName} are ${expected}`, () => assert.equal(childNameOf({ name: requestName, uid }), expected));
   }
 });

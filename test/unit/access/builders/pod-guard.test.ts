@@ -13,7 +13,7 @@ const container = (securityContext: object): object => ({
 });
 const pod = (securityContext: object): object => ({ securityContext });
 
-/** What the kubelet calls of a container, and a container that has it. */
+/** Fields with handlers that the kubelet calls, and a container with such a handler. */
 const handlers: readonly (readonly [string, (handler: object) => object])[] = [
   ...['livenessProbe', 'readinessProbe', 'startupProbe'].map(
     (field) => [field, (handler: object) => ({ name: 'b', [field]: handler })] as const,
@@ -35,13 +35,13 @@ describe('the reach of an access pod', () => {
     ['a port of the node', { initContainers: [{ ports: [{ hostPort: 1 }] }] }, /^spec\.initContainers\[0\]\.ports/],
     ...handlers.flatMap(([field, wrap]): [string, object, RegExp][] =>
       (['httpGet', 'tcpSocket'] as const).map((action) => [
-        `what the kubelet calls elsewhere by the ${action} of ${field}`,
+        `a call of the kubelet to another address by the ${action} of ${field}`,
         { containers: [{ name: 'app' }, wrap({ [action]: { host: '169.254.169.254', port: 80 } })] },
         new RegExp(`^spec\\.containers\\[1\\]\\.${field.replace('.', '\\.')}\\.${action}\\.host .* is "169`),
       ]),
     ),
     [
-      'what the kubelet calls of an init container',
+      'a call of the kubelet by an init container',
       { initContainers: [{ livenessProbe: { tcpSocket: { host: 'db' } } }] },
       /^spec\.initContainers\[0\]\.livenessProbe/,
     ],
@@ -62,15 +62,15 @@ describe('the reach of an access pod', () => {
     ['another SELinux user', pod({ seLinuxOptions: { user: 'root' } }), /seLinuxOptions/],
   ];
   for (const [title, spec, message] of tooFar) {
-    it(`ends before ${title}`, () => assert.match(check(spec) ?? '', message));
+    it(`excludes ${title}`, () => assert.match(check(spec) ?? '', message));
   }
 
-  it('ends before an annotation that takes AppArmor away', () => {
+  it('excludes an annotation that disables AppArmor', () => {
     const annotations = { 'container.apparmor.security.beta.kubernetes.io/app': 'unconfined' };
     assert.match(check({}, { annotations }) ?? '', /^metadata\.annotations/);
   });
 
-  it('tells how to go further', () =>
+  it('names the way to allow more', () =>
     assert.match(check({ hostPID: true }) ?? '', /allow-privileged on the template to set spec\.allowPrivilegedPod$/));
 
   const near: [string, object][] = [

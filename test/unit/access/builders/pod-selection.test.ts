@@ -23,15 +23,15 @@ const refusalOf = (selectors: readonly SelectorView[], allowed: SelectionInput['
   return 'violation' in selected ? selected.violation : undefined;
 };
 
-describe('what selects an access pod', () => {
+describe('the selectors that match an access pod', () => {
   for (const kind of ['Service', 'PodDisruptionBudget', 'NetworkPolicy'] as const) {
-    it(`must not be a ${kind} of the namespace`, () => {
+    it(`must not belong to a ${kind} of the namespace`, () => {
       const violation = refusalOf([view(kind, 'other', {}), view(kind, 'web', web)]);
       assert.equal(violation?.code, 'PodIsSelected');
       assert.match(violation?.message ?? '', new RegExp(`^${kind} web selects the access pod`));
     });
 
-    it(`may be a ${kind} that the template lists`, () =>
+    it(`may belong to a ${kind} that the template lists`, () =>
       assert.equal(refusalOf([view(kind, 'web', web)], [{ kind, name: 'web' }]), undefined));
   }
 
@@ -46,15 +46,15 @@ describe('what selects an access pod', () => {
       view('NetworkPolicy', 'strangers', { matchExpressions: [{ key: 'team', operator: 'DoesNotExist' }] }),
     ],
     [
-      'a selector that Kubernetes would not take',
+      'a selector that Kubernetes rejects',
       view('PodDisruptionBudget', 'bad', { matchExpressions: [{ key: 'app', operator: 'Like' }] }),
     ],
   ];
   for (const [title, selector] of harmless) {
-    it(`may be ${title}`, () => assert.equal(refusalOf([selector]), undefined));
+    it(`may include ${title}`, () => assert.equal(refusalOf([selector]), undefined));
   }
 
-  it('is allowed by kind and name, not by one of them', () => {
+  it('are allowed by kind and name together', () => {
     const listed = [{ kind: 'NetworkPolicy' as const, name: 'web' }];
     assert.equal(refusalOf([view('Service', 'web', web)], listed)?.code, 'PodIsSelected');
   });
@@ -102,12 +102,12 @@ describe('the labels of a workload that its access pod keeps', () => {
       'tier,track',
     ],
     [
-      'none that put it under a Service, where a policy for ingress alone is lost',
+      'none that a Service selects, if only a policy for ingress is lost',
       outcome([ingress('deny', byLabels({ tier: 'backend' })), view('Service', 'web', byLabels({ tier: 'backend' }))]),
       '',
     ],
     [
-      'none that put it under a Service, where another policy isolates it all the same',
+      'none that a Service selects, if another policy isolates the pod anyway',
       outcome([
         egress('all', {}),
         egress('deny', byLabels({ tier: 'backend' })),
@@ -116,7 +116,7 @@ describe('the labels of a workload that its access pod keeps', () => {
       '',
     ],
     [
-      'those for egress, where those for ingress would make it a pod of a Service',
+      'those for egress, if a Service selects by those for ingress',
       outcome([
         ingress('a', byLabels({ track: 'stable' })),
         egress('b', byLabels({ tier: 'backend' })),
@@ -125,14 +125,14 @@ describe('the labels of a workload that its access pod keeps', () => {
       'tier',
     ],
     [
-      'those that put it under what the template lists',
+      'those of selectors that the template lists',
       outcome([egress('deny', byLabels({ tier: 'backend' })), view('Service', 'web', byLabels({ tier: 'backend' }))], {
         allowed: [{ kind: 'Service', name: 'web' }],
       }),
       'tier',
     ],
     [
-      'those that the template writes itself, where the Service is listed',
+      'those that the template sets, if it lists the Service',
       outcome([egress('deny', byLabels({ app: 'web' })), view('Service', 'web', web)], {
         labels: { ...own, app: 'web' },
         allowed: [{ kind: 'Service', name: 'web' }],
@@ -164,7 +164,7 @@ describe('the labels of a workload that its access pod keeps', () => {
       /with them, Deployment web would select it; add these labels to podLabels, or set/,
     ],
     [
-      'by a policy for other pods, which may allow more',
+      'while a policy for other pods selects it, which may allow more',
       outcome([
         egress('deny', byLabels({ tier: 'backend' })),
         egress('open', {
@@ -180,7 +180,7 @@ describe('the labels of a workload that its access pod keeps', () => {
       /podLabels or the patch set other values; add these labels to podLabels, or set/,
     ],
     [
-      'by one policy, when no other isolates the rest',
+      'for one policy, if no other isolates the pod',
       outcome([
         ingress('b', byLabels({ track: 'stable' })),
         egress('a', byLabels({ tier: 'backend' })),
@@ -190,10 +190,10 @@ describe('the labels of a workload that its access pod keeps', () => {
     ],
   ];
   for (const [title, found, message] of lost) {
-    it(`are missed when they are lost ${title}, and there is no pod`, () => assert.match(found, message));
+    it(`are required: the request is denied if they are lost ${title}`, () => assert.match(found, message));
   }
 
-  it('are named five at a time', () => {
+  it('are listed up to five in the message', () => {
     const services = Array.from({ length: 7 }, (_, index) =>
       view('Service', `s${index}`, byLabels({ tier: 'backend' })),
     );
@@ -204,8 +204,8 @@ describe('the labels of a workload that its access pod keeps', () => {
   });
 });
 
-describe('the labels of access pods, whatever policies, Services and labels there are', () => {
-  it('escape no isolation, and put it under nothing that the template does not list', () => {
+describe('the labels of access pods, with any policies, Services, and labels', () => {
+  it('keep every isolation, and match no selector that the template does not list', () => {
     const map = fc.dictionary(fc.constantFrom('app', 'tier', 'zone'), fc.constantFrom('a', 'b'), {
       noNullPrototype: true,
     });

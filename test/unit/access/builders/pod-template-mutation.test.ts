@@ -34,12 +34,12 @@ function refusal(config?: ControllerTargetMutationConfig, template: unknown = so
 }
 
 describe('pod template mutation', () => {
-  it('only takes labels and grace period away when there is no config', () => {
+  it('removes only labels and the grace period without a config', () => {
     const { terminationGracePeriodSeconds: _, ...spec } = structuredClone(source.spec);
     assert.deepEqual(mutate(), { metadata: { annotations: { old: '1' } }, spec });
   });
 
-  it('takes away whatever the config does not keep, probes from the default container alone', () => {
+  it('removes everything that the config does not keep, and probes only from the default container', () => {
     assert.deepEqual(mutate({}), {
       metadata: { annotations: { old: '1' } },
       spec: {
@@ -52,7 +52,7 @@ describe('pod template mutation', () => {
     });
   });
 
-  it('keeps what the config keeps', () => {
+  it('keeps the fields that the config names', () => {
     const kept = mutate({
       keepTerminationGracePeriod: true,
       keepLivenessProbe: true,
@@ -73,12 +73,12 @@ describe('pod template mutation', () => {
     assert.deepEqual(spec['nodeSelector'], { zone: 'a', disk: 'ssd' });
   });
 
-  it('purges annotations before it adds its own', () => {
+  it('removes annotations before it adds those of the config', () => {
     const config = { purgeAnnotations: true, podAnnotations: { new: '2' } };
     assert.deepEqual(mutate(config).metadata, { annotations: { new: '2' } });
   });
 
-  it('merges into maps that are not there', () => {
+  it('merges into missing maps', () => {
     const bare = { spec: { containers: [{ name: 'app' }] } };
     const config = {
       podAnnotations: { a: '1' },
@@ -104,7 +104,7 @@ describe('pod template mutation', () => {
     });
   }
 
-  it('appends env and replaces resources when they say something', () => {
+  it('appends env and replaces resources if the config has them', () => {
     const config = { env: [{ name: 'B', value: '2' }], resources: { limits: { cpu: '1' } } };
     const [container] = mutate(config).spec.containers;
     assert.deepEqual(container?.['env'], [
@@ -115,7 +115,7 @@ describe('pod template mutation', () => {
     assert.equal(mutate({ resources: {} }).spec.containers[0]?.['resources'], undefined);
   });
 
-  it('patches last', () => {
+  it('applies the patch last', () => {
     const { metadata, spec } = mutate({
       command: ['sleep'],
       podLabels: { team: 'x' },
@@ -186,7 +186,7 @@ describe('pod template mutation', () => {
       /InvalidPatch: patchSpecOperations\[0\] \(remove \/spec\/x\)/,
     ],
   ] as const) {
-    it(`refuses ${title}`, () =>
+    it(`rejects ${title}`, () =>
       assert.match(refusal(config as ControllerTargetMutationConfig | undefined, template), expected));
   }
 
@@ -219,7 +219,7 @@ describe('resource caps', () => {
       },
     ],
     [
-      'become the limit where there is none, without asking for more',
+      'become the limit if there is none, without higher requests',
       undefined,
       {
         requests: { cpu: '0', memory: '0', 'ephemeral-storage': '0' },
@@ -227,7 +227,7 @@ describe('resource caps', () => {
       },
     ],
     [
-      'leave what is below them and other resources',
+      'do not change lower values and other resources',
       { limits: { cpu: '500m', memory: '1024Mi', 'ephemeral-storage': '1', 'example.com/gpu': 9 } },
       { limits: { cpu: '500m', memory: '1024Mi', 'ephemeral-storage': '1', 'example.com/gpu': 9 } },
     ],
@@ -237,7 +237,7 @@ describe('resource caps', () => {
     );
   }
 
-  it('hold for every container, after the patch, and say what they did', () => {
+  it('apply to every container, after the patch, with a note for each change', () => {
     const template = {
       spec: {
         initContainers: [{ name: 'init', resources: { limits: { cpu: '8' } } }],
@@ -258,7 +258,7 @@ describe('resource caps', () => {
     assert.deepEqual(mutated.template.spec['resources'], { requests: { cpu: '2' } });
   });
 
-  it('refuse quantities that cannot be read', () => {
+  it('reject invalid quantities', () => {
     assert.match(
       refusal(undefined, withResources({ limits: { cpu: 'lots' } }), caps),
       /InvalidQuantity: container app, resources\.limits\.cpu: "lots"/,

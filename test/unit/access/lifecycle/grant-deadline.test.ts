@@ -9,14 +9,14 @@ const hourMs = 60 * minuteMs;
 const dayMs = 24 * hourMs;
 const until = createdAtMs + 30 * minuteMs;
 
-describe('when a grant is over', () => {
+describe('the end of a grant', () => {
   const setUp = (): { clock: SimulatedClock; deadlines: GrantDeadlines; over: () => boolean } => {
     const clock = new SimulatedClock(createdAtMs);
     const deadlines = new GrantDeadlines(clock);
     return { clock, deadlines, over: () => deadlines.hasPassed('r-1', createdAtMs, until) };
   };
 
-  it('is at its deadline, to the millisecond', async () => {
+  it('is its deadline, to the millisecond', async () => {
     const { clock, over } = setUp();
     assert.equal(over(), false);
     await clock.advance(30 * minuteMs - 1);
@@ -25,14 +25,14 @@ describe('when a grant is over', () => {
     assert.equal(over(), true);
   });
 
-  it('is at once when the wall clock jumps past the deadline', () => {
+  it('is immediate if the wall clock jumps past the deadline', () => {
     const { clock, over } = setUp();
     assert.equal(over(), false);
     clock.setWall(createdAtMs + dayMs);
     assert.equal(over(), true);
   });
 
-  it('does not move when the wall clock is set back', async () => {
+  it('does not move if the wall clock is set back', async () => {
     const { clock, over } = setUp();
     assert.equal(over(), false);
     await clock.advance(10 * minuteMs);
@@ -43,7 +43,7 @@ describe('when a grant is over', () => {
     assert.equal(over(), true);
   });
 
-  it('is no later than the granted time after first sight, when the clock was already behind at creation', async () => {
+  it('is at most the granted time after the first observation, even if the clock was behind at creation', async () => {
     const { clock, over } = setUp();
     clock.setWall(createdAtMs - dayMs);
     assert.equal(over(), false);
@@ -51,13 +51,13 @@ describe('when a grant is over', () => {
     assert.equal(over(), true);
   });
 
-  it('is at once for a grant whose deadline passed before it was first seen', () => {
+  it('is immediate if the deadline passed before the first observation', () => {
     const { clock, over } = setUp();
     clock.setWall(until + hourMs);
     assert.equal(over(), true);
   });
 
-  it('counts the time that passed when a decision replaces the provisional deadline', async () => {
+  it('includes the elapsed time when a decision replaces the provisional deadline', async () => {
     const { clock, deadlines, over } = setUp();
     assert.equal(deadlines.hasPassed('r-1', createdAtMs, createdAtMs + hourMs), false);
     await clock.advance(20 * minuteMs);
@@ -67,7 +67,7 @@ describe('when a grant is over', () => {
     assert.equal(over(), true);
   });
 
-  it('is looked at next at the deadline, or sooner by what monotonic time leaves', async () => {
+  it('is checked next at the deadline, or earlier by the monotonic clock', async () => {
     const { clock, deadlines } = setUp();
     const next = (): number => deadlines.nextCheckMs('r-1', createdAtMs, until);
     assert.equal(next(), until);
@@ -78,7 +78,7 @@ describe('when a grant is over', () => {
     assert.equal(next(), until);
   });
 
-  it('is kept for each request by itself, and forgotten on demand', async () => {
+  it('is stored for each request separately, and removed by forget', async () => {
     const { clock, deadlines, over } = setUp();
     over();
     await clock.advance(20 * minuteMs);
@@ -89,7 +89,7 @@ describe('when a grant is over', () => {
     assert.equal(deadlines.nextCheckMs('r-1', createdAtMs, until), until);
   });
 
-  it('never comes later than the granted time after first sight, whatever the wall clock does', async () => {
+  it('is never later than the granted time after the first observation, whatever the wall clock does', async () => {
     const step = fc.record({
       passMs: fc.integer({ min: 0, max: 20 * minuteMs }),
       wallMs: fc.integer({ min: -dayMs, max: dayMs }),

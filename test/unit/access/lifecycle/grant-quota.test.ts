@@ -35,13 +35,13 @@ describe('limits on open grants in the controller', () => {
     ['a namespace', { perNamespace: 3 }, undefined],
     ['a template', {}, 3],
   ] as const) {
-    it(`are exact for ${title}, however many are decided at once`, async () => {
+    it(`are exact for ${title}, with any number of concurrent decisions`, async () => {
       await start(limits);
       if (maxGrants !== undefined) {
         const accessConfig = { allowedGroups: ['devs'], maxGrants };
         stage.cluster.put(podAccessTemplates, podTemplateManifest({ accessConfig }));
       }
-      // Decisions overlap: none is stored before all of them have been made.
+      // Decisions overlap: none is stored before all are decided.
       stage.cluster.fault = ({ verb, plural }) =>
         verb === 'patch' && plural === 'podaccessrequests' ? pause(50) : undefined;
       ask(20);
@@ -51,7 +51,7 @@ describe('limits on open grants in the controller', () => {
     });
   }
 
-  it('give the place back with the access, and at its end', async () => {
+  it('free a place after a revocation and at the end of a grant', async () => {
     await start({ perUser: 2 });
     ask(2);
     await stage.clock.advance(100);
@@ -84,7 +84,7 @@ describe('limits on open grants in the controller', () => {
     assert.match(stage.cluster.names(roleBindings)[0] ?? '', /^payments\/r0-/);
   });
 
-  it('count a grant from its decision on, before its RoleBinding is there', async () => {
+  it('count a grant from its decision on, before its RoleBinding exists', async () => {
     await start({ perUser: 1 });
     stage.cluster.fault = ({ verb, plural }) => {
       if (verb === 'create' && plural === 'rolebindings') throw new ApiError(503, 'ServiceUnavailable', 'not now');
@@ -99,7 +99,7 @@ describe('limits on open grants in the controller', () => {
     assert.match(stage.cluster.names(roleBindings).join(), /^payments\/r0-[^,]+$/);
   });
 
-  it('give no place to a request that they refuse, also before its denial is stored', async () => {
+  it('count no denied request, even before its denial is stored', async () => {
     await start({ perUser: 1 });
     ask(1);
     await stage.clock.advance(100);
@@ -116,7 +116,7 @@ describe('limits on open grants in the controller', () => {
     assert.deepEqual(denials(), [limitReached]);
   });
 
-  it('count what was open before the process began', async () => {
+  it('count grants from before the start of the process', async () => {
     await start({ perUser: 2 });
     ask(2);
     await stage.clock.advance(100);
@@ -128,7 +128,7 @@ describe('limits on open grants in the controller', () => {
     assert.deepEqual(denials(), [limitReached]);
   });
 
-  it('say who, how many, which limit, and when a place is free', async () => {
+  it('report the user, the count, the limit, and when a place is free', async () => {
     await start({ perUser: 1 });
     ask(1);
     await stage.clock.advance(60_000);

@@ -36,7 +36,7 @@ describe('the rules of a grant', () => {
   };
   const grantedRules = (): Rules['grant']['rules'] => granted().grant.rules;
 
-  it('are those of the template, confined to its pod, in the Role and in the status alike', async () => {
+  it('are those of the template, restricted to its pod, in both the Role and the status', async () => {
     template(log);
     stage.ask();
     await stage.clock.advance(100);
@@ -49,7 +49,7 @@ describe('the rules of a grant', () => {
     assert.deepEqual(role(), grantedRules());
   });
 
-  it('stay as they were granted when the template changes before the Role is made', async () => {
+  it('stay as granted if the template changes before the Role is created', async () => {
     let faults = 1;
     stage.cluster.fault = ({ verb, plural }) => {
       if (verb !== 'create' || plural !== 'roles' || faults-- <= 0) return;
@@ -70,7 +70,7 @@ describe('the rules of a grant', () => {
     ['that may not be handed out here', [log, forward], 'NotGrantable'],
     ['on something else than pods', [{ ...log, resources: ['secrets'] }], 'InvalidRules'],
   ] as const) {
-    it(`${title} are denied, though the template was stored with them`, async () => {
+    it(`${title} are denied, although the template is stored with them`, async () => {
       template(...rules);
       stage.ask();
       await stage.clock.advance(100);

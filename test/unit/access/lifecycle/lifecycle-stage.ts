@@ -21,11 +21,11 @@ import { MemoryCluster } from './memory-cluster.ts';
 
 export const requestName = { namespace: 'payments', name: 'debug' };
 
-/** All loops of the access half on a cluster in memory, and a clock that moves when told to. */
+/** All controllers of access on a cluster in memory, with a simulated clock. */
 export class LifecycleStage {
   readonly clock = new SimulatedClock();
   readonly cluster = new MemoryCluster(this.clock);
-  /** What the loops sign with; taken away, they have no keys. */
+  /** The keys with which the controllers sign. A test can remove them. */
   readonly ring: { keys: SigningKeys | undefined; refresh(): Promise<void> } = {
     keys: { current: keyOf('life') },
     refresh: () => Promise.resolve(),
@@ -56,7 +56,7 @@ export class LifecycleStage {
     cluster.put(podAccessTemplates, podTemplateManifest());
   }
 
-  /** A fresh process: nothing is remembered from an earlier one. */
+  /** Starts a new process without state. */
   async start(): Promise<void> {
     this.metrics = createMetrics();
     const { clock, cluster, lines, events, metrics } = this;
@@ -79,7 +79,7 @@ export class LifecycleStage {
       clock,
       log: noLog,
       metrics,
-      // The template here has not been through the webhook.
+      // The template of this stage has no attestation of the webhook.
       trustExistingTemplates: true,
       accessPods: 'confined',
     });
@@ -93,21 +93,21 @@ export class LifecycleStage {
     await this.#run;
   }
 
-  /** A request of alice's, stamped as the webhook does it. */
+  /** Creates a request of alice, attested like by the webhook. */
   ask(
     spec: Readonly<Record<string, unknown>> = {},
     { name = requestName.name, groups = ['devs'] }: { readonly name?: string; readonly groups?: string[] } = {},
   ): void {
     const requester = { username: 'alice', uid: '', groups, time: formatTime(this.clock.now()) };
     const unsigned = podRequestManifest({ duration: '10m', ...spec });
-    const seal = this.signer.signRequester({
+    const signed = this.signer.signRequester({
       ...requestName,
       name,
       kind: unsigned.kind,
       spec: unsigned.spec,
       requester,
     });
-    const manifest = podRequestManifest({ duration: '10m', requester: { ...requester, ...seal }, ...spec });
+    const manifest = podRequestManifest({ duration: '10m', requester: { ...requester, ...signed }, ...spec });
     const metadata = { ...manifest.metadata, name, finalizers: [revokeFinalizer] };
     this.cluster.put(podAccessRequests, { ...manifest, metadata } as KubeObject);
   }
@@ -116,7 +116,7 @@ export class LifecycleStage {
     return this.cluster.find(podAccessRequests, requestName);
   }
 
-  /** The kubelet's part. */
+  /** Writes the status of the pods like the kubelet. */
   podBecomesReady(): void {
     for (const key of this.cluster.names(pods)) {
       const [namespace = '', name = ''] = key.split('/');
@@ -126,7 +126,7 @@ export class LifecycleStage {
     }
   }
 
-  /** `grant granted`, `revocation revoked`, …: the audit lines in short. */
+  /** The audit lines as `event verdict`, for example `grant granted`. */
   get auditVerdicts(): string[] {
     return this.lines.map(({ event, verdict }) => `${event} ${verdict}`);
   }

@@ -18,12 +18,12 @@ export interface Call {
 
 type Stored = KubeObject & { metadata: { uid: string } };
 
-/** As much of an apiserver as a request's life meets, in memory: for faults at one certain call, which a real one does not produce on demand. */
+/** The part of an API server that access uses, in memory, for faults at specific calls, which a real API server does not produce on demand. */
 export class MemoryCluster implements Cluster {
   readonly calls: Call[] = [];
-  /** Told of each call before it is answered: throws the answer, or holds it back. */
+  /** Called before each call is answered. Throws the answer, or delays it. */
   fault: (call: Call) => void | Promise<void> = () => {};
-  /** Pods that are deleted stay until it is back. */
+  /** While true, deleted Pods stay. */
   nodeIsDown = false;
   readonly #clock: Clock;
   readonly #objects = new Map<string, Map<string, Stored>>();
@@ -59,7 +59,7 @@ export class MemoryCluster implements Cluster {
     return this.#of(resource).get(keyOf(name));
   }
 
-  /** Puts the object there as it is, filled up with what the apiserver would set. */
+  /** Stores the object, with the metadata that the API server would set. */
   put(resource: Resource, object: KubeObject): Stored {
     const key = keyOf(object.metadata);
     const before = this.#of(resource).get(key);
@@ -79,7 +79,7 @@ export class MemoryCluster implements Cluster {
     return stored;
   }
 
-  /** Takes the object away for good, whatever finalizers it has. */
+  /** Removes the object at once, even if it has finalizers. */
   drop(resource: Resource, name: ObjectName): void {
     const object = this.find(resource, name);
     if (!object) return;
@@ -102,7 +102,7 @@ export class MemoryCluster implements Cluster {
     },
     mergePatch: async (resource, name, patch, options) => {
       await this.#called('patch', resource, name, options);
-      // As it is now: nothing may come between what a patch reads and what it writes.
+      // Reads the object after the fault, so that no other write comes between the read and the write of a patch.
       const before = this.#of(resource).get(keyOf(name));
       if (!before) throw new ApiError(404, 'NotFound', `${resource.plural} ${keyOf(name)} not found`);
       const { resourceVersion } = (patch as { metadata?: { resourceVersion?: string } }).metadata ?? {};
@@ -187,7 +187,7 @@ export class MemoryCluster implements Cluster {
   }
 }
 
-const unused = (): Promise<never> => Promise.reject(new Error('no part of the life of a request'));
+const unused = (): Promise<never> => Promise.reject(new Error('access makes no such call'));
 
 /** RFC 7386. */
 function merged(target: unknown, patch: unknown): unknown {

@@ -5,7 +5,7 @@ import { deferred } from '../../../../src/kit/promises.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { LifecycleStage, requestName } from './lifecycle-stage.ts';
 
-describe('the life of a request', () => {
+describe('the lifecycle of a request', () => {
   let stage: LifecycleStage;
   beforeEach(async () => {
     stage = new LifecycleStage();
@@ -23,7 +23,7 @@ describe('the life of a request', () => {
     assert.equal(childrenLeft().length, 3);
   };
 
-  it('runs from the request to Ready and to nothing', async () => {
+  it('leads from its creation to Ready and to its deletion', async () => {
     await granted();
     await stage.clock.advance(600_000);
     assert.deepEqual(childrenLeft(), []);
@@ -31,7 +31,7 @@ describe('the life of a request', () => {
     assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
   });
 
-  it('ends on time when the very first look at it fails and the server asks for a long pause', async () => {
+  it('ends on time if the first call fails and the API server requests a long delay', async () => {
     await granted();
     await stage.stop();
     stage.cluster.drop(podAccessTemplates, { namespace: 'payments', name: 'payments-shell' });
@@ -47,7 +47,7 @@ describe('the life of a request', () => {
     assert.deepEqual(stage.cluster.names(roleBindings), []);
   });
 
-  it('tells of a grant once, however often its objects had to be tried', async () => {
+  it('reports a grant once, even after retries of its objects', async () => {
     let faults = 3;
     stage.cluster.fault = ({ verb, plural }) => {
       if (verb === 'create' && plural === 'roles' && faults-- > 0) throw new ApiError(500, 'InternalError', 'not now');
@@ -58,7 +58,7 @@ describe('the life of a request', () => {
     assert.deepEqual(stage.auditVerdicts, ['grant granted']);
   });
 
-  it('is told with the group that it rests on first, since the journal keeps only some', async () => {
+  it('is recorded with the deciding group first, because the journal keeps only some groups', async () => {
     const others = Array.from({ length: 40 }, (_, index) => `team-${index}`);
     stage.ask({}, { groups: [...others, 'devs'] });
     await stage.clock.advance(100);
@@ -66,7 +66,7 @@ describe('the life of a request', () => {
     assert.deepEqual(line?.who.groups, ['devs', ...others]);
   });
 
-  it('ends as soon as it is revoked, and says so once', async () => {
+  it('ends as soon as it is revoked, with one report', async () => {
     await granted();
     const request = stage.request;
     assert.ok(request);
@@ -85,7 +85,7 @@ describe('the life of a request', () => {
     ['876000h', 24 * 3600],
   ];
   for (const [duration, seconds] of kept) {
-    it(`is kept for ${seconds} s when it asked for ${duration} and was denied`, async () => {
+    it(`is kept for ${seconds} s if it requested ${duration} and was denied`, async () => {
       stage.ask({ duration, templateName: 'no-such-template' });
       await stage.clock.advance(seconds * 1000 - 1000);
       assert.ok(stage.request);
@@ -95,7 +95,7 @@ describe('the life of a request', () => {
     });
   }
 
-  it('is never granted when it comes revoked', async () => {
+  it('is never granted if it is created as revoked', async () => {
     stage.ask({ revoked: true });
     await stage.clock.advance(15_000);
     assert.equal(stage.request, undefined);
@@ -103,7 +103,7 @@ describe('the life of a request', () => {
     assert.ok(stage.cluster.calls.every(({ verb }) => verb !== 'create'));
   });
 
-  it('closes what it opened when the request vanishes, finalizer and all', async () => {
+  it('closes its objects if the request vanishes with its finalizer', async () => {
     await granted();
     let faults = 1;
     stage.cluster.fault = ({ verb, plural }) => {
@@ -116,7 +116,7 @@ describe('the life of a request', () => {
     assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
   });
 
-  it('says nothing of a request that vanishes when another leader has closed everything', async () => {
+  it('reports nothing for a vanished request if another leader has closed everything', async () => {
     await granted();
     for (const resource of [roleBindings, roles, pods]) {
       for (const key of stage.cluster.names(resource)) {
@@ -129,7 +129,7 @@ describe('the life of a request', () => {
     assert.deepEqual(stage.auditVerdicts, ['grant granted']);
   });
 
-  it('closes what it opened for a request that another one of its name has replaced', async () => {
+  it('closes the objects of a request that was replaced by another of the same name', async () => {
     await granted();
     stage.cluster.drop(podAccessRequests, requestName);
     stage.ask({ templateName: 'no-such-template' });
@@ -138,7 +138,7 @@ describe('the life of a request', () => {
     assert.ok(stage.request);
   });
 
-  it('is over at once when it is deleted, however many others wait for an answer of the API server', async () => {
+  it('ends at once when it is deleted, even if many others wait for the API server', async () => {
     await granted();
     const answers = deferred();
     stage.cluster.fault = ({ verb }) => (verb === 'create' ? answers.promise : undefined);
@@ -156,7 +156,7 @@ describe('the life of a request', () => {
     ['it is deleted', async () => void (await stage.cluster.client.delete(podAccessRequests, requestName))],
   ];
   for (const [what, end] of ends) {
-    it(`gives no access any more when ${what}, though a status write of its own is never answered`, async () => {
+    it(`gives no more access after ${what}, even if its status write is never answered`, async () => {
       stage.cluster.fault = ({ verb, plural }) => {
         const isOpen = stage.cluster.names(roleBindings).length > 0;
         return verb === 'patch' && plural === 'podaccessrequests' && isOpen ? never : undefined;
@@ -170,7 +170,7 @@ describe('the life of a request', () => {
     });
   }
 
-  it('creates no RoleBinding when its time is over before its pod is created', async () => {
+  it('creates no RoleBinding if its deadline passes before its pod is created', async () => {
     const answer = deferred();
     stage.cluster.fault = ({ verb, plural }) => (verb === 'create' && plural === 'pods' ? answer.promise : undefined);
     stage.ask();
@@ -182,7 +182,7 @@ describe('the life of a request', () => {
     assert.deepEqual(made, ['pods']);
   });
 
-  it('looks twice for a RoleBinding that was being created when its time was over', async () => {
+  it('checks twice for a RoleBinding whose creation was in flight at the deadline', async () => {
     const landed = deferred();
     stage.cluster.fault = ({ verb, plural }) =>
       verb === 'create' && plural === 'rolebindings' ? landed.promise : undefined;
@@ -193,7 +193,7 @@ describe('the life of a request', () => {
     assert.deepEqual(childrenLeft(), []);
   });
 
-  it('ends for many at a time by taking every RoleBinding away before anything else of any', async () => {
+  it('deletes all RoleBindings before any other object if many requests end together', async () => {
     for (let i = 0; i < 40; i++) stage.ask({}, { name: `one-of-many-${i}` });
     await stage.clock.advance(10);
     assert.equal(stage.cluster.names(roleBindings).length, 40);
@@ -203,7 +203,7 @@ describe('the life of a request', () => {
     assert.deepEqual(new Set(deletes.slice(0, 40)), new Set(['rolebindings']));
   });
 
-  it('keeps its name until its stamp is too old, but not its access', async () => {
+  it('keeps the request, without access, until its attestation is too old', async () => {
     await granted();
     await stage.cluster.client.delete(podAccessRequests, requestName);
     await stage.clock.advance(1000);
@@ -217,7 +217,7 @@ describe('the life of a request', () => {
     assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
   });
 
-  it('tells of its end once, though another process lets go of it', async () => {
+  it('reports its end once, even if another process releases it', async () => {
     await granted();
     await stage.cluster.client.delete(podAccessRequests, requestName);
     await stage.clock.advance(1000);
@@ -228,7 +228,7 @@ describe('the life of a request', () => {
     assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
   });
 
-  it('lets go, and tells of its end once, while the node of its pod is away', async () => {
+  it('releases the request, and reports its end once, while the node of its pod is down', async () => {
     await granted();
     stage.cluster.nodeIsDown = true;
     await stage.clock.advance(600_000);
@@ -242,7 +242,7 @@ describe('the life of a request', () => {
     assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
   });
 
-  it('closes a RoleBinding and a Role that foreign finalizers hold, once and without waiting for them', async () => {
+  it('closes a RoleBinding and a Role with foreign finalizers once, without waiting for their deletion', async () => {
     await granted();
     for (const resource of [roleBindings, roles]) {
       const [namespace = '', name = ''] = stage.cluster.names(resource)[0]?.split('/') ?? [];
@@ -281,7 +281,7 @@ describe('the life of a request', () => {
     return Number(line?.slice(series.length));
   };
 
-  it('is revoked, children and all, when its grant is not what was signed', async () => {
+  it('is revoked with its children if its grant does not match its signature', async () => {
     await granted();
     const request = stage.request;
     assert.ok(request);
@@ -293,7 +293,7 @@ describe('the life of a request', () => {
     assert.equal(stage.lines.at(-1)?.code, 'GrantInvalid');
   });
 
-  it('waits for the keys to begin, and not to end', async () => {
+  it('waits for the keys before a grant, but not before its end', async () => {
     await granted();
     await stage.stop();
     stage.ask({}, { name: 'later' });
@@ -309,7 +309,7 @@ describe('the life of a request', () => {
   const sample = async (name: string): Promise<string[]> =>
     (await stage.metrics.expose()).split('\n').filter((line) => line.startsWith(name) && line.includes('PodAccess'));
 
-  it('is no open access any more while only its name is held', async () => {
+  it('does not count as open access while only the request remains', async () => {
     await granted();
     await stage.cluster.client.delete(podAccessRequests, requestName);
     await stage.clock.advance(100);
@@ -317,7 +317,7 @@ describe('the life of a request', () => {
     assert.deepEqual(await sample('drawbridge_grants_active'), ['drawbridge_grants_active{kind="PodAccessRequest"} 0']);
   });
 
-  it('shows in the metrics, with how late its end was', async () => {
+  it('is counted in the metrics, with the delay of its end', async () => {
     assert.deepEqual(await sample('drawbridge_grants_active'), ['drawbridge_grants_active{kind="PodAccessRequest"} 0']);
     await granted();
     assert.deepEqual(await sample('drawbridge_grants_active'), ['drawbridge_grants_active{kind="PodAccessRequest"} 1']);

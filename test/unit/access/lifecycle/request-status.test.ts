@@ -36,14 +36,15 @@ const written = (request: RequestView, status: RequestStatusPatch): RequestView 
   ready: status.ready,
   children: status.children ?? request.children,
 });
-const said = ({ type, status, reason }: Condition): string => `${type}=${status} ${reason}`;
-const details = (status: RequestStatusPatch): string[] => status.conditions.filter((one) => !isSummary(one)).map(said);
-const summed = (status: RequestStatusPatch): string[] => status.conditions.filter(isSummary).map(said);
+const describeCondition = ({ type, status, reason }: Condition): string => `${type}=${status} ${reason}`;
+const details = (status: RequestStatusPatch): string[] =>
+  status.conditions.filter((one) => !isSummary(one)).map(describeCondition);
+const summed = (status: RequestStatusPatch): string[] => status.conditions.filter(isSummary).map(describeCondition);
 
 describe('the status of a request', () => {
   const granted = written(requestView(), grantedStatus(requestView(), grant, summary, createdAtMs));
 
-  it('fixes the grant and tells how it was decided, without being ready', () => {
+  it('records the grant and its decision, and is not ready', () => {
     const status = grantedStatus(
       requestView(),
       grant,
@@ -64,7 +65,7 @@ describe('the status of a request', () => {
     assert.deepEqual(summed(status), ['Ready=False Progressing', 'Reconciling=True Progressing']);
   });
 
-  it('is ready with the message once the pod is', () => {
+  it('is ready, with the access message, once the pod is ready', () => {
     const status = progressStatus(granted, progress(), createdAtMs);
     assert.equal(status.ready, true);
     assert.equal(status.accessMessage, 'kubectl exec …');
@@ -86,7 +87,7 @@ describe('the status of a request', () => {
     },
   ];
   for (const { what, pod, message } of notReady) {
-    it(`says why it is not ready when the pod ${what}`, () => {
+    it(`has the reason why it is not ready if the pod ${what}`, () => {
       const status = progressStatus(granted, progress({ pod }), createdAtMs);
       assert.equal(status.ready, false);
       assert.equal('accessMessage' in status, false);
@@ -97,7 +98,7 @@ describe('the status of a request', () => {
     });
   }
 
-  it('is not ready, but not refused either, when no access message can be made', () => {
+  it('is neither ready nor denied if the access message cannot be rendered', () => {
     const violation = { code: 'InvalidAccessCommand', message: 'no such label', status: 422 } as const;
     const status = progressStatus(granted, progress({ accessMessage: { violation } }), createdAtMs);
     assert.equal(status.ready, false);
@@ -106,7 +107,7 @@ describe('the status of a request', () => {
     assert.equal(isDenied(written(granted, status)), false);
   });
 
-  it('stops being ready when the pod does, and comes back with it', () => {
+  it('follows the readiness of the pod', () => {
     const ready = written(granted, progressStatus(granted, progress(), createdAtMs));
     const lost = written(ready, progressStatus(ready, progress({ pod: podView({ ready: false }) }), createdAtMs));
     assert.equal(lost.ready, false);
@@ -122,7 +123,7 @@ describe('the status of a request', () => {
     ['NameCollision', 'AccessResourcesCreated=False NameCollision'],
   ];
   for (const [code, expected] of refusals) {
-    it(`tells of ${code} for good as ${expected}`, () => {
+    it(`reports the permanent ${code} as ${expected}`, () => {
       const status = deniedStatus(requestView(), { code, message: 'why', status: 403 }, createdAtMs);
       assert.deepEqual(details(status), [expected]);
       const reason = expected.split(' ')[1];
@@ -132,15 +133,15 @@ describe('the status of a request', () => {
     });
   }
 
-  describe('worth writing or not', () => {
+  describe('is written', () => {
     const ready = written(granted, progressStatus(granted, progress(), createdAtMs));
     const later = createdAtMs + 600_000;
 
-    it('is not when it says what is written', () => {
+    it('not if it equals the stored status', () => {
       assert.equal(isUnchanged(ready, progressStatus(ready, progress(), later)), true);
     });
 
-    it('is not when a foreign condition stands beside ours', () => {
+    it('not if only a foreign condition differs', () => {
       const others = { ...ready, conditions: [condition('Theirs', 'False'), ...ready.conditions] };
       assert.equal(isUnchanged(others, progressStatus(others, progress(), later)), true);
     });
@@ -153,7 +154,7 @@ describe('the status of a request', () => {
       ['a condition was taken away', { ...ready, conditions: ready.conditions.slice(0, -1) }, {}],
     ];
     for (const [what, request, over] of changes) {
-      it(`is when ${what}`, () => {
+      it(`if ${what}`, () => {
         assert.equal(isUnchanged(request, progressStatus(request, progress(over), later)), false);
       });
     }

@@ -10,16 +10,16 @@ import { SimulatedClock } from '../../../support/simulated-clock.ts';
 const { signal } = new AbortController();
 const kind = 'PodAccessRequest';
 
-describe('the stamp of a request', () => {
+describe('the attestation of a request', () => {
   const signer = signerOf('ours');
   const clock = new SimulatedClock();
-  const stampsOf = (by: Signer = signer): RequesterAttestations =>
+  const attestationsOf = (by: Signer = signer): RequesterAttestations =>
     new RequesterAttestations({ kind, signer: by, clock });
   const codeOf = async (attestations: RequesterAttestations, request: RequestView): Promise<string | undefined> =>
     (await attestations.violation(request, signal))?.code;
 
-  /** Stamped `afterMs` before it was created. */
-  const stamped = (afterMs = 0, over: Partial<RequestView> = {}): RequestView => {
+  /** A request that was attested `afterMs` before it was created. */
+  const attested = (afterMs = 0, over: Partial<RequestView> = {}): RequestView => {
     const request = requestView(over);
     const requester = { username: 'alice', uid: '', groups: ['devs'], time: formatTime(createdAtMs - afterMs) };
     const seal = signer.signRequester({ kind, ...request, requester });
@@ -35,73 +35,75 @@ describe('the stamp of a request', () => {
     [86_400_000, 'StampExpired'],
   ];
   for (const [ageMs, code] of ages) {
-    it(`made ${ageMs} ms before the request is ${code ?? 'good'}`, async () => {
-      assert.equal(await codeOf(stampsOf(), stamped(ageMs)), code);
+    it(`that is ${ageMs} ms older than the request is ${code ?? 'valid'}`, async () => {
+      assert.equal(await codeOf(attestationsOf(), attested(ageMs)), code);
     });
   }
 
-  it('has to be there, whole', async () => {
-    const request = stamped();
+  it('must exist and be complete', async () => {
+    const request = attested();
     const { requester } = request.spec;
     assert.ok(requester);
     const { nonce: _, ...noNonce } = requester;
     const { signature: __, ...noSignature } = requester;
     for (const part of [noNonce, noSignature]) {
       assert.equal(
-        await codeOf(stampsOf(), { ...request, spec: { ...request.spec, requester: part } }),
+        await codeOf(attestationsOf(), { ...request, spec: { ...request.spec, requester: part } }),
         'StampMissing',
       );
     }
-    assert.equal(await codeOf(stampsOf(), requestView()), 'StampMissing');
+    assert.equal(await codeOf(attestationsOf(), requestView()), 'StampMissing');
   });
 
-  it('is good again and again for the uid that showed it first, and for no other', async () => {
-    const attestations = stampsOf();
-    const request = stamped();
+  it('stays valid for the first uid that used it, and for no other', async () => {
+    const attestations = attestationsOf();
+    const request = attested();
     assert.equal(await codeOf(attestations, request), undefined);
     assert.equal(await codeOf(attestations, request), undefined);
     assert.equal(await codeOf(attestations, { ...request, uid: 'r-2' }), 'StampReplayed');
     assert.equal(await codeOf(attestations, request), undefined);
   });
 
-  it('belongs to a request from its first sight on, even if that is never decided', async () => {
-    const attestations = stampsOf();
-    attestations.observe(stamped());
-    const request = stamped();
+  it('belongs to a request from its first observation on, even if the request is never decided', async () => {
+    const attestations = attestationsOf();
+    attestations.observe(attested());
+    const request = attested();
     attestations.observe(request);
     assert.equal(await codeOf(attestations, { ...request, uid: 'r-2' }), 'StampReplayed');
   });
 
-  it('cannot be taken away by a request that only copies the nonce', async () => {
-    const attestations = stampsOf();
-    const request = stamped();
+  it('cannot be used up by a request that copies only the nonce', async () => {
+    const attestations = attestationsOf();
+    const request = attested();
     attestations.observe({ ...request, uid: 'r-2', name: 'thief' });
     assert.equal(await codeOf(attestations, { ...request, uid: 'r-2', name: 'thief' }), 'StampInvalid');
     assert.equal(await codeOf(attestations, request), undefined);
   });
 
-  it('is remembered for a minute, and no longer', async () => {
-    const attestations = stampsOf();
-    const request = stamped();
+  it('is remembered for exactly a minute', async () => {
+    const attestations = attestationsOf();
+    const request = attested();
     attestations.observe(request);
     await clock.advance(59_000);
     assert.equal(await codeOf(attestations, { ...request, uid: 'r-2' }), 'StampReplayed');
     await clock.advance(2000);
-    attestations.observe(stamped(0, { uid: 'r-3', name: 'other' }));
+    attestations.observe(attested(0, { uid: 'r-3', name: 'other' }));
     assert.equal(await codeOf(attestations, { ...request, uid: 'r-2' }), undefined);
   });
 
-  it('is not judged without keys', async () => {
-    await assert.rejects(codeOf(stampsOf(new Signer(ringOf(undefined))), stamped()), { code: 'SigningKeyUnavailable' });
+  it('is not verified without keys', async () => {
+    await assert.rejects(codeOf(attestationsOf(new Signer(ringOf(undefined))), attested()), {
+      code: 'SigningKeyUnavailable',
+    });
   });
 
-  it('holds its request until a copy of it would be too old, however much the clocks differ', () => {
+  it('keeps its request until a copy of it would be too old, whatever the difference of the clocks', () => {
     const holds: [RequestView, number][] = [
-      [stamped(0), 11_000],
-      [stamped(5000), 10_000],
-      [stamped(-2000), 13_000],
-      [stamped(-3_600_000), 13_000],
-      [stamped(3_600_000), 10_000],
+      [attested(0), 11_000],
+      [attested(5000), 10_000],
+      [attested(-2000), 13_000],
+      [attested(-3_600_000), 13_000],
+      [attested(3_600_000), 10_000],
       [requestView(), 0],
     ];
     for (const [request, holdMs] of holds) assert.equal(retainUntilMs(request) - createdAtMs, holdMs);

@@ -13,7 +13,7 @@ import { SimulatedClock } from '../../../support/simulated-clock.ts';
 const { signal } = new AbortController();
 const granted = requestView({ grant: grantOf() as unknown as Grant });
 
-/** Notes every call; `fails` names one that an apiserver would answer in that way. */
+/** Records every call. `fails` names the call that fails, and the code of its answer. */
 function revokerOf(
   fails: { readonly call?: string; readonly code?: number } = {},
   uidUnderTheName = 'r-1',
@@ -51,13 +51,13 @@ function revokerOf(
 const wholeEnd = ['close RoleBinding', 'close Role', 'close Pod', 'report Expired', 'delete request', 'release'];
 
 describe('the end of a grant', () => {
-  it('closes what lets people in first, and lets go of the request last', async () => {
+  it('closes the RoleBinding first, and releases the request last', async () => {
     const { revoker, calls } = revokerOf();
     await revoker.end(granted, 'Expired', signal);
     assert.deepEqual(calls, wholeEnd);
   });
 
-  it('can take away what lets people in ahead of the rest, once', async () => {
+  it('can close the RoleBinding before everything else, once', async () => {
     const { revoker, calls } = revokerOf();
     assert.equal(await revoker.deleteRoleBinding(granted, signal), true);
     assert.deepEqual(calls, ['close RoleBinding']);
@@ -66,7 +66,7 @@ describe('the end of a grant', () => {
     assert.deepEqual(calls, wholeEnd);
   });
 
-  it('has nothing to take away of a request that was never granted, or when it is closed already', async () => {
+  it('closes nothing for a request that was never granted, or that is closed already', async () => {
     const { revoker, calls } = revokerOf();
     assert.equal(await revoker.deleteRoleBinding(requestView(), signal), false);
     await revoker.end(granted, 'Expired', signal);
@@ -81,7 +81,7 @@ describe('the end of a grant', () => {
     assert.deepEqual(calls, wholeEnd);
   });
 
-  it('tries the last step again when it failed, and closes nothing twice', async () => {
+  it('retries the last step if it failed, and closes nothing twice', async () => {
     const { revoker, calls } = revokerOf({ call: 'release', code: 503 });
     await assert.rejects(revoker.end(granted, 'Expired', signal));
     await assert.rejects(revoker.end({ ...granted, deleting: true }, 'Expired', signal));
@@ -96,20 +96,20 @@ describe('the end of a grant', () => {
       assert.deepEqual(calls, [...wholeEnd, 'get', 'release', 'get']);
     });
 
-    it(`is through when the last step is answered ${code} because another request has the name`, async () => {
+    it(`is complete when the last step is answered ${code} because another request has the name`, async () => {
       const { revoker, calls } = revokerOf({ call: 'release', code }, 'r-2');
       await revoker.end(granted, 'Expired', signal);
       assert.deepEqual(calls, [...wholeEnd, 'get']);
     });
   }
 
-  it('deletes nothing of a request that was never granted, and does not tell of a revocation', async () => {
+  it('deletes nothing of a request that was never granted, and reports no revocation', async () => {
     const { revoker, calls } = revokerOf();
     await revoker.end(requestView(), 'Expired', signal);
     assert.deepEqual(calls, ['delete request', 'release']);
   });
 
-  it('lets a RoleBinding that it may not close keep nothing else open, and does not tell of an end', async () => {
+  it('closes everything else if it may not close a RoleBinding, and reports no end', async () => {
     const { revoker, calls } = revokerOf({ call: 'close RoleBinding', code: 403 });
     assert.equal(await revoker.deleteRoleBinding(granted, signal), false);
     await assert.rejects(revoker.end(granted, 'Expired', signal), { code: 403 });
@@ -131,14 +131,14 @@ describe('the end of a grant', () => {
     });
   }
 
-  it('is not told of again when another process closed everything, and only the Pod has not gone yet', async () => {
+  it('is not reported again if another process closed everything and only the Pod still exists', async () => {
     const pod = podView({ terminating: true, requestRef: marks });
     const { revoker, calls } = revokerOf({}, 'r-1', { pod, existed: false });
     await revoker.end({ ...granted, deleting: true }, 'Deleted', signal);
     assert.deepEqual(calls, ['close RoleBinding', 'close Role', 'release']);
   });
 
-  it('starts over with the children when one of them could not be closed', async () => {
+  it('starts again with the children if one of them could not be closed', async () => {
     const { revoker, calls } = revokerOf({ call: 'close Role' });
     await assert.rejects(revoker.end(granted, 'Expired', signal));
     await assert.rejects(revoker.end(granted, 'Expired', signal));

@@ -37,7 +37,7 @@ describe('the writer of statuses', () => {
   };
   const { key } = requestView();
 
-  it('guards each write by the resourceVersion and uid that it was reasoned from', async () => {
+  it('sends each write with the resourceVersion and uid of the decision as preconditions', async () => {
     await writerAnswering('101').write(requestView(), nothing, signal);
     assert.deepEqual(sent, [{ metadata: { resourceVersion: '100', uid: 'r-1' }, status: nothing }]);
   });
@@ -59,14 +59,14 @@ describe('the writer of statuses', () => {
     assert.equal(writer.latest(key), written);
   });
 
-  it('knows of no request that the store has lost', async () => {
+  it('returns no request that the store has lost', async () => {
     const writer = writerAnswering('101');
     await writer.write(requestView(), nothing, signal);
     stored = undefined;
     assert.equal(writer.latest(key), undefined);
   });
 
-  it('remembers nothing of another object, nor of one to be forgotten', async () => {
+  it('ignores answers about another object or a forgotten one', async () => {
     const writer = writerAnswering('101');
     await writer.write(requestView(), { conditions: [], ready: true }, signal);
     for (const resourceVersion of ['99', '102']) {

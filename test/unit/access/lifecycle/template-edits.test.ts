@@ -14,7 +14,7 @@ const groups = [
   { kind: 'Group', name: 'sre' },
 ];
 
-describe('what later edits of a template leave of a grant', () => {
+describe('the effect of later template edits on a grant', () => {
   let template: Pick<TemplateView, 'uid' | 'generation' | 'spec'> | undefined;
   let asked: number;
   let holds: boolean;
@@ -49,7 +49,7 @@ describe('what later edits of a template leave of a grant', () => {
     template = { uid, generation, spec: { accessConfig } as TemplateSpec };
   };
 
-  it('end it at the shorter maximum, counted from its creation', () => {
+  it('ends it at the shorter maximum, counted from its creation', () => {
     edited({ maxDuration: '5m' });
     assert.equal(edits.endOf(request()), 1000 + 5 * minute);
   });
@@ -61,7 +61,7 @@ describe('what later edits of a template leave of a grant', () => {
     ['another template has its name', () => edited({ maxDuration: '5m', allowedGroups: [] }, 4, 't-2')],
   ];
   for (const [title, edit] of untouched) {
-    it(`are none while ${title}`, async () => {
+    it(`is none while ${title}`, async () => {
       edit();
       assert.equal(edits.endOf(request()), Number.POSITIVE_INFINITY);
       assert.equal(await edits.ending(request(), signal), undefined);
@@ -69,23 +69,23 @@ describe('what later edits of a template leave of a grant', () => {
     });
   }
 
-  it('do not move its end by a maximum that cannot be read', () => {
+  it('ignores an invalid maximum', () => {
     edited({ maxDuration: 'soon' });
     assert.equal(edits.endOf(request()), Number.POSITIVE_INFINITY);
   });
 
-  it('leave it to who is still in an allowed group', async () => {
+  it('keeps it for a requester who is still in an allowed group', async () => {
     edited({ allowedGroups: ['qa', 'devs'] });
     assert.equal(await edits.ending(request(), signal), undefined);
     assert.equal(asked, 0);
   });
 
-  it('take it from who is in no allowed group any more', async () => {
+  it('ends it for a requester who is no longer in an allowed group', async () => {
     edited({ allowedGroups: ['qa'] });
     assert.equal(await edits.ending(request(), signal), 'NoLongerAllowed');
   });
 
-  it('leave it to who holds the rights anyway, asked once for each edit', async () => {
+  it('keeps it for a requester with the permissions, which are checked once for each edit', async () => {
     holds = true;
     edited({ allowedGroups: ['qa'] });
     for (const _ of [1, 2]) assert.equal(await edits.ending(request(), signal), undefined);
@@ -101,7 +101,7 @@ describe('what later edits of a template leave of a grant', () => {
     ['a grant to the requester alone', { grantTo: 'Requester', allowedGroups: ['devs', 'sre'] }, 'NoLongerAllowed'],
   ];
   for (const [title, config, expected] of toGroups) {
-    it(`come to ${expected ?? 'nothing'} with ${title}, where groups were let in`, async () => {
+    it(`is ${expected ?? 'none'} with ${title}, if the subjects are groups`, async () => {
       edited(config);
       assert.equal(await edits.ending(request(groups), signal), expected);
     });

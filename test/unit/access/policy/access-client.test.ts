@@ -10,7 +10,7 @@ const refusalOf = (source: string): string => {
 const pod = { name: '{{ .Metadata.Name }}', namespace: '{{ .Metadata.Namespace }}' };
 const subject = { namespace: 'payments', name: 'web-1', labels: { team: 'a b' }, annotations: {} };
 
-describe('the client that an access command runs', () => {
+describe('the client in an access command', () => {
   const allowed = [
     `kubectl exec -ti -n ${pod.namespace} ${pod.name} -- /bin/sh`,
     `kubectl exec -it -n ${pod.namespace} -c web pod/${pod.name} -- bundle exec rails console`,
@@ -82,7 +82,7 @@ describe('the client that an access command runs', () => {
     });
   }
 
-  it('is rendered when it is allowed', () => {
+  it('is rendered if it is allowed', () => {
     assert.deepEqual(
       renderAccessMessage(`kubectl exec ${pod.name} -- echo {{ index .Metadata.Labels "team" }}`, subject),
       {
@@ -92,7 +92,7 @@ describe('the client that an access command runs', () => {
     assert.ok('violation' in renderAccessMessage('curl {{ .Metadata.Name }}', subject));
   });
 
-  it('is all that a real shell runs, and is given what follows it word for word', () => {
+  it('is the only program that a real shell runs, with exactly the following arguments', () => {
     const piece = fc.constantFrom(
       'a',
       ' ',
@@ -122,7 +122,7 @@ describe('the client that an access command runs', () => {
       return 'text' in message ? [message.text] : [];
     });
     assert.ok(commands.length > 100, `${commands.length} commands are allowed`);
-    // One line for each call of a program, whatever the program is called.
+    // Prints one line for each call of a program of any name.
     const script = [
       'kubectl() { printf \'kubectl %s\\n\' "$*"; }',
       'command_not_found_handle() { printf \'other %s\\n\' "$*"; }',

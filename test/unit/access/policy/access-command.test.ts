@@ -59,7 +59,7 @@ describe('access command', () => {
     'x {{',
     '{{{ .Metadata.Name }}',
   ]) {
-    it(`refuses ${JSON.stringify(source)} and lists what is allowed`, () => {
+    it(`rejects ${JSON.stringify(source)} and lists the allowed placeholders`, () => {
       const text = render(source);
       assert.match(
         text,
@@ -84,11 +84,11 @@ describe('access command', () => {
     ['control characters in a value', '{{ index .Metadata.Annotations "escape" }}', /U\+001B/],
     ['bidi overrides in a value', '{{ index .Metadata.Annotations "rtl" }}', /U\+202E/],
   ] as const) {
-    it(`refuses ${title}`, () => assert.match(render(source), new RegExp(`^refused: .*${expected.source}`)));
+    it(`rejects ${title}`, () => assert.match(render(source), new RegExp(`^refused: .*${expected.source}`)));
   }
 
   for (const before of ['"', "'", '\\', '$', '`', "$'a\\' ", '"$(echo "', '${x:-"', 'a "b" "']) {
-    it(`refuses a value that needs quotes behind ${before}`, () => {
+    it(`rejects a value that needs quotes after ${before}`, () => {
       assert.match(
         render(`x ${before}{{ index .Metadata.Annotations "note" }}`),
         /write the placeholder as a word of its own/,
@@ -96,7 +96,7 @@ describe('access command', () => {
     });
   }
 
-  it('refuses a command that becomes too long', () => {
+  it('rejects a command that becomes too long', () => {
     const long = { ...pod, annotations: { note: 'x'.repeat(5000) } };
     assert.match(
       render('{{ index .Metadata.Annotations "note" }}', long),
@@ -104,7 +104,7 @@ describe('access command', () => {
     );
   });
 
-  it('renders a command of exactly 4096 characters as a whole, and refuses one more wherever it stands', () => {
+  it('renders a command of exactly 4096 characters, and rejects one more character anywhere', () => {
     const note = '{{ index .Metadata.Annotations "note" }}';
     const filled = (length: number): CommandSubject => ({ ...pod, annotations: { note: 'x'.repeat(length) } });
     assert.equal(render('x'.repeat(4096)), 'x'.repeat(4096));
@@ -124,7 +124,7 @@ describe('access command', () => {
     }
   });
 
-  it('takes any text without throwing', () => {
+  it('accepts any text without throwing', () => {
     const piece = fc.oneof(
       fc.string(),
       fc.constantFrom('{{', '}}', '.Metadata.Name', 'index', '"', "'", '$', '`', '\\', ' '),
@@ -135,7 +135,7 @@ describe('access command', () => {
     );
   });
 
-  it('means the same to a real shell as a harmless value in its place', () => {
+  it('behaves in a real shell as with a harmless value', () => {
     const literal = fc
       .array(fc.constantFrom('a', ' ', '"', "'", '\\', '$', '`', '(', ')', '{', '}', '#'), { maxLength: 5 })
       .map((parts) => parts.join(''));
@@ -144,7 +144,7 @@ describe('access command', () => {
     const samples = fc.sample(fc.tuple(literal, value), { seed: 11, numRuns: runs(6000) }).flatMap(([before, note]) => {
       const source = `printf '%s\\0' ${before}{{ index .Metadata.Annotations "note" }}`;
       const command = render(source, { ...pod, annotations: { note } });
-      // Each shell has another process id.
+      // Excludes $$, because each shell has another process id.
       if (command.startsWith('refused: ') || command.includes('$$')) return [];
       const marker = isQuoted(note) ? QUOTED_MARKER : MARKER;
       return [{ note, marker, command, harmless: render(source, { ...pod, annotations: { note: marker } }) }];
@@ -166,13 +166,13 @@ describe('access command', () => {
 });
 
 const MARKER = 'MARKER';
-/** Rendered in quotes: behind `$a`, a plain value extends the variable's name, and one in quotes does not. */
+/** A value that is rendered in quotes. After `$a`, a plain value extends the variable's name, and a quoted one does not. */
 const QUOTED_MARKER = 'MAR KER';
 const isQuoted = (note: string): boolean =>
   render('{{ index .Metadata.Annotations "note" }}', { ...pod, annotations: { note } }) !== note;
 const END = '\u0001\u0001';
 
-/** What each command prints, each in a shell of its own (a literal may be broken shell); standard error is dropped. */
+/** The standard output of each command. Each runs in its own shell, because a literal may be invalid shell. */
 function runAll(commands: readonly string[]): string[] {
   const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
   const script = commands

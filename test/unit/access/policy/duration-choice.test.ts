@@ -33,7 +33,7 @@ describe('duration choice', () => {
     [undefined, '1h', '-24h', 'spec.accessConfig.maxDuration'],
     [undefined, '1h', '87601h', 'spec.accessConfig.maxDuration'],
   ] as const) {
-    it(`refuses ${asked} with default ${defaultDuration} and maximum ${maxDuration}`, () => {
+    it(`rejects ${asked} with default ${defaultDuration} and maximum ${maxDuration}`, () => {
       const chosen = chooseDuration(asked, { defaultDuration, maxDuration });
       assert.ok('code' in chosen);
       assert.equal(chosen.code, 'InvalidDuration');
@@ -41,7 +41,7 @@ describe('duration choice', () => {
     });
   }
 
-  it('finds a default that is longer than the maximum', () => {
+  it('detects a default that is longer than the maximum', () => {
     assert.match(
       verifyDurations({ defaultDuration: '2h', maxDuration: '1h' })?.message ?? '',
       /2h0m0s is longer than .* 1h0m0s/,
@@ -50,7 +50,7 @@ describe('duration choice', () => {
     assert.equal(verifyDurations({ defaultDuration: '1h', maxDuration: 'x' })?.field, 'spec.accessConfig.maxDuration');
   });
 
-  it('never grants more than the maximum or less than a second, whatever is written', () => {
+  it('never grants more than the maximum or less than a second, for any input', () => {
     const text = fc.oneof(
       fc
         .tuple(fc.nat(100_000), fc.constantFrom('ns', 'us', 'ms', 's', 'm', 'h', '', 'd'))

@@ -73,12 +73,12 @@ describe('explaining a policy', () => {
       [['template-ready', 'TemplateNotReady', 'wait until condition TargetRefExists of the template is True']],
     ],
   ] as const) {
-    it(`tells of ${title} which rules fail, and what would make them pass`, () => {
+    it(`lists for ${title} which rules fail, with remedies`, () => {
       assert.deepEqual(failing(over), expected);
     });
   }
 
-  it('leaves open what depends on a template that is not there', () => {
+  it('leaves rules open that depend on a missing template', () => {
     const verdicts = Object.fromEntries(
       explained({ template: { found: false } }).map(({ rule, verdict }) => [rule, verdict]),
     );
@@ -97,7 +97,7 @@ describe('explaining a policy', () => {
     });
   });
 
-  it('fails first where the decision does', () => {
+  it('fails first at the deciding rule', () => {
     const caller = { username: '', uid: '', groups: [] };
     for (const over of [{ caller }, { template: { found: false } }, { alreadyHolds: true }] as const) {
       const first = explained(over).find(({ verdict }) => verdict === 'fail');
@@ -105,7 +105,7 @@ describe('explaining a policy', () => {
     }
   });
 
-  it('has a clause and a remedy for every rule of every book', () => {
+  it('has a clause and a remedy for every rule of every rule book', () => {
     const update: RequestInput = { ...input, operation: 'UPDATE', oldSpec: input.spec };
     const template = {
       kind: 'PodAccessTemplate' as const,
@@ -124,7 +124,7 @@ describe('explaining a policy', () => {
 });
 
 describe('the lines of an explanation', () => {
-  it('are one a rule, in plain words', () => {
+  it('are one for each rule', () => {
     const lines = explanationLines(explained({ template: { found: false } }));
     assert.equal(lines[1], 'pass identity: the caller is logged in');
     assert.equal(
@@ -134,7 +134,7 @@ describe('the lines of an explanation', () => {
     assert.match(lines[3] ?? '', /^\?\?\?\? template-ready: /);
   });
 
-  it('are cut to what an API server passes on', () => {
+  it('are cut to the limits of an API server', () => {
     const accessConfig = {
       ...readySpec().accessConfig,
       allowedGroups: Array.from({ length: 40 }, () => 'g'.repeat(60)),

@@ -4,7 +4,7 @@ import { parseGrantable } from '../../../../src/access/policy/granted-rules.ts';
 const parse = (value: unknown) => parseGrantable(Buffer.from(JSON.stringify(value)));
 const rule = { apiGroups: [''], resources: ['pods/log'], verbs: ['get'] };
 
-describe('the list of what may be handed out', () => {
+describe('the list of grantable rules', () => {
   it('is read as rules of a Role', () => {
     assert.deepEqual(parse([rule, { ...rule, resourceNames: ['a'] }]), [
       { ...rule, resourceNames: [] },
@@ -22,9 +22,9 @@ describe('the list of what may be handed out', () => {
     ['names that mean all', [{ ...rule, resourceNames: [] }], /\[0\]\.resourceNames must be/],
     ['a verb that is a number', [{ ...rule, verbs: [1] }], /\[0\]\.verbs must be/],
   ] as const) {
-    it(`is refused with ${title}`, () => assert.throws(() => parse(value), { code: 'InvalidGrantable', message }));
+    it(`is rejected with ${title}`, () => assert.throws(() => parse(value), { code: 'InvalidGrantable', message }));
   }
 
-  it('is refused when it is not JSON', () =>
+  it('is rejected if it is not JSON', () =>
     assert.throws(() => parseGrantable(Buffer.from('- a')), { code: 'InvalidJson' }));
 });

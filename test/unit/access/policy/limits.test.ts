@@ -9,7 +9,7 @@ describe('limits on open grants', () => {
     ['room', [use()]],
     ['room under every limit', [use(), use({ scope: 'namespace', limit: 10, open: 9 })]],
   ] as const) {
-    it(`let a grant pass where there is ${title}`, () => assert.equal(limitViolation(uses), undefined));
+    it(`allow a grant with ${title}`, () => assert.equal(limitViolation(uses), undefined));
   }
 
   for (const [title, uses, message] of [
@@ -19,7 +19,7 @@ describe('limits on open grants', () => {
       'user "alice" has 2 open grants, and the limit is 2; wait until 2026-11-21T10:00:00Z, or revoke an open request',
     ],
     [
-      'the limit was lowered below what is open',
+      'the limit was lowered below the open grants',
       [use({ limit: 1, open: 4, freeAt: '2026-11-21T11:00:00Z' })],
       'user "alice" has 4 open grants, and the limit is 1; wait until 2026-11-21T11:00:00Z, or revoke an open request',
     ],
@@ -29,7 +29,7 @@ describe('limits on open grants', () => {
       'template "shell" has 1 open grant, and the limit is 1',
     ],
   ] as const) {
-    it(`refuse when ${title}`, () => {
+    it(`deny if ${title}`, () => {
       assert.deepEqual(limitViolation(uses), { code: 'LimitReached', message, status: 403 });
     });
   }

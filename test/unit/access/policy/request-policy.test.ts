@@ -87,14 +87,14 @@ describe('request policy on create', () => {
       /log in/,
     ],
     [
-      'a stamp with a group that the caller is not in',
+      'an attestation with a group that the caller is not in',
       withSpec({ requester: { ...requester, groups: ['devs', 'sre'] } }),
       'MissingIdentity',
       403,
       /groups has "sre", and "alice" is not in that group/,
     ],
     [
-      'a request without stamp',
+      'a request without an attestation',
       withSpec({ requester: undefined }),
       'MissingIdentity',
       403,
@@ -150,7 +150,7 @@ describe('request policy on create', () => {
       /"\.\.\/x"/,
     ],
   ] as const) {
-    it(`refuses ${title}`, () => {
+    it(`denies ${title}`, () => {
       const violation = create(over);
       assert.equal(violation?.code, code);
       assert.equal(violation?.status, status);
@@ -159,13 +159,13 @@ describe('request policy on create', () => {
     });
   }
 
-  it('does not let a group name break out of the message', () => {
+  it('quotes group names in the message', () => {
     const groups = ['a\nb', ...Array.from({ length: 40 }, (_, i) => `g${i}`)];
     const message = create({ caller: { ...input.caller, groups } })?.message ?? '';
     assert.match(message, /\["a\\nb", g0, .*, and 21 more\]/);
   });
 
-  it('is, without the checks of the stamp and of limits, what the grant is checked by', () => {
+  it('equals the grant policy, without the checks of the attestation and the limits', () => {
     const { requester: _, 'requester-groups': __, limits: ___, ...rest } = createRequestPolicy;
     assert.deepEqual(rest, grantPolicy);
   });
@@ -178,7 +178,7 @@ describe('request policy on update', () => {
       operation: 'UPDATE',
       spec: { ...input.spec, ...spec },
       oldSpec: { ...input.spec, ...oldSpec },
-      // None of these matters once the request exists.
+      // These do not matter once the request exists.
       caller: { username: 'kube-controller', uid: '', groups: [] },
       template: { found: false },
     });
@@ -225,7 +225,7 @@ describe('request policy on update', () => {
     ],
     ['access that is taken again by leaving it out', {}, { revoked: true }, 'SpecImmutable', /cannot become unset/],
     [
-      'a longer duration of access that is given back',
+      'a longer duration of a revoked request',
       { revoked: true, duration: '9h' },
       {},
       'SpecImmutable',
@@ -237,7 +237,7 @@ describe('request policy on update', () => {
     ['a requester set later', {}, { requester: undefined }, 'RequesterImmutable', /requester/],
     ['a requester taken away', { requester: undefined }, {}, 'RequesterImmutable', /requester/],
   ] as const) {
-    it(`refuses ${title}`, () => {
+    it(`denies ${title}`, () => {
       const violation = update(spec, oldSpec);
       assert.equal(violation?.code, code);
       assert.match(violation?.message ?? '', message);

@@ -12,27 +12,27 @@ const rights = (kind: TemplateInput['kind'], spec: object = {}): string[] =>
     ({ verb, resource, subresource = '', name = '' }) => [verb, resource, subresource, name].join(' ').trim(),
   );
 
-describe('what a template hands out', () => {
+describe('the permissions that a template grants', () => {
   const exec = ['get pods', 'list pods', 'watch pods', 'get pods exec', 'create pods exec'];
 
-  it('is to see and to exec into pods', () => assert.deepEqual(rights('ExecAccessTemplate'), exec));
+  it('are to read pods and to exec into them', () => assert.deepEqual(rights('ExecAccessTemplate'), exec));
 
-  it('is pods as well, where we make one', () =>
+  it('include the creation of pods, if it creates one', () =>
     assert.deepEqual(rights('PodAccessTemplate'), [...exec, 'create pods']));
 
-  it('is privilege, where the flag is set, and only there', () => {
+  it('include privilege only with the flag', () => {
     const flagged = rights('PodAccessTemplate', { allowPrivilegedPod: true });
     assert.deepEqual(flagged.at(-1), 'allow-privileged podaccesstemplates  shell');
     assert.equal(rights('PodAccessTemplate', { allowPrivilegedPod: false }).length, exec.length + 1);
   });
 
-  it('is what its rules add, on all pods, because the pod is not known yet', () => {
+  it('include those of its rules, on all pods, because the pod is not known yet', () => {
     const rules = [{ apiGroups: [''], resources: ['pods/log', 'pods'], verbs: ['get', 'delete'] }];
     const added = ['get pods log', 'delete pods log', 'delete pods'];
     assert.deepEqual(rights('ExecAccessTemplate', { accessConfig: { rules } }), [...exec, ...added]);
   });
 
-  it('is each right once, however often its rules repeat it', () => {
+  it('are distinct, however often its rules repeat them', () => {
     const resources = ['pods', 'pods', 'pods/exec', 'pods/exec'];
     const rule = {
       apiGroups: ['', ''],
@@ -43,7 +43,7 @@ describe('what a template hands out', () => {
     assert.deepEqual(rights('ExecAccessTemplate', { accessConfig }), [...exec, 'list pods exec']);
   });
 
-  it('is told to an author who lacks it', () => {
+  it('are listed to an author without them', () => {
     const [, , , , createExec] = permissionsHandedOut({
       kind: 'ExecAccessTemplate',
       name: 'x',
@@ -58,7 +58,7 @@ describe('what a template hands out', () => {
   });
 });
 
-describe('what a caller without an allowed group has to hold', () => {
+describe('the permissions that a caller without an allowed group needs', () => {
   const toHold = (kind: TemplateInput['kind'], spec: object = {}): string[] =>
     permissionsToHold({ kind, name: 'shell', spec: { accessConfig: {}, ...spec } as TemplateInput['spec'] }).map(
       ({ verb, resource, subresource = '' }) => [verb, resource, subresource].join(' ').trim(),
@@ -77,7 +77,7 @@ describe('what a caller without an allowed group has to hold', () => {
       ['create pods exec', 'get pods log'],
     ],
     [
-      'is privilege, where the pod may have it',
+      'include privilege if the pod may have it',
       'PodAccessTemplate',
       { allowPrivilegedPod: true },
       ['create pods exec', 'create pods', 'allow-privileged podaccesstemplates'],

@@ -22,7 +22,7 @@ function template(spec: object, config: object = {}, kind: TemplateInput['kind']
   };
 }
 const rule = (resource: string, ...verbs: string[]) => ({ apiGroups: [''], resources: [resource], verbs });
-/** Rules of that many different rights, each of them twice, where everything may be handed out. */
+/** A template with rules for `count` permissions, each of them twice. Everything is grantable. */
 const withRights = (count: number): TemplateInput => {
   const verbs = Array.from({ length: count }, (_, index) => `v${'a'.repeat(index)}`);
   const rules = verbs.map((verb) => rule('pods/log', verb, verb));
@@ -192,7 +192,7 @@ describe('template policy', () => {
       /hands out get pods\/portforward, create pods\/portforward, which/,
     ],
   ] as const) {
-    it(`refuses ${title}`, () => {
+    it(`denies ${title}`, () => {
       const violation = firstViolation(templatePolicy, input);
       assert.equal(violation?.code, code);
       assert.equal(violation?.field, field);
@@ -206,14 +206,14 @@ describe('template policy', () => {
     ['both targets', template({ podSpec, controllerTargetRef }), /podSpec is ignored/],
     ['a mutation of nothing', template({ podSpec, controllerTargetMutationConfig: {} }), /is ignored without/],
   ] as const) {
-    it(`warns of ${title}`, () => {
+    it(`warns about ${title}`, () => {
       const warnings = templateWarnings(input);
       assert.equal(warnings.length, 1);
       assert.match(warnings[0] ?? '', message);
     });
   }
 
-  it('has nothing to say about an ordinary template', () => {
+  it('has no warning about an ordinary template', () => {
     assert.deepEqual(templateWarnings(template({ controllerTargetRef })), []);
   });
 });

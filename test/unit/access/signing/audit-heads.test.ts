@@ -70,7 +70,7 @@ describe('the published audit heads', () => {
     for (const one of opened.splice(0)) await one.heads.close();
   });
 
-  it('are not written while there is no line, and within 5 s of one', async () => {
+  it('are written within 5 s of a line, and not before the first', async () => {
     await clock.advance(60_000);
     assert.deepEqual(cluster.calls, []);
     replica.write(3);
@@ -82,7 +82,7 @@ describe('the published audit heads', () => {
     assert.equal(replica.unsigned, 0);
   });
 
-  it('cost no write when nothing has changed, and one each 5 s when lines keep coming', async () => {
+  it('cost no write without new lines, and one every 5 s with new lines', async () => {
     replica.write();
     await clock.advance(5000);
     const before = cluster.calls.length;
@@ -95,7 +95,7 @@ describe('the published audit heads', () => {
     assert.ok(cluster.calls.length - before <= 3, String(cluster.calls.length - before));
   });
 
-  it('of replicas that start together stand side by side', async () => {
+  it('of replicas that start together are all published', async () => {
     const others = [open(2), open(3)];
     for (const one of [replica, ...others]) one.write();
     await clock.advance(5000);
@@ -113,7 +113,7 @@ describe('the published audit heads', () => {
     assert.equal(ofChain(1)?.seq, 9);
   });
 
-  it('do not hold up the end when the API does not answer', async () => {
+  it('do not delay the end if the API does not answer', async () => {
     replica.write();
     cluster.fault = () => new Promise(() => {});
     const closed = replica.heads.close();
@@ -122,7 +122,7 @@ describe('the published audit heads', () => {
     assert.deepEqual(replica.problems, ['last audit head not published']);
   });
 
-  it('follow once the API is back, and the outage is told once', async () => {
+  it('are written once the API is back, and the outage is logged once', async () => {
     cluster.fault = () => {
       throw new ApiError(503, 'ServiceUnavailable', 'away');
     };
@@ -149,7 +149,7 @@ describe('the published audit heads', () => {
     assert.equal(ofChain(1)?.key, publicKey('two'));
   });
 
-  it('come back after someone removed or changed them', async () => {
+  it('are written again after a client removed or changed them', async () => {
     replica.write();
     await clock.advance(5000);
     cluster.drop(configMaps, name);
@@ -161,7 +161,7 @@ describe('the published audit heads', () => {
     assert.equal(replica.problems.length, 2);
   });
 
-  it(`are ${maxHeads} at most: what is none goes first, then those signed longest ago`, async () => {
+  it(`are at most ${maxHeads}: invalid ones are removed first, then the oldest`, async () => {
     const signer = new HeadSigner(keyOf('one'));
     const old = Array.from({ length: maxHeads }, (_, i) => {
       const time = formatMicroTime(clock.now() - i * 1000);

@@ -39,7 +39,7 @@ describe('the Secret of the signing keys', () => {
     void keys.start(stop.signal);
     return keys;
   };
-  /** All replicas end, and one starts. */
+  /** Ends all replicas and starts one. */
   const restart = async (more: Partial<KeySecretOptions> = {}): Promise<KeySecret> => {
     stop.abort();
     stop = new AbortController();
@@ -47,7 +47,7 @@ describe('the Secret of the signing keys', () => {
     await clock.advance(10);
     return keys;
   };
-  const half = (key: Uint8Array | undefined): string =>
+  const publicKeyOf = (key: Uint8Array | undefined): string =>
     new DerivedKeyPair(key ?? new Uint8Array(), options.purpose).publicKey.toString('base64url');
   const listed = (): unknown => cluster.find(configMaps, name)?.['data'];
 
@@ -58,7 +58,7 @@ describe('the Secret of the signing keys', () => {
   });
   afterEach(() => stop.abort());
 
-  it('is made when there is none, with two keys of 32 bytes', async () => {
+  it('is created if it is missing, with two keys of 32 bytes', async () => {
     const keys = open();
     assert.match(keys.problem() ?? '', /drawbridge-signing-keys: not read yet/);
     await clock.advance(10);
@@ -66,10 +66,13 @@ describe('the Secret of the signing keys', () => {
     assert.deepEqual([keys.keys?.current.length, keys.keys?.previous?.length], [32, 32]);
     assert.notDeepEqual(keys.keys?.current, keys.keys?.previous);
     assert.equal(cluster.find(secrets, name)?.['type'], 'Opaque');
-    assert.deepEqual(listed(), { [half(keys.keys?.current)]: 'current', [half(keys.keys?.previous)]: 'previous' });
+    assert.deepEqual(listed(), {
+      [publicKeyOf(keys.keys?.current)]: 'current',
+      [publicKeyOf(keys.keys?.previous)]: 'previous',
+    });
   });
 
-  it('is shared by replicas that start together: who comes second reads what the first has made', async () => {
+  it('is shared by replicas that start together: the second reads the Secret of the first', async () => {
     const both = [open(), open(), open()];
     await clock.advance(10);
     const [first, ...rest] = both.map(({ keys }) => keys);
@@ -92,7 +95,7 @@ describe('the Secret of the signing keys', () => {
     assert.deepEqual(keys.keys, { current: keyOf('three') });
   });
 
-  it('leaves the keys in use when it is gone or spoilt while we run, and makes no others', async () => {
+  it('keeps its keys in use if it is deleted or corrupted while a replica runs, and creates no others', async () => {
     cluster.put(secrets, secretOf({ current: text('one') }));
     const keys = open({ adopt: true });
     await clock.advance(10);
@@ -106,7 +109,7 @@ describe('the Secret of the signing keys', () => {
     assert.equal(logged.length, 2);
   });
 
-  it('lets its first attempt be waited for, whatever comes of it', async () => {
+  it('resolves after its first attempt, even if that fails', async () => {
     cluster.fault = () => {
       throw new ApiError(503, 'ServiceUnavailable', 'etcd is away');
     };
@@ -117,7 +120,7 @@ describe('the Secret of the signing keys', () => {
     assert.match(keys.problem() ?? '', /etcd is away/);
   });
 
-  it('is tried every second while the API does not answer, and says why there are no keys', async () => {
+  it('is retried every second while the API does not answer, and reports why there are no keys', async () => {
     let faults = 2;
     cluster.fault = () => {
       if (faults-- > 0) throw new ApiError(503, 'ServiceUnavailable', 'etcd is away');
@@ -130,7 +133,7 @@ describe('the Secret of the signing keys', () => {
   });
 
   for (const data of [undefined, null, [], {}, { current: 7 }, { current: '' }, { current: 'c2hvcnQ=' }]) {
-    it(`with the data ${JSON.stringify(data)} holds no keys, and is left as it is`, async () => {
+    it(`with the data ${JSON.stringify(data)} has no keys, and is not changed`, async () => {
       const before = cluster.put(secrets, secretOf(data));
       const keys = open();
       await clock.advance(3000);
@@ -140,7 +143,7 @@ describe('the Secret of the signing keys', () => {
     });
   }
 
-  it('never shows in the log', async () => {
+  it('never appears in the log', async () => {
     cluster.put(secrets, secretOf({ current: text('one'), previous: 'c2hvcnQ=' }));
     open({ adopt: true });
     await clock.advance(10);
@@ -151,10 +154,10 @@ describe('the Secret of the signing keys', () => {
     for (const secret of [text('one'), 'c2hvcnQ=']) assert.equal(logged.includes(secret), false);
   });
 
-  describe('that was there before the first start', () => {
+  describe('from before the first start', () => {
     beforeEach(() => cluster.put(secrets, secretOf({ current: text('mallory') })));
 
-    it('is not used, stays as it is, and the problem says what to do', async () => {
+    it('is not used and not changed, and the problem names the remedy', async () => {
       const before = cluster.find(secrets, name);
       const keys = open();
       await clock.advance(60_000);
@@ -165,14 +168,14 @@ describe('the Secret of the signing keys', () => {
       assert.equal(lines.length, 1, 'it is logged once');
     });
 
-    it('is used once it is adopted, and after that without being adopted again', async () => {
+    it('is used once it is adopted, and later without another adoption', async () => {
       open({ adopt: true });
       await clock.advance(10);
-      assert.deepEqual(listed(), { [half(keyOf('mallory'))]: 'current' });
+      assert.deepEqual(listed(), { [publicKeyOf(keyOf('mallory'))]: 'current' });
       assert.deepEqual((await restart()).keys, { current: keyOf('mallory') });
     });
 
-    it('is used when an earlier version has used its keys, which is asked as long as there is no list', async () => {
+    it('is used if an earlier version has used its keys, which is checked while there is no list', async () => {
       const asked: unknown[] = [];
       const usedBefore: KeySecretOptions['usedBefore'] = async (keys) => {
         asked.push(keys);
@@ -197,7 +200,7 @@ describe('the Secret of the signing keys', () => {
     });
   });
 
-  describe('that was made here', () => {
+  describe('that the server created', () => {
     let made: SigningKeys | undefined;
     beforeEach(async () => {
       made = open().keys;
@@ -212,21 +215,21 @@ describe('the Secret of the signing keys', () => {
 
     it('is used after a restart', async () => assert.deepEqual((await restart()).keys, made));
 
-    it('is used when it was rotated, also while no replica ran, and the list follows', async () => {
+    it('is used after a rotation, even while no replica ran, and the list is updated', async () => {
       stop.abort();
       cluster.put(secrets, secretOf({ current: text('next'), previous: texts().current }));
       assert.deepEqual((await restart()).keys, { current: keyOf('next'), previous: made?.current });
-      assert.deepEqual(listed(), { [half(keyOf('next'))]: 'current', [half(made?.current)]: 'previous' });
+      assert.deepEqual(listed(), { [publicKeyOf(keyOf('next'))]: 'current', [publicKeyOf(made?.current)]: 'previous' });
     });
 
-    it('is used when both of its keys were replaced, also while no replica ran, and the leaked ones are listed no more', async () => {
+    it('is used after both keys were replaced, even while no replica ran, and the old keys are no longer listed', async () => {
       stop.abort();
       cluster.put(secrets, secretOf({ current: text('one'), previous: text('two') }));
       assert.deepEqual((await restart()).keys, { current: keyOf('one'), previous: keyOf('two') });
-      assert.deepEqual(listed(), { [half(keyOf('one'))]: 'current', [half(keyOf('two'))]: 'previous' });
+      assert.deepEqual(listed(), { [publicKeyOf(keyOf('one'))]: 'current', [publicKeyOf(keyOf('two'))]: 'previous' });
     });
 
-    it('is used when it was restored, as another object with the same keys', async () => {
+    it('is used after it was restored as another object with the same keys', async () => {
       stop.abort();
       replace(texts());
       assert.deepEqual((await restart()).keys, made);
@@ -247,16 +250,16 @@ describe('the Secret of the signing keys', () => {
       assert.equal(keys.problem(), undefined);
     });
 
-    it('has its list corrected after someone added to it', async () => {
+    it('has its list corrected after a client added to it', async () => {
       const right = listed();
       const list = cluster.find(configMaps, name) as KubeObject;
-      cluster.put(configMaps, { ...list, data: { [half(keyOf('mallory'))]: 'current' } });
+      cluster.put(configMaps, { ...list, data: { [publicKeyOf(keyOf('mallory'))]: 'current' } });
       await clock.advance(30_000);
       assert.deepEqual(listed(), right);
     });
   });
 
-  it('is made anew by the next replica when one ended between listing its keys and storing them', async () => {
+  it('is created again by the next replica if one ended between listing its keys and storing them', async () => {
     cluster.fault = ({ verb, plural }) => {
       if (verb === 'create' && plural === 'secrets') throw new ApiError(503, 'ServiceUnavailable', 'killed');
     };
@@ -265,10 +268,10 @@ describe('the Secret of the signing keys', () => {
     assert.ok(listed());
     cluster.fault = () => {};
     const { keys } = await restart();
-    assert.deepEqual(listed(), { [half(keys?.current)]: 'current', [half(keys?.previous)]: 'previous' });
+    assert.deepEqual(listed(), { [publicKeyOf(keys?.current)]: 'current', [publicKeyOf(keys?.previous)]: 'previous' });
   });
 
-  it('draws its keys once while the Secret cannot be stored, so that the list does not grow', async () => {
+  it('generates its keys once while the Secret cannot be stored, so that the list does not grow', async () => {
     cluster.fault = ({ verb, plural }) => {
       if (verb === 'create' && plural === 'secrets') throw new ApiError(403, 'Forbidden', 'exceeded quota');
     };
@@ -279,7 +282,7 @@ describe('the Secret of the signing keys', () => {
     assert.equal(lines.length, 1, 'it is logged once');
   });
 
-  it('is used by the next replica when one ended between storing its keys and saying so', async () => {
+  it('is used by the next replica if one ended between storing its keys and recording that', async () => {
     let stored = false;
     cluster.fault = ({ verb, plural }) => {
       if (stored) throw new ApiError(503, 'ServiceUnavailable', 'killed');

@@ -9,7 +9,7 @@ const purposes: Purpose[] = ['stamp', 'grant', 'child'];
 const value = { name: 'debug', groups: ['devs'] };
 
 describe('a MAC', () => {
-  it('verifies for equal values, however they were built', () => {
+  it('verifies for equal values with any order of fields', () => {
     const mac = macOf(current, 'grant', value);
     assert.match(mac, /^[\w-]{43}$/);
     assert.equal(isMacOf(keys, 'grant', { groups: ['devs'], name: 'debug' }, mac), true);
@@ -17,7 +17,7 @@ describe('a MAC', () => {
 
   for (const made of purposes) {
     for (const asked of purposes.filter((purpose) => purpose !== made)) {
-      it(`of a ${made} is none of a ${asked}`, () => {
+      it(`for a ${made} does not verify for a ${asked}`, () => {
         assert.equal(isMacOf(keys, asked, value, macOf(current, made, value)), false);
       });
     }
@@ -43,7 +43,7 @@ describe('a MAC', () => {
     });
   }
 
-  it('is told from anything that is no MAC without a fault', () => {
+  it('does not verify for values that are no MAC, without an error', () => {
     const mac = macOf(current, 'child', value);
     const hostile = [
       undefined,

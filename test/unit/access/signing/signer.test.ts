@@ -9,7 +9,7 @@ import { keyOf, ringOf, signerOf } from '../../../support/signers.ts';
 
 const { signal } = new AbortController();
 const requester = { username: 'alice', uid: '', groups: ['devs'], time: '2026-11-21T09:00:00Z' };
-const stamp = {
+const attestation = {
   kind: 'PodAccessRequest',
   namespace: 'payments',
   name: 'debug',
@@ -22,22 +22,22 @@ const child = { requestUid: 'r-1', kind: 'Role', namespace: 'payments', name: 'd
 
 describe('a signer', () => {
   const signer = signerOf('ours');
-  const seal = signer.signRequester(stamp);
+  const seal = signer.signRequester(attestation);
   assert.ok(seal);
 
-  it('makes a nonce of its own for every stamp', () => {
-    assert.notEqual(signer.signRequester(stamp)?.nonce, seal.nonce);
+  it('creates a nonce for every attestation', () => {
+    assert.notEqual(signer.signRequester(attestation)?.nonce, seal.nonce);
   });
 
-  it('knows its stamp again when the requester has been written into the spec', async () => {
-    const stored = { ...stamp, spec: { ...stamp.spec, requester: { ...requester, ...seal } } };
+  it('verifies its attestation after the requester is written into the spec', async () => {
+    const stored = { ...attestation, spec: { ...attestation.spec, requester: { ...requester, ...seal } } };
     assert.equal(await signer.isOurRequester(stored, seal, signal), true);
     assert.equal(signer.isOurRequesterByCachedKeys(stored, seal), true);
   });
 
   for (const revoked of [true, false]) {
-    it(`knows its stamp again when the request has revoked: ${revoked}`, async () => {
-      const revokedLater = { ...stamp, spec: { ...stamp.spec, revoked } };
+    it(`verifies its attestation if the request has revoked: ${revoked}`, async () => {
+      const revokedLater = { ...attestation, spec: { ...attestation.spec, revoked } };
       assert.equal(await signer.isOurRequester(revokedLater, seal, signal), true);
       assert.equal(signer.isOurRequesterByCachedKeys(revokedLater, seal), true);
     });
@@ -47,23 +47,23 @@ describe('a signer', () => {
     ['kind', { kind: 'ExecAccessRequest' }],
     ['namespace', { namespace: 'other' }],
     ['name', { name: 'other' }],
-    ['spec', { spec: { ...stamp.spec, duration: '9h' } }],
+    ['spec', { spec: { ...attestation.spec, duration: '9h' } }],
     ['user', { requester: { ...requester, username: 'mallory' } }],
     ['uid', { requester: { ...requester, uid: '1' } }],
     ['groups', { requester: { ...requester, groups: ['devs', 'sre'] } }],
     ['time', { requester: { ...requester, time: '2026-11-21T09:00:01Z' } }],
   ];
   for (const [what, change] of changes) {
-    it(`refuses its stamp for another ${what}`, async () => {
-      assert.equal(await signer.isOurRequester({ ...stamp, ...change }, seal, signal), false);
+    it(`rejects its attestation for another ${what}`, async () => {
+      assert.equal(await signer.isOurRequester({ ...attestation, ...change }, seal, signal), false);
     });
   }
 
-  it('refuses a stamp under another nonce', async () => {
-    assert.equal(await signer.isOurRequester(stamp, { ...seal, nonce: 'other' }, signal), false);
+  it('rejects an attestation with another nonce', async () => {
+    assert.equal(await signer.isOurRequester(attestation, { ...seal, nonce: 'other' }, signal), false);
   });
 
-  it('knows its grant, and refuses it changed, for another request, or without a MAC', async () => {
+  it('verifies its grant, and rejects a changed one, one of another request, and one without a MAC', async () => {
     const signed = signer.signGrant(owner, grant);
     const isOurs = (where: object, what: object): Promise<boolean> =>
       signer.isOurGrant({ ...owner, ...where }, { ...signed, ...what } as Grant, signal);
@@ -76,12 +76,12 @@ describe('a signer', () => {
     }
   });
 
-  it('knows a grant again that was made before there were signatures, by its MAC alone', async () => {
+  it('verifies a grant from before signatures by its MAC alone', async () => {
     const { signature: _, ...before } = signer.signGrant(owner, grant);
     assert.equal(await signer.isOurGrant(owner, before, signal), true);
   });
 
-  it('signs a grant so that who has the public key, and nothing else, can verify it', () => {
+  it('signs a grant so that a client with only the public key can verify it', () => {
     const { mac: _, signature = '', ...rest } = signer.signGrant(owner, grant);
     const x = new DerivedKeyPair(keyOf('ours'), grantPurpose).publicKey.toString('base64url');
     // With Node alone, as docs/tasks/signing-keys.md shows.
@@ -116,14 +116,14 @@ describe('a signer', () => {
     assert.equal(after, signerOf('next').signGrant(owner, grant).signature);
   });
 
-  it('knows its child, and refuses its MAC on another', async () => {
+  it('verifies its child, and rejects its MAC on another', async () => {
     const mac = signer.signChild(child);
     assert.equal(await signer.isOurChild(child, mac, signal), true);
     assert.equal(await signer.isOurChild({ ...child, kind: 'Pod' }, mac, signal), false);
     assert.equal(await signer.isOurChild({ ...child, requestUid: 'r-2' }, mac, signal), false);
   });
 
-  it('reads the keys afresh before it refuses: another replica may be ahead', async () => {
+  it('reads the keys again before it rejects, because another replica may have newer ones', async () => {
     let [keys, reads]: [SigningKeys, number] = [{ current: keyOf('ours') }, 0];
     const ring: KeyRing = {
       get keys() {
@@ -135,24 +135,24 @@ describe('a signer', () => {
       },
     };
     const behind = new Signer(ring);
-    const next = signerOf('next').signRequester(stamp);
+    const next = signerOf('next').signRequester(attestation);
     assert.ok(next);
-    assert.equal(await behind.isOurRequester(stamp, next, signal), true);
-    assert.equal(await behind.isOurRequester(stamp, seal, signal), true);
+    assert.equal(await behind.isOurRequester(attestation, next, signal), true);
+    assert.equal(await behind.isOurRequester(attestation, seal, signal), true);
     assert.equal(reads, 1);
   });
 
-  it('refuses nothing when the keys cannot be read afresh', async () => {
+  it('rejects nothing if the keys cannot be read again', async () => {
     const ring = { ...ringOf({ current: keyOf('ours') }), refresh: () => Promise.reject(new Error('away')) };
-    await assert.rejects(new Signer(ring).isOurRequester(stamp, { ...seal, nonce: 'other' }, signal), /away/);
+    await assert.rejects(new Signer(ring).isOurRequester(attestation, { ...seal, nonce: 'other' }, signal), /away/);
   });
 
-  it('neither signs nor judges without keys', async () => {
+  it('neither signs nor verifies without keys', async () => {
     const keyless = new Signer(ringOf(undefined));
     assert.equal(keyless.hasKeys, false);
-    assert.equal(keyless.signRequester(stamp), undefined);
-    assert.equal(keyless.isOurRequesterByCachedKeys(stamp, seal), false);
-    await assert.rejects(keyless.isOurRequester(stamp, seal, signal), { code: 'SigningKeyUnavailable' });
+    assert.equal(keyless.signRequester(attestation), undefined);
+    assert.equal(keyless.isOurRequesterByCachedKeys(attestation, seal), false);
+    await assert.rejects(keyless.isOurRequester(attestation, seal, signal), { code: 'SigningKeyUnavailable' });
     assert.throws(() => keyless.signGrant(owner, grant), { code: 'SigningKeyUnavailable' });
   });
 });

@@ -12,7 +12,7 @@ const readyIs = (status: string) => [{ type: 'Ready', status }];
 const waitingOf = (status?: unknown): string | undefined => viewPod(pod(status))?.notReadyReason;
 
 describe('the view of a Pod', () => {
-  it('keeps what decisions need and drops the manifest in the annotations', () => {
+  it('keeps the fields for decisions and drops the manifest in the annotations', () => {
     const annotations = { team: 'payments', 'kubectl.kubernetes.io/last-applied-configuration': '{…}' };
     const status = { phase: 'Running', conditions: readyIs('True') };
     assert.deepEqual(viewPod(pod(status, { labels: { app: 'web' }, annotations, deletionTimestamp: 'now' })), {
@@ -31,7 +31,7 @@ describe('the view of a Pod', () => {
     });
   });
 
-  it('tells what controls it, and nothing of other owners', () => {
+  it('has its controller, and no other owners', () => {
     const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'notes', uid: 'c-1' };
     const controller = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-1', uid: 'r-1', controller: true };
     const controllerOf = (...ownerReferences: object[]) => viewPod(pod(undefined, { ownerReferences }))?.controller;
@@ -42,12 +42,12 @@ describe('the view of a Pod', () => {
   const deletions: [string, object, boolean][] = [
     ['is not terminating without a deletion', {}, false],
     [
-      'is terminating once it is deleted as we do it',
+      'is terminating once the server has deleted it',
       { deletionTimestamp: 'now', deletionGracePeriodSeconds: 1 },
       true,
     ],
     [
-      'is not terminating while it has an hour to end in',
+      'is not terminating during a grace period of an hour',
       { deletionTimestamp: 'later', deletionGracePeriodSeconds: 3600 },
       false,
     ],
@@ -57,7 +57,7 @@ describe('the view of a Pod', () => {
   }
 
   for (const missing of ['uid', 'resourceVersion', 'namespace']) {
-    it(`is none without ${missing}`, () => assert.equal(viewPod(pod({}, { [missing]: undefined })), undefined));
+    it(`is undefined without ${missing}`, () => assert.equal(viewPod(pod({}, { [missing]: undefined })), undefined));
   }
 
   const stories: [string, unknown, string][] = [
@@ -97,7 +97,7 @@ describe('the view of a Pod', () => {
     ],
   ];
   for (const [what, status, expected] of stories) {
-    it(`says why one ${what} cannot be used`, () => assert.equal(waitingOf(status), expected));
+    it(`has the reason why a pod ${what} cannot be used`, () => assert.equal(waitingOf(status), expected));
   }
 
   const odd: unknown[] = [
@@ -111,7 +111,7 @@ describe('the view of a Pod', () => {
     { containerStatuses: {} },
   ];
   for (const status of odd) {
-    it(`takes the odd status ${JSON.stringify(status)} for one that says nothing`, () => {
+    it(`treats the invalid status ${JSON.stringify(status)} as empty`, () => {
       const view = viewPod(pod(status));
       assert.deepEqual([view?.phase, view?.ready, view?.notReadyReason], ['', false, 'the Pod is Pending']);
     });

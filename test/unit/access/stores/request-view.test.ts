@@ -16,7 +16,7 @@ const stored = (manifest: object, metadata: object = {}, status?: object): KubeO
 const children = [{ kind: 'Role', name: 'debug-1a2b3c4d-access', uid: 'c-1' }];
 
 describe('the view of a request', () => {
-  it('has everything of a request that is under way', () => {
+  it('has all fields of an open request', () => {
     const conditions = [condition('AccessStillValid', 'True')];
     const status = { grant: grantOf(), children, conditions, ready: true };
     const view = viewRequest(stored(podRequestManifest({ duration: '30m' }), { finalizers: ['f'] }, status));
@@ -44,7 +44,7 @@ describe('the view of a request', () => {
     assert.deepEqual(view?.spec, { templateName: 'payments-exec', targetPod: 'web-0' });
   });
 
-  it('shows the grant of a request that is broken elsewhere, so that it ends on time', () => {
+  it('has the grant of a request with other invalid fields, so that it ends on time', () => {
     const view = viewRequest(stored(podRequestManifest({ templateName: 7 }), {}, { grant: grantOf(), ready: 'yes' }));
     assert.deepEqual(view?.grant, grantOf());
     assert.deepEqual(
@@ -53,7 +53,7 @@ describe('the view of a request', () => {
     );
   });
 
-  it('knows that access was given back, also of a request that is broken elsewhere', () => {
+  it('has the revocation of a request with other invalid fields', () => {
     for (const [spec, revoked] of [
       [{ revoked: true }, true],
       [{ revoked: true, templateName: 7 }, true],
@@ -65,7 +65,7 @@ describe('the view of a request', () => {
     }
   });
 
-  it('shows no grant if there is none, or if it is unusable', () => {
+  it('has no grant if it is missing or invalid', () => {
     assert.equal(viewRequest(stored(podRequestManifest()))?.grant, undefined);
     const status = { grant: grantOf({ expiresAt: undefined }) };
     assert.equal(viewRequest(stored(podRequestManifest(), {}, status))?.grant, undefined);
@@ -77,12 +77,12 @@ describe('the view of a request', () => {
   });
 
   for (const missing of ['uid', 'resourceVersion', 'namespace', 'creationTimestamp']) {
-    it(`is none without ${missing}`, () => {
+    it(`is undefined without ${missing}`, () => {
       assert.equal(viewRequest(stored(podRequestManifest(), { [missing]: undefined })), undefined);
     });
   }
 
-  it('is none without a creation time', () => {
+  it('is undefined without a creation time', () => {
     assert.equal(viewRequest(stored(podRequestManifest(), { creationTimestamp: 'yesterday' })), undefined);
   });
 });

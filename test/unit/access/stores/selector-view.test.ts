@@ -10,7 +10,7 @@ const view = (kind: SelectorView['kind'], spec: unknown, metadata: object = {}):
     spec,
   } as KubeObject);
 
-describe('the view of what selects pods', () => {
+describe('the view of a selector of pods', () => {
   const matchLabels = { app: 'web' };
   for (const [kind, spec, selector] of [
     ['Service', { selector: matchLabels, ports: [] }, { matchLabels }],
@@ -20,7 +20,7 @@ describe('the view of what selects pods', () => {
     ['NetworkPolicy', { podSelector: 'web' }, undefined],
     ['PodDisruptionBudget', null, undefined],
   ] as const) {
-    it(`finds the selector of a ${kind} with ${JSON.stringify(spec)}`, () => {
+    it(`has the selector of a ${kind} with ${JSON.stringify(spec)}`, () => {
       assert.deepEqual(view(kind, spec), {
         key: 'payments/web',
         uid: 'u',
@@ -41,9 +41,9 @@ describe('the view of what selects pods', () => {
     [undefined, false],
     ['Egress', false],
   ] as const) {
-    it(`tells whether a NetworkPolicy of ${JSON.stringify(policyTypes)} isolates egress: ${expected}`, () =>
+    it(`has whether a NetworkPolicy of ${JSON.stringify(policyTypes)} isolates egress: ${expected}`, () =>
       assert.equal(view('NetworkPolicy', { podSelector: {}, policyTypes })?.isolatesEgress, expected));
   }
 
-  it('is none without an identity', () => assert.equal(view('Service', {}, { uid: undefined }), undefined));
+  it('is undefined without an identity', () => assert.equal(view('Service', {}, { uid: undefined }), undefined));
 });

@@ -12,7 +12,7 @@ const view = (spec: unknown, over: object = {}) =>
   viewWorkload(deployments)({ metadata: { ...metadata, ...over }, spec } as KubeObject);
 
 describe('the view of a workload', () => {
-  it('carries the kind that list items leave out', () => {
+  it('has the kind that list items omit', () => {
     const template = { spec: { containers: [] } };
     const selector = { matchLabels: { app: 'payments' } };
     assert.deepEqual(view({ selector, template, replicas: 3 }), {
@@ -34,7 +34,7 @@ describe('the view of a workload', () => {
     });
   }
 
-  it('is none without an identity', () => assert.equal(view({}, { uid: undefined }), undefined));
+  it('is undefined without an identity', () => assert.equal(view({}, { uid: undefined }), undefined));
 });
 
 describe('the view of a template', () => {
@@ -48,7 +48,7 @@ describe('the view of a template', () => {
     } as KubeObject;
   };
 
-  it('has spec, generation and what was observed', () => {
+  it('has the spec, the generation, and the observed conditions', () => {
     const conditions = [condition('TargetRefExists', 'True')];
     const template = projectPodTemplate(stored({ conditions, ready: true }));
     assert.deepEqual(
@@ -58,11 +58,11 @@ describe('the view of a template', () => {
     assert.deepEqual(template?.spec.accessConfig.allowedGroups, ['devs']);
   });
 
-  it('says that nothing was observed before the first status', () => {
+  it('has no observed conditions before the first status', () => {
     assert.deepEqual([projectPodTemplate(stored())?.conditions, projectPodTemplate(stored())?.ready], [[], undefined]);
   });
 
-  it('is none for a template that its schema would refuse', () => {
+  it('is undefined for a template that its schema rejects', () => {
     assert.equal(projectPodTemplate(stored(undefined, { accessConfig: { allowedGroups: 'devs' } })), undefined);
   });
 });

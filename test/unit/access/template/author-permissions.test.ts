@@ -8,7 +8,7 @@ const erin = { username: 'erin', uid: '', groups: ['owners'] };
 const see: Permission = { verb: 'get', group: '', resource: 'pods' };
 const exec: Permission = { verb: 'create', group: '', resource: 'pods', subresource: 'exec' };
 
-describe('what authors may do', () => {
+describe('the permissions of authors', () => {
   const clock = new SimulatedClock();
   const { signal } = new AbortController();
   let asked: AccessQuestion[];
@@ -30,7 +30,7 @@ describe('what authors may do', () => {
   const lacking = (maxAgeMs = 60_000, author = erin, namespace = 'payments'): Promise<Permission[]> =>
     rights.lacking(author, namespace, [see, exec], maxAgeMs, signal);
 
-  it('is asked of the API server, one question a right', async () => {
+  it('are checked at the API server, with one review for each', async () => {
     may = ({ subresource }) => subresource !== 'exec';
     assert.deepEqual(await lacking(), [exec]);
     assert.deepEqual(asked, [
@@ -39,7 +39,7 @@ describe('what authors may do', () => {
     ]);
   });
 
-  it('is remembered, yes and no, as long as it is young enough', async () => {
+  it('are cached, both granted and denied, up to the maximum age', async () => {
     may = ({ subresource }) => subresource !== 'exec';
     await lacking();
     may = () => true;
@@ -56,7 +56,7 @@ describe('what authors may do', () => {
     assert.equal(asked.length, 6);
   });
 
-  it('is another question for every author and namespace', async () => {
+  it('are checked for each author and namespace separately', async () => {
     await lacking();
     await lacking(60_000, { ...erin, groups: [] });
     await lacking(60_000, { ...erin, username: 'frank' });

@@ -11,9 +11,9 @@ const author = { username: 'erin', uid: '', groups: ['owners'], time: '2026-11-2
 const createdAtMs = Date.parse('2026-11-21T09:00:01Z');
 const { signal } = new AbortController();
 
-describe('whom templates are granted for', () => {
+describe('the verified author of a template', () => {
   const signer = signerOf('ours');
-  const stampOf = (version: TemplateVersion, over: Partial<AuthorAttestation> = {}): AuthorAttestation => ({
+  const attestationOf = (version: TemplateVersion, over: Partial<AuthorAttestation> = {}): AuthorAttestation => ({
     kind,
     namespace: 'payments',
     name: 'shell',
@@ -21,7 +21,7 @@ describe('whom templates are granted for', () => {
     author,
     ...over,
   });
-  /** As the webhook signs a new one. */
+  /** A new template, as the webhook signs it. */
   const first: TemplateVersion = { spec: { accessConfig: {}, author: 'whatever' } };
   const generation = (number: number): TemplateVersion => ({ uid: 't-1', generation: number });
 
@@ -49,29 +49,29 @@ describe('whom templates are granted for', () => {
     const authors = new TemplateAuthors({ kind, signer: by, permissions: rights, trustExisting });
     return (await authors.violation(template, 60_000, signal))?.code ?? 'none';
   };
-  const sign = (stamp: AuthorAttestation, by = signer): string => by.signAuthor(stamp) ?? '';
+  const sign = (attestation: AuthorAttestation, by = signer): string => by.signAuthor(attestation) ?? '';
 
-  it('is who created it, while it is as it was created', async () =>
-    assert.equal(await codeOf(view(sign(stampOf(first)))), 'none'));
+  it('is its creator while the spec is unchanged', async () =>
+    assert.equal(await codeOf(view(sign(attestationOf(first)))), 'none'));
 
-  it('is who changed it last', async () =>
-    assert.equal(await codeOf(view(sign(stampOf(generation(5))), { generation: 5 })), 'none'));
+  it('is the user who changed it last', async () =>
+    assert.equal(await codeOf(view(sign(attestationOf(generation(5))), { generation: 5 })), 'none'));
 
-  it('may have been proven under a key that was rotated away since', async () => {
-    const signature = sign(stampOf(first), signerOf('an old key'));
+  it('may be verified with a key that was rotated since', async () => {
+    const signature = sign(attestationOf(first), signerOf('an old key'));
     assert.equal(await codeOf(view(signature)), 'AuthorUnknown');
-    assert.equal(await codeOf(view(signature, { authorSignature: sign(stampOf(generation(1))) })), 'none');
+    assert.equal(await codeOf(view(signature, { authorSignature: sign(attestationOf(generation(1))) })), 'none');
   });
 
-  it('stays who created it when a newer CRD adds a default to the spec, once that was proven', async () => {
+  it('stays its creator if a newer CRD adds a default to the spec, once the author was verified', async () => {
     const grown = { grown: true };
-    assert.equal(await codeOf(view(sign(stampOf(first)), {}, grown)), 'AuthorUnknown');
-    const proven = { authorSignature: sign(stampOf(generation(1))) };
-    assert.equal(await codeOf(view(sign(stampOf(first)), proven, grown)), 'none');
+    assert.equal(await codeOf(view(sign(attestationOf(first)), {}, grown)), 'AuthorUnknown');
+    const proven = { authorSignature: sign(attestationOf(generation(1))) };
+    assert.equal(await codeOf(view(sign(attestationOf(first)), proven, grown)), 'none');
   });
 
-  it('may have been signed by a server that did not sign the spec of a new one', async () => {
-    const before = stampOf({ uid: '', generation: 1 });
+  it('may be signed by a version that did not sign the spec of a new template', async () => {
+    const before = attestationOf({ uid: '', generation: 1 });
     assert.equal(await codeOf(view(sign(before))), 'none');
     assert.equal(await codeOf(view('', { authorSignature: sign(before) })), 'none');
     assert.equal(await codeOf(view(sign(before), { createdAtMs: createdAtMs + 10_000 })), 'AuthorUnknown');
@@ -81,33 +81,39 @@ describe('whom templates are granted for', () => {
   const forged: [string, TemplateView][] = [
     ['no author', view(undefined)],
     ['no signature', view('')],
-    ['a signature by another key', view(sign(stampOf(first), signerOf('theirs')))],
-    ['the stamp of a new template with another spec', view(sign(stampOf(first)), {}, { allowPrivilegedPod: true })],
-    ['the stamp of a new template, later changed', view(sign(stampOf(first)), { generation: 2 })],
-    ['the stamp of another generation', view(sign(stampOf(generation(3))), { generation: 2 })],
-    ['the stamp of a later generation', view(sign(stampOf(generation(2))), { generation: 1 })],
-    ['the stamp of another template', view(sign(stampOf(first)), { name: 'other' })],
-    ['the stamp of another namespace', view(sign(stampOf(first)), { namespace: 'other' })],
-    ['the stamp of another template of this name', view(sign(stampOf(generation(5))), { generation: 5, uid: 't-2' })],
+    ['a signature by another key', view(sign(attestationOf(first), signerOf('theirs')))],
     [
-      'the stamp of an earlier template of this name',
-      view(sign(stampOf(first)), { createdAtMs: createdAtMs + 10_000 }),
+      'the attestation of a new template with another spec',
+      view(sign(attestationOf(first)), {}, { allowPrivilegedPod: true }),
     ],
-    ['a stamp from after its creation', view(sign(stampOf(first)), { createdAtMs: createdAtMs - 4000 })],
-    ['another author', view(sign(stampOf(first, { author: { ...author, username: 'admin' } })))],
-    ['another status', view('', { authorSignature: sign(stampOf(generation(1)), signerOf('theirs')) })],
-    ['the status of another template', view('', { authorSignature: sign(stampOf(generation(1))), uid: 't-2' })],
+    ['the attestation of a new template, later changed', view(sign(attestationOf(first)), { generation: 2 })],
+    ['the attestation of another generation', view(sign(attestationOf(generation(3))), { generation: 2 })],
+    ['the attestation of a later generation', view(sign(attestationOf(generation(2))), { generation: 1 })],
+    ['the attestation of another template', view(sign(attestationOf(first)), { name: 'other' })],
+    ['the attestation of another namespace', view(sign(attestationOf(first)), { namespace: 'other' })],
+    [
+      'the attestation of another template of this name',
+      view(sign(attestationOf(generation(5))), { generation: 5, uid: 't-2' }),
+    ],
+    [
+      'the attestation of an earlier template of this name',
+      view(sign(attestationOf(first)), { createdAtMs: createdAtMs + 10_000 }),
+    ],
+    ['a attestation from after its creation', view(sign(attestationOf(first)), { createdAtMs: createdAtMs - 4000 })],
+    ['another author', view(sign(attestationOf(first, { author: { ...author, username: 'admin' } })))],
+    ['another status', view('', { authorSignature: sign(attestationOf(generation(1)), signerOf('theirs')) })],
+    ['the status of another template', view('', { authorSignature: sign(attestationOf(generation(1))), uid: 't-2' })],
   ];
   for (const [title, template] of forged) {
     it(`is unknown with ${title}`, async () => assert.equal(await codeOf(template), 'AuthorUnknown'));
   }
 
-  it('lacks what it hands out', async () => {
+  it('may lack the permissions that the template grants', async () => {
     const lacks: Permission[] = [{ verb: 'create', group: '', resource: 'pods', subresource: 'exec' }];
-    assert.equal(await codeOf(view(sign(stampOf(first))), { lacks }), 'AuthorLacksRights');
+    assert.equal(await codeOf(view(sign(attestationOf(first))), { lacks }), 'AuthorLacksRights');
   });
 
-  it('does not matter for templates that name no author, where those are trusted', async () => {
+  it('is not required for templates without an author, if those are trusted', async () => {
     assert.equal(await codeOf(view(undefined), { trustExisting: true }), 'none');
     assert.equal(await codeOf(view(''), { trustExisting: true }), 'AuthorUnknown');
     const flagged = view(undefined, {}, { allowPrivilegedPod: true });

