@@ -32,7 +32,7 @@ export const deletionGraceS = 1;
 /** Status codes with which the API server rejects an object permanently. */
 const permanentCodes = new Set([400, 403, 404, 405, 413, 422]);
 
-/** Creates and deletes the objects of grants. It never adopts a foreign object, and deletes only objects whose controller is the request. */
+/** Creates and deletes the objects of grants. It never adopts a foreign object, and deletes by a known uid or after checking the owner. */
 export class Applier {
   readonly #client: Client;
 

@@ -72,7 +72,7 @@ function selectedPods({
 
 function namedPod(name: string, pods: readonly PodView[]): { readonly pod: PodView } | Refused {
   const [pod] = pods;
-  // The same answer for a foreign and an absent pod, so that a caller who cannot list pods learns nothing about them.
+  // Give the same answer for a foreign and an absent pod, so that a caller who cannot list pods learns nothing about them.
   if (!pod) {
     return refuse(
       'InvalidTargetPod',

@@ -8,8 +8,8 @@ import { PlanBudget } from './plan-budget.ts';
 type Patched = { readonly document: unknown } | { readonly violation: Violation };
 
 /**
- * Applies RFC 6902 operations in order; the first that fails ends with a violation. Changes neither `document` nor `operations`; the result
- * may share structure with both. The document must be plain JSON (see copyJson).
+ * Applies RFC 6902 operations in order. Returns the violation of the first that fails. Changes neither `document` nor `operations`; the
+ * result may share structure with both. The document must be plain JSON (see copyJson).
  * Copies, comparisons, and traversals spend `budget`. Throws `PlanTooLarge` once it is spent.
  */
 export function applyJsonPatch(
@@ -84,7 +84,7 @@ function applyTest(document: unknown, operation: PatchOperation, budget: PlanBud
   return { problem: `the value found is ${excerpt(found.value)}, not ${excerpt(operation.value)}` };
 }
 
-/** Checks the parent, and then adds by the library, which ignores an add below a string or number instead of rejecting it. */
+/** Implements `add`. It checks the parent first, because the library ignores an add below a string or number. */
 function addAt(document: unknown, path: readonly string[], value: unknown, budget: PlanBudget): Outcome {
   const parent = resolvePointer(document, path.slice(0, -1), budget);
   if ('problem' in parent) return parent;

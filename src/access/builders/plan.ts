@@ -26,11 +26,11 @@ export interface Plan {
   readonly roleBinding: KubeObject;
   /** SHA-256 (hex) of the children without their hash annotation; the value of `access.drawbridge.dev/plan-hash` on each child. */
   readonly hash: string;
-  /** What the caps of the template lowered, one clause each, for the condition; absent if nothing. */
+  /** What the caps of the template lowered, one clause each, for the condition; absent if they lowered nothing. */
   readonly notes?: readonly string[];
 }
 
-/** The plan, or the violation that denies the request for good. */
+/** The plan, or the final violation. */
 export type Planned = { readonly plan: Plan } | { readonly violation: Violation };
 
 /** The terms of a grant that the template alone does not determine. */
@@ -94,7 +94,7 @@ export function childMetadata(request: RequestIdentity, requestResource: Resourc
   };
 }
 
-/** The plan for access to `target`: Role, RoleBinding, and the Pod to create, if any. Each child carries the hash of all children. */
+/** The plan for access to `target`: Role, RoleBinding, and the Pod to create, if any. Each child has the hash of all children. */
 export function planChildren(input: {
   readonly request: RequestIdentity;
   readonly requestResource: Resource;

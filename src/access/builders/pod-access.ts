@@ -110,7 +110,7 @@ const keepsServiceAccount = (config: PodAccessTemplateSpec['controllerTargetMuta
   own(config, 'keepServiceAccount') === true;
 
 /**
- * Plans a Pod for the requester, and a Role for it. The Pod is copied from the workload, or defined in podSpec if the template has no
+ * Plans a Pod for the requester, with its Role and RoleBinding. The Pod is copied from the workload, or defined in podSpec if the template has no
  * workload. Its labels are those of podLabels and the patch, and those of the workload that NetworkPolicies select by. It runs under the
  * workload's ServiceAccount only if the template keeps it, and mounts a token only if podSpec or the patch enables it.
  * `PlanTooLarge` if the plan exceeds the budget.

@@ -26,7 +26,7 @@ const DEFAULT_CONTAINER = 'kubectl.kubernetes.io/default-container';
 const CONFIG = 'spec.controllerTargetMutationConfig';
 
 /**
- * Builds the pod template of an access pod from a copy of the workload's. In this order, it removes what the config does not keep, sets
+ * Builds the pod template of an access pod from a copy of `podTemplate`. In this order, it removes what the config does not keep, sets
  * annotations, node selector, labels, command, args, resources, and env, applies the JSON patch, and applies the caps, so that no patch can
  * exceed them. It always removes the workload's labels, so that no Service selects the pod; `labelsOf` adds some of them back.
  * Accepts any value as the template, and changes none of its inputs. Throws `PlanTooLarge` once `budget` is spent.

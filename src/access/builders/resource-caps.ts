@@ -69,7 +69,7 @@ function resourceHolders(podSpec: JsonObject): ResourceHolder[] {
 
 interface Cap {
   readonly resource: string;
-  /** As written in the template. */
+  /** The cap as written in the template. */
   readonly value: string | number;
   readonly quantity: Quantity;
 }

@@ -66,7 +66,7 @@ export class Decider {
     return request.createdAtMs + Math.min(retentionMs, maxRetentionMs);
   }
 
-  /** Rejects with a 409 ApiError if the request changed, with `SigningKeyUnavailable`, and as the client does. */
+  /** Rejects with a 409 ApiError if the request changed, with `SigningKeyUnavailable` until the keys are read, and as the client does. */
   async decide(request: RequestView, signal: AbortSignal): Promise<Decision> {
     const attestationViolation = await this.#deps.attestations.violation(request, signal);
     if (attestationViolation) return this.#deny(withoutRequester(request), attestationViolation, signal);

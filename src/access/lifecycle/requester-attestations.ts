@@ -98,7 +98,7 @@ export class RequesterAttestations {
 
 /**
  * The earliest time, epoch ms, to remove the finalizer. Until then, the name of the request is in use; afterwards, its signature is too old
- * to be replayed. For a request without a signature, it is the creation.
+ * to be replayed. For a request without a signature, it is the creation time.
  */
 export function retainUntilMs({ spec: { requester }, createdAtMs }: RequestView): number {
   if (!requester || !signatureOf(requester)) return createdAtMs;

@@ -34,7 +34,7 @@ export class Revoker {
   readonly #closed = new Set<string>();
   /** uids of requests whose finalizer this process removed, because a store that lags behind still shows the finalizer. */
   readonly #finalizerRemoved = new Set<string>();
-  /** uids of requests that this process deleted, for the same reason. */
+  /** uids of requests that this process deleted, because a store that lags behind still shows them. */
   readonly #deleted = new Set<string>();
   readonly #retention: GrantDeadlines;
 
@@ -79,7 +79,7 @@ export class Revoker {
     }
   }
 
-  /** Deletes the children and the request, reports the end, and removes our finalizer once the signature of the request is too old to reuse. */
+  /** Deletes the children and the request, and reports the end. Removes our finalizer once the signature is too old to reuse. */
   async end(request: RequestView, ending: Ending, signal: AbortSignal): Promise<Result> {
     if (this.#finalizerRemoved.has(request.uid)) return done;
     if (request.grant && !this.#closed.has(request.uid)) {

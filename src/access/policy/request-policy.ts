@@ -124,7 +124,7 @@ const templateReady: Check<RequestInput> = ({ templateName, template }) => {
   };
 };
 
-/** The webhook denies such templates. This rule covers templates that were stored before the webhook existed. */
+/** The webhook denies such templates. This rule covers templates that were stored without the webhook. */
 const templateNamesTeams: Check<RequestInput> = ({ template }) =>
   template.found ? systemGroupViolation(template.spec.accessConfig.allowedGroups) : undefined;
 

@@ -39,7 +39,7 @@ export const podAccessTemplateKind = defineKind({
       allowedSelectors: Type.Optional(
         listOf(selectorReference, 64, {
           description:
-            'Objects of the namespace that may select the access pod by its labels. The server denies a request if any other object would; a Service, for example, would send traffic to the pod.',
+            'Objects of the namespace that may select the access pod by its labels. If a Service, a PodDisruptionBudget, or a NetworkPolicy for other pods is not listed and would select the pod, the server denies the request.',
         }),
       ),
       maxStorage: Type.Optional(quantity('The cap on ephemeral storage, for each container of the access pod.')),

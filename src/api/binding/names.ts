@@ -79,7 +79,7 @@ export const keepKubeconfigAnnotation = 'binding.drawbridge.dev/keep-kubeconfig'
 /** On the consumer CRDs that the server installs: a lower revision never replaces a higher one. */
 export const crdRevisionAnnotation = 'binding.drawbridge.dev/crd-revision';
 
-/** Condition types of kube-bind. Those without a comment are of bindings. */
+/** Condition types of kube-bind's kinds. */
 export const bindConditions = {
   ready: 'Ready',
   secretValid: 'SecretValid',
@@ -87,10 +87,10 @@ export const bindConditions = {
   heartbeating: 'Heartbeating',
   connected: 'Connected',
   schemaInSync: 'SchemaInSync',
-  /** Of bundles. */
+  /** On bundles. */
   synced: 'Synced',
-  /** Of ClusterBindings. */
+  /** On ClusterBindings. */
   validVersion: 'ValidVersion',
-  /** Of exports. */
+  /** On exports. */
   consumerInSync: 'ConsumerInSync',
 } as const;
