@@ -7,7 +7,7 @@ import { PlanBudget } from './plan-budget.ts';
 
 export type Labels = Readonly<Record<string, string>>;
 
-/** An object of the namespace that selects pods by labels. */
+/** A selector of an object of the namespace. Matching spends the budget. */
 interface CompiledSelector {
   readonly kind: string;
   readonly name: string;
@@ -55,7 +55,7 @@ export interface SelectionInput {
     | {
         readonly kind: string;
         readonly name: string;
-        /** Labels of its pods. */
+        /** Labels of the workload's pods. */
         readonly labels: Labels;
         /** All workloads of the namespace: their controllers select pods by labels, too. */
         readonly workloads: readonly Workload[];
@@ -117,9 +117,9 @@ function withConfinement(
   for (const policy of ordered) {
     if (policy.selects(labels)) continue;
     const needed = Object.fromEntries(Object.entries(workload.labels).filter(([key]) => policy.keys.includes(key)));
-    const extended = { ...needed, ...labels };
-    const before = labels;
-    const conflicting = others.filter((selector) => selector.selects(extended) && !selector.selects(before));
+    const current = labels;
+    const extended = { ...needed, ...current };
+    const conflicting = others.filter((selector) => selector.selects(extended) && !selector.selects(current));
     if (policy.selects(extended) && conflicting.length === 0) labels = extended;
     else firstLoss ??= confinementLost(workload, policy, needed, conflicting);
   }
@@ -158,6 +158,7 @@ function confinementLost(
 
 const workloadKinds: ReadonlySet<string> = new Set(['Deployment', 'StatefulSet', 'DaemonSet', 'Rollout']);
 
+/** At most 5 names, separated by commas. */
 function list(names: readonly string[]): string {
   const more = names.length > maxShown ? ` and ${names.length - maxShown} more` : '';
   return `${names.slice(0, maxShown).join(', ')}${more}`;

@@ -100,6 +100,7 @@ export function parseGrantable(bytes: Uint8Array): RbacRule[] {
   return list.map((rule, index) => ruleOf(rule, `[${index}]`));
 }
 
+/** The rule at `path` of the list. */
 function ruleOf(rule: unknown, path: string): RbacRule {
   if (!isRecord(rule)) throw invalidGrantable(path, `must be a rule with ${requiredFields.join(', ')}`);
   // Unknown fields are errors. That includes nonResourceURLs, which no Role can grant.

@@ -39,7 +39,7 @@ export interface RequestInput {
   /** At admission, the caller of the API; in the controller, the requester whose signature was verified. */
   readonly caller: Caller;
   readonly spec: RequestSpec;
-  /** UPDATE only. */
+  /** The spec before an UPDATE. */
   readonly oldSpec?: RequestSpec;
   readonly template: TemplateState;
   /** Whether the caller holds all permissions of the template, by SubjectAccessReviews. Not checked, and false, if a group matches. */
@@ -125,7 +125,7 @@ const templateReady: Check<RequestInput> = ({ templateName, template }) => {
 };
 
 /** The webhook denies such templates. This rule covers templates that were stored without the webhook. */
-const templateNamesTeams: Check<RequestInput> = ({ template }) =>
+const templateHasNoSystemGroup: Check<RequestInput> = ({ template }) =>
   template.found ? systemGroupViolation(template.spec.accessConfig.allowedGroups) : undefined;
 
 const callerIsEligible: Check<RequestInput> = ({ caller, templateName, template, alreadyHolds }) => {
@@ -169,7 +169,7 @@ const isNotRevoked: Check<RequestInput> = ({ spec }) => {
 };
 
 /** An early answer for the caller. Grants that the leader is deciding now do not count yet. */
-const hasRoom: Check<RequestInput> = ({ limits = [] }) => limitViolation(limits);
+const isWithinLimits: Check<RequestInput> = ({ limits = [] }) => limitViolation(limits);
 
 const templateIsFound = ({ template }: RequestInput): boolean => template.found;
 
@@ -196,7 +196,7 @@ export const grantPolicy: RuleBook<RequestInput> = {
   },
   'template-groups': {
     requirement: 'the template names groups of people, not groups of Kubernetes itself',
-    check: templateNamesTeams,
+    check: templateHasNoSystemGroup,
     remedy: () => 'ask the author to remove the groups that begin with system: from the template',
     applies: templateIsFound,
   },
@@ -239,7 +239,7 @@ export const createRequestPolicy: RuleBook<RequestInput> = {
   },
   limits: {
     requirement: 'one more grant stays within the limits of user, template, and namespace',
-    check: hasRoom,
+    check: isWithinLimits,
     remedy: ({ limits = [] }) => {
       const freeAt = fullLimit(limits)?.freeAt;
       return freeAt === undefined ? 'revoke an open request' : `revoke an open request, or ask again at ${freeAt}`;
@@ -257,11 +257,11 @@ export const isObjectName = (name: unknown): name is string =>
 /** Maximum number of names that a message lists. */
 const MAX_SHOWN = 20;
 
-/** `[devs, sre]`; truncates long lists and quotes names that could break out of the line. */
+/** The names for a message, such as `[devs, sre]`: at most 20, quoted where necessary. */
 function list(names: readonly string[]): string {
   const more = names.length > MAX_SHOWN ? `, and ${names.length - MAX_SHOWN} more` : '';
   return `[${names.slice(0, MAX_SHOWN).map(shown).join(', ')}${more}]`;
 }
 
-/** A name as it is, or quoted where it could break out of the line. */
+/** A name for a message, quoted if it has characters other than letters, digits, and `_ @ . : / + -`. */
 export const shown = (name: string): string => (/^[\w@.:/+-]{1,128}$/.test(name) ? name : quote(name));

@@ -23,7 +23,7 @@ export interface TemplateInput {
 
 const durationsAreValid: Check<TemplateInput> = ({ spec }) => verifyDurations(spec.accessConfig);
 
-const groupsAreTeams: Check<TemplateInput> = ({ spec }) => systemGroupViolation(spec.accessConfig.allowedGroups);
+const hasNoSystemGroup: Check<TemplateInput> = ({ spec }) => systemGroupViolation(spec.accessConfig.allowedGroups);
 
 const accessCommandIsValid: Check<TemplateInput> = ({ spec }) => {
   const { accessCommand } = spec.accessConfig;
@@ -97,7 +97,7 @@ export const templatePolicy: RuleBook<TemplateInput> = {
   },
   groups: {
     requirement: 'the allowed groups are groups of people, not groups of Kubernetes itself',
-    check: groupsAreTeams,
+    check: hasNoSystemGroup,
     remedy: () => 'name the groups of the people who may request access; none begins with system:',
   },
   'access-command': {
