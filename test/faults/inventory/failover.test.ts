@@ -40,7 +40,7 @@ describe('two servers of the inventory', function () {
   const closers: (() => unknown)[] = [];
   /** Calls of both components. */
   const calls: ReconcileRequest[] = [];
-  const goOn = deferred();
+  const resume = deferred();
   /** Status codes of the reports of `slow`. */
   const answers: number[] = [];
   /** Non-GET calls of `right` that pass its proxy. */
@@ -87,29 +87,29 @@ describe('two servers of the inventory', function () {
   });
 
   it('when the leader is killed: synchronous runs are retried, asynchronous ones continue, none is doubled', async () => {
-    const held = new Map<string, ReconcileRequest>();
+    const pendingRuns = new Map<string, ReconcileRequest>();
     quick.script = (run) => {
-      held.set(run.entry.id, run);
+      pendingRuns.set(run.entry.id, run);
       return new Promise(() => undefined);
     };
     const entries = await Promise.all(names.map((name) => stage.entry(name)));
-    await stage.until('the runs to be in flight', () => held.size === names.length);
-    await stage.until('what reports to have been accepted', async () => {
+    await stage.until('the runs to be in flight', () => pendingRuns.size === names.length);
+    await stage.until('the slow runs to be accepted', async () => {
       const records = await stage.records();
       return records.filter(({ asynchronous, phase }) => asynchronous && phase === 'Running').length === names.length;
     });
-    for (const run of held.values()) assert.equal(await write(run, 'first'), 200);
+    for (const run of pendingRuns.values()) assert.equal(await write(run, 'first'), 200);
 
     const verdicts: number[][] = [];
     quick.script = async (run) => {
-      const before = held.get(run.entry.id);
+      const before = pendingRuns.get(run.entry.id);
       assert.ok(before);
       verdicts.push([await write(before, 'first, again'), await write(run, 'second')]);
       return { outcome: 'Done' };
     };
     await left.stop('SIGKILL');
     const killed = performance.now();
-    goOn.resolve();
+    resume.resolve();
     await leaderIs('right');
     const led = performance.now();
     await allReady();
@@ -140,7 +140,7 @@ describe('two servers of the inventory', function () {
       ]),
       records.map(({ component }) => [component, component === 'quick' ? 2 : 1, 'Idle', undefined, 'Done']),
     );
-    for (const run of held.values()) assert.equal(await write(run, 'late'), 403);
+    for (const run of pendingRuns.values()) assert.equal(await write(run, 'late'), 403);
     for (const name of names) {
       const { outputs } = (await stage.get(name)).content.status;
       assert.deepEqual(outputs, { quick: { by: 'second' }, slow: { seq: 1 } });
@@ -213,7 +213,7 @@ describe('two servers of the inventory', function () {
           if (run.request.operation === 'delete') return { outcome: 'Deleted' };
           calls.push(run.request);
           await run.heartbeat(60);
-          await goOn.promise;
+          await resume.promise;
           return { outcome: 'Done', outputs: { slow: { seq: run.request.run.seq } } };
         },
       },

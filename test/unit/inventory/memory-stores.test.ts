@@ -25,7 +25,7 @@ const record = (entry: EntryRef, seq: number): RunRecord => ({
 });
 
 describe('the inventory in memory', () => {
-  it('lets one of two writers with one base win', async () => {
+  it('accepts only one of two writes with the same base', async () => {
     const inventory = new MemoryInventory();
     const { ref } = inventory.create({ name: 'c1' });
     const [a, b] = [inventory.open(), inventory.open()];

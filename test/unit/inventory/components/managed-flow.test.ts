@@ -26,12 +26,12 @@ describe('components of a managed cluster', () => {
     return stage;
   };
   const whole = async (): Promise<ComponentStage> => {
-    const made = await stage();
-    for (const component of ['network', 'cluster', 'kubeconfig', 'connectivity-proxy']) await made.finish(component);
-    return made;
+    const world = await stage();
+    for (const component of ['network', 'cluster', 'kubeconfig', 'connectivity-proxy']) await world.finish(component);
+    return world;
   };
-  const instance = (made: ComponentStage, name: string) =>
-    made.managed.put(serviceInstances, {
+  const instance = (world: ComponentStage, name: string) =>
+    world.managed.put(serviceInstances, {
       apiVersion: 'services.cloud.sap.com/v1',
       kind: 'ServiceInstance',
       metadata: { namespace: 'shop', name },
@@ -39,9 +39,9 @@ describe('components of a managed cluster', () => {
     });
 
   it('report their missing inputs in the first run', async () => {
-    const made = await stage({ ...managed, cluster: {}, components: {} });
+    const world = await stage({ ...managed, cluster: {}, components: {} });
     const missing = async (component: string): Promise<unknown> => {
-      const outcome = await made.run(component);
+      const outcome = await world.run(component);
       return outcome.outcome === 'NotReady' ? outcome.missing.map(({ path }) => path) : outcome;
     };
     assert.deepEqual(await missing('network'), ['/spec/cluster/region', '/spec/components/network/config/cidr']);
@@ -55,31 +55,33 @@ describe('components of a managed cluster', () => {
   });
 
   it('create a network, a cluster in it, and its kubeconfig', async () => {
-    const made = await whole();
-    assert.equal(valueAt(made.outputs, '/network/vnetName'), network.name);
-    const spec = made.management.find(shoots, shoot)?.spec;
+    const world = await whole();
+    assert.equal(valueAt(world.outputs, '/network/vnetName'), network.name);
+    const spec = world.management.find(shoots, shoot)?.spec;
     assert.equal(valueAt(spec, '/provider/infrastructureConfig/networks/vnet/name'), network.name);
-    assert.equal(valueAt(made.outputs, '/cluster/endpoint'), `https://api.${shoot.name}.example.org`);
-    assert.deepEqual(valueAt(made.outputs, '/kubeconfig/secretRef'), { name: kubeconfigSecret.name, key: 'config' });
-    assert.match(String(valueAt(made.outputs, '/kubeconfig/version')), /^[0-9a-f]{12}$/);
-    assert.ok(made.management.find(secrets, kubeconfigSecret)?.['data']);
-    assert.doesNotMatch(JSON.stringify(made.entry), /of-cloud/, 'no credential is in the entry');
+    assert.equal(valueAt(world.outputs, '/cluster/endpoint'), `https://api.${shoot.name}.example.org`);
+    assert.deepEqual(valueAt(world.outputs, '/kubeconfig/secretRef'), { name: kubeconfigSecret.name, key: 'config' });
+    assert.match(String(valueAt(world.outputs, '/kubeconfig/version')), /^[0-9a-f]{12}$/);
+    assert.ok(world.management.find(secrets, kubeconfigSecret)?.['data']);
+    assert.doesNotMatch(JSON.stringify(world.entry), /of-cloud/, 'no credential is in the entry');
   });
 
   it('answer Progressing while the cloud works', async () => {
-    const made = await stage();
-    const outcome = await made.run('network');
+    const world = await stage();
+    const outcome = await world.run('network');
     assert.deepEqual([outcome.outcome, 'outputs' in outcome], ['Progressing', false]);
   });
 
   it('write nothing if everything is as wanted', async () => {
-    const made = await whole();
-    const before = made.management.writes.length + made.managed.writes.length;
-    for (const component of ['network', 'cluster', 'kubeconfig', 'connectivity-proxy']) await made.run(component);
-    const own = [...made.management.writes, ...made.managed.writes].filter((w) => !w.includes('clusterinventories'));
+    const world = await whole();
+    const before = world.management.writes.length + world.managed.writes.length;
+    for (const component of ['network', 'cluster', 'kubeconfig', 'connectivity-proxy']) await world.run(component);
+    const own = [...world.management.writes, ...world.managed.writes].filter((w) => !w.includes('clusterinventories'));
     const known = own.length;
-    for (const component of ['network', 'cluster', 'kubeconfig', 'connectivity-proxy']) await made.run(component);
-    const again = [...made.management.writes, ...made.managed.writes].filter((w) => !w.includes('clusterinventories'));
+    for (const component of ['network', 'cluster', 'kubeconfig', 'connectivity-proxy']) await world.run(component);
+    const again = [...world.management.writes, ...world.managed.writes].filter(
+      (w) => !w.includes('clusterinventories'),
+    );
     assert.ok(before > 0);
     assert.equal(again.length, known);
   });
@@ -95,103 +97,103 @@ describe('components of a managed cluster', () => {
     ['cluster', shoots, shoot, '/spec/kubernetes/version', { kubernetes: { version: '1.20.0' } }],
   ] as const) {
     it(`correct changed fields of the ${what}, and keep other fields`, async () => {
-      const made = await whole();
-      const wanted = valueAt(made.management.find(resource, name), path);
-      await made.management.client.mergePatch(resource, name, { spec: { ...changed, purpose: 'production' } });
-      await made.finish(what);
-      const found = made.management.find(resource, name);
+      const world = await whole();
+      const wanted = valueAt(world.management.find(resource, name), path);
+      await world.management.client.mergePatch(resource, name, { spec: { ...changed, purpose: 'production' } });
+      await world.finish(what);
+      const found = world.management.find(resource, name);
       assert.deepEqual(valueAt(found, path), wanted);
       assert.equal(valueAt(found, '/spec/purpose'), 'production');
     });
 
     it(`recreate the ${what} after it was deleted`, async () => {
-      const made = await whole();
-      made.management.drop(resource, name);
-      await made.finish(what);
-      assert.ok(made.management.find(resource, name));
+      const world = await whole();
+      world.management.drop(resource, name);
+      await world.finish(what);
+      assert.ok(world.management.find(resource, name));
     });
   }
 
   it('distinguish transient from permanent faults', async () => {
-    const made = await stage();
-    made.cloud.faults.set('virtualnetworks', { lasting: false, message: 'the region is full' });
-    await made.run('network');
-    await made.clock.advance(5_000);
-    const passing = await made.run('network');
+    const world = await stage();
+    world.cloud.faults.set('virtualnetworks', { lasting: false, message: 'the region is full' });
+    await world.run('network');
+    await world.clock.advance(5_000);
+    const passing = await world.run('network');
     assert.deepEqual([passing.outcome, passing.message], ['Progressing', 'the region is full']);
-    made.cloud.faults.set('virtualnetworks', { lasting: true, message: 'the range is taken' });
-    await made.management.client.mergePatch(virtualNetworks, network, { metadata: { labels: { touched: 'yes' } } });
-    await made.clock.advance(5_000);
-    assert.deepEqual(await made.run('network'), { outcome: 'Failed', message: 'the range is taken' });
-    await made.cloud.heal(virtualNetworks);
-    await made.clock.advance(5_000);
-    assert.equal((await made.run('network')).outcome, 'Done');
+    world.cloud.faults.set('virtualnetworks', { lasting: true, message: 'the range is taken' });
+    await world.management.client.mergePatch(virtualNetworks, network, { metadata: { labels: { touched: 'yes' } } });
+    await world.clock.advance(5_000);
+    assert.deepEqual(await world.run('network'), { outcome: 'Failed', message: 'the range is taken' });
+    await world.cloud.heal(virtualNetworks);
+    await world.clock.advance(5_000);
+    assert.equal((await world.run('network')).outcome, 'Done');
   });
 
   for (const cidr of ['10.4.0.0', '10.4.0.0/7', '10.4.0.256/16', 'fd00::/16']) {
     it(`reject the range ${cidr} permanently`, async () => {
-      const made = await stage({ ...managed, components: { network: { config: { cidr } } } });
-      assert.equal((await made.run('network')).outcome, 'Failed');
-      assert.deepEqual(made.management.list(virtualNetworks), []);
+      const world = await stage({ ...managed, components: { network: { config: { cidr } } } });
+      assert.equal((await world.run('network')).outcome, 'Failed');
+      assert.deepEqual(world.management.list(virtualNetworks), []);
     });
   }
 
   it('do not adopt objects of another entry', async () => {
-    const made = await stage();
-    made.management.put(virtualNetworks, { apiVersion: 'v1', kind: 'VirtualNetwork', metadata: network, spec: {} });
-    const outcome = await made.run('network');
+    const world = await stage();
+    world.management.put(virtualNetworks, { apiVersion: 'v1', kind: 'VirtualNetwork', metadata: network, spec: {} });
+    const outcome = await world.run('network');
     assert.equal(outcome.outcome, 'Retry');
     assert.match(outcome.message ?? '', /does not belong to this entry; delete it, or label it with .+=11111111-/);
   });
 
   it('fail permanently on a lifetime that the server rejects', async () => {
     const long = { ...managed.components, kubeconfig: { config: { lifetimeSeconds: 86_401 } } };
-    const made = await stage({ ...managed, components: long });
-    for (const component of ['network', 'cluster']) await made.finish(component);
-    const outcome = await made.run('kubeconfig');
+    const world = await stage({ ...managed, components: long });
+    for (const component of ['network', 'cluster']) await world.finish(component);
+    const outcome = await world.run('kubeconfig');
     assert.deepEqual(outcome, { outcome: 'Failed', message: 'spec.expirationSeconds: must not be more than 24h' });
   });
 
   it('keep a kubeconfig until rotation is due, and replace it well before it expires', async () => {
-    const made = await whole();
-    const version = valueAt(made.outputs, '/kubeconfig/version');
-    await made.clock.advance(3_600_000 * 0.5);
-    await made.run('kubeconfig');
-    assert.equal(valueAt(made.outputs, '/kubeconfig/version'), version);
-    await made.clock.advance(3_600_000 * 0.2);
-    await made.run('kubeconfig');
-    assert.notEqual(valueAt(made.outputs, '/kubeconfig/version'), version);
-    assert.equal(made.cloud.kubeconfigs, 2);
+    const world = await whole();
+    const version = valueAt(world.outputs, '/kubeconfig/version');
+    await world.clock.advance(3_600_000 * 0.5);
+    await world.run('kubeconfig');
+    assert.equal(valueAt(world.outputs, '/kubeconfig/version'), version);
+    await world.clock.advance(3_600_000 * 0.2);
+    await world.run('kubeconfig');
+    assert.notEqual(valueAt(world.outputs, '/kubeconfig/version'), version);
+    assert.equal(world.cloud.kubeconfigs, 2);
   });
 
   it('replace a kubeconfig once per value of the force annotation', async () => {
-    const made = await whole();
-    const versions = new Set([valueAt(made.outputs, '/kubeconfig/version')]);
+    const world = await whole();
+    const versions = new Set([valueAt(world.outputs, '/kubeconfig/version')]);
     for (const value of ['now', 'now', 'again']) {
-      await made.annotate({ [forceAnnotation('kubeconfig')]: value });
-      await made.run('kubeconfig');
-      versions.add(valueAt(made.outputs, '/kubeconfig/version'));
+      await world.annotate({ [forceAnnotation('kubeconfig')]: value });
+      await world.run('kubeconfig');
+      versions.add(valueAt(world.outputs, '/kubeconfig/version'));
     }
     assert.equal(versions.size, 3);
   });
 
   it('replace a kubeconfig that is not the published one, as after a crash between the writes', async () => {
-    const made = await whole();
-    made.secret(kubeconfigSecret.name, 'something else');
-    await made.run('kubeconfig');
-    assert.equal(made.cloud.kubeconfigs, 2);
+    const world = await whole();
+    world.secret(kubeconfigSecret.name, 'something else');
+    await world.run('kubeconfig');
+    assert.equal(world.cloud.kubeconfigs, 2);
   });
 
   it('install the proxy with the first service instance, and remove it with the last', async () => {
-    const made = await whole();
-    assert.equal(made.managed.find(deployments, proxy), undefined);
-    instance(made, 'orders');
-    await made.run('connectivity-proxy');
-    assert.ok(made.managed.find(deployments, proxy));
-    assert.equal(valueAt(made.outputs, '/connectivity-proxy/instances'), 1);
-    made.managed.drop(serviceInstances, { namespace: 'shop', name: 'orders' });
-    await made.run('connectivity-proxy');
-    assert.equal(made.managed.find(deployments, proxy), undefined);
+    const world = await whole();
+    assert.equal(world.managed.find(deployments, proxy), undefined);
+    instance(world, 'orders');
+    await world.run('connectivity-proxy');
+    assert.ok(world.managed.find(deployments, proxy));
+    assert.equal(valueAt(world.outputs, '/connectivity-proxy/instances'), 1);
+    world.managed.drop(serviceInstances, { namespace: 'shop', name: 'orders' });
+    await world.run('connectivity-proxy');
+    assert.equal(world.managed.find(deployments, proxy), undefined);
   });
 
   for (const [what, error] of [
@@ -199,20 +201,20 @@ describe('components of a managed cluster', () => {
     ['that does not answer', new TransportError('no route to it', undefined, true)],
   ] as const) {
     it(`answer Retry and never Failed for a cluster ${what}`, async () => {
-      const made = await whole();
-      made.managed.fault = () => {
+      const world = await whole();
+      world.managed.fault = () => {
         throw error;
       };
-      assert.equal((await made.run('connectivity-proxy')).outcome, 'Retry');
+      assert.equal((await world.run('connectivity-proxy')).outcome, 'Retry');
     });
   }
 
   it('answer in time if a cluster is silent', async () => {
-    const made = await whole();
-    made.silent = true;
-    const outcome = made.run('connectivity-proxy');
+    const world = await whole();
+    world.silent = true;
+    const outcome = world.run('connectivity-proxy');
     await kubeconfigsAreRead();
-    await made.clock.advance(3_500);
+    await world.clock.advance(3_500);
     assert.deepEqual(await outcome, {
       outcome: 'Retry',
       message: 'the cluster did not answer within 3500 ms; check that this server can reach it',
@@ -221,41 +223,41 @@ describe('components of a managed cluster', () => {
 
   it('delete the namespace of the proxy at teardown, but not one that existed before', async () => {
     for (const mine of [true, false]) {
-      const made = await whole();
+      const world = await whole();
       const metadata = { name: proxy.namespace };
-      if (!mine) made.managed.put(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata });
-      instance(made, 'orders');
-      await made.run('connectivity-proxy');
-      assert.deepEqual(await made.run('connectivity-proxy', 'delete'), { outcome: 'Deleted' });
-      assert.equal(made.managed.find(namespaces, metadata) === undefined, mine);
+      if (!mine) world.managed.put(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata });
+      instance(world, 'orders');
+      await world.run('connectivity-proxy');
+      assert.deepEqual(await world.run('connectivity-proxy', 'delete'), { outcome: 'Deleted' });
+      assert.equal(world.managed.find(namespaces, metadata) === undefined, mine);
     }
   });
 
   it('restore a removed proxy', async () => {
-    const made = await whole();
-    instance(made, 'orders');
-    await made.run('connectivity-proxy');
-    made.managed.drop(deployments, proxy);
-    await made.run('connectivity-proxy');
-    assert.ok(made.managed.find(deployments, proxy));
+    const world = await whole();
+    instance(world, 'orders');
+    await world.run('connectivity-proxy');
+    world.managed.drop(deployments, proxy);
+    await world.run('connectivity-proxy');
+    assert.ok(world.managed.find(deployments, proxy));
   });
 
   it('tear down in the order of their outputs, independent of the order of calls', async () => {
-    const made = await whole();
-    instance(made, 'orders');
-    await made.run('connectivity-proxy');
+    const world = await whole();
+    instance(world, 'orders');
+    await world.run('connectivity-proxy');
     const order: string[] = [];
     const left = ['network', 'cluster', 'kubeconfig', 'connectivity-proxy'];
     for (let round = 0; left.length > 0 && round < 40; round++) {
       for (const component of [...left]) {
-        const { outcome } = await made.run(component, 'delete');
+        const { outcome } = await world.run(component, 'delete');
         if (outcome === 'Deleted') order.push(left.splice(left.indexOf(component), 1).join());
       }
-      await made.clock.advance(1_000);
+      await world.clock.advance(1_000);
     }
     assert.deepEqual(order, ['connectivity-proxy', 'kubeconfig', 'cluster', 'network']);
-    assert.deepEqual([made.management.list(shoots), made.management.list(virtualNetworks)], [[], []]);
-    assert.equal(made.managed.find(deployments, proxy), undefined);
-    assert.deepEqual(made.outputs, {});
+    assert.deepEqual([world.management.list(shoots), world.management.list(virtualNetworks)], [[], []]);
+    assert.equal(world.managed.find(deployments, proxy), undefined);
+    assert.deepEqual(world.outputs, {});
   });
 });

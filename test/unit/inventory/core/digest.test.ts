@@ -40,7 +40,7 @@ describe('the digest of inputs', () => {
     it(`differs by ${what}`, () => assert.notEqual(other, base));
   }
 
-  it('handles hostile content', () => {
+  it('handles untrusted content', () => {
     let deep: unknown = 'x';
     for (let i = 0; i < 9000; i += 1) deep = [deep];
     assert.match(digest(contentOf(deep)), /^[0-9a-f]{64}$/);

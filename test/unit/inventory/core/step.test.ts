@@ -5,7 +5,7 @@ import { inputsOf, notReady, StepStage } from '../../../support/inventory/step-s
 const minute = 60_000;
 const hour = 60 * minute;
 
-/** Phase, then the kinds of effects. */
+/** The phase and the kinds of the last effects. */
 const seen = (stage: StepStage): string => [stage.state.phase, ...stage.kinds].join(' ');
 const nextInMs = (stage: StepStage): number => (stage.record.nextAtMs ?? Number.NaN) - stage.nowMs;
 const reasons = (stage: StepStage): readonly string[] => stage.effect('enqueue').reasons;
@@ -450,7 +450,7 @@ describe('an asynchronous run', () => {
     return stage.handle({ kind: 'accepted', leaseMs: 60_000 });
   };
 
-  it('has its deadline stored', () => {
+  it('stores its deadline', () => {
     const stage = accepted();
     assert.equal(seen(stage), 'running endpoint store enqueue');
     assert.deepEqual([stage.record.asynchronous, stage.record.leaseUntilMs], [true, stage.nowMs + 60_000]);
@@ -548,7 +548,7 @@ describe('the deletion of an entry', () => {
   });
 
   for (const [what, stage] of [
-    ['rests', () => new StepStage().done()],
+    ['is idle', () => new StepStage().done()],
     ['is running', () => new StepStage().running()],
   ] as const) {
     it(`does not wait for an abandoned component that ${what}`, () => {

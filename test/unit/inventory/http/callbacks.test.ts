@@ -16,8 +16,8 @@ describe('the callback listener', () => {
   let url: string;
   let leads = true;
   let answer: ReportAnswer = { status: 200, extension: undefined };
-  let asked = 0;
-  let held = deferred();
+  let reviews = 0;
+  let blocked = deferred();
   const reports: unknown[] = [];
 
   before(async () => {
@@ -26,14 +26,14 @@ describe('the callback listener', () => {
         reports: {
           report: async (run, credentialId, body) => {
             reports.push({ run, credentialId, body });
-            if (run.seq === 99) await held.promise;
+            if (run.seq === 99) await blocked.promise;
             return answer;
           },
         },
         tokens: {
           read: async (token) => {
-            asked += 1;
-            if (token === 'slow') await held.promise;
+            reviews += 1;
+            if (token === 'slow') await blocked.promise;
             if (token === 'away') throw new Error('the API server is away');
             if (token === 'good') return { account, credentialId: 'JTI=1' };
             if (token === 'elsewhere') return { account: account.replace('fleet', 'other'), credentialId: 'JTI=3' };
@@ -52,8 +52,8 @@ describe('the callback listener', () => {
     leads = true;
     answer = { status: 200, extension: undefined };
     reports.length = 0;
-    asked = 0;
-    held = deferred();
+    reviews = 0;
+    blocked = deferred();
   });
   after(() => server.close());
 
@@ -80,17 +80,17 @@ describe('the callback listener', () => {
 
   it('sends no TokenReview for an unknown entry', async () => {
     assert.equal((await post('u-9.network.3', 'good', '{}')).status, 401);
-    assert.equal(asked, 0);
+    assert.equal(reviews, 0);
   });
 
   it('completes accepted reports while other callers exhaust the TokenReview limit', async () => {
     const slow = post('u-1.network.99', 'good', '{}');
     await until('the report', async () => reports.length === 1, waiting);
     const strangers = Array.from({ length: 256 }, () => post('u-1.network.3', 'slow', '{}'));
-    await until('their tokens', async () => asked === 257, waiting);
+    await until('their tokens', async () => reviews === 257, waiting);
     assert.equal((await post('u-1.network.3', 'good', '{}')).body.code, 'Busy');
-    assert.deepEqual([asked, reports.length], [257, 1]);
-    held.resolve();
+    assert.deepEqual([reviews, reports.length], [257, 1]);
+    blocked.resolve();
     assert.equal((await slow).status, 200);
     assert.deepEqual(new Set((await Promise.all(strangers)).map(({ status }) => status)), new Set([401]));
     assert.equal((await post('u-1.network.3', 'good', '{}')).status, 200);

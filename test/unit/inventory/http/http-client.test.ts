@@ -40,10 +40,10 @@ describe('the HTTP client of components', () => {
     clock: systemClock,
     allowLoopbackHttp: true,
   });
-  let asked: string[] = [];
+  let received: string[] = [];
 
   async function serve(answerTo: (socket: Socket, nth: number) => void): Promise<string> {
-    asked = [];
+    received = [];
     const server = createServer((socket) => {
       sockets.add(socket);
       socket.on('error', () => undefined);
@@ -53,9 +53,9 @@ describe('the HTTP client of components', () => {
         const [head = '', rest] = text.split('\r\n\r\n');
         const length = Number(/content-length: (\d+)/i.exec(head)?.[1] ?? 0);
         if (rest === undefined || rest.length < length) return;
-        asked.push(text);
+        received.push(text);
         text = '';
-        answerTo(socket, asked.length);
+        answerTo(socket, received.length);
       });
     });
     servers.push(server);
@@ -76,9 +76,9 @@ describe('the HTTP client of components', () => {
   it('posts the request with the call token and reads the outcome', async () => {
     const url = await serve((socket) => socket.write(ok({ outcome: 'Done', run: 'u.network.7' })));
     assert.deepEqual(await call(`${url}/base/`), { kind: 'outcome', outcome: { outcome: 'Done' } });
-    assert.match(asked[0] ?? '', /^POST \/base\/v1\/reconcile HTTP\/1.1\r\n/);
-    assert.match(asked[0] ?? '', /authorization: Bearer call-network\r\n/i);
-    assert.deepEqual(JSON.parse(asked[0]?.split('\r\n\r\n')[1] ?? ''), request);
+    assert.match(received[0] ?? '', /^POST \/base\/v1\/reconcile HTTP\/1.1\r\n/);
+    assert.match(received[0] ?? '', /authorization: Bearer call-network\r\n/i);
+    assert.deepEqual(JSON.parse(received[0]?.split('\r\n\r\n')[1] ?? ''), request);
   });
 
   const cases: Record<string, [answer: (socket: Socket) => void, expected: Partial<Reply> & { code?: string }]> = {
@@ -155,7 +155,7 @@ describe('the HTTP client of components', () => {
     const registration = registrationOf('network', { endpoint: { url } });
     const reply = await without.invoke(registration, request, new AbortController().signal);
     assert.equal(reply.kind, 'notCalled');
-    assert.deepEqual(asked, []);
+    assert.deepEqual(received, []);
     without.close();
   });
 
@@ -187,8 +187,8 @@ describe('the HTTP client of components', () => {
     assert.equal((await call(url)).kind, 'outcome');
     await isKept();
     assert.equal((await call(url)).kind, 'outcome');
-    assert.equal(asked.length, 3);
-    const [, second, third] = asked.map((text) => text.replace(/^connection: .*\r\n/im, ''));
+    assert.equal(received.length, 3);
+    const [, second, third] = received.map((text) => text.replace(/^connection: .*\r\n/im, ''));
     assert.equal(second, third);
   });
 
@@ -207,7 +207,7 @@ describe('the HTTP client of components', () => {
     await isKept();
     closed = true;
     assert.deepEqual(await call(url), { kind: 'outcome', outcome: { outcome: 'Done' } });
-    assert.equal(asked.length, 5);
+    assert.equal(received.length, 5);
   });
 
   it('ends with the reason of the signal', async () => {
@@ -281,6 +281,6 @@ describe('the HTTP client of components', () => {
     const registration = registrationOf('network', { endpoint: { url } });
     const reply = await strict.invoke(registration, request, new AbortController().signal);
     assert.equal(reply.kind, 'notAccepted');
-    assert.deepEqual(asked, []);
+    assert.deepEqual(received, []);
   });
 });

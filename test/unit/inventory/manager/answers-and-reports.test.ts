@@ -236,7 +236,7 @@ describe('the metrics of runs', () => {
     open.push(manager);
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1000);
-    // It is paused during a takeover and does not know about it.
+    // The first server is paused during the takeover, so it does not notice the loss of its leadership.
     manager.stores.pause();
     const components = {};
     const next = new InMemoryManager({

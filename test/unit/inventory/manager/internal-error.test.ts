@@ -83,7 +83,7 @@ describe('an exception in the handling of one key', () => {
     });
   }
 
-  it('holds no slot of its component during the backoff', async () => {
+  it('keeps no slot of its component during the backoff', async () => {
     const stage = await memoryStage([{ name: 'network', maxConcurrent: 1 }]);
     const { clock, inventory } = stage;
     ({ manager } = stage);

@@ -24,7 +24,7 @@ class Gauge {
 const hang: Behavior = (_request, signal) =>
   new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
 
-it('run counts keep no entries without runs', () => {
+it('the counts of runs contain no key without runs', () => {
   const counts = new Map<string, number>();
   add(counts, 'one', 1);
   add(counts, 'one', 1);

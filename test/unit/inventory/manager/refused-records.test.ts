@@ -44,12 +44,12 @@ describe('a record that the API server rejects', () => {
       network: () => answer({ outcome: 'Failed', message: 'hostile' }),
     });
     let first = true;
-    let refusals = 0;
+    let rejections = 0;
     inventory.fault = (operation, when) => {
       if (operation !== 'run.swap' || when !== 'before') return undefined;
       const isStart = first;
       first = false;
-      return !isStart && ++refusals <= 5 ? refusal : undefined;
+      return !isStart && ++rejections <= 5 ? refusal : undefined;
     };
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(30_000);

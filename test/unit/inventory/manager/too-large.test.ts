@@ -4,7 +4,7 @@ import type { InMemoryManager } from '../../../support/inventory/in-memory-manag
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 import type { MemoryInventory } from '../../../support/inventory/memory-stores.ts';
 
-/** Gives entry `one` exactly this size. */
+/** Sets the size of entry `one`, bytes. */
 function fill(inventory: MemoryInventory, bytes: number): void {
   const pad = (length: number): number => {
     inventory.edit({ name: 'one' }, ({ spec }) => {

@@ -237,7 +237,7 @@ describe('the remote hub', () => {
     assert.deepEqual(stage.health.length, 2);
   });
 
-  it('refuses kubeconfigs that would run programs', async () => {
+  it('rejects kubeconfigs that would run programs', async () => {
     const stage = new Stage();
     stage.kubeconfig('one', simulatedKubeconfig('one', { exec: { command: 'sh' } }));
     await stage.want('one', [inManaged()]);
@@ -330,7 +330,7 @@ describe('the remote hub', () => {
     assert.deepEqual(stage.takeEvents(), ['two network management/services.example.org']);
   });
 
-  it('reuses the budget of a cluster that has no kubeconfig any more', async () => {
+  it('reuses the budget of a cluster that no longer has a kubeconfig', async () => {
     const stage = new Stage(1);
     for (const uid of ['one', 'two']) {
       stage.kubeconfig(uid, simulatedKubeconfig(uid).replace('managed.example.org', `${uid}.example.org`));

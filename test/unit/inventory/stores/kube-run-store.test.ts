@@ -56,7 +56,7 @@ describe('records of runs', () => {
   const put = (namespace: string, seq = 1) => cluster.put(reconcileRuns, runObject(recordOf(namespace, seq)));
   const drop = (namespace: string) => cluster.drop(reconcileRuns, { namespace, name: runName(uid, 'network') });
   const found = () => runs.find(key)?.record.credentialId;
-  const told = () =>
+  const reported = () =>
     changes.map((change) => (change.kind === 'changed' ? change.stored.record.credentialId : change.kind));
 
   it('count only in the namespace of their entry', async () => {
@@ -66,12 +66,12 @@ describe('records of runs', () => {
     assert.equal(await runs.load(key, signal), undefined);
     put('fleet');
     put('attacker', 100);
-    assert.deepEqual([found(), told()], ['JTI=fleet', ['JTI=fleet']]);
+    assert.deepEqual([found(), reported()], ['JTI=fleet', ['JTI=fleet']]);
     assert.equal((await runs.load(key, signal))?.record.entry.namespace, 'fleet');
     drop('attacker');
-    assert.deepEqual([found(), told()], ['JTI=fleet', ['JTI=fleet']]);
+    assert.deepEqual([found(), reported()], ['JTI=fleet', ['JTI=fleet']]);
     drop('fleet');
-    assert.deepEqual([found(), told()], [undefined, ['JTI=fleet', 'gone']]);
+    assert.deepEqual([found(), reported()], [undefined, ['JTI=fleet', 'gone']]);
   });
 
   it('wait for an entry that is watched later', () => {
@@ -79,9 +79,9 @@ describe('records of runs', () => {
     put('fleet');
     put('fleet', 2);
     put('attacker', 100);
-    assert.deepEqual([found(), told()], [undefined, []]);
+    assert.deepEqual([found(), reported()], [undefined, []]);
     makeEntry();
-    assert.deepEqual([found(), told()], ['JTI=fleet', ['JTI=fleet']]);
+    assert.deepEqual([found(), reported()], ['JTI=fleet', ['JTI=fleet']]);
     assert.equal(runs.find(key)?.record.seq, 2);
   });
 
@@ -89,7 +89,7 @@ describe('records of runs', () => {
     put('fleet');
     drop('fleet');
     makeEntry();
-    assert.deepEqual([found(), told()], [undefined, []]);
+    assert.deepEqual([found(), reported()], [undefined, []]);
   });
 
   it('are visible as soon as they are written', async () => {
@@ -125,7 +125,7 @@ describe('records of runs', () => {
     await runs.remove(first.stored, signal);
     assert.equal(found(), undefined);
     assert.deepEqual(
-      told().filter((what) => what === 'gone'),
+      reported().filter((what) => what === 'gone'),
       ['gone'],
     );
     const again = await runs.swap(recordOf('fleet', 2), undefined, signal);
