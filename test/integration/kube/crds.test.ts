@@ -77,9 +77,9 @@ describe('the CRDs on a real apiserver', () => {
     /** Output of kubectl once discovery has the kinds, shortly after they are established. */
     const explained = (field: string): Promise<string> =>
       until(`${field} to be explained`, () => kubectl('explain', field).catch(() => undefined), { timeoutMs: 30_000 });
-    assert.match(await explained('podaccessrequest.spec.duration'), /How long access is needed, as a Go duration/);
-    assert.match(await explained('podaccessrequest.spec.revoked'), /end access at once/);
-    assert.match(await explained('execaccesstemplate.spec.accessConfig.grantTo'), /Who gets access/);
+    assert.match(await explained('podaccessrequest.spec.duration'), /The requested duration, as a Go duration/);
+    assert.match(await explained('podaccessrequest.spec.revoked'), /ends access at once/);
+    assert.match(await explained('execaccesstemplate.spec.accessConfig.grantTo'), /The subjects of a grant/);
   });
 
   it('set the same defaults as the readers of the server', async () => {
