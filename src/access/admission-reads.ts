@@ -23,8 +23,12 @@ export function admissionReads(stores: AccessStores, client: Client, quota: Gran
     alreadyHolds: (caller: Caller & WithExtra, namespace: string, template: GrantingTemplate, signal: AbortSignal) =>
       alreadyHolds(client, caller, namespace, template, signal),
     limitUses: (account: Account) => quota.uses(account),
-    lacking: (caller: Caller & WithExtra, namespace: string, permissions: readonly Permission[], signal: AbortSignal) =>
-      lackingPermissions(client, caller, namespace, permissions, signal),
+    missingPermissions: (
+      caller: Caller & WithExtra,
+      namespace: string,
+      permissions: readonly Permission[],
+      signal: AbortSignal,
+    ) => lackingPermissions(client, caller, namespace, permissions, signal),
   };
 }
 

@@ -142,11 +142,11 @@ function timeoutOf({ url = '' }: IncomingMessage): string | null {
 
 /** Time to answer, milliseconds: the timeout that the API server sends, less a reserve for the network. */
 function deadlineMs(route: Route, timeout: string | null): number {
-  const waits = route.timeoutSeconds * 1000;
+  const defaultMs = route.timeoutSeconds * 1000;
   const parsed = timeout === null ? { error: '' } : parseGoDuration(timeout);
-  const asked = 'ns' in parsed && parsed.ns > 0n ? toMilliseconds(parsed.ns) : waits;
-  const limit = Math.min(asked, MAX_WAIT_MS);
-  return limit - Math.min(200, limit / 10);
+  const timeoutMs = 'ns' in parsed && parsed.ns > 0n ? toMilliseconds(parsed.ns) : defaultMs;
+  const limitMs = Math.min(timeoutMs, MAX_WAIT_MS);
+  return limitMs - Math.min(200, limitMs / 10);
 }
 
 /** The longest timeout that a webhook configuration can have. */

@@ -90,7 +90,7 @@ export function encodeAnswer(uid: string, answer: Answer): unknown {
 
 function operationOf(request: unknown): Operation {
   const found = own(request, 'operation');
-  const operation = operations.find((known) => known === found);
+  const operation = operations.find((candidate) => candidate === found);
   if (!operation)
     throw invalid(`request.operation must be one of ${operations.join(', ')}; found ${describeValue(found)}`);
   return operation;

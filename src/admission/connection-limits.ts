@@ -6,7 +6,7 @@ import type { FairQueue } from './fair-queue.ts';
 
 /** Open connections, in total and per address. The handshake and buffers of one take about 60 KB. */
 const MAX_CONNECTIONS = 1024;
-const MAX_OF_ADDRESS = 512;
+const MAX_PER_ADDRESS = 512;
 /** Limit for the first bytes of a handshake, and again for the rest of it. */
 export const HANDSHAKE_MS = 5_000;
 /** Approximate processor time of a handshake, milliseconds. Most of it is spent after the queued job. */
@@ -25,7 +25,7 @@ interface ConnectionLimitOptions {
  * address with the most: the oldest idle one or, if all have a call in flight, the oldest.
  */
 export function limitConnections(server: Server, { queue, onRejected }: ConnectionLimitOptions): void {
-  const slots = new FairShare({ total: MAX_CONNECTIONS, perSource: MAX_OF_ADDRESS });
+  const slots = new FairShare({ total: MAX_CONNECTIONS, perSource: MAX_PER_ADDRESS });
   /** Calls in flight. A call has the TLS socket, not the accepted one, so the client's address and port identify the connection. */
   const unanswered = new Map<string, ServerResponse>();
   server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {

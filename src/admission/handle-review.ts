@@ -35,7 +35,7 @@ export async function handleReview(
   const decoded = decodeReview(body);
   expectRoute(route, decoded);
   const excess = limitViolation(decoded);
-  // Not logged, counted, or audited: a caller can send any number of these with any name.
+  // The server does not log, count, or audit it, because a caller can send any number of such reviews with any name.
   if (excess && !route.observeOnly) return encodeAnswer(decoded.uid, answerOf({ denial: excess }));
   const review = excess ? truncateToLimits(decoded) : decoded;
   const start = ports.clock.monotonic();
@@ -59,7 +59,7 @@ export async function handleReview(
   return encodeAnswer(review.uid, answerOf(decision));
 }
 
-/** Any fault denies the request, unless the webhook is observe-only. A review that waited until its deadline is not decided. */
+/** Runs the handler. Any fault denies the request, unless the webhook is observe-only. It does not decide a review that waited until its deadline. */
 async function decide(
   route: Route,
   handler: Handler,
@@ -152,7 +152,7 @@ function uidOf({ object, oldObject }: Review): string | undefined {
 }
 
 const connectSubresourceOf = ({ subResource }: Review): ConnectSubresource | undefined =>
-  connectSubresources.find((known) => known === subResource);
+  connectSubresources.find((subresource) => subresource === subResource);
 
 const auditsDenialsOnly = ({ type, auditsDenialsOnly }: Route): boolean =>
   type === 'mutating' || auditsDenialsOnly === true;
@@ -161,13 +161,13 @@ const auditsDenialsOnly = ({ type, auditsDenialsOnly }: Route): boolean =>
 function expectRoute({ path, resource, subresources = [''], operations }: Route, review: Review): void {
   const { group, version, resource: plural } = review.resource;
   const found = `${review.operation} of ${quote([plural, group, version, review.subResource].join(' ').trim())}`;
-  const right =
+  const isServed =
     group === resource.group &&
     version === resource.version &&
     plural === resource.plural &&
     subresources.includes(review.subResource) &&
     operations.includes(review.operation);
-  if (right) return;
+  if (isServed) return;
   const allowed = `${operations.join(', ')} of ${resource.plural}${subresources.map((name) => name && `/${name}`).join(', ')}`;
   throw new CodedError('InvalidReview', `found ${found}; ${path} allows ${allowed}; correct the webhook configuration`);
 }

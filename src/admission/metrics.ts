@@ -74,7 +74,7 @@ export function writeAuthorizationMetrics(metrics: Metrics): (code: string) => v
   const denied = metrics.counter({
     // Dashboards and alerts use this name, so it stays.
     name: 'drawbridge_inventory_fence_rejections_total',
-    help: 'Writes of components into entries that the webhook denied, by code. NoSuchRun now and then is a run that came late; ForeignPath is a faulty component.',
+    help: 'Writes of components into entries that the webhook denied, by code. An occasional NoSuchRun is a run that reported late; ForeignPath is a faulty component.',
     labels: ['cause'],
   });
   return (cause) => denied.inc({ cause });

@@ -34,7 +34,7 @@ export interface PodGrant {
 /** The pod that a call connects to. */
 export interface ConnectTarget {
   readonly uid: string;
-  /** True for an access pod: the server created it for one request. */
+  /** Whether the pod is an access pod, which the server created for one request. */
   readonly ours: boolean;
   readonly grants: readonly PodGrant[];
 }
@@ -80,11 +80,11 @@ export interface AccessReviews {
   readonly grantable: TemplateInput['grantable'];
   /** Current use of every limit that applies to one more grant, from local caches. */
   limitUses(account: Account): readonly LimitUse[];
-  /** SubjectAccessReviews: returns those of `rights` that the caller does not have. */
-  lacking(
+  /** SubjectAccessReviews: returns those of `permissions` that the caller does not have. */
+  missingPermissions(
     caller: Caller & Pick<UserInfo, 'extra'>,
     namespace: string,
-    rights: readonly Permission[],
+    permissions: readonly Permission[],
     signal: AbortSignal,
   ): Promise<readonly Permission[]>;
   /** Signs who created a request. Undefined until the server has read its keys. */

@@ -162,7 +162,7 @@ class Connections {
     return true;
   }
 
-  /** Makes every open connection close with its next answer. */
+  /** Closes every open connection with its next answer. */
   retire(): void {
     this.#generation++;
     for (const response of this.#unanswered.values()) {
@@ -170,7 +170,7 @@ class Connections {
     }
   }
 
-  /** Same, and also for connections that open later. */
+  /** Does the same for all connections, including those that open later. */
   retireAlways(): void {
     this.#closing = true;
     this.retire();
@@ -195,8 +195,8 @@ class Connections {
 }
 
 function tlsOptions({ cert, key }: KeyPair, ca: Buffer | undefined) {
-  const mutual = ca ? ({ ca, requestCert: true, rejectUnauthorized: true } as const) : {};
-  return { cert, key, minVersion: 'TLSv1.2', ...mutual } as const;
+  const clientAuthentication = ca ? ({ ca, requestCert: true, rejectUnauthorized: true } as const) : {};
+  return { cert, key, minVersion: 'TLSv1.2', ...clientAuthentication } as const;
 }
 
 /**
@@ -205,11 +205,11 @@ function tlsOptions({ cert, key }: KeyPair, ca: Buffer | undefined) {
  */
 async function drain(server: Server, connections: Connections, clock: Clock): Promise<void> {
   let quietMs = connections.hasOpen ? 0 : QUIET_MS;
-  let asked = connections.requestCount;
+  let lastCount = connections.requestCount;
   for (let waitedMs = 0; waitedMs < DRAIN_MS && quietMs < QUIET_MS; waitedMs += SWEEP_MS) {
     await sleep(clock, SWEEP_MS);
-    quietMs = connections.isBusy || connections.requestCount !== asked ? 0 : quietMs + SWEEP_MS;
-    asked = connections.requestCount;
+    quietMs = connections.isBusy || connections.requestCount !== lastCount ? 0 : quietMs + SWEEP_MS;
+    lastCount = connections.requestCount;
   }
   const closed = new Promise<void>((resolve) => {
     server.close(() => resolve());
@@ -229,7 +229,7 @@ function rejectClient(error: NodeJS.ErrnoException, socket: Socket): void {
   }
   const status = statuses[code] ?? '400 Bad Request';
   socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`, () => {
-    // A client that ignores the end could go on with its call.
+    // A client could ignore the end and continue its call.
     if (code === 'ERR_HTTP_REQUEST_TIMEOUT') socket.destroy();
   });
 }

@@ -58,7 +58,7 @@ export class TemplateAuthors {
     const rulesProblem = rulesViolation(spec.accessConfig.rules);
     if (rulesProblem) return rulesProblem;
     const handedOut = permissionsHandedOut({ kind, name, spec });
-    const lacking = await permissions.lacking(spec.author, namespace, handedOut, maxAgeMs, signal);
+    const lacking = await permissions.missing(spec.author, namespace, handedOut, maxAgeMs, signal);
     return authorPermissionsViolation(spec.author.username, namespace, lacking);
   }
 
@@ -131,7 +131,7 @@ export class AuthorPermissions {
   }
 
   /** The permissions that the author lacks. Accepts cached answers up to `maxAgeMs` old, at most one minute. Rejects as the client does. */
-  async lacking(
+  async missing(
     author: Caller,
     namespace: string,
     permissions: readonly Permission[],

@@ -21,8 +21,8 @@ export const attestKubeconfigSetter: Handler = {
       return claimed === undefined ? allow : { patch: new PatchBuilder(object).remove([...setterPath]).ops };
     }
     const attested = own(before, 'kubeconfigSetBy') ?? undefined;
-    const isSame = operation === 'UPDATE' && isDeepStrictEqual(ref, own(before, 'kubeconfigSecretRef'));
-    if (isSame && attested !== undefined && isDeepStrictEqual(claimed, attested)) return allow;
+    const isSameRef = operation === 'UPDATE' && isDeepStrictEqual(ref, own(before, 'kubeconfigSecretRef'));
+    if (isSameRef && attested !== undefined && isDeepStrictEqual(claimed, attested)) return allow;
     if (user.username === '') {
       return deny({
         code: 'MissingIdentity',
@@ -33,7 +33,7 @@ export const attestKubeconfigSetter: Handler = {
       });
     }
     // A caller cannot change the field alone. Manifests omit it, which changes nothing.
-    const setter = isSame && attested !== undefined ? attested : setterOf(user);
+    const setter = isSameRef && attested !== undefined ? attested : setterOf(user);
     return { patch: new PatchBuilder(object).set([...setterPath], setter).ops };
   },
 };

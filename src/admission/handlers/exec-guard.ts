@@ -85,7 +85,7 @@ function proxiedPod(name: string): string {
   return third === undefined ? first : second;
 }
 
-/** The last added one. Callers can add ephemeral containers, but never change or remove them. */
+/** The last added ephemeral container. Callers can add such containers, but never change or remove them. */
 function newContainer(object: unknown, oldObject: unknown): unknown {
   const before = new Set(ephemeralContainers(oldObject).map((container) => own(container, 'name')));
   return ephemeralContainers(object).findLast((container) => !before.has(own(container, 'name')));

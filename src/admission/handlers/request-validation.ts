@@ -94,11 +94,11 @@ function inputOf(
   operation: RequestInput['operation'],
   review: Review,
   spec: RequestSpec,
-  world: Pick<RequestInput, 'template' | 'alreadyHolds' | 'limits'>,
+  facts: Pick<RequestInput, 'template' | 'alreadyHolds' | 'limits'>,
 ): RequestInput {
   const { namespace, name, user } = review;
   const caller = { username: user.username, uid: user.uid, groups: user.groups };
-  return { operation, kind, namespace, name, templateName: spec.templateName, caller, spec, ...world };
+  return { operation, kind, namespace, name, templateName: spec.templateName, caller, spec, ...facts };
 }
 
 function limitUses(

@@ -41,8 +41,8 @@ function attestNewRequest(kind: RequestKind, review: Review, spec: JsonObject, p
       status: 403,
     });
   }
-  const { requester: _, ...asked } = spec;
-  const copy = copyJson(asked, MAX_SPEC);
+  const { requester: _, ...requestedSpec } = spec;
+  const copy = copyJson(requestedSpec, MAX_SPEC);
   if ('problem' in copy) return invalidObject(`spec ${copy.problem}; shorten it`, 'spec');
   const patch = new PatchBuilder(object);
   const metadata = own(object, 'metadata');
@@ -81,8 +81,8 @@ function keepAttestation({ object, oldObject }: Review): Decision {
   const metadata = own(object, 'metadata');
   if (!isSet(own(metadata, 'deletionTimestamp'))) {
     const finalizers = strings(own(metadata, 'finalizers'));
-    const had = strings(own(own(oldObject, 'metadata'), 'finalizers')).includes(revokeFinalizer);
-    if (had && !finalizers.includes(revokeFinalizer)) {
+    const hadFinalizer = strings(own(own(oldObject, 'metadata'), 'finalizers')).includes(revokeFinalizer);
+    if (hadFinalizer && !finalizers.includes(revokeFinalizer)) {
       patch.set(['metadata', 'finalizers'], [...finalizers, revokeFinalizer]);
     }
   }

@@ -17,7 +17,10 @@ import type { AdmissionPorts } from '../ports.ts';
  * Validating webhook of templates. It denies a template that could never be granted, or that grants permissions its author does not
  * have, so that the author sees the error.
  */
-export function validateTemplate(kind: TemplateKind, ports: Pick<AdmissionPorts, 'lacking' | 'grantable'>): Handler {
+export function validateTemplate(
+  kind: TemplateKind,
+  ports: Pick<AdmissionPorts, 'missingPermissions' | 'grantable'>,
+): Handler {
   return {
     async decide({ operation, namespace, name, user, object, oldObject, dryRun }, signal) {
       const details = { template: name };
@@ -30,12 +33,12 @@ export function validateTemplate(kind: TemplateKind, ports: Pick<AdmissionPorts,
       const violation = firstViolation(templatePolicy, input);
       const explanation = dryRun ? explanationLines(explain(templatePolicy, input)) : [];
       if (violation) return { ...deny(violation, details), warnings: explanation };
-      const unsigned = authorCallerViolation(user, read.value);
-      if (unsigned) return { ...deny(unsigned, details), warnings: explanation };
-      const lacking = await ports.lacking(user, namespace, permissionsHandedOut(input), signal);
-      const overreach = authorPermissionsViolation(user.username, namespace, lacking);
-      const warnings = [...templateWarnings(input), ...explanation];
-      return overreach ? { ...deny(overreach, details), warnings: explanation } : { details, warnings };
+      const callerViolation = authorCallerViolation(user, read.value);
+      if (callerViolation) return { ...deny(callerViolation, details), warnings: explanation };
+      const missing = await ports.missingPermissions(user, namespace, permissionsHandedOut(input), signal);
+      const permissionsViolation = authorPermissionsViolation(user.username, namespace, missing);
+      if (permissionsViolation) return { ...deny(permissionsViolation, details), warnings: explanation };
+      return { details, warnings: [...templateWarnings(input), ...explanation] };
     },
   };
 }

@@ -71,7 +71,7 @@ export class World {
     },
     grantable: [],
     limitUses: () => this.limits,
-    lacking: (_caller, _namespace, rights) => Promise.resolve(rights.filter((right) => this.lacks(right))),
+    missingPermissions: (_caller, _namespace, rights) => Promise.resolve(rights.filter((right) => this.lacks(right))),
     signAuthor: (attestation) => {
       this.authors.push(attestation);
       return this.seal?.signature;

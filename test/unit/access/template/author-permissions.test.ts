@@ -28,7 +28,7 @@ describe('the permissions of authors', () => {
   });
 
   const lacking = (maxAgeMs = 60_000, author = erin, namespace = 'payments'): Promise<Permission[]> =>
-    rights.lacking(author, namespace, [see, exec], maxAgeMs, signal);
+    rights.missing(author, namespace, [see, exec], maxAgeMs, signal);
 
   it('are checked at the API server, with one review for each', async () => {
     may = ({ subresource }) => subresource !== 'exec';

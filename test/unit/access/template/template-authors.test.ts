@@ -45,7 +45,7 @@ describe('the verified author of a template', () => {
       by = signer,
     }: { lacks?: Permission[]; trustExisting?: boolean; by?: Signer } = {},
   ): Promise<string> => {
-    const rights = { lacking: () => Promise.resolve(lacks) } as Partial<AuthorPermissions> as AuthorPermissions;
+    const rights = { missing: () => Promise.resolve(lacks) } as Partial<AuthorPermissions> as AuthorPermissions;
     const authors = new TemplateAuthors({ kind, signer: by, permissions: rights, trustExisting });
     return (await authors.violation(template, 60_000, signal))?.code ?? 'none';
   };
