@@ -110,9 +110,9 @@ const keepsServiceAccount = (config: PodAccessTemplateSpec['controllerTargetMuta
   own(config, 'keepServiceAccount') === true;
 
 /**
- * Plans a Pod for the requester, with its Role and RoleBinding. The Pod is copied from the workload, or defined in podSpec if the template has no
- * workload. Its labels are those of podLabels and the patch, and those of the workload that NetworkPolicies select by. It runs under the
- * workload's ServiceAccount only if the template keeps it, and mounts a token only if podSpec or the patch enables it.
+ * Plans a Pod for the requester, with its Role and RoleBinding. The Pod is copied from the workload, or defined in podSpec if the template
+ * has no workload. Its labels are those of podLabels and the patch, and those of the workload that NetworkPolicies select by. It runs under
+ * the workload's ServiceAccount only if the template keeps it, and mounts a token only if podSpec or the patch enables it.
  * `PlanTooLarge` if the plan exceeds the budget.
  */
 export const planPodAccess = (input: PodAccessInput): Planned =>
@@ -274,7 +274,7 @@ function checkMetadata({ metadata }: PodTemplate): Violation | undefined {
     const map = metadata[field];
     if (map === undefined || map === null) continue;
     if (isRecord(map) && Object.values(map).every((value) => typeof value === 'string')) continue;
-    const message = `metadata.${field} of the access pod must be a map of strings; correct the template's podLabels, podAnnotations or patch`;
+    const message = `metadata.${field} of the access pod must be a map of strings; correct the template's podLabels, podAnnotations, or patch`;
     return { code: 'InvalidPodTemplate', message, field: `metadata.${field}`, status: 422 };
   }
   return undefined;

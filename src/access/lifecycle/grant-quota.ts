@@ -8,7 +8,7 @@ import type { RequestView } from '../stores/access-views.ts';
 import { isDenied } from './request-status.ts';
 
 /** A grant that counts against the limits. */
-interface Reservation {
+interface CountedGrant {
   readonly requestUid: string;
   readonly user: string;
   readonly namespace: string;
@@ -25,7 +25,7 @@ type Stores = Pick<AccessStores, 'requests' | 'roleBindings'>;
 export class GrantQuota {
   readonly #deps: { readonly stores: Stores; readonly limits: Limits; readonly clock: Clock };
   /** By request uid. */
-  readonly #reserved = new Map<string, { readonly reservation: Reservation; readonly request: RequestView }>();
+  readonly #reserved = new Map<string, { readonly reservation: CountedGrant; readonly request: RequestView }>();
 
   constructor(deps: { stores: Stores; limits: Limits; clock: Clock }) {
     this.#deps = deps;
@@ -40,29 +40,29 @@ export class GrantQuota {
         name: user,
         limit: this.#deps.limits.perUser,
         stored: () => this.#stored(byUser, user),
-        isInScope: (reservation: Reservation) => reservation.user === user,
+        isInScope: (grant: CountedGrant) => grant.user === user,
       },
       {
         scope: 'template',
         name: template.name,
         limit: template.maxGrants ?? 0,
         stored: () => this.#stored(byTemplate, templateKey),
-        isInScope: (reservation: Reservation) => reservation.templateUid === template.uid,
+        isInScope: (grant: CountedGrant) => grant.templateUid === template.uid,
       },
       {
         scope: 'namespace',
         name: namespace,
         limit: this.#deps.limits.perNamespace,
         stored: () => this.#stored(byNamespace, namespace),
-        isInScope: (reservation: Reservation) => reservation.namespace === namespace,
+        isInScope: (grant: CountedGrant) => grant.namespace === namespace,
       },
     ] as const;
     return scopes
       .filter(({ limit }) => limit > 0)
       .map(({ scope, name, limit, stored, isInScope }) => {
-        const byUid = new Map([...this.#unobserved(), ...stored()].map((grant) => [grant.requestUid, grant]));
-        byUid.delete(exceptUid);
-        const expiries = [...byUid.values()]
+        const counted = new Map([...this.#unobserved(), ...stored()].map((grant) => [grant.requestUid, grant]));
+        counted.delete(exceptUid);
+        const expiries = [...counted.values()]
           .filter(isInScope)
           .map(({ expiresAt }) => expiresAt)
           .sort();
@@ -75,7 +75,7 @@ export class GrantQuota {
    * Reserves `grant` until the stores show it; returns `LimitReached` if a limit is used up. Repeated calls for the same request count once.
    */
   reserve(request: RequestView, grant: Grant, maxGrants: number | undefined): Violation | undefined {
-    const reservation = reservationOf(request, grant);
+    const reservation = countedGrantOf(request, grant);
     const template = { uid: grant.template.uid, name: grant.template.name, maxGrants };
     const uses = this.uses({ ...reservation, template }, request.uid);
     const violation = limitViolation(uses);
@@ -84,11 +84,11 @@ export class GrantQuota {
     return violation;
   }
 
-  #stored(index: string, value: string): Reservation[] {
+  #stored(index: string, value: string): CountedGrant[] {
     return this.#deps.stores.requests
       .flatMap((store) => store.byIndex(index, value))
       .flatMap((request) =>
-        request.grant && this.#countsAsOpen(request, request.grant) ? [reservationOf(request, request.grant)] : [],
+        request.grant && this.#countsAsOpen(request, request.grant) ? [countedGrantOf(request, request.grant)] : [],
       );
   }
 
@@ -100,7 +100,7 @@ export class GrantQuota {
   }
 
   /** Reservations that the stores do not show yet. Removes those whose request is decided or deleted. */
-  #unobserved(): Reservation[] {
+  #unobserved(): CountedGrant[] {
     for (const [uid, { request }] of this.#reserved) {
       const stored = this.#storedRequest(request);
       if (!stored || stored.grant || isDenied(stored)) this.#reserved.delete(uid);
@@ -113,7 +113,7 @@ export class GrantQuota {
   }
 }
 
-const reservationOf = ({ uid, namespace, spec }: RequestView, { template, expiresAt }: Grant): Reservation => ({
+const countedGrantOf = ({ uid, namespace, spec }: RequestView, { template, expiresAt }: Grant): CountedGrant => ({
   requestUid: uid,
   user: spec.requester?.username ?? '',
   namespace,

@@ -4,7 +4,7 @@ import type { CodeTable } from '../code-table.ts';
 export const requestCodes = {
   NotEligible: {
     audience: 'requester',
-    meaning: 'The requester is in none of the allowed groups of the template.',
+    meaning: 'The requester is in none of the allowed groups of the template, and does not hold its permissions.',
     remedy: 'Ask for membership in one of the groups that the message names, or use another template.',
   },
   MissingIdentity: {
@@ -56,7 +56,7 @@ export const requestCodes = {
   },
   InvalidTargetPod: {
     audience: 'requester',
-    meaning: 'The pod is not running, or the workload of the template does not control it.',
+    meaning: 'The name is invalid, the pod is not running, or the workload of the template does not control it.',
     remedy: 'Name a running pod of the workload, or omit `spec.targetPod`.',
   },
   NoRunningPod: {
@@ -108,8 +108,8 @@ export const requestCodes = {
   NameCollision: {
     audience: 'operator',
     meaning:
-      'An object with the name of the Pod, Role, or RoleBinding exists and belongs to no grant. It was not changed.',
-    remedy: 'Find out who created it, and delete it.',
+      'An object with the name of the Pod, Role, or RoleBinding exists and was not created for this request. The server did not change it.',
+    remedy: 'Find out which client created it, and delete it.',
   },
   ResourceRefused: {
     audience: 'operator',
@@ -139,7 +139,7 @@ export const templateCodes = {
   AuthorLacksRights: {
     audience: 'author',
     meaning:
-      'The author lacks a permission that the template grants: get, list, and watch pods, exec into them, create them (PodAccessTemplate), or `allow-privileged` the template (`allowPrivilegedPod`).',
+      'The author lacks a permission that the template hands out: get, list, and watch pods, exec into them, `accessConfig.rules`, create pods (PodAccessTemplate), or `allow-privileged` the template (`allowPrivilegedPod`).',
     remedy: 'Ask for the permissions that the message names, or ask a user who holds them to update the template.',
   },
   SystemGroup: {
@@ -222,7 +222,7 @@ export const templateCodes = {
   },
   InvalidRules: {
     audience: 'author',
-    meaning: '`accessConfig.rules` names something other than verbs on pods and its subresources.',
+    meaning: '`accessConfig.rules` has something other than named verbs on pods and their subresources.',
     remedy: 'Correct the rule that the message names.',
   },
   TooManyRights: {
@@ -247,7 +247,7 @@ export const podCodes = {
   },
   AccessEnded: {
     audience: 'requester',
-    meaning: 'The request behind the access pod has ended.',
+    meaning: 'The request of the access pod has ended.',
     remedy: 'Create a new request.',
   },
   PodNotFound: { audience: 'anyone', meaning: 'The pod does not exist.', remedy: 'Correct the name.' },
