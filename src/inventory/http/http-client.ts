@@ -24,16 +24,16 @@ function endpointUrl(
   const base = url === undefined ? undefined : url.replace(/\/+$/, '');
   if (base === undefined || !URL.canParse(`${base}${reconcilePath}`))
     return { error: 'endpoint.url is not a valid URL; use an https URL' };
-  const parsed = new URL(`${base}${reconcilePath}`);
-  if (parsed.username || parsed.password || parsed.search || parsed.hash) {
+  const parsedUrl = new URL(`${base}${reconcilePath}`);
+  if (parsedUrl.username || parsedUrl.password || parsedUrl.search || parsedUrl.hash) {
     return { error: 'endpoint.url contains a user, query, or fragment; remove it' };
   }
-  if (parsed.protocol === 'https:') return { url: parsed };
-  if (parsed.protocol !== 'http:' || !loopback.test(parsed.hostname)) {
+  if (parsedUrl.protocol === 'https:') return { url: parsedUrl };
+  if (parsedUrl.protocol !== 'http:' || !loopback.test(parsedUrl.hostname)) {
     return { error: 'endpoint.url is plain http, which is allowed only for loopback addresses; use https' };
   }
   return allowLoopbackHttp
-    ? { url: parsed }
+    ? { url: parsedUrl }
     : {
         error:
           'endpoint.url is plain http, which this server does not allow; use https or start the server with --allow-loopback-http',
@@ -76,8 +76,8 @@ export class HttpClient implements ComponentClient {
   async invoke(registration: Registration, request: ReconcileRequest, signal: AbortSignal): Promise<Reply> {
     const { tokens, clock } = this.#deps;
     const { name, timeoutMs } = registration;
-    const where = endpointUrl(registration, this.#deps.allowLoopbackHttp);
-    if ('error' in where) return { kind: 'notAccepted', code: 'Unreachable', message: where.error };
+    const endpoint = endpointUrl(registration, this.#deps.allowLoopbackHttp);
+    if ('error' in endpoint) return { kind: 'notAccepted', code: 'Unreachable', message: endpoint.error };
     let token: string;
     try {
       token = await tokens.forCall(name, signal);
@@ -89,7 +89,7 @@ export class HttpClient implements ComponentClient {
     }
     const headers = { authorization: `Bearer ${token}` };
     // Not before the token request: meanwhile, another call may replace the connections of a changed registration.
-    const connection = this.#connectionTo(registration, where.url);
+    const connection = this.#connectionTo(registration, endpoint.url);
     try {
       return readAnswer(
         await this.#exchange(connection, { headers, body: request, timeoutMs, signal }),

@@ -20,7 +20,7 @@ export class KeySteps {
   #mailbox: Mailbox | undefined;
   /** The pending call to the component. */
   #call: Deferred<void> | undefined;
-  #holdsSlot = false;
+  #keepsSlot = false;
 
   constructor(memory: KeyMemory, deps: KeyLoopDeps) {
     this.#memory = memory;
@@ -64,11 +64,11 @@ export class KeySteps {
 
   /** Keeps the slot of the key while `task` runs. */
   async withSlot(task: () => Promise<void>): Promise<void> {
-    this.#holdsSlot = true;
+    this.#keepsSlot = true;
     try {
       await task();
     } finally {
-      this.#holdsSlot = false;
+      this.#keepsSlot = false;
       this.releaseSlotIfIdle();
     }
   }
@@ -213,7 +213,7 @@ export class KeySteps {
    * gone.
    */
   releaseSlotIfIdle(): void {
-    if (this.#holdsSlot) return;
+    if (this.#keepsSlot) return;
     const { dropped, recovery, hasActiveRun, text } = this.#memory;
     if (dropped || recovery === 'reload' || !hasActiveRun) this.#deps.limits.release(text);
   }

@@ -28,6 +28,7 @@ export class Limits {
   readonly #deps: LimitsDeps;
   /** Keys with a slot. */
   readonly #slots = new Map<string, ComponentKey>();
+  /** Number of slots by component, and by entry UID. */
   readonly #ofComponent = new Map<string, number>();
   readonly #ofEntry = new Map<string, number>();
   /** Waiting keys, by the component or entry whose limit they reached, then by lane. */
@@ -38,8 +39,8 @@ export class Limits {
   }
 
   /**
-   * Takes a slot for the key if it may run now. The caller must release it. A dropped key is admitted without a slot, so that the queue can
-   * finish it.
+   * Takes a slot for the key if it may run now, and returns whether it may. The caller must release the slot. A dropped key is admitted
+   * without a slot, so that the queue can finish it.
    */
   admit(text: string): boolean {
     if (this.#slots.has(text)) return true;

@@ -145,10 +145,10 @@ export class Outputs {
   }
 }
 
-/** A merge patch that removes the values at `writes` from `status.outputs`; undefined if there are none. */
-function removal(writes: readonly JsonPointer[], outputs: unknown): Record<string, unknown> | undefined {
+/** A merge patch that removes the values at `pointers` from `status.outputs`; undefined if there are none. */
+function removal(pointers: readonly JsonPointer[], outputs: unknown): Record<string, unknown> | undefined {
   let patch: Record<string, unknown> | undefined;
-  for (const pointer of writes) {
+  for (const pointer of pointers) {
     const path = (pointerSegments(pointer) ?? []).slice(2);
     if (path.length > 0 && hasPath(outputs, path)) patch = withNull(patch ?? {}, path);
   }

@@ -42,6 +42,7 @@ interface WatchedEntry {
   managed: ManagedClusterWatches | undefined;
   /** Time of the last reported change, monotonic milliseconds. */
   lastChangeMs: number;
+  /** Why the watches are unhealthy. */
   problem: string | undefined;
 }
 
@@ -71,7 +72,7 @@ export class RemoteHub implements RemoteEvents {
 
   constructor(options: RemoteHubOptions) {
     this.#options = options;
-    this.#management = new ManagementWatches(options.cluster, (uid, watch) => this.#changed(uid, watch));
+    this.#management = new ManagementWatches(options.cluster, (uid, watch) => this.#onChange(uid, watch));
     const unhealthy = () => [...this.#entries.values()].filter(({ problem }) => problem !== undefined).length;
     unhealthyWatchesMetric(options.metrics, unhealthy);
     this.#scheduleHealthCheck();
@@ -119,11 +120,11 @@ export class RemoteHub implements RemoteEvents {
   async close(): Promise<void> {
     this.#cancelHealthCheck();
     this.#management.close();
-    const open = [...this.#entries.values()].map(({ managed }) => managed?.close());
+    const closing = [...this.#entries.values()].map(({ managed }) => managed?.close());
     this.#entries.clear();
     this.#listeners.clear();
     this.#healthListeners.clear();
-    await Promise.all(open);
+    await Promise.all(closing);
   }
 
   #add(ref: EntryRef): WatchedEntry {
@@ -162,7 +163,7 @@ export class RemoteHub implements RemoteEvents {
     watchedEntry.lastChangeMs = clock.monotonic();
     return new ManagedClusterWatches({
       open: () => this.#connect(watchedEntry.ref),
-      onChange: (watch) => this.#changed(watchedEntry.ref.uid, watch),
+      onChange: (watch) => this.#onChange(watchedEntry.ref.uid, watch),
       clock,
       random,
     });
@@ -204,7 +205,7 @@ export class RemoteHub implements RemoteEvents {
     managed?.close().catch(() => undefined);
   }
 
-  #changed(entryUid: string, changed: RemoteWatch): void {
+  #onChange(entryUid: string, changed: RemoteWatch): void {
     const watchedEntry = this.#entries.get(entryUid);
     if (!watchedEntry) return;
     watchedEntry.lastChangeMs = this.#options.clock.monotonic();

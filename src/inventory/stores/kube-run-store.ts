@@ -39,7 +39,7 @@ export class KubeRunStore implements RunStore {
   readonly #watchedRecords = new Map<string, RunView>();
   readonly #newest: WriteThroughCache<RunView>;
   /** Records that the watch reported before their entry, by entry UID, then by key: the two watches are not ordered. */
-  readonly #early = new Map<string, Map<string, RunView>>();
+  readonly #recordsWithoutEntry = new Map<string, Map<string, RunView>>();
   readonly #listeners = new Set<(change: RecordChange) => void>();
 
   /** `client` writes; `store` is the watch with the projection `runView`. */
@@ -63,8 +63,8 @@ export class KubeRunStore implements RunStore {
       if (change.kind === 'changed') this.#entryAppeared(change.entry.ref.uid);
     });
     store.subscribe((event) => {
-      if (event.type === 'deleted') this.#deleted(event.key, event.before);
-      else this.#watched(event.key, event.now);
+      if (event.type === 'deleted') this.#onDeleted(event.key, event.before);
+      else this.#onWatched(event.key, event.now);
     });
   }
 
@@ -135,25 +135,25 @@ export class KubeRunStore implements RunStore {
     return found && runView(found);
   }
 
-  #watched(key: string, view: RunView): void {
+  #onWatched(key: string, view: RunView): void {
     const { uid, namespace } = view.record.entry;
     const entry = this.#entries.find(uid);
     if (entry?.ref.namespace === namespace) this.#observe(view);
     if (entry) return;
-    const early = this.#early.get(uid) ?? new Map<string, RunView>();
-    this.#early.set(uid, early.set(key, view));
+    const waiting = this.#recordsWithoutEntry.get(uid) ?? new Map<string, RunView>();
+    this.#recordsWithoutEntry.set(uid, waiting.set(key, view));
   }
 
   #entryAppeared(entryUid: string): void {
-    const early = this.#early.get(entryUid);
-    this.#early.delete(entryUid);
-    for (const [key, view] of early ?? []) this.#watched(key, view);
+    const waiting = this.#recordsWithoutEntry.get(entryUid);
+    this.#recordsWithoutEntry.delete(entryUid);
+    for (const [key, view] of waiting ?? []) this.#onWatched(key, view);
   }
 
-  #deleted(key: string, view: RunView): void {
+  #onDeleted(key: string, view: RunView): void {
     const { uid } = view.record.entry;
-    const early = this.#early.get(uid);
-    if (early?.delete(key) && early.size === 0) this.#early.delete(uid);
+    const waiting = this.#recordsWithoutEntry.get(uid);
+    if (waiting?.delete(key) && waiting.size === 0) this.#recordsWithoutEntry.delete(uid);
     // The watch may report a delete before it reports the creation of that record or of its entry.
     if ((this.#watchedRecords.get(view.key) ?? this.#newest.get(view.key))?.uid !== view.uid) return;
     const wasKnown = this.#newest.get(view.key) !== undefined;
