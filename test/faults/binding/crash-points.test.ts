@@ -8,24 +8,24 @@ import { own } from '../../../src/kit/json-value.ts';
 import { Fuse } from '../../support/binding/fuse.ts';
 import { BindingStage } from '../../support/binding/stage.ts';
 
-/** A konnector that is started takes seconds on a machine that is busy, and a dozen are. */
+/** The test starts a dozen konnectors, each of which takes seconds on a busy machine. */
 const patience = { timeoutMs: 150_000, everyMs: 10 };
 
-/** The writes of an object's life, in their order. */
+/** The writes of an object's life, in order. */
 const life: [name: string, write: RegExp][] = [
   ['the request for a namespace', /^POST .*\/apiservicenamespaces$/],
   ['the copy', /^POST .*\/namespaces\/kube-bind-.*\/kettles$/],
   ['the finalizer', /^PATCH .*\/namespaces\/point-[^/]*\/kettles\/point-\d$/],
   ['the change of the copy', /^PATCH .*\/namespaces\/kube-bind-.*\/kettles\/point-\d$/],
   ['the status', /^PATCH .*\/namespaces\/point-[^/]*\/kettles\/point-\d\/status$/],
-  ['the end of the copy', /^DELETE .*\/namespaces\/kube-bind-.*\/kettles\/point-\d$/],
-  ['the end of the finalizer', /^PATCH .*\/namespaces\/point-[^/]*\/kettles\/point-\d$/],
+  ['the deletion of the copy', /^DELETE .*\/namespaces\/kube-bind-.*\/kettles\/point-\d$/],
+  ['the removal of the finalizer', /^PATCH .*\/namespaces\/point-[^/]*\/kettles\/point-\d$/],
 ];
 
-/** Says of each write whether it is the last one of a process. */
+/** Whether the process crashes at this write. */
 type Last = (write: string) => boolean;
 
-/** For one life after another: each ends at the first write that has not ended two. Writes to one path need not be the same. */
+/** Each process crashes at the first write at which fewer than two have crashed. Writes to one path may differ, hence two. */
 function eachWrite(): () => Last {
   const ends = new Map<string, number>();
   return () => (write) => {
@@ -40,7 +40,7 @@ function assertEach(found: readonly string[], wanted: readonly RegExp[]): void {
   assert.deepEqual(missing, [], found.join('\n'));
 }
 
-describe('a konnector that dies', () => {
+describe('a konnector that crashes', () => {
   let stage: BindingStage;
   let server: string;
   const fuse = new Fuse();
@@ -56,7 +56,7 @@ describe('a konnector that dies', () => {
     return write;
   };
 
-  /** Has konnectors die while `act` goes on, for as long as `lives` has more of them; returns the last write of each. */
+  /** Runs `act` with konnectors that crash, while `lives` returns more of them. Returns the last write of each. */
   const dying = async (lives: () => Last | undefined, act: () => Promise<void>): Promise<string[]> => {
     const died: string[] = [];
     let over = false;
@@ -71,7 +71,7 @@ describe('a konnector that dies', () => {
       died.push(await replace());
     }
     await acting;
-    // A write that came after the end.
+    // A write after the crash.
     if (fuse.blownBy !== undefined) died.push(await replace());
     fuse.mend();
     return died;
@@ -96,7 +96,7 @@ describe('a konnector that dies', () => {
     assert.equal(await stage.copy(kettles, name), undefined);
   };
 
-  /** Until both sides say so. */
+  /** Binds, and waits until both sides report the binding. */
   const bind = async (): Promise<void> => {
     const { consumer, backend } = stage.side;
     await consumer.bind('kitchen', await consumer.connect(backend.identity.kubeconfig));
@@ -120,7 +120,7 @@ describe('a konnector that dies', () => {
     }
   };
 
-  /** How often copies of that name were made and deleted. */
+  /** How often copies of that name were created and deleted. */
   const made = (kind: FixtureKind, name: string): [creates: number, deletes: number] => {
     const done = stage.writes(kind).filter((call) => call.name === name && call.code < 300);
     return [done.filter(({ verb }) => verb === 'create').length, done.filter(({ verb }) => verb === 'delete').length];
@@ -156,14 +156,14 @@ describe('a konnector that dies', () => {
     });
   }
 
-  it('has touched nothing else meanwhile', async () => {
+  it('has changed nothing else meanwhile', async () => {
     const { kettles, ovens } = stage.kinds;
     assert.equal(stage.writes(kettles).filter((call) => call.name === 'kept').length, 1);
     assert.equal(stage.writes(ovens).length, 1);
     assert.ok(await stage.copy(kettles, kettle('kept')));
   });
 
-  it('after each of its writes still unbinds: no object waits for ever and no copy is left behind', async function () {
+  it('after each of its writes still unbinds: no object waits forever and no copy remains', async function () {
     this.timeout(180_000);
     const { kettles, ovens } = stage.kinds;
     const died = await dying(eachWrite(), unbind);
@@ -199,7 +199,7 @@ describe('a konnector that dies', () => {
     await stage.whenSynced(stage.kinds.kettles, kettle('first'));
   });
 
-  it('never did what it may not', () => {
+  it('was never denied a permission', () => {
     assert.deepEqual(stage.side.consumer.refusals(), []);
     assert.deepEqual(stage.providerRefusals(), []);
   });

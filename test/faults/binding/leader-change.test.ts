@@ -36,7 +36,7 @@ describe('two konnectors of one consumer', () => {
     await stage.close();
   });
 
-  it("wait for a konnector of kube-bind's that holds the lease, and take it when it goes", async () => {
+  it('wait for a konnector of kube-bind that holds the Lease, and acquire it when that konnector stops', async () => {
     const { consumer } = stage.side;
     const now = microTime(Date.now());
     await consumer.client.create(leases, {
@@ -53,14 +53,14 @@ describe('two konnectors of one consumer', () => {
     await until('it to look at the lease twice', looks, patience);
     assert.deepEqual(calls('create', 'update', 'patch', 'delete'), []);
     assert.equal(await holder(), 'konnector-of-kube-bind');
-    // As client-go gives it back.
+    // As client-go releases the Lease.
     await consumer.client.mergePatch(leases, lease, { spec: { holderIdentity: '', leaseDurationSeconds: 1 } });
     await older.whenReady();
     await stage.bind('kitchen', [kind()]);
     await works('first');
   });
 
-  it('hand over at once when the leader ends in order', async () => {
+  it('hand over at once when the leader stops gracefully', async () => {
     newer = await start();
     const before = await holder();
     assert.equal(await older.stop(), 0);
@@ -72,13 +72,13 @@ describe('two konnectors of one consumer', () => {
     );
   });
 
-  it('never both write: one that was paused past its lease finds that it leads no more', async () => {
+  it('never write both: a replica that was paused beyond its Lease writes nothing more', async () => {
     const { client } = stage.side.consumer;
     const paused = newer;
     await works('renewed');
     const before = await holder();
     older = await start();
-    // What it was about to do when it stopped must not happen when it wakes.
+    // Writes that were pending at the pause must not happen after it.
     paused.signal('SIGSTOP');
     await client.delete(kind().inConsumer, { name: 'renewed' });
     await client.mergePatch(kind().inConsumer, { name: 'first' }, { spec: { heat: 1 } });
@@ -103,7 +103,7 @@ describe('two konnectors of one consumer', () => {
     assert.ok(paused.running);
   });
 
-  it('have made every copy once', async () => {
+  it('have created every copy once', async () => {
     const made = new Map<string, number>();
     for (const { verb, name, code } of stage.writes(kind())) {
       if (verb === 'create' && code === 201) made.set(name, (made.get(name) ?? 0) + 1);

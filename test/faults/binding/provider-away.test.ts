@@ -4,7 +4,7 @@ import { providerUidAnnotation } from '../../../src/api/binding/names.ts';
 import { own } from '../../../src/kit/json-value.ts';
 import { BindingStage } from '../../support/binding/stage.ts';
 
-describe('a provider that is away for a while', () => {
+describe('a provider that is unreachable for a while', () => {
   let stage: BindingStage;
   const name = (dish: string) => ({ namespace: stage.side.namespace, name: dish });
   const dishes = ['kept', 'changed', 'deleted', 'reported'];
@@ -19,7 +19,7 @@ describe('a provider that is away for a while', () => {
   });
   after(async () => stage.close());
 
-  it('keeps what is deleted here until its copy is gone', async () => {
+  it('delays the deletion of an object until its copy is deleted', async () => {
     const { client } = stage.side.consumer;
     stage.proxy.refuse();
     stage.proxy.resetAll();
@@ -34,7 +34,7 @@ describe('a provider that is away for a while', () => {
     assert.ok(found?.metadata.deletionTimestamp);
   });
 
-  it('is told of by one condition within a minute', async () => {
+  it('is reported by one condition within a minute', async () => {
     const { consumer } = stage.side;
     await consumer.whenCondition('kitchen', 'Ready', 'False', {
       reason: 'ClusterBindingUpdateFailed',
@@ -45,7 +45,7 @@ describe('a provider that is away for a while', () => {
     assert.deepEqual(bad, ['Ready', 'Heartbeating']);
   });
 
-  it('converges when it is back', async () => {
+  it('is in sync after its return', async () => {
     const { consumer } = stage.side;
     await stage.proxy.pass();
     await stage.whenCopy(stage.kinds.kettles, name('changed'), ({ spec }) => own(spec, 'heat') === 200);
@@ -56,7 +56,7 @@ describe('a provider that is away for a while', () => {
     await consumer.whenCondition('kitchen', 'Ready');
   });
 
-  it('may be silent for a moment without losing anything', async () => {
+  it('may be silent for a moment without lost changes', async () => {
     stage.proxy.stall();
     await stage.create(stage.kinds.kettles, name('quiet'));
     await stage.report(stage.kinds.kettles, name('reported'), { result: 'cold' });
@@ -65,7 +65,7 @@ describe('a provider that is away for a while', () => {
     await stage.whenObject(stage.kinds.kettles, name('reported'), ({ status }) => own(status, 'result') === 'cold');
   });
 
-  it('has lost nothing and got nothing twice', async () => {
+  it('has lost nothing and received nothing twice', async () => {
     const left = ['kept', 'changed', 'reported', 'made', 'quiet'];
     for (const dish of left) {
       const [object, copy] = await Promise.all([

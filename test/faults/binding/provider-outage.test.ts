@@ -11,14 +11,14 @@ const minuteMs = 60_000;
 const name = (index: number): string => `kettle-${index}`;
 const names = (from: number, to: number): string[] => Array.from({ length: to - from }, (_, i) => name(from + i));
 
-describe('a provider that is away for an hour', () => {
+describe('a provider that is unreachable for an hour', () => {
   const kept = names(0, 200);
   const changed = names(0, 100);
   const reported = names(50, 150);
   const deleted = names(200, 230);
   const made = names(300, 330);
   let whole: WholeKonnector;
-  /** From before the outage. */
+  /** Recorded before the outage. */
   let statusWrites: number;
   let events: number;
   let early: Sizes;
@@ -48,7 +48,7 @@ describe('a provider that is away for an hour', () => {
   const inStep = (one: string): boolean =>
     JSON.stringify([object(one)?.spec, object(one)?.status]) === JSON.stringify([copy(one)?.spec, copy(one)?.status]);
 
-  /** Of the konnector: what the clusters of the test remember of calls is thrown away first. */
+  /** Sizes of the konnector, after the clusters of the test have dropped their recorded calls. */
   function sizes(): Sizes {
     statusWrites += bindingWrites();
     for (const cluster of [whole.consumer, whole.provider]) cluster.calls.length = 0;
@@ -78,7 +78,7 @@ describe('a provider that is away for an hour', () => {
   });
   after(() => whole.stop());
 
-  it('is told of by one condition, which is written once', async function () {
+  it('is reported by one condition, which is written once', async function () {
     this.timeout(60_000);
     whole.link.cut();
     for (const one of changed) whole.kettle({ litres: 2 }, one);
@@ -91,13 +91,13 @@ describe('a provider that is away for an hour', () => {
     assert.equal(statusWrites, 1, JSON.stringify(statusOf(binding())));
   });
 
-  it('costs neither memory nor writes as time goes by', async function () {
+  it('increases neither memory nor writes over time', async function () {
     this.timeout(120_000);
     let retries = 0;
     const heaps = [early.heap];
     for (let minute = 5; minute < 60; minute++) {
       await whole.clock.advance(minuteMs);
-      // They go on trying, at least every 30 s.
+      // The konnector retries at least every 30 s.
       retries += whole.provider.calls.filter(({ plural }) => plural === 'kettles').length;
       statusWrites += bindingWrites();
       assert.deepEqual(whole.consumer.writes, []);
@@ -112,12 +112,12 @@ describe('a provider that is away for an hour', () => {
     assert.equal(late.events, early.events);
     assert.ok(late.events - events <= 2, `${late.events - events}`);
     assert.ok(late.timers <= early.timers + 5, `${early.timers} timers became ${late.timers}`);
-    // What is kept of each try grows all the time. What V8 makes of the code does now and then, sooner or later as the machine is busy.
+    // A leak per retry would grow all the time. The heap that V8 uses for code grows in steps, at times that depend on the load.
     const grownKiB = heaps.slice(1).map((heap, i) => Math.round((heap - (heaps[i] ?? 0)) / 1024));
     assert.ok(Math.min(...grownKiB) < 200, `${grownKiB.join(', ')} KiB in each 11 minutes`);
   });
 
-  it('is caught up with within a minute of its return, and nothing is lost', async function () {
+  it('is in sync within a minute of its return, and nothing is lost', async function () {
     this.timeout(60_000);
     assert.ok(deleted.every((one) => object(one)?.metadata.finalizers?.length === 1));
     whole.link.mend();
@@ -140,7 +140,7 @@ describe('a provider that is away for an hour', () => {
   });
 });
 
-/** Without a flag for node. */
+/** Collects garbage without a flag for node. */
 const collectGarbage = ((): (() => void) => {
   setFlagsFromString('--expose-gc');
   return runInNewContext('gc') as () => void;

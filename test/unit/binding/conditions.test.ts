@@ -38,27 +38,27 @@ describe('setting a condition of kube-bind', () => {
   const broken = fails('Connected', 'Error', 'NotFound', 'no such export');
   const cases: readonly [string, BindCondition[], BindConditionUpdate[], BindCondition[]][] = [
     ['adds a new one, in whole seconds', [], [conditionTrue('Connected')], [at(now, conditionTrue('Connected'))]],
-    ['keeps the time of the same', [at(earlier, broken)], [broken], [at(earlier, broken)]],
+    ['keeps the time of an unchanged condition', [at(earlier, broken)], [broken], [at(earlier, broken)]],
     [
-      'stamps another status',
+      'sets the time of another status',
       [at(earlier, broken)],
       [conditionTrue('Connected')],
       [at(now, conditionTrue('Connected'))],
     ],
     [
-      'stamps another severity',
+      'sets the time of another severity',
       [at(earlier, broken)],
       [{ ...broken, severity: 'Info' }],
       [at(now, { ...broken, severity: 'Info' })],
     ],
     [
-      'stamps another reason',
+      'sets the time of another reason',
       [at(earlier, broken)],
       [{ ...broken, reason: 'Gone' }],
       [at(now, { ...broken, reason: 'Gone' })],
     ],
     [
-      'stamps another message',
+      'sets the time of another message',
       [at(earlier, broken)],
       [{ ...broken, message: '' }],
       [at(now, { type: 'Connected', status: 'False', severity: 'Error', reason: 'NotFound' })],
@@ -75,25 +75,25 @@ describe('setting a condition of kube-bind', () => {
       ],
     ],
     [
-      'leaves those of others alone',
+      'keeps the conditions of other writers',
       [at(earlier, fails('ProviderInSync', 'Error', 'BoundSchemaMissing', 'x'))],
       [conditionTrue('Connected')],
       [at(now, conditionTrue('Connected')), at(earlier, fails('ProviderInSync', 'Error', 'BoundSchemaMissing', 'x'))],
     ],
     [
-      'takes the last update about a type, against what the object said',
+      'uses the last update of a type',
       [at(earlier, broken)],
       [conditionTrue('Connected'), broken],
       [at(earlier, broken)],
     ],
     [
-      'explains nothing that is True',
+      'removes reason and message from a True condition',
       [],
       [{ type: 'a', status: 'True', severity: 'Info', reason: 'b', message: 'c' }],
       [at(now, conditionTrue('a'))],
     ],
     [
-      'gives a severity to False alone',
+      'keeps a severity only if the status is False',
       [],
       [{ type: 'a', status: 'Unknown', severity: 'Info', reason: 'b', message: 'c' }],
       [at(now, unknown('a', 'b', 'c'))],
@@ -103,12 +103,12 @@ describe('setting a condition of kube-bind', () => {
     it(title, () => assert.deepEqual(setConditions(before, updates, nowMs), expected));
   }
 
-  it('cuts a message where the API would refuse it, and never within a character', () => {
+  it('truncates a message that is too long for the API, and never within a character', () => {
     const message = `${'x'.repeat(maxConditionMessage - 1)}😀`;
     const [condition] = setConditions([], [fails('a', 'Error', 'b', message)], nowMs);
     assert.ok(condition?.message);
     assert.equal([...condition.message].length, maxConditionMessage);
-    // What comes back from the API server after it has been there as JSON.
+    // The text as the API server returns it, in JSON.
     const stored = readBindConditions(JSON.parse(JSON.stringify({ conditions: [condition] })));
     assert.deepEqual(setConditions(stored, [fails('a', 'Error', 'b', message)], nowMs + 60_000), stored);
   });
@@ -123,16 +123,16 @@ describe('Ready as the summary of the other conditions', () => {
   const ready = (update: BindConditionUpdate): BindConditionUpdate => ({ ...update, type: 'Ready' });
 
   const cases: readonly [string, BindConditionUpdate[], BindConditionUpdate | undefined][] = [
-    ['is not there without any other', [], undefined],
-    ['is not made from itself', [ready(error)], undefined],
-    ['is True when all are', [conditionTrue('a'), conditionTrue('b')], conditionTrue('Ready')],
+    ['does not exist without other conditions', [], undefined],
+    ['does not depend on itself', [ready(error)], undefined],
+    ['is True if all are True', [conditionTrue('a'), conditionTrue('b')], conditionTrue('Ready')],
     ['is an error before a warning', [warning, error, info], ready(error)],
     ['is a warning before an info', [info, warning, conditionTrue('a')], ready(warning)],
     ['is an info before True', [conditionTrue('a'), info], ready(info)],
     ['is True beside one Unknown', [unsure, conditionTrue('a')], conditionTrue('Ready')],
-    ['is Unknown when all are', [unsure], ready(unsure)],
+    ['is Unknown if all are Unknown', [unsure], ready(unsure)],
     ['is True beside a False of no severity', [plain, conditionTrue('a')], conditionTrue('Ready')],
-    ['is False when all are, without a severity', [plain], ready(plain)],
+    ['is False if all are False without a severity', [plain], ready(plain)],
     [
       'is the first by type of the worst',
       [
@@ -150,7 +150,7 @@ describe('Ready as the summary of the other conditions', () => {
     });
   }
 
-  it('is set together with the rest, and left alone when there is no rest', () => {
+  it('is set together with the other conditions, and kept without any', () => {
     assert.deepEqual(setConditionsAndReady([], [error], nowMs), [at(now, ready(error)), at(now, error)]);
     assert.deepEqual(setConditionsAndReady([at(earlier, ready(error))], [], nowMs), [at(earlier, ready(error))]);
   });
@@ -165,7 +165,7 @@ describe('a lasting state', () => {
     message: fc.string({ unit: anyCharacter, maxLength: 20 }),
   });
 
-  it('is written once, however often and whenever it is found again', () => {
+  it('is written once, however often it is observed', () => {
     fc.assert(
       fc.property(fc.array(update), fc.array(update), fc.nat(), (first, second, laterMs) => {
         const before = setConditionsAndReady([], first, nowMs);
@@ -181,7 +181,7 @@ describe('a lasting state', () => {
 });
 
 describe('reading conditions from anywhere', () => {
-  it('leaves out what makes no sense and second ones of a type', () => {
+  it('leaves out conditions that are not valid, and duplicates of a type', () => {
     const good = { type: 'a', status: 'False', severity: 'Info', lastTransitionTime: now, reason: 'r', message: 'm' };
     const conditions = [
       null,

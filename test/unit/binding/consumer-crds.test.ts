@@ -63,7 +63,7 @@ function patchOf(found: KubeObject): Patch {
 }
 
 describe('a CRD of kube-bind in the consumer', () => {
-  it('is created when it is not there, with our revision on it', () => {
+  it('is created with our revision if it does not exist', () => {
     assert.deepEqual(planConsumerCrd(undefined, wanted), { do: 'create', object: wanted });
     assert.deepEqual(wanted.metadata.annotations, { [crdRevisionAnnotation]: '1' });
   });
@@ -72,30 +72,33 @@ describe('a CRD of kube-bind in the consumer', () => {
     ['of kube-bind', crd([served('v1alpha1'), stored('v1alpha2')])],
     ['of another owner without the old version', crd([stored('v1alpha2')])],
     ['of a later release of kube-bind', crd([served('v1alpha2'), stored('v1beta1')])],
-    ['of ours', crd([stored('v1alpha2')], { revision: '1' })],
-    ['of a later release of ours', crd([stored('v1alpha2')], { revision: '12' })],
-    ['with a mark that is none', crd([stored('v1alpha2')], { revision: '-1' })],
+    ['of drawbridge', crd([stored('v1alpha2')], { revision: '1' })],
+    ['of a later release of drawbridge', crd([stored('v1alpha2')], { revision: '12' })],
+    ['with a revision that is no number', crd([stored('v1alpha2')], { revision: '-1' })],
   ] as const) {
-    it(`is left alone when it serves what we need: one ${title}`, () => {
+    it(`is not changed if it serves the required version: a CRD ${title}`, () => {
       assert.deepEqual(planConsumerCrd(found, wanted), { do: 'wait', established: true });
     });
   }
 
-  it('is waited for while the API server has not looked at it', () => {
+  it('is awaited while the API server has not established it', () => {
     const found = { ...crd([stored('v1alpha2')]), status: { conditions: [{ type: 'Established', status: 'False' }] } };
     assert.deepEqual(planConsumerCrd(found, wanted), { do: 'wait', established: false });
   });
 
-  it('is waited for while it goes', () => {
+  it('is awaited while it is being deleted', () => {
     assert.deepEqual(planConsumerCrd(crd([], { going: true }), wanted), { do: 'wait', established: false });
   });
 
   for (const [title, versions] of [
     ['lacks our version', [stored('v1alpha1')]],
     ['does not serve our version', [stored('v1alpha1'), served('v1alpha2', { served: false })]],
-    ['has no status in it', [served('v1alpha1'), { ...stored('v1alpha2'), subresources: {} }]],
+    [
+      'serves our version without a status subresource',
+      [served('v1alpha1'), { ...stored('v1alpha2'), subresources: {} }],
+    ],
   ] as const) {
-    it(`gets our version and keeps the others when it ${title}`, () => {
+    it(`gets our version and keeps the others if it ${title}`, () => {
       const { metadata, spec } = patchOf(crd(versions));
       assert.deepEqual(metadata, { uid: 'u', resourceVersion: '7', annotations: { [crdRevisionAnnotation]: '1' } });
       assert.deepEqual(
@@ -110,7 +113,7 @@ describe('a CRD of kube-bind in the consumer', () => {
     });
   }
 
-  it('gets all of ours when it is an older one of ours, and keeps what we do not know', () => {
+  it('gets all our versions if it is an older revision of drawbridge, and keeps unknown ones', () => {
     const found = crd([served('v1alpha1'), stored('v1alpha2'), served('v1beta1')], { revision: '0' });
     const { spec } = patchOf(found);
     assert.deepEqual(
@@ -123,7 +126,7 @@ describe('a CRD of kube-bind in the consumer', () => {
     );
   });
 
-  it('is planned for whatever is found', () => {
+  it('is planned for any CRD', () => {
     for (const spec of [undefined, null, 7, [], { versions: 'x' }, { versions: [null, 3, {}] }]) {
       assert.equal(planConsumerCrd({ ...crd([]), spec }, wanted).do, 'patch');
     }
@@ -156,7 +159,7 @@ describe('installing the CRDs of the consumer', () => {
     return { clock, cluster, stop, state, done, establish };
   }
 
-  it('creates both and resolves once both are established, leaving no watch open', async () => {
+  it('creates both, resolves once both are established, and leaves no watch open', async () => {
     const { clock, cluster, state, done, establish } = stage();
     await clock.advance(1000);
     assert.deepEqual(
@@ -170,7 +173,7 @@ describe('installing the CRDs of the consumer', () => {
     assert.equal(cluster.watches, 0);
   });
 
-  it('writes nothing when both are there', async () => {
+  it('writes nothing if both exist', async () => {
     const { clock, cluster, state, establish, done } = stage();
     await clock.advance(1000);
     establish();
@@ -186,7 +189,7 @@ describe('installing the CRDs of the consumer', () => {
     assert.equal(state.settled, 'installed');
   });
 
-  it('lets another replica be faster', async () => {
+  it('accepts that another replica creates them first', async () => {
     const { clock, cluster, state, establish, done } = stage();
     cluster.fault = ({ verb, body }) => {
       if (verb === 'create') cluster.put(customResourceDefinitions, body as KubeObject);
@@ -198,7 +201,7 @@ describe('installing the CRDs of the consumer', () => {
     assert.equal(state.settled, 'installed');
   });
 
-  it('tries again when it may not', async () => {
+  it('retries while permission is missing', async () => {
     const { clock, cluster, state, establish, done } = stage();
     let refusals = 3;
     cluster.fault = ({ verb }) => {
@@ -211,7 +214,7 @@ describe('installing the CRDs of the consumer', () => {
     assert.equal(state.settled, 'installed');
   });
 
-  it('rejects when it is told to end', async () => {
+  it('rejects when its signal aborts', async () => {
     const { clock, stop, state, done } = stage();
     await clock.advance(10);
     stop.abort();

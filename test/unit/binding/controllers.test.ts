@@ -20,7 +20,7 @@ import { until } from '../../support/io.ts';
 const place = { namespace: 'kb-acme', name: 'cluster' };
 const metadata = (name: string) => ({ namespace: 'kb-acme', name });
 
-describe('binding half', () => {
+describe('the binding feature', () => {
   let stage: KonnectorStage;
   let stop: AbortController;
   let ended: Promise<void>;
@@ -100,7 +100,7 @@ describe('binding half', () => {
     assert.ok(stage.consumer.find(customResourceDefinitions, { name: 'kettles.kitchen.example' }));
   });
 
-  it('lets go of every provider when it leads no more, and comes back with the next lead', async () => {
+  it('closes every session when the leadership is lost, and opens them again with the next', async () => {
     await until(() => condition('Heartbeating') === 'True', 'the first session');
     assert.deepEqual(stage.open, ['first']);
     const loops = manager.status().length;
@@ -116,7 +116,7 @@ describe('binding half', () => {
     );
   });
 
-  it('leaves nothing behind when the last binding is gone', async () => {
+  it('leaves nothing open when the last binding is deleted', async () => {
     await until(() => condition('Heartbeating') === 'True', 'the session');
     const watches = stage.consumer.watches;
     stage.unbind();

@@ -38,7 +38,7 @@ describe('a dry run', () => {
         lines.push(JSON.parse(line));
       },
     });
-    // What an apiserver answers to a dry run, without doing it.
+    // An API server answers a dry run like a write, but changes nothing.
     const answer =
       (verb: string, of: () => KubeObject) => async (_: unknown, __: unknown, third?: unknown, fourth?: unknown) => {
         sent.push({ verb, dryRun: ((fourth ?? third) as WriteOptions | undefined)?.dryRun });
@@ -84,7 +84,7 @@ describe('a dry run', () => {
     });
   }
 
-  it('prints the same intention once, and again when it is another one', async () => {
+  it('prints a repeated write once, and again after a change', async () => {
     for (let i = 0; i < 3; i++) await client.mergePatch(configMaps, at, {});
     assert.equal(lines.length, 1);
     cluster.put(configMaps, settings({ size: '9' }));
@@ -98,7 +98,7 @@ describe('a dry run', () => {
     assert.deepEqual(lines, []);
   });
 
-  it('never prints what is in a Secret', async () => {
+  it('never prints values of a Secret', async () => {
     const server: Client = { ...cluster.client, replace: async () => creds('bmV3'), create: async () => creds('bmV3') };
     const own = dryRunClient(server, {
       ...createLog({ clock: new SimulatedClock(), write: (line) => (raw += line) }),
@@ -114,20 +114,20 @@ describe('a dry run', () => {
     assert.equal(lines[0]?.error, '422 Invalid');
   });
 
-  it('throws what the server would refuse, and prints it', async () => {
+  it('rejects and prints an error of the server', async () => {
     refusal = new ApiError(403, 'Forbidden', 'not allowed');
     await assert.rejects(client.create(configMaps, settings()), refusal);
     assert.equal(lines[0]?.message, 'create would fail');
     assert.equal(lines[0]?.error, 'not allowed');
   });
 
-  it('takes a write for done where a webhook does not allow dry runs', async () => {
+  it('counts a write as successful if a webhook does not support dry runs', async () => {
     refusal = new ApiError(400, 'BadRequest', 'admission webhook "x" does not support dry run');
     assert.deepEqual(await client.create(configMaps, settings()), settings());
     assert.equal(lines[0]?.message, 'would create');
   });
 
-  it('deletes nothing, and answers as a delete would', async () => {
+  it('deletes nothing, and returns the result of a delete', async () => {
     assert.equal(await client.delete(configMaps, at), 'deleted');
     assert.equal(await client.delete(configMaps, { namespace: 'team-a', name: 'other' }), 'absent');
     await assert.rejects(client.delete(configMaps, at, { uid: 'another' }), { code: 409 });
@@ -138,7 +138,7 @@ describe('a dry run', () => {
     assert.ok(cluster.find(configMaps, at));
   });
 
-  it('keeps the fence of a client', async () => {
+  it('keeps the leader check of a client', async () => {
     const fenced = client.leaderOnly(() => {
       throw new Error('not leading');
     });
@@ -146,11 +146,11 @@ describe('a dry run', () => {
     assert.deepEqual(sent, []);
   });
 
-  it('makes no tokens', () => assert.rejects(client.createToken(at, { expirationSeconds: 600 }), { code: 'DryRun' }));
+  it('creates no tokens', () => assert.rejects(client.createToken(at, { expirationSeconds: 600 }), { code: 'DryRun' }));
 });
 
 describe('changes between two objects', () => {
-  it('leave out what the server does by itself, and stay short', () => {
+  it('leave out fields that the server sets, and are limited in number and length', () => {
     const before: KubeObject = {
       ...settings(),
       metadata: { ...at, resourceVersion: '1', generation: 1, managedFields: [{}] },
@@ -166,7 +166,7 @@ describe('changes between two objects', () => {
 
   const cases: readonly [string, unknown, unknown, string[]][] = [
     ['a value', { size: 1 }, { size: 2 }, ['spec.size: 1 → 2']],
-    ['a field that goes', { size: 1, color: 'red' }, { size: 1 }, ['spec.color: "red" removed']],
+    ['a removed field', { size: 1, color: 'red' }, { size: 1 }, ['spec.color: "red" removed']],
     ['a list', { all: [1] }, { all: [1, 2] }, ['spec.all: [1] → [1,2]']],
     ['an object in place of a value', { size: 1 }, { size: { x: 1 } }, ['spec.size: 1 → {"x":1}']],
     ['null in place of nothing', {}, { size: null }, ['spec.size: null added']],

@@ -11,9 +11,9 @@ describe('metrics of bindings', () => {
       .find((line) => line.startsWith(`${series} `))
       ?.slice(series.length + 1);
 
-  it('are the same for every caller', () => assert.equal(bindingMetrics(all), metrics));
+  it('are registered once for all callers', () => assert.equal(bindingMetrics(all), metrics));
 
-  it('tell how long changes take, and how many writes were made in vain', async () => {
+  it('show latencies, conflicts, and repairs', async () => {
     const observer = metrics.observer('kettles.kitchen.example');
     observer.up(0.02);
     observer.up(2);
@@ -28,7 +28,7 @@ describe('metrics of bindings', () => {
     assert.equal(await value(`drawbridge_binding_repairs_total{${labels}}`), '1');
   });
 
-  it('show the oldest of several watches for as long as there is one', async () => {
+  it('show the highest age of several watches until the last one ends', async () => {
     const labels = { session: 'a1', side: 'provider', resource: 'secrets' } as const;
     const series = 'drawbridge_binding_watch_age_seconds{session="a1",side="provider",resource="secrets"}';
     const stops = [1500, 4000].map((ms) => metrics.watching(labels, () => ms));
@@ -39,7 +39,7 @@ describe('metrics of bindings', () => {
     assert.equal(await value(series), undefined);
   });
 
-  it('show the heartbeat of every session that has had one', async () => {
+  it('show the heartbeat age of each session that has sent one', async () => {
     const ages = [{ session: 'a1', ageMs: 150_000 }];
     metrics.heartbeats(() => ages);
     assert.equal(await value('drawbridge_binding_heartbeat_age_seconds{session="a1"}'), '150');

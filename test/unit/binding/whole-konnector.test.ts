@@ -20,7 +20,7 @@ describe('the whole konnector', () => {
   const binding = () => whole.consumer.find(apiServiceBindings, { name: 'kettles' });
   const copy = () => whole.provider.find(kettles, copyOfBlue);
 
-  it('binds, and keeps an object and its status in step', async () => {
+  it('binds, and syncs an object and its status', async () => {
     whole.kettle({ litres: 1 });
     await whole.until('the copy is there', () => copy() !== undefined);
     assert.deepEqual(copy()?.spec, { litres: 1 });
@@ -34,7 +34,7 @@ describe('the whole konnector', () => {
     assert.deepEqual([whole.consumer.writes.length, whole.provider.writes.length], writes);
   });
 
-  it('shares the Secrets that are claimed: those that an object refers to, and those with a label', async () => {
+  it('shares the claimed Secrets, selected by reference and by label', async () => {
     const secret = (name: string, labels = {}): KubeObject => ({
       apiVersion: 'v1',
       kind: 'Secret',
@@ -53,7 +53,7 @@ describe('the whole konnector', () => {
   });
 
   for (const policy of ['Delete', 'Orphan']) {
-    it(`unbinds with the policy ${policy} and leaves nothing here`, async () => {
+    it(`unbinds with policy ${policy} and leaves nothing in the consumer`, async () => {
       whole.kettle({ litres: 1 });
       await whole.until('the copy is there', () => copy() !== undefined);
       whole.bind({ ...binding()?.metadata, annotations: { [unbindPolicyAnnotation]: policy } });
@@ -68,7 +68,7 @@ describe('the whole konnector', () => {
     });
   }
 
-  it('unbinds what the provider has taken back', async () => {
+  it('unbinds an export that the provider has deleted', async () => {
     whole.kettle({ litres: 1 });
     await whole.until('the copy is there', () => copy() !== undefined);
     whole.provider.drop(apiServiceExports, { namespace: 'kb-acme', name: 'kettles' });

@@ -77,7 +77,7 @@ describe('bundle', () => {
   };
   const fine = ['Ready True', 'SecretValid True', 'Synced True'];
 
-  it('has a binding for each export, its own and with its kubeconfig', async () => {
+  it('creates a binding for each export, with itself as owner and its kubeconfig', async () => {
     await start('kettles', 'pots');
     assert.deepEqual(bindings(), ['kettles', 'pots']);
     const { metadata, spec } = stage.consumer.list(apiServiceBindings)[0] ?? {};
@@ -95,7 +95,7 @@ describe('bundle', () => {
     assert.deepEqual(stage.acme.cluster.calls, [], 'nothing is asked while the watch is well');
   });
 
-  it('hands its list of what may be claimed on to the bindings that it makes', async () => {
+  it('copies its annotation of claimable resources to the bindings that it creates', async () => {
     await start();
     const { metadata, ...rest } = bundleManifest();
     const annotations = { [claimableAnnotation]: 'secrets', 'example.com/other': 'x' };
@@ -107,7 +107,7 @@ describe('bundle', () => {
     assert.deepEqual(binding?.metadata.annotations, { [claimableAnnotation]: 'secrets' });
   });
 
-  it('follows exports that come and go', async () => {
+  it('follows created and deleted exports', async () => {
     await start('kettles', 'pots');
     offer('pans');
     await settle();
@@ -124,7 +124,7 @@ describe('bundle', () => {
     assert.deepEqual(bindings(), ['kettles']);
   });
 
-  it('takes an export that cannot be read for none that is gone', async () => {
+  it('does not treat an export that is not valid as deleted', async () => {
     await start('kettles', 'pots');
     const metadata = { namespace: 'kb-acme', name: 'kettles' };
     stage.acme.cluster.put(apiServiceExports, exportManifest({ metadata, spec: { resources: [] } }));
@@ -133,7 +133,7 @@ describe('bundle', () => {
     assert.deepEqual(conditions(), fine);
   });
 
-  it('leaves a binding of the same name alone that is not its own', async () => {
+  it('does not change a binding of the same name with another owner', async () => {
     stage.bind('kettles');
     await start('kettles');
     await settle();
@@ -159,12 +159,12 @@ describe('bundle', () => {
       /its namespace kb-acme is being deleted/,
     ],
     [
-      'the ClusterBinding is gone as well',
+      'the ClusterBinding is deleted too',
       () => stage.acme.cluster.drop(clusterBindings, { namespace: 'kb-acme', name: 'cluster' }),
       /has no ClusterBinding cluster/,
     ],
     [
-      'the provider does not show us our ClusterBinding any more',
+      'the provider denies access to our ClusterBinding',
       () => {
         stage.acme.cluster.fault = ({ verb, plural }) => {
           if (verb === 'get' && plural === 'clusterbindings') throw new ApiError(403, 'Forbidden', 'no rights');
@@ -191,7 +191,7 @@ describe('bundle', () => {
     });
   }
 
-  it('deletes nothing when a provider that has just been opened has no exports at all', async () => {
+  it('deletes nothing if a new session finds no exports', async () => {
     await start('kettles', 'pots');
     stage.konnector.suspend();
     withdraw('kettles');
@@ -207,7 +207,7 @@ describe('bundle', () => {
     assert.deepEqual(conditions(), fine);
   });
 
-  it('deletes nothing when a provider that was restored from a backup lacks one of several exports', async () => {
+  it('deletes nothing if a provider that was restored from a backup lacks one of several exports', async () => {
     await start('kettles', 'pots');
     stage.konnector.suspend();
     withdraw('kettles');
@@ -224,7 +224,7 @@ describe('bundle', () => {
     assert.deepEqual(bindings(), ['kettles'], 'what is seen being deleted is');
   });
 
-  it('lists exports now and then while they cannot be watched', async () => {
+  it('lists exports at intervals while they cannot be watched', async () => {
     stage.acme.down = true;
     await start();
     await settle(unreachableMs);
@@ -245,7 +245,7 @@ describe('bundle', () => {
     );
   });
 
-  it('does nothing but say so when its secret cannot be used', async () => {
+  it('only reports that its Secret is not valid', async () => {
     await start('kettles');
     stage.secret('{');
     await stage.reconcile();
@@ -264,7 +264,7 @@ describe('bundle', () => {
     assert.deepEqual(bindings(), ['pots']);
   });
 
-  it('counts what could not be made, and tries again', async () => {
+  it('reports the number of failed creates, and retries', async () => {
     stage.consumer.fault = ({ verb }) => {
       if (verb === 'create') throw new Error('quota');
     };

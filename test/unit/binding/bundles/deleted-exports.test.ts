@@ -6,11 +6,11 @@ import type { ExportView } from '../../../../src/binding/stores/provider-stores.
 const session = {} as ProviderSession;
 const view = (name: string, deleting = false): ExportView => ({ key: `kb-acme/${name}`, name, deleting }) as ExportView;
 
-describe('exports that were seen being deleted', () => {
+describe('exports whose deletion was observed', () => {
   const cases: [what: string, inferred: boolean, deleting: boolean, seen: boolean][] = [
-    ['are those whose deletion was watched', false, false, true],
-    ['are not those that a list lacks', true, false, false],
-    ['are those that a list lacks and that were being deleted', true, true, true],
+    ['include exports whose deletion the watch showed', false, false, true],
+    ['do not include exports that a list lacks', true, false, false],
+    ['include exports that a list lacks and that were being deleted', true, true, true],
   ];
   for (const [what, inferred, deleting, seen] of cases) {
     it(what, () => {
@@ -24,7 +24,7 @@ describe('exports that were seen being deleted', () => {
     });
   }
 
-  it('are forgotten when too many others have gone since', () => {
+  it('are forgotten after too many later deletions', () => {
     const deleted = new DeletedExports();
     const gone = (name: string) => deleted.observe(session, { type: 'deleted', key: name, before: view(name) });
     gone('kettles');

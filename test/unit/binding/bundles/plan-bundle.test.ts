@@ -29,27 +29,27 @@ const cases: readonly Case[] = [
   { title: 'makes a binding for each export', exports: ['b', 'a'], bindings: [], create: ['a', 'b'] },
   { title: 'leaves what fits alone', exports: ['a'], bindings: [binding('a')] },
   {
-    title: 'makes none where one of another owner is',
+    title: 'creates no binding if one of another owner exists',
     exports: ['a'],
     bindings: [binding('a', { ownerReferences: [] })],
   },
   { title: 'makes none while the old one is going', exports: ['a'], bindings: [binding('a', { deleting: true })] },
   {
-    title: 'deletes a binding whose export was seen being deleted',
+    title: 'deletes a binding if the deletion of its export was observed',
     exports: ['a'],
     bindings: [binding('a'), binding('b')],
     deleted: ['b'],
     delete: ['b'],
   },
   {
-    title: 'deletes even the last one then',
+    title: 'deletes even the last binding then',
     exports: [],
     bindings: [binding('b')],
     deleted: ['b'],
     delete: ['b'],
   },
   {
-    title: 'deletes nothing for an export that is only not there, as after the provider was restored from a backup',
+    title: 'keeps a binding whose export is only missing, as after the provider was restored from a backup',
     exports: ['a'],
     bindings: [binding('a'), binding('b'), binding('c')],
     deleted: ['c'],
@@ -57,13 +57,13 @@ const cases: readonly Case[] = [
     held: ['b'],
   },
   {
-    title: 'deletes nothing when everything vanishes at once',
+    title: 'deletes nothing if all exports vanish at once',
     exports: [],
     bindings: [binding('a'), binding('b')],
     held: ['a', 'b'],
   },
   {
-    title: 'tells those seen apart when everything is gone',
+    title: 'distinguishes observed deletions if all exports are missing',
     exports: [],
     bindings: [binding('a'), binding('b')],
     deleted: ['a'],
@@ -71,7 +71,7 @@ const cases: readonly Case[] = [
     held: ['b'],
   },
   {
-    title: 'deletes no binding of anybody else, nor one that is going',
+    title: 'deletes no binding of another owner, and none that is being deleted',
     exports: ['a'],
     bindings: [
       binding('b', { ownerReferences: [] }),
@@ -85,7 +85,7 @@ const cases: readonly Case[] = [
   },
 ];
 
-describe('bundle plan', () => {
+describe('the plan of a bundle', () => {
   for (const { title, exports, bindings, deleted = [], ...expected } of cases) {
     it(title, () => {
       const plan = planBundle({

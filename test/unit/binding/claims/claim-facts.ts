@@ -32,7 +32,7 @@ export const view = (side: Side, { origin, ...fields }: ViewFields = {}): Claime
 export const consumer = (fields?: ViewFields) => view('consumer', fields);
 export const provider = (fields?: ViewFields) => view('provider', fields);
 
-/** Its copy in the provider, and in the consumer, as we make them. */
+/** Its copies in the provider and in the consumer, as the server creates them. */
 export const copyUp = (fields: ViewFields = {}) =>
   provider({
     owner: 'consumer',

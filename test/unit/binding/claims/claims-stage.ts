@@ -24,7 +24,7 @@ import { MemoryCluster, type Stored } from '../../../support/binding/memory-clus
 import { bindingManifest, boundSchemaManifest } from '../../../support/binding/objects.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
-/** An export of kettles, as a store has it. */
+/** An export of kettles, as a store returns it. */
 export const exportOf = (fields: Partial<ExportView> = {}): ExportView => ({
   key: 'kb-acme/kettles',
   uid: 'uid-of-export',
@@ -100,14 +100,14 @@ export class ClaimsStage {
   readonly provider = new MemoryCluster(this.clock);
   readonly metrics = createMetrics();
   readonly events: RecordedEvent[] = [];
-  /** What was logged of writes. */
+  /** The logged writes. */
   readonly logged: LogFields[] = [];
-  /** The problems each time they were said to have changed. */
+  /** The problems at each notification of a change. */
   readonly told: (readonly string[])[] = [];
-  /** What the session watches through; the provider unless a test says otherwise. */
+  /** The cluster that the session watches. Default: the provider. */
   watched: Pick<Cluster, 'watch'> = this.provider;
   identity: string | undefined = 'uid-of-kb-acme';
-  /** Whether the binding of that name leads to the provider. */
+  /** Whether the binding of that name may use the same provider. */
   leadHere = (_name: string): boolean => true;
   readonly #session: { stop: AbortController; runs: Promise<void>[]; claims: Claims }[] = [];
 
@@ -132,7 +132,7 @@ export class ClaimsStage {
     });
   }
 
-  /** Namespaces that the provider was asked for. */
+  /** Consumer namespaces for which a service namespace was requested. */
   get requested(): string[] {
     return this.provider.writes.filter((write) => write.startsWith('create apiservicenamespaces'));
   }
@@ -176,7 +176,7 @@ export class ClaimsStage {
       metrics,
       running: { add() {}, remove: () => Promise.resolve() },
     };
-    // Exports are looked at when all of that is known.
+    // The export controller opens claims only when these stores are synced.
     await this.settle();
     const opened = openClaims(
       {
@@ -208,7 +208,7 @@ export class ClaimsStage {
     }
   }
 
-  /** Lets everything that is due run. */
+  /** Runs everything that is due. */
   async settle(ms = 50): Promise<void> {
     for (let i = 0; i < 10; i++) await this.clock.settle();
     await this.clock.advance(ms);
@@ -219,7 +219,7 @@ export class ClaimsStage {
     this.consumer.put(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
   }
 
-  /** As the backend answers: an APIServiceNamespace with its status. */
+  /** Acts as the provider's backend: puts an APIServiceNamespace with its status. */
   serviceNamespace(name: string, serviceNamespace = `kb-acme-${name}`): void {
     this.provider.put(apiServiceNamespaces, {
       apiVersion: `${bindGroup}/${bindVersion}`,

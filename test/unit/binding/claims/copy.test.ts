@@ -44,7 +44,7 @@ function viewed(object: KubeObject): ClaimedView {
 }
 
 describe('the copy of a claimed object', () => {
-  it('has all that belongs to the content, and nothing that belongs to the original alone', () => {
+  it('has the whole content, and no metadata that belongs to the original only', () => {
     assert.deepEqual(copyOf(original, identity), {
       apiVersion: 'v1',
       kind: 'Secret',
@@ -64,7 +64,7 @@ describe('the copy of a claimed object', () => {
     });
   });
 
-  it('keeps what belongs to the object that is there, and drops what the original no longer has', () => {
+  it('keeps the own metadata of the current object, and drops what the original no longer has', () => {
     const present: KubeObject = deepFreeze({
       apiVersion: 'v1',
       kind: 'Secret',
@@ -94,7 +94,7 @@ describe('the copy of a claimed object', () => {
     assert.deepEqual(copy['data'], { password: 'c2VjcmV0' });
   });
 
-  it('is in step with its original, whatever both hold', () => {
+  it('is in sync with its original, for any pair of objects', () => {
     const map = fc.dictionary(fc.string(), fc.string());
     const content = fc.dictionary(
       fc.string().filter((field) => !['apiVersion', 'kind', 'metadata'].includes(field)),
@@ -114,7 +114,7 @@ describe('the copy of a claimed object', () => {
           metadata: { name: 'n', namespace: 'b', labels: theirLabels, annotations: theirAnnotations },
         };
         for (const copy of [copyOf(source, identity), copyOf(source, identity, present)]) {
-          // JSON, as it comes back from a server.
+          // An API server returns JSON.
           assert.ok(isInSync(viewed(source), viewed(JSON.parse(JSON.stringify(copy)) as KubeObject), identity));
         }
       }),
@@ -131,7 +131,7 @@ describe('the copy of a claimed object', () => {
     ],
     ['the owner', (copy) => ({ ...copy, metadata: { ...copy.metadata, labels: { app: 'kettle' } } })],
     [
-      'the uid it tells of',
+      'the uid annotation',
       (copy) => ({
         ...copy,
         metadata: { ...copy.metadata, annotations: { ...copy.metadata.annotations, 'kube-bind.io/consumer-uid': 'x' } },
@@ -139,18 +139,18 @@ describe('the copy of a claimed object', () => {
     ],
   ];
   for (const [what, change] of differences) {
-    it(`is not in step with ${what} changed`, () => {
+    it(`is not in sync after a change of ${what}`, () => {
       const copy = copyOf(original, identity);
       assert.ok(isInSync(viewed(original), viewed(copy), identity));
       assert.ok(!isInSync(viewed(original), viewed(change(copy)), identity));
     });
   }
 
-  it('holds no data while it waits in a store', () => {
+  it('has no data in a store', () => {
     assert.doesNotMatch(JSON.stringify(viewed(original)), /c2VjcmV0/);
   });
 
-  it('is viewed as nothing without uid, version or namespace', () => {
+  it('has no view without uid, resourceVersion, or namespace', () => {
     for (const field of ['uid', 'resourceVersion', 'namespace'] as const) {
       const { [field]: _, ...metadata } = original.metadata;
       assert.equal(viewClaimed({ ...original, metadata: metadata as KubeObject['metadata'] }), undefined);

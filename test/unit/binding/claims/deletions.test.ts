@@ -6,7 +6,7 @@ describe('deletions', () => {
   const leave = (key: string, uid = key): void =>
     deletions.observe(key, { type: 'deleted', key, before: { key, uid, resourceVersion: '1' } });
 
-  it('do not grow without end, and forget the oldest first', () => {
+  it('are bounded, and forget the oldest first', () => {
     leave('again', 'first');
     leave('oldest');
     leave('again', 'second');

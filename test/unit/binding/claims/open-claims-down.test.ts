@@ -10,7 +10,7 @@ describe('claims', () => {
   afterEach(() => stage.close());
 
   describe('of objects of the provider', () => {
-    it('go nowhere but where the consumer uses what is bound', async () => {
+    it('are copied only to namespaces with bound objects', async () => {
       stage.namespace('team-b');
       for (const name of ['team-a', 'team-b']) {
         stage.serviceNamespace(name);
@@ -26,7 +26,7 @@ describe('claims', () => {
       assert.deepEqual(stage.claims.problems(), []);
     });
 
-    it('do not go where only a definition that is not of the binding is used, which an export may name as well', async () => {
+    it('are not copied to namespaces that only have objects of a definition that the binding does not own', async () => {
       stage.serviceNamespace('team-a');
       stage.consumer.put(kettles, kettle([]));
       stage.provider.put(secrets, secretIn('kb-acme-team-a', 'creds'));
@@ -36,7 +36,7 @@ describe('claims', () => {
       assert.match(stage.claims.problems().join(), /references of kettles.kitchen.example: .*the binding does not own/);
     });
 
-    it('are not invited by objects that are not bound, though these may refer to what goes up', async () => {
+    it('are not copied because of references from objects that are not bound', async () => {
       stage.serviceNamespace('team-a');
       const pots = { ...kettles, plural: 'pots', kind: 'Pot' };
       stage.consumer.put(pots, { ...kettle([{ name: 'creds' }, { name: 'mine' }]), kind: 'Pot' });
@@ -50,7 +50,7 @@ describe('claims', () => {
       assert.equal(stage.down(), undefined);
     });
 
-    it('go where the consumer refers to them, or has invited them', async () => {
+    it('are copied to where bound objects refer to them, and to namespaces for providers', async () => {
       for (const name of ['team-b', 'team-c']) {
         stage.namespace(name);
         stage.serviceNamespace(name);
@@ -70,7 +70,7 @@ describe('claims', () => {
       assert.deepEqual(down(), ['team-b/creds', 'team-c/creds', 'team-c/other']);
     });
 
-    it('come down, follow changes and deletion', async () => {
+    it('are copied, updated, and deleted with their originals', async () => {
       stage.serviceNamespace('team-a');
       stage.consumer.put(kettles, kettle([]));
       const { uid } = stage.provider.put(secrets, secretIn('kb-acme-team-a', 'creds')).metadata;
@@ -91,7 +91,7 @@ describe('claims', () => {
       assert.equal(await stage.metric('drawbridge_binding_sync_down_seconds_count{resource="secrets"}'), 3);
     });
 
-    it('wait for the namespace in the consumer', async () => {
+    it('are copied once the consumer namespace exists', async () => {
       stage.serviceNamespace('team-b');
       stage.consumer.put(kettles, kettle([], 'team-b'));
       stage.provider.put(secrets, secretIn('kb-acme-team-b', 'creds'));
@@ -102,7 +102,7 @@ describe('claims', () => {
       assert.ok(stage.down('creds', secrets, 'team-b'));
     });
 
-    it('never overwrite an object without a label, and say so once', async () => {
+    it('never overwrite an object without a label, and report it once', async () => {
       stage.serviceNamespace('team-a');
       stage.consumer.put(secrets, secretIn('team-a', 'creds', { labels: {} }));
       const labels = { 'kube-bind.io/owner': 'provider' };
@@ -120,7 +120,7 @@ describe('claims', () => {
       assert.equal(stage.events[0]?.reason, 'NotSynced');
     });
 
-    it('leave the copies of another provider alone', async () => {
+    it('do not change the copies of another provider', async () => {
       stage.serviceNamespace('team-a');
       const copy = secretIn('team-a', 'creds', { labels: { app: 'kettle', 'kube-bind.io/owner': 'provider' } });
       const annotations = {

@@ -13,7 +13,7 @@ describe('claims', () => {
   afterEach(() => stage.close());
 
   describe('when something goes wrong', () => {
-    it('decide on what is there, not on what a store held', async () => {
+    it('decide from live reads, not from a stale store', async () => {
       stage.serviceNamespace('team-a');
       await stage.open([secretsOf('kettle')]);
       stage.consumer.fault = ({ verb, name }) => {
@@ -26,7 +26,7 @@ describe('claims', () => {
       assert.deepEqual([...stage.consumer.writes, ...stage.provider.writes], []);
     });
 
-    it('overwrite nothing that changed in between', async () => {
+    it('overwrite no object that changed in between', async () => {
       stage.serviceNamespace('team-a');
       stage.consumer.put(secrets, secretIn('team-a', 'creds'));
       await stage.open([secretsOf('kettle')]);
@@ -41,7 +41,7 @@ describe('claims', () => {
       assert.equal(await stage.metric('drawbridge_binding_conflicts_total{resource="secrets",side="provider"}'), 1);
     });
 
-    it('ask again at least every five seconds where rights are missing, tell it, and take it back', async () => {
+    it('retry at least every five seconds while permissions are missing, report it, and clear the problem afterwards', async () => {
       stage.serviceNamespace('team-a');
       let refused = 0;
       stage.provider.fault = ({ verb }) => {
@@ -64,7 +64,7 @@ describe('claims', () => {
       assert.deepEqual(stage.claims.problems(), []);
     });
 
-    it('come back together once the provider answers again', async () => {
+    it('are all synced once the provider answers again', async () => {
       stage.serviceNamespace('team-a');
       await stage.open([secretsOf('kettle')]);
       stage.provider.fault = () => {
@@ -81,7 +81,7 @@ describe('claims', () => {
       assert.equal(stage.provider.list(secrets).length, 21);
     });
 
-    it('hold back many deletes whose cause was not observed, until the annotation allows them', async () => {
+    it('hold back many deletes without an observed cause until the annotation allows them', async () => {
       stage.serviceNamespace('team-a');
       for (let i = 0; i < 25; i++) {
         const copy = secretIn('kb-acme-team-a', `lost-${i}`, { labels: { 'kube-bind.io/owner': 'consumer' } });
@@ -100,7 +100,7 @@ describe('claims', () => {
       assert.deepEqual(stage.told.slice(1), [[]]);
     });
 
-    it('tell what the provider finds invalid', async () => {
+    it('report what the provider rejects as invalid', async () => {
       stage.serviceNamespace('team-a');
       stage.provider.fault = ({ verb }) => {
         if (verb === 'create') throw new ApiError(422, 'Invalid', 'data is too long');
@@ -112,7 +112,7 @@ describe('claims', () => {
       ]);
     });
 
-    it('do not hammer a provider whose namespace is gone, and say so', async () => {
+    it('back off and report a problem if the namespace of the provider does not exist', async () => {
       stage.serviceNamespace('team-a');
       stage.provider.fault = ({ verb }) => {
         if (verb === 'create') throw new ApiError(404, 'NotFound', 'namespaces "kb-acme-team-a" not found');
@@ -129,7 +129,7 @@ describe('claims', () => {
       assert.deepEqual(stage.claims.problems(), []);
     });
 
-    it('do not race with a client that keeps changing a copy', async () => {
+    it('back off from a client that keeps changing a copy', async () => {
       stage.serviceNamespace('team-a');
       stage.consumer.put(secrets, secretIn('team-a', 'creds'));
       await stage.open([secretsOf('kettle')]);
@@ -147,7 +147,7 @@ describe('claims', () => {
       assert.ok(updates >= 3 && updates <= 12, `${updates} updates`);
     });
 
-    it('give up on what a webhook of the provider always changes, until the original changes', async () => {
+    it('do not repeat a write that a webhook of the provider changes until the original changes', async () => {
       stage.serviceNamespace('team-a');
       stage.consumer.put(secrets, secretIn('team-a', 'creds'));
       await stage.open([secretsOf('kettle')]);
@@ -167,7 +167,7 @@ describe('claims', () => {
       assert.equal(updates(), 2);
     });
 
-    it('tell that a namespace of the provider cannot be watched', async () => {
+    it('report a namespace of the provider that cannot be watched', async () => {
       stage.watched = {
         watch: (spec) => ({ store: new InformerStore(spec, stage.clock, silentLog), release: () => {} }),
       };
@@ -184,12 +184,12 @@ describe('claims', () => {
       assert.deepEqual(stage.provider.writes, []);
     });
 
-    it('leave no watch behind', async () => {
+    it('leave no watch open', async () => {
       stage.serviceNamespace('team-a');
       const before = [stage.consumer.watches, stage.provider.watches];
       await stage.open([secretsOf('kettle'), byReference]);
       await stage.close();
-      // Those of the stage itself: 4 stores of the consumer and 5 of the provider.
+      // The stage itself has 4 stores of the consumer and 5 of the provider.
       assert.deepEqual([stage.consumer.watches - 4, stage.provider.watches - 5], before);
     });
   });

@@ -12,7 +12,7 @@ describe('claims', () => {
   });
   afterEach(() => stage.close());
 
-  describe('when their binding goes', () => {
+  describe('when their binding is deleted', () => {
     const crd = { name: 'kettles.kitchen.example' };
     const bind = (name: string, fields: Readonly<Record<string, unknown>> = {}) => {
       const { metadata, ...binding } = bindingManifest(fields);
@@ -39,7 +39,7 @@ describe('claims', () => {
       ]);
     const all = ['creds here', 'creds there', 'theirs here', 'theirs there'];
 
-    it('end with what is bound: copies go, originals stay', async () => {
+    it('end with the bound objects: copies are deleted, originals stay', async () => {
       await share();
       await drain();
       assert.deepEqual([shared(), stage.claims.remaining()], [all, 0]);
@@ -52,7 +52,7 @@ describe('claims', () => {
       assert.ok(stage.told.length > told, 'the binding is told');
     });
 
-    it('go on for another binding of the same kubeconfig that claims the kind', async () => {
+    it('continue for another binding of the same kubeconfig that claims the kind', async () => {
       await share();
       stage.consumer.drop(customResourceDefinitions, crd);
       bind('pots', { status: { permissionClaims: [secretsOf('pot')] } });
@@ -61,7 +61,7 @@ describe('claims', () => {
       assert.deepEqual([shared(), stage.claims.remaining()], [all, 0]);
     });
 
-    it('go on for another binding that leads to the same provider by another Secret', async () => {
+    it('continue for another binding that uses the same provider with another Secret', async () => {
       await share();
       stage.consumer.drop(customResourceDefinitions, crd);
       const kubeconfigSecretRef = { namespace: 'kube-bind', name: 'kubeconfig-pots', key: 'kubeconfig' };
@@ -76,7 +76,7 @@ describe('claims', () => {
       assert.deepEqual(shared(), ['creds here', 'theirs there']);
     });
 
-    it('hold it up for a minute at most', async () => {
+    it('delay the unbinding for at most a minute', async () => {
       await share();
       stage.consumer.drop(customResourceDefinitions, crd);
       stage.provider.fault = ({ verb }) => {

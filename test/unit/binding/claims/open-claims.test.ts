@@ -12,7 +12,7 @@ describe('claims', () => {
   afterEach(() => stage.close());
 
   describe('of objects of the consumer', () => {
-    it('go up with their label, their uid and their content, and are touched no more', async () => {
+    it('are copied with label, uid, and content, and not written again', async () => {
       stage.serviceNamespace('team-a');
       const { uid } = stage.consumer.put(secrets, secretIn('team-a', 'creds')).metadata;
       await stage.open([secretsOf('kettle')]);
@@ -34,7 +34,7 @@ describe('claims', () => {
       assert.deepEqual(stage.claims.problems(), []);
     });
 
-    it('follow changes, removals of fields and deletion', async () => {
+    it('follow changes, removed fields, and deletion', async () => {
       stage.serviceNamespace('team-a');
       stage.consumer.put(secrets, secretIn('team-a', 'creds', { data: { a: 'MQ==', b: 'Mg==' } }));
       await stage.open([secretsOf('kettle')]);
@@ -46,7 +46,7 @@ describe('claims', () => {
       assert.equal(stage.up(), undefined);
     });
 
-    it('are repaired in the provider, and created again after a client deletes them there', async () => {
+    it('are repaired in the provider, and created again after a deletion there', async () => {
       stage.serviceNamespace('team-a');
       stage.consumer.put(secrets, secretIn('team-a', 'creds'));
       await stage.open([secretsOf('kettle')]);
@@ -58,7 +58,7 @@ describe('claims', () => {
       assert.ok(stage.up());
     });
 
-    it('stay as they are once the label is gone, and still go with their original', async () => {
+    it('stay unchanged without the selected label, and are still deleted with their original', async () => {
       stage.serviceNamespace('team-a');
       const secret = stage.consumer.put(secrets, secretIn('team-a', 'creds'));
       await stage.open([secretsOf('kettle')]);
@@ -73,7 +73,7 @@ describe('claims', () => {
       assert.equal(stage.up(), undefined);
     });
 
-    it('are not deleted because they were relabelled altogether', async () => {
+    it('are not deleted after a change of all labels', async () => {
       stage.serviceNamespace('team-a');
       const secret = stage.consumer.put(secrets, secretIn('team-a', 'creds'));
       await stage.open([secretsOf('kettle')]);
@@ -83,7 +83,7 @@ describe('claims', () => {
       assert.ok(!stage.provider.writes.some((write) => write.startsWith('delete')));
     });
 
-    it('ask once for a service namespace and go up when it is there', async () => {
+    it('request a service namespace once, and are copied when it exists', async () => {
       stage.consumer.put(secrets, secretIn('team-a', 'creds'));
       await stage.open([secretsOf('kettle')]);
       assert.deepEqual(stage.requested, ['create apiservicenamespaces kb-acme/team-a']);
@@ -94,7 +94,7 @@ describe('claims', () => {
       assert.equal(stage.requested.length, 1);
     });
 
-    it('go up when something begins to refer to them', async () => {
+    it('are copied when an object begins to refer to them', async () => {
       stage.serviceNamespace('team-a');
       stage.consumer.put(secrets, secretIn('team-a', 'creds', { labels: {} }));
       stage.consumer.put(secrets, secretIn('team-a', 'other', { labels: {} }));
@@ -106,7 +106,7 @@ describe('claims', () => {
       assert.equal(stage.up('other'), undefined);
     });
 
-    it('are replaced when they cannot be changed', async () => {
+    it('are replaced if they cannot be updated', async () => {
       stage.serviceNamespace('team-a');
       stage.consumer.put(secrets, secretIn('team-a', 'creds', { immutable: true }));
       await stage.open([secretsOf('kettle')]);
@@ -118,7 +118,7 @@ describe('claims', () => {
       assert.notEqual(stage.up()?.metadata.uid, before);
     });
 
-    it('are taken over from another konnector, and deleted after an unobserved deletion of the original', async () => {
+    it('are adopted from another konnector, and deleted after an unobserved deletion of the original', async () => {
       stage.serviceNamespace('team-a');
       const copy = secretIn('kb-acme-team-a', 'lost', { labels: { app: 'kettle', 'kube-bind.io/owner': 'consumer' } });
       const annotations = { 'kube-bind.io/consumer-namespace': 'team-a', 'kube-bind.io/consumer-uid': 'gone' };
@@ -130,7 +130,7 @@ describe('claims', () => {
       assert.ok(stage.up('silent'));
     });
 
-    it('carry the proof of their name and cluster, which clones and those of another cluster lack', async () => {
+    it('carry a proof of name and cluster, which clones and copies of another cluster lack', async () => {
       const { uid } = stage.consumer.put(namespaces, {
         apiVersion: 'v1',
         kind: 'Namespace',
@@ -173,7 +173,7 @@ describe('claims', () => {
       assert.equal(stage.up('lost'), undefined);
     });
 
-    it('leave out what belongs to the cluster or opens another provider', async () => {
+    it('exclude objects of the cluster and kubeconfigs of providers', async () => {
       stage.serviceNamespace('team-a');
       stage.consumer.put(apiServiceBindings, {
         ...bindingManifest(),
@@ -203,7 +203,7 @@ describe('claims', () => {
     }
   });
 
-  it('tell in the log why an object goes up or comes down', async () => {
+  it('log why an object is copied', async () => {
     stage.serviceNamespace('team-a');
     stage.consumer.put(kettles, kettle([]));
     stage.consumer.put(secrets, secretIn('team-a', 'creds'));
@@ -217,7 +217,7 @@ describe('claims', () => {
     ]);
   });
 
-  it('count what they keep in step', async () => {
+  it('count synced objects', async () => {
     stage.serviceNamespace('team-a');
     stage.consumer.put(secrets, secretIn('team-a', 'creds'));
     stage.consumer.put(secrets, secretIn('team-a', 'other', { labels: {} }));
@@ -230,8 +230,8 @@ describe('claims', () => {
     for (const one of series) assert.equal(await stage.metric(one), undefined);
   });
 
-  describe('that are wrong', () => {
-    it('are told, and the others go on', async () => {
+  describe('that are not valid', () => {
+    it('are reported, and the others stay in effect', async () => {
       stage.serviceNamespace('team-a');
       stage.consumer.put(secrets, secretIn('team-a', 'creds'));
       await stage.open([

@@ -6,7 +6,7 @@ import type { Side } from '../../../../src/binding/sync-engine/kind.ts';
 import { runs } from '../../../support/runs.ts';
 import { brief, facts, shared, view, went } from './claim-facts.ts';
 
-describe('the plan for a claimed object, whatever it is', () => {
+describe('the plan for any claimed object', () => {
   const anyView = (side: Side): fc.Arbitrary<ClaimedView | undefined> =>
     fc.option(
       fc
@@ -48,7 +48,7 @@ describe('the plan for a claimed object, whatever it is', () => {
     })
     .map((fields) => facts(fields));
 
-  it('never writes what a claim does not select, and never deletes or overwrites what is not provably a copy', () => {
+  it('never writes an unselected object, and never deletes or overwrites an object that is not provably a copy', () => {
     fc.assert(
       fc.property(anyFacts, (given) => {
         const { consumer: ours, provider: theirs, claimed, serviceNamespace } = given;
@@ -82,7 +82,7 @@ describe('the plan for a claimed object, whatever it is', () => {
     );
   });
 
-  it('comes to rest once its actions are done', () => {
+  it('is empty after its actions', () => {
     fc.assert(
       fc.property(anyFacts, (given) => {
         let state = given;
@@ -98,7 +98,7 @@ describe('the plan for a claimed object, whatever it is', () => {
   });
 });
 
-/** As an apiserver would do it. */
+/** Applies an action as an API server would. */
 function performed(action: ClaimAction, state: ClaimFacts): ClaimFacts {
   if (action.kind === 'request-namespace') return state;
   const { side } = action;

@@ -2,39 +2,35 @@ import assert from 'node:assert/strict';
 import { type ClaimFacts, planUnclaim } from '../../../../src/binding/claims/plan.ts';
 import { brief, consumer, copyDown, copyUp, facts, provider, shared } from './claim-facts.ts';
 
-describe('the plan for an object that is claimed no longer because the binding goes', () => {
+describe('the plan for a claimed object whose binding is being deleted', () => {
   const cases: [what: string, fields: Partial<ClaimFacts>, expected: string[]][] = [
-    ['leaves the original', { consumer: consumer({ owner: 'consumer' }) }, []],
-    ['leaves the original of the provider', { provider: provider({ owner: 'provider' }) }, []],
+    ['keeps the original of the consumer', { consumer: consumer({ owner: 'consumer' }) }, []],
+    ['keeps the original of the provider', { provider: provider({ owner: 'provider' }) }, []],
     [
       'deletes the copy of an object that stays',
       { consumer: consumer({ owner: 'consumer' }), provider: copyUp() },
       ['delete provider provider-uid unbound'],
     ],
     [
-      'deletes the copy that the provider gave',
+      'deletes the copy of a provider object',
       { consumer: copyDown(), provider: provider({ owner: 'provider' }) },
       ['delete consumer consumer-uid unbound'],
     ],
     [
-      'deletes the copy of an object that is gone',
+      'deletes the copy of a deleted object',
       { provider: copyUp({ origin: { copyOf: 'here/team-a/creds' } }) },
       ['delete provider provider-uid unbound'],
     ],
+    ['keeps the copy of another cluster', { provider: copyUp({ origin: { copyOf: 'there/team-a/creds' } }) }, []],
+    ['keeps a copy that another konnector may own', { provider: copyUp(), hasConflictingKonnector: true }, []],
     [
-      'leaves what another cluster has put there',
-      { provider: copyUp({ origin: { copyOf: 'there/team-a/creds' } }) },
-      [],
-    ],
-    ['leaves what may be that of another konnector', { provider: copyUp(), hasConflictingKonnector: true }, []],
-    [
-      'leaves what another consumer put into a namespace that they share',
+      'keeps the copy of another consumer in a shared namespace',
       { provider: copyUp({ origin: { consumerUid: 'theirs' } }), serviceNamespace: shared },
       [],
     ],
-    ['leaves the copy from another provider', { consumer: copyDown({ origin: { providerIdentity: 'other' } }) }, []],
+    ['keeps the copy from another provider', { consumer: copyDown({ origin: { providerIdentity: 'other' } }) }, []],
     [
-      'leaves what is on its way out already',
+      'does not delete a copy that is being deleted',
       { consumer: consumer({ owner: 'consumer' }), provider: copyUp({ deleting: true }) },
       [],
     ],

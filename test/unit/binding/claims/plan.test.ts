@@ -20,18 +20,18 @@ describe('the plan for a claimed object', () => {
         actions: ['label consumer', 'create provider'],
       },
       {
-        what: 'creates a copy that is missing',
+        what: 'creates a missing copy',
         facts: { consumer: consumer({ owner: 'consumer' }) },
         actions: ['create provider'],
       },
       { what: 'leaves what is in step', facts: { consumer: consumer({ owner: 'consumer' }), provider: copyUp() } },
       {
-        what: 'updates other content',
+        what: 'updates different content',
         facts: { consumer: consumer({ owner: 'consumer', contentDigest: 'new' }), provider: copyUp() },
         actions: ['update provider'],
       },
       {
-        what: 'updates other labels and annotations',
+        what: 'updates different labels and annotations',
         facts: { consumer: consumer({ owner: 'consumer', metadataDigest: 'new' }), provider: copyUp() },
         actions: ['update provider'],
       },
@@ -41,12 +41,12 @@ describe('the plan for a claimed object', () => {
         actions: ['label consumer'],
       },
       {
-        what: 'renews the label of the copy',
+        what: 'restores the owner label of the copy',
         facts: { consumer: consumer({ owner: 'consumer' }), provider: copyUp({ owner: undefined }) },
         actions: ['update provider'],
       },
       {
-        what: 'adds what an older konnector did not say',
+        what: 'adds the annotations that an older konnector did not set',
         facts: {
           consumer: consumer({ owner: 'consumer' }),
           provider: copyUp({ origin: { consumerNamespace: undefined, consumerUid: undefined } }),
@@ -54,7 +54,7 @@ describe('the plan for a claimed object', () => {
         actions: ['update provider'],
       },
       {
-        what: 'stamps the copy of an earlier object of that name',
+        what: 'adopts the copy of an earlier object of that name',
         facts: { consumer: consumer({ owner: 'consumer' }), provider: copyUp({ origin: { consumerUid: 'earlier' } }) },
         actions: ['update provider'],
       },
@@ -67,7 +67,7 @@ describe('the plan for a claimed object', () => {
         actions: ['delete provider provider-uid replaced'],
       },
       {
-        what: 'replaces an immutable copy of other content',
+        what: 'replaces an immutable copy with different content',
         facts: {
           consumer: consumer({ owner: 'consumer', contentDigest: 'new' }),
           provider: copyUp({ immutable: true }),
@@ -83,7 +83,7 @@ describe('the plan for a claimed object', () => {
         actions: ['update provider'],
       },
       {
-        what: 'waits for a copy that is on its way out',
+        what: 'waits for a copy that is being deleted',
         facts: {
           consumer: consumer({ owner: 'consumer', contentDigest: 'new' }),
           provider: copyUp({ deleting: true }),
@@ -92,37 +92,37 @@ describe('the plan for a claimed object', () => {
       },
       { what: 'copies nothing that is being deleted', facts: { consumer: consumer({ deleting: true }) } },
       {
-        what: 'keeps the copy until the original is gone',
+        what: 'keeps the copy until the original is deleted',
         facts: { consumer: consumer({ owner: 'consumer', deleting: true, contentDigest: 'new' }), provider: copyUp() },
       },
       {
-        what: 'asks for a service namespace',
+        what: 'requests a service namespace',
         facts: { consumer: consumer(), serviceNamespace: { kind: 'none' } },
         actions: ['request-namespace'],
         waitsFor: /service namespace/,
       },
       {
-        what: 'asks for none when the namespace is on its way out',
+        what: 'requests none while the namespace is being deleted',
         facts: { consumer: consumer(), serviceNamespace: { kind: 'none' }, isNamespaceActive: false },
       },
       {
-        what: 'asks for none when no claim selects the object',
+        what: 'requests none if no claim selects the object',
         facts: { consumer: consumer({ owner: 'consumer' }), claimed: unclaimed, serviceNamespace: { kind: 'none' } },
       },
       {
-        what: 'waits for a service namespace that was asked for',
+        what: 'waits for a requested service namespace',
         facts: { consumer: consumer(), serviceNamespace: { kind: 'pending' } },
         waitsFor: /service namespace/,
       },
       {
-        what: 'leaves an object of the provider that is no copy, and says so',
+        what: 'does not change an object of the provider that is no copy, and reports it',
         facts: { consumer: consumer({ owner: 'consumer' }), provider: provider() },
         problem: /the provider's object kb-acme-team-a\/creds is not a copy of it; rename yours/,
       },
     ],
     'that is no longer selected': [
       {
-        what: 'leaves copy and original as they are',
+        what: 'changes neither copy nor original',
         facts: {
           consumer: consumer({ owner: 'consumer', contentDigest: 'new' }),
           provider: copyUp(),
@@ -147,25 +147,25 @@ describe('the plan for a claimed object', () => {
         actions: ['delete provider provider-uid gone'],
       },
       {
-        what: 'says when that is only inferred from a list',
+        what: 'marks the delete as inferred after a list',
         facts: { provider: copyUp(), deleted: went('consumer-uid', false) },
         actions: ['delete provider provider-uid inferred'],
       },
       {
-        what: 'says when that is only inferred after a start',
+        what: 'marks the delete as inferred after a start',
         facts: { provider: copyUp() },
         actions: ['delete provider provider-uid inferred'],
       },
       {
-        what: 'leaves what another cluster with the same kubeconfig has put there',
+        what: 'keeps the copy of another cluster with the same kubeconfig',
         facts: { provider: copyUp({ origin: { copyOf: 'there/team-a/creds' } }) },
       },
       {
-        what: 'leaves the clone of a copy under another name',
+        what: 'keeps the clone of a copy under another name',
         facts: { provider: copyUp({ origin: { copyOf: 'here/team-a/other' } }) },
       },
       {
-        what: 'leaves a copy that proves to be of some cluster while it does not know which one this is',
+        what: 'keeps a copy with proof while the identity of this cluster is not known',
         facts: { provider: copyUp({ origin: { copyOf: 'here/team-a/creds' } }), consumerCluster: undefined },
       },
       {
@@ -174,7 +174,7 @@ describe('the plan for a claimed object', () => {
         actions: ['delete provider provider-uid inferred'],
       },
       {
-        what: 'infers nothing without that proof while another konnector is heard',
+        what: 'infers nothing without proof while another konnector reports to the provider',
         facts: { provider: copyUp(), hasConflictingKonnector: true },
       },
       {
@@ -187,31 +187,31 @@ describe('the plan for a claimed object', () => {
         actions: ['delete provider provider-uid gone'],
       },
       {
-        what: 'leaves a copy that does not say of what',
+        what: 'keeps a copy that names no original',
         facts: { provider: copyUp({ origin: { consumerUid: undefined } }) },
       },
       {
-        what: 'leaves a copy of another namespace',
+        what: 'keeps a copy of another namespace',
         facts: { provider: copyUp({ origin: { consumerNamespace: 'team-b' } }) },
       },
       { what: 'leaves a copy that goes already', facts: { provider: copyUp({ deleting: true }) } },
       {
-        what: 'leaves a copy in a namespace that is not ready',
+        what: 'keeps a copy in a namespace that is not ready',
         facts: { provider: copyUp(), serviceNamespace: { kind: 'pending' } },
       },
     ],
     'in a namespace that consumers share': [
       {
-        what: 'leaves what another consumer put there',
+        what: 'keeps the copy of another consumer',
         facts: { provider: copyUp({ origin: { consumerUid: 'theirs' } }), serviceNamespace: shared },
       },
       {
-        what: 'deletes a copy that proves to be of this name here',
+        what: 'deletes a copy with proof of this cluster and name',
         facts: { provider: copyUp({ origin: { copyOf: 'here/team-a/creds' } }), serviceNamespace: shared },
         actions: ['delete provider provider-uid inferred'],
       },
       {
-        what: 'does not fight over a name',
+        what: 'does not overwrite the object of another consumer',
         facts: {
           consumer: consumer({ owner: 'consumer', contentDigest: 'new' }),
           provider: copyUp({ origin: { consumerUid: 'theirs' } }),
@@ -220,7 +220,7 @@ describe('the plan for a claimed object', () => {
         problem: /belongs to another consumer/,
       },
       {
-        what: 'stamps the copy of what went a moment ago',
+        what: 'adopts the copy of a recently deleted object',
         facts: {
           consumer: consumer({ owner: 'consumer' }),
           provider: copyUp({ origin: { consumerUid: 'earlier' } }),
@@ -230,7 +230,7 @@ describe('the plan for a claimed object', () => {
         actions: ['update provider'],
       },
       {
-        what: 'deletes the copy of what went',
+        what: 'deletes the copy of a deleted object',
         facts: { provider: copyUp(), serviceNamespace: shared, deleted: went('consumer-uid', true) },
         actions: ['delete provider provider-uid gone'],
       },
@@ -243,14 +243,14 @@ describe('the plan for a claimed object', () => {
       },
       { what: 'leaves what is in step', facts: { provider: provider({ owner: 'provider' }), consumer: copyDown() } },
       {
-        what: 'leaves what another konnector put in step',
+        what: 'does not write a copy that another konnector synced',
         facts: {
           provider: provider({ owner: 'provider' }),
           consumer: copyDown({ origin: { providerIdentity: undefined } }),
         },
       },
       {
-        what: 'updates other content',
+        what: 'updates different content',
         facts: { provider: provider({ owner: 'provider', contentDigest: 'new' }), consumer: copyDown() },
         actions: ['update consumer'],
       },
@@ -260,25 +260,25 @@ describe('the plan for a claimed object', () => {
         actions: ['delete consumer consumer-uid gone'],
       },
       {
-        what: 'says when it is only inferred that the original is gone',
+        what: 'marks the delete as inferred without an observed deletion',
         facts: { consumer: copyDown() },
         actions: ['delete consumer consumer-uid inferred'],
       },
       {
-        what: 'deletes nothing that does not say where it is from',
+        what: 'deletes no copy without the uid of its original',
         facts: { consumer: copyDown({ origin: { providerUid: undefined } }) },
       },
       {
-        what: 'leaves what only carries the label of the provider',
+        what: 'keeps an object that only has the owner label of the provider',
         facts: { consumer: consumer({ owner: 'provider' }) },
       },
       {
-        what: 'overwrites nothing that carries no label, whatever the provider says',
+        what: 'overwrites no object without an owner label, even if the provider labels its own',
         facts: { provider: provider({ owner: 'provider', contentDigest: 'evil' }), consumer: consumer() },
         problem: /has its own object of this name, which would overwrite it; rename/,
       },
       {
-        what: 'overwrites nothing that the consumer owns',
+        what: 'overwrites no object that the consumer owns',
         facts: {
           provider: provider({ owner: 'provider', contentDigest: 'evil' }),
           consumer: consumer({ owner: 'consumer' }),
@@ -286,7 +286,7 @@ describe('the plan for a claimed object', () => {
         problem: /the owner labels of the two objects differ; keep the original/,
       },
       {
-        what: 'says nothing of a label that no claim is about',
+        what: 'reports no problem of labels without a claim',
         facts: {
           provider: provider({ owner: 'provider', contentDigest: 'evil' }),
           consumer: consumer({ owner: 'consumer' }),
@@ -294,7 +294,7 @@ describe('the plan for a claimed object', () => {
         },
       },
       {
-        what: 'writes nothing on the word of a label alone',
+        what: 'writes nothing because of an owner label alone',
         facts: {
           provider: provider({ owner: 'provider', contentDigest: 'evil' }),
           consumer: copyDown(),
@@ -302,17 +302,17 @@ describe('the plan for a claimed object', () => {
         },
       },
       {
-        what: 'brings nothing into a system namespace',
+        what: 'copies no provider object to a system namespace',
         facts: { provider: provider({ owner: 'provider' }), consumerNamespace: 'kube-system' },
         problem: /system namespace/,
       },
       {
-        what: 'brings nothing new into a namespace that the binding has nothing to do with',
+        what: 'copies no new object to a namespace without bound objects',
         facts: { provider: provider({ owner: 'provider' }), mayCopyToConsumer: false },
         waitsFor: /a bound object in the namespace team-a/,
       },
       {
-        what: 'keeps what is there already in step',
+        what: 'still updates an existing copy there',
         facts: {
           provider: provider({ owner: 'provider', contentDigest: 'new' }),
           consumer: copyDown(),
@@ -326,15 +326,15 @@ describe('the plan for a claimed object', () => {
         waitsFor: /namespace team-a/,
       },
       {
-        what: 'leaves the copy from another provider when this one has none',
+        what: 'keeps the copy from another provider',
         facts: { consumer: copyDown({ origin: { providerIdentity: 'other', providerUid: 'theirs' } }) },
       },
       {
-        what: 'leaves a copy of which it cannot tell whether it is from this provider',
+        what: 'keeps a copy whose provider cannot be determined',
         facts: { consumer: copyDown({ origin: { providerUid: 'theirs' } }), providerIdentity: undefined },
       },
       {
-        what: 'does not overwrite a copy of which it cannot tell whether it is from this provider',
+        what: 'does not overwrite a copy whose provider cannot be determined',
         facts: {
           provider: provider({ owner: 'provider', contentDigest: 'new' }),
           consumer: copyDown({ origin: { providerUid: 'theirs' } }),
@@ -342,7 +342,7 @@ describe('the plan for a claimed object', () => {
         },
       },
       {
-        what: 'knows a copy by its original while it does not know which provider this is',
+        what: 'recognizes a copy by its original while the provider is not identified',
         facts: {
           provider: provider({ owner: 'provider', contentDigest: 'new' }),
           consumer: copyDown(),
@@ -351,19 +351,19 @@ describe('the plan for a claimed object', () => {
         actions: ['update consumer'],
       },
       {
-        what: 'deletes the copy of what went while it does not know which provider this is',
+        what: 'deletes the copy of a deleted original while the provider is not identified',
         facts: { consumer: copyDown(), providerIdentity: undefined, deleted: went('provider-uid', true) },
         actions: ['delete consumer consumer-uid gone'],
       },
       {
-        what: 'leaves a copy in a shared namespace that does not say which provider it is from',
+        what: 'keeps a copy in a shared namespace that does not name its provider',
         facts: {
           consumer: copyDown({ origin: { providerIdentity: undefined, providerNamespace: 'team-a' } }),
           serviceNamespace: shared,
         },
       },
       {
-        what: 'deletes it when its original was seen to go',
+        what: 'deletes such a copy if the deletion of its original was observed',
         facts: {
           consumer: copyDown({ origin: { providerIdentity: undefined, providerNamespace: 'team-a' } }),
           serviceNamespace: shared,
@@ -372,25 +372,25 @@ describe('the plan for a claimed object', () => {
         actions: ['delete consumer consumer-uid gone'],
       },
       {
-        what: 'leaves the copy from another namespace of a provider',
+        what: 'keeps the copy from another namespace of the provider',
         facts: {
           consumer: copyDown({ origin: { providerIdentity: undefined, providerNamespace: 'kb-other-team-a' } }),
         },
       },
       {
-        what: 'does not fight with another provider over a name',
+        what: 'does not overwrite the copy from another provider',
         facts: { provider: provider(), consumer: copyDown({ origin: { providerIdentity: 'other' } }) },
         problem: /from another provider/,
       },
     ],
     'without an owner label': [
       {
-        what: 'skips it and says so',
+        what: 'skips it and reports a problem',
         facts: { consumer: consumer(), provider: provider({ contentDigest: 'other' }) },
         problem: /it exists on both sides without an owner label; label the original/,
       },
       {
-        what: 'says nothing when no claim selects it',
+        what: 'reports no problem if no claim selects it',
         facts: { consumer: consumer(), provider: provider(), claimed: unclaimed },
       },
     ],

@@ -24,7 +24,7 @@ const kettle = (name: string, resourceVersion: number, refs: readonly unknown[])
 });
 
 describe('the index of references', () => {
-  it('follows what its store tells and says what changed', () => {
+  it('follows the events of its store, and notifies listeners of changes', () => {
     const store = storeOf([kettle('one', 1, [{ name: 'x', namespace: 'n' }])], projectObject);
     const index = new ReferenceIndex();
     index.add('kettles', store, paired);
@@ -45,7 +45,7 @@ describe('the index of references', () => {
     assert.equal(told.length, 3);
   });
 
-  it('says that a bound object invites what only one that is not bound referred to before', () => {
+  it('notifies listeners when a bound object is the first bound referrer', () => {
     const index = new ReferenceIndex();
     const [bound, unbound] = [storeOf([], projectObject), storeOf([], projectObject)];
     const others = {
@@ -62,7 +62,7 @@ describe('the index of references', () => {
     assert.deepEqual(told, [false, true]);
   });
 
-  it('keeps what one object refers to in two ways until it does in neither', () => {
+  it('keeps a target that one object refers to twice until both references are gone', () => {
     const index = new ReferenceIndex();
     const store = storeOf([kettle('one', 1, [{ name: 'x' }])], projectObject);
     index.add('kettles', store, paired);
@@ -79,7 +79,7 @@ describe('the index of references', () => {
     assert.equal(index.referrer('team-a', 'x'), undefined);
   });
 
-  it('always knows what a look at every object would find', () => {
+  it('always equals the references of all objects', () => {
     const word = fc.constantFrom('p', 'q', 'r');
     const step = fc.record({
       name: fc.constantFrom('one', 'two', 'three'),

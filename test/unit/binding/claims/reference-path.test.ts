@@ -39,35 +39,30 @@ describe('paths of references', () => {
     },
   };
   const cases: readonly [string, string, string | undefined, string[]][] = [
-    ['a field, without the blanks around it', 'spec.secretRef.name', undefined, ['-/boiler']],
+    ['a field, trimmed', 'spec.secretRef.name', undefined, ['-/boiler']],
     ['a field with its namespace', 'spec.secretRef.name', 'spec.secretRef.namespace', ['kitchen/boiler']],
     ['every element', 'spec.refs.#.name', undefined, ['-/a', '-/b', '-/d']],
-    [
-      'each element with its own namespace, not with that of its neighbour',
-      'spec.refs.#.name',
-      'spec.refs.#.namespace',
-      ['x/a', '-/b', 'y/d'],
-    ],
+    ['each element with its own namespace', 'spec.refs.#.name', 'spec.refs.#.namespace', ['x/a', '-/b', 'y/d']],
     ['one element by its number', 'spec.refs.3.name', 'spec.refs.3.namespace', ['y/d']],
     ['a list within a list', 'spec.rooms.#.refs.#.name', undefined, ['-/p', '-/q', '-/r']],
     [
-      'elements with the namespace of what holds them',
+      'elements with the namespace of their parent',
       'spec.rooms.#.refs.#.name',
       'spec.rooms.#.room',
       ['one/p', 'one/q', 'two/r'],
     ],
     ['elements with one namespace for all', 'spec.refs.#.name', 'spec.home', ['kitchen/a', 'kitchen/b', 'kitchen/d']],
     ['a list of names', 'spec.names', undefined, ['-/n1', '-/n2', '-/n3']],
-    ['nothing where several namespaces could be meant', 'spec.names', 'spec.namespaces', []],
+    ['nothing if several namespaces are possible', 'spec.names', 'spec.namespaces', []],
     ['a dot within a name', 'spec.dotted\\.name.name', undefined, ['-/dot']],
     ['a number as the name of a field', 'spec.7.name', undefined, ['-/seven']],
     ['nothing where there is no such field', 'spec.other.name', undefined, []],
     ['nothing where the list is no list', 'spec.secretRef.#.name', undefined, []],
     ['nothing where the object is a list', 'spec.refs.name', undefined, []],
-    ['nothing in what is no text', 'spec.number', undefined, []],
-    ['nothing in an empty text', 'spec.empty', undefined, []],
+    ['nothing in a value that is no string', 'spec.number', undefined, []],
+    ['nothing in an empty string', 'spec.empty', undefined, []],
     ['nothing in null', 'spec.nothing.name', undefined, []],
-    ['nothing that was inherited', 'spec.constructor.name', undefined, []],
+    ['nothing in an inherited property', 'spec.constructor.name', undefined, []],
   ];
   for (const [what, name, namespace, expected] of cases) {
     it(`find ${what}`, () => assert.deepEqual(found(kettle, name, namespace), expected));
@@ -92,7 +87,7 @@ describe('paths of references', () => {
     [`spec.${'a'.repeat(600)}`, /longer than/],
   ];
   for (const [text, expected] of refused) {
-    it(`refuse ${JSON.stringify(text.slice(0, 40))} and say why`, () => {
+    it(`reject ${JSON.stringify(text.slice(0, 40))} with a reason`, () => {
       const parsed = parseReferencePath(text);
       assert.ok('problem' in parsed);
       assert.match(parsed.problem, expected);
@@ -114,7 +109,7 @@ describe('paths of references', () => {
     );
   });
 
-  it('pair every name with the namespace beside it and no other, whatever is missing', () => {
+  it('pair every name with the namespace of its own element, even if fields are missing', () => {
     const word = fc.constantFrom('a', 'b', 'c', 'd');
     const element = fc.record({ name: word, namespace: word }, { requiredKeys: [] });
     fc.assert(
@@ -128,7 +123,7 @@ describe('paths of references', () => {
     );
   });
 
-  it('never throw on any text and any object', () => {
+  it('never throw for any path and any object', () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), fc.jsonValue(), (name, namespace, object) => {
         const paths = [name, namespace].map((text) => parseReferencePath(text));

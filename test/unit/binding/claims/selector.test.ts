@@ -53,7 +53,7 @@ describe('the selector of a claim', () => {
     readonly object: Candidate;
     readonly referrers?: readonly KubeObject[];
     readonly isolation?: IsolationName;
-    /** Part of the reason. */
+    /** A part of the expected `selectedBy`. */
     readonly why: RegExp | undefined;
   }
   const refs = [
@@ -81,14 +81,14 @@ describe('the selector of a claim', () => {
     { what: 'selects by name and namespace', selector: byName('creds', 'team-a'), object: secret(), why: /names it/ },
     { what: 'selects a name in every namespace', selector: byName('creds'), object: secret(), why: /names it/ },
     {
-      what: 'takes an empty namespace for every one',
+      what: 'treats an empty namespace as all namespaces',
       selector: byName('creds', ''),
       object: secret(),
       why: /names it/,
     },
     { what: 'leaves another name', selector: byName('other', 'team-a'), object: secret(), why: undefined },
     {
-      what: 'leaves the name in another namespace',
+      what: 'does not select the name in another namespace',
       selector: byName('creds', 'team-b'),
       object: secret(),
       why: undefined,
@@ -100,40 +100,40 @@ describe('the selector of a claim', () => {
       why: /names it/,
     },
     {
-      what: 'selects by label where the name differs',
+      what: 'selects by label if the name differs',
       selector: { ...byLabel('a'), ...byName('other') },
       object: secret('creds', { app: 'a' }),
       why: /app=a/,
     },
     {
-      what: 'selects by name where the label differs',
+      what: 'selects by name if the label differs',
       selector: { ...byLabel('b'), ...byName('creds') },
       object: secret('creds', { app: 'a' }),
       why: /names it/,
     },
     {
-      what: 'selects what is referred to',
+      what: 'selects a referenced object',
       selector: byReference('spec.secretRef.name'),
       referrers: [kettle({ secretRef: { name: 'creds' } })],
       object: secret(),
       why: /kettles.kitchen.example team-a\/k refers to it/,
     },
     {
-      what: 'selects what is referred to by name and namespace',
+      what: 'selects an object that is referenced by name and namespace',
       selector: byReference('spec.secretRef.name', 'spec.secretRef.namespace'),
       referrers: [kettle({ secretRef: { name: 'creds', namespace: 'team-b' } })],
       object: secret('creds', {}, 'team-b'),
       why: /refers/,
     },
     {
-      what: 'leaves what others are referred to by name',
+      what: 'does not select an object with another name than the reference',
       selector: byReference('spec.secretRef.name'),
       referrers: [kettle({ secretRef: { name: 'other' } })],
       object: secret(),
       why: undefined,
     },
     {
-      what: 'leaves what is referred to in another namespace',
+      what: 'does not select an object in another namespace than the reference',
       selector: byReference('spec.secretRef.name', 'spec.secretRef.namespace'),
       referrers: [kettle({ secretRef: { name: 'creds', namespace: 'team-b' } })],
       object: secret(),
@@ -154,35 +154,35 @@ describe('the selector of a claim', () => {
       why: /refers/,
     },
     {
-      what: 'leaves the name of one element with the namespace of another',
+      what: 'does not combine the name of one element with the namespace of another',
       selector: byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
       referrers: [kettle({ refs })],
       object: secret('creds', {}, 'team-z'),
       why: undefined,
     },
     {
-      what: 'takes a name whose element says no namespace for one of the own namespace',
+      what: 'uses the namespace of the referrer for an element without a namespace',
       selector: byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
       referrers: [kettle({ refs: [{ name: 'creds' }] })],
       object: secret(),
       why: /refers/,
     },
     {
-      what: 'leaves it in every other namespace',
+      what: 'does not select it in any other namespace',
       selector: byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
       referrers: [kettle({ refs: [{ name: 'creds' }] })],
       object: secret('creds', {}, 'team-b'),
       why: undefined,
     },
     {
-      what: 'leaves it when the one that refers has no namespace either',
+      what: 'does not select it if the referrer has no namespace either',
       selector: byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
       referrers: [kettle({ refs: [{ name: 'creds' }] }, '')],
       object: secret(),
       why: undefined,
     },
     {
-      what: 'selects nothing by the path of another language',
+      what: 'selects nothing by a path of another syntax',
       selector: byReference('spec.refs[*].name', 'spec.refs[*].namespace'),
       referrers: [kettle({ refs })],
       object: secret(),
@@ -195,14 +195,14 @@ describe('the selector of a claim', () => {
       why: undefined,
     },
     {
-      what: 'selects nothing where the path leads nowhere',
+      what: 'selects nothing if the path finds no value',
       selector: byReference('spec.secretRef.name'),
       referrers: [kettle({ other: 'creds' })],
       object: secret(),
       why: undefined,
     },
     {
-      what: 'leaves what only carries the label of an owner',
+      what: 'does not select an object because of its owner label',
       selector: { ...byLabel('sheriff'), ...byReference('spec.refs.#.name', 'spec.refs.#.namespace') },
       referrers: [kettle({ refs })],
       object: secret('kubeconfig-1', { 'kube-bind.io/owner': 'consumer' }, 'kube-bind'),
@@ -216,21 +216,21 @@ describe('the selector of a claim', () => {
       why: /refers/,
     },
     {
-      what: 'leaves the Secret of another certificate',
+      what: 'does not select the Secret of another certificate',
       selector: byReference('spec.secretName'),
       referrers: [kettle({ secretName: 'other', issuerRef: { name: 'creds' } })],
       object: secret(),
       why: undefined,
     },
     {
-      what: 'without a path to the namespace selects in every namespace',
+      what: 'selects in every namespace without a path to the namespace',
       selector: byReference('spec.secretName'),
       referrers: [kettle({ secretName: 'creds' })],
       object: secret('creds', {}, 'remapped'),
       why: /refers/,
     },
     {
-      what: 'with isolation Namespaced selects in the namespace of the one that refers',
+      what: 'selects in the namespace of the referrer with isolation Namespaced',
       selector: byReference('spec.secret.name'),
       referrers: [kettle({ secret: { name: 'creds' } })],
       isolation: 'Namespaced',
@@ -238,7 +238,7 @@ describe('the selector of a claim', () => {
       why: /refers/,
     },
     {
-      what: 'with isolation Namespaced leaves every other namespace',
+      what: 'selects in no other namespace with isolation Namespaced',
       selector: byReference('spec.secret.name'),
       referrers: [kettle({ secret: { name: 'creds' } })],
       isolation: 'Namespaced',
@@ -246,7 +246,7 @@ describe('the selector of a claim', () => {
       why: undefined,
     },
     {
-      what: 'selects nothing by a namespace that claims to be all of them',
+      what: 'selects nothing by a namespace that stands for all namespaces',
       selector: byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
       referrers: [
         kettle(
@@ -279,7 +279,7 @@ describe('the selector of a claim', () => {
     ['Namespaced', 'kettles', true],
   ];
   for (const [isolation, resource, holds] of allowed) {
-    it(`with isolation ${isolation} ${holds ? 'heeds' : 'ignores'} references of ${resource}`, () => {
+    it(`${holds ? 'follows' : 'ignores'} references of ${resource} with isolation ${isolation}`, () => {
       const { selector, problems } = select(
         [claimOf(byReference('spec.secretRef.name', undefined, resource))],
         exportOf({ isolation }),
@@ -302,7 +302,7 @@ describe('the selector of a claim', () => {
     ['an empty label selector', [{ labelSelector: {} }], undefined],
     ['labels and names', [{ ...byLabel('a'), ...byName('x') }], undefined],
     ['labels and references', [{ ...byLabel('a'), ...byReference('spec.secretName') }], undefined],
-    ['labels and a reference that is refused', [{ ...byLabel('a'), ...byReference('spec.*') }], 'app=a'],
+    ['labels and a rejected reference', [{ ...byLabel('a'), ...byReference('spec.*') }], 'app=a'],
     ['two claims', [byLabel('a'), byLabel('b')], undefined],
   ];
   for (const [what, selectors, expected] of pushed) {
@@ -311,14 +311,14 @@ describe('the selector of a claim', () => {
     });
   }
 
-  it('tells what is wrong with labels and goes on with the rest', () => {
+  it('reports a label selector that is not valid, and applies the other parts', () => {
     const wrong = { labelSelector: { matchExpressions: [{ key: 'a', operator: 'Like' }] } };
     const { selector, problems } = select([claimOf({ ...wrong, ...byName('creds') })], exportOf());
     assert.match(problems.join(), /claim on secrets selects nothing: .*Like.*allowed are In/);
     assert.match(selector.selectedBy(secret()) ?? '', /names it/);
   });
 
-  it('selects what any of several claims on one kind selects', () => {
+  it('selects the objects of all claims on one kind', () => {
     const { selector } = select([claimOf(byLabel('a')), claimOf(byLabel('b'))], exportOf());
     assert.match(selector.selectedBy(secret('creds', { app: 'b' })) ?? '', /app=b/);
   });

@@ -62,7 +62,7 @@ describe('ClusterBinding', () => {
     await settleIo();
   };
 
-  /** Puts a kubeconfig where the provider keeps it. */
+  /** Puts a kubeconfig into the provider's Secret. */
   function offer(text: string, key = 'kubeconfig'): void {
     stage.acme.cluster.put(secrets, {
       apiVersion: 'v1',
@@ -82,7 +82,7 @@ describe('ClusterBinding', () => {
   };
   const heartbeat = (session: OpenSession) => stage.registry.heartbeat(session);
 
-  it('is told everything in one write, and then nothing until the next heartbeat', async () => {
+  it('gets all fields in one write, and then none until the next heartbeat', async () => {
     const session = await start();
     assert.deepEqual(stage.acme.cluster.writes, ['patch clusterbindings/status kb-acme/cluster']);
     assert.equal(status()?.['lastHeartbeatTime'], formatTime(stage.clock.now()));
@@ -114,7 +114,7 @@ describe('ClusterBinding', () => {
     assert.deepEqual(heartbeat(session), { ok: true });
   });
 
-  it('has no heartbeat while the write is refused, and has one as soon as it is not', async () => {
+  it('has no heartbeat while writes are rejected, and gets one as soon as they succeed', async () => {
     stage.acme.cluster.fault = ({ verb }) => {
       if (verb === 'patch') throw new Error('no');
     };
@@ -125,7 +125,7 @@ describe('ClusterBinding', () => {
     assert.deepEqual(heartbeat(session), { ok: true });
   });
 
-  it('has no heartbeat half a minute after the provider has gone silent, and has one when it is back', async () => {
+  it('has no heartbeat from half a minute after the provider fell silent until the provider answers again', async () => {
     const session = await start();
     await settle(60_000);
     assert.equal(
@@ -142,7 +142,7 @@ describe('ClusterBinding', () => {
     assert.equal(stage.acme.cluster.writes.length, 1);
   });
 
-  it('has no heartbeat while it is not there', async () => {
+  it('has no heartbeat while it does not exist', async () => {
     stage.acme.cluster.drop(clusterBindings, place);
     const session = await start();
     const beat = heartbeat(session);
@@ -153,8 +153,8 @@ describe('ClusterBinding', () => {
     assert.deepEqual(heartbeat(session), { ok: true });
   });
 
-  describe('brings over a new kubeconfig', () => {
-    it('by its key alone, and tells in an Event', async () => {
+  describe('copies a new kubeconfig', () => {
+    it('only under its key, and records an Event', async () => {
       await start();
       const before = stage.consumer.find(secrets, consumerSecret) as KubeObject;
       stage.consumer.put(secrets, { ...before, type: 'mine', data: { ...(before['data'] as object), other: 'eA==' } });
@@ -174,7 +174,7 @@ describe('ClusterBinding', () => {
       assert.equal(stage.open.length, 1);
     });
 
-    it('when the consumer has lost its secret', async () => {
+    it('if the Secret of the consumer is missing', async () => {
       const session = await start();
       stage.dropSecret();
       await stage.reconcile();
@@ -185,7 +185,7 @@ describe('ClusterBinding', () => {
     });
 
     const refused: [what: string, text: string, reason: string, says: RegExp, arrange?: () => void][] = [
-      ['is not there', '', 'ProviderSecretNotFound', /secret kb-acme\/kubeconfig not found/],
+      ['does not exist', '', 'ProviderSecretNotFound', /secret kb-acme\/kubeconfig not found/],
       ['is no kubeconfig', 'hello', 'ProviderSecretInvalid', /it is not a YAML mapping/],
       ['has no namespace', kubeconfigText({ namespace: '' }), 'ProviderSecretInvalid', /has no namespace set/],
       ...['https://10.0.0.1', 'https://acme.example:8443', `${acme}/clusters/other`, acme.replace('https', 'http')].map(
@@ -196,10 +196,15 @@ describe('ClusterBinding', () => {
           /a provider may not change the server|https/,
         ],
       ),
-      ['is not accepted', kubeconfigText({ token: 'bad' }), 'ProviderSecretInvalid', /is not copied: .*Unauthorized/],
+      [
+        'is rejected by the provider',
+        kubeconfigText({ token: 'bad' }),
+        'ProviderSecretInvalid',
+        /is not copied: .*Unauthorized/,
+      ],
     ];
     for (const [what, text, reason, says] of refused) {
-      it(`but not one that ${what}`, async () => {
+      it(`but not if it ${what}`, async () => {
         stage.acme.revoked.add('bad');
         const session = await start();
         if (text === '') stage.acme.cluster.drop(secrets, { namespace: 'kb-acme', name: 'kubeconfig' });
@@ -219,7 +224,7 @@ describe('ClusterBinding', () => {
       });
     }
 
-    it('but not to a secret that is to be kept', async () => {
+    it('but not to a Secret with the keep annotation', async () => {
       stage.bind();
       await start();
       stage.secret(kubeconfigText(), { annotations: { [keepKubeconfigAnnotation]: 'true' } });
@@ -230,7 +235,7 @@ describe('ClusterBinding', () => {
     });
   });
 
-  it('says so when it names a foreign secret, and not for ever', async () => {
+  it('reports a foreign Secret in its status for a limited time', async () => {
     const status = {
       consumerSecretRef: { namespace: 'else', name: 'where' },
       lastHeartbeatTime: formatTime(stage.clock.now()),
@@ -253,7 +258,7 @@ describe('ClusterBinding', () => {
     assert.equal(condition('Ready')?.status, 'True');
   });
 
-  it('is told of another konnector, once we are sure that there is one', async () => {
+  it('reports another konnector once there is proof of one', async () => {
     await start();
     await settle(beatMs);
     const other = { namespace: 'else', name: 'where' };

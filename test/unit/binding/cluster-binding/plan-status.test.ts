@@ -36,11 +36,11 @@ const plan = (input: Partial<StatusInput> = {}) =>
     ...input,
   });
 
-/** What a first pass leaves behind. */
+/** The status after the first plan. */
 const written = { ...plan().status };
 
 describe('status of a ClusterBinding', () => {
-  it('says everything at the first pass', () => {
+  it('contains all fields in the first plan', () => {
     assert.deepEqual(plan(), {
       status: {
         consumerSecretRef: ours,
@@ -58,14 +58,14 @@ describe('status of a ClusterBinding', () => {
   });
 
   const beats: [what: string, last: string | undefined, dueInMs: number, beats: boolean][] = [
-    ['none was written yet', undefined, beatMs, true],
-    ['the last one cannot be read', 'soon', beatMs, true],
-    ['the last one is new', ago(1000), beatMs - 1000, false],
-    ['the last one is nearly due', ago(beatMs - 1000), 1000, false],
-    ['the last one is due', ago(beatMs), beatMs, true],
-    ['the last one is long ago', ago(3600_000), beatMs, true],
+    ['no heartbeat was written yet', undefined, beatMs, true],
+    ['the last heartbeat is no time', 'soon', beatMs, true],
+    ['the last heartbeat is recent', ago(1000), beatMs - 1000, false],
+    ['the next heartbeat is nearly due', ago(beatMs - 1000), 1000, false],
+    ['the next heartbeat is due', ago(beatMs), beatMs, true],
+    ['the last heartbeat is old', ago(3600_000), beatMs, true],
     ['clocks differ a little', ago(-60_000), beatMs + 60_000, false],
-    ['the last one is of next year', ago(-365 * 24 * 3600_000), beatMs, true],
+    ['the last heartbeat is a year in the future', ago(-365 * 24 * 3600_000), beatMs, true],
   ];
   for (const [what, lastHeartbeatTime, dueInMs, isWritten] of beats) {
     it(`${isWritten ? 'writes a' : 'writes no'} heartbeat when ${what}`, () => {
@@ -75,7 +75,7 @@ describe('status of a ClusterBinding', () => {
     });
   }
 
-  it('writes heartbeat and version also when the secret is bad', () => {
+  it('contains heartbeat and version even if the Secret is not valid', () => {
     const secretValid = conditionFalse('SecretValid', 'Warning', 'ProviderSecretNotFound', 'gone');
     const { status } = plan({ secretValid });
     assert.equal(status?.lastHeartbeatTime, formatTime(nowMs));
@@ -84,20 +84,20 @@ describe('status of a ClusterBinding', () => {
     assert.deepEqual([ready?.reason, secret?.reason], ['ProviderSecretNotFound', 'ProviderSecretNotFound']);
   });
 
-  it('leaves what it does not know as it was, and conditions of others in place', () => {
+  it('keeps unknown fields, and conditions of other writers', () => {
     const healthy = { type: 'Healthy', status: 'True', lastTransitionTime: ago(5000) };
     const conditions = [...(written.conditions ?? []), healthy];
     assert.equal(plan({ view: view({ ...written, conditions }), secretValid: undefined }).status, undefined);
   });
 
-  it('says unknown of a version that it cannot read', () => {
+  it('reports version unknown if the version is not semantic', () => {
     const { status } = plan({ version: 'main' });
     assert.equal(status?.konnectorVersion, 'unknown');
     const condition = status.conditions?.find(({ type }) => type === 'ValidVersion');
     assert.deepEqual([condition?.status, condition?.severity, condition?.reason], ['False', 'Warning', 'ParseError']);
   });
 
-  it('takes over a foreign secret reference with the next heartbeat and not before', () => {
+  it('replaces a foreign Secret with the next heartbeat, not before', () => {
     const foreign = { ...written, consumerSecretRef: theirs, konnectorVersion: 'v0.8.1' };
     assert.deepEqual(plan({ view: view({ ...foreign, lastHeartbeatTime: ago(1000) }) }), { dueInMs: beatMs - 1000 });
     assert.deepEqual(plan({ view: view({ ...foreign, lastHeartbeatTime: ago(beatMs) }) }).status, {
@@ -107,7 +107,7 @@ describe('status of a ClusterBinding', () => {
     });
   });
 
-  it('keeps a reference to any of its own secrets', () => {
+  it('keeps a reference to any of its own Secrets', () => {
     const status = { ...written, consumerSecretRef: theirs };
     assert.equal(plan({ view: view(status), secrets: [ours, theirs] }).status, undefined);
   });
@@ -119,7 +119,7 @@ describe('status of a ClusterBinding', () => {
       .filter(({ type }) => type === 'SoleKonnector')
       .map(({ reason, message }) => ({ reason, message }));
 
-  it('has a condition while another konnector writes to it, and a later heartbeat removes the condition', () => {
+  it('has a condition while another konnector writes, and a later heartbeat removes it', () => {
     const told = plan({ view: view(written), conflict: another }).status?.conditions;
     assert.deepEqual(sole(told), [another]);
     assert.equal(plan({ view: view({ ...written, conditions: told }) }).status, undefined, 'it may be told by another');
@@ -130,7 +130,7 @@ describe('status of a ClusterBinding', () => {
     );
   });
 
-  it('tells of a foreign secret reference at once, and writes nothing else before the heartbeat', () => {
+  it('reports a foreign Secret at once, and writes nothing else before the heartbeat', () => {
     const theirsNow = {
       ...written,
       consumerSecretRef: theirs,
@@ -150,7 +150,7 @@ describe('status of a ClusterBinding', () => {
     );
   });
 
-  it('tells of a foreign secret reference with the heartbeat that takes it over', () => {
+  it('reports a foreign Secret with the heartbeat that replaces it', () => {
     const { status } = plan({
       view: view({ ...written, consumerSecretRef: theirs, lastHeartbeatTime: ago(beatMs) }),
       conflict: foreign,
@@ -171,6 +171,6 @@ describe('version of the konnector', () => {
     ['v1.2.3 of mine', undefined],
   ];
   for (const [found, said] of versions) {
-    it(`says ${said} of ${JSON.stringify(found)}`, () => assert.equal(konnectorVersion(found), said));
+    it(`is ${said} for ${JSON.stringify(found)}`, () => assert.equal(konnectorVersion(found), said));
   }
 });

@@ -59,7 +59,7 @@ describe('namespace lifecycle', () => {
   });
   afterEach(() => stop.abort());
 
-  it('makes the namespaces that the provider asks for', async () => {
+  it('creates the namespaces that the provider requests', async () => {
     await run();
     ask('provider');
     await stage.settle();
@@ -84,14 +84,14 @@ describe('namespace lifecycle', () => {
     assert.equal(stage.consumer.writes.length, 1);
   });
 
-  it('makes none that the provider may not have', async () => {
+  it('creates no namespace that the provider may not request', async () => {
     ask('provider');
     await run((namespace) => namespace !== 'team-a');
     assert.deepEqual(stage.consumer.writes, []);
   });
 
   for (const owner of [undefined, 'consumer'] as const) {
-    it(`gives back a namespace of the provider when ours is gone (owner: ${owner ?? 'not said'})`, async () => {
+    it(`deletes the APIServiceNamespace of a deleted namespace (owner: ${owner ?? 'none'})`, async () => {
       stage.addNamespace('team-a');
       ask(owner);
       await run();
@@ -103,7 +103,7 @@ describe('namespace lifecycle', () => {
     });
   }
 
-  it('does not believe that a namespace is gone before it has asked', async () => {
+  it('confirms with a read that a namespace is deleted', async () => {
     await run();
     const held: (() => void)[] = [];
     stage.consumer.deliver = (_, event) => void held.push(event);
@@ -114,7 +114,7 @@ describe('namespace lifecycle', () => {
     for (const event of held) event();
   });
 
-  it('gives nothing back while copies of ours are in it', async () => {
+  it('keeps an APIServiceNamespace while its service namespace has copies', async () => {
     stage.provider.put(apiServiceExports, exportManifest());
     stage.provider.put(boundSchemas, boundSchemaManifest());
     stage.putCopy({ namespace: 'kb-acme-team-a', name: 'theirs' });
@@ -129,7 +129,7 @@ describe('namespace lifecycle', () => {
     assert.deepEqual(stage.provider.writes, ['delete apiservicenamespaces kb-acme/team-a']);
   });
 
-  it('looks ever more rarely at copies that stay', async () => {
+  it('checks remaining copies with backoff', async () => {
     stage.provider.put(apiServiceExports, exportManifest());
     stage.provider.put(boundSchemas, boundSchemaManifest());
     const tea = { namespace: 'kb-acme-team-a', name: 'tea' };
@@ -144,7 +144,7 @@ describe('namespace lifecycle', () => {
     assert.deepEqual(stage.provider.writes, ['delete apiservicenamespaces kb-acme/team-a']);
   });
 
-  it('gives nothing back while the list of what the provider exports is late', async () => {
+  it('keeps an APIServiceNamespace until the exports of the provider are listed', async () => {
     const tea = { namespace: 'kb-acme-team-a', name: 'tea' };
     stage.putCopy(tea, { metadata: { name: 'tea', annotations: otherKonnectorAnnotations('team-a', 'c-1') } });
     stage.provider.put(boundSchemas, boundSchemaManifest());
@@ -161,7 +161,7 @@ describe('namespace lifecycle', () => {
     assert.deepEqual(stage.provider.writes, []);
   });
 
-  it('gives nothing back while it cannot be read what the provider exports', async () => {
+  it('keeps an APIServiceNamespace while an export or its schema is missing or not valid', async () => {
     const tea = { namespace: 'kb-acme-team-a', name: 'tea' };
     stage.putCopy(tea, { metadata: { name: 'tea', annotations: otherKonnectorAnnotations('team-a', 'c-1') } });
     stage.provider.put(apiServiceExports, exportManifest());
@@ -175,7 +175,7 @@ describe('namespace lifecycle', () => {
     assert.deepEqual(stage.provider.writes, [], 'with an export that does not read');
   });
 
-  it('does not take an API server that does not know the kind for one without the namespace', async () => {
+  it('does not treat a 404 of an unknown kind as a deleted namespace', async () => {
     stage.consumer.fault = ({ verb }) => {
       if (verb === 'get') throw new ApiError(404, '', '404 page not found');
     };
@@ -185,7 +185,7 @@ describe('namespace lifecycle', () => {
     assert.deepEqual(stage.provider.writes, []);
   });
 
-  it('asks again at least every five seconds where rights are missing, and warns once', async () => {
+  it('retries at least every five seconds while permissions are missing, and warns once', async () => {
     let refusals = 0;
     stage.provider.fault = ({ verb, plural }) => {
       if (verb !== 'delete' || plural !== apiServiceNamespaces.plural) return;

@@ -36,7 +36,7 @@ describe('the controller of bindings', () => {
     for (let i = 0; i < 10; i++) await stage.clock.settle();
   }
 
-  it('follows the binding, then what the provider has for it', async () => {
+  it('enqueues the binding for its own events and those of the provider', async () => {
     await settle();
     stage.bind();
     await settle();
@@ -56,7 +56,7 @@ describe('the controller of bindings', () => {
     assert.deepEqual(Object(statusOf(stage.binding())).providerPrettyName, 'Acme & Sons');
   });
 
-  it('follows its session, also one that comes later', async () => {
+  it('enqueues the binding for events of its session, also of a later one', async () => {
     const { session } = stage;
     stage.sessions.answer = { kind: 'pending' };
     stage.bind();
@@ -77,7 +77,7 @@ describe('the controller of bindings', () => {
     assert.equal(said('Connected')?.reason, 'APIServiceExportNotFound');
   });
 
-  it('repairs a CRD as soon as it is touched', async () => {
+  it('enqueues the binding as soon as its CRD changes', async () => {
     stage.bind();
     stage.offer();
     await settle();
@@ -86,7 +86,7 @@ describe('the controller of bindings', () => {
     assert.ok(stage.crd());
   });
 
-  it('makes its CRD once a foreign one has gone', async () => {
+  it('enqueues the binding once a foreign CRD is deleted', async () => {
     stage.establish('uid-of-another');
     stage.bind();
     stage.offer();
@@ -97,7 +97,7 @@ describe('the controller of bindings', () => {
     assert.equal(said('Connected')?.status, 'True');
   });
 
-  it('tells the problems of objects at most once a minute, and at once when they are over', async () => {
+  it('reports problems of objects at most once a minute, and their end at once', async () => {
     stage.bind();
     stage.offer();
     await settle();

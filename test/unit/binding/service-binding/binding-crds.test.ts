@@ -31,11 +31,11 @@ describe('the CRD of a binding', () => {
     assert.ok(stage.crd());
   });
 
-  it('writes a CRD that the API server stores differently no more than once', async () => {
+  it('writes a CRD that the API server stores differently only once', async () => {
     await stage.bound();
     const crd = stage.crd();
     assert.ok(crd);
-    // As defaulting would: it is never what we send.
+    // As with defaulting, the stored spec always differs from the written one.
     stage.consumer.put(customResourceDefinitions, { ...crd, spec: { ...crdSpec, preserveUnknownFields: false } });
     const { replace } = stage.consumer.client;
     stage.consumer.client.replace = (resource, object, options) =>
@@ -45,7 +45,7 @@ describe('the CRD of a binding', () => {
     assert.equal(stage.consumer.calls.slice(before).filter(({ verb }) => verb === 'replace').length, 1);
   });
 
-  it('follows a schema that changes', async () => {
+  it('updates the CRD after a change of its schema', async () => {
     await stage.bound();
     const { spec } = boundSchemaManifest();
     const { versions, ...rest } = spec as { versions: object[] };
@@ -58,7 +58,7 @@ describe('the CRD of a binding', () => {
     assert.match(text, /"openAPIV3Schema":\{"type":"object"\}/);
   });
 
-  it('takes over a CRD that another konnector made for the binding', async () => {
+  it('adopts a CRD that another konnector created for the binding', async () => {
     stage.establish();
     stage.bind();
     stage.offer();
@@ -70,7 +70,7 @@ describe('the CRD of a binding', () => {
     assert.equal(stage.said()['Ready']?.status, 'True');
   });
 
-  it('says that a name is taken, and that a CRD is going', async () => {
+  it('reports a name that is taken, and a CRD that is being deleted', async () => {
     await stage.bound();
     const crd = stage.crd();
     assert.ok(crd);
@@ -84,7 +84,7 @@ describe('the CRD of a binding', () => {
     assert.equal(stage.said()['SchemaInSync']?.reason, 'CustomResourceDefinitionTerminating');
   });
 
-  it('tells that versions converted by a webhook of the provider are not bound', async () => {
+  it('reports that versions with a conversion webhook are not bound', async () => {
     stage.bind();
     stage.offer();
     const { spec } = boundSchemaManifest();

@@ -7,11 +7,11 @@ import type { Result } from '../../../../src/engine/result.ts';
 import { conditionsOf, crdName, kettles, MemoryStage } from '../../../support/binding/memory-stage.ts';
 import { exportManifest } from '../../../support/binding/objects.ts';
 
-/** A binding, and its reconciler that looks when told to. */
+/** A binding and its reconciler, which a test runs with `look`. */
 export class BindingStage extends MemoryStage {
   reconciler = this.make();
 
-  /** As after a restart. */
+  /** Creates the reconciler, as after a restart. */
   make(allowed?: readonly string[]): BindingReconciler {
     const { deps, sessions, syncers } = this;
     this.reconciler = new BindingReconciler({
@@ -42,7 +42,7 @@ export class BindingStage extends MemoryStage {
     await this.serve();
   }
 
-  /** As when a syncer has listed the objects; it does not stay. */
+  /** Acts as a syncer that has listed the objects. */
   async serve(): Promise<void> {
     const syncer = working({ served: () => true });
     const running = { binding: 'kettles', crd: crdName, mode: 'sync', syncer } as const;
@@ -51,13 +51,13 @@ export class BindingStage extends MemoryStage {
     this.syncers.delete(running);
   }
 
-  /** Of the object that `object()` makes. */
+  /** The finalizers of the object that `object()` creates. */
   finalizers(): readonly string[] | undefined {
     return this.consumer.find(kettles, { namespace: 'team-a', name: 'blue' })?.metadata.finalizers;
   }
 }
 
-/** The spec of an export that has more than we read. */
+/** The spec of an export with more resources than are allowed. */
 export const tooLarge = () => ({
   ...(exportManifest().spec as object),
   resources: Array.from({ length: 257 }, (_, i) => ({ group: 'kitchen.example', resource: `kettles${i}` })),

@@ -32,7 +32,7 @@ describe('the reconciler of bindings', () => {
     stage = new BindingStage();
   });
 
-  it('makes what an export offers and says so in one write each', async () => {
+  it('creates the CRDs of an export and reports the status with one write each', async () => {
     stage.bind();
     stage.offer();
     assert.deepEqual(await stage.look(), { kind: 'done' });
@@ -58,7 +58,7 @@ describe('the reconciler of bindings', () => {
     assert.deepEqual([Ready?.status, InformersSynced?.reason], ['False', 'InformersSyncing']);
   });
 
-  it('is ready only when the API server serves what was bound, and stays so after a restart', async () => {
+  it('is ready only when the API server serves the bound kinds, and stays ready after a restart', async () => {
     stage.bind();
     await stage.look();
     assert.equal(stage.said()['InformersSynced']?.status, 'True', 'there is nothing to serve yet');
@@ -83,7 +83,7 @@ describe('the reconciler of bindings', () => {
     assert.equal(stage.consumer.writes.length, writes);
   });
 
-  it('says nothing anew of objects that are not in step while a restarted syncer finds out about them', async () => {
+  it('keeps the condition about objects until a restarted syncer has found their problems', async () => {
     await stage.bound();
     let problems: string[] = ['kettles team-a/blue: refused'];
     const add = (served: () => boolean): void => {
@@ -133,7 +133,7 @@ describe('the reconciler of bindings', () => {
     }
   });
 
-  it('writes nothing when nothing has changed, however often it looks', async () => {
+  it('writes nothing without a change', async () => {
     await stage.bound();
     const before = stage.consumer.writes.length;
     for (let i = 0; i < 20; i++) {
@@ -143,7 +143,7 @@ describe('the reconciler of bindings', () => {
     assert.equal(stage.consumer.writes.length, before);
   });
 
-  it('decides nothing on a binding that the store shows older than what was written', async () => {
+  it('waits while the store shows an older binding than the last write', async () => {
     stage.bind();
     const { bindings } = stage.deps.stores;
     const old = bindings.get('kettles');
@@ -157,7 +157,7 @@ describe('the reconciler of bindings', () => {
 
   const lasting: [what: string, arrange: () => void, ready: string, also?: Record<string, string>][] = [
     [
-      'a Secret that is missing',
+      'a missing Secret',
       () => {
         stage.sessions.answer = {
           kind: 'invalid',
@@ -168,7 +168,7 @@ describe('the reconciler of bindings', () => {
       'Error KubeconfigSecretNotFound: secret a/b not found',
     ],
     [
-      'a provider that cannot be reached',
+      'an unreachable provider',
       () => {
         stage.session.state = { kind: 'unreachable', message: 'Informers did not sync within 2m30s: no route' };
         stage.sessions.beat = undefined;
@@ -176,7 +176,7 @@ describe('the reconciler of bindings', () => {
       'Error InformerSyncTimeout: Informers did not sync within 2m30s: no route. The server',
     ],
     [
-      'a heartbeat that is refused',
+      'a rejected heartbeat',
       () => {
         stage.offer();
         stage.sessions.beat = { ok: false, message: 'forbidden' };
@@ -190,7 +190,7 @@ describe('the reconciler of bindings', () => {
       { SchemaInSync: 'Unknown' },
     ],
     [
-      'a request that the provider refused, whose reason is data',
+      'a request that the provider rejected, with its reason as data',
       () => {
         const status = { phase: 'Failed', terminalMessage: '100% %s $& {0}' };
         stage.provider.put(apiServiceExportRequests, exportRequestManifest({ status }));
@@ -198,13 +198,13 @@ describe('the reconciler of bindings', () => {
       'Error APIServiceExportFailed: the provider rejected the APIServiceExportRequest kettles: 100% %s $& {0}',
     ],
     [
-      'a BoundSchema that is missing',
+      'a missing BoundSchema',
       () => stage.provider.put(apiServiceExports, exportManifest()),
       `Error BoundSchemaFetchFailed: the provider exports ${crdName}`,
       { SchemaInSync: 'False' },
     ],
     [
-      'an export that is larger than what we take',
+      'an export that is too large',
       () => {
         stage.offer();
         stage.provider.put(apiServiceExports, exportManifest({ spec: tooLarge() }));
@@ -213,7 +213,7 @@ describe('the reconciler of bindings', () => {
       { SchemaInSync: 'Unknown' },
     ],
     [
-      'a BoundSchema that cannot be read',
+      'a BoundSchema that is not valid',
       () => {
         stage.offer();
         const { spec } = boundSchemaManifest();
@@ -223,7 +223,7 @@ describe('the reconciler of bindings', () => {
       { SchemaInSync: 'False' },
     ],
     [
-      'a binding that cannot be read',
+      'a binding that is not valid',
       () => {
         stage.offer();
         stage.bind = () => stage.consumer.put(apiServiceBindings, bindingManifest({ spec: {} }));
@@ -231,7 +231,7 @@ describe('the reconciler of bindings', () => {
       'Error APIServiceBindingInvalid: APIServiceBinding kettles is not valid: spec.kubeconfigSecretRef is required. It binds nothing',
     ],
     [
-      'a BoundSchema that is about something else',
+      'a BoundSchema for another resource',
       () => {
         stage.offer();
         const { spec } = boundSchemaManifest();
@@ -259,7 +259,7 @@ describe('the reconciler of bindings', () => {
       { SchemaInSync: 'False' },
     ],
     [
-      'a schema that the API server refuses',
+      'a schema that the API server rejects',
       () => {
         stage.offer();
         stage.consumer.fault = refusing('create', new ApiError(422, 'Invalid', 'spec.validation: not structural'));
@@ -268,7 +268,7 @@ describe('the reconciler of bindings', () => {
       { SchemaInSync: 'False' },
     ],
     [
-      'rights to CRDs that are missing',
+      'missing permissions for CRDs',
       () => {
         stage.offer();
         stage.consumer.fault = refusing('create', new ApiError(403, 'Forbidden', 'may not create'));
@@ -277,7 +277,7 @@ describe('the reconciler of bindings', () => {
       { Connected: 'True', SchemaInSync: 'False' },
     ],
     [
-      'a claim that is not shared',
+      'a claim on a resource that cannot be claimed',
       () => {
         stage.offer();
         stage.provider.put(apiServiceExports, claiming('secrets', 'pods'));
@@ -296,7 +296,7 @@ describe('the reconciler of bindings', () => {
       { SchemaInSync: 'True' },
     ],
     [
-      'objects that are not in step',
+      'objects that are not in sync',
       () => {
         stage.offer();
         const problems = () => ['team-a/a: forbidden', ...Array.from({ length: 9 }, (_, i) => `o${i}: bad`)];
@@ -313,7 +313,7 @@ describe('the reconciler of bindings', () => {
     };
 
   for (const [what, arrange, ready, also = {}] of lasting) {
-    it(`tells of ${what}, once`, async () => {
+    it(`reports ${what}, once`, async () => {
       arrange();
       stage.bind();
       for (let i = 0; i < 10; i++) {
@@ -336,7 +336,7 @@ describe('the reconciler of bindings', () => {
     ['', []],
   ];
   for (const [list, honoured] of lists) {
-    it(`honours ${honoured.join(' and ') || 'no'} claims when its own list is ${JSON.stringify(list)}`, async () => {
+    it(`accepts ${honoured.join(' and ') || 'no'} claims if its annotation is ${JSON.stringify(list)}`, async () => {
       stage.bind(list === undefined ? {} : { annotations: { [claimableAnnotation]: list } });
       stage.offer();
       stage.provider.put(apiServiceExports, claiming('secrets', 'configmaps'));
@@ -350,7 +350,7 @@ describe('the reconciler of bindings', () => {
     });
   }
 
-  it('keeps what an earlier Secret reached while the present one is of no use', async () => {
+  it('keeps its conditions while an earlier kubeconfig serves, and its CRDs in any case', async () => {
     await stage.bound();
     const { session } = stage;
     stage.sessions.answer = { kind: 'invalid', reason: 'KubeconfigSecretInvalid', message: 'bad', lastGood: session };
@@ -363,7 +363,7 @@ describe('the reconciler of bindings', () => {
     assert.ok(stage.crd());
   });
 
-  it('does not call a binding ready before its provider has been read, and says nothing anew after a restart', async () => {
+  it('does not report a binding as ready before its provider is read, and keeps the conditions after a restart', async () => {
     stage.session.state = { kind: 'connecting' };
     stage.bind();
     stage.offer();
@@ -393,7 +393,7 @@ describe('the reconciler of bindings', () => {
     assert.deepEqual(stage.consumer.writes, writes);
   });
 
-  it('is not concerned with sessions of another provider', async () => {
+  it('ignores the exports of other providers', async () => {
     await stage.bound();
     const other = new FakeSession(new BindingStage().provider);
     stage.sessions.answer = { kind: 'session', session: other };

@@ -65,14 +65,14 @@ const allNames = {
 
 describe('the CustomResourceDefinition of a BoundSchema', () => {
   const good: [what: string, fields: Partial<BoundSchemaView>, spec: object, only?: string][] = [
-    ['has the names that the API server would give it', {}, crdSpec],
+    ['has the default names of the API server', {}, crdSpec],
     [
       'has no empty lists, which the API server drops',
       { names: { plural: 'kettles', kind: 'Kettle', shortNames: [], categories: [] } },
       crdSpec,
     ],
     [
-      'has all that the schema names',
+      'has all fields of the schema',
       {
         names: allNames,
         scope: 'Cluster',
@@ -104,16 +104,16 @@ describe('the CustomResourceDefinition of a BoundSchema', () => {
       },
     ],
     [
-      'has no subresources where there are none',
+      'has no subresources if there are none',
       { versions: [version({ subresources: {} })] },
       {
         ...crdSpec,
         versions: [{ name: 'v1', served: true, storage: true, schema: crdSpec.versions[0]?.schema }],
       },
     ],
-    ['does without a webhook for a single version', { conversion: webhook }, crdSpec],
+    ['needs no webhook for a single version', { conversion: webhook }, crdSpec],
     [
-      'serves and stores one version where a webhook would convert',
+      'serves and stores one version if conversion needs a webhook',
       { conversion: webhook, versions: [version({ storage: false }), version({ name: 'v2' })] },
       {
         ...crdSpec,
@@ -125,7 +125,7 @@ describe('the CustomResourceDefinition of a BoundSchema', () => {
       'v2',
     ],
     [
-      'serves one that is served, even when another is stored',
+      'serves a served version, even if another is stored',
       { conversion: webhook, versions: [version({ storage: false }), version({ name: 'v2', served: false })] },
       {
         ...crdSpec,
@@ -147,7 +147,7 @@ describe('the CustomResourceDefinition of a BoundSchema', () => {
     ['the core group', { group: '', name: 'kettles.core' }, /kettles\.core is in the core group/],
     ['another group than its name', { group: 'apps' }, /kettles\.kitchen\.example describes kettles\.apps/],
     [
-      'a default that would be changed on the way',
+      'a default with an inexact number',
       {
         versions: [version({ schema: { type: 'object', properties: { n: { default: 2 ** 53, maximum: 2 ** 63 } } } })],
       },
@@ -157,19 +157,19 @@ describe('the CustomResourceDefinition of a BoundSchema', () => {
     ['a schema that is no object', { versions: [version({ schema: 'string' })] }, /no schema for version v1/],
   ];
   for (const [what, fields, says] of bad) {
-    it(`is not made for ${what}`, () => {
+    it(`does not exist for ${what}`, () => {
       const result = boundCrd(schema(fields), exported([]));
       assert.ok('problem' in result);
       assert.match(result.problem, says);
     });
   }
 
-  it('is worked out once for each view', () => {
+  it('is built once for each view', () => {
     const view = schema();
     assert.equal(boundCrd(view, exported([])), boundCrd(view, exported(['v1'])));
   });
 
-  it('serves the version that the export asks for where a webhook would convert', () => {
+  it('serves the version that the export names if conversion needs a webhook', () => {
     const view = schema({ conversion: webhook, versions: [version({ storage: false }), version({ name: 'v2' })] });
     for (const [asked, only] of [
       [[], 'v2'],

@@ -39,8 +39,8 @@ describe('the plan of an unbind', () => {
     step: { kind: string; release?: string[]; blocked?: boolean },
     says?: RegExp,
   ][] = [
-    ['is over when nothing is left', { crds: [] }, { kind: 'finish' }],
-    ['is over without a provider, too', { crds: [], provider: 'away' }, { kind: 'finish' }],
+    ['finishes when nothing is left', { crds: [] }, { kind: 'finish' }],
+    ['finishes without a provider too', { crds: [], provider: 'away' }, { kind: 'finish' }],
     [
       'waits for the remaining objects',
       { crds: [], remaining: 1 },
@@ -48,15 +48,19 @@ describe('the plan of an unbind', () => {
       /delete the copies of 1 object; to leave the copies there, set the annotation \S+ to Orphan$/,
     ],
     [
-      'waits for what looks for copies',
+      'waits for the syncers that list copies',
       { crds: [], draining: false },
       { kind: 'wait', blocked: false },
       /waiting for the syncers to list copies/,
     ],
-    ['looks for none that are to stay', { crds: [], draining: false, binding: binding('Orphan') }, { kind: 'finish' }],
+    [
+      'does not wait for copies with policy Orphan',
+      { crds: [], draining: false, binding: binding('Orphan') },
+      { kind: 'finish' },
+    ],
     ['deletes', {}, { kind: 'delete', release: [], blocked: false }, /to be deleted: a, b$/],
     [
-      'counts what waits',
+      'counts the remaining objects',
       { remaining: 3 },
       { kind: 'delete', release: [], blocked: false },
       /; the provider must delete the copies of 3 objects; to leave the copies there, set the annotation \S+ to Orphan$/,
@@ -85,7 +89,7 @@ describe('the plan of an unbind', () => {
       { kind: 'delete', release: ['a'], blocked: false },
     ],
     [
-      'releases what is exported no longer, and drains the rest',
+      'releases kinds that are no longer exported, and drains the rest',
       { crds: [crd('a'), crd('b', { exportState: 'unexported', syncing: false })] },
       { kind: 'delete', release: ['b'], blocked: false },
     ],
@@ -96,7 +100,7 @@ describe('the plan of an unbind', () => {
       /no matching BoundSchema b,/,
     ],
     [
-      'asks what is meant',
+      'reports an unknown policy',
       { binding: binding('keep') },
       { kind: 'wait', blocked: true },
       /is "keep"; allowed are Delete and Orphan/,

@@ -13,20 +13,20 @@ import { boundSchemaManifest, exportManifest } from '../../../support/binding/ob
 
 import { BindingStage, tooLarge, working } from './binding-stage.ts';
 
-describe('the end of a binding', () => {
+describe('the unbinding', () => {
   let stage: BindingStage;
   beforeEach(() => {
     stage = new BindingStage();
   });
 
-  describe('when the export is gone', () => {
+  describe('when the export is deleted', () => {
     beforeEach(async () => {
       await stage.bound();
       stage.object();
       stage.provider.drop(apiServiceExports, { namespace: 'kb-acme', name: 'kettles' });
     });
 
-    it('lets go of the objects, and keeps them and their CRD', async () => {
+    it('removes the finalizer from the objects, and keeps them and their CRD', async () => {
       await stage.look();
       assert.deepEqual(stage.finalizers(), ['example.com/other']);
       assert.ok(stage.crd());
@@ -47,7 +47,7 @@ describe('the end of a binding', () => {
       assert.deepEqual(stage.finalizers(), ['example.com/other']);
     });
 
-    it('lets go of nothing when it is there and cannot be read', async () => {
+    it('keeps the finalizers if the export exists and is not valid', async () => {
       stage.provider.put(apiServiceExports, exportManifest({ spec: tooLarge() }));
       await stage.look();
       assert.ok(stage.finalizers()?.includes(syncerFinalizer));
@@ -59,7 +59,7 @@ describe('the end of a binding', () => {
       assert.match(stage.said()['Connected']?.message ?? '', /cannot be deleted; .* to Orphan/);
     });
 
-    it('lets go of nothing while the provider does not even serve exports', async () => {
+    it('keeps the finalizers while the provider does not serve exports', async () => {
       stage.provider.fault = () => {
         throw new ApiError(404, '', '404 page not found');
       };
@@ -67,7 +67,7 @@ describe('the end of a binding', () => {
       assert.ok(stage.finalizers()?.includes(syncerFinalizer));
     });
 
-    it('lets go of nothing while the provider does not say so itself', async () => {
+    it('keeps the finalizers until a read confirms the deletion', async () => {
       stage.provider.fault = () => {
         throw new ApiError(403, 'Forbidden', 'no rights');
       };
@@ -87,7 +87,7 @@ describe('the end of a binding', () => {
       stage.object();
     });
 
-    it('deletes the CRD, waits for it, then lets the binding go', async () => {
+    it('deletes the CRD, waits for its deletion, and removes the finalizer of the binding', async () => {
       await remove();
       assert.equal((await stage.look()).kind, 'after');
       assert.ok(stage.crd()?.metadata.deletionTimestamp);
@@ -123,7 +123,7 @@ describe('the end of a binding', () => {
       assert.equal(stage.binding(), undefined);
     });
 
-    it('leaves the copies when told to, but not before their syncer has stopped', async () => {
+    it('keeps the copies with policy Orphan, once their syncer has stopped', async () => {
       annotate('Orphan');
       await remove();
       const running = { binding: 'kettles', crd: crdName, mode: 'sync', syncer: working() } as const;
@@ -136,7 +136,7 @@ describe('the end of a binding', () => {
       assert.ok(stage.crd()?.metadata.deletionTimestamp);
     });
 
-    it('does so without any provider', async () => {
+    it('does the same without a provider', async () => {
       annotate('Orphan');
       stage.sessions.answer = { kind: 'invalid', reason: 'KubeconfigSecretNotFound', message: 'gone' };
       await remove();
@@ -147,7 +147,7 @@ describe('the end of a binding', () => {
       assert.equal(stage.binding(), undefined);
     });
 
-    it('deletes nothing while the provider cannot be told, and says what to do', async () => {
+    it('deletes nothing without a provider, and reports what to do', async () => {
       stage.sessions.answer = { kind: 'invalid', reason: 'KubeconfigSecretNotFound', message: 'gone' };
       await remove();
       for (let i = 0; i < 5; i++) await stage.look();
@@ -155,7 +155,7 @@ describe('the end of a binding', () => {
       assert.match(stage.said()['Connected']?.message ?? '', /no valid kubeconfig.*unbind-policy to Orphan/);
     });
 
-    it('says nothing anew while a provider is read again after a restart, unless that fails', async () => {
+    it('keeps the condition while a provider is read after a restart, unless that fails', async () => {
       await remove();
       await stage.look();
       stage.session.state = { kind: 'connecting' };
@@ -179,7 +179,7 @@ describe('the end of a binding', () => {
       );
     });
 
-    it('says so when the schema does not fit the objects any more', async () => {
+    it('reports a schema that no longer fits the objects', async () => {
       const { spec, ...rest } = boundSchemaManifest();
       stage.provider.put(boundSchemas, { ...rest, spec: { ...Object(spec), scope: 'Cluster' } });
       await remove();
@@ -190,7 +190,7 @@ describe('the end of a binding', () => {
       );
     });
 
-    it('lets go of objects whose export is gone', async () => {
+    it('removes the finalizer from objects whose export is deleted', async () => {
       stage.provider.drop(apiServiceExports, { namespace: 'kb-acme', name: 'kettles' });
       await remove();
       await stage.look();
@@ -198,7 +198,7 @@ describe('the end of a binding', () => {
       assert.ok(stage.crd()?.metadata.deletionTimestamp);
     });
 
-    it('leaves a CRD that was taken from it a moment ago', async () => {
+    it('keeps a CRD that it no longer owns, even if the store is stale', async () => {
       const crd = stage.crd();
       assert.ok(crd);
       await remove();
@@ -218,7 +218,7 @@ describe('the end of a binding', () => {
       assert.equal(stage.crd()?.metadata.deletionTimestamp, undefined);
     });
 
-    it('tells why it does not get on, and tries again', async () => {
+    it('reports a failure, and retries', async () => {
       stage.provider.drop(apiServiceExports, { namespace: 'kb-acme', name: 'kettles' });
       stage.provider.fault = () => {
         throw new TransportError('connect ECONNREFUSED', undefined, true);
@@ -229,14 +229,14 @@ describe('the end of a binding', () => {
       assert.ok(stage.finalizers()?.includes(syncerFinalizer));
     });
 
-    it('lets go of objects of a binding whose finalizer was forced off', async () => {
+    it('removes the finalizer from the objects of a binding that was deleted by force', async () => {
       stage.consumer.drop(apiServiceBindings, { name: 'kettles' });
       await stage.look();
       assert.deepEqual(stage.finalizers(), ['example.com/other']);
     });
   });
 
-  it('tells how it stands, though what an earlier one of its name had cannot be let go of', async () => {
+  it('reports its status, even if the objects of an earlier binding cannot be released', async () => {
     await stage.bound();
     stage.object();
     const binding = stage.binding();
@@ -251,7 +251,7 @@ describe('the end of a binding', () => {
     assert.equal(stage.said()['Connected']?.reason, 'ForeignCustomResourceDefinition');
   });
 
-  describe('that cannot be read', () => {
+  describe('of a binding that is not valid', () => {
     const dropCrd = () => stage.consumer.drop(customResourceDefinitions, { name: crdName });
     const put = (metadata: object = {}) => {
       const binding = stage.binding();
@@ -265,7 +265,7 @@ describe('the end of a binding', () => {
       put();
     });
 
-    it('lets go of nothing while it is there', async () => {
+    it('keeps the finalizers while the binding exists', async () => {
       await stage.look();
       assert.ok(stage.finalizers()?.includes(syncerFinalizer));
       assert.equal(stage.said()['SecretValid']?.reason, 'APIServiceBindingInvalid');
@@ -274,7 +274,7 @@ describe('the end of a binding', () => {
       assert.deepEqual(stage.finalizers(), ['example.com/other']);
     });
 
-    it('comes when it is deleted, after it was said what becomes of the copies', async () => {
+    it('continues with the policy of the annotation', async () => {
       await stage.consumer.client.delete(apiServiceBindings, { name: 'kettles' });
       await stage.look();
       assert.match(stage.said()['Connected']?.message ?? '', /no valid kubeconfig .* set the annotation .* to Orphan/);
@@ -286,7 +286,7 @@ describe('the end of a binding', () => {
       assert.equal(stage.binding(), undefined);
     });
 
-    it('comes at once when nothing is left of what it bound', async () => {
+    it('finishes at once if the binding has no CRDs left', async () => {
       dropCrd();
       await stage.consumer.client.delete(apiServiceBindings, { name: 'kettles' });
       await stage.look();

@@ -118,7 +118,7 @@ describe('the reconciler of exports', () => {
     stage.consumer.put(apiServiceBindings, { ...rest, metadata: { ...own, ...metadata }, status });
   }
 
-  it('tells the provider of an export that cannot be read, and syncs nothing by it', async () => {
+  it('reports an export that is not valid to the provider, and does not sync it', async () => {
     await bound();
     stage.provider.put(apiServiceExports, exportManifest({ spec: { resources: [] } }));
     await look();
@@ -138,7 +138,7 @@ describe('the reconciler of exports', () => {
     await look();
   }
 
-  it('starts a syncer once the kind is served, and tells the provider', async () => {
+  it('starts a syncer once the kind is served, and reports that to the provider', async () => {
     stage.offer();
     bind();
     await look();
@@ -159,7 +159,7 @@ describe('the reconciler of exports', () => {
     assert.equal(conditions?.[1]?.lastTransitionTime, '2026-11-21T08:00:00Z');
   });
 
-  it('writes and restarts nothing when nothing has changed', async () => {
+  it('writes and restarts nothing without a change', async () => {
     await bound();
     const { writes } = stage.provider;
     assert.ok(stage.provider.calls.every(({ fieldManager }) => fieldManager === 'kube-bind.io'));
@@ -172,20 +172,20 @@ describe('the reconciler of exports', () => {
   });
 
   const changes: [what: string, change: () => void, expected: string[], restarts: boolean][] = [
-    ['its binding is gone', () => stage.consumer.drop(apiServiceBindings, { name: 'kettles' }), [], false],
+    ['its binding is deleted', () => stage.consumer.drop(apiServiceBindings, { name: 'kettles' }), [], false],
     [
-      'its BoundSchema is gone',
+      'its BoundSchema is deleted',
       () => stage.provider.drop(boundSchemas, { namespace: 'kb-acme', name: crdName }),
       [],
       false,
     ],
     [
-      'the export is gone',
+      'the export is deleted',
       () => stage.provider.drop(apiServiceExports, { namespace: 'kb-acme', name: 'kettles' }),
       [],
       false,
     ],
-    ['the CRD is gone', () => stage.consumer.drop(customResourceDefinitions, { name: crdName }), [], false],
+    ['the CRD is deleted', () => stage.consumer.drop(customResourceDefinitions, { name: crdName }), [], false],
     ['the CRD has another owner', () => stage.consumer.put(customResourceDefinitions, withoutOwner()), [], false],
     [
       'the binding serves another provider',
@@ -197,13 +197,13 @@ describe('the reconciler of exports', () => {
       [],
       false,
     ],
-    ['copies are to stay', () => goes('Orphan'), [], false],
-    ['copies are to go', () => goes('Delete'), [`drain ${crdName}`], true],
+    ['the binding is deleted with policy Orphan', () => goes('Orphan'), [], false],
+    ['the binding is deleted with policy Delete', () => goes('Delete'), [`drain ${crdName}`], true],
     ['the unbind policy is unknown', () => goes('keep'), [`sync ${crdName}`], false],
-    ['a version is served anew', () => version({ name: 'v2', storage: false }), [`sync ${crdName}`], true],
+    ['another version is served', () => version({ name: 'v2', storage: false }), [`sync ${crdName}`], true],
     ['only the schema changes', () => version(undefined, { schema: { type: 'object' } }), [`sync ${crdName}`], false],
     [
-      'the binding’s Secret is looked at again',
+      'the Secret of the binding is read again',
       () => {
         stage.sessions.answer = { kind: 'pending' };
       },
@@ -211,7 +211,7 @@ describe('the reconciler of exports', () => {
       false,
     ],
     [
-      'the Secret is spoilt and the session goes on',
+      'the Secret is no longer valid and the session continues',
       () => {
         const { session: lastGood } = stage;
         stage.sessions.answer = { kind: 'invalid', reason: 'KubeconfigSecretInvalid', message: 'bad', lastGood };
@@ -221,7 +221,7 @@ describe('the reconciler of exports', () => {
     ],
   ];
   for (const [what, change, expected, restarts] of changes) {
-    it(`${restarts ? 'restarts' : expected.length > 0 ? 'leaves alone' : 'stops'} a syncer when ${what}`, async () => {
+    it(`${restarts ? 'restarts' : expected.length > 0 ? 'keeps' : 'stops'} a syncer when ${what}`, async () => {
       await bound();
       change();
       await look();
@@ -254,7 +254,7 @@ describe('the reconciler of exports', () => {
     );
   };
 
-  it('goes on deleting copies when the CRD has gone', async () => {
+  it('continues to delete copies after the deletion of the CRD', async () => {
     await bound();
     goes('Delete');
     stage.consumer.drop(customResourceDefinitions, { name: crdName });
@@ -262,7 +262,7 @@ describe('the reconciler of exports', () => {
     assert.deepEqual(atWork(), [`drain ${crdName}`]);
   });
 
-  it('lets claims end with what is bound', async () => {
+  it('drains claims with the bound objects', async () => {
     await bound();
     goes('Delete');
     const going = stage.consumer.find(apiServiceBindings, { name: 'kettles' });
@@ -275,7 +275,7 @@ describe('the reconciler of exports', () => {
     assert.deepEqual(atWork(), []);
   });
 
-  it('does not sync objects of one scope by a schema of the other', async () => {
+  it('does not sync objects if the schema has another scope', async () => {
     await bound();
     assert.deepEqual(atWork(), [`sync ${crdName}`]);
     const there = schema();
@@ -285,7 +285,7 @@ describe('the reconciler of exports', () => {
     assert.deepEqual(atWork(), []);
   });
 
-  it('stops the syncer of the schema that is gone, and no other', async () => {
+  it('stops only the syncer of a deleted schema', async () => {
     stage.offer();
     const { spec } = exportManifest();
     const pans = { group: 'kitchen.example', resource: 'kettles-xl' };
@@ -311,7 +311,7 @@ describe('the reconciler of exports', () => {
     assert.equal(opened.length, 2);
   });
 
-  it('keeps exports apart whose names begin alike', async () => {
+  it('distinguishes exports whose names have the same prefix', async () => {
     await bound();
     const { metadata } = exportManifest();
     stage.provider.put(
@@ -324,7 +324,7 @@ describe('the reconciler of exports', () => {
     assert.equal(opened.length, 1);
   });
 
-  it('syncs claims that the binding says are honoured', async () => {
+  it('syncs claims that the status of the binding lists', async () => {
     await bound();
     bind({}, { ...inSync, permissionClaims: [secretsClaim] });
     await look();
@@ -354,7 +354,7 @@ describe('the reconciler of exports', () => {
     );
   });
 
-  it('has claims shared with the bindings of other Secrets that lead to the same provider, or whose provider is not known', async () => {
+  it('treats bindings of the same or an unknown provider as sharing the claims', async () => {
     await bound();
     bind({}, { ...inSync, permissionClaims: [secretsClaim] });
     await look();
@@ -370,7 +370,7 @@ describe('the reconciler of exports', () => {
     assert.equal(sharesProvider(other), true);
   });
 
-  it('syncs no claims that the binding does not allow any more, before its status says so', async () => {
+  it('stops claims that the binding no longer allows before its status changes', async () => {
     await bound();
     const status = { ...inSync, permissionClaims: [secretsClaim] };
     bind({}, status);
@@ -380,7 +380,7 @@ describe('the reconciler of exports', () => {
     assert.deepEqual(atWork(), [`sync ${crdName}`]);
   });
 
-  it('lets deletes go through when asked to', async () => {
+  it('allows held-back deletes when the annotation changes', async () => {
     bind({ annotations: { [allowDeletesAnnotation]: 'long ago' } });
     stage.offer();
     stage.establish();
@@ -393,7 +393,7 @@ describe('the reconciler of exports', () => {
     assert.deepEqual([opened[0]?.allowed, opened[0]?.resyncs], [1, 0]);
   });
 
-  it('looks at everything again when the annotation changes', async () => {
+  it('resyncs all objects when the annotation changes', async () => {
     await bound();
     const ask = async (value: string): Promise<number | undefined> => {
       bind({ annotations: { [resyncAnnotation]: value } });
@@ -414,7 +414,7 @@ describe('the reconciler of exports', () => {
     assert.deepEqual(stage.provider.writes, ['patch apiserviceexports/status kb-acme/kettles']);
   });
 
-  it('passes on what the binding says of its schemas', async () => {
+  it('copies the condition of the binding about its schemas', async () => {
     await bound();
     const said = { status: 'False', severity: 'Warning', reason: 'Some', message: 'thing' };
     bind({}, { conditions: [{ type: 'SchemaInSync', lastTransitionTime: '2026-11-21T08:00:00Z', ...said }] });
@@ -425,7 +425,7 @@ describe('the reconciler of exports', () => {
     assert.equal(conditionsOf(exported())['ConsumerInSync']?.reason, 'Unknown');
   });
 
-  it('leaves the conditions of the provider alone', async () => {
+  it('does not change conditions of the provider', async () => {
     const provider = { type: 'ProviderInSync', status: 'False', severity: 'Error', reason: 'BoundSchemaMissing' };
     stage.offer();
     const status = { conditions: [{ ...provider, lastTransitionTime: '2026-11-21T08:00:00Z' }] };
@@ -436,7 +436,7 @@ describe('the reconciler of exports', () => {
     assert.deepEqual([ProviderInSync?.reason, Ready?.reason], ['BoundSchemaMissing', 'BoundSchemaMissing']);
   });
 
-  it('tells the provider nothing of new credentials', async () => {
+  it('reports nothing in the session of the earlier credentials', async () => {
     await bound();
     const { writes } = stage.provider;
     const renewed = new FakeSession(stage.provider);
@@ -446,7 +446,7 @@ describe('the reconciler of exports', () => {
     assert.deepEqual(atWork(), []);
   });
 
-  it('writes nothing else to the provider when a write is forbidden', async () => {
+  it('writes nothing else to the provider if a write is forbidden', async () => {
     stage.offer();
     bind();
     stage.establish();
@@ -458,7 +458,7 @@ describe('the reconciler of exports', () => {
     assert.deepEqual(atWork(), [`sync ${crdName}`]);
   });
 
-  it('tells of a BoundSchema whose status is refused', async () => {
+  it('reports a BoundSchema whose status is rejected', async () => {
     stage.offer();
     bind();
     stage.establish();
@@ -470,7 +470,7 @@ describe('the reconciler of exports', () => {
     assert.deepEqual([Connected?.reason, Connected?.severity], ['BoundSchemasNotValid', 'Warning']);
   });
 
-  it('lets the provider win a race, and looks again', async () => {
+  it('accepts that the provider wins a race, and reconciles again', async () => {
     stage.offer();
     bind();
     stage.provider.fault = ({ plural, verb }) => {
@@ -479,7 +479,7 @@ describe('the reconciler of exports', () => {
     assert.deepEqual(await look(), { kind: 'done' });
   });
 
-  it('starts the others when one syncer cannot be opened, and tries that one again', async () => {
+  it('starts the other syncers if one cannot be opened, and retries that one', async () => {
     broken = new Error('no watch');
     stage.offer();
     bind({}, { ...inSync, permissionClaims: [secretsClaim] });
@@ -491,7 +491,7 @@ describe('the reconciler of exports', () => {
     assert.deepEqual(atWork(), ['claims secrets', `sync ${crdName}`]);
   });
 
-  it('closes its syncers when its controller stops, and opens them again with it', async () => {
+  it('closes its syncers when its controller stops, and opens them again when it starts', async () => {
     const { deps, session, sessions } = stage;
     stage.offer();
     bind();

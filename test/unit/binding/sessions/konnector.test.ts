@@ -46,7 +46,7 @@ describe('konnector', () => {
     assert.doesNotMatch(id, /first/);
   });
 
-  it('opens one for a binding only once it can be read', async () => {
+  it('opens a session for a binding only once the binding is valid', async () => {
     stage.secret(kubeconfigText());
     stage.consumer.put(apiServiceBindings, bindingManifest({ spec: {} }));
     await stage.reconcile();
@@ -56,7 +56,7 @@ describe('konnector', () => {
     session();
   });
 
-  it('watches that Secret and no other one', async () => {
+  it('watches that Secret and no other', async () => {
     stage.secret(kubeconfigText());
     stage.bind();
     const before = stage.consumer.watches;
@@ -93,7 +93,7 @@ describe('konnector', () => {
     assert.deepEqual(stage.lookup(), { kind: 'pending' });
   });
 
-  it('keeps providers apart by server, namespace and credentials', async () => {
+  it('opens one session for each server, namespace, and credentials', async () => {
     const texts = [{}, { server: other }, { namespace: 'kb-2' }, { token: 'second' }].map(kubeconfigText);
     for (const [i, text] of texts.entries()) {
       stage.secret(text, { secret: `kube-bind/${i}` });
@@ -103,7 +103,7 @@ describe('konnector', () => {
     assert.equal(new Set(texts.map((_, i) => session(`kube-bind/${i}`).id)).size, 4);
   });
 
-  it('opens a session for a labelled Secret without any binding, and ends it with the label', async () => {
+  it('opens a session for a labeled Secret without a binding, and ends it with the label', async () => {
     stage.secret(kubeconfigText(), { labelled: true });
     await stage.reconcile();
     assert.equal(session().state.kind, 'synced');
@@ -132,11 +132,11 @@ describe('konnector', () => {
       kubeconfigText({ namespace: '' }),
       /current context "default" has no namespace set; it must be/,
     ],
-    ['wants a program to be run', execPlugin(), /exec of the user is not allowed here/],
+    ['runs a program for credentials', execPlugin(), /exec of the user is not allowed here/],
     ['speaks plain http', kubeconfigText({ server: 'http://acme' }), /it must begin with https/],
   ];
   for (const [what, text, says] of unusable) {
-    it(`opens nothing for a Secret that ${what}`, async () => {
+    it(`opens no session for a Secret that ${what}`, async () => {
       stage.secret(text);
       stage.bind();
       assert.deepEqual(await stage.reconcile(), { kind: 'done' });
@@ -150,7 +150,7 @@ describe('konnector', () => {
       session();
     });
 
-    it(`keeps the session that it has when the Secret ${what}`, async () => {
+    it(`keeps the current session if the Secret ${what}`, async () => {
       stage.secret(kubeconfigText());
       stage.bind();
       await stage.reconcile();
@@ -166,7 +166,7 @@ describe('konnector', () => {
     });
   }
 
-  it('tells of a Secret that is not there, and goes on with what it had', async () => {
+  it('reports a missing Secret, and keeps its session', async () => {
     stage.bind();
     await stage.reconcile();
     assert.equal(invalid().reason, 'KubeconfigSecretNotFound');
@@ -180,7 +180,7 @@ describe('konnector', () => {
     assert.equal(invalid().reason, 'KubeconfigSecretNotFound');
   });
 
-  it('says so when it may not read the Secret, and does not wait for a watch that may never sync', async () => {
+  it('reports a missing permission to read the Secret, and does not wait for a watch that may never sync', async () => {
     const { consumer, acme, clock } = stage;
     const open = consumer.watch.bind(consumer);
     consumer.watch = <T extends Projected>(spec: StoreSpec<T>) =>
@@ -209,7 +209,7 @@ describe('konnector', () => {
       await settleIo();
     });
 
-    it('proves the new session, then stops the old one, then starts the new one, in one pass', async () => {
+    it('verifies the new session, stops the old one, and starts the new one, in one reconcile', async () => {
       const old = session();
       const order: string[] = [];
       stage.acme.cluster.fault = (call) => {
@@ -226,7 +226,7 @@ describe('konnector', () => {
 
     const refusals: [what: string, text: string, arrange: (stage: KonnectorStage) => void, says: RegExp][] = [
       [
-        'are refused',
+        'are rejected',
         kubeconfigText({ token: 'bad' }),
         ({ acme }) => acme.revoked.add('bad'),
         /rejects it: Unauthorized/,
@@ -245,7 +245,7 @@ describe('konnector', () => {
       ],
     ];
     for (const [what, text, arrange, says] of refusals) {
-      it(`keeps the old session while the new ones ${what}`, async () => {
+      it(`keeps the old session while the new credentials ${what}`, async () => {
         const old = session();
         arrange(stage);
         stage.secret(text);
@@ -263,7 +263,7 @@ describe('konnector', () => {
       });
     }
 
-    it('takes a new server for the same provider', async () => {
+    it('accepts a new server for the same provider', async () => {
       stage.provider(other).uid = 'uid-of-kb-acme';
       stage.secret(kubeconfigText({ server: other }));
       await stage.reconcile();
@@ -276,7 +276,7 @@ describe('konnector', () => {
       );
     });
 
-    it('takes new credentials as soon as they are accepted', async () => {
+    it('uses new credentials as soon as the provider accepts them', async () => {
       stage.acme.revoked.add('second');
       stage.secret(kubeconfigText({ token: 'second' }));
       await stage.reconcile();
@@ -286,7 +286,7 @@ describe('konnector', () => {
       assert.deepEqual(stage.open, ['second']);
     });
 
-    it('leaves the old session to the Secrets that still hold its credentials', async () => {
+    it('keeps the old session for Secrets that still have its credentials', async () => {
       stage.secret(kubeconfigText(), { secret: 'kube-bind/b' });
       stage.bind('b', { secret: 'kube-bind/b' });
       await stage.reconcile('kube-bind/b');
@@ -300,7 +300,7 @@ describe('konnector', () => {
       assert.deepEqual([stage.open, stage.running.size], [['second'], 1]);
     });
 
-    it('keeps nothing of it when the lead is lost in between', async () => {
+    it('releases both sessions if the leadership is lost in between', async () => {
       const stop = new AbortController();
       stage.acme.cluster.fault = () => stop.abort(new Error('not leading'));
       stage.secret(kubeconfigText({ token: 'second' }));
@@ -311,7 +311,7 @@ describe('konnector', () => {
     });
   });
 
-  it('calls a provider unreachable after two and a half minutes, says why, and notices when it is back', async () => {
+  it('reports an unreachable provider with the reason after two and a half minutes, and its return', async () => {
     stage.acme.down = true;
     stage.secret(kubeconfigText());
     stage.bind();
@@ -332,7 +332,7 @@ describe('konnector', () => {
     assert.equal(session().clusterNamespaceUid, 'uid-of-kb-acme');
   });
 
-  it('tells of a kubeconfig that fails twice in seconds, and takes it back', async () => {
+  it('reports a kubeconfig that fails twice within seconds, and clears the problem afterwards', async () => {
     stage.acme.down = true;
     stage.secret(kubeconfigText());
     stage.bind();
@@ -351,7 +351,7 @@ describe('konnector', () => {
     assert.deepEqual(session().state, { kind: 'synced' });
   });
 
-  it('forgets everything when the lead is lost, and opens it again with the next', async () => {
+  it('closes all sessions when the leadership is lost, and opens them again with the next', async () => {
     stage.secret(kubeconfigText());
     stage.bind();
     await stage.reconcile();
@@ -363,7 +363,7 @@ describe('konnector', () => {
     assert.equal(stage.connections.length, 2);
   });
 
-  it('takes each key of a Secret by itself', async () => {
+  it('serves each key of a Secret by itself', async () => {
     stage.secret(kubeconfigText());
     stage.bind('a');
     stage.bind('b', { secret: secretKey, key: 'other' });
@@ -376,7 +376,7 @@ describe('konnector', () => {
     session();
   });
 
-  it('tells how heartbeats go when that changes', async () => {
+  it('notifies listeners when the result of a heartbeat changes', async () => {
     stage.secret(kubeconfigText());
     stage.bind();
     await stage.reconcile();

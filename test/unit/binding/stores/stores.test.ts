@@ -43,7 +43,7 @@ describe('the stores of the consumer', () => {
     return { cluster, opened: openConsumerStores(cluster, log) };
   };
 
-  it('show a binding with all that decisions are made from', () => {
+  it('show the fields of a binding that decisions need', () => {
     const { cluster, opened } = open();
     const metadata = {
       labels: { a: 'b' },
@@ -91,7 +91,7 @@ describe('the stores of the consumer', () => {
     assert.deepEqual(names, ['kettles', 'acme']);
   });
 
-  it('keep an object whose status is odd', () => {
+  it('keep an object whose status has unexpected values', () => {
     const { cluster, opened } = open();
     const status = { conditions: 'none', boundSchemas: [null, 7, {}], permissionClaims: {}, providerPrettyName: 3 };
     cluster.put(apiServiceBindings, objects.bindingManifest({ status }));
@@ -104,7 +104,7 @@ describe('the stores of the consumer', () => {
     assert.deepEqual([conditions, bound, permissionClaims, providerPrettyName], [[], [], [], undefined]);
   });
 
-  it('keep a binding that cannot be read, and say why', () => {
+  it('keep a binding that is not valid, with the reason', () => {
     const { cluster, opened } = open();
     cluster.put(apiServiceBindings, objects.bindingManifest({ spec: { kubeconfigSecretRef: { name: '' } } }));
     const { unreadable, secretRef, uid } = opened.stores.bindings.get('kettles') ?? {};
@@ -113,7 +113,7 @@ describe('the stores of the consumer', () => {
     assert.deepEqual(opened.stores.bindings.byIndex(bySecret, '/'), []);
   });
 
-  it('leave out, and tell of, an object whose spec cannot be read', () => {
+  it('leave out an object whose spec is not valid, and log it', () => {
     const { log, lines } = collecting();
     const { cluster, opened } = open(log);
     cluster.put(apiServiceBindingBundles, objects.bundleManifest({ spec: { kubeconfigSecretRef: { name: '' } } }));
@@ -156,7 +156,7 @@ describe('the stores of the consumer', () => {
     assert.deepEqual(conditions, [{ ...ready, type: 'Established', reason: 'InitialNamesAccepted', message: 'ok' }]);
   });
 
-  it('end all of their watches together', () => {
+  it('end all their watches together', () => {
     const { cluster, opened } = open();
     assert.equal(cluster.watches, opened.all.length);
     opened.release();
@@ -170,7 +170,7 @@ describe('the stores of a provider', () => {
     return { cluster, stores: openProviderStores(cluster, 'kb-acme').stores };
   };
 
-  it('show an export, found by its schemas', () => {
+  it('show an export, and find it by its schemas', () => {
     const { cluster, stores } = open();
     const spec = {
       ...(objects.exportManifest().spec as object),
@@ -192,7 +192,7 @@ describe('the stores of a provider', () => {
     );
   });
 
-  it('show an APIServiceNamespace, found by what stands for it', () => {
+  it('show an APIServiceNamespace, and find it by its service namespace', () => {
     const { cluster, stores } = open();
     const labelled = withMetadata(objects.serviceNamespaceManifest(), { labels: { [ownerLabel]: 'provider' } });
     cluster.put(apiServiceNamespaces, labelled);
@@ -203,10 +203,10 @@ describe('the stores of a provider', () => {
   });
 
   for (const [title, schema] of [
-    ['bare', { type: 'object' }],
+    ['without a wrapper', { type: 'object' }],
     ['in its wrapper', { openAPIV3Schema: { type: 'object' } }],
   ] as const) {
-    it(`show a BoundSchema whose schema comes ${title}`, () => {
+    it(`show a BoundSchema with a schema ${title}`, () => {
       const { cluster, stores } = open();
       const version = { name: 'v1', served: true, storage: true, schema };
       const spec = { ...(objects.boundSchemaManifest().spec as object), versions: [version] };
@@ -217,7 +217,7 @@ describe('the stores of a provider', () => {
     });
   }
 
-  it('show the ClusterBinding and what a konnector has said there', () => {
+  it('show the ClusterBinding with the status that a konnector wrote', () => {
     const { cluster, stores } = open();
     const status = {
       lastHeartbeatTime: now,
@@ -232,7 +232,7 @@ describe('the stores of a provider', () => {
     assert.deepEqual([view?.secretRef, view?.providerPrettyName], [{ name: 'kubeconfig', key: 'kubeconfig' }, 'Acme']);
   });
 
-  it('show how far a request has come', () => {
+  it('show the phase of a request', () => {
     const { cluster, stores } = open();
     const status = { phase: 'Failed', terminalMessage: '100 % wrong' };
     cluster.put(apiServiceExportRequests, objects.exportRequestManifest());
@@ -242,13 +242,13 @@ describe('the stores of a provider', () => {
     assert.deepEqual([view?.phase, view?.terminalMessage], ['Failed', '100 % wrong']);
   });
 
-  it('see nothing of other cluster namespaces', () => {
+  it('do not show objects of other cluster namespaces', () => {
     const { cluster, stores } = open();
     cluster.put(apiServiceExports, withMetadata(objects.exportManifest(), { namespace: 'kb-other' }));
     assert.deepEqual([...stores.exports.list()], []);
   });
 
-  it('take whatever a provider sends', () => {
+  it('accept any object that a provider sends', () => {
     const cluster = new MemoryCluster(new SimulatedClock());
     const projections: ((object: KubeObject) => unknown)[] = [];
     const watch: typeof cluster.watch = (spec) => {

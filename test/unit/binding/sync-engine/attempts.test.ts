@@ -4,7 +4,7 @@ import { Attempts } from '../../../../src/binding/sync-engine/attempts.ts';
 describe('attempts', () => {
   const attempts = (): Attempts => new Attempts(() => 0.5);
 
-  it('backs off what fails, up to the cap', () => {
+  it('backs off from failures, up to the cap', () => {
     const made = attempts();
     const waits: number[] = [];
     let nowMs = 0;
@@ -19,7 +19,7 @@ describe('attempts', () => {
     assert.ok(made.recordFailure('k', 'update', 'x', nowMs, 5_000) <= 5_000);
   });
 
-  it('lets another write out at once, and other actions and keys', () => {
+  it('allows a different content, action, or key at once', () => {
     const made = attempts();
     made.recordFailure('k', 'update', 'x', 0, 30_000);
     assert.equal(made.waitMs('k', 'update', 'y', 0), 0);
@@ -41,7 +41,7 @@ describe('attempts', () => {
     assert.deepEqual(waits, [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
   });
 
-  it('does not repeat what had no effect, until it is another or asked for anew', () => {
+  it('does not repeat an ineffective write until its content changes or its backoff is cleared', () => {
     const made = attempts();
     const long = 'x'.repeat(1_000);
     made.recordIneffective('k', 'status', long, 0);
@@ -51,7 +51,7 @@ describe('attempts', () => {
     assert.equal(made.waitMs('k', 'status', long, 0), 0);
   });
 
-  it('repeats ever less often what had no effect so far', () => {
+  it('repeats an ineffective write with backoff', () => {
     const made = attempts();
     const waits: number[] = [];
     let nowMs = 0;
@@ -59,7 +59,7 @@ describe('attempts', () => {
       made.recordSuccess('k', 'status', 'x', nowMs);
       waits.push(made.recordIneffective('k', 'status', 'x', nowMs, 1_000_000));
       nowMs += made.waitMs('k', 'status', 'x', nowMs);
-      // Others go on meanwhile.
+      // Other keys continue meanwhile.
       made.recordSuccess('l', 'status', 'x', nowMs);
     }
     assert.deepEqual(
@@ -68,7 +68,7 @@ describe('attempts', () => {
     );
   });
 
-  it('forgets what has not happened for five minutes, and not before', () => {
+  it('forgets an attempt after five minutes, not before', () => {
     const fiveMinutesMs = 5 * 60_000;
     for (const [idleMs, waitMs] of [
       [fiveMinutesMs - 1, 600],
@@ -83,7 +83,7 @@ describe('attempts', () => {
     }
   });
 
-  it('brings failures back at once after an outage, nothing else', () => {
+  it('retries only failures at once after an outage', () => {
     const made = attempts();
     made.recordFailure('k', 'create', 'x', 0, 30_000);
     made.recordSuccess('k', 'update', 'x', 0);

@@ -3,25 +3,25 @@ import { DeleteBreaker } from '../../../../src/binding/sync-engine/delete-breake
 
 const never = Number.POSITIVE_INFINITY;
 
-describe('breaker of deletes', () => {
+describe('the delete breaker', () => {
   const ask = (breaker: DeleteBreaker, count: number, nowMs: number, from = 0): number[] =>
     Array.from({ length: count }, (_, i) => breaker.request(`k${from + i}`, nowMs));
 
-  it('lets a few go, after the time in which others would show', () => {
+  it('allows a few deletes after a wait for more', () => {
     const breaker = new DeleteBreaker();
     assert.deepEqual(new Set(ask(breaker, 19, 0)), new Set([1_000]));
     assert.deepEqual(new Set(ask(breaker, 19, 1_000)), new Set([0]));
     assert.equal(breaker.held, 0);
   });
 
-  it('holds back twenty at once', () => {
+  it('holds back twenty deletes at once', () => {
     const breaker = new DeleteBreaker();
     assert.equal(ask(breaker, 20, 0).at(-1), never);
     assert.deepEqual(new Set(ask(breaker, 20, 5_000)), new Set([never]));
     assert.equal(breaker.held, 20);
   });
 
-  it('holds back the twentieth of a minute, not one later', () => {
+  it('holds back the twentieth delete within a minute, not a later one', () => {
     const fed = (gapMs: number): number => {
       const breaker = new DeleteBreaker();
       for (let i = 0; i < 20; i++) {
@@ -35,7 +35,7 @@ describe('breaker of deletes', () => {
     assert.equal(fed(4_000), never);
   });
 
-  it('goes on when all objects are back, not when some are', () => {
+  it('closes when all objects are back, not when some are', () => {
     const breaker = new DeleteBreaker();
     ask(breaker, 25, 0);
     for (let i = 0; i < 24; i++) breaker.withdraw(`k${i}`);
@@ -44,7 +44,7 @@ describe('breaker of deletes', () => {
     assert.equal(breaker.request('k99', 6_000), 1_000);
   });
 
-  it('lets go what was held back when it is allowed, and counts what comes later anew', () => {
+  it('releases the deletes that an administrator allows, and counts later deletes from zero', () => {
     const breaker = new DeleteBreaker();
     ask(breaker, 30, 0);
     assert.equal(breaker.allow().length, 30);

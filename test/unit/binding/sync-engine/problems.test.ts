@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { Problems } from '../../../../src/binding/sync-engine/problems.ts';
 
 describe('problems', () => {
-  it('are told worst first, and not without end', () => {
+  it('are listed worst first, up to a maximum', () => {
     let told = 0;
     const problems = new Problems(() => told++);
     for (let i = 0; i < 12; i++) problems.set(`team/k${i % 10}${i}`, { rank: 'refused', message: 'taken' });

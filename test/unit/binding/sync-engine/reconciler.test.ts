@@ -27,7 +27,7 @@ const key = 'team-a/mug';
 const forbidden = () => new ApiError(403, 'Forbidden', 'mugs is forbidden');
 const unreachable = () => new TransportError('connect ECONNREFUSED', undefined, true);
 
-/** The engine, and a kind of sync whose plan the test gives. */
+/** The engine with a kind whose plan the test sets. */
 class Stage {
   readonly clock = new SimulatedClock();
   readonly breaker = new DeleteBreaker();
@@ -74,7 +74,7 @@ class Stage {
     return this.#reconciler.reconcile(of, new AbortController().signal);
   }
 
-  /** A write of the plan; fails with what `fault` returns. */
+  /** A write of the plan. It fails with the result of `fault`. */
   write(fault: () => Error | undefined, more: Partial<Parameters<typeof call>[0]> = {}): SyncAction {
     return call({
       action: 'update',
@@ -88,7 +88,7 @@ class Stage {
     });
   }
 
-  /** Turns until a write has failed for so long, milliseconds. */
+  /** Reconciles for `forMs` milliseconds, in which each attempt fails. */
   async persist(forMs: number): Promise<void> {
     const endMs = this.clock.monotonic() + forMs;
     while (this.clock.monotonic() < endMs) {
@@ -114,7 +114,7 @@ for (const [title, rules] of Object.entries(kinds)) {
       assert.equal(stage.plans, 0);
     });
 
-    it('makes the calls in order, and counts what they carry', async () => {
+    it('makes the calls in order, and observes their latency', async () => {
       const made: string[] = [];
       stage.latency.up.start(key);
       stage.plan = () =>
@@ -125,7 +125,7 @@ for (const [title, rules] of Object.entries(kinds)) {
       assert.deepEqual([made, stage.counts.up], [['first', 'second'], 1]);
     });
 
-    it('plans again after a look, and stops after a failure', async () => {
+    it('plans again after a read, and stops after a failure', async () => {
       let looked = false;
       const read = {
         action: 'read',
@@ -144,13 +144,13 @@ for (const [title, rules] of Object.entries(kinds)) {
       assert.deepEqual(stage.problem, { rank: 'failing', message: 'the provider rejected the request: too long' });
     });
 
-    it('gives up after some plans that contradict each other, for a moment', async () => {
+    it('pauses after several plans that contradict each other', async () => {
       stage.plan = () => [stage.write(() => undefined, { repeatable: true, onSuccess: () => 'replan' })];
       assert.deepEqual(await stage.reconcile(), { kind: 'after', delayMs: 100 });
       assert.equal(stage.plans, 6);
     });
 
-    it('repeats no write at once that was made already', async () => {
+    it('does not repeat a successful write at once', async () => {
       let writes = 0;
       stage.plan = () => [stage.write(() => void writes++)];
       await stage.reconcile();
@@ -158,7 +158,7 @@ for (const [title, rules] of Object.entries(kinds)) {
       assert.equal(writes, 1);
     });
 
-    it('says what is refused for good (422), and goes on trying ever less often', async () => {
+    it('reports an invalid write (422), and retries it with backoff', async () => {
       let tries = 0;
       stage.plan = () => [
         stage.write(() => {
@@ -172,7 +172,7 @@ for (const [title, rules] of Object.entries(kinds)) {
       assert.ok(tries > 20 && tries < 45, `${tries} tries`);
     });
 
-    it(`says what is forbidden (403) ${rules.forbiddenAtOnce ? 'at once' : 'when it lasts'}, tries every five seconds`, async () => {
+    it(`reports a 403 ${rules.forbiddenAtOnce ? 'at once' : 'if it persists'}, and retries at least every five seconds`, async () => {
       let tries = 0;
       stage.plan = () => [
         stage.write(() => {
@@ -190,10 +190,10 @@ for (const [title, rules] of Object.entries(kinds)) {
 
     for (const [what, error] of [
       ['a conflict (409)', new ApiError(409, 'Conflict', 'modified')],
-      ['another one of the name (409)', new ApiError(409, 'AlreadyExists', 'exists')],
-      ['an object that is gone (404)', new ApiError(404, 'NotFound', 'not found')],
+      ['an object that already exists (409)', new ApiError(409, 'AlreadyExists', 'exists')],
+      ['an object that does not exist (404)', new ApiError(404, 'NotFound', 'not found')],
     ] as const) {
-      it(`leaves ${what} to the event that follows, and says it when none does`, async () => {
+      it(`leaves ${what} to the next event, and reports it if none arrives`, async () => {
         stage.plan = () => [stage.write(() => error)];
         const result = await stage.reconcile();
         assert.equal(delayOf(result), 1_000);
@@ -206,7 +206,7 @@ for (const [title, rules] of Object.entries(kinds)) {
       });
     }
 
-    it('hands a step whose object is gone (404) to the kind, if the kind expects that', async () => {
+    it('passes a 404 to the kind if the kind expects it', async () => {
       stage.plan = () => [
         stage.write(() => new ApiError(404, 'NotFound', 'not found'), { onNotFound: () => 'continue' }),
         { do: 'report', problem: 'it went' },
@@ -215,7 +215,7 @@ for (const [title, rules] of Object.entries(kinds)) {
       assert.deepEqual(stage.problem, { rank: 'refused', message: 'it went' });
     });
 
-    it('says when the kind itself is gone (404 without a reason), as when its CRD was deleted', async () => {
+    it('reports a 404 without a reason, as after the deletion of the CRD', async () => {
       stage.plan = () => [stage.write(() => new ApiError(404, '', 'page not found'), { onNotFound: () => 'continue' })];
       await stage.reconcile();
       assert.deepEqual(stage.problem, {
@@ -226,11 +226,11 @@ for (const [title, rules] of Object.entries(kinds)) {
 
     for (const [what, error] of [
       ['does not answer', unreachable()],
-      ['fails inside (500)', new ApiError(500, 'InternalError', 'etcd is away')],
+      ['fails internally (500)', new ApiError(500, 'InternalError', 'etcd is away')],
       ['is overloaded (503)', new ApiError(503, 'ServiceUnavailable', 'overloaded')],
       ['throttles (429)', new ApiError(429, 'TooManyRequests', 'slow down')],
     ] as const) {
-      it(`wakes every key when the provider ${what} and then does again; warns once`, async () => {
+      it(`requeues every key after the provider ${what} for a while, and warns once`, async () => {
         let fault: Error | undefined = error;
         stage.plan = () => [stage.write(() => fault)];
         const keys = ['team-a/a', 'team-a/b', 'team-a/c'];
@@ -244,18 +244,18 @@ for (const [title, rules] of Object.entries(kinds)) {
       });
     }
 
-    it('says what is refused with the last code below 500', async () => {
+    it('reports a rejection with the highest code below 500', async () => {
       stage.plan = () => [stage.write(() => new ApiError(499, '', 'no'))];
       await stage.reconcile();
       assert.deepEqual(stage.problem, { rank: 'failing', message: 'the provider rejected the request: no' });
     });
 
-    it('waits as long as the server asks (Retry-After)', async () => {
+    it('waits for the time that the server requests (Retry-After)', async () => {
       stage.plan = () => [stage.write(() => new ApiError(429, 'TooManyRequests', 'slow down', 7_000))];
       assert.equal(delayOf(await stage.reconcile()), 7_000);
     });
 
-    it('goes on after a failure where the plan says so, and keeps saying it while the write waits', async () => {
+    it('continues after a failure if the plan allows it, and keeps the problem while the write backs off', async () => {
       stage.plan = () => [
         stage.write(() => new ApiError(422, 'Invalid', 'too long'), { onFailure: 'continue' }),
         { do: 'wait', missing: 'the rest' },
@@ -266,7 +266,7 @@ for (const [title, rules] of Object.entries(kinds)) {
       assert.deepEqual(stage.problem, { rank: 'failing', message: 'the provider rejected the request: too long' });
     });
 
-    it('writes what is not kept ever less often, or not until it is another write', async () => {
+    it('backs off from a write that is not kept, or waits for a different write', async () => {
       let writes = 0;
       let content = 'litres';
       stage.plan = () => [stage.write(() => void writes++, { content, isIneffective: () => true })];
@@ -285,7 +285,7 @@ for (const [title, rules] of Object.entries(kinds)) {
       assert.equal(writes, before + 1);
     });
 
-    it('comes back on its own when the watch does not confirm a write', async () => {
+    it('requeues the key if the watch does not confirm a write', async () => {
       stage.settled = { ...stage.settled, isAhead: true };
       assert.equal(delayOf(await stage.reconcile()), answerTrustMs);
     });
@@ -294,14 +294,14 @@ for (const [title, rules] of Object.entries(kinds)) {
       const deletion = (): SyncAction[] => [{ do: 'holdDeletes' }, stage.write(() => undefined, { inferred: true })];
       const lost = Array.from({ length: 25 }, (_, i) => `team-a/lost-${i}`);
 
-      it('gathers them, and lets a few through', async () => {
+      it('gathers the deletes, and allows a few', async () => {
         stage.plan = deletion;
         assert.equal(delayOf(await stage.reconcile()), 1_000);
         await stage.clock.advance(1_000);
         assert.deepEqual(await stage.reconcile(), { kind: 'done' });
       });
 
-      it('holds many back until they are allowed', async () => {
+      it('holds back many deletes until they are allowed', async () => {
         stage.plan = deletion;
         for (const one of lost) await stage.reconcile(one);
         await stage.clock.advance(1_000);
@@ -311,7 +311,7 @@ for (const [title, rules] of Object.entries(kinds)) {
         assert.deepEqual(await stage.reconcile(lost[0]), { kind: 'done' });
       });
 
-      it('forgets those that are not to be deleted any more, but not because a look at them failed', async () => {
+      it('withdraws deletes that are no longer planned, but not because a read failed', async () => {
         stage.plan = deletion;
         for (const one of lost) await stage.reconcile(one);
         const read = {

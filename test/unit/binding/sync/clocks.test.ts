@@ -16,14 +16,14 @@ describe('clusters whose clocks differ', () => {
     ['by a second, the provider being ahead', 1000],
     ['by a second, the provider being behind', -1000],
   ] as const) {
-    it(`agree on what is deleted: ${what}`, async () => {
+    it(`delete the same objects: ${what}`, async () => {
       stage = new SyncStage({ aheadMs });
       stage.answerNamespace('team-a');
       stage.start();
       for (const name of ['earlier', 'kept']) stage.put(key(name));
       await stage.settle();
       await stage.kill();
-      // Unbound with the copies left there, and bound anew; the definition is as young as the binding.
+      // After an unbinding with policy Orphan and a new binding, the definition is as young as the binding.
       stage.bind('uid-of-later-binding');
       for (const name of ['earlier', 'kept']) stage.consumer.drop(stage.kettles.consumer, key(name));
       stage.start();

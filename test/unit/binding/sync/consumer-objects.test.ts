@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { BoundSchemaView, ExportView } from '../../../../src/binding/stores/provider-stores.ts';
 import { consumerResource, syncVersion } from '../../../../src/binding/sync/consumer-objects.ts';
 
-/** `v1`, `v1-` not served, `v1*` stored. */
+/** Notation of versions: `v1` is served, `v1-` is not served, `v1*` is stored. */
 const schema = (versions: string, scope = 'Namespaced'): BoundSchemaView =>
   ({
     group: 'kitchen.example',
@@ -19,24 +19,24 @@ const exported = (versions: readonly string[], resource = 'kettles', group = 'ki
 
 describe('the version that is synced', () => {
   const cases: [what: string, versions: string, asked: readonly string[], expected: string | undefined][] = [
-    ['is the stored one, also where it is not the first', 'v1alpha1 v1beta1 v1*', [], 'v1'],
-    ['is the stored one among those that the export asks for', 'v1alpha1 v1beta1* v1', ['v1', 'v1beta1'], 'v1beta1'],
+    ['is the storage version, even if it is not the first', 'v1alpha1 v1beta1 v1*', [], 'v1'],
+    ['is the storage version if the export names it', 'v1alpha1 v1beta1* v1', ['v1', 'v1beta1'], 'v1beta1'],
     [
-      'is the first that the export asks for when the stored one is not among them',
+      'is the first that the export names if the storage version is not among them',
       'v1* v1beta1 v2',
       ['v2', 'v1beta1'],
       'v1beta1',
     ],
-    ['is the first that is served when the stored one is not', 'v1alpha1- v1*- v1beta1 v2', [], 'v1beta1'],
-    ['is none when nothing is served', 'v1*- v2-', [], undefined],
-    ['is none when what the export asks for is not served', 'v1* v2-', ['v2'], undefined],
-    ['is none when the export asks for what there is not', 'v1*', ['v3'], undefined],
+    ['is the first served version if the storage version is not served', 'v1alpha1- v1*- v1beta1 v2', [], 'v1beta1'],
+    ['is none if no version is served', 'v1*- v2-', [], undefined],
+    ['is none if the versions that the export names are not served', 'v1* v2-', ['v2'], undefined],
+    ['is none if the export names a version that does not exist', 'v1*', ['v3'], undefined],
   ];
   for (const [what, versions, asked, expected] of cases) {
     it(what, () => assert.equal(syncVersion(schema(versions), exported(asked))?.name, expected));
   }
 
-  it('does not depend on what the export asks of other kinds', () => {
+  it('does not depend on the versions that the export names for other kinds', () => {
     for (const other of [exported(['v2'], 'pots'), exported(['v2'], 'kettles', 'other.example')]) {
       assert.equal(syncVersion(schema('v1* v2'), other)?.name, 'v1');
     }
@@ -44,7 +44,7 @@ describe('the version that is synced', () => {
 });
 
 describe('the bound kind in the consumer', () => {
-  it('is served under the version that is synced', () => {
+  it('has the version that is synced', () => {
     const kettles = { group: 'kitchen.example', version: 'v2', plural: 'kettles', kind: 'Kettle' };
     assert.deepEqual(consumerResource(schema('v2*'), 'v2'), { ...kettles, namespaced: true });
     assert.deepEqual(consumerResource(schema('v2*', 'Cluster'), 'v2'), { ...kettles, namespaced: false });

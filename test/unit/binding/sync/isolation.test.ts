@@ -14,7 +14,7 @@ describe('isolation', () => {
     none: of('Cluster', 'None'),
   };
 
-  it('maps namespaced kinds by namespace, whatever the export says', () => {
+  it('maps namespaced kinds by namespace, whatever the isolation of the export', () => {
     for (const isolation of ['Prefixed', 'Namespaced', 'None'] as const) {
       const place = of('Namespaced', isolation).placeOf('team-a/tea');
       assert.deepEqual(place, { kind: 'at', key: 'kb-acme-team-a/tea' });
@@ -47,17 +47,18 @@ describe('isolation', () => {
     ['none', 'x/tea'],
   ];
   for (const [name, key] of strangers) {
-    it(`${name}: ${key} is no copy of ours`, () => assert.equal(strategies[name].consumerKeyOf(key), undefined));
+    it(`${name}: ${key} is no copy for this consumer`, () =>
+      assert.equal(strategies[name].consumerKeyOf(key), undefined));
   }
 
-  it('tells apart namespaces that are asked for, those that are not, and those that go', () => {
+  it('distinguishes requested, missing, and deleted namespaces', () => {
     const { byNamespace } = strategies;
     assert.deepEqual(byNamespace.placeOf('team-b/tea'), { kind: 'unmapped', namespace: 'team-b', requested: true });
     assert.deepEqual(byNamespace.placeOf('team-c/tea'), { kind: 'unmapped', namespace: 'team-c', requested: false });
     assert.deepEqual(byNamespace.placeOf('team-d/tea'), { kind: 'at', key: 'kb-acme-team-d/tea', closing: true });
   });
 
-  it('says what is wrong with a name that becomes too long', () => {
+  it('reports a name that becomes too long', () => {
     assert.equal(strategies.prefixed.placeOf('x'.repeat(245)).kind, 'at');
     const place = strategies.prefixed.placeOf('x'.repeat(246));
     assert.ok(place.kind === 'impossible');
@@ -68,7 +69,7 @@ describe('isolation', () => {
     assert.equal(strategies.none.placeOf('x'.repeat(253)).kind, 'at');
   });
 
-  it('gives no two objects the same place', () => {
+  it('maps no two objects to the same place', () => {
     const name = fc.stringMatching(/^[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?$/);
     fc.assert(
       fc.property(name, name, (a, b) => {

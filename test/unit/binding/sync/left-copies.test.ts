@@ -31,27 +31,27 @@ const modes = ['sync', 'drain'] as const;
 
 describe('a copy after an unobserved deletion of its object', () => {
   for (const mode of modes) {
-    it(`is deleted when it says that it was made for it through this binding (${mode})`, () => {
+    it(`is deleted if it names this binding and the object (${mode})`, () => {
       assert.deepEqual(verbs({ mode }), ['deleteCopy']);
     });
 
-    it(`is never deleted for its age, which two clocks tell differently (${mode})`, () => {
+    it(`is never deleted because of its age, which depends on two clocks (${mode})`, () => {
       for (const creationTimestamp of ['1999-01-01T00:00:00Z', '2099-01-01T00:00:00Z', undefined]) {
         const metadata = { annotations: unproved, ...(creationTimestamp ? { creationTimestamp } : {}) };
         assert.deepEqual(verbs({ mode, copy: copyOfKettle({ metadata }) }), []);
       }
     });
 
-    it(`stays when another cluster with the same kubeconfig, or an earlier binding, has made it (${mode})`, () => {
+    it(`stays if another cluster with the same kubeconfig or an earlier binding created it (${mode})`, () => {
       assert.deepEqual(verbs({ mode, ...of('b-2/team-a/tea') }), []);
     });
 
-    it(`stays when it is the clone of a copy under another name (${mode})`, () => {
+    it(`stays if it is the clone of a copy under another name (${mode})`, () => {
       assert.deepEqual(verbs({ mode, key: 'team-a/tea2', place: { kind: 'at', key: 'kb-acme-team-a/tea2' } }), []);
       assert.deepEqual(verbs({ mode, key: 'team-b/tea', place: { kind: 'at', key: 'kb-acme-team-b/tea' } }), []);
     });
 
-    it(`stays while it is not known for which binding we work (${mode})`, () => {
+    it(`stays while the uid of the binding is not known (${mode})`, () => {
       assert.deepEqual(verbs({ mode }, { bindingUid: undefined }), []);
       assert.deepEqual(verbs({ mode, ...of('undefined/team-a/tea') }, { bindingUid: undefined }), []);
     });
@@ -59,7 +59,7 @@ describe('a copy after an unobserved deletion of its object', () => {
 });
 
 describe('a copy without proof', () => {
-  it('is deleted when its object was seen going', () => {
+  it('is deleted if the deletion of its object was observed', () => {
     assert.deepEqual(verbs({ ...withoutProof, deletedConsumerUid: 'c-1' }), ['deleteCopy']);
     assert.deepEqual(verbs({ ...withoutProof, deletedConsumerUid: 'c-2' }), []);
   });
@@ -69,7 +69,7 @@ describe('a copy without proof', () => {
     assert.deepEqual(verbs({ ...withoutProof, consumer }), ['deleteCopy']);
   });
 
-  it('is taken over without a write, and gets the proof with the next one', () => {
+  it('is adopted without a write, and gets the proof with the next write', () => {
     assert.deepEqual(verbs({ ...withoutProof, consumer: heldKettle() }), []);
     const [update] = plan({ ...alone, ...withoutProof, consumer: heldKettle({ spec: { litres: 3 } }) }, context);
     assert.deepEqual(update, {
@@ -83,14 +83,14 @@ describe('a copy without proof', () => {
   });
 });
 
-describe('an object that goes while another binding has its copy', () => {
+describe('an object that is being deleted while another binding owns its copy', () => {
   const consumer = heldKettle({ metadata: { uid: 'c-9', deletionTimestamp: '2026-11-21T09:00:00Z' } });
 
-  it('is let go, and the copy stays', () => {
+  it('loses its finalizer, and the copy stays', () => {
     assert.deepEqual(verbs({ consumer, ...of('b-2/team-a/tea') }), ['removeFinalizer']);
   });
 
-  it('takes the copy of an earlier object of this binding along', () => {
+  it('first updates the annotations of a copy of an earlier object', () => {
     assert.deepEqual(verbs({ consumer }), ['update']);
   });
 });

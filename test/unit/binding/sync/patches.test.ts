@@ -4,7 +4,7 @@ import { isSame, mergePatch } from '../../../../src/binding/sync/patches.ts';
 import { isRecord, type JsonObject } from '../../../../src/kit/json-value.ts';
 import { runs } from '../../../support/runs.ts';
 
-/** RFC 7386, section 2, with what API servers do on top: members that are null are dropped inside of arrays as well. */
+/** Applies a patch as in RFC 7386, section 2. Like API servers, it also drops null members inside arrays. */
 function apply(target: unknown, patch: unknown): unknown {
   if (!isRecord(patch)) return pruned(patch);
   const members = new Map(Object.entries(isRecord(target) ? target : {}));
@@ -49,16 +49,16 @@ describe('merge patch', () => {
     ['an empty object that is new', {}, { a: {} }, { a: {} }],
     ['nothing for a null that was absent', {}, { a: null }, undefined],
     ['null for a field that became null', { a: 1 }, { a: null }, { a: null }],
-    ['null for a whole that is gone', { a: 1 }, undefined, null],
-    ['the whole where there was none', undefined, { a: 1 }, { a: 1 }],
+    ['null for a removed whole', { a: 1 }, undefined, null],
+    ['the whole if there was none', undefined, { a: 1 }, { a: 1 }],
     ['nothing between absent and null', undefined, null, undefined],
     ['nothing for nulls inside of arrays', { a: [{ b: null }] }, { a: [{}] }, undefined],
   ];
   for (const [title, from, to, patch] of cases) {
-    it(`holds ${title}`, () => assert.deepEqual(mergePatch(from, to), patch));
+    it(`contains ${title}`, () => assert.deepEqual(mergePatch(from, to), patch));
   }
 
-  it('turns the old value into the wanted one, whatever both are', () => {
+  it('turns any old value into any wanted one', () => {
     fc.assert(
       fc.property(json.object, json.object, (from, to) => {
         const patch = mergePatch(from, to);
@@ -71,7 +71,7 @@ describe('merge patch', () => {
     );
   });
 
-  it('is empty exactly for what is the same', () => {
+  it('is empty exactly for equal values', () => {
     fc.assert(
       fc.property(json.value, json.value, (a, b) => {
         assert.equal(mergePatch(a, b) === undefined, isSame(a, b));

@@ -56,40 +56,52 @@ const older = copyOfKettle({ metadata: { annotations: olderAnnotations } });
 const ofAnother = copyOfKettle({ metadata: { annotations: { ...copyAnnotations, [consumerUidAnnotation]: 'c-0' } } });
 const unmapped = { kind: 'unmapped', namespace: 'team-a', requested: false } as const;
 
-/** What is left of 9007199254740993. */
+/** The double that JSON.parse returns for 9007199254740993. */
 const inexact = 2 ** 53;
 
 describe('plan of a key', () => {
   const cases: [string, Partial<ObjectFacts>, string[]][] = [
     ['creates the copy of a new object', { consumer: kettle() }, ['create']],
-    ['creates again what was deleted in the provider', { consumer: heldKettle() }, ['create']],
-    ['marks an object whose copy exists', { consumer: kettle(), copy: copyOfKettle() }, ['addFinalizer']],
-    ['does nothing in step', { consumer: heldKettle(), copy: copyOfKettle() }, []],
-    ['takes changes up', { consumer: heldKettle({ spec: { litres: 3 } }), copy: copyOfKettle() }, ['update']],
-    ['takes status down', { consumer: heldKettle(), copy: copyOfKettle({ status: { hot: true } }) }, ['status']],
+    ['creates a copy again after its deletion in the provider', { consumer: heldKettle() }, ['create']],
     [
-      'takes an absent status down',
+      'adds the finalizer to an object whose copy exists',
+      { consumer: kettle(), copy: copyOfKettle() },
+      ['addFinalizer'],
+    ],
+    ['does nothing if both are in sync', { consumer: heldKettle(), copy: copyOfKettle() }, []],
+    [
+      'copies changes to the provider',
+      { consumer: heldKettle({ spec: { litres: 3 } }), copy: copyOfKettle() },
+      ['update'],
+    ],
+    [
+      'copies the status to the consumer',
+      { consumer: heldKettle(), copy: copyOfKettle({ status: { hot: true } }) },
+      ['status'],
+    ],
+    [
+      'copies an absent status to the consumer',
       { consumer: heldKettle({ status: { hot: true } }), copy: copyOfKettle() },
       ['status'],
     ],
     [
-      'goes up, marks and goes down in this order',
+      'updates the copy, adds the finalizer, and copies the status, in this order',
       { consumer: kettle({ spec: { litres: 3 } }), copy: copyOfKettle({ status: { hot: true } }) },
       ['update', 'addFinalizer', 'status'],
     ],
-    ['copies no number that it cannot hold', { consumer: kettle({ spec: { litres: inexact } }) }, ['report']],
+    ['copies no inexact number', { consumer: kettle({ spec: { litres: inexact } }) }, ['report']],
     [
-      'leaves a copy as it is when it cannot hold a number',
+      'does not update a copy if a number is inexact',
       { consumer: heldKettle({ spec: { litres: inexact } }), copy: copyOfKettle({ status: { hot: true } }) },
       ['report', 'status'],
     ],
     [
-      'takes no number down that it cannot hold',
+      'copies no inexact number of the status',
       { consumer: heldKettle({ spec: { litres: 3 } }), copy: copyOfKettle({ status: { at: inexact } }) },
       ['update', 'report'],
     ],
     [
-      'takes other changes up to a copy that has such a number already',
+      'copies other changes if the copy already has the inexact number',
       {
         consumer: heldKettle({ spec: { litres: 3, size: inexact } }),
         copy: copyOfKettle({ spec: { litres: 2, size: inexact } }),
@@ -97,85 +109,105 @@ describe('plan of a key', () => {
       ['report', 'update'],
     ],
     [
-      'takes the rest of a status down',
+      'copies the other fields of a status',
       { consumer: heldKettle(), copy: copyOfKettle({ status: { at: inexact, hot: true } }) },
       ['report', 'status'],
     ],
     [
-      'is done when the rest of a status is down',
+      'is done when the other fields of a status are copied',
       {
         consumer: heldKettle({ status: { at: 1, hot: true } }),
         copy: copyOfKettle({ status: { at: inexact, hot: true } }),
       },
       ['report'],
     ],
-    ['stamps a copy that tells no uid', { consumer: heldKettle(), copy: older }, ['update']],
-    ['stamps a copy of an earlier object of the name', { consumer: heldKettle(), copy: ofAnother }, ['update']],
-    ['leaves alone what another consumer has', { consumer: kettle(), copy: foreign }, ['report']],
-    ['leaves alone what the provider has', { consumer: kettle(), copy: native }, ['report']],
-    ['waits for a copy that goes', { consumer: heldKettle(), copy: copyOfKettle({ metadata: going }) }, ['wait']],
+    ['updates the annotations of a copy without a uid', { consumer: heldKettle(), copy: older }, ['update']],
     [
-      'waits for a copy that was told to go',
+      'updates the annotations of a copy of an earlier object of the name',
+      { consumer: heldKettle(), copy: ofAnother },
+      ['update'],
+    ],
+    ['does not change an object of another consumer', { consumer: kettle(), copy: foreign }, ['report']],
+    ['does not change an object of the provider', { consumer: kettle(), copy: native }, ['report']],
+    [
+      'waits for a copy that is being deleted',
+      { consumer: heldKettle(), copy: copyOfKettle({ metadata: going }) },
+      ['wait'],
+    ],
+    [
+      'waits for a copy whose deletion was requested',
       { consumer: heldKettle(), copy: copyOfKettle(), isCopyDeleting: true },
       ['wait'],
     ],
-    ['asks for a namespace', { consumer: kettle(), place: unmapped }, ['requestNamespace']],
+    ['requests a namespace', { consumer: kettle(), place: unmapped }, ['requestNamespace']],
     ['waits for the namespace', { consumer: kettle(), place: { ...unmapped, requested: true } }, ['wait']],
     [
-      'makes nothing in a namespace that goes',
+      'creates nothing in a namespace that is being deleted',
       { consumer: kettle(), place: { kind: 'at', key: copyKey, closing: true } },
       ['wait'],
     ],
     [
-      'complains of a name that cannot be',
+      'reports an impossible name',
       { consumer: kettle(), place: { kind: 'impossible', problem: 'too long' } },
       ['report'],
     ],
 
     ['deletes the copy first', { consumer: heldKettle({ metadata: going }), copy: copyOfKettle() }, ['deleteCopy']],
     [
-      'waits for its end',
+      'waits for the deletion of the copy',
       { consumer: heldKettle({ metadata: going }), copy: copyOfKettle({ metadata: going }) },
       ['wait'],
     ],
     [
-      'lets go when it was seen to go',
+      'removes the finalizer if the deletion of the copy was observed',
       { consumer: heldKettle({ metadata: going }), isCopyAbsent: true },
       ['removeFinalizer'],
     ],
-    ['looks before it lets go', { consumer: heldKettle({ metadata: going }) }, ['checkCopy']],
-    ['stamps before it deletes', { consumer: heldKettle({ metadata: going }), copy: ofAnother }, ['update']],
-    ['stamps an older copy before it deletes', { consumer: heldKettle({ metadata: going }), copy: older }, ['update']],
-    ['lets go of what is not ours', { consumer: heldKettle({ metadata: going }), copy: foreign }, ['removeFinalizer']],
-    ['leaves to others what waits for others', { consumer: kettle({ metadata: going }) }, []],
-    ['leaves a copy that was never this one', { consumer: kettle({ metadata: going }), copy: ofAnother }, []],
+    ['reads the copy before it removes the finalizer', { consumer: heldKettle({ metadata: going }) }, ['checkCopy']],
     [
-      'looks where the copy was when its namespace is not known any more',
+      'updates the annotations before it deletes the copy',
+      { consumer: heldKettle({ metadata: going }), copy: ofAnother },
+      ['update'],
+    ],
+    [
+      'updates the annotations of an older copy before it deletes the copy',
+      { consumer: heldKettle({ metadata: going }), copy: older },
+      ['update'],
+    ],
+    [
+      'removes the finalizer if the copy is not ours',
+      { consumer: heldKettle({ metadata: going }), copy: foreign },
+      ['removeFinalizer'],
+    ],
+    ['does nothing without our finalizer', { consumer: kettle({ metadata: going }) }, []],
+    ['keeps the copy of another object', { consumer: kettle({ metadata: going }), copy: ofAnother }, []],
+    [
+      'reads the recorded place of the copy if its namespace is no longer known',
       { consumer: heldKettle({ metadata: going }), place: unmapped },
       ['checkCopy'],
     ],
     [
-      'lets go of what never had a copy',
+      'removes the finalizer if there never was a copy',
       { consumer: kettle({ metadata: { ...going, finalizers: [syncerFinalizer] } }), place: unmapped },
       ['removeFinalizer'],
     ],
     [
-      'lets go of what could not have a copy',
+      'removes the finalizer if there cannot be a copy',
       { consumer: heldKettle({ metadata: going }), place: { kind: 'impossible', problem: '' } },
       ['removeFinalizer'],
     ],
 
-    ['deletes a copy without an object', { copy: copyOfKettle() }, ['deleteCopy']],
-    ['never deletes what tells no object', { copy: older }, []],
-    ['never deletes what is foreign', { copy: foreign }, []],
-    ['never deletes what is native', { copy: native }, []],
+    ['deletes a copy with proof and without an object', { copy: copyOfKettle() }, ['deleteCopy']],
+    ['never deletes a copy that names no object', { copy: older }, []],
+    ['never deletes an object of another consumer', { copy: foreign }, []],
+    ['never deletes an object of the provider', { copy: native }, []],
     [
       'never deletes the copy of an object of another namespace that has the same place',
       { key: 'team-b/tea', copy: copyOfKettle() },
       [],
     ],
     [
-      'never takes it over either',
+      'never adopts that copy either',
       {
         key: 'team-b/tea',
         consumer: kettle({ metadata: { namespace: 'team-b', uid: 'c-2' } }),
@@ -184,26 +216,26 @@ describe('plan of a key', () => {
       ['report'],
     ],
     ['does not delete twice', { copy: copyOfKettle({ metadata: going }) }, []],
-    ['does nothing about nothing', {}, []],
+    ['does nothing without any object', {}, []],
 
-    ['drain: takes nothing up', { mode: 'drain', consumer: kettle() }, []],
+    ['drain: copies nothing to the provider', { mode: 'drain', consumer: kettle() }, []],
     [
       'drain: changes nothing',
       { mode: 'drain', consumer: heldKettle({ spec: {} }), copy: copyOfKettle({ status: {} }) },
       [],
     ],
     [
-      'drain: deletes',
+      'drain: deletes the copy',
       { mode: 'drain', consumer: heldKettle({ metadata: going }), copy: copyOfKettle() },
       ['deleteCopy'],
     ],
-    ['drain: deletes what has no object', { mode: 'drain', copy: copyOfKettle() }, ['deleteCopy']],
+    ['drain: deletes a copy without an object', { mode: 'drain', copy: copyOfKettle() }, ['deleteCopy']],
   ];
   for (const [title, facts, expected] of cases) {
     it(title, () => assert.deepEqual(verbs(facts), expected));
   }
 
-  it('does not infer the deletion of what was seen being deleted', () => {
+  it('does not mark an observed deletion as inferred', () => {
     const inferred = (deletedConsumerUid: string | undefined): boolean[] =>
       planned({ copy: copyOfKettle(), deletedConsumerUid }).map(
         (action) => action.do === 'deleteCopy' && action.inferred,
@@ -211,7 +243,7 @@ describe('plan of a key', () => {
     assert.deepEqual([inferred('c-1'), inferred('c-0'), inferred(undefined)], [[false], [true], [true]]);
   });
 
-  it('makes a copy without what belongs to the consumer cluster', () => {
+  it('creates a copy without the metadata of the consumer cluster', () => {
     const owner = { apiVersion: 'v1', kind: 'Namespace', name: clusterNamespace, uid: 'n-1' };
     const consumer = heldKettle({
       metadata: {
@@ -248,7 +280,7 @@ describe('plan of a key', () => {
     ]);
   });
 
-  it('takes up every field but metadata and status, and what was removed as null', () => {
+  it('copies every field but metadata and status, and removed fields as null', () => {
     const consumer = heldKettle({ spec: { litres: 2 }, data: { b: 1 }, status: { x: 1 } });
     const copy = copyOfKettle({ spec: { litres: 2, colour: 'red' }, rules: [1], status: { x: 1 } });
     assert.deepEqual(planned({ consumer, copy }), [
@@ -270,7 +302,7 @@ describe('plan of a key', () => {
     ]);
   });
 
-  it('marks with one patch, guarded where it replaces the list of finalizers', () => {
+  it('adds the finalizer with one patch, with resourceVersion if it replaces the list', () => {
     const consumer = kettle({ metadata: { finalizers: ['other/one'] } });
     const annotations = { [providerNamespaceAnnotation]: 'kb-acme-team-a', [providerUidAnnotation]: 'p-1' };
     assert.deepEqual(planned({ consumer, copy: copyOfKettle() }), [
@@ -287,20 +319,20 @@ describe('plan of a key', () => {
     ]);
   });
 
-  it('keeps the finalizers of others when it lets go', () => {
+  it('keeps the finalizers of other clients when it removes ours', () => {
     const consumer = heldKettle({ metadata: { ...going, finalizers: ['a/b', syncerFinalizer, 'c/d'] } });
     assert.deepEqual(planned({ consumer, isCopyAbsent: true }), [
       { do: 'removeFinalizer', patch: { metadata: { uid: 'c-1', resourceVersion: '5', finalizers: ['a/b', 'c/d'] } } },
     ]);
   });
 
-  it('complains instead of writing a status that is no subresource', () => {
+  it('reports a problem if the status is no subresource', () => {
     const copy = copyOfKettle({ status: { hot: true } });
     assert.deepEqual(verbs({ consumer: heldKettle(), copy }, { statusSubresource: false }), ['report']);
     assert.deepEqual(verbs({ consumer: heldKettle(), copy: copyOfKettle() }, { statusSubresource: false }), []);
   });
 
-  it('gets along with metadata of any shape', () => {
+  it('accepts metadata of any shape', () => {
     for (const annotations of [[], 'x', 7, { [clusterNamespaceAnnotation]: 7 }] as unknown as Record<
       string,
       string
@@ -311,7 +343,7 @@ describe('plan of a key', () => {
     }
   });
 
-  it('knows the place of a copy from the object when its namespace is not known', () => {
+  it('takes the place of a copy from the object if its namespace is not known', () => {
     assert.equal(copyKeyOf(unmapped, heldKettle()), copyKey);
     assert.equal(copyKeyOf(unmapped, kettle()), undefined);
     assert.equal(copyKeyOf({ kind: 'impossible', problem: '' }, heldKettle()), undefined);

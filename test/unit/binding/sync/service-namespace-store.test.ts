@@ -44,7 +44,7 @@ describe('store of service namespaces', () => {
     told = [];
   });
 
-  it('shows what is in the namespaces that stand for ours, and nothing else', async () => {
+  it('shows the objects of our service namespaces, and no others', async () => {
     put('kb-acme-a', 'x');
     put('kb-acme-b', 'x');
     put('kb-other-c', 'x');
@@ -64,7 +64,7 @@ describe('store of service namespaces', () => {
     assert.equal(store.synced, true);
   });
 
-  it('tells its listeners of objects as their namespaces come, change and go', async () => {
+  it('notifies listeners when service namespaces are added, changed, and removed', async () => {
     pair('a', 'kb-acme-a');
     put('kb-acme-a', 'x');
     const unsubscribe = store.subscribe(tell);
@@ -92,7 +92,7 @@ describe('store of service namespaces', () => {
     assert.equal(told.length, 6);
   });
 
-  it('keeps a namespace that two lead to until both are gone', () => {
+  it('watches a namespace until the last of two APIServiceNamespaces is gone', () => {
     pair('a', 'shared');
     pair('b', 'shared');
     assert.equal(cluster.watches, quiet + 1);
@@ -102,7 +102,7 @@ describe('store of service namespaces', () => {
     assert.equal(cluster.watches, quiet);
   });
 
-  it('is synced once the namespaces are known, and those that they name are listed', async () => {
+  it('is synced once the APIServiceNamespaces and their namespaces are listed', async () => {
     const clock = new SimulatedClock();
     let list = (): void => assert.fail('nothing watches them');
     const unlisted: Pick<Cluster, 'watch'> = {

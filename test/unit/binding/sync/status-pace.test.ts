@@ -5,7 +5,7 @@ import { StatusPace } from '../../../../src/binding/sync/status-pace.ts';
 const never = Number.POSITIVE_INFINITY;
 
 describe('pace of status writes', () => {
-  it('writes the first at once and then one in 300 ms a key', () => {
+  it('allows the first write at once, and then one per key every 300 ms', () => {
     const pace = new StatusPace();
     assert.equal(pace.waitMs('a', 1_000), 0);
     pace.recordWrite('a', 1_000);
@@ -15,7 +15,7 @@ describe('pace of status writes', () => {
     assert.equal(pace.waitMs('b', 1_000), 0);
   });
 
-  it('makes five writes of a hundred changes in a second, the last one among them', () => {
+  it('allows five writes for a hundred changes in a second, including the last', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(999), { minLength: 100, maxLength: 100 }), (instants) => {
         const pace = new StatusPace();

@@ -70,7 +70,7 @@ export const copyOfKettle = ({ metadata = {}, ...fields }: Fields = {}): SyncedO
 
 export const deletionTimestamp = '2026-11-21T09:00:00Z';
 
-/** Team-a has a namespace in the provider, team-b has asked for one, team-c has not, team-d's is being deleted. */
+/** team-a has a service namespace, team-b has requested one, team-c has not, and the one of team-d is being deleted. */
 export const pairs = {
   ofConsumer: (namespace: string) =>
     new Map([

@@ -21,8 +21,8 @@ interface Pending {
 }
 
 /**
- * A stage on which nothing happens by itself: events reach watches, and calls the API servers and their answers the caller, only when
- * told to. Every call of the konnector is judged at the moment it is carried out.
+ * Two clusters and a konnector in which nothing happens by itself: the test delivers each event, each call, and each answer. Every call of
+ * the konnector is checked when an API server executes it.
  */
 export class SyncWorld {
   readonly stage: SyncStage;
@@ -51,7 +51,7 @@ export class SyncWorld {
         try {
           this.#judge(cluster, call);
         } catch (error) {
-          // The konnector takes what is thrown here for a failed call.
+          // The konnector would treat an error that is thrown here as a failed call.
           this.#violation ??= error;
         }
       };
@@ -59,23 +59,23 @@ export class SyncWorld {
     }
   }
 
-  /** Lets one of the calls or answers under way go on, or fail there. */
+  /** Delivers one of the pending calls or answers, or lets it fail. */
   step(index: number, error?: Error): void {
     const [pending] = this.#calls.splice(index % Math.max(1, this.#calls.length), 1);
     pending?.settle(error);
   }
 
-  /** Brings some of what has happened to one watch. */
+  /** Delivers some of the pending events to one watch. */
   deliver(index: number, count: number): void {
     const events = [...this.#events.values()][index % Math.max(1, this.#events.size)];
     for (const event of events?.splice(0, count) ?? []) event();
   }
 
-  /** The process ends; what it had sent may still arrive, unless it is lost. */
+  /** Ends the process. Calls that it has sent may still arrive, unless they are lost. */
   async crash(lost: boolean): Promise<void> {
     const mine = this.#calls.splice(0);
     const killed = this.stage.kill();
-    // Its reconciles end with their calls; these no longer matter to it.
+    // The reconciles of the old process end with their calls.
     this.#events.clear();
     for (const { settle } of mine) settle(lost ? new Error('lost') : undefined);
     await this.#drain();
@@ -83,7 +83,7 @@ export class SyncWorld {
     this.stage.start();
   }
 
-  /** Holds back nothing more, and waits for the end. */
+  /** Delivers everything and waits until nothing is pending. */
   async calm(): Promise<void> {
     this.#held = false;
     for (const events of this.#events.values()) for (const event of events.splice(0)) event();
@@ -157,7 +157,7 @@ export class SyncWorld {
     else if (!isOurs(there)) this.stage.provider.drop(this.stage.kettles.provider, at);
   }
 
-  /** No call was wrong, and both sides agree. */
+  /** Asserts that no call was wrong and that both sides are in sync. */
   check(keys: readonly ObjectName[]): void {
     if (this.#violation !== undefined) throw this.#violation;
     for (const key of keys) {
@@ -238,7 +238,7 @@ const copyMarksOfOther = { ...otherKonnectorAnnotations('', 'elsewhere'), [clust
 const isOurs = ({ metadata }: KubeObject): boolean =>
   metadata.annotations?.[clusterNamespaceAnnotation] === clusterNamespace;
 
-/** As kubectl delete does it. */
+/** Deletes as kubectl delete does. */
 function remove(cluster: MemoryCluster, resource: Resource, object: Stored | undefined): void {
   if (!object) return;
   if (!object.metadata.finalizers?.length) cluster.drop(resource, object.metadata);

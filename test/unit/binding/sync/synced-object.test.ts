@@ -25,7 +25,7 @@ const object = (annotations: Record<string, string>): KubeObject =>
   });
 
 describe('what stores keep of bound objects', () => {
-  it('is everything but managedFields and what kubectl last applied', () => {
+  it('is the object without managedFields and last-applied-configuration', () => {
     const { key, uid, resourceVersion, object: kept } = projectObject(object({ note: 'mine', [lastApplied]: '{}' }));
     assert.deepEqual([key, uid, resourceVersion], ['team-a/tea', 'u-1', '5']);
     const { metadata, ...rest } = object({ note: 'mine' });
@@ -33,7 +33,7 @@ describe('what stores keep of bound objects', () => {
     assert.deepEqual(kept, { ...rest, metadata: others });
   });
 
-  it('gets along without uid, version and annotations', () => {
+  it('accepts objects without uid, resourceVersion, and annotations', () => {
     const bare = projectObject({ apiVersion: 'v1', kind: 'Kettle', metadata: { name: 'tea' } });
     assert.deepEqual([bare.key, bare.uid, bare.resourceVersion], ['tea', '', '']);
   });
@@ -44,18 +44,18 @@ describe('what stores keep of copies', () => {
   const project = copyProjection(session);
   const named = (clusterNamespace: string) => object({ 'kube-bind.io/cluster-namespace': clusterNamespace });
 
-  it('is the whole of those that are ours', () => {
+  it('is the whole object for our copies', () => {
     assert.deepEqual(project(named('kb-acme')), projectObject(named('kb-acme')));
   });
 
-  it('is the metadata of all others, and nothing of what they hold', () => {
+  it('is only the metadata of other objects', () => {
     for (const foreign of [named('kb-other'), object({})]) {
       const { apiVersion, kind, metadata } = projectObject(foreign).object;
       assert.deepEqual(project(foreign).object, { apiVersion, kind, metadata });
     }
   });
 
-  it('is told by one function a session, so that its watches of a kind are one', () => {
+  it('comes from one function for each session, so that its watches are shared', () => {
     assert.equal(copyProjection(session), project);
     assert.notEqual(copyProjection(new SyncStage().session()), project);
   });

@@ -85,9 +85,9 @@ async function run(setting: Setting, commands: readonly Command[]): Promise<void
   await world.stage.kill();
 }
 
-describe('syncer, whatever happens in whatever order', () => {
+describe('syncer with random events in random order', () => {
   for (const [title, setting] of Object.entries(settings)) {
-    it(`deletes nothing foreign, holds until the copy is gone, and ends in step: ${title}`, async function () {
+    it(`deletes nothing foreign, keeps the finalizer until the copy is gone, and ends in sync: ${title}`, async function () {
       this.timeout(60_000);
       await fc.assert(
         fc.asyncProperty(fc.array(command, { minLength: 40, maxLength: 120, size: 'max' }), (commands) =>
@@ -99,11 +99,11 @@ describe('syncer, whatever happens in whatever order', () => {
   }
 });
 
-describe('syncer that dies at a write', () => {
+describe('syncer that crashes at a write', () => {
   const tea = { namespace: 'team-a', name: 'tea' };
   const teaCopy = { namespace: 'kb-acme-team-a', name: 'tea' };
 
-  /** The whole life of an object; the process dies at its `n`th write. Resolves to whether it came to that. */
+  /** Runs the whole life of an object with a crash at the `n`th write. Resolves to whether there was such a write. */
   async function live(n: number, when: 'before' | 'after'): Promise<boolean> {
     const stage = new SyncStage();
     const died = new Error('died');
@@ -154,7 +154,7 @@ describe('syncer that dies at a write', () => {
   }
 
   for (const when of ['before', 'after'] as const) {
-    it(`is replaced by one that finds its way: ${when} each of its writes`, async () => {
+    it(`is replaced by one that completes the sync: ${when} each of its writes`, async () => {
       let n = 1;
       while (await live(n, when)) n++;
       assert.equal(n - 1, 7, 'namespace, copy, mark, update, status, delete, finalizer');

@@ -31,7 +31,7 @@ describe('syncer', () => {
     return stage;
   }
 
-  /** One object that is in step. */
+  /** Puts one object and waits until it is in sync. */
   async function inStep(options: SyncStageOptions = {}): Promise<void> {
     open(options);
     stage.start();
@@ -47,7 +47,7 @@ describe('syncer', () => {
     Array.from({ length: count }, (_, i) => ({ namespace: 'team-a', name: `tea-${i}` }));
 
   describe('in the life of an object', () => {
-    it('makes one write up, one mark, one write down and no reads', async () => {
+    it('creates the copy, adds the finalizer, and copies the status, without reads', async () => {
       open();
       stage.start();
       await stage.settle();
@@ -85,7 +85,7 @@ describe('syncer', () => {
       );
     });
 
-    it('takes removed fields up', async () => {
+    it('removes fields of the copy', async () => {
       await inStep();
       stage.put(tea, { ...stage.object(tea), spec: { litres: 3, colour: 'red' } });
       await stage.settle();
@@ -95,7 +95,7 @@ describe('syncer', () => {
       assert.deepEqual(stage.provider.writes, ['patch kettles kb-acme-team-a/tea', 'patch kettles kb-acme-team-a/tea']);
     });
 
-    it('makes at most five writes of a hundred changes of a status in a second, the last one among them', async () => {
+    it('makes at most five writes for a hundred changes of a status in a second, including the last', async () => {
       await inStep();
       for (let i = 1; i <= 100; i++) {
         stage.report(teaCopy, { beat: i });
@@ -106,7 +106,7 @@ describe('syncer', () => {
       assert.ok(stage.consumer.writes.length <= 5, `${stage.consumer.writes.length}`);
     });
 
-    it('asks for a namespace once, however many objects wait for it', async () => {
+    it('requests a namespace once, however many objects wait for it', async () => {
       stage = new SyncStage();
       stage.start();
       for (const { name } of heldKeys(50)) stage.put({ namespace: 'team-n', name });
@@ -120,7 +120,7 @@ describe('syncer', () => {
       assert.equal(stage.consumer.writes.length, 50);
     });
 
-    it('follows namespaces that come and go', async () => {
+    it('follows created and deleted namespaces', async () => {
       await inStep();
       const watches = stage.provider.watches;
       stage.answerNamespace('team-b');
@@ -134,7 +134,7 @@ describe('syncer', () => {
       ['Namespaced', { namespace: 'kb-acme', name: 'tea' }],
       ['None', { name: 'tea' }],
     ] as const) {
-      it(`is the same for cluster-scoped kinds with isolation ${isolation}`, async () => {
+      it(`does the same for cluster-scoped kinds with isolation ${isolation}`, async () => {
         open({ scope: 'Cluster', isolation });
         stage.start();
         stage.put({ name: 'tea' });
@@ -159,7 +159,7 @@ describe('syncer', () => {
       });
     }
 
-    it('says that a name is too long, and looks after the others', async () => {
+    it('reports a name that is too long, and syncs the other objects', async () => {
       open({ scope: 'Cluster', isolation: 'Prefixed' });
       const syncer = stage.start();
       stage.put({ name: 'x'.repeat(250) });
@@ -175,7 +175,7 @@ describe('syncer', () => {
   });
 
   describe('when an object is deleted', () => {
-    it('lets go only when its copy is gone', async () => {
+    it('removes the finalizer only after the copy is deleted', async () => {
       await inStep();
       stage.putCopy(teaCopy, {
         ...stage.copy(teaCopy),
@@ -204,7 +204,7 @@ describe('syncer', () => {
       assert.equal(stage.object(tea), undefined);
     });
 
-    it('finds the copy where it was when its namespace is not known any more', async () => {
+    it('finds the copy at its recorded place if its namespace is no longer known', async () => {
       await inStep();
       stage.provider.drop(apiServiceNamespaces, { namespace: clusterNamespace, name: 'team-a' });
       await stage.remove(tea);
@@ -212,7 +212,7 @@ describe('syncer', () => {
       assert.deepEqual([stage.object(tea), stage.copy(teaCopy)], [undefined, undefined]);
     });
 
-    it('deletes the copy when the object went before it could be held', async () => {
+    it('deletes the copy if the object was deleted before it had the finalizer', async () => {
       open();
       stage.start();
       stage.consumer.fault = ({ verb }) => {
@@ -223,7 +223,7 @@ describe('syncer', () => {
       assert.deepEqual([stage.object(tea), stage.copy(teaCopy)], [undefined, undefined]);
     });
 
-    it('deletes what was seen to go, however many', async () => {
+    it('deletes any number of copies after observed deletions of their objects', async () => {
       await inStep();
       for (const key of heldKeys(30)) stage.put(key);
       await stage.settle();
@@ -236,8 +236,8 @@ describe('syncer', () => {
     });
   });
 
-  describe('of what is not its own', () => {
-    it('touches nothing, and says whose name is taken', async () => {
+  describe('with objects of other owners', () => {
+    it('changes nothing, and reports whose name is taken', async () => {
       open({ scope: 'Cluster', isolation: 'None' });
       const other = { ...otherKonnectorAnnotations('', 'x-1'), 'kube-bind.io/cluster-namespace': 'kb-other' };
       stage.putCopy({ name: 'tea' }, { metadata: { name: 'tea', annotations: other }, spec: { litres: 9 } });
@@ -258,7 +258,7 @@ describe('syncer', () => {
       assert.deepEqual(syncer.problems(), []);
     });
 
-    it('takes over what another konnector has made for it', async () => {
+    it('adopts a copy that another konnector created', async () => {
       open();
       const { metadata } = stage.put(tea, { metadata: { name: 'tea', finalizers: [syncerFinalizer] } });
       const { 'kube-bind.io/consumer-uid': _, ...older } = otherKonnectorAnnotations('team-a', metadata.uid);
@@ -272,7 +272,7 @@ describe('syncer', () => {
       assert.deepEqual(stage.provider.writes, ['patch kettles kb-acme-team-a/tea']);
     });
 
-    it('keeps the copy of an object that was made again under its name', async () => {
+    it('keeps the copy of an object that was created again under its name', async () => {
       await inStep();
       await stage.kill();
       stage.consumer.drop(stage.kettles.consumer, tea);
@@ -284,7 +284,7 @@ describe('syncer', () => {
     });
   });
 
-  describe('of copies whose objects vanished unseen', () => {
+  describe('with copies whose objects vanished unobserved', () => {
     async function vanished(count: number): Promise<void> {
       open();
       stage.start();
@@ -296,7 +296,7 @@ describe('syncer', () => {
       stage.provider.calls.length = 0;
     }
 
-    it('deletes a few, each after a question', async () => {
+    it('deletes a few, each after a read', async () => {
       await vanished(19);
       stage.start();
       await stage.settle();
@@ -304,7 +304,7 @@ describe('syncer', () => {
       assert.equal(stage.consumer.calls.filter(({ verb }) => verb === 'get').length, 19);
     });
 
-    it('holds back many, until it is allowed', async () => {
+    it('holds back many until the annotation allows them', async () => {
       await vanished(20);
       let changes = 0;
       const syncer = stage.start('sync', { onChange: () => changes++ });
@@ -318,7 +318,7 @@ describe('syncer', () => {
       assert.deepEqual(syncer.problems(), []);
     });
 
-    it('goes on by itself when they are restored', async () => {
+    it('continues by itself when the objects are restored', async () => {
       await vanished(25);
       const syncer = stage.start();
       await stage.settle();
@@ -332,7 +332,7 @@ describe('syncer', () => {
       assert.equal(stage.provider.writes.length, 25, 'each is stamped');
     });
 
-    it('does not believe a list that a read contradicts', async () => {
+    it('trusts a read more than a list', async () => {
       await vanished(1);
       const [key] = heldKeys(1);
       assert.ok(key);
@@ -349,7 +349,7 @@ describe('syncer', () => {
       for (const event of held) event();
     });
 
-    it('keeps those of another cluster that has the same kubeconfig, and goes on with its own', async () => {
+    it('keeps copies of another cluster with the same kubeconfig, and syncs its own', async () => {
       await vanished(3);
       stage.bind('uid-in-another-cluster');
       stage.start();
@@ -364,7 +364,7 @@ describe('syncer', () => {
       assert.equal(syncer.remaining(), 0);
     });
 
-    it('deletes nothing while the kind is not there', async () => {
+    it('deletes nothing while the kind does not exist', async () => {
       await vanished(3);
       stage.consumer.drop(customResourceDefinitions, { name: 'kettles.kitchen.example' });
       stage.start();
@@ -376,8 +376,8 @@ describe('syncer', () => {
     });
   });
 
-  describe('when it must let go', () => {
-    it('drain: deletes copies, then finalizers, and makes nothing new', async () => {
+  describe('when the binding is being deleted', () => {
+    it('drain: deletes copies, then removes finalizers, and creates nothing', async () => {
       await inStep();
       await stage.kill();
       const syncer = stage.start('drain');
@@ -390,7 +390,7 @@ describe('syncer', () => {
       assert.equal(stage.provider.list(stage.kettles.provider).length, 0);
     });
 
-    it('drain: deletes the copies of a kind that is gone already, however many', async () => {
+    it('drain: deletes any number of copies of a kind that is already deleted', async () => {
       open();
       stage.start();
       for (const key of heldKeys(30)) stage.put(key);
@@ -404,7 +404,7 @@ describe('syncer', () => {
       assert.equal(syncer.remaining(), 0);
     });
 
-    it('drain: does not wait for what it would never delete', async () => {
+    it('drain: does not wait for copies that it never deletes', async () => {
       const isolated = open({ scope: 'Cluster', isolation: 'Prefixed' });
       isolated.putCopy(
         { name: 'left-by-another-isolation' },
@@ -422,7 +422,7 @@ describe('syncer', () => {
       assert.deepEqual(isolated.provider.writes, ['delete kettles kb-acme-tea']);
     });
 
-    it('does not say that nothing is held before it knows', () => {
+    it('does not report zero remaining objects before it knows', () => {
       open();
       stage.establish(false);
       assert.equal(stage.start('drain').remaining(), Number.POSITIVE_INFINITY);
@@ -434,7 +434,7 @@ describe('syncer', () => {
       throw new ApiError(403, 'Forbidden', 'kettles is forbidden');
     };
 
-    it('retries what is forbidden at least every five seconds, and says so', async () => {
+    it('retries a 403 at least every five seconds, and reports it', async () => {
       open();
       stage.provider.fault = forbidden;
       const syncer = stage.start();
@@ -449,7 +449,7 @@ describe('syncer', () => {
       assert.deepEqual(syncer.problems(), []);
     });
 
-    it('comes back with everything as soon as one call gets through', async () => {
+    it('retries all keys as soon as one call succeeds', async () => {
       open();
       stage.provider.fault = () => {
         throw new TransportError('unreachable', undefined, true);
@@ -464,7 +464,7 @@ describe('syncer', () => {
       assert.equal(stage.consumer.writes.length, 50);
     });
 
-    it('goes on with what can be done, and keeps saying what cannot', async () => {
+    it('continues with possible writes, and keeps the problem of the failing one', async () => {
       await inStep();
       await stage.kill();
       let changes = 0;
@@ -491,7 +491,7 @@ describe('syncer', () => {
       assert.deepEqual(syncer.problems(), []);
     });
 
-    it('loses no value to conflicts', async () => {
+    it('loses no value in conflicts', async () => {
       await inStep();
       let conflicts = 0;
       stage.provider.fault = ({ verb }) => {
@@ -502,7 +502,7 @@ describe('syncer', () => {
       assert.equal(litres(stage.copy(teaCopy)), 7);
     });
 
-    it('writes ever less often what a provider changes on the way in, and says it once', async () => {
+    it('backs off from a write that the provider changes, and reports it once', async () => {
       await inStep();
       stage.provider.admit = ({ plural }, object) =>
         plural === 'kettles' ? { ...object, spec: { litres: 2, added: 'always' } } : object;
@@ -517,7 +517,7 @@ describe('syncer', () => {
       assert.match(stage.events[0]?.note ?? '', /the provider accepts writes to the copy but stores something else/);
     });
 
-    it('counts what it repairs, and not what follows a change here', async () => {
+    it('counts repairs, but not updates after a change in the consumer', async () => {
       const repairs = async (): Promise<number> => {
         const metrics = await stage.metrics.expose();
         return Number(
@@ -544,7 +544,7 @@ describe('syncer', () => {
       assert.deepEqual([litres(stage.copy(teaCopy)), await repairs()], [2, 2]);
     });
 
-    it('fights slowly with a provider that undoes what is written', async () => {
+    it('backs off from a provider that undoes writes', async () => {
       await inStep();
       const undo = (): void => {
         const copy = stage.copy(teaCopy);
@@ -556,7 +556,7 @@ describe('syncer', () => {
       assert.ok(stage.provider.writes.length < 10, `${stage.provider.writes.length}`);
     });
 
-    it('writes ever less often a status that is not kept', async () => {
+    it('backs off from a status that is not kept', async () => {
       await inStep();
       stage.consumer.admit = (_, { status: __, ...object }) => object as never;
       stage.report(teaCopy, { hot: true });
@@ -567,7 +567,7 @@ describe('syncer', () => {
       assert.equal(stage.events.length, 1);
     });
 
-    it('brings down a status that is kept at last, as when an API server serves the new schema late', async () => {
+    it('writes a status that is kept in the end, as when an API server serves the new schema late', async () => {
       await inStep();
       stage.consumer.admit = (_, { status: __, ...object }) => object as never;
       stage.report(teaCopy, { hot: true });
@@ -578,7 +578,7 @@ describe('syncer', () => {
       assert.deepEqual(stage.events, []);
     });
 
-    it('brings down at once what was not kept before the schema changed here', async () => {
+    it('writes a status at once after a change of the schema in the consumer', async () => {
       await inStep();
       stage.consumer.admit = ({ plural }, { status, ...object }) =>
         plural === 'kettles' ? (object as never) : { ...object, status };
@@ -590,7 +590,7 @@ describe('syncer', () => {
       assert.deepEqual(stage.object(tea)?.status, { hot: true });
     });
 
-    it('makes nothing again for an object that only a slow watch still shows', async () => {
+    it('creates no copy for an object that only a slow watch still shows', async () => {
       await inStep();
       const held: (() => void)[] = [];
       stage.put({ namespace: 'team-a', name: 'milk' });
@@ -606,7 +606,7 @@ describe('syncer', () => {
       assert.equal(stage.provider.calls.length, 2);
     });
 
-    it('says that a status cannot be written instead of trying', async () => {
+    it('reports a status without a subresource instead of writing it', async () => {
       await inStep({ statusSubresource: false });
       stage.report(teaCopy, { hot: true });
       await stage.settle(60_000);
@@ -614,7 +614,7 @@ describe('syncer', () => {
       assert.match(stage.events.map(({ note }) => note).join(), /no status subresource/);
     });
 
-    it('writes nothing that is written already', async () => {
+    it('writes nothing twice', async () => {
       await inStep();
       await stage.kill();
       const syncer = stage.start();
@@ -626,7 +626,7 @@ describe('syncer', () => {
     });
   });
 
-  it('tells that this cluster does not list its objects, after a restart as well', async () => {
+  it('reports that this cluster does not list its objects, also after a restart', async () => {
     open();
     const { consumer } = stage;
     const watch = consumer.watch.bind(consumer);
@@ -646,7 +646,7 @@ describe('syncer', () => {
     assert.equal(changes, 1);
   });
 
-  it('does not hammer a provider whose namespace is gone, and says so', async () => {
+  it('backs off and reports a problem if the namespace of the provider does not exist', async () => {
     open();
     stage.provider.fault = ({ verb }) => {
       if (verb === 'create') throw new ApiError(404, 'NotFound', 'namespaces "kb-acme-team-a" not found');
