@@ -34,7 +34,7 @@ import {
 } from './pod-template-mutation.ts';
 
 /** Maximum of activeDeadlineSeconds, which is an int32. */
-const LONGEST_DEADLINE_S = 2 ** 31 - 1;
+const MAX_DEADLINE_S = 2 ** 31 - 1;
 
 /** Input of `planPodAccess`. */
 export interface PodAccessInput {
@@ -225,7 +225,7 @@ function podOf(
 function podSpecOf(spec: JsonObject, durationMs: number, templateSpec: PodAccessTemplateSpec): JsonObject {
   const { nodeName, ephemeralContainers: _, ...rest } = spec;
   const keepsNode = templateSpec.allowPrivilegedPod === true;
-  const grantedS = Math.min(Math.max(1, Math.ceil(durationMs / 1000)), LONGEST_DEADLINE_S);
+  const grantedS = Math.min(Math.max(1, Math.ceil(durationMs / 1000)), MAX_DEADLINE_S);
   const deadlineS = rest['activeDeadlineSeconds'];
   return {
     ...rest,

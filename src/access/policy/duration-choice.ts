@@ -16,10 +16,10 @@ interface ChosenDuration {
 
 const SECOND = 1_000_000_000n;
 /** Minimum duration, because timestamps have whole seconds. */
-const SHORTEST = SECOND;
+const MIN_NS = SECOND;
 /** Maximum of a template's durations, ten years: far longer deadlines exceed the range of activeDeadlineSeconds. */
-const LONGEST = 87_600n * 3600n * SECOND;
-const EXAMPLES = 'write a Go duration from 1s up, for example 30m or 1h30m';
+const MAX_NS = 87_600n * 3600n * SECOND;
+const REMEDY = 'write a Go duration from 1s up, for example 30m or 1h30m';
 
 /**
  * The granted duration: the requested one, else the template's default, in both cases at most the template's maximum. Code
@@ -77,13 +77,13 @@ function readDuration(text: unknown, field: string): bigint | Violation {
     field,
     status: 422,
   });
-  if (typeof text !== 'string') return refuse(`must be a string; ${EXAMPLES}`);
+  if (typeof text !== 'string') return refuse(`must be a string; ${REMEDY}`);
   const parsed = parseGoDuration(text);
   if ('error' in parsed) return refuse(parsed.error);
-  if (parsed.ns <= 0n) return refuse(`must be above zero, not ${quote(text)}; ${EXAMPLES}`);
-  if (parsed.ns < SHORTEST) return refuse(`must be at least 1s, not ${quote(text)}; ${EXAMPLES}`);
+  if (parsed.ns <= 0n) return refuse(`must be above zero, not ${quote(text)}; ${REMEDY}`);
+  if (parsed.ns < MIN_NS) return refuse(`must be at least 1s, not ${quote(text)}; ${REMEDY}`);
   // A request may have any duration, because the template's maximum caps it. Only the durations of a template are bounded.
-  if (field !== 'spec.duration' && parsed.ns > LONGEST)
+  if (field !== 'spec.duration' && parsed.ns > MAX_NS)
     return refuse(`must be at most 87600h (ten years), not ${quote(text)}`);
   return parsed.ns;
 }

@@ -3,9 +3,9 @@ import { objectName, opaqueObject } from '../schema/fields.ts';
 import { ageColumn, defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
 import type { Read } from '../schema/read.ts';
 import { bindConditionList, readyColumn } from './condition.ts';
-import { exportedResources, fixed } from './group-resource.ts';
+import { exportedResources, immutable } from './group-resource.ts';
 import { apiServiceExportRequests } from './names.ts';
-import { fixedPermissionClaims } from './permission-claim.ts';
+import { immutablePermissionClaims } from './permission-claim.ts';
 
 export const apiServiceExportRequestKind = defineKind({
   resource: apiServiceExportRequests,
@@ -13,24 +13,24 @@ export const apiServiceExportRequestKind = defineKind({
   spec: Type.Object(
     {
       resources: exportedResources,
-      permissionClaims: Type.Optional(fixedPermissionClaims),
+      permissionClaims: Type.Optional(immutablePermissionClaims),
       namespaces: Type.Optional(
         Type.Array(Type.Object({ name: objectName('The name of the namespace.') }), {
           description: 'Consumer namespaces that the provider uses from the start.',
           maxItems: 1024,
-          ...fixed('namespaces'),
+          ...immutable('namespaces'),
         }),
       ),
       parameters: Type.Optional(
         Type.Unsafe<Record<string, unknown>>({
           ...opaqueObject('Further parameters for the provider.'),
-          ...fixed('parameters'),
+          ...immutable('parameters'),
         }),
       ),
       schemaUpdatePolicy: Type.Union([Type.Literal('Never'), Type.Literal('Always')], {
         description: 'Whether the consumer adopts schema changes of the provider.',
         default: 'Never',
-        ...fixed('schemaUpdatePolicy'),
+        ...immutable('schemaUpdatePolicy'),
       }),
     },
     { description: 'The requested export.' },

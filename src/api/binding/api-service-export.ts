@@ -2,14 +2,14 @@ import { Type } from 'typebox';
 import { ageColumn, column, defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
 import type { Read } from '../schema/read.ts';
 import { bindConditionList } from './condition.ts';
-import { exportedResources, fixed } from './group-resource.ts';
+import { exportedResources, immutable } from './group-resource.ts';
 import { apiServiceExports } from './names.ts';
-import { fixedPermissionClaims } from './permission-claim.ts';
+import { immutablePermissionClaims } from './permission-claim.ts';
 
 const isolation = (field: string, description: string) =>
   Type.Union([Type.Literal('Prefixed'), Type.Literal('Namespaced'), Type.Literal('None')], {
     description,
-    ...fixed(field),
+    ...immutable(field),
   });
 
 export const apiServiceExportKind = defineKind({
@@ -18,10 +18,10 @@ export const apiServiceExportKind = defineKind({
   spec: Type.Object(
     {
       resources: exportedResources,
-      permissionClaims: Type.Optional(fixedPermissionClaims),
+      permissionClaims: Type.Optional(immutablePermissionClaims),
       informerScope: Type.Union([Type.Literal('Cluster'), Type.Literal('Namespaced')], {
         description: 'Whether the konnector watches all namespaces at once or each separately.',
-        ...fixed('informerScope'),
+        ...immutable('informerScope'),
       }),
       isolation: isolation('isolation', 'How the provider separates the cluster-scoped objects of its consumers.'),
       clusterScopedIsolation: Type.Optional(

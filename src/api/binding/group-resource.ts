@@ -3,7 +3,7 @@ import { listOf } from '../schema/fields.ts';
 import type { CelRule } from '../schema/structural-schema.ts';
 
 /** A rule that makes a field immutable. */
-export const fixed = (field: string): { 'x-kubernetes-validations': CelRule[] } => ({
+export const immutable = (field: string): { 'x-kubernetes-validations': CelRule[] } => ({
   'x-kubernetes-validations': [{ rule: 'self == oldSelf', message: `${field} is immutable` }],
 });
 
@@ -35,7 +35,7 @@ export const exportedResources = Type.Array(
     description: 'The resources, each of which has a BoundSchema.',
     minItems: 1,
     maxItems: 256,
-    ...fixed('resources'),
+    ...immutable('resources'),
   },
 );
 

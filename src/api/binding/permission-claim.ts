@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox';
 import { listOf, objectName, stringMap } from '../schema/fields.ts';
 import { readBySchema } from '../schema/read.ts';
 import { toStructural } from '../schema/structural-schema.ts';
-import { fixed, groupResourceFields, versionNames } from './group-resource.ts';
+import { groupResourceFields, immutable, versionNames } from './group-resource.ts';
 
 const labelText = (description: string) => Type.String({ description, maxLength: 316 });
 const path = (description: string) => Type.String({ description, maxLength: 1024 });
@@ -65,10 +65,10 @@ const description = 'The consumer objects that the provider claims, besides the 
 
 export const permissionClaims = Type.Array(permissionClaim, { description, maxItems: 256 });
 
-export const fixedPermissionClaims = Type.Array(permissionClaim, {
+export const immutablePermissionClaims = Type.Array(permissionClaim, {
   description,
   maxItems: 256,
-  ...fixed('permissionClaims'),
+  ...immutable('permissionClaims'),
 });
 
 export type PermissionClaim = Static<typeof permissionClaim>;

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { fixed } from './group-resource.ts';
+import { immutable } from './group-resource.ts';
 
 const key = { description: 'The key in the Secret.', maxLength: 253 };
 const name = Type.String({ description: 'The name of the Secret.', minLength: 1, maxLength: 253 });
@@ -7,7 +7,7 @@ const namespace = Type.String({ description: 'The namespace of the Secret.', min
 
 const options = {
   description: 'The Secret that holds the kubeconfig of the provider cluster.',
-  ...fixed('kubeconfigSecretRef'),
+  ...immutable('kubeconfigSecretRef'),
 };
 
 /** The reference of bindings and bundles, which are cluster-scoped. */
