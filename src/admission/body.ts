@@ -41,13 +41,13 @@ export async function readBody(
 ): Promise<Buffer> {
   expectJson(request);
   const announced = announcedBytes(request);
-  if (announced !== undefined && announced > MAX_BODY_BYTES) throw tooLarge(`${announced} bytes were announced`);
+  if (announced !== undefined && announced > MAX_BODY_BYTES) throw tooLarge(`the headers announce ${announced} bytes`);
   const release = memory.acquire(addressOf(request), announced ?? MAX_BODY_BYTES, () => request.socket.destroy());
   if (!release) throw new BodyError(503, 'Overloaded', 'the memory for request bodies is full; try again');
   response.once('close', release);
   const nextTurn = (): Promise<void> => queue.run(addressOf(request), () => {}, PIECE_COST_MS);
   const body = await collectBody(request, { maxBytes: MAX_BODY_BYTES, nextTurn });
-  if (!body) throw tooLarge('more was sent');
+  if (!body) throw tooLarge('the body is longer');
   response.once('close', () => freeBody(body));
   return body;
 }

@@ -78,13 +78,15 @@ export class Dispatcher {
 
   #dispatch(): void {
     const { clock, workers, reservedForUpperLanes } = this.#options;
-    const free = workers - reservedForUpperLanes;
+    const lowestLaneWorkers = workers - reservedForUpperLanes;
     while (this.#state === 'open' && this.#active.size < workers) {
       if (this.#sliceMs >= SLICE_MS) {
         this.#wake();
         return;
       }
-      const work = this.queue.take(this.#lowestLaneActive < free ? this.#lowestLane : this.#lowestLane - 1);
+      const work = this.queue.take(
+        this.#lowestLaneActive < lowestLaneWorkers ? this.#lowestLane : this.#lowestLane - 1,
+      );
       if (!work) return;
       const startMs = clock.monotonic();
       void this.#reconcile(work);
@@ -103,7 +105,7 @@ export class Dispatcher {
     } catch (error) {
       result = retry(error);
     }
-    // The result of an aborted reconcile does not count; the next reconcile reads the present anyway.
+    // The result of an aborted reconcile does not count; the next reconcile reads the current state anyway.
     if (!controller.signal.aborted)
       metrics.reconciled(this.#apply(work, result), (clock.monotonic() - startedAt) / 1000);
     this.#release(work);
@@ -115,6 +117,7 @@ export class Dispatcher {
     this.#options.metrics.active(this.#active.size);
   }
 
+  /** Aborts the reconcile of the key if it runs in the lowest lane. */
   #overtake(key: string): void {
     const running = this.#active.get(key);
     if (running?.work.lane === this.#lowestLane) running.controller.abort();

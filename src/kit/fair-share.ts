@@ -23,9 +23,9 @@ interface Share {
 
 /**
  * A budget, of connections or bytes, that sources share. While there is room, a source takes parts up to its own limit. If there is
- * none, a source that holds little takes room from the source that holds the most, which loses idle parts first, and of these the
- * oldest. So greedy sources cannot keep a modest one out, however many parts they hold and for however long. No part is evicted if that
- * does not make enough room. A source loses one of its own parts only to a smaller part.
+ * none, a source that holds little takes room from the source that holds the most. That source loses idle parts first, oldest first.
+ * So greedy sources cannot keep a modest one out, however many parts they hold and for however long. It evicts no part if that does
+ * not make enough room. A source loses one of its own parts only to a smaller part.
  */
 export class FairShare {
   readonly #total: number;
@@ -75,10 +75,10 @@ export class FairShare {
   #nextEviction(source: string, amount: number, evicted: ReadonlySet<Part>): Part | undefined {
     const largest = this.#largestHolder(evicted);
     if (largest && mayEvict(this.#heldBy(source), amount, largest.held)) {
-      const left = [...largest.parts].filter((part) => !evicted.has(part));
-      return left.find((part) => part.isIdle()) ?? left[0];
+      const remaining = [...largest.parts].filter((part) => !evicted.has(part));
+      return remaining.find((part) => part.isIdle()) ?? remaining[0];
     }
-    return [...(this.#shares.get(source)?.parts ?? [])].find((own) => own.amount > amount && !evicted.has(own));
+    return [...(this.#shares.get(source)?.parts ?? [])].find((part) => part.amount > amount && !evicted.has(part));
   }
 
   #heldBy(source: string): number {
@@ -104,12 +104,12 @@ export class FairShare {
 
   /** The share that is the largest without the parts in `evicted`. */
   #largestHolder(evicted: ReadonlySet<Part>): Share | undefined {
-    let most: Share | undefined;
+    let largest: Share | undefined;
     for (const [source, { held, parts }] of this.#shares) {
-      const left = [...evicted].reduce((sum, part) => (part.source === source ? sum - part.amount : sum), held);
-      if (!most || left > most.held) most = { held: left, parts };
+      const remaining = [...evicted].reduce((sum, part) => (part.source === source ? sum - part.amount : sum), held);
+      if (!largest || remaining > largest.held) largest = { held: remaining, parts };
     }
-    return most;
+    return largest;
   }
 }
 

@@ -22,13 +22,13 @@ export async function pause(clock: Clock): Promise<void> {
  * of `signal`.
  */
 export function pace(clock: Clock, signal: AbortSignal): () => Promise<void> | undefined {
-  let since = clock.monotonic();
+  let pausedAtMs = clock.monotonic();
   return () => {
     signal.throwIfAborted();
-    if (clock.monotonic() - since < SLICE_MS) return undefined;
+    if (clock.monotonic() - pausedAtMs < SLICE_MS) return undefined;
     return pause(clock).then(() => {
       signal.throwIfAborted();
-      since = clock.monotonic();
+      pausedAtMs = clock.monotonic();
     });
   };
 }

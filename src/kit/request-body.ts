@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { CodedError } from './errors.ts';
 import { parseJson } from './safe-json.ts';
 
-/** Larger bodies, and bodies of unknown length, are kept in memory that `freeBody` can return at once. */
+/** Larger bodies, and bodies of unknown length, use memory that `freeBody` can return to the system at once. */
 const SMALL_BYTES = 64 * 1024;
 /** After this many bytes, reading waits for `nextTurn`. */
 const PIECE_BYTES = 256 * 1024;
@@ -14,7 +14,7 @@ interface BodyOptions {
 }
 
 /**
- * Reads the body of a request; undefined if it has more than `maxBytes`. Never holds more in memory, whatever the headers claim. The
+ * Reads the body of a request; undefined if it has more than `maxBytes`. It never uses more memory, whatever the headers claim. The
  * caller limits how many bodies it reads at a time, and may free them with `freeBody`. Rejects with CodedError `IncompleteBody` if the
  * connection ends first, or with the error of `nextTurn`.
  */
@@ -76,7 +76,7 @@ export function collectBody(
   });
 }
 
-/** Undefined if the body is chunked; Node rejects requests that claim both. */
+/** The length that the headers announce; undefined if the body is chunked. Node rejects requests that claim both. */
 export function announcedBytes({ headers }: IncomingMessage): number | undefined {
   return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : undefined;
 }
@@ -89,10 +89,10 @@ export function freeBody({ buffer }: Buffer): void {
   if (buffer instanceof ArrayBuffer && buffer.resizable) buffer.resize(0);
 }
 
-/** Fixed memory, because a scan of resizable memory takes four times as long. As large as the largest body so far. */
+/** Fixed memory for a copy, because a scan of resizable memory takes four times as long. It is as large as the largest body so far. */
 let scratch = Buffer.alloc(0);
 
-/** Parses a body with the limits of `parseJson`, and frees its memory before that. Throws JsonError. */
+/** Frees the memory of the body, and parses a copy with the limits of `parseJson`. Throws JsonError. */
 export function parseBody(body: Buffer): unknown {
   if (scratch.length < body.length) scratch = Buffer.allocUnsafeSlow(body.length);
   const bytes = scratch.subarray(0, body.copy(scratch));

@@ -97,7 +97,7 @@ class Scan {
           this.#expectsKey = this.#open.at(-1) !== undefined;
           break;
         case 0:
-          throw new JsonError('NulCharacter', 'the document holds a NUL character', i);
+          throw new JsonError('NulCharacter', 'the document contains a NUL character', i);
       }
     }
   }
@@ -123,7 +123,7 @@ class Scan {
     let escaped = false;
     let i = start + 1;
     for (; i < bytes.length && bytes[i] !== QUOTE; i++) {
-      if (bytes[i] === 0) throw new JsonError('NulCharacter', 'the document holds a NUL character', i);
+      if (bytes[i] === 0) throw new JsonError('NulCharacter', 'the document contains a NUL character', i);
       if (bytes[i] !== BACKSLASH) continue;
       escaped = true;
       i = bytes[i + 1] === LETTER_U ? this.#unicodeEscape(i) : i + 1;
@@ -135,11 +135,11 @@ class Scan {
   /** Checks the escape, or pair of escapes, at `at` and returns the index of its last byte. */
   #unicodeEscape(at: number): number {
     const unit = this.#codeUnit(at);
-    if (unit === 0) throw new JsonError('NulCharacter', 'the document holds a NUL character', at);
+    if (unit === 0) throw new JsonError('NulCharacter', 'the document contains a NUL character', at);
     if (unit < 0xd800 || unit > 0xdfff) return at + 5;
     const next = this.#codeUnit(at + 6);
     if (unit >= 0xdc00 || next < 0xdc00 || next > 0xdfff) {
-      throw new JsonError('LoneSurrogate', 'the document holds half of a surrogate pair', at);
+      throw new JsonError('LoneSurrogate', 'the document contains half of a surrogate pair', at);
     }
     return at + 11;
   }
