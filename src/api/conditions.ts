@@ -39,18 +39,18 @@ export function mergeConditions<Condition extends AnyCondition>(
   { generation, timeOf = 'status' }: MergeOptions = {},
 ): readonly Condition[] {
   const byType = new Map(before.map((condition) => [condition.type, condition]));
-  const lastOfType = new Map(updates.map((finding) => [finding.type, finding]));
+  const lastOfType = new Map(updates.map((update) => [update.type, update]));
   let isChanged = false;
-  for (const finding of lastOfType.values()) {
-    const old = byType.get(finding.type);
+  for (const update of lastOfType.values()) {
+    const current = byType.get(update.type);
     const next = {
-      ...finding,
-      ...(finding.message === undefined ? {} : { message: storable(finding.message) }),
+      ...update,
+      ...(update.message === undefined ? {} : { message: storable(update.message) }),
       lastTransitionTime: formatTime(nowMs),
       ...(generation === undefined ? {} : { observedGeneration: generation }),
     } as Condition;
-    if (old && sameExceptTime(old, next)) continue;
-    if (old?.status === next.status && timeOf === 'status') next.lastTransitionTime = old.lastTransitionTime;
+    if (current && sameExceptTime(current, next)) continue;
+    if (current?.status === next.status && timeOf === 'status') next.lastTransitionTime = current.lastTransitionTime;
     byType.set(next.type, next);
     isChanged = true;
   }

@@ -167,22 +167,22 @@ const startOfCommand: QuoteContext = { quote: 'none', precededBy: undefined, unc
 
 /** The context after `text`. */
 function scanShell(context: QuoteContext, text: string): QuoteContext {
-  let { quote, precededBy: armed, unclear } = context;
+  let { quote, precededBy, unclear } = context;
   for (const character of text) {
     if (quote === 'single') {
       if (character === "'") quote = 'none';
       continue;
     }
-    const before = armed;
-    armed = undefined;
+    const before = precededBy;
+    precededBy = undefined;
     if (before === 'backslash') continue;
     if (character === '`' || (before === 'dollar' && '({\'"'.includes(character))) unclear = true;
-    if (character === '\\') armed = 'backslash';
-    else if (character === '$') armed = 'dollar';
+    if (character === '\\') precededBy = 'backslash';
+    else if (character === '$') precededBy = 'dollar';
     else if (character === '"') quote = quote === 'double' ? 'none' : 'double';
     else if (character === "'" && quote === 'none') quote = 'single';
   }
-  return { quote, precededBy: armed, unclear };
+  return { quote, precededBy, unclear };
 }
 
 /** Text that is literal in every shell, with and without quotes. */

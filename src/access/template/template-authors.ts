@@ -159,9 +159,9 @@ export class AuthorPermissions {
   #cache(key: string, answer: Answer): void {
     this.#answers.delete(key);
     this.#answers.set(key, answer);
-    for (const [old, { monotonicMs }] of this.#answers) {
+    for (const [cachedKey, { monotonicMs }] of this.#answers) {
       if (monotonicMs > answer.monotonicMs - maxAnswerAgeMs) break;
-      this.#answers.delete(old);
+      this.#answers.delete(cachedKey);
     }
   }
 }

@@ -100,7 +100,11 @@ export const controllerTargetRef = Type.Object(
 export const author = Type.Object(
   {
     username: Type.String({ description: 'The user name.', minLength: 1, maxLength: 1024 }),
-    uid: Type.String({ description: 'The user’s uid, where the authenticator has one.', default: '', maxLength: 1024 }),
+    uid: Type.String({
+      description: 'The user’s uid, if the authenticator provides one.',
+      default: '',
+      maxLength: 1024,
+    }),
     groups: listOf(Type.String({ maxLength: 1024 }), 1024, {
       description: 'The groups that the user was in at that time.',
       default: [],

@@ -14,7 +14,7 @@ const entrySelector = Type.Object(
       listOf(
         Type.Object({
           key: labelText('The name of the label.'),
-          operator: labelText('In, NotIn, Exists or DoesNotExist.'),
+          operator: labelText('In, NotIn, Exists, or DoesNotExist.'),
           values: Type.Optional(
             listOf(Type.String({ maxLength: 63 }), 64, { description: 'The values that In and NotIn compare with.' }),
           ),
