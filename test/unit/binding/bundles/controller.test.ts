@@ -20,7 +20,7 @@ import { settleIo } from '../../../support/io.ts';
 const pollingMs = 15_000;
 const longMs = 600_000;
 
-describe('bundle', () => {
+describe('the controller of bundles', () => {
   let stage: KonnectorStage;
   let stop: AbortController;
   before(loadYamlOnce);

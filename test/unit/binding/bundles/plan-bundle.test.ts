@@ -26,14 +26,18 @@ interface Case {
 }
 
 const cases: readonly Case[] = [
-  { title: 'makes a binding for each export', exports: ['b', 'a'], bindings: [], create: ['a', 'b'] },
-  { title: 'leaves what fits alone', exports: ['a'], bindings: [binding('a')] },
+  { title: 'creates a binding for each export', exports: ['b', 'a'], bindings: [], create: ['a', 'b'] },
+  { title: 'keeps a binding whose export exists', exports: ['a'], bindings: [binding('a')] },
   {
     title: 'creates no binding if one of another owner exists',
     exports: ['a'],
     bindings: [binding('a', { ownerReferences: [] })],
   },
-  { title: 'makes none while the old one is going', exports: ['a'], bindings: [binding('a', { deleting: true })] },
+  {
+    title: 'creates none while the old one is being deleted',
+    exports: ['a'],
+    bindings: [binding('a', { deleting: true })],
+  },
   {
     title: 'deletes a binding if the deletion of its export was observed',
     exports: ['a'],

@@ -13,7 +13,7 @@ interface Case {
 describe('the plan for a claimed object', () => {
   const groups: Readonly<Record<string, readonly Case[]>> = {
     'that the consumer owns': [
-      { what: 'does nothing when nothing is there', facts: {} },
+      { what: 'does nothing without any object', facts: {} },
       {
         what: 'labels the original, then creates the copy',
         facts: { consumer: consumer() },
@@ -24,7 +24,10 @@ describe('the plan for a claimed object', () => {
         facts: { consumer: consumer({ owner: 'consumer' }) },
         actions: ['create provider'],
       },
-      { what: 'leaves what is in step', facts: { consumer: consumer({ owner: 'consumer' }), provider: copyUp() } },
+      {
+        what: 'does nothing if both are in sync',
+        facts: { consumer: consumer({ owner: 'consumer' }), provider: copyUp() },
+      },
       {
         what: 'updates different content',
         facts: { consumer: consumer({ owner: 'consumer', contentDigest: 'new' }), provider: copyUp() },
@@ -140,7 +143,7 @@ describe('the plan for a claimed object', () => {
         actions: ['delete consumer consumer-uid gone'],
       },
     ],
-    'whose original in the consumer is gone': [
+    'whose original in the consumer is deleted': [
       {
         what: 'deletes the copy',
         facts: { provider: copyUp(), deleted: went('consumer-uid', true) },
@@ -194,7 +197,7 @@ describe('the plan for a claimed object', () => {
         what: 'keeps a copy of another namespace',
         facts: { provider: copyUp({ origin: { consumerNamespace: 'team-b' } }) },
       },
-      { what: 'leaves a copy that goes already', facts: { provider: copyUp({ deleting: true }) } },
+      { what: 'does not delete a copy that is being deleted', facts: { provider: copyUp({ deleting: true }) } },
       {
         what: 'keeps a copy in a namespace that is not ready',
         facts: { provider: copyUp(), serviceNamespace: { kind: 'pending' } },
@@ -241,7 +244,10 @@ describe('the plan for a claimed object', () => {
         facts: { provider: provider() },
         actions: ['label provider', 'create consumer'],
       },
-      { what: 'leaves what is in step', facts: { provider: provider({ owner: 'provider' }), consumer: copyDown() } },
+      {
+        what: 'does nothing if both are in sync',
+        facts: { provider: provider({ owner: 'provider' }), consumer: copyDown() },
+      },
       {
         what: 'does not write a copy that another konnector synced',
         facts: {

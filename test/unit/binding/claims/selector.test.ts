@@ -62,22 +62,27 @@ describe('the selector of a claim', () => {
     { name: 'third', namespace: 'team-z' },
   ];
   const cases: readonly Case[] = [
-    { what: 'without any part selects nothing', selector: {}, object: secret('creds', { app: 'a' }), why: undefined },
+    { what: 'selects nothing without any part', selector: {}, object: secret('creds', { app: 'a' }), why: undefined },
     {
-      what: 'with empty lists selects nothing',
+      what: 'selects nothing with empty lists',
       selector: { namedResources: [], references: [] },
       object: secret(),
       why: undefined,
     },
     {
-      what: 'with an empty label selector selects everything',
+      what: 'selects everything with an empty label selector',
       selector: { labelSelector: {} },
       object: secret(),
       why: /all/,
     },
     { what: 'selects by label', selector: byLabel('a'), object: secret('creds', { app: 'a' }), why: /match app=a/ },
-    { what: 'leaves other labels', selector: byLabel('a'), object: secret('creds', { app: 'b' }), why: undefined },
-    { what: 'leaves what has no labels', selector: byLabel('a'), object: secret(), why: undefined },
+    {
+      what: 'does not select other labels',
+      selector: byLabel('a'),
+      object: secret('creds', { app: 'b' }),
+      why: undefined,
+    },
+    { what: 'does not select an object without labels', selector: byLabel('a'), object: secret(), why: undefined },
     { what: 'selects by name and namespace', selector: byName('creds', 'team-a'), object: secret(), why: /names it/ },
     { what: 'selects a name in every namespace', selector: byName('creds'), object: secret(), why: /names it/ },
     {
@@ -86,7 +91,7 @@ describe('the selector of a claim', () => {
       object: secret(),
       why: /names it/,
     },
-    { what: 'leaves another name', selector: byName('other', 'team-a'), object: secret(), why: undefined },
+    { what: 'does not select another name', selector: byName('other', 'team-a'), object: secret(), why: undefined },
     {
       what: 'does not select the name in another namespace',
       selector: byName('creds', 'team-b'),

@@ -153,8 +153,8 @@ describe('ClusterBinding', () => {
     assert.deepEqual(heartbeat(session), { ok: true });
   });
 
-  describe('copies a new kubeconfig', () => {
-    it('only under its key, and records an Event', async () => {
+  describe('a new kubeconfig of the provider', () => {
+    it('is copied only to its key, with an Event', async () => {
       await start();
       const before = stage.consumer.find(secrets, consumerSecret) as KubeObject;
       stage.consumer.put(secrets, { ...before, type: 'mine', data: { ...(before['data'] as object), other: 'eA==' } });
@@ -174,7 +174,7 @@ describe('ClusterBinding', () => {
       assert.equal(stage.open.length, 1);
     });
 
-    it('if the Secret of the consumer is missing', async () => {
+    it('is copied if the Secret of the consumer is missing', async () => {
       const session = await start();
       stage.dropSecret();
       await stage.reconcile();
@@ -204,7 +204,7 @@ describe('ClusterBinding', () => {
       ],
     ];
     for (const [what, text, reason, says] of refused) {
-      it(`but not if it ${what}`, async () => {
+      it(`is not copied if it ${what}`, async () => {
         stage.acme.revoked.add('bad');
         const session = await start();
         if (text === '') stage.acme.cluster.drop(secrets, { namespace: 'kb-acme', name: 'kubeconfig' });
@@ -224,7 +224,7 @@ describe('ClusterBinding', () => {
       });
     }
 
-    it('but not to a Secret with the keep annotation', async () => {
+    it('is not copied to a Secret with the keep annotation', async () => {
       stage.bind();
       await start();
       stage.secret(kubeconfigText(), { annotations: { [keepKubeconfigAnnotation]: 'true' } });

@@ -58,7 +58,7 @@ describe('the plan of an unbind', () => {
       { crds: [], draining: false, binding: binding('Orphan') },
       { kind: 'finish' },
     ],
-    ['deletes', {}, { kind: 'delete', release: [], blocked: false }, /to be deleted: a, b$/],
+    ['deletes the CRDs', {}, { kind: 'delete', release: [], blocked: false }, /to be deleted: a, b$/],
     [
       'counts the remaining objects',
       { remaining: 3 },
@@ -79,7 +79,7 @@ describe('the plan of an unbind', () => {
       /to stop/,
     ],
     [
-      'releases',
+      'releases the objects with policy Orphan',
       { binding: binding('Orphan'), crds: [crd('a', { syncing: false })] },
       { kind: 'delete', release: ['a'], blocked: false },
     ],

@@ -76,7 +76,7 @@ describe('the unbinding', () => {
     });
   });
 
-  describe('unbinding', () => {
+  describe('when the binding is deleted', () => {
     const annotate = (value: string) =>
       stage.bind({ ...stage.binding()?.metadata, annotations: { [unbindPolicyAnnotation]: value } });
     const remove = () => stage.consumer.client.delete(apiServiceBindings, { name: 'kettles' });

@@ -133,7 +133,7 @@ describe('konnector', () => {
       /current context "default" has no namespace set; it must be/,
     ],
     ['runs a program for credentials', execPlugin(), /exec of the user is not allowed here/],
-    ['speaks plain http', kubeconfigText({ server: 'http://acme' }), /it must begin with https/],
+    ['names a server with plain http', kubeconfigText({ server: 'http://acme' }), /it must begin with https/],
   ];
   for (const [what, text, says] of unusable) {
     it(`opens no session for a Secret that ${what}`, async () => {

@@ -230,7 +230,7 @@ for (const [title, rules] of Object.entries(kinds)) {
       ['is overloaded (503)', new ApiError(503, 'ServiceUnavailable', 'overloaded')],
       ['throttles (429)', new ApiError(429, 'TooManyRequests', 'slow down')],
     ] as const) {
-      it(`requeues every key after the provider ${what} for a while, and warns once`, async () => {
+      it(`requeues every key after an outage in which the provider ${what}, and warns once`, async () => {
         let fault: Error | undefined = error;
         stage.plan = () => [stage.write(() => fault)];
         const keys = ['team-a/a', 'team-a/b', 'team-a/c'];

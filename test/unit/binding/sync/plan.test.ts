@@ -59,7 +59,7 @@ const unmapped = { kind: 'unmapped', namespace: 'team-a', requested: false } as 
 /** The double that JSON.parse returns for 9007199254740993. */
 const inexact = 2 ** 53;
 
-describe('plan of a key', () => {
+describe('the plan of a key', () => {
   const cases: [string, Partial<ObjectFacts>, string[]][] = [
     ['creates the copy of a new object', { consumer: kettle() }, ['create']],
     ['creates a copy again after its deletion in the provider', { consumer: heldKettle() }, ['create']],
