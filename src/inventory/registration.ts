@@ -13,8 +13,8 @@ export interface Registration extends Readonly<Pick<Spec, 'endpoint' | 'maxConcu
   /** Whether the label selector matches the labels of an entry. */
   readonly selects: (labels: Readonly<Record<string, string>>) => boolean;
   /**
-   * The declared reads plus the implied ones: the component's `config` and `enabled`, `/spec/mode`, and the version of the kubeconfig if
-   * the component may read it.
+   * The declared reads and the implied ones: the component's `config` and `enabled`, and `/spec/mode`. If the component may read the
+   * kubeconfig, also its version.
    */
   readonly reads: readonly JsonPointer[];
   /** Paths that the component owns. */

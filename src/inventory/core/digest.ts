@@ -8,9 +8,9 @@ import type { Registration } from '../registration.ts';
 const maxDepth = 64;
 
 /**
- * Digest of everything that a run depends on: SHA-256, in lowercase hex, of the values at `reads`, the generation of the registration, and
- * the value of the component's force annotation. A missing value and null have different digests. All values nested more than 64 levels
- * deep share one digest.
+ * Digest of everything that a run depends on, as SHA-256 in lowercase hex. It covers the values at `reads`, the generation of the
+ * registration, and the value of the component's force annotation. A missing value and null have different digests. All values nested more
+ * than 64 levels deep share one digest.
  */
 export function digestInputs(
   content: EntryContent,

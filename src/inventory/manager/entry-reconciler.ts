@@ -200,7 +200,7 @@ interface LastTrigger {
   readonly periodMs: number;
 }
 
-/** Triggers components every five minutes while their remote watches are unhealthy and may miss changes. */
+/** Triggers components at least every five minutes while their remote watches are unhealthy and may miss changes. */
 export class WatchFallback {
   readonly #deps: WatchFallbackDeps;
   /** By entry UID, then by component. */

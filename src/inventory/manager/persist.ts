@@ -27,8 +27,8 @@ export const isRetryable = (error: unknown): boolean =>
   error instanceof ApiError || error instanceof TransportError || error instanceof CodedError;
 
 /**
- * Retries a write while the API server is unavailable or overloaded. Rejects with the reason of `signal`, with the answer of the API server
- * after five rejections, and at once with an error that is not retryable. `what` names the write in logs.
+ * Retries a write while the API server is unavailable or overloaded. Rejects with the reason of `signal`, and with the answer of the API
+ * server after five rejections. An error that is not retryable rejects at once. `what` names the write in logs.
  */
 export async function persist<T>(
   { clock, random, log }: PersistDeps,

@@ -25,6 +25,7 @@ type Run = ComponentKey & { readonly seq: number };
 interface EndedRun {
   readonly seq: number;
   readonly credentials: readonly string[];
+  /** Digest of the report with the outcome. */
   readonly outcome: string;
 }
 
@@ -113,7 +114,7 @@ export class ReportHandler implements ReportSink {
     return { status: 200, extension: extensionOf(leaseMs, token) };
   }
 
-  /** A new token if the current one expires soon; undefined otherwise. */
+  /** The token to return for a heartbeat: a pending or new one if the current one expires soon; undefined otherwise. */
   async #refreshToken(memory: KeyMemory): Promise<RunToken | undefined> {
     const { entries, tokens, clock, signal } = this.#deps;
     const current = memory.run;

@@ -227,7 +227,7 @@ export class RemoteHub implements RemoteEvents {
   #updateHealth(entryUid: string, watchedEntry: WatchedEntry): void {
     const { budget = DEFAULT_BUDGET } = this.#options;
     const problem = isEvicted(watchedEntry)
-      ? `not watched: the limit of ${budget} watched clusters is reached`
+      ? `the managed cluster is not watched; at most ${budget} clusters are watched at a time; components with watches run at least every five minutes instead`
       : watchedEntry.managed?.problem;
     const before = watchedEntry.problem;
     watchedEntry.problem = problem;

@@ -112,7 +112,11 @@ export function onDeadline(transition: Transition, { inputs }: KeyEventOf<'deadl
 export function expireRun(transition: Transition, inputs: Inputs): void {
   finish(
     transition,
-    { outcome: 'Retry', reason: 'LeaseOver', message: 'the component did not report before the deadline of the run' },
+    {
+      outcome: 'Retry',
+      reason: 'LeaseOver',
+      message: 'the component did not answer or report before the deadline of the run',
+    },
     inputs,
     undefined,
   );

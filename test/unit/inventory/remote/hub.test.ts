@@ -294,7 +294,7 @@ describe('the remote hub', () => {
     stage.service(stage.cluster('https://one.example.org'), 'a');
     stage.kubeconfig('three');
     await stage.want('three', [inManaged()]);
-    assert.match(stage.hub.problem('two') ?? '', /the limit of 2 watched clusters is reached/);
+    assert.match(stage.hub.problem('two') ?? '', /at most 2 clusters are watched at a time/);
     assert.equal(stage.hub.problem('one'), undefined);
     stage.hub.forget('three');
     await stage.settle();
@@ -336,7 +336,7 @@ describe('the remote hub', () => {
       stage.kubeconfig(uid, simulatedKubeconfig(uid).replace('managed.example.org', `${uid}.example.org`));
       await stage.want(uid, [inManaged()]);
     }
-    assert.match(stage.hub.problem('one') ?? '', /the limit of 1 watched clusters is reached/);
+    assert.match(stage.hub.problem('one') ?? '', /at most 1 clusters are watched at a time/);
     await stage.want('two', [inManaged()], null);
     await stage.settle();
     assert.deepEqual([stage.hub.problem('one'), stage.opened], [undefined, 3]);
