@@ -46,10 +46,11 @@ export interface Outcome {
   readonly allowed: boolean;
   /** Code of the denial; empty if allowed. */
   readonly code: string;
+  /** Time to decide and to write the audit line. */
   readonly seconds: number;
   readonly namespace: string;
   readonly dryRun: boolean;
-  /** Name of the template, if the review concerns one. */
+  /** Name of the template; empty if the review concerns none. */
   readonly template: string;
   /** Set for calls that connect to a pod. */
   readonly connect?: { readonly subresource: ConnectSubresource; readonly interactive: boolean };

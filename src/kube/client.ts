@@ -31,7 +31,10 @@ export interface DeleteOptions extends CallOptions {
   readonly gracePeriodSeconds?: number;
 }
 
-/** `absent`: no such object. `deleted`: the API server deletes it, at once or after its grace period. `held`: finalizers keep the object; its current state. */
+/**
+ * `absent`: no such object. `deleted`: the API server deletes the object, at once or after its grace period. `held`: the current state
+ * of the object, which finalizers keep.
+ */
 export type Deletion = 'absent' | 'deleted' | { readonly held: KubeObject };
 
 export interface JsonPatchOp {
@@ -101,11 +104,11 @@ export interface Client {
     request: { audiences?: string[]; expirationSeconds: number; boundObject?: unknown },
     options?: CallOptions,
   ): Promise<{ token: string; expiresAt: string }>;
-  /** Whether the API server's authorizers allow it (SubjectAccessReview). */
+  /** Whether the authorizers of the API server allow the action (SubjectAccessReview). */
   isAllowed(question: AccessQuestion, options?: CallOptions): Promise<boolean>;
-  /** TokenReview: the user of the token. Undefined if it is invalid or for none of the audiences. Default audience: the API server's. */
+  /** The user of a token (TokenReview). Undefined if the token is invalid or for none of `audiences`. Default: the audience of the API server. */
   reviewToken(token: string, options?: CallOptions & { audiences?: string[] }): Promise<TokenUser | undefined>;
-  /** The same client, whose writes call `check` before every attempt and reject with what it throws. Reads and reviews are not checked. */
+  /** The same client, but its writes call `check` before every attempt, and reject with the error that `check` throws. */
   leaderOnly(check: () => void): Client;
   /**
    * The same client over reserved connections. A call rejects after 5 s without an answer, so that the caller's next attempt takes

@@ -61,6 +61,7 @@ export class WriteThroughCache<T extends Versioned> {
     this.#options = options;
   }
 
+  /** The newest known object of the key; undefined if it does not exist. */
   get(key: string): T | undefined {
     const watched = this.#watched(key);
     const answer = this.#answers.get(key);
@@ -76,8 +77,8 @@ export class WriteThroughCache<T extends Versioned> {
     return newest !== undefined && isOlder(object.resourceVersion, newest.resourceVersion);
   }
 
-  /** Makes a call whose answer is the current object: a read or a write. An answer of undefined changes nothing. */
-  async call<Answer extends T | undefined>(key: string, call: () => Promise<Answer>): Promise<Answer> {
+  /** Runs `call`, a read or a write that resolves to the current object, and caches the object. Undefined changes nothing. */
+  async call<Result extends T | undefined>(key: string, call: () => Promise<Result>): Promise<Result> {
     const pending = this.#pending.get(key) ?? { count: 0, deleted: new Set(), forgotten: false };
     this.#pending.set(key, pending);
     pending.count++;

@@ -11,7 +11,7 @@ import { generatedName } from './generated-name.ts';
 
 /**
  * Characters of a spec without its author, with 32 for each value. `kubectl apply` stores at most 256 KiB, which weigh less. Templates
- * hold whole pods, so the limit of requests would be too low.
+ * contain whole pods, so the limit of requests would be too low.
  */
 const MAX_SPEC = 1024 * 1024;
 

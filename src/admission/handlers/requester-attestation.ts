@@ -10,7 +10,7 @@ import { PatchBuilder } from '../json-patch.ts';
 import type { AdmissionPorts } from '../ports.ts';
 import { generatedName } from './generated-name.ts';
 
-/** Characters of a spec without its requester. The CRDs allow less; only a caller that bypasses the API server sends more. */
+/** Characters of a spec without its requester. The CRDs allow less, but the API server validates a spec only after this webhook. */
 const MAX_SPEC = 64 * 1024;
 
 type Ports = Pick<AdmissionPorts, 'clock' | 'signRequester'>;
