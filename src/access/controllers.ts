@@ -165,10 +165,10 @@ function requestController(
     grantable,
   });
   metrics.watch(kind.requests);
-  const endOfGrants = deadlines({ name: 'end', clock, lane: revocationLane });
+  const deadlineSource = deadlines({ name: 'end', clock, lane: revocationLane });
   return controller(kind.requestKind, deps, {
     sources: [
-      endOfGrants,
+      deadlineSource,
       fromSubscription('request', kind.requests, (event) => emissions([event.key], endsAccess(event))),
       fromSubscription('template', kind.templates, (event) => {
         const requests = kind.requests.byIndex(byTemplate, event.key);
@@ -194,7 +194,7 @@ function requestController(
       signer,
       status,
       clock,
-      deadlines: endOfGrants,
+      deadlineSource,
     }),
     lanes: 3,
     workers: 32,

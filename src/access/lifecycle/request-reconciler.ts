@@ -88,7 +88,7 @@ export class RequestReconciler implements Reconciler {
     if (!grant) return undefined;
     const { signer, edits } = this.#deps;
     if (this.#hasPassed(request, edits.endOf(request))) return 'Shortened';
-    // Without keys, the server cannot verify grants and opens none, but it still ends grants whose template or pod no longer exists.
+    // Without keys, the server cannot verify grants and opens none, but it still ends grants that lost their template or pod.
     const lost = signer.hasKeys ? undefined : await this.#lostPrerequisite(request, grant, signal);
     if (lost) return lost;
     if (!(await signer.isOurGrant(request, grant, signal))) return 'GrantInvalid';
@@ -103,13 +103,13 @@ export class RequestReconciler implements Reconciler {
   /** Call it before any API call, so that a failing call cannot delay the end. */
   #scheduleEnd(request: RequestView): void {
     const endMs = Math.min(this.#deps.decider.endOf(request), this.#deps.edits.endOf(request));
-    this.#deps.deadlines.set(request.key, this.#deadlines.nextCheckMs(request.uid, request.createdAtMs, endMs));
+    this.#deps.deadlineSource.set(request.key, this.#deadlines.nextCheckMs(request.uid, request.createdAtMs, endMs));
   }
 
   #forget({ key, uid }: RequestView): void {
     this.#lastReconciled.delete(key);
     this.#deadlines.forget(uid);
-    this.#deps.deadlines.delete(key);
+    this.#deps.deadlineSource.delete(key);
     this.#deps.status.forget(key);
     this.#deps.edits.forget(uid);
     this.#deps.granter.forget(uid);
@@ -127,7 +127,7 @@ interface RequestReconcilerDeps {
   readonly signer: Signer;
   readonly revoker: Revoker;
   /** Enqueues the key of a request at its deadline. */
-  readonly deadlines: DeadlineSource;
+  readonly deadlineSource: DeadlineSource;
 }
 
 const requeueAt = (atMs: number | undefined): Result => (atMs === undefined ? done : at(atMs, normalLane));
