@@ -1,5 +1,5 @@
-# The one bundled file on a Node without shell, package manager or root. Everything before the last FROM is thrown away.
-# Tags move: pin both with --build-arg …_IMAGE=NAME@sha256:…
+# The bundled program on an image with Node, and without a shell, a package manager, or root. Only the last stage is kept.
+# Tags can move. To pin both images, set --build-arg BUILD_IMAGE=NAME@sha256:… and RUNTIME_IMAGE.
 ARG BUILD_IMAGE=node:22-bookworm-slim
 ARG RUNTIME_IMAGE=gcr.io/distroless/nodejs22-debian12:nonroot
 
@@ -12,7 +12,7 @@ COPY src src
 RUN npm run build
 
 FROM ${RUNTIME_IMAGE}
-# By its name Node knows that it is a module; there is no package.json that would tell.
+# The extension .mjs marks an ES module; the image has no package.json.
 COPY --from=build /drawbridge/dist/drawbridge.js /drawbridge.mjs
 USER 65532:65532
 EXPOSE 9443 8081 8080

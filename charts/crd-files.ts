@@ -17,8 +17,8 @@ export function crdFiles(kinds: readonly Kind[] = accessKinds): ReadonlyMap<stri
 }
 
 /**
- * Folders of the chart with the kinds whose CRDs they hold. crds/ is for kubectl; templates may only read what lies elsewhere in a chart
- * that Helm is not to install crds/ of.
+ * Kinds whose CRDs each folder of the chart contains. crds/ is for kubectl; .helmignore hides it, so that Helm does not install it. The
+ * chart's templates read the other folders.
  */
 export const crdFolders: Readonly<Record<string, readonly Kind[]>> = {
   crds: accessKinds,

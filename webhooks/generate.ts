@@ -11,8 +11,8 @@ for (const feature of ['access', 'inventory'] as const) {
     join(import.meta.dirname, '../charts/drawbridge/files', chart),
   ]) {
     mkdirSync(folder, { recursive: true });
-    for (const stale of readdirSync(folder)) {
-      if (stale.endsWith('.yaml') && !files.has(stale)) rmSync(join(folder, stale));
+    for (const existing of readdirSync(folder)) {
+      if (existing.endsWith('.yaml') && !files.has(existing)) rmSync(join(folder, existing));
     }
     for (const [name, content] of files) writeFileSync(join(folder, name), content);
   }

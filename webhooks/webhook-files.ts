@@ -18,13 +18,13 @@ export const folders: Readonly<Record<Route['feature'], { readonly here: string;
 
 /** The files of a feature by name. Each has the configurations of all webhooks for one kind. */
 export function webhookFiles(feature: Route['feature']): ReadonlyMap<string, string> {
-  const own = routes.filter((route) => route.feature === feature);
-  const plurals = new Set(own.map((route) => route.resource.plural));
+  const routesOfFeature = routes.filter((route) => route.feature === feature);
+  const plurals = new Set(routesOfFeature.map((route) => route.resource.plural));
   return new Map(
     [...plurals].map((plural) => {
       const manifests = webhookConfigurations(
         plural,
-        own.filter((route) => route.resource.plural === plural),
+        routesOfFeature.filter((route) => route.resource.plural === plural),
       );
       return [`${plural}.yaml`, header + manifests.map(toYaml).join('---\n')];
     }),
@@ -56,13 +56,13 @@ function configuration(type: Route['type'], plural: string, routesOfType: readon
 /** One webhook per route, and a second one for operations with another failurePolicy. */
 function webhooks(route: Route): object[] {
   const { failOpen = [], operations } = route;
-  const closed = webhook(
+  const failClosed = webhook(
     route,
     operations.filter((operation) => !failOpen.includes(operation)),
   );
-  if (failOpen.length === 0) return [closed];
+  if (failOpen.length === 0) return [failClosed];
   const name = `${failOpen.join('-').toLowerCase()}.${route.name}`;
-  return [closed, webhook({ ...route, name, failurePolicy: 'Ignore' }, failOpen)];
+  return [failClosed, webhook({ ...route, name, failurePolicy: 'Ignore' }, failOpen)];
 }
 
 function webhook(route: Route, operations: Route['operations']): object {
