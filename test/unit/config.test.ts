@@ -71,7 +71,7 @@ describe('configuration', () => {
     });
   });
 
-  it('makes a certificate for the Service in the namespace of the lease, or for the names that are given', () => {
+  it('creates a certificate for the Service in the namespace of the lease, or for the given names', () => {
     assert.deepEqual(readConfig(['--lease-namespace=ns'], {}).certificateNames, ['drawbridge-webhook.ns.svc']);
     assert.deepEqual(readConfig(['--certificate-names=a.b.svc,localhost'], {}).certificateNames, [
       'a.b.svc',
@@ -81,25 +81,25 @@ describe('configuration', () => {
 
   it('is frozen', () => assert.ok(Object.isFrozen(readConfig([], {}))));
 
-  it('takes a flag before the environment, and the environment before the default', () => {
+  it('prefers a flag to the environment, and the environment to the default', () => {
     const env = { DRAWBRIDGE_PORT: '1111', DRAWBRIDGE_LOG_LEVEL: 'debug' };
     const { port, logLevel, logFormat } = readConfig(['--port=2222'], env);
     assert.deepEqual([port, logLevel, logFormat], [2222, 'debug', 'json']);
   });
 
-  it('tells replicas apart by the name of their host, and by process', () => {
+  it('identifies replicas by host name and process', () => {
     assert.equal(readConfig([], { HOSTNAME: 'drawbridge-7d9f' }).identity, `drawbridge-7d9f-${process.pid}`);
     assert.equal(readConfig(['--identity=left'], { HOSTNAME: 'drawbridge-7d9f' }).identity, 'left');
   });
 
-  it('runs the halves that are named, in one order', () => {
+  it('runs the named features, always in the same order', () => {
     assert.deepEqual(readConfig(['--features=binding'], {}).features, ['binding']);
     assert.deepEqual(readConfig(['--features=binding,access'], {}).features, ['access', 'binding']);
     assert.deepEqual(readConfig([], { DRAWBRIDGE_FEATURES: 'binding' }).features, ['binding']);
     assert.deepEqual(readConfig(['--features=inventory,access'], {}).features, ['access', 'inventory']);
   });
 
-  it('has the webhooks of the halves that run trust it, and a certificate for all whom it is called by', () => {
+  it('writes caBundle of the enabled features’ webhooks, with a certificate for all their names', () => {
     const own = (features: string, ...flags: string[]) => {
       const { webhookConfigurations, certificateNames } = readConfig([`--features=${features}`, ...flags], {});
       return { webhookConfigurations, certificateNames };
@@ -122,7 +122,7 @@ describe('configuration', () => {
     assert.deepEqual(plain.certificateNames, [inventory]);
   });
 
-  it("takes the place of kube-bind's konnector when it binds alone", () => {
+  it("replaces kube-bind's konnector if only binding is enabled", () => {
     const pod = { POD_NAME: 'konnector-x', POD_NAMESPACE: 'kube-bind' };
     const flags = ['--features=binding'];
     const pick = (args: string[], env: Record<string, string>) => {
@@ -137,7 +137,7 @@ describe('configuration', () => {
     );
   });
 
-  it('stays what it is when both halves run', () => {
+  it('keeps its defaults if access and binding are enabled', () => {
     const pod = { POD_NAME: 'konnector-x', POD_NAMESPACE: 'kube-bind' };
     const { health, metricsPort, leaseNamespace, identity } = readConfig(['--features=access,binding'], pod);
     assert.deepEqual(
@@ -147,7 +147,7 @@ describe('configuration', () => {
     assert.equal(readConfig([], { ...pod, HOSTNAME: 'h' }).identity, `h-${process.pid}`);
   });
 
-  it("keeps the binding half's lease where konnectors of kube-bind look for it, and all else at home", () => {
+  it("keeps the Lease of binding where kube-bind's konnectors expect it, and everything else in its own namespace", () => {
     const args = ['--features=access,binding', '--lease-namespace=home', '--binding-lease-namespace=kube-bind'];
     const { leaseNamespace, bindingLease } = readConfig(args, {});
     assert.deepEqual([leaseNamespace, bindingLease], ['home', { namespace: 'kube-bind', name: 'kube-bind' }]);
@@ -179,7 +179,7 @@ describe('configuration', () => {
     });
   }
 
-  it('tries without writing, for the binding half alone', () => {
+  it('supports a dry run, for binding only', () => {
     assert.equal(readConfig(['--features=binding', '--dry-run'], {}).dryRun, true);
     assert.throws(
       () => readConfig(['--features=access,binding', '--dry-run'], {}),
@@ -187,12 +187,12 @@ describe('configuration', () => {
     );
   });
 
-  it('takes a context of the kubeconfig', () => {
+  it('accepts a context of the kubeconfig', () => {
     assert.deepEqual(readConfig(['--kubeconfig=/a', '--context=b'], {}).kubeconfig, { file: '/a', context: 'b' });
     assert.deepEqual(readConfig(['--context=b'], { KUBECONFIG: '/a' }).kubeconfig, { paths: '/a', context: 'b' });
   });
 
-  it('takes a list of what may be bound', () => {
+  it('accepts a list of bindable kinds', () => {
     const { bindable } = readConfig(['--bindable=kettles.kitchen.example,pots.kitchen.example'], {});
     assert.deepEqual(bindable, ['kettles.kitchen.example', 'pots.kitchen.example']);
   });
@@ -206,9 +206,9 @@ describe('configuration', () => {
     it(`reads ${args.join(' ')} as ${expected}`, () => assert.equal(readConfig(args, {}).leaderElect, expected));
   }
 
-  it('takes an empty kubeconfig for none', () => assert.deepEqual(readConfig([], { KUBECONFIG: '' }).kubeconfig, {}));
+  it('treats an empty kubeconfig as unset', () => assert.deepEqual(readConfig([], { KUBECONFIG: '' }).kubeconfig, {}));
 
-  it('takes the flag as one file and the variable as a list of files', () => {
+  it('reads the flag as one file and the variable as a list of files', () => {
     assert.deepEqual(readConfig(['--kubeconfig=/a:b'], { KUBECONFIG: '/c:/d' }).kubeconfig, { file: '/a:b' });
     assert.deepEqual(readConfig([], { KUBECONFIG: '/c:/d' }).kubeconfig, { paths: '/c:/d' });
   });
@@ -264,7 +264,7 @@ describe('configuration', () => {
     { env: { DRAWBRIDGE_METRICS_PORT: 'x' }, message: /^--metrics-port is "x"/ },
   ];
   for (const { args = [], env = {}, message } of mistakes) {
-    it(`refuses ${[...args, ...Object.entries(env).map((pair) => pair.join('='))].join(' ')}`, () => {
+    it(`rejects ${[...args, ...Object.entries(env).map((pair) => pair.join('='))].join(' ')}`, () => {
       assert.throws(
         () => readConfig(args, env),
         (error) => error instanceof UsageError && message.test(error.message) && !error.message.includes('\n'),
@@ -299,7 +299,7 @@ describe('the program', () => {
   const inFolder = (args: readonly string[]): string[] => args.map((arg) => arg.replace('FOLDER', folder));
   const withCertificate = ['--cert-file=FOLDER/tls.crt', '--key-file=FOLDER/tls.key'];
 
-  /** As a person starts it. */
+  /** Runs the program as a child process. */
   const spawned = (...args: string[]) => {
     const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...inFolder(args)], {
       encoding: 'utf8',
@@ -309,7 +309,7 @@ describe('the program', () => {
     return { status, stdout, stderr };
   };
 
-  /** In this process. */
+  /** Runs the program in this process. */
   const ran = async (...args: string[]) => {
     let [stdout, stderr] = ['', ''];
     const status = await run(args, {
@@ -399,13 +399,13 @@ describe('the program', () => {
     });
   }
 
-  it('ends with that exit code and line, and nothing else, when it is started with the last of these', () => {
+  it('prints only that line, and exits with that code, for the last of these cases', () => {
     const { status, stdout, stderr } = spawned('serve', ...withCertificate, '--kubeconfig=FOLDER/text');
     assert.deepEqual([status, stdout], [2, ''], stderr);
     assert.match(stderr.replaceAll(folder, 'FOLDER'), /^drawbridge: [^\n]*FOLDER\/text[^\n]*\n$/);
   });
 
-  it('has exit code 1 for what no flag and no file puts right', () => {
+  it('has exit code 1 for errors that no flag and no file can fix', () => {
     for (const error of [new Error('a bug'), new CodedError('NotLeading', 'lost'), undefined]) {
       assert.equal(exitCodeOf(error), 1);
     }

@@ -20,7 +20,7 @@ const documents = [
   ...readdirSync(root).filter((name) => name.endsWith('.md')),
   ...['docs', 'examples', 'certs'].flatMap((folder) => filesIn(folder, '.md')),
 ].sort();
-/** The changelog and decisions keep the words of their time. */
+/** The changelog and the decision records keep their original words. */
 const isRecord = (document: string): boolean => document === 'CHANGELOG.md' || document.startsWith('docs/adr/');
 
 describe('documents', () => {
@@ -77,7 +77,7 @@ describe('documents', () => {
     });
   }
 
-  it('quote messages as the server gives them', () => {
+  it('quote messages exactly as the server writes them', () => {
     const sources = filesIn('src', '.ts').map(read).join('\n');
     const quoted = documents
       .filter((document) => !isRecord(document) && !isGenerated(read(document)))
@@ -85,7 +85,7 @@ describe('documents', () => {
       .map((span) => span.replace(/^Secret …:? | …$/g, ''))
       .filter((span) => /^(?!kubectl|helm|make|drawbridge|node)[A-Za-z]+( [A-Za-z]+){2,}$/.test(span));
     assert.ok(quoted.length > 5);
-    // That of the API server while webhooks are down.
+    // The message of the API server while webhooks are down.
     const ofOthers = ['failed calling webhook'];
     assert.deepEqual(
       quoted.filter((message) => !sources.includes(message) && !ofOthers.includes(message)),
@@ -103,12 +103,12 @@ describe('documents', () => {
   });
 
   for (const [name, content] of referencePages()) {
-    it(`docs/reference/${name} is what the sources say; make manifests writes it`, () => {
+    it(`docs/reference/${name} matches its sources; make manifests writes it`, () => {
       assert.equal(read(`docs/reference/${name}`), content);
     });
   }
 
-  it('describe every flag that is read', () => {
+  it('describe every flag', () => {
     const described = Object.values(flagSections).flatMap(Object.keys);
     const flags = all(read('src/config.ts'), /\b(?:value|given)\('([a-z-]+)'\)/g);
     assert.ok(flags.length > 20);
@@ -131,7 +131,7 @@ describe('documents', () => {
     assert.deepEqual(missing(named, described), []);
   });
 
-  it('describe no code that is never given', () => {
+  it('describe no unused code', () => {
     const sources = [
       ...filesIn('src', '.ts').filter((file) => !file.endsWith('codes.ts')),
       'charts/drawbridge/templates/policies.yaml',
@@ -171,7 +171,7 @@ const missing = (names: readonly string[], known: readonly string[]): string[] =
 
 const wordsOf = (text: string): readonly string[] => text.match(/[\p{L}\p{N}][\p{L}\p{N}’'/.,-]*/gu) ?? [];
 
-/** Prose without code: paragraphs, list items, and cells of tables, cut at ends of sentences. */
+/** The sentences of paragraphs, list items, and table cells, without code. */
 function sentencesOf(text: string): string[] {
   const prose = text
     .replace(/^ *```[\s\S]*?^ *```$/gm, '')
@@ -182,7 +182,7 @@ function sentencesOf(text: string): string[] {
   return blocks.flatMap((block) => block.replace(/\s+/g, ' ').split(/(?<=[.!?][)"*]*) /));
 }
 
-/** As GitHub makes anchors of headings. */
+/** The anchors that GitHub generates for headings. */
 const headingsOf = (text: string): string[] =>
   all(text, /^#+ (.*)$/gm).map((heading) =>
     heading

@@ -14,8 +14,7 @@ const argumentOf = (instruction: string): string =>
   last.find((line) => line.startsWith(`${instruction} `))?.slice(instruction.length + 1) ?? '';
 
 describe('the image', () => {
-  it('is built without running what packages bring along', () =>
-    assert.ok(lines.includes('RUN npm ci --ignore-scripts')));
+  it('is built without install scripts of packages', () => assert.ok(lines.includes('RUN npm ci --ignore-scripts')));
 
   it('has no shell and does not run as root', () => {
     const name = /^\$\{(\w+)\}$/.exec(argumentOf('FROM'))?.[1];
@@ -25,20 +24,20 @@ describe('the image', () => {
     assert.ok(!last.some((line) => line.startsWith('RUN ')));
   });
 
-  it('can be built on images that are pinned by digest', () => {
+  it('can be built on base images that are pinned by digest', () => {
     const images = lines.filter((line) => line.startsWith('FROM ')).map((line) => line.split(' ')[1] ?? '');
     assert.equal(images.length, 2);
     for (const image of images) assert.match(image, /^\$\{(BUILD|RUNTIME)_IMAGE\}$/);
   });
 
-  it('holds one file, which runs where there is nothing else', function () {
+  it('contains one file, which runs without other files', function () {
     this.timeout(20_000);
     const [from, source = '', target = ''] = argumentOf('COPY').split(' ');
     assert.deepEqual([from, basename(source)], ['--from=build', 'drawbridge.js']);
     const [node, program] = JSON.parse(argumentOf('ENTRYPOINT')) as string[];
     assert.deepEqual([node, program], ['/nodejs/bin/node', target]);
 
-    // With the inventory the chart gives Node a flag.
+    // For the inventory, the chart adds a Node flag.
     const deployment = readFileSync(join(root, 'charts/drawbridge/templates/deployment.yaml'), 'utf8');
     const [, command = ''] = /^ +command: \[(.*)\]$/m.exec(deployment) ?? [];
     const [chartNode, flag = '', chartProgram] = command.split(', ');

@@ -154,20 +154,20 @@ describe('lint', function () {
   });
   after(() => rmSync(folder, { recursive: true, force: true }));
 
-  /** What the files of a case are refused for. */
+  /** The rules that the files of a case violate. */
   const rulesBroken = (number: number): readonly string[] => {
     const file = new RegExp(`/[abc]${number}\\.ts,`);
     return errors.filter((line) => file.test(line)).map((line) => /title=[^,]*?(\w+),/.exec(line)?.[1] ?? line);
   };
 
   for (const [index, { fault, rule }] of planted.entries()) {
-    it(`refuses ${fault}`, () => assert.ok(rulesBroken(index + 1).includes(rule), errors.join('\n')));
+    it(`rejects ${fault}`, () => assert.ok(rulesBroken(index + 1).includes(rule), errors.join('\n')));
   }
 
-  it('passes what keeps to the rules', () => assert.deepEqual(rulesBroken(0), []));
+  it('accepts code without violations', () => assert.deepEqual(rulesBroken(0), []));
 });
 
-/** Writes the files of one case; its number in their names tells them from those of other cases. */
+/** Writes the files of one case. Its number in their names distinguishes them from those of other cases. */
 function plant(folder: string, number: number, files: Readonly<Record<string, string>>): void {
   const numbered = (text: string): string => text.replaceAll(/\b([abc])\.ts/g, `$1${number}.ts`);
   for (const [name, content] of Object.entries(files)) {
@@ -177,7 +177,7 @@ function plant(folder: string, number: number, files: Readonly<Record<string, st
   }
 }
 
-/** The errors, a line each, with `title=RULE` and `file=PATH,`. One run for all cases: a run costs more than they do. */
+/** The errors, one on each line, with `title=RULE` and `file=PATH,`. All cases share one run, because each run is slow. */
 function lint(folder: string): readonly string[] {
   const biome = join(root, 'node_modules/.bin/biome');
   const args = ['check', '--vcs-enabled=false', '--reporter=github', '--max-diagnostics=none', '.'];

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** History keeps the words of its time. This file names them. */
+/** Files that keep their original words, and this file, which lists the words. */
 const exempt = /^(CHANGELOG\.md|LICENSE|package-lock\.json|docs\/adr\/0|test\/unit\/prose\.test\.ts)/;
 const texts = /\.(ts|md|yaml|yml|json|txt|tpl|py|sh)$|(^|\/)(Makefile|Dockerfile)$/;
 
@@ -24,10 +24,10 @@ const linesOf = (file: string, pattern: RegExp): string[] =>
 /** They hide who acts: name the server, the requester, an administrator, another client. The name of a user may be quoted. */
 const hidingWords = /(?<!['"])\b(nobody|somebody|whoever)\b(?!['"])/i;
 
-/** Names of things that have other names by now. */
+/** Former names. */
 const retiredNames =
   /mothership|\bteller\b|GrantTally|GrantTrail|stampRequest|giveUpHope|bePatient|beContent|OwnWrites|UnseenWrites|NewestEntries/i;
-/** Where a design of others is named by its own word. */
+/** Pages that may use the original name of the inventory's design once. */
 const seeds = /^docs\/inventory|^docs\/concepts\/inventory/;
 
 describe('prose', () => {

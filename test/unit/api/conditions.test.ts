@@ -25,13 +25,13 @@ describe('merging conditions', () => {
     ]);
   });
 
-  it('returns the list it was given when it says all of it already', () => {
+  it('returns the same list if nothing changes', () => {
     const before = [stored('Theirs', 'False'), stored('A', 'True')];
     assert.equal(mergeConditions(before, [found('A', 'True')], nowMs), before);
     assert.equal(mergeConditions(before, [], nowMs), before);
   });
 
-  it('keeps the order, the conditions of others, and what did not change as the same objects', () => {
+  it('keeps the order, foreign conditions, and unchanged conditions as the same objects', () => {
     const before = [stored('C', 'True'), stored('A', 'True'), stored('B', 'True')];
     const merged = mergeConditions(before, [found('A', 'False'), found('B', 'True')], nowMs);
     assert.deepEqual(
@@ -43,14 +43,14 @@ describe('merging conditions', () => {
     assert.equal(sameConditions(before, merged), false);
   });
 
-  it('keeps the time while the status stays', () => {
+  it('keeps the time while the status does not change', () => {
     const [merged] = mergeConditions([stored('A', 'True')], [found('A', 'True', 'still fine')], nowMs);
     assert.deepEqual(merged, stored('A', 'True', 'still fine'));
     const [turned] = mergeConditions([stored('A', 'True')], [found('A', 'False')], nowMs);
     assert.equal(turned?.lastTransitionTime, now);
   });
 
-  it('sets the time at any change where that is asked for', () => {
+  it('sets the time at any change with that option', () => {
     const options = { timeOf: 'any change' } as const;
     const [merged] = mergeConditions([stored('A', 'True')], [found('A', 'True', 'still fine')], nowMs, options);
     assert.equal(merged?.lastTransitionTime, now);
@@ -58,7 +58,7 @@ describe('merging conditions', () => {
     assert.equal(mergeConditions(before, [found('A', 'True')], nowMs, options), before);
   });
 
-  it('writes the generation where there is one, and again when it is another', () => {
+  it('writes the generation if there is one, and again when it changes', () => {
     const first = mergeConditions([stored('A', 'True')], [found('A', 'True')], nowMs, { generation: 1 });
     assert.deepEqual(first, [{ ...stored('A', 'True'), observedGeneration: 1 }]);
     assert.equal(mergeConditions(first, [found('A', 'True')], nowMs, { generation: 1 }), first);
@@ -66,16 +66,16 @@ describe('merging conditions', () => {
     assert.deepEqual(second, [{ ...stored('A', 'True'), observedGeneration: 2 }]);
   });
 
-  it('takes the last finding about a type, against what the object said', () => {
+  it('uses the last update of a type, compared with the stored condition', () => {
     const before = [stored('A', 'True')];
     assert.equal(mergeConditions(before, [found('A', 'False'), found('A', 'True')], nowMs), before);
   });
 
-  it('cuts a message to what the API takes, never within a character, and does not write it again', () => {
+  it('cuts a message to the API limit, never within a character, and does not write it again', () => {
     const finding = found('A', 'False', `${'x'.repeat(maxConditionMessage - 1)}😀`);
     const merged = mergeConditions<Condition>([], [finding], nowMs);
     assert.equal([...(merged[0]?.message ?? '')].length, maxConditionMessage);
-    // What comes back from the API server after it has been there as JSON.
+    // The condition after a round trip to the API server as JSON.
     const again = JSON.parse(Buffer.from(JSON.stringify(merged)).toString());
     assert.equal(mergeConditions(again, [finding], nowMs + 60_000), again);
   });

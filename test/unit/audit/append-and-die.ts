@@ -5,8 +5,8 @@ import type { AuditRecord } from '../../../src/audit/record.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
 
 /**
- * Appends two records to a journal on standard output, which it opens anew in between, then 200 to the one at argv[2], and kills itself
- * the moment the last one is acknowledged.
+ * Appends two records to a journal on standard output and reopens it in between. Then appends 200 records to the journal at argv[2], and
+ * kills itself as soon as the last one is acknowledged.
  */
 const open = (auditLog: string): OpenJournal =>
   openJournal({ destination: destinationOf(auditLog), replica: 'child', clock: systemClock });

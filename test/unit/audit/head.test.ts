@@ -13,7 +13,7 @@ const head = {
 const signed = signer.sign(head);
 
 describe('heads of audit chains', () => {
-  it('are signed by the same key wherever the secret is known, and by another for another secret', () => {
+  it('are signed by the same key for the same secret, and by another key for another secret', () => {
     assert.equal(new HeadSigner(Buffer.alloc(32, 'one')).publicKey, signer.publicKey);
     assert.notEqual(new HeadSigner(Buffer.alloc(32, 'two')).publicKey, signer.publicKey);
     assert.equal(signed.key, signer.publicKey);
@@ -28,7 +28,7 @@ describe('heads of audit chains', () => {
     assert.ok(verify(null, Buffer.from(text), key, Buffer.from(signature, 'base64')));
   });
 
-  it('read back as they were signed', () => {
+  it('are read as they were signed', () => {
     assert.deepEqual(parseHead(JSON.stringify(signed)), signed);
     assert.ok(isSigned(signed));
     assert.ok(JSON.stringify(signed).length < 512);
@@ -63,7 +63,7 @@ describe('heads of audit chains', () => {
     JSON.stringify({ ...signed, replica: 'x'.repeat(5000) }),
     `{"__proto__":${JSON.stringify(signed)}}`,
   ];
-  it('are nothing else', () => {
+  it('have no other form', () => {
     for (const text of nonsense) assert.equal(parseHead(text), undefined, String(text));
   });
 

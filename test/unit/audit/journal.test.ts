@@ -74,7 +74,7 @@ describe('the audit journal', () => {
     return journal;
   };
 
-  it('writes one line a record, in order, stamped with a sequence, the time and the replica', async () => {
+  it('writes one line for each record, in order, with a sequence number, the time, and the replica', async () => {
     const journal = open();
     await Promise.all(Array.from({ length: 50 }, (_, index) => journal.append(record(`pod-${index}`))));
     const lines = read(readFileSync(path, 'utf8'));
@@ -94,30 +94,30 @@ describe('the audit journal', () => {
     });
   });
 
-  it('has written the line when append resolves, and only the owner may read it', async () => {
+  it('has written the line when append resolves, into a file that only the owner may read', async () => {
     await open().append(record('now'));
     assert.deepEqual(names(readFileSync(path, 'utf8')), ['now']);
     assert.equal(statSync(path).mode & 0o777, 0o600);
   });
 
-  it('appends to what earlier processes wrote', async () => {
+  it('appends to the lines of earlier processes', async () => {
     await open().append(record('first'));
     await open().append(record('second'));
     assert.deepEqual(names(readFileSync(path, 'utf8')), ['first', 'second']);
   });
 
-  it('loses nothing that was acknowledged when the process is killed, nor on a socket that is opened anew', async () => {
+  it('loses no acknowledged line when the process is killed, or when it reopens a socket', async () => {
     const child = spawn(process.execPath, ['--import', 'tsx', join(import.meta.dirname, 'append-and-die.ts'), path], {
       stdio: ['ignore', 'pipe', 'ignore'],
     });
     const [output, [, signal]] = await Promise.all([text(child.stdout), once(child, 'exit')]);
     assert.equal(signal, 'SIGKILL');
-    // Node gives a child a socket for a pipe; /dev/stdout cannot be opened then.
+    // Node gives a child a socket instead of a pipe, and /dev/stdout cannot be opened then.
     assert.deepEqual(names(output), ['to a socket', 'after it was opened anew']);
     assert.equal(names(readFileSync(path, 'utf8')).length, 200);
   });
 
-  it('follows a rotation when told to reopen', async () => {
+  it('follows a rotation on reopen', async () => {
     const journal = open();
     await journal.append(record('old'));
     renameSync(path, `${path}.1`);
@@ -127,7 +127,7 @@ describe('the audit journal', () => {
     assert.deepEqual(names(readFileSync(path, 'utf8')), ['new']);
   });
 
-  it('keeps the file it has when reopening fails', async () => {
+  it('keeps the open file if reopening fails', async () => {
     const journal = open();
     renameSync(folder, `${folder}-moved`);
     try {
@@ -174,7 +174,7 @@ describe('the audit journal', () => {
     assert.equal(journal.available, false);
   });
 
-  it('takes a line that lacks only its newline for written', async () => {
+  it('counts a line as written if only its newline is missing', async () => {
     let cut = true;
     const journal = open((fd, bytes, offset) => {
       if (!cut) return writeSync(fd, bytes, offset);
@@ -194,7 +194,7 @@ describe('the audit journal', () => {
     );
   });
 
-  it('begins a line of its own after a process that broke off', async () => {
+  it('begins a new line after an incomplete line of another process', async () => {
     writeFileSync(path, '{"chain":"00');
     await open().append(record('whole'));
     assert.deepEqual(names(readFileSync(path, 'utf8')), [undefined, 'whole']);
@@ -215,16 +215,16 @@ describe('the audit journal', () => {
       ['', lines[0]?.hash, lines[1]?.hash],
     );
     for (const [i, line] of printed.entries()) {
-      // As a shell would: sed 's/,"hash":"[0-9a-f]*"}$/}/' | sha256sum.
+      // Like in a shell: sed 's/,"hash":"[0-9a-f]*"}$/}/' | sha256sum.
       const hashed = line.replace(/,"hash":"[0-9a-f]*"}$/, '}');
       assert.equal(createHash('sha256').update(hashed).digest('hex'), lines[i]?.hash);
     }
     assert.deepEqual(journal.head, { chain: lines[0]?.chain, seq: 3, hash: lines[2]?.hash });
   });
 
-  it('draws a new chain in each process', () => assert.notEqual(open().head.chain, open().head.chain));
+  it('begins a new chain in each process', () => assert.notEqual(open().head.chain, open().head.chain));
 
-  it('leaves a line that broke off as a stump of its own', async () => {
+  it('leaves an incomplete line as a separate line', async () => {
     let room = 20;
     const journal = open((fd, bytes, offset) => {
       if (room === 0) throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' });
@@ -240,7 +240,7 @@ describe('the audit journal', () => {
     assert.deepEqual(names(readFileSync(path, 'utf8')), [undefined, 'whole', 'next']);
   });
 
-  it('gives up on a reader that stalls, at once the second time, and goes on when it reads again', async () => {
+  it('stops waiting for a stalled reader, at once the second time, and continues when it reads again', async () => {
     const pipe = join(folder, 'pipe');
     execFileSync('mkfifo', [pipe]);
     const reader = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK);
@@ -275,8 +275,8 @@ describe('the audit journal', () => {
     }
   });
 
-  it('gives up on a reader that stalls as soon as its 50 ms are over, however long each pause was', async () => {
-    /** Each look at it takes 20 ms, as on a machine that is busy. */
+  it('stops waiting for a stalled reader after 50 ms, however long each pause was', async () => {
+    /** A clock that advances by 20 ms with each read, as on a busy machine. */
     class SlowClock extends SimulatedClock {
       #looks = 0;
       override monotonic(): number {
@@ -295,7 +295,7 @@ describe('the audit journal', () => {
     assert.equal(tries, 3);
   });
 
-  it('fails when its pipe has no reader, rather than wait', () => {
+  it('fails without waiting if its pipe has no reader', () => {
     const pipe = join(folder, 'pipe');
     execFileSync('mkfifo', [pipe]);
     assert.throws(() => open(undefined, pipe), { code: 'AuditUnavailable', message: /ENXIO/ });

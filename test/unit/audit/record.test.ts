@@ -19,7 +19,7 @@ const record: AuditRecord = {
 };
 
 describe('audit lines', () => {
-  it('have only the fields that are named, also when an object brings more', () => {
+  it('have only the named fields, even if an object has more', () => {
     const smuggled = {
       ...record,
       object: { data: 'hunter2' },
@@ -30,23 +30,23 @@ describe('audit lines', () => {
     assert.deepEqual(JSON.parse(formatRecord(stamp, smuggled)), { ...printed, ...record });
   });
 
-  it('tell how many before them were lost, if any were', () => {
+  it('have the number of lost lines before them, if any', () => {
     assert.equal(JSON.parse(formatRecord({ ...stamp, lost: 3 }, record)).lost, 3);
   });
 
-  it('keep the first 32 groups and tell how many there were', () => {
+  it('keep the first 32 groups and their total number', () => {
     const groups = Array.from({ length: 1000 }, (_, index) => `group-${index}`);
     const { who } = JSON.parse(formatRecord(stamp, { ...record, who: { user: 'alice', groups } }));
     assert.deepEqual(who, { user: 'alice', groups: groups.slice(0, 32), groupCount: 1000 });
   });
 
-  it('keep the groups that decided, which come first in their order', () => {
+  it('keep the deciding groups, which are first', () => {
     const groups = ['a', 'b', 'c', 'd'];
     assert.deepEqual(decidingGroupsFirst(groups, ['d', 'x', 'b']), ['b', 'd', 'a', 'c']);
     assert.deepEqual(decidingGroupsFirst(groups, []), groups);
   });
 
-  it('stay bounded, whatever the texts', () => {
+  it('have a bounded length, whatever the texts', () => {
     const long = 'x'.repeat(1024 * 1024);
     const line = formatRecord(stamp, {
       ...record,
@@ -57,7 +57,7 @@ describe('audit lines', () => {
     assert.match(JSON.parse(line).message, /^x{1024}… \(1048576 characters\)$/);
   });
 
-  it('are one printable line each that reads back as it was written', () => {
+  it('are one printable line each, which reads as it was written', () => {
     fc.assert(
       fc.property(fc.string({ unit: anyCharacter, maxLength: 40 }), (text) => {
         const line = formatRecord(stamp, { ...record, message: text, who: { user: text, groups: [text] } });
@@ -70,7 +70,7 @@ describe('audit lines', () => {
     );
   });
 
-  it('carry half surrogates, line separators and escape codes without breaking', () => {
+  it('escape lone surrogates, line separators, and escape codes', () => {
     const user = '\ud800 \u2028\u2029 \u001b[31m \u0000 \u009b \u202e \r\n';
     const line = formatRecord(stamp, { ...record, who: { user } });
     assert.match(line, /^[\x20-\x7e]+$/);

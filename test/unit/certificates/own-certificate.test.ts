@@ -14,7 +14,7 @@ import { CertificateStage, days, pems, secret } from './stage.ts';
 
 const ours = { [madeByServerLabel]: 'true' };
 
-describe('the certificate that the server makes itself', () => {
+describe('the certificate that the server creates itself', () => {
   let stage: CertificateStage;
   const settle = (ms = 100): Promise<void> => stage.clock.advance(ms);
 
@@ -24,7 +24,7 @@ describe('the certificate that the server makes itself', () => {
   afterEach(() => stage.close());
 
   describe('at first', () => {
-    it('is made by the leader, served by all replicas and trusted by every webhook', async () => {
+    it('is created by the leader, served by all replicas, and trusted by every webhook', async () => {
       const follower = stage.replica();
       const [before] = stage.serials();
       assert.match(
@@ -46,7 +46,7 @@ describe('the certificate that the server makes itself', () => {
       assert.deepEqual([stored?.['type'], stored?.metadata.labels?.[madeByServerLabel]], ['kubernetes.io/tls', 'true']);
     });
 
-    it('is for the names that were asked for, for 90 days', async () => {
+    it('has the requested names, for 90 days', async () => {
       const { certificate } = stage.replica({ leads: true, names: ['svc.ns.svc', '127.0.0.1'] });
       await settle();
       const leaf = new X509Certificate(certificate.current.cert);
@@ -56,7 +56,7 @@ describe('the certificate that the server makes itself', () => {
       assert.ok(left > 90 * days - 2000 && left <= 90 * days);
     });
 
-    it('is made once by two that lead at the same time: who comes second takes what the first has made', async () => {
+    it('is created once by two concurrent leaders: the second adopts the certificate of the first', async () => {
       stage.replica({ leads: true });
       stage.replica({ leads: true });
       await settle();
@@ -65,7 +65,7 @@ describe('the certificate that the server makes itself', () => {
       assert.deepEqual(stage.untrusted(), []);
     });
 
-    it('is read by those that come later, and not made again', async () => {
+    it('is read by later replicas, and not created again', async () => {
       stage.replica({ leads: true });
       await settle();
       const { certificate } = stage.replica();
@@ -88,7 +88,7 @@ describe('the certificate that the server makes itself', () => {
       assert.equal(certificate.problem(), undefined);
     });
 
-    it('is written down nowhere but in the Secret', async () => {
+    it('is stored only in the Secret', async () => {
       stage.replica({ leads: true });
       await settle();
       stage.putSecret({ labels: ours, data: { ...stage.data(), 'tls.crt': 'bm9uZQ==' } });
@@ -101,11 +101,11 @@ describe('the certificate that the server makes itself', () => {
     });
   });
 
-  it('comes from authorities whose private keys are written down nowhere', async () => {
+  it('comes from authorities whose private keys are not stored', async () => {
     stage.replica({ leads: true });
     await settle();
     stage.cluster.drop(secrets, secret);
-    // In the middle of a rotation, when there is most to be kept.
+    // Checks during a rotation, when the Secret has the most entries.
     await settle();
     const data = stage.data();
     assert.ok(data['next-tls.key']);
@@ -127,7 +127,7 @@ describe('the certificate that the server makes itself', () => {
       await settle();
     });
 
-    it('is renewed after 60 of its 90 days, and at no time served where it is not trusted', async function () {
+    it('is renewed after 60 of its 90 days, and never served while it is not trusted', async function () {
       this.timeout(20_000);
       const seen = new Set<string>();
       stage.cluster.fault = () => {
@@ -149,7 +149,7 @@ describe('the certificate that the server makes itself', () => {
       );
     });
 
-    it('lets its successor be trusted for ten seconds before it is served, and is trusted for five minutes more', async () => {
+    it('has a successor that is trusted for ten seconds before it is served, and stays trusted for five more minutes', async () => {
       const [before] = stage.serials();
       const first = stage.data()['ca.crt'];
       const { startsAtMs = 0, expiresAtMs = 0 } = stage.replicas[0]?.current ?? {};
@@ -176,7 +176,7 @@ describe('the certificate that the server makes itself', () => {
       assert.deepEqual(stage.writes().slice(before), []);
     });
 
-    it('stays in use while its successor cannot be made to be trusted', async () => {
+    it('stays in use while the server cannot write its successor into a caBundle', async () => {
       const [before] = stage.serials();
       stage.cluster.fault = ({ plural, name }) => {
         if (plural === mutatingWebhookConfigurations.plural && name === 'b') throw new ApiError(403, 'Forbidden', 'no');
@@ -199,7 +199,7 @@ describe('the certificate that the server makes itself', () => {
       assert.match(stage.replicas[1]?.problem() ?? '', /^the serving certificate expired at 2027-/);
     });
 
-    it('is written again into a caBundle that was wiped, and nowhere else', async () => {
+    it('is written again into an emptied caBundle, and into no other', async () => {
       assert.equal(stage.replicas[0]?.problem(), undefined);
       const before = stage.writes().length;
       stage.putConfiguration(mutatingWebhookConfigurations, 'b');
@@ -210,7 +210,7 @@ describe('the certificate that the server makes itself', () => {
       assert.deepEqual(stage.writes().slice(before), ['patch mutatingwebhookconfigurations']);
     });
 
-    it('is unready when no caBundle holds it any more', async () => {
+    it('is not ready while no caBundle contains it', async () => {
       stage.cluster.fault = () => {
         throw new ApiError(403, 'Forbidden', 'no');
       };
@@ -221,7 +221,7 @@ describe('the certificate that the server makes itself', () => {
       assert.match(stage.replicas[1]?.problem() ?? '', /^caBundle does not contain/);
     });
 
-    it('waits anew when a caBundle is wiped in the middle of a rotation', async () => {
+    it('waits again if a caBundle is emptied during a rotation', async () => {
       const [before] = stage.serials();
       stage.cluster.drop(secrets, secret);
       await stage.clock.advance(settleMs - 1000);
@@ -233,8 +233,8 @@ describe('the certificate that the server makes itself', () => {
     });
   });
 
-  describe('when its Secret is not as it was', () => {
-    it('is replaced without an outage when it is deleted', async () => {
+  describe('with a changed Secret', () => {
+    it('is replaced without an outage if the Secret is deleted', async () => {
       stage.replica({ leads: true });
       stage.replica();
       await settle();
@@ -248,7 +248,7 @@ describe('the certificate that the server makes itself', () => {
       assert.deepEqual(stage.untrusted(), []);
     });
 
-    it('is put back, with a successor, when it is spoilt', async () => {
+    it('is restored, with a successor, if the Secret is corrupted', async () => {
       stage.replica({ leads: true });
       await settle();
       const [before] = stage.serials();
@@ -266,7 +266,7 @@ describe('the certificate that the server makes itself', () => {
       ['another authority', () => ({ ...fresh(), 'ca.crt': fresh()['ca.crt'] ?? '' })],
     ];
     for (const [title, data] of unusable) {
-      it(`is made anew at the start when the Secret is ours and holds ${title}`, async () => {
+      it(`is created again at the start if the server’s Secret has ${title}`, async () => {
         stage.putSecret({ labels: ours, data: data() });
         const { certificate } = stage.replica({ leads: true });
         await settle();
@@ -292,7 +292,7 @@ describe('the certificate that the server makes itself', () => {
       assert.equal(certificate.problem(), undefined);
     });
 
-    it('gets a successor when it is not for the names that are wanted now', async () => {
+    it('gets a successor if the required names have changed', async () => {
       const first = stage.replica({ leads: true });
       await settle();
       await first.stop();
@@ -303,7 +303,7 @@ describe('the certificate that the server makes itself', () => {
       assert.deepEqual(stage.untrusted(), []);
     });
 
-    it('is brought to the end by the next leader when the one before stops halfway', async () => {
+    it('is rotated to the end by the next leader if a leader stops during the rotation', async () => {
       const first = stage.replica({ leads: true });
       await settle();
       const [before] = stage.serials();
@@ -319,7 +319,7 @@ describe('the certificate that the server makes itself', () => {
       assert.deepEqual(stage.untrusted(), []);
     });
 
-    it('stays in use when the server cannot take the new one', async () => {
+    it('stays in use if the server cannot load the new one', async () => {
       const { certificate } = stage.replica({ leads: true });
       await settle();
       const [before] = stage.serials();
@@ -333,7 +333,7 @@ describe('the certificate that the server makes itself', () => {
     });
   });
 
-  it('says that its Secret cannot be read', () => {
+  it('reports that its Secret cannot be read', () => {
     const unsynced = new MemoryCluster(stage.clock);
     unsynced.watch = (spec) => {
       const store = new InformerStore(spec, stage.clock, silentLog);

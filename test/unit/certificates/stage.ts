@@ -16,16 +16,16 @@ export const days = 24 * 3600 * 1000;
 const configurationNames = ['a', 'b'];
 const configurations = [mutatingWebhookConfigurations, validatingWebhookConfigurations];
 
-/** Replicas that share one cluster, in memory, where each call and each write is looked at. */
+/** Replicas that share one cluster in memory. Tests observe each call and each write. */
 export class CertificateStage {
   readonly mutating = mutatingWebhookConfigurations;
   readonly clock = new SimulatedClock();
   readonly cluster = new MemoryCluster(this.clock);
   readonly lines: unknown[] = [];
   readonly replicas: OwnCertificate[] = [];
-  /** Of each replica. */
+  /** The certificates of the replicas. */
   readonly paths: WebhookPaths[] = [];
-  /** What has been found out about certificates, by PEM: they are looked at many thousand times. */
+  /** Cached results of signature checks, by PEM, because tests check them many thousand times. */
   readonly #serials = new Map<string, string>();
   readonly #signed = new Map<string, boolean>();
   readonly #stops: (() => Promise<void>)[] = [];
@@ -55,7 +55,7 @@ export class CertificateStage {
     });
   }
 
-  /** One more replica; returns how to end the controller of one that leads. */
+  /** Adds a replica. `stop` ends its controller if it leads. */
   replica({ leads = false, names = ['svc.ns.svc'] } = {}): { certificate: OwnCertificate; stop(): Promise<void> } {
     const { clock, cluster } = this;
     const log = this.#log;
@@ -82,7 +82,7 @@ export class CertificateStage {
     for (const stop of this.#stops) await stop();
   }
 
-  /** PEM of every caBundle, one a webhook. */
+  /** The PEM of the caBundle of each webhook. */
   bundles(): string[] {
     return configurations.flatMap((resource) =>
       configurationNames.flatMap((name) => {
@@ -94,7 +94,7 @@ export class CertificateStage {
     );
   }
 
-  /** Path of every webhook, each once. */
+  /** The distinct paths of all webhooks. */
   configuredPaths(): string[] {
     const all = configurations.flatMap((resource) =>
       configurationNames.flatMap((name) => {
@@ -132,7 +132,7 @@ export class CertificateStage {
     });
   }
 
-  /** Replicas that some API server could not call, because a caBundle has no authority that signed what they serve. */
+  /** The replicas that an API server could not call, because a caBundle has no authority of the served certificate. */
   untrusted(): number[] {
     const bundles = new Set(this.bundles());
     return this.replicas.flatMap(({ current }, index) => {

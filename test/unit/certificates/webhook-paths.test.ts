@@ -11,12 +11,12 @@ describe('the paths of the webhooks', () => {
   let stage: CertificateStage;
   const settle = (ms = 100): Promise<void> => stage.clock.advance(ms);
   const segment = (): string => stage.data()['path-segment'] ?? '';
-  /** What each replica makes of a path. */
+  /** The route that each replica finds for a path. */
   const routes = (path: string): (string | undefined)[] => stage.paths.map(({ routeOf }) => routeOf(path));
-  /** Whether the API server gets an answer from every replica, at the paths that it was told of. */
+  /** Whether every replica answers at every configured path. */
   const allAnswered = (): boolean =>
     stage.configuredPaths().every((path) => routes(path).every((route) => route === '/one' || route === '/two'));
-  /** As a version that knows no segments has left it. */
+  /** Restores the state of a version without segments. */
   const forget = (): void => {
     const { 'path-segment': _, 'fixed-paths-until': _until, ...data } = stage.data();
     const encoded = Object.entries(data).map(([key, text]) => [key, Buffer.from(text).toString('base64')]);
@@ -41,7 +41,7 @@ describe('the paths of the webhooks', () => {
       assert.deepEqual(routes(`/one/${segment()}`), ['/one', '/one']);
     });
 
-    it('are not answered without it, with another one, or with more', () => {
+    it('are not answered without it, with another segment, or with more segments', () => {
       const wrong = segment().replace(/^./, (first) => (first === '0' ? '1' : '0'));
       const long = `${segment()}0`;
       for (const path of [
@@ -57,7 +57,7 @@ describe('the paths of the webhooks', () => {
       }
     });
 
-    it('are answered without it while a configuration calls a webhook by url, which keeps that url', async () => {
+    it('are answered without it while a configuration uses a url, which is not changed', async () => {
       const url = 'https://127.0.0.1:9443/one';
       stage.cluster.put(validatingWebhookConfigurations, {
         apiVersion: 'admissionregistration.k8s.io/v1',
@@ -74,14 +74,14 @@ describe('the paths of the webhooks', () => {
       assert.deepEqual(routes('/one'), [undefined, undefined]);
     });
 
-    it('get it back when it is removed, and are not answered without it meanwhile', async () => {
+    it('get it back after its removal, and are not answered without it meanwhile', async () => {
       stage.putConfiguration(validatingWebhookConfigurations, 'a');
       assert.deepEqual(routes('/one'), [undefined, undefined]);
       await settle();
       assert.deepEqual(stage.configuredPaths(), [`/one/${segment()}`, `/two/${segment()}`]);
     });
 
-    it('get another one when its key is deleted, without a call that is not answered', async () => {
+    it('get a new one after its key is deleted, without an unanswered call', async () => {
       const before = segment();
       stage.cluster.fault = () => assert.ok(allAnswered());
       forget();
@@ -102,7 +102,7 @@ describe('the paths of the webhooks', () => {
       assert.deepEqual(routes(`/one/${before}`), [undefined, undefined]);
     });
 
-    it('are answered by a replica that starts in the middle of that', async () => {
+    it('are answered by a replica that starts during that change', async () => {
       const before = segment();
       stage.cluster.fault = ({ verb, plural }) => {
         if (verb === 'patch' && plural !== 'secrets') throw new Error('not now');
@@ -115,7 +115,7 @@ describe('the paths of the webhooks', () => {
       assert.deepEqual(routes(`/one/${before}`), ['/one', '/one', '/one']);
     });
 
-    it('keep it when the Secret is gone, until there is another', async () => {
+    it('keep it after the Secret is deleted, until there is another', async () => {
       const before = segment();
       stage.cluster.drop(secrets, secret);
       assert.deepEqual(routes(`/one/${before}`), ['/one', '/one']);
@@ -138,14 +138,14 @@ describe('the paths of the webhooks', () => {
       forget();
     });
 
-    it('are answered as they were while a replica of that version leads', async () => {
+    it('are answered unchanged while a replica of that version leads', async () => {
       stage.replica();
       await settle(30 * minutes);
       assert.deepEqual(routes('/one'), ['/one']);
       assert.deepEqual(routes('/one/anything'), [undefined]);
     });
 
-    it('stay as they are for ten minutes, in which replicas of that version may go on, and are answered throughout', async () => {
+    it('stay unchanged for ten minutes, in which replicas of that version may still run, and are always answered', async () => {
       stage.cluster.fault = () => assert.ok(allAnswered());
       stage.replica({ leads: true });
       stage.replica();
@@ -162,7 +162,7 @@ describe('the paths of the webhooks', () => {
       assert.ok(allAnswered());
     });
 
-    it('are answered without a segment for fifteen minutes at most, whatever the configurations say', async () => {
+    it('are answered without a segment for at most fifteen minutes, whatever the configurations contain', async () => {
       stage.replica({ leads: true });
       await settle();
       stage.cluster.fault = () => {
@@ -174,7 +174,7 @@ describe('the paths of the webhooks', () => {
       assert.deepEqual(routes('/one'), [undefined]);
     });
 
-    it('are carried on by the next leader, which does not begin to wait anew', async () => {
+    it('are changed by the next leader without another wait', async () => {
       const { stop } = stage.replica({ leads: true });
       await settle(6 * minutes);
       await stop();
@@ -189,7 +189,7 @@ describe('the paths of the webhooks', () => {
     assert.deepEqual(routes('/one'), [undefined]);
   });
 
-  it('get a segment in the place of one that was not made by the server', async () => {
+  it('get a new segment if another client wrote one', async () => {
     stage.replica({ leads: true });
     await settle();
     const data = Object.entries({ ...stage.data(), 'path-segment': 'short' }).map(([key, text]) => [

@@ -48,14 +48,14 @@ describe('X.509', () => {
   const leafOf = (signer: Authority): ReturnType<typeof issue> =>
     issue(signer, { commonName: 'leaf', serves: ['a.b.svc', '127.0.0.1'] }, validity);
 
-  it('gives certificates the validity that was asked for, to the second', () => {
+  it('gives certificates the requested validity, to the second', () => {
     for (const { certificate } of [authority, leafOf(authority)]) {
       const { validFrom, validTo } = new X509Certificate(certificate);
       assert.deepEqual([Date.parse(validFrom), Date.parse(validTo)], [validity.fromMs, validity.untilMs]);
     }
   });
 
-  it('gives every certificate a serial number of its own', () => {
+  it('gives every certificate a unique serial number', () => {
     const serials = [authority, leafOf(authority), leafOf(authority)].map(
       ({ certificate }) => new X509Certificate(certificate).serialNumber,
     );
@@ -64,7 +64,7 @@ describe('X.509', () => {
 
   const handshake = async (served: ReturnType<typeof issue>, trusted: string, servername: string): Promise<string> => {
     const server = createServer({ cert: served.certificate, key: served.key });
-    // What the client refuses is an error here as well.
+    // A rejection by the client is an error on the server side as well.
     server.on('tlsClientError', () => {});
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const client: TLSSocket = connect({
@@ -84,7 +84,7 @@ describe('X.509', () => {
     }
   };
 
-  it('is trusted by clients that trust the authority, alone or in a bundle, for its names only', async () => {
+  it('is trusted by clients that trust the authority, alone or in a bundle, only for its names', async () => {
     const other = createAuthority('authority', validity);
     const leaf = leafOf(authority);
     assert.equal(await handshake(leaf, authority.certificate, 'a.b.svc'), 'trusted');
@@ -93,7 +93,7 @@ describe('X.509', () => {
     assert.equal(await handshake(leaf, authority.certificate, 'c.b.svc'), 'ERR_TLS_CERT_ALTNAME_INVALID');
   });
 
-  it('lets a leaf sign nothing', async () => {
+  it('does not allow a leaf to sign', async () => {
     const leaf = leafOf(authority);
     const beyond = leafOf({ ...leaf, commonName: 'leaf' });
     assert.notEqual(await handshake(beyond, authority.certificate + leaf.certificate, 'a.b.svc'), 'trusted');

@@ -6,7 +6,7 @@ import { codeSections } from '../../../docs/generate/codes.ts';
 import { accessKinds } from '../../../src/api/access/kinds.ts';
 import { macAnnotation, planHashAnnotation, requestLabel, revokeFinalizer } from '../../../src/api/access/names.ts';
 
-/** Write of a Namespace by an administrator. */
+/** The label of a Namespace that only administrators may write. */
 const allowPrivilegedLabel = 'access.drawbridge.dev/allow-privileged';
 
 const root = join(import.meta.dirname, '..', '..', '..');

@@ -30,7 +30,7 @@ describe('drawbridge audit', () => {
     let [out, err] = ['', ''];
     const input = Buffer.from(journal.lines.join('\n'));
     async function* stdin(): AsyncGenerator<Uint8Array> {
-      // In pieces that end anywhere.
+      // Splits the input at arbitrary positions.
       for (let at = 0; at < input.length; at += 100) yield input.subarray(at, at + 100);
     }
     const code = await auditCommand(args, {
@@ -45,7 +45,7 @@ describe('drawbridge audit', () => {
     return { code, out, err };
   };
 
-  it('verify answers 0 for what was written, from files or standard input', async () => {
+  it('verify exits with 0 for an unchanged journal, from files or standard input', async () => {
     for (const source of [log('audit.log', journal.lines), '-']) {
       const { code, out, err } = await run('verify', source, '--heads', heads);
       assert.deepEqual([code, err], [0, '']);
@@ -55,7 +55,7 @@ describe('drawbridge audit', () => {
     }
   });
 
-  it('verify answers 1 for a change and names the file and the line', async () => {
+  it('verify exits with 1 for a change, and names the file and the line', async () => {
     const changed = journal.lines.map((line, i) => (i === 1 ? line.replace('alice', 'mallory') : line));
     const path = log('audit.log', changed);
     const { code, out } = await run('verify', `--heads=${heads}`, path);
@@ -64,21 +64,21 @@ describe('drawbridge audit', () => {
     assert.match(out, /\nCHANGED: /);
   });
 
-  it('verify finds a byte changed into one that no text has', async () => {
+  it('verify finds a changed byte that is invalid UTF-8', async () => {
     const bytes = Buffer.from(`${journal.lines.join('\n')}\n`);
     bytes[bytes.indexOf('ü')] = 0xff;
     writeFileSync(join(folder, 'audit.log'), bytes);
     assert.equal((await run('verify', join(folder, 'audit.log'), '--heads', heads)).code, 1);
   });
 
-  it('verify answers 3 for a chain that has no head', async () => {
+  it('verify exits with 3 for a chain without a head', async () => {
     const path = log('audit.log', [...journal.lines, ...new Written(1).lines]);
     const { code, out } = await run('verify', path, '--heads', heads);
     assert.equal(code, 3);
     assert.match(out, /not signed, 1 unproven\n/);
   });
 
-  it('verify takes several files in any order, several copies of heads, and keys', async () => {
+  it('verify accepts several files in any order, several copies of heads, and keys', async () => {
     const older = heads;
     journal.write('later');
     const newer = file('newer.json', headsOf(journal));
@@ -88,7 +88,7 @@ describe('drawbridge audit', () => {
     assert.equal((await run('verify', files[0] ?? '', ...args)).code, 1);
     assert.equal((await run('verify', files[0] ?? '', '--partial', ...args)).code, 0);
     assert.equal((await run('verify', ...files, '--heads', newer, '--key', 'another')).code, 1);
-    // As the ConfigMaps of public keys have them.
+    // The format in the ConfigMaps of public keys.
     const listed = Buffer.from(signer.publicKey, 'base64').toString('base64url');
     assert.equal((await run('verify', ...files, '--heads', newer, '--key', listed, '--key', 'another')).code, 0);
   });
@@ -99,7 +99,7 @@ describe('drawbridge audit', () => {
     assert.deepEqual(JSON.parse(out).verdict, 'intact');
   });
 
-  it('keeps control characters of files away from the terminal', async () => {
+  it('prints no control characters of files to the terminal', async () => {
     const path = log('a\u001b[31m.log', ['{"verdict":"granted"}']);
     const { out } = await run('verify', path, '--heads', heads);
     assert.ok(!out.includes('\u001b'), out);
@@ -119,21 +119,21 @@ describe('drawbridge audit', () => {
     ['no cluster', ['verify', '-', '--kubeconfig', '/nonexistent'], /kubeconfig "\/nonexistent" cannot be used/],
   ];
   for (const [title, args, message] of mistakes) {
-    it(`answers 2 for ${title}`, async () => {
+    it(`exits with 2 for ${title}`, async () => {
       const { code, out, err } = await run(...args);
       assert.deepEqual([code, out], [2, '']);
       assert.match(err, message);
     });
   }
 
-  it('answers 2 for a file that cannot be read, or that holds no ConfigMap', async () => {
+  it('exits with 2 for a file that cannot be read or that contains no ConfigMap', async () => {
     const missing = await run('verify', join(folder, 'none'), '--heads', heads);
     assert.deepEqual([missing.code, /cannot read ".*none": ENOENT/.test(missing.err)], [2, true]);
     const wrong = await run('verify', '-', '--heads', log('audit.log', journal.lines.slice(0, 1)));
     assert.match(wrong.err, /contains no ConfigMap/);
   });
 
-  it('explains itself', async () => {
+  it('prints its help', async () => {
     const { code, out } = await run('--help');
     assert.equal(code, 0);
     assert.match(out, /^Usage: drawbridge audit verify/);

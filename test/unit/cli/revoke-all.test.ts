@@ -28,7 +28,7 @@ describe('revoke-all', () => {
     fault = undefined;
   });
 
-  /** What a server does is up to the test: a deleted request stays until it takes it away. */
+  /** No server runs here: a deleted request stays until the test removes it. */
   const client = {
     list: (resource: Resource, options: ListOptions) => {
       lists.push(options);
@@ -67,7 +67,7 @@ describe('revoke-all', () => {
     return { outcome, running };
   };
 
-  it('deletes each request once, by its uid, and waits until the server has let go of it', async () => {
+  it('deletes each request once, by its uid, and waits until the server has released it', async () => {
     stored.set('podaccessrequests', [request('a'), request('b')]);
     const { outcome } = start();
     await clock.advance(20_000);
@@ -84,7 +84,7 @@ describe('revoke-all', () => {
     ]);
   });
 
-  it('looks for 3 s whether it stays that way, and takes what comes in between', async () => {
+  it('checks for 3 s that nothing comes back, and deletes new requests meanwhile', async () => {
     stored.set('podaccessrequests', []);
     const { outcome } = start();
     await clock.advance(2000);
@@ -97,7 +97,7 @@ describe('revoke-all', () => {
     assert.equal(outcome.done, true);
   });
 
-  it('waits for what was made for requests as well, found by its label', async () => {
+  it('waits for the labeled objects of requests as well', async () => {
     stored.set('rolebindings', [{ ...request('orphan'), kind: 'RoleBinding' }]);
     const { outcome } = start();
     await clock.advance(10_000);
@@ -127,7 +127,7 @@ describe('revoke-all', () => {
     assert.equal(outcome.done, true);
   });
 
-  it('does not take an API that does not answer for one that is empty', async () => {
+  it('does not treat an API without an answer as empty', async () => {
     fault = new ApiError(503, 'ServiceUnavailable', 'etcd is away');
     const { outcome } = start();
     await clock.advance(10_000);
@@ -137,7 +137,7 @@ describe('revoke-all', () => {
     assert.equal(outcome.done, true);
   });
 
-  it('gives up after its time, and says what is left and what is needed', async () => {
+  it('stops after its time limit, and reports the remaining objects and the remedy', async () => {
     stored.set('podaccessrequests', [request('stuck')]);
     const { outcome } = start({ timeoutMs: 5000 });
     await clock.advance(6000);

@@ -14,7 +14,7 @@ interface Call {
   readonly answer: Deferred<Result>;
 }
 
-/** A controller with one source that the test emits from, and a reconciler that answers by `answers` or when the test says so. */
+/** A controller with a source that the test emits from, and a reconciler whose results the test sets. */
 function setUp(
   answer: ((key: string, turn: number) => Result | undefined) | undefined,
   options: Partial<ControllerOptions> = {},
@@ -73,7 +73,7 @@ function setUp(
 }
 
 describe('Controller', () => {
-  it('reconciles nothing before every source has synced, then the most urgent keys first', async () => {
+  it('reconciles no key before every source has synced, then the most urgent keys first', async () => {
     const t = setUp(() => done, { lanes: 2 });
     t.emit('a', 'listed');
     t.emit('b', 'listed', { lane: 0 });
@@ -110,7 +110,7 @@ describe('Controller', () => {
     { title: 'at an instant that is none', first: () => at(Number.NaN), turns: [0, 50], metrics: ['error', 'success'] },
   ];
   for (const { title, first, turns, metrics } of outcomes) {
-    it(`brings the key back as ${title} says`, async () => {
+    it(`requeues the key after ${title}`, async () => {
       const t = setUp((_, turn) => (turn === 1 ? first() : done));
       t.synced.resolve();
       t.emit('a', 'event');
@@ -125,7 +125,7 @@ describe('Controller', () => {
     });
   }
 
-  it('starts the backoff over once a reconcile has not failed', async () => {
+  it('resets the backoff after a reconcile without an error', async () => {
     const t = setUp((_, turn) => (turn === 3 || turn > 4 ? done : retry('not yet')));
     t.synced.resolve();
     t.emit('a', 'event');
@@ -138,7 +138,7 @@ describe('Controller', () => {
     await t.run;
   });
 
-  it('brings the key back at the wall-clock instant and in the lane it asked for', async () => {
+  it('requeues the key at the requested wall-clock time and in the requested lane', async () => {
     const t = setUp((key, turn) => (turn === 1 ? at(t.clock.now() + 1000, 0) : key === 'a' ? done : done), {
       lanes: 2,
     });
@@ -152,7 +152,7 @@ describe('Controller', () => {
     await t.run;
   });
 
-  it('never runs one key twice at a time, and gives it one more turn for what came meanwhile', async () => {
+  it('never runs one key twice at a time, and runs it once more for events meanwhile', async () => {
     const t = setUp(undefined);
     t.synced.resolve();
     t.emit('a', 'event');
@@ -171,7 +171,7 @@ describe('Controller', () => {
     await t.run;
   });
 
-  it('runs no more keys at a time than it has workers, and keeps the reserved ones for the upper lanes', async () => {
+  it('runs at most as many keys as it has workers, and reserves some workers for the upper lanes', async () => {
     const t = setUp(undefined, { workers: 3, reservedForUpperLanes: 1, lanes: 2 });
     t.synced.resolve();
     for (const key of ['a', 'b', 'c']) t.emit(key, 'event');
@@ -191,7 +191,7 @@ describe('Controller', () => {
     await t.run;
   });
 
-  it('lets every lane but the lowest use the reserved workers', async () => {
+  it('allows every lane except the lowest to use the reserved workers', async () => {
     const t = setUp(undefined, { workers: 3, reservedForUpperLanes: 2, lanes: 3 });
     t.synced.resolve();
     for (const key of ['a', 'b']) t.emit(key, 'event');
@@ -205,7 +205,7 @@ describe('Controller', () => {
     await t.run;
   });
 
-  it('aborts a turn of the lowest lane whose key becomes urgent, and takes it for no failure', async () => {
+  it('aborts a reconcile of the lowest lane whose key becomes urgent, without counting a failure', async () => {
     const t = setUp(undefined, { lanes: 3, lane0Aborts: true });
     t.synced.resolve();
     t.emit('a', 'event');
@@ -228,7 +228,7 @@ describe('Controller', () => {
     await t.run;
   });
 
-  it('aborts no turn for one that is not of lane 0 or not due yet, and none that is urgent itself', async () => {
+  it('aborts no reconcile for a key that is not in lane 0 or not due yet, and no urgent reconcile', async () => {
     const t = setUp(undefined, { lanes: 3, lane0Aborts: true });
     t.synced.resolve();
     t.emit('same', 'event');
@@ -248,7 +248,7 @@ describe('Controller', () => {
     await t.run;
   });
 
-  it('lets timers have their turn among any number of turns that wait for nothing', async () => {
+  it('lets timers run during any number of immediate reconciles', async () => {
     const t = setUp(() => done);
     t.synced.resolve();
     await t.clock.settle();
@@ -309,7 +309,7 @@ describe('Controller', () => {
     await t.run;
   });
 
-  it('asks admit again when poked', async () => {
+  it('calls admit again on wake', async () => {
     let open = false;
     const t = setUp(() => done, { admit: () => open });
     t.synced.resolve();
@@ -325,7 +325,7 @@ describe('Controller', () => {
     await t.run;
   });
 
-  it('aborts the reconciles in flight when it stops, waits for them and starts none', async () => {
+  it('aborts the current reconciles when it stops, waits for them, and starts no other', async () => {
     const t = setUp(undefined, { workers: 1 });
     t.synced.resolve();
     t.emit('a', 'event');
@@ -347,14 +347,14 @@ describe('Controller', () => {
     assert.equal(t.clock.pendingTimers, 0);
   });
 
-  it('resolves when it is stopped while its sources still sync', async () => {
+  it('resolves if it is stopped while its sources still sync', async () => {
     const t = setUp(() => done);
     t.stop.abort();
     await t.run;
     assert.equal(t.isSynced(), false);
   });
 
-  it('rejects when a source cannot start, and stops the others', async () => {
+  it('rejects if a source cannot start, and stops the others', async () => {
     let stopped = false;
     const t = setUp(() => done, {
       sources: [
@@ -373,7 +373,7 @@ describe('Controller', () => {
     assert.equal(stopped, true);
   });
 
-  it('starts from an empty queue when it is run again', async () => {
+  it('starts with an empty queue when it runs again', async () => {
     const t = setUp((_, turn) => (turn === 1 ? comeBackAfter(1000) : done));
     t.synced.resolve();
     t.emit('a', 'event');

@@ -9,7 +9,7 @@ import { SimulatedClock } from '../../support/simulated-clock.ts';
 interface Scripted extends Runnable {
   sync(): void;
   fail(error: unknown): void;
-  /** Lets a run that was told to stop settle. */
+  /** Settles a stopping run. */
   letGo(): void;
 }
 
@@ -72,7 +72,7 @@ function setUp() {
 }
 
 describe('Manager', () => {
-  it('starts controllers in the order of adding, each when the one before it has synced', async () => {
+  it('starts controllers in the order of adding, each once the previous one has synced', async () => {
     const t = setUp();
     const [a, b] = [t.controller('a', { syncs: false }), t.controller('b')];
     t.manager.add(a);
@@ -88,7 +88,7 @@ describe('Manager', () => {
     assert.deepEqual(t.states(), { a: 'stopped', b: 'stopped' });
   });
 
-  it('stops them in reverse order, each after the one before it has settled', async () => {
+  it('stops them in reverse order, each once the previous one has settled', async () => {
     const t = setUp();
     for (const name of ['a', 'b', 'c']) t.manager.add(t.controller(name));
     const run = t.manager.run(t.stop.signal);
@@ -99,7 +99,7 @@ describe('Manager', () => {
     assert.deepEqual(t.events, ['c stops', 'c ended', 'b stops', 'b ended', 'a stops', 'a ended']);
   });
 
-  it('runs what is behind a gate only while leading, and leaves the rest alone', async () => {
+  it('runs gated controllers only while leading, and the others always', async () => {
     const t = setUp();
     const lease = t.gate('lease');
     t.manager.add(t.controller('everywhere'));
@@ -119,7 +119,7 @@ describe('Manager', () => {
     await run;
   });
 
-  it('aborts all work behind a gate in the very moment it is lost, and keeps the gate until all has settled', async () => {
+  it('aborts all gated work at the moment the gate is lost, and keeps the gate until all has settled', async () => {
     const t = setUp();
     const lease = t.gate('lease');
     const [a, b] = [t.controller('a', { drains: false }), t.controller('b', { drains: false })];
@@ -147,7 +147,7 @@ describe('Manager', () => {
     ['the gate is lost', 'lose'],
     ['the manager stops', 'stop'],
   ] as const) {
-    it(`starts none of those that still wait when ${cause}`, async () => {
+    it(`starts no waiting controller after ${cause}`, async () => {
       const t = setUp();
       const lease = t.gate('lease');
       t.manager.add(t.controller('a', { syncs: false }), lease.gate);
@@ -176,7 +176,7 @@ describe('Manager', () => {
     assert.deepEqual(t.events.slice(-3), ['a stops', 'a ended', 'lease released']);
   });
 
-  it('restarts a controller that failed, with backoff, and says why meanwhile', async () => {
+  it('restarts a failed controller with backoff, and reports the reason meanwhile', async () => {
     const t = setUp();
     const a = t.controller('a');
     t.manager.add(a);
@@ -197,7 +197,7 @@ describe('Manager', () => {
     await run;
   });
 
-  it('adds and removes controllers while it runs; a late one neither waits nor holds up', async () => {
+  it('adds and removes controllers while it runs; a later one neither waits nor blocks', async () => {
     const t = setUp();
     const stuck = t.controller('stuck', { syncs: false });
     t.manager.add(stuck);
@@ -220,7 +220,7 @@ describe('Manager', () => {
     await run;
   });
 
-  it('campaigns for a gate that arrives while it runs', async () => {
+  it('acquires a gate that is added while it runs', async () => {
     const t = setUp();
     const run = t.manager.run(t.stop.signal);
     const lease = t.gate('late lease');
@@ -232,7 +232,7 @@ describe('Manager', () => {
     await run;
   });
 
-  it('tries a gate that fails again', async () => {
+  it('retries a failed gate', async () => {
     const t = setUp();
     let tries = 0;
     t.manager.add(t.controller('a'), {
@@ -249,7 +249,7 @@ describe('Manager', () => {
     await run;
   });
 
-  it('gives up draining at its deadline and names what did not stop', async () => {
+  it('stops draining at its deadline and names the controllers that did not stop', async () => {
     const t = setUp();
     t.manager.add(t.controller('good'));
     t.manager.add(t.controller('hanging', { drains: false }));
@@ -259,6 +259,6 @@ describe('Manager', () => {
     const rejected = assert.rejects(run, { code: 'DrainDeadlineExceeded', message: /hanging/ });
     await t.clock.advance(5000);
     await rejected;
-    assert.ok(t.events.includes('good stops'), 'the others are told to stop all the same');
+    assert.ok(t.events.includes('good stops'), 'the others are stopped anyway');
   });
 });

@@ -10,11 +10,11 @@ interface Wanted {
   lane: number;
   dueAt: number;
   wallAt: number;
-  /** The wall clock has shown its instant once; setting it back afterwards takes nothing back. */
+  /** Whether the wall clock has reached its time once; a later change of the clock does not undo that. */
   wallReached: boolean;
 }
 
-/** The queue as a list that is searched: slow, and simple enough to be believed. */
+/** A model of the queue as a list with linear search: slow, but obviously correct. */
 class Model {
   readonly wanted = new Map<string, Wanted>();
   readonly running = new Set<string>();
@@ -37,7 +37,7 @@ class Model {
     });
   }
 
-  /** Due for certain; between the jump of a wall clock and the next look (at most a second) the queue may not know yet. */
+  /** Whether the key is certainly due. The queue may notice a jump of the wall clock up to a second later. */
   isDue({ dueAt }: Wanted): boolean {
     return dueAt <= this.clock.monotonic();
   }
@@ -82,14 +82,14 @@ async function check(commands: readonly Command[], exactOrder: boolean): Promise
       return undefined;
     }
     const wanted = model.wanted.get(work.key);
-    assert.ok(wanted, `${work.key} was handed out but never added`);
-    assert.ok(!model.running.has(work.key), `${work.key} was handed out twice at a time`);
-    assert.ok(model.mayBeDue(wanted), `${work.key} was handed out before its time`);
+    assert.ok(wanted, `${work.key} was returned but never added`);
+    assert.ok(!model.running.has(work.key), `${work.key} was returned twice at a time`);
+    assert.ok(model.mayBeDue(wanted), `${work.key} was returned before its time`);
     assert.equal(work.lane, wanted.lane);
     if (exactOrder) {
       for (const [key, other] of candidates.filter(([, other]) => model.isDue(other))) {
         const isEarlier = other.lane < wanted.lane || (other.lane === wanted.lane && other.dueAt < wanted.dueAt);
-        assert.ok(!isEarlier, `${work.key} was handed out before ${key}`);
+        assert.ok(!isEarlier, `${work.key} was returned before ${key}`);
       }
     }
     model.wanted.delete(work.key);
@@ -130,7 +130,7 @@ async function check(commands: readonly Command[], exactOrder: boolean): Promise
     assert.equal(queue.depth + queue.delayed, model.wanted.size);
   }
 
-  // Whatever happened: everything that is wanted comes, once.
+  // After any history, the queue returns every added key exactly once.
   model.closedKeys.clear();
   queue.readmit();
   for (let round = 0; round < 3; round++) {
@@ -144,8 +144,8 @@ async function check(commands: readonly Command[], exactOrder: boolean): Promise
   assert.equal(queue.depth + queue.delayed, 0);
 }
 
-describe('KeyedQueue against a model', () => {
-  it('loses no key, runs none twice at a time, and goes by lane and then by due time', async () => {
+describe('KeyedQueue compared with a model', () => {
+  it('loses no key, runs none twice at a time, and orders by lane and then by due time', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(command, { minLength: 20, maxLength: 60, size: 'max' }), (commands) =>
         check(commands, true),
@@ -154,7 +154,7 @@ describe('KeyedQueue against a model', () => {
     );
   });
 
-  it('is never late when the wall clock jumps about', async () => {
+  it('is never late when the wall clock jumps', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.oneof(command, jump), { minLength: 20, maxLength: 60, size: 'max' }), (commands) =>
         check(commands, false),

@@ -18,13 +18,13 @@ function setUp(options: QueueOptions = {}) {
 }
 
 describe('KeyedQueue', () => {
-  it('hands out keys in the order in which they became due', () => {
+  it('returns keys in the order in which they became due', () => {
     const { queue, takeAll } = setUp();
     for (const key of ['b', 'a', 'c', 'a', 'b']) queue.add(key, 'event');
     assert.deepEqual(takeAll(), ['b', 'a', 'c']);
   });
 
-  it('merges the reasons of one key without repetitions, and not without end', () => {
+  it('merges the reasons of one key without duplicates, up to a limit', () => {
     const { queue } = setUp();
     for (const reason of ['x', 'y', 'x']) queue.add('a', reason);
     assert.deepEqual(queue.take()?.reasons, ['x', 'y']);
@@ -32,7 +32,7 @@ describe('KeyedQueue', () => {
     assert.equal(queue.take()?.reasons.length, 8);
   });
 
-  it('keeps what is added while the key runs for one more turn after it', () => {
+  it('returns a key once more if it was added while it ran', () => {
     const { queue } = setUp();
     queue.add('a', 'first');
     queue.take();
@@ -45,7 +45,7 @@ describe('KeyedQueue', () => {
     assert.equal(queue.take(), undefined);
   });
 
-  it('serves lane 0 before the others, and by default adds to the lowest', () => {
+  it('returns keys of lane 0 first, and adds to the lowest lane by default', () => {
     const { queue, takeAll } = setUp({ lanes: 3 });
     queue.add('low', 'r');
     queue.add('middle', 'r', { lane: 1 });
@@ -54,7 +54,7 @@ describe('KeyedQueue', () => {
     assert.deepEqual(takeAll(), ['top', 'middle', 'low', 'beyond']);
   });
 
-  it('moves a waiting key up to the most urgent lane it was asked for, never down', () => {
+  it('moves a waiting key up to the most urgent requested lane, never down', () => {
     const { queue, takeAll } = setUp({ lanes: 2 });
     queue.add('a', 'r');
     queue.add('b', 'r');
@@ -63,7 +63,7 @@ describe('KeyedQueue', () => {
     assert.deepEqual(takeAll(), ['b', 'a']);
   });
 
-  it('takes from the top lanes alone when asked to', () => {
+  it('returns keys of the top lanes only on request', () => {
     const { queue } = setUp({ lanes: 2 });
     queue.add('low', 'r');
     assert.equal(queue.take(0), undefined);
@@ -71,7 +71,7 @@ describe('KeyedQueue', () => {
     assert.equal(queue.take(0)?.key, 'top');
   });
 
-  it('keeps the earliest of several times, and a plain add makes the key due now', async () => {
+  it('keeps the earliest of several times; an add without a time is due now', async () => {
     const { clock, queue } = setUp();
     const now = clock.now();
     queue.add('a', 'late', { atMs: now + 5000 });
@@ -90,7 +90,7 @@ describe('KeyedQueue', () => {
     assert.equal(queue.take(), undefined);
   });
 
-  it('waits for a delay whatever becomes of the wall clock', async () => {
+  it('waits for a delay whatever the wall clock does', async () => {
     const { clock, queue } = setUp();
     queue.add('a', 'later', { delayMs: HOUR });
     clock.setWall(clock.now() + 24 * HOUR);
@@ -100,7 +100,7 @@ describe('KeyedQueue', () => {
     assert.equal(queue.take()?.key, 'a');
   });
 
-  it('keeps the deadline that was set while the key ran', async () => {
+  it('keeps a deadline that was set while the key ran', async () => {
     const { clock, queue } = setUp();
     queue.add('a', 'event');
     queue.take();
@@ -111,7 +111,7 @@ describe('KeyedQueue', () => {
     assert.equal(queue.take()?.key, 'a');
   });
 
-  it('says that something is ready at the very millisecond of a deadline a day away', async () => {
+  it('signals a ready key at the exact millisecond of a deadline a day later', async () => {
     const { clock, queue, readyCalls } = setUp();
     queue.add('a', 'expiry', { atMs: clock.now() + 24 * HOUR });
     await clock.advance(24 * HOUR - 1);
@@ -120,7 +120,7 @@ describe('KeyedQueue', () => {
     assert.equal(readyCalls(), 1);
   });
 
-  it('arms one timer whatever the number of deadlines, and none without', async () => {
+  it('arms one timer for any number of deadlines, and none without', async () => {
     const { clock, queue } = setUp();
     for (let i = 100; i > 0; i--) queue.add(`k${i}`, 'r', { atMs: clock.now() + i * 10 });
     assert.equal(clock.pendingTimers, 1);
@@ -153,7 +153,7 @@ describe('KeyedQueue', () => {
     });
   }
 
-  it('leaves a key that is not admitted waiting until it is poked', () => {
+  it('keeps a key that is not admitted waiting until wake', () => {
     const open = new Set(['b']);
     const { queue, takeAll } = setUp({ admit: (key) => open.has(key) });
     for (const key of ['a', 'b', 'c']) queue.add(key, 'event');
@@ -165,7 +165,7 @@ describe('KeyedQueue', () => {
     assert.deepEqual(takeAll(), ['a', 'c']);
   });
 
-  it('doubles the delay with every failure up to the cap, and starts over after success', async () => {
+  it('doubles the delay with every failure up to the cap, and resets it after success', async () => {
     const { queue } = setUp({ random: () => 0.5, backoff: { baseMs: 100, capMs: 1000 } });
     const delays = [0, 1, 2, 3, 4, 5].map(() => queue.retry('a', 'retry'));
     assert.deepEqual(delays, [50, 100, 200, 400, 500, 500]);
@@ -174,7 +174,7 @@ describe('KeyedQueue', () => {
     assert.equal(queue.retry('b', 'retry', 0, 7000), 7000);
   });
 
-  it('counts depth, adds, waits and retries', async () => {
+  it('counts depth, adds, waits, and retries', async () => {
     const clock = new SimulatedClock();
     const seen: string[] = [];
     const queue = new KeyedQueue(
@@ -196,7 +196,7 @@ describe('KeyedQueue', () => {
     assert.deepEqual(seen, ['added', 'depth 1', 'depth 0', 'waited 0.25', 'retried', 'added']);
   });
 
-  it('gives and takes nothing once closed', async () => {
+  it('accepts and returns nothing once closed', async () => {
     const { clock, queue, takeAll } = setUp();
     queue.add('a', 'event');
     queue.add('b', 'event', { atMs: clock.now() + 10 });

@@ -42,7 +42,7 @@ describe('interval', () => {
 });
 
 describe('hintSource', () => {
-  it('passes hints on while a controller listens and says so when none does', async () => {
+  it('passes hints on while a controller listens, and reports if none does', async () => {
     const source = hintSource('callback');
     const { seen, emit } = recorder();
     assert.equal(source.hint('a'), false);
@@ -58,7 +58,7 @@ describe('hintSource', () => {
     ]);
   });
 
-  it('serves the controller that started last', async () => {
+  it('passes hints to the controller that started last', async () => {
     const source = hintSource('callback');
     const [first, second] = [recorder(), recorder()];
     const stopFirst = new AbortController();

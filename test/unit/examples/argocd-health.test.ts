@@ -68,6 +68,6 @@ describe('the health script for Argo CD', () => {
     ],
   ];
   for (const [what, object, expected] of cases) {
-    it(`says ${expected[0]} when ${what}`, () => assert.deepEqual(healthOf(object), expected));
+    it(`is ${expected[0]} if ${what}`, () => assert.deepEqual(healthOf(object), expected));
   }
 });

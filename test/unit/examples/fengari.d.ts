@@ -1,4 +1,4 @@
-/** The few functions of Lua's C API that the test calls; the package brings no types. */
+/** The functions of Lua's C API that the test calls; the package has no types. */
 declare module 'fengari' {
   type State = object;
   type Text = Uint8Array;

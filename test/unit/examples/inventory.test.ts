@@ -13,7 +13,7 @@ describe('the examples of the inventory', () => {
   for (const file of ['components.yaml', 'component-over-https.yaml']) {
     const registrations = inventoryExample(file).filter(({ kind }) => kind === 'ComponentReconciler');
     for (const object of registrations) {
-      it(`${file} registers ${object.metadata.name} as it may be`, () => {
+      it(`${file} has a valid registration of ${object.metadata.name}`, () => {
         const read = readComponentReconciler({ ...object, metadata: { ...object.metadata, ...uid } });
         assert.ok(read.ok, JSON.stringify(read));
         assert.equal(ownOutputRead(object.metadata.name, read.value.spec), undefined);
@@ -21,7 +21,7 @@ describe('the examples of the inventory', () => {
     }
   }
 
-  it('components.yaml names all that is built in, and nothing else', () => {
+  it('components.yaml names exactly the built-in components', () => {
     const management = new MemoryCluster(systemClock);
     const built = referenceComponents({ management: management.client, connect: () => management, clock: systemClock });
     const named = inventoryExample('components.yaml').map(({ metadata }) => metadata.name);
@@ -29,7 +29,7 @@ describe('the examples of the inventory', () => {
   });
 
   for (const file of ['managed.yaml', 'byoc.yaml']) {
-    it(`${file} is an entry`, () => {
+    it(`${file} is a valid entry`, () => {
       for (const object of inventoryExample(file)) {
         const read = readClusterInventory({ ...object, metadata: { ...object.metadata, namespace: 'fleet', ...uid } });
         assert.ok(read.ok, JSON.stringify(read));

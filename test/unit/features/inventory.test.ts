@@ -11,7 +11,7 @@ import { noLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 
 describe('the inventory feature', () => {
-  it('opens behind a lease of its own, without a cluster that answers', async () => {
+  it('opens with its own Lease, without a reachable cluster', async () => {
     const credentials = staticCredentials({ server: 'https://127.0.0.1:1' });
     const cluster = openCluster(credentials, { clock, log: noLog });
     const config = readConfig(
@@ -32,7 +32,7 @@ describe('the inventory feature', () => {
       log: noLog,
       manager: new Manager({ clock, log: noLog }),
       serving: () => ({
-        certificate: () => assert.fail('nobody is called'),
+        certificate: () => assert.fail('no webhook is called'),
         certificateControllers: () => [],
         journal: openJournal({ destination: destinationOf('-'), replica: 'test', clock }),
         readiness: {},

@@ -11,12 +11,12 @@ const pair = (startsAtMs: number): KeyPair => ({
 });
 
 describe('the certificate of several servers', () => {
-  it('tells each of every new pair until it closes, and is started once', () => {
+  it('passes every new pair to each server until it closes, and is started once', () => {
     const listeners: ((pair: KeyPair) => void)[] = [];
     const certificate: ServingCertificate = {
       current: pair(0),
       start: (listener) => void listeners.push(listener),
-      close: () => assert.fail('one server does not end it for the others'),
+      close: () => assert.fail('one server does not close it for the others'),
     };
     const share = sharedAmongServers(certificate);
     const [first, second] = [share(), share()];

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { askedDelayMs, backoffMs, jittered } from '../../../src/kit/backoff.ts';
 
 describe('backoffMs', () => {
-  it('doubles its upper bound up to the cap, however many attempts there were', () => {
+  it('doubles its upper bound up to the cap, for any number of attempts', () => {
     const bounds = [0, 1, 2, 3, 4, 5000].map((attempt) =>
       backoffMs({ baseMs: 100, capMs: 1000, attempt, random: () => 1 }),
     );
     assert.deepEqual(bounds, [100, 200, 400, 800, 1000, 1000]);
   });
 
-  it('spreads over the whole range below the bound', () => {
+  it('uses the whole range below the bound', () => {
     const delays = [0, 0.25, 0.999].map((random) =>
       backoffMs({ baseMs: 100, capMs: 1000, attempt: 1, random: () => random }),
     );
@@ -18,7 +18,7 @@ describe('backoffMs', () => {
 });
 
 describe('backoffMs with half jitter', () => {
-  it('waits at least half of the bound', () => {
+  it('is at least half of the bound', () => {
     const delays = [0, 0.5, 1].map((random) =>
       backoffMs({ baseMs: 100, capMs: 1000, attempt: 2, jitter: 'half', random: () => random }),
     );
@@ -27,7 +27,7 @@ describe('backoffMs with half jitter', () => {
 });
 
 describe('backoffMs without jitter', () => {
-  it('waits for exactly the bound', () => {
+  it('is exactly the bound', () => {
     const delays = [0, 1, 5000].map((attempt) => backoffMs({ baseMs: 100, capMs: 1000, attempt, jitter: 'none' }));
     assert.deepEqual(delays, [100, 200, 1000]);
   });
@@ -47,7 +47,7 @@ describe('askedDelayMs', () => {
 });
 
 describe('jittered', () => {
-  it('spreads evenly around the interval', () => {
+  it('is uniform around the interval', () => {
     assert.deepEqual(
       [0, 0.5, 1].map((random) => jittered(1000, 0.25, () => random)),
       [750, 1000, 1250],

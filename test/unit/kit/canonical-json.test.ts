@@ -3,12 +3,12 @@ import fc from 'fast-check';
 import { canonicalJson, sha256Hex } from '../../../src/kit/canonical-json.ts';
 
 describe('canonicalJson', () => {
-  it('sorts keys at every level and leaves out what is undefined', () => {
+  it('sorts keys at every level and omits undefined values', () => {
     const value = { b: [{ z: 1, a: undefined, c: null }], a: 'x\n', '10': true, '9': 1.5, é: undefined };
     assert.equal(canonicalJson(value), '{"10":true,"9":1.5,"a":"x\\n","b":[{"c":null,"z":1}]}');
   });
 
-  it('is the same for the same value in another order, and reads back as that value', () => {
+  it('is the same for the same value in another order, and parses to that value', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const text = canonicalJson(value);

@@ -34,7 +34,7 @@ describe('sleep', () => {
     await sleeping;
   });
 
-  it('is cut short by its signal, also by one that has aborted before', async () => {
+  it('ends early by its signal, even by one that was aborted before', async () => {
     const clock = new SimulatedClock();
     const stop = new AbortController();
     const sleeping = assert.rejects(sleep(clock, 100, stop.signal), /stop/);
@@ -46,11 +46,11 @@ describe('sleep', () => {
 });
 
 describe('systemClock', () => {
-  it('runs a callback after the delay and none that was cancelled', async () => {
+  it('runs a callback after the delay, and no cancelled one', async () => {
     const startedAt = systemClock.monotonic();
     systemClock.schedule(1, () => assert.fail('was cancelled'))();
     await new Promise<void>((resolve) => {
-      // The clock's own timers do not keep a process alive.
+      // Keeps the process alive, because the clock's timers do not.
       const alive = setInterval(() => {}, 1000);
       systemClock.schedule(5, () => {
         clearInterval(alive);
@@ -60,7 +60,7 @@ describe('systemClock', () => {
     assert.ok(systemClock.monotonic() - startedAt >= 5);
   });
 
-  it('runs none before its time, not even by a fraction of a millisecond', async () => {
+  it('runs no callback early, not even by a fraction of a millisecond', async () => {
     const alive = setInterval(() => {}, 1000);
     const earlyByMs = await Promise.all(
       Array.from({ length: 200 }, (_, index) => {

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { DeadlineHeap } from '../../../src/kit/deadline-heap.ts';
 
 describe('DeadlineHeap', () => {
-  it('pops what is due, earliest first, equal instants in the order in which they were set', () => {
+  it('pops due keys, earliest first, and equal times in the order in which they were set', () => {
     const heap = new DeadlineHeap<string>();
     heap.set('c', 3);
     heap.set('a', 1);
@@ -27,7 +27,7 @@ describe('DeadlineHeap', () => {
     assert.deepEqual(heap.popDue(100), ['c', 'b', 'a']);
   });
 
-  it('behaves as a sorted list of keys whatever is done to it', () => {
+  it('behaves like a sorted list of keys', () => {
     const command = fc.oneof(
       fc.record({ kind: fc.constant('set' as const), key: fc.nat(30), at: fc.nat(50) }),
       fc.record({ kind: fc.constant('delete' as const), key: fc.nat(30), at: fc.constant(0) }),

@@ -33,10 +33,10 @@ describe('describe', () => {
     ],
   ];
   for (const [title, error, expected] of table) {
-    it(`tells ${title}`, () => assert.equal(describeError(error), expected));
+    it(`describes ${title}`, () => assert.equal(describeError(error), expected));
   }
 
-  it('is never endless', () => assert.equal(describeError(new Error('x'.repeat(10_000))).length, 2000));
+  it('has a limited length', () => assert.equal(describeError(new Error('x'.repeat(10_000))).length, 2000));
 });
 
 describe('CodedError', () => {

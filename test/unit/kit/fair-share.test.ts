@@ -12,7 +12,7 @@ describe('a budget that sources share', () => {
     dropped = [];
   });
 
-  it('gives one source all of it, to the last piece and no further', () => {
+  it('gives one source the whole budget, and not more', () => {
     const share = new FairShare({ total: 3 });
     const take = taker(share);
     for (let n = 0; n < 3; n++) assert.ok(take('a'));
@@ -20,7 +20,7 @@ describe('a budget that sources share', () => {
     assert.deepEqual([share.held, dropped], [3, []]);
   });
 
-  it('gives one source no more than its own limit while there is room', () => {
+  it('gives one source at most its own limit, even with free space', () => {
     const share = new FairShare({ total: 10, perSource: 2 });
     const take = taker(share);
     assert.ok(take('a'));
@@ -30,7 +30,7 @@ describe('a budget that sources share', () => {
     assert.equal(share.held, 3);
   });
 
-  it('takes the oldest piece of the greediest source for one that has little', () => {
+  it('evicts the oldest piece of the largest source for a source with little', () => {
     const take = taker(new FairShare({ total: 6 }));
     for (const name of ['a1', 'a2', 'a3', 'a4']) take('a', 1, name);
     for (const name of ['b1', 'b2']) take('b', 1, name);
@@ -42,7 +42,7 @@ describe('a budget that sources share', () => {
     assert.deepEqual(dropped, ['a1', 'a2']);
   });
 
-  it('lets a source in that has nothing, however many others there are', () => {
+  it('admits a source without pieces, among any number of others', () => {
     const take = taker(new FairShare({ total: 100 }));
     for (let index = 0; index < 100; index++) take(`a${index}`);
     assert.ok(take('modest'));
@@ -50,7 +50,7 @@ describe('a budget that sources share', () => {
     assert.equal(take('a1'), undefined, 'equals do not displace each other');
   });
 
-  it('takes as many pieces as it needs, and none for more than the greediest has', () => {
+  it('evicts as many pieces as it needs, and none if the new piece is larger than the largest source', () => {
     const take = taker(new FairShare({ total: 64 }));
     for (let index = 0; index < 16; index++) take('a', 4, `a${index}`);
     assert.ok(take('b', 8));
@@ -59,7 +59,7 @@ describe('a budget that sources share', () => {
     assert.deepEqual(dropped, ['a0', 'a1']);
   });
 
-  it('takes the oldest larger piece of a source that holds all for a smaller one of its own, and none for an equal one', () => {
+  it('evicts the oldest larger piece of a source that uses everything for its own smaller piece, and none for an equal one', () => {
     const take = taker(new FairShare({ total: 9 }));
     for (const name of ['small', 'large', 'larger']) take('a', name === 'small' ? 1 : 4, name);
     assert.equal(take('a', 4), undefined);
@@ -104,7 +104,7 @@ describe('a budget that sources share', () => {
     }
   });
 
-  it('has room again for what was given back, once', () => {
+  it('has space again for a released piece, once', () => {
     const share = new FairShare({ total: 2 });
     const take = taker(share);
     const first = take('a');
@@ -116,7 +116,7 @@ describe('a budget that sources share', () => {
     assert.equal(take('a'), undefined);
   });
 
-  it('does not give back what was dropped before', () => {
+  it('does not release an evicted piece', () => {
     const share = new FairShare({ total: 2 });
     const take = taker(share);
     const oldest = take('a', 1, 'oldest');

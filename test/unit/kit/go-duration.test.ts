@@ -80,18 +80,18 @@ describe('parseGoDuration', () => {
     [`${'1'.repeat(300)}s`, /longer than 256/],
   ];
   for (const [text, error] of refused) {
-    it(`refuses ${JSON.stringify(text.slice(0, 30))}`, () => {
+    it(`rejects ${JSON.stringify(text.slice(0, 30))}`, () => {
       const parsed = parseGoDuration(text);
       assert.match('error' in parsed ? parsed.error : 'accepted', error);
     });
   }
 
-  it('says what is allowed', () => {
+  it('names the allowed values', () => {
     const parsed = parseGoDuration('1d');
     assert.match('error' in parsed ? parsed.error : '', /ns, us, µs, ms, s, m, or h.*"1h30m"/);
   });
 
-  it('is total', () => {
+  it('returns a duration or an error for any text', () => {
     fc.assert(
       fc.property(fc.string({ unit: anyCharacter }), (text) => {
         const parsed = parseGoDuration(text);
@@ -120,7 +120,7 @@ describe('formatGoDuration', () => {
   ];
   for (const [ns, text] of printed) it(`prints ${text}`, () => assert.equal(formatGoDuration(ns), text));
 
-  it('prints every duration so that it reads back as the same', () => {
+  it('prints every duration so that it parses to the same duration', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: -MAX - 1n, max: MAX }), (ns) => {
         assert.deepEqual(parseGoDuration(formatGoDuration(ns)), { ns });

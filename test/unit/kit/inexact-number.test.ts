@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { exactPart, inexactNumber } from '../../../src/kit/inexact-number.ts';
 
-describe('a number that may not be the one that was written', () => {
+describe('a number that JSON.parse may have changed', () => {
   const cases: [json: string, path: string | undefined][] = [
     ['{"a": 9007199254740991, "b": [-9007199254740991, 0.1, 1e300, null, "9007199254740993"]}', undefined],
     ['{"a": 9007199254740993}', 'a'],

@@ -3,16 +3,16 @@ import { isPointer, isWithin, overlap, pointerOf, pointerSegments, valueAt } fro
 
 describe('JSON pointers', () => {
   for (const wrong of ['', '/', 'spec', '/spec/', '//spec', '/a~2', '/a~']) {
-    it(`are not ${JSON.stringify(wrong)}`, () => assert.equal(isPointer(wrong), false));
+    it(`do not include ${JSON.stringify(wrong)}`, () => assert.equal(isPointer(wrong), false));
   }
 
-  it('unescape what they escape', () => {
+  it('unescape their escapes', () => {
     const pointer = pointerOf('spec', 'a/b', '~1');
     assert.equal(pointer, '/spec/a~1b/~01');
     assert.deepEqual(pointerSegments(pointer), ['spec', 'a/b', '~1']);
   });
 
-  it('lie within one another by whole segments', () => {
+  it('contain one another by whole segments', () => {
     assert.equal(isWithin('/a/b', '/a'), true);
     assert.equal(isWithin('/ab', '/a'), false);
     assert.equal(isWithin('/a', '/a/b'), false);
@@ -20,7 +20,7 @@ describe('JSON pointers', () => {
     assert.equal(overlap('/a/b', '/a/c'), false);
   });
 
-  it('find own fields of objects and nothing else', () => {
+  it('find only own fields of objects', () => {
     const document: unknown = JSON.parse('{"spec": {"cluster": {"region": "eu"}, "list": [1], "null": null}}');
     assert.equal(valueAt(document, '/spec/cluster/region'), 'eu');
     assert.equal(valueAt(document, '/spec/null'), null);

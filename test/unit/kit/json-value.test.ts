@@ -13,7 +13,7 @@ describe('sameJson', () => {
     assert.equal(sameJson({ a: [1] }, { a: [2] }), false);
   });
 
-  it('takes values for different that are nested too deep to be compared', () => {
+  it('treats values as different if they are nested too deep to compare', () => {
     assert.equal(sameJson(nested(100_000), nested(100_000)), false);
   });
 });

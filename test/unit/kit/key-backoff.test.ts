@@ -5,11 +5,11 @@ describe('the backoff of keys', () => {
   const [one, other] = [{}, {}];
   const longest = (): KeyBackoff<object> => new KeyBackoff({ baseMs: 200, capMs: 1000, random: () => 1 });
 
-  it('is nothing until something fails', () => {
+  it('is zero before a failure', () => {
     assert.equal(longest().delayMs(one), 0);
   });
 
-  it('doubles with each failure in a row, up to its cap', () => {
+  it('doubles with each consecutive failure, up to its cap', () => {
     const backoff = longest();
     const delays = [1, 2, 3, 4].map(() => {
       backoff.failed(one);
@@ -19,7 +19,7 @@ describe('the backoff of keys', () => {
     assert.equal(backoff.count(one), 4);
   });
 
-  it('is of one key alone, and over with a success', () => {
+  it('is separate for each key, and reset by a success', () => {
     const backoff = longest();
     backoff.failed(one);
     assert.equal(backoff.delayMs(other), 0);

@@ -4,7 +4,7 @@ import { KeyMutex } from '../../../src/kit/key-mutex.ts';
 import { deferred } from '../../../src/kit/promises.ts';
 
 describe('KeyMutex', () => {
-  it('runs the work of one key in order, one at a time, and that of another key meanwhile', async () => {
+  it('runs the work of one key in order, one at a time, concurrently with other keys', async () => {
     const mutex = new KeyMutex();
     const began: string[] = [];
     const [first, second, other] = [deferred(), deferred(), deferred()];
@@ -28,7 +28,7 @@ describe('KeyMutex', () => {
     await Promise.all(all);
   });
 
-  it('hands on what the work came to, and goes on after one that failed or threw', async () => {
+  it('returns the result of the work, and continues after work that failed or threw', async () => {
     const mutex = new KeyMutex();
     const failing = mutex.run('a', () => Promise.reject(new Error('no')));
     const throwing = mutex.run('a', () => {
@@ -40,7 +40,7 @@ describe('KeyMutex', () => {
     assert.equal(await fine, 7);
   });
 
-  it('keeps nothing of a key that is done with', async () => {
+  it('keeps no state of a finished key', async () => {
     const mutex = new KeyMutex();
     await Promise.all([mutex.run('a', async () => 1), mutex.run('a', async () => 2)]);
     await setImmediate();

@@ -11,7 +11,7 @@ const expression = (key: string, operator: string, values?: string[]): SelectorS
 });
 
 describe('compileSelector', () => {
-  it('matches nothing when absent and everything when empty', () => {
+  it('matches nothing if absent and everything if empty', () => {
     assert.equal(matches(undefined, {}), false);
     assert.equal(matches({}, {}), true);
     assert.equal(matches({ matchLabels: {}, matchExpressions: [] }, { a: 'b' }), true);
@@ -58,7 +58,7 @@ describe('compileSelector', () => {
     [{ matchExpressions: [{ key: 'a', operator: 'In', values: [undefined] }] }, /not a label value/],
   ];
   for (const [selector, error] of refused) {
-    it(`refuses ${JSON.stringify(selector)}`, () => {
+    it(`rejects ${JSON.stringify(selector)}`, () => {
       const compiled = compileSelector(selector as SelectorShape);
       assert.match('error' in compiled ? compiled.error : 'accepted', error);
     });
@@ -66,7 +66,7 @@ describe('compileSelector', () => {
 });
 
 describe('formatSelector', () => {
-  it('prints the query that asks the server for the same objects', () => {
+  it('prints the query for the same objects', () => {
     const formatted = formatSelector({
       matchLabels: { tier: 'back', 'app.kubernetes.io/name': 'x' },
       matchExpressions: [
@@ -80,7 +80,7 @@ describe('formatSelector', () => {
     assert.deepEqual(formatSelector({}), { text: '' });
   });
 
-  it('never lets a value become part of the query language', () => {
+  it('rejects values that would change the query', () => {
     assert.ok('error' in formatSelector({ matchLabels: { a: 'b),c in (d' } }));
   });
 });

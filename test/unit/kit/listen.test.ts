@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { listen } from '../../../src/kit/listen.ts';
 
 describe('listen', () => {
-  it('takes a free port for 0', async () => {
+  it('uses a free port for 0', async () => {
     const server = createServer();
     await listen(server, '127.0.0.1', 0);
     assert.ok((server.address() as AddressInfo).port > 0);
@@ -12,7 +12,7 @@ describe('listen', () => {
     await once(server, 'close');
   });
 
-  it('says which port is taken, with a code that ends the program as a mistake of set-up', async () => {
+  it('names the port that is taken, with the code of a configuration error', async () => {
     const first = createServer();
     await listen(first, '127.0.0.1', 0);
     const { port } = first.address() as AddressInfo;

@@ -19,7 +19,7 @@ describe('a merge patch', () => {
     });
   }
 
-  it('reaches no prototype', () => {
+  it('changes no prototype', () => {
     const merged = mergePatched({}, JSON.parse('{"__proto__": {"polluted": true}}'));
     assert.equal(({} as Record<string, unknown>)['polluted'], undefined);
     assert.equal(Object.getPrototypeOf(merged), Object.prototype);

@@ -3,7 +3,7 @@ import { aborted, deferred, withDeadline } from '../../../src/kit/promises.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
 describe('withDeadline', () => {
-  it('settles as the promise does and leaves no timer behind', async () => {
+  it('settles like the promise and leaves no timer', async () => {
     const clock = new SimulatedClock();
     assert.equal(await withDeadline(clock, 100, Promise.resolve(7)), 7);
     await assert.rejects(withDeadline(clock, 100, Promise.reject(new Error('x'))), /x/);
@@ -20,7 +20,7 @@ describe('withDeadline', () => {
 });
 
 describe('aborted', () => {
-  it('resolves on abort, also when that was before', async () => {
+  it('resolves on abort, even if the signal was aborted before', async () => {
     const controller = new AbortController();
     const waiting = aborted(controller.signal);
     controller.abort();

@@ -77,7 +77,7 @@ describe('parseQuantity', () => {
     ['1'],
   ];
   for (const value of refused) {
-    it(`refuses ${JSON.stringify(value)?.slice(0, 20)} and says what is allowed`, () => {
+    it(`rejects ${JSON.stringify(value)?.slice(0, 20)} and names the allowed values`, () => {
       const parsed = parseQuantity(value);
       assert.match('error' in parsed ? parsed.error : 'accepted', /allowed are/);
     });

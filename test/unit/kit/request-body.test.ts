@@ -29,7 +29,7 @@ describe('collectBody', () => {
   });
   after(() => listening.close());
 
-  /** Sends `text` as it is and returns the first line of the answer; undefined when there is none. */
+  /** Sends `text` unchanged and returns the first line of the answer; undefined without an answer. */
   const exchange = async (text: string, end: 'wait' | 'cut'): Promise<string | undefined> => {
     const socket = connect(listening.port, '127.0.0.1');
     let answer = '';
@@ -54,13 +54,13 @@ describe('collectBody', () => {
   const announced = (length: number, body: string): string =>
     `POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${length}\r\n\r\n${body}`;
 
-  it('reads a body whose length is announced, and one that comes in chunks of one byte', async () => {
+  it('reads a body with a content length, and a body in chunks of one byte', async () => {
     assert.equal(await exchange(announced(5, 'hello'), 'wait'), 'HTTP/1.1 200 OK');
     await exchange(chunked(...'hello'), 'wait');
     assert.deepEqual((await Promise.all(results)).map(String), ['hello', 'hello']);
   });
 
-  it('reads as much as is allowed, whatever its first guess was, and no byte more', async () => {
+  it('reads up to the limit, whatever its first buffer size, and no byte more', async () => {
     const pieces = [...Array.from({ length: 7 }, () => 'x'.repeat(57_142)), 'x'.repeat(6)];
     await exchange(chunked(...pieces), 'wait');
     assert.equal((await results[0])?.length, maxBytes);
@@ -68,7 +68,7 @@ describe('collectBody', () => {
     assert.equal(await results[1], undefined);
   });
 
-  it('reads nothing of a body that is announced as too large', async () => {
+  it('reads nothing of a body with a content length above the limit', async () => {
     assert.equal(await exchange(announced(maxBytes + 1, ''), 'wait'), 'HTTP/1.1 413 Payload Too Large');
   });
 
@@ -110,12 +110,12 @@ describe('collectBody', () => {
     assert.equal((await results[1])?.length, 300_000);
   });
 
-  it('rejects when the connection ends before the body', async () => {
+  it('rejects if the connection ends before the body', async () => {
     await exchange(announced(5, 'hel'), 'cut');
     await assert.rejects(results[0] ?? Promise.resolve(), { code: 'IncompleteBody' });
   });
 
-  it('waits for its turn after each 256 KiB, and rejects when the turn is refused', async () => {
+  it('waits for its turn after each 256 KiB, and rejects if the turn is refused', async () => {
     let turns = 0;
     read = (request) =>
       collectBody(request, {

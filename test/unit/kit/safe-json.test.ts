@@ -56,7 +56,7 @@ describe('parseJson', () => {
     ['two documents', '{} {}', 'InvalidJson', undefined],
   ];
   for (const [title, document, code, position] of refused) {
-    it(`refuses ${title}`, () => {
+    it(`rejects ${title}`, () => {
       const error = refusal(document);
       assert.equal(error.code, code);
       if (position !== undefined) assert.equal(error.position, position);
@@ -76,7 +76,7 @@ describe('parseJson', () => {
     '7',
   ];
   for (const document of accepted) {
-    it(`reads ${document.slice(0, 40)} as JSON.parse does`, () => {
+    it(`reads ${document.slice(0, 40)} like JSON.parse`, () => {
       assert.deepEqual(parseJson(bytes(document)), JSON.parse(document));
     });
   }
@@ -109,16 +109,16 @@ describe('parseJson', () => {
     assert.deepEqual(parseJson(bytes('xx{"a":1}yy').subarray(2, 9)), { a: 1 });
   });
 
-  it('takes other limits', () => {
+  it('accepts other limits', () => {
     assert.throws(() => parseJson(bytes('[[1]]'), { depth: 1 }), { code: 'TooDeep' });
     assert.throws(() => parseJson(bytes('{"a":1,"b":2}'), { keys: 1 }), { code: 'TooManyKeys' });
   });
 
-  it('never shows the document in a message about its syntax', () => {
+  it('never quotes the document in a syntax error', () => {
     assert.doesNotMatch(refusal('{"password": hunter2}').message, /hunter2|password/);
   });
 
-  it('reads everything that JSON.stringify writes', () => {
+  it('reads any output of JSON.stringify', () => {
     fc.assert(
       fc.property(fc.json({ stringUnit: anyCharacter }), (text) => {
         if (/__proto__|\\u0000|\\ud[89a-f]/i.test(text)) return;
@@ -128,7 +128,7 @@ describe('parseJson', () => {
     );
   });
 
-  it('accepts nothing that JSON.parse refuses, and throws nothing else than JsonError', () => {
+  it('accepts nothing that JSON.parse rejects, and throws only JsonError', () => {
     const piece = fc.constantFrom(
       '{',
       '}',
@@ -165,7 +165,7 @@ describe('parseJson', () => {
 });
 
 describe('own', () => {
-  it('reads own properties of records and nothing else', () => {
+  it('reads only own properties of records', () => {
     assert.equal(own({ a: 1 }, 'a'), 1);
     assert.equal(own({}, 'constructor'), undefined);
     assert.equal(own(JSON.parse('{"__proto__":{"x":1}}'), 'x'), undefined);
@@ -174,7 +174,7 @@ describe('own', () => {
 });
 
 describe('isRecord', () => {
-  it('is true for objects that are no arrays', () => {
+  it('is true for objects except arrays', () => {
     assert.deepEqual([{}, Object.create(null), [], null, 'x', 1, undefined].map(isRecord), [
       true,
       true,

@@ -68,7 +68,7 @@ describe('event recorder', () => {
     });
   });
 
-  it('makes a series of repetitions', async () => {
+  it('writes repetitions as a series', async () => {
     recorder.record(event());
     await settleIo();
     for (let i = 0; i < 49; i++) recorder.record(event());
@@ -88,7 +88,7 @@ describe('event recorder', () => {
     assert.equal(server.requests.at(-1)?.method, 'POST', 'after six quiet minutes it is news again');
   });
 
-  it('writes the series anew when its Event is gone', async () => {
+  it('writes the series again if its Event is gone', async () => {
     recorder.record(event());
     await settleIo();
     recorder.record(event());
@@ -103,7 +103,7 @@ describe('event recorder', () => {
     assert.equal(seriesCount(2), 2);
   });
 
-  it('limits the Events about one object, not those about others', async () => {
+  it('limits the Events of each object separately', async () => {
     for (let i = 0; i < 100; i++) recorder.record(event({ note: `note ${i}` }));
     recorder.record(event({ regarding: { apiVersion: 'v1', kind: 'Pod', namespace: 'team', name: 'b' } }));
     await until(() => server.requests.length === 26);
@@ -114,7 +114,7 @@ describe('event recorder', () => {
     assert.equal(server.requests.length, 27);
   });
 
-  it('never fails what it reports on', async () => {
+  it('never fails its caller', async () => {
     for (const script of [(_, answer) => answer.status(403, 'Forbidden'), (_, answer) => answer.reset()] as Script[]) {
       server.follow(script);
       recorder.record(event({ note: String(script) }));
@@ -125,7 +125,7 @@ describe('event recorder', () => {
     await until(() => bodies().at(-1)?.['note'] === 'afterwards');
   });
 
-  it('writes what is pending when closed, and nothing afterwards', async () => {
+  it('writes pending Events when it is closed, and none afterwards', async () => {
     recorder.record(event());
     await settleIo();
     recorder.record(event());
@@ -139,7 +139,7 @@ describe('event recorder', () => {
     assert.equal(server.requests.length, 2);
   });
 
-  it('does not wait longer than two seconds when closed', async () => {
+  it('waits at most two seconds when it is closed', async () => {
     server.follow(() => undefined);
     recorder.record(event());
     await settleIo();
@@ -148,7 +148,7 @@ describe('event recorder', () => {
     await closing;
   });
 
-  it('fits any object and any note into the bounds of an Event', async () => {
+  it('fits any object and any note into the limits of an Event', async () => {
     recorder.record(
       event({
         regarding: { apiVersion: 'v1', kind: 'Role', name: `System:${'x'.repeat(250)}--` },
@@ -167,7 +167,7 @@ describe('event recorder', () => {
 describe('regarding', () => {
   const pod = { apiVersion: 'v1', kind: 'Pod', namespace: 'a', name: 'b' };
 
-  it('names the object by kind, place and uid, and leaves out what is not known', () => {
+  it('names the object by kind, namespace, name, and uid, and omits unknown fields', () => {
     assert.deepEqual(regarding(pods, { namespace: 'a', name: 'b', uid: 'c' }), { ...pod, uid: 'c' });
     assert.deepEqual(regarding(pods, { namespace: 'a', name: 'b', uid: undefined }), pod);
     assert.deepEqual(regarding(namespaces, { name: 'a' }), { apiVersion: 'v1', kind: 'Namespace', name: 'a' });

@@ -105,7 +105,7 @@ describe('client', () => {
     );
   });
 
-  it('starts an expired list over once, then gives up', async () => {
+  it('restarts an expired list once, then rejects', async () => {
     server.follow((request, answer) =>
       request.query.has('continue') ? answer.status(410, 'Expired') : answer.list('9', [pod('a', '1')], 'next'),
     );
@@ -113,7 +113,7 @@ describe('client', () => {
     assert.equal(server.requests.length, 4);
   });
 
-  it('deletes with preconditions, propagation and grace', async () => {
+  it('deletes with preconditions, propagation, and grace period', async () => {
     server.follow((_request, answer) => answer.json(200, { kind: 'Status' }));
     const options = { uid: 'u', propagation: 'Background', gracePeriodSeconds: 0 } as const;
     assert.equal(await client.delete(pods, a, options), 'deleted');
@@ -137,7 +137,7 @@ describe('client', () => {
     await assert.rejects(client.delete(pods, a, { uid: 'other' }), isConflict);
   });
 
-  it('tells what finalizers hold, and nothing of what goes by itself', async () => {
+  it('returns an object that finalizers keep, and none that is deleted', async () => {
     const held = { ...pod('a', '1'), metadata: { ...a, finalizers: ['example.com/hold'] } };
     server.follow((_request, answer) => answer.json(200, held));
     assert.deepEqual(await client.delete(pods, a), { held });
@@ -145,7 +145,7 @@ describe('client', () => {
     assert.equal(await client.delete(pods, a), 'deleted');
   });
 
-  it('tells the common refusals apart', async () => {
+  it('distinguishes the common errors', async () => {
     server.follow((_request, answer) => answer.status(409, 'AlreadyExists'));
     await assert.rejects(client.create(pods, bare), (error) => isAlreadyExists(error) && !isConflict(error));
     server.follow((_request, answer) => answer.status(404, 'NotFound'));
@@ -159,7 +159,7 @@ describe('client', () => {
     }
   });
 
-  it('asks for a token of a ServiceAccount', async () => {
+  it('requests a token of a ServiceAccount', async () => {
     server.follow((_request, answer) => answer.json(201, { status: { token: 't', expirationTimestamp: 'e' } }));
     const token = await client.createToken(a, { audiences: ['x'], expirationSeconds: 600 });
     assert.deepEqual(token, { token: 't', expiresAt: 'e' });
@@ -176,7 +176,7 @@ describe('client', () => {
     [{ allowed: 'true' }, false],
     [undefined, false],
   ] as const) {
-    it(`takes a review of ${JSON.stringify(status)} for ${allowed}`, async () => {
+    it(`reads a review of ${JSON.stringify(status)} as ${allowed}`, async () => {
       server.follow((_request, answer) => answer.json(201, { status }));
       const question = { user: 'u', groups: ['g'], verb: 'get', group: '', resource: 'pods', namespace: 'n' };
       assert.equal(await client.isAllowed(question), allowed);
@@ -188,7 +188,7 @@ describe('client', () => {
     });
   }
 
-  it('never lets a name reach another path', async () => {
+  it('escapes names in paths', async () => {
     assert.equal(
       resourcePath(pods, { namespace: 'a/../b', name: 'x?y#z%2f' }),
       '/api/v1/namespaces/a%2F..%2Fb/pods/x%3Fy%23z%252f',
@@ -202,7 +202,7 @@ describe('client', () => {
     assert.equal(resourcePath(namespaces, { namespace: 'ignored', name: 'x' }), '/api/v1/namespaces/x');
   });
 
-  it('lets reads and no writes through a closed fence', async () => {
+  it('allows reads and rejects writes while it is not the leader', async () => {
     let open = false;
     const fenced = client.leaderOnly(() => {
       if (!open) throw new Error('closed');
@@ -224,7 +224,7 @@ describe('client', () => {
     assert.equal(server.requests.length, 2);
   });
 
-  it('sends urgent calls past others that hang, and gives each five seconds', async () => {
+  it('sends urgent calls past hanging ones, each with a limit of five seconds', async () => {
     const clock = new SimulatedClock();
     const transport = new Transport(staticCredentials({ server: server.url }), { clock, connections: 1 });
     const patient = createClient(transport);
@@ -242,7 +242,7 @@ describe('client', () => {
     await Promise.all([transport.close(), clock.advance(30_000)]);
   });
 
-  it('looks at the fence again before it tries a write again', async () => {
+  it('checks the leadership again before it retries a write', async () => {
     let looks = 0;
     const patient = new Transport(staticCredentials({ server: server.url }), { clock: systemClock });
     const fenced = createClient(patient).leaderOnly(() => {

@@ -48,7 +48,7 @@ describe('a JSON call', () => {
     return assert.fail('there was an answer');
   };
 
-  it('sends JSON and gives back status, headers and body of any answer', async () => {
+  it('sends JSON and returns the status, headers, and body of any answer', async () => {
     const { status, headers, body } = await call('/no/such?x=1');
     assert.equal(status, 404);
     assert.equal(headers['retry-after'], '7');
@@ -62,7 +62,7 @@ describe('a JSON call', () => {
     });
   });
 
-  it('tells a call that was late from one that never had a connection', async () => {
+  it('distinguishes a late call from one without a connection', async () => {
     const late = failure(call('/hang', { timeoutMs: 100 }));
     const waiting = failure(call('/', { timeoutMs: 50 }));
     const of = ({ failure, timedOut, notSent, message }: CallError) => ({ failure, timedOut, notSent, message });
@@ -88,12 +88,12 @@ describe('a JSON call', () => {
     assert.equal(JSON.parse(`${body}`).url, '/after');
   });
 
-  it('says that nothing was sent when the connection is refused', async () => {
+  it('reports that nothing was sent if the connection is refused', async () => {
     const { failure: how, notSent } = await failure(call('/', { url: new URL('http://127.0.0.1:1/') }));
     assert.deepEqual([how, notSent], ['unsent', true]);
   });
 
-  it('reads no more of an answer than it may', async () => {
+  it('reads at most the limit of an answer', async () => {
     assert.equal((await failure(call('/', { maxAnswerBytes: 10 }))).failure, 'tooLarge');
   });
 

@@ -53,7 +53,7 @@ describe('kubeconfig', () => {
   });
   after(() => rm(directory, { recursive: true }));
 
-  it('reads a file with paths beside it', async () => {
+  it('reads a file with relative paths', async () => {
     await write('ca.crt', authority.certificate);
     const path = await write(
       'paths.yaml',
@@ -72,7 +72,7 @@ describe('kubeconfig', () => {
     assert.deepEqual(headers, { authorization: 'Bearer secret' });
   });
 
-  it('reads a token file beside it, newline and all', async () => {
+  it('reads a token file with a relative path and a newline', async () => {
     await write('token', 'from-file\n');
     const credentials = await fileCredentials(
       await write('tokenfile.yaml', kubeconfig({ user: { tokenFile: 'token' } })),
@@ -91,7 +91,7 @@ describe('kubeconfig', () => {
     assert.deepEqual((await credentials.connectionAuth()).headers, { authorization: 'Bearer from-plugin' });
   });
 
-  it('merges the files of KUBECONFIG, first wins, and takes the wanted context', async () => {
+  it('merges the files of KUBECONFIG, prefers the first, and uses the requested context', async () => {
     const first = await write('first.yaml', kubeconfig({ cluster: { server: 'https://first.test' } }));
     const second = await write('second.yaml', kubeconfig({ cluster: { server: 'https://second.test' } }));
     const other = await write('other.yaml', kubeconfig({ cluster: { server: 'https://other.test' }, name: 'other' }));
@@ -108,17 +108,17 @@ describe('kubeconfig', () => {
     assert.doesNotMatch(textOf(error), /s3cret/);
   });
 
-  it('says what is missing or broken', async () => {
+  it('names a missing or invalid part', async () => {
     await assert.rejects(ambientCredentials({ paths: join(directory, 'absent') }), { code: 'KubeconfigMissing' });
     await assert.rejects(fileCredentials(join(directory, 'absent')), { code: 'KubeconfigInvalid' });
     await assert.rejects(fileCredentials(await write('junk.yaml', '{')), { code: 'KubeconfigInvalid' });
     await assert.rejects(fileCredentials(await write('empty.yaml', '')), { code: 'KubeconfigInvalid' });
   });
 
-  describe('of others, as text', () => {
+  describe('from another party, as text', () => {
     const ca = { 'certificate-authority-data': base64(authority.certificate) };
 
-    it('takes inline CA, token, client certificate, server name and namespace', async () => {
+    it('accepts inline CA, token, client certificate, server name, and namespace', async () => {
       const credentials = await inlineCredentials(
         kubeconfig({
           cluster: {
@@ -161,7 +161,7 @@ describe('kubeconfig', () => {
       ['user', 'as-groups', ['system:masters']],
     ];
     for (const [part, name, value] of refusedParts) {
-      it(`refuses ${name} ${JSON.stringify(value)}`, async () => {
+      it(`rejects ${name} ${JSON.stringify(value)}`, async () => {
         await assert.rejects(inlineCredentials(kubeconfig({ [part]: { [name]: value } })), (error: Error) => {
           assert.equal((error as Error & { code?: string }).code, 'KubeconfigForbidden');
           assert.match(error.message, new RegExp(name));
@@ -196,7 +196,7 @@ describe('kubeconfig', () => {
       ],
     ];
     for (const [what, text, code] of invalid) {
-      it(`refuses ${what} with ${code}`, () => assert.rejects(inlineCredentials(text), { code }));
+      it(`rejects ${what} with ${code}`, () => assert.rejects(inlineCredentials(text), { code }));
     }
 
     it('never shows a credential in its message', async () => {
@@ -251,14 +251,14 @@ describe('credentials over TLS', () => {
     assert.ok(connections <= 2, `${connections} TLS handshakes`);
   });
 
-  it('takes up a new client certificate', async () => {
+  it('uses a new client certificate', async () => {
     transport = new Transport(credentials(), { clock: systemClock });
     assert.deepEqual(await whoAmI(), { user: 'alice' });
     transport.update(credentials(bob));
     assert.deepEqual(await whoAmI(), { user: 'bob' });
   });
 
-  it('sends nothing to a server whose certificate is of another authority', async () => {
+  it('sends nothing to a server with a certificate of another authority', async () => {
     transport = new Transport(credentials(alice, createAuthority('other').certificate), { clock: systemClock });
     await assert.rejects(whoAmI() ?? Promise.resolve(), (error) => error instanceof TransportError && error.notSent);
   });

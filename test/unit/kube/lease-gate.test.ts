@@ -9,7 +9,7 @@ import { advanceIo, settleIo, until } from '../../support/io.ts';
 import { pod, type Script, ScriptedApiserver } from '../../support/scripted-apiserver.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
-/** One Lease as an apiserver keeps it: with versions and conflicts. */
+/** One Lease, with versions and conflicts like in an API server. */
 class LeaseStore {
   lease: KubeObject | undefined;
   writes = 0;
@@ -36,7 +36,7 @@ class LeaseStore {
   }
 }
 
-/** A machine that stood still: time has passed and no timer has run. */
+/** A clock of a frozen machine: time passes, but no timer runs. */
 class FreezableClock extends SimulatedClock {
   frozenMs = 0;
 
@@ -63,10 +63,10 @@ describe('lease gate', () => {
     readonly transport: Transport;
     readonly stop: AbortController;
     readonly running: Promise<void>;
-    /** Leads running now, and all that ever began. */
+    /** The number of current leads, and of all leads so far. */
     now: number;
     reigns: number;
-    /** Lets a lead that was told to stop return. */
+    /** Ends a lead that was aborted. */
     finish: () => void;
   }
 
@@ -106,7 +106,7 @@ describe('lease gate', () => {
     return self;
   }
 
-  it('takes a free lease at once and writes it as client-go does', async () => {
+  it('acquires a free Lease at once and writes it like client-go', async () => {
     const a = await candidate('a');
     await until(() => a.now === 1);
     assert.equal(a.gate.leading, true);
@@ -125,7 +125,7 @@ describe('lease gate', () => {
     assert.ok(store.writes >= 25 && store.writes <= 32, `${store.writes} writes a minute`);
   });
 
-  it('lets one lead at a time, and the next at once after a graceful stop', async () => {
+  it('has one leader at a time, and the next one at once after a graceful stop', async () => {
     const a = await candidate('a');
     await until(() => a.now === 1);
     const b = await candidate('b');
@@ -141,7 +141,7 @@ describe('lease gate', () => {
     assert.equal(store.spec['leaseTransitions'], 1);
   });
 
-  it('keeps the lease until what runs under it has settled', async () => {
+  it('keeps the Lease until its work has settled', async () => {
     const a = await candidate('a', { slow: true });
     await until(() => a.now === 1);
     const b = await candidate('b');
@@ -155,7 +155,7 @@ describe('lease gate', () => {
     assert.equal(b.now, 1);
   });
 
-  it('takes over from a crashed leader soon after its lease has run out, not before', async () => {
+  it('takes over from a crashed leader soon after its Lease has expired, not before', async () => {
     const a = await candidate('a');
     await until(() => a.now === 1);
     const b = await candidate('b');
@@ -173,7 +173,7 @@ describe('lease gate', () => {
     ['does not answer', () => undefined],
     ['answers 500', (_request, answer) => answer.status(500)],
   ] satisfies [string, Script][]) {
-    it(`stops leading within the renew deadline when the server ${fault}, and leads again afterwards`, async () => {
+    it(`stops leading within the renew deadline if the server ${fault}, and leads again afterwards`, async () => {
       const a = await candidate('a');
       await until(() => a.now === 1);
       a.server.follow(script);
@@ -209,7 +209,7 @@ describe('lease gate', () => {
     assert.deepEqual(store.lease?.metadata.labels, { touched: 'yes' });
   });
 
-  it('stops at once when it sees another holder', async () => {
+  it('stops at once when it reads another holder', async () => {
     const a = await candidate('a');
     await until(() => a.now === 1);
     if (store.lease) store.put({ ...store.lease, spec: { ...store.spec, holderIdentity: 'thief' } });
@@ -218,7 +218,7 @@ describe('lease gate', () => {
     assert.equal(store.spec['holderIdentity'], 'thief');
   });
 
-  it('never looks at the clocks of others', async () => {
+  it('never uses the clocks of other replicas', async () => {
     for (const renewTime of ['1999-01-01T00:00:00.000000Z', '2099-01-01T00:00:00.000000Z']) {
       clock = new SimulatedClock();
       store = new LeaseStore();
@@ -236,7 +236,7 @@ describe('lease gate', () => {
     }
   });
 
-  it('is not moved by jumps of the wall clock', async () => {
+  it('ignores jumps of the wall clock', async () => {
     const a = await candidate('a');
     await until(() => a.now === 1);
     const b = await candidate('b');
@@ -247,14 +247,14 @@ describe('lease gate', () => {
     assert.deepEqual([a.now, a.reigns, b.now], [1, 1, 0]);
   });
 
-  it('lets no write through after a freeze, before any timer has run', async () => {
+  it('rejects every write after a freeze, before any timer has run', async () => {
     const frozen = new FreezableClock();
     clock = frozen;
     const a = await candidate('a');
     await until(() => a.now === 1);
     const guarded = a.gate.requireLeader(createClient(a.transport));
     frozen.frozenMs = 20_000;
-    assert.equal(a.now, 1, 'no timer has told the lead yet');
+    assert.equal(a.now, 1, 'no timer has aborted the lead yet');
     const writes = store.writes;
     await assert.rejects(guarded.create(pods, pod('x', '1')), { code: 'NotLeading' });
     await guarded.get(pods, { namespace: 'default', name: 'x' });
@@ -263,11 +263,11 @@ describe('lease gate', () => {
     assert.deepEqual([a.now, a.reigns], [1, 2], 'the old lead was ended and a new one began');
   });
 
-  it('releases the Lease although an abandoned renewal was in flight', async () => {
+  it('releases the Lease even if an abandoned renewal was in flight', async () => {
     const a = await candidate('a');
     await until(() => a.now === 1);
     a.server.follow((request, answer) => {
-      // It is carried out, and its answer comes too late.
+      // The server executes it, and its answer is too late.
       if (request.method !== 'PUT') return store.script(request, answer);
       store.put(request.body as KubeObject);
       a.server.follow(store.script);
@@ -279,7 +279,7 @@ describe('lease gate', () => {
   });
 
   for (const code of [403, 500]) {
-    it(`tries once to give the lease back when that is answered ${code}, and ends`, async () => {
+    it(`tries once to release the Lease if that is answered ${code}, and ends`, async () => {
       const a = await candidate('a');
       await until(() => a.now === 1);
       await settleIo();
@@ -295,7 +295,7 @@ describe('lease gate', () => {
     });
   }
 
-  it('takes back nothing that another one holds by then', async () => {
+  it('does not release a Lease that another replica holds by then', async () => {
     const a = await candidate('a');
     await until(() => a.now === 1);
     assert.ok(store.lease);
@@ -305,7 +305,7 @@ describe('lease gate', () => {
     assert.equal(store.spec['holderIdentity'], 'b');
   });
 
-  it('ends as its work ends: returns with it, throws with it, and releases the lease', async () => {
+  it('ends with its work: returns or throws with it, and releases the Lease', async () => {
     const server = await ScriptedApiserver.start(store.script);
     const transport = new Transport(staticCredentials({ server: server.url }), { clock });
     cleanUp.push(() => Promise.all([transport.close(), server.close()]));
@@ -317,7 +317,7 @@ describe('lease gate', () => {
     assert.equal(store.spec['holderIdentity'], '');
   });
 
-  it('refuses times that cannot work', () => {
+  it('rejects invalid times', () => {
     const client = { urgent: () => ({}) } as LeaseGateOptions['client'];
     const times = { leaseDurationMs: 5_000, renewDeadlineMs: 10_000 };
     assert.throws(() => leaseGate({ client, name: 'x', namespace: 'ns', identity: 'a', clock, ...times }), {

@@ -4,7 +4,7 @@ import { LineDecoder } from '../../../src/kube/line-decoder.ts';
 import { anyCharacter } from '../../support/any-character.ts';
 
 describe('line decoder', () => {
-  it('gives the same lines whatever the cuts', () => {
+  it('returns the same lines for any chunks', () => {
     const line = fc.string({ unit: anyCharacter }).map((text) => text.replaceAll('\n', ' '));
     fc.assert(
       fc.property(fc.array(line), fc.array(fc.nat(64)), (lines, cuts) => {
@@ -26,14 +26,14 @@ describe('line decoder', () => {
     );
   });
 
-  it('keeps back what no newline has ended', () => {
+  it('keeps an incomplete line', () => {
     const decoder = new LineDecoder();
     assert.deepEqual(decoder.push(Buffer.from('one\ntw')), ['one']);
     assert.deepEqual(decoder.push(Buffer.from('o')), []);
     assert.deepEqual(decoder.push(Buffer.from('\n')), ['two']);
   });
 
-  it('refuses a line without end', () => {
+  it('rejects a line without end', () => {
     const decoder = new LineDecoder();
     const chunk = Buffer.alloc(1024 * 1024, 'x');
     assert.throws(() => {

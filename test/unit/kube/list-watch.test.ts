@@ -42,7 +42,7 @@ describe('list-watch', () => {
     await closing;
   });
 
-  it('refuses a list that is longer than allowed, and takes it once it is not', async () => {
+  it('rejects a list above the limit, and accepts it once it is below', async () => {
     let lists = 0;
     const { store, changes } = await start(
       (request, answer) => {
@@ -63,13 +63,13 @@ describe('list-watch', () => {
     assert.equal(store.failing, undefined);
   });
 
-  it('ends a watch that grows beyond what is allowed, and lists anew minutes later', async () => {
+  it('ends a watch that grows above the limit, and relists minutes later', async () => {
     let lists = 0;
     const { store, changes } = await start(
       (request, answer) => {
         if (!request.watch) {
           lists += 1;
-          // Heard, and still too long the second time.
+          // The second list is still too long.
           return answer.list('10', lists === 2 ? [pod('a', '5'), pod('b', '7')] : [pod('a', '5')]);
         }
         answer.open();
@@ -90,7 +90,7 @@ describe('list-watch', () => {
     assert.deepEqual(changes(), ['added a 5']);
   });
 
-  it('lists, then follows added, modified and deleted', async () => {
+  it('lists, then follows added, modified, and deleted objects', async () => {
     const { store, changes } = await start((request, answer) => {
       if (!request.watch) return answer.list('10', [pod('a', '5'), pod('b', '7')]);
       answer.open();
@@ -123,7 +123,7 @@ describe('list-watch', () => {
     );
   });
 
-  it('starts a list over when it expires between two pages', async () => {
+  it('restarts a list that expires between two pages', async () => {
     let lists = 0;
     const { store, changes } = await start((request, answer) => {
       if (request.watch) return answer.open();
@@ -137,7 +137,7 @@ describe('list-watch', () => {
     assert.equal(server.watches[0]?.query.get('resourceVersion') ?? '20', '20');
   });
 
-  it('keeps asking when the list fails, without hammering', async () => {
+  it('retries a failed list with backoff', async () => {
     let fail = true;
     const { store } = await start((request, answer) => {
       if (request.watch) return answer.open();
@@ -152,7 +152,7 @@ describe('list-watch', () => {
     await store.whenSynced();
   });
 
-  it('retries a kind whose storage is still starting, no sooner than the server asked', async () => {
+  it('retries a kind whose storage is still starting, after the delay of the server', async () => {
     let refusals = 1;
     const { store } = await start((request, answer) => {
       if (request.watch) return answer.open();
@@ -175,7 +175,7 @@ describe('list-watch', () => {
     ['the server reports 500 inside the stream', (answer) => answer.event('ERROR', { kind: 'Status', code: 500 })],
   ];
   for (const [name, interrupt] of interruptions) {
-    it(`resumes where it was when ${name}`, async () => {
+    it(`resumes at its version when ${name}`, async () => {
       const { store, changes } = await start((request, answer) => {
         if (!request.watch) return answer.list('10', [pod('a', '5')]);
         answer.open();
@@ -192,7 +192,7 @@ describe('list-watch', () => {
   }
 
   for (const code of [429, 503, 500]) {
-    it(`opens the watch again after ${code}`, async () => {
+    it(`reopens the watch after ${code}`, async () => {
       const { store, changes } = await start((request, answer) => {
         if (!request.watch) return answer.list('10', [pod('a', '5')]);
         if (server.watches.length === 1) return answer.status(code);
@@ -206,7 +206,7 @@ describe('list-watch', () => {
     });
   }
 
-  it('does not hammer a server that closes every watch at once', async () => {
+  it('backs off from a server that closes every watch at once', async () => {
     await start((request, answer) => {
       if (!request.watch) return answer.list('10', []);
       answer.open();
@@ -217,7 +217,7 @@ describe('list-watch', () => {
     assert.equal(server.lists.length, 1);
   });
 
-  it('does not hammer a server that lists but finds every version too old', async () => {
+  it('backs off from a server that lists but finds every version too old', async () => {
     await start((request, answer) => (request.watch ? answer.status(410, 'Expired') : answer.list('10', [])));
     await advanceIo(clock, 5_000);
     assert.ok(server.lists.length <= 6, `${server.lists.length} lists in 5 s`);
@@ -228,7 +228,7 @@ describe('list-watch', () => {
     ['says 410 inside the stream', (answer) => answer.event('ERROR', { kind: 'Status', code: 410 })],
   ];
   for (const [name, expire] of expirations) {
-    it(`lists anew and tells the differences when the server ${name}`, async () => {
+    it(`relists and emits the differences when the server ${name}`, async () => {
       const relists: string[] = [];
       const script: Script = (request, answer) => {
         if (!request.watch && server.lists.length === 1) {
@@ -260,7 +260,7 @@ describe('list-watch', () => {
     });
   }
 
-  it('is back within 5 s after an outage of a minute, also when its version was compacted away', async () => {
+  it('resumes within 5 s after an outage of a minute, even if its version was compacted', async () => {
     const { store, changes } = await start((request, answer) => {
       if (request.watch) return answer.open();
       answer.list('10', [pod('a', '5')]);
@@ -281,7 +281,7 @@ describe('list-watch', () => {
     assert.equal(server.watches.at(-1)?.query.get('resourceVersion'), '90');
   });
 
-  it('relists when the stream is broken at the same place again and again', async () => {
+  it('relists if the stream breaks at the same place repeatedly', async () => {
     const { store } = await start((request, answer) => {
       if (!request.watch) return answer.list(server.lists.length === 1 ? '10' : '20', []);
       answer.open();
@@ -307,7 +307,7 @@ describe('list-watch', () => {
     assert.equal(server.watches[1]?.query.get('resourceVersion'), '77');
   });
 
-  it('takes lines in any cut: split characters, many in one chunk, empty ones, a megabyte', async () => {
+  it('reads lines in any chunks: split characters, many in one chunk, empty ones, a megabyte', async () => {
     const big = pod('big', '12', 'uid-big', { phase: 'é'.repeat(500_000) });
     const { store, changes } = await start((request, answer) => {
       if (!request.watch) return answer.list('10', []);
@@ -326,7 +326,7 @@ describe('list-watch', () => {
   describe('of a kind whose schema may change', () => {
     const atLast = [pod('a', '11', 'uid-a', { phase: 'Running' }), pod('b', '5')];
 
-    it('lists anew when the server ends a watch before its time, which may have shown objects cut to the old schema', async () => {
+    it('relists when the server ends a watch early, because it may have sent objects pruned to the old schema', async () => {
       const { store, changes } = await start(
         (request, answer) => {
           if (!request.watch && server.lists.length > 1) return answer.list('12', atLast);
@@ -346,7 +346,7 @@ describe('list-watch', () => {
       assert.equal(store.get('default/a')?.phase, 'Running');
     });
 
-    it('goes on where it was when the watch ends in time, or breaks', async () => {
+    it('resumes at its version when the watch ends on time or breaks', async () => {
       const { store } = await start(
         (request, answer) => {
           if (!request.watch) return answer.list('10', []);
@@ -368,7 +368,7 @@ describe('list-watch', () => {
     });
   });
 
-  it('never goes back in an object, whatever the order of events', async () => {
+  it('never replaces an object by an older version, whatever the order of events', async () => {
     const { changes } = await start((request, answer) => {
       if (!request.watch) return answer.list('10', [pod('a', '9')]);
       answer.open();
@@ -385,7 +385,7 @@ describe('list-watch', () => {
     assert.deepEqual(changes(), ['added a 9', 'updated a 9>13', 'added b 11', 'deleted b', 'added end 15']);
   });
 
-  it('tells deleted and added when an object was replaced by another of its name', async () => {
+  it('emits deleted and added for an object that was replaced by another of its name', async () => {
     const { events, changes } = await start((request, answer) => {
       if (!request.watch) return answer.list('10', [pod('a', '9', 'first')]);
       answer.open();
@@ -399,7 +399,7 @@ describe('list-watch', () => {
     );
   });
 
-  it('refuses lists from the past until they have lasted', async () => {
+  it('rejects older lists, until they persist', async () => {
     const { store, changes } = await start((request, answer) => {
       if (!request.watch) {
         return server.lists.length === 1
@@ -415,7 +415,7 @@ describe('list-watch', () => {
     assert.deepEqual(changes(), ['added a 90', 'deleted a unseen', 'added revoked 40']);
   });
 
-  it('goes on, without loss, when a listener throws', async () => {
+  it('continues without loss when a listener throws', async () => {
     const { store, changes } = await start((request, answer) => {
       if (!request.watch) return answer.list('10', [pod('a', '5')]);
       answer.open();
@@ -431,7 +431,7 @@ describe('list-watch', () => {
     assert.deepEqual(seen, ['added a 5', 'added b 11', 'added c 12']);
   });
 
-  it('leaves out what the projection leaves out or fails on', async () => {
+  it('omits objects that the projection omits or fails on', async () => {
     const { store } = await start(
       (request, answer) => {
         if (!request.watch) return answer.list('10', [pod('a', '5'), pod('skip', '6'), pod('throw', '7')]);
@@ -451,7 +451,7 @@ describe('list-watch', () => {
     );
   });
 
-  it('notices a dead connection within 30 s', async () => {
+  it('detects a dead connection within 30 s', async () => {
     let dead = false;
     const { store, changes } = await start((request, answer) => {
       if (!request.watch) return answer.list('10', []);
@@ -472,7 +472,7 @@ describe('list-watch', () => {
     assert.equal(server.watches.at(-1)?.query.get('resourceVersion'), '10');
   });
 
-  it('keeps a quiet healthy watch going without a new list', async () => {
+  it('keeps a quiet healthy watch without a new list', async () => {
     const { store } = await start((request, answer) =>
       request.watch ? answer.open() : answer.list('10', [pod('a', '5')]),
     );
@@ -486,7 +486,7 @@ describe('list-watch', () => {
     assert.equal(server.answers.filter(({ closed }) => !closed).length, 1, 'the old connections are dropped');
   });
 
-  it('opens no successor while bytes keep coming', async () => {
+  it('opens no second watch while bytes arrive', async () => {
     const { store } = await start((request, answer) => (request.watch ? answer.open() : answer.list('10', [])));
     await store.whenSynced();
     await until(() => server.watches.length === 1);
@@ -497,7 +497,7 @@ describe('list-watch', () => {
     assert.equal(server.watches.length, 1);
   });
 
-  it('keeps the watch it has when a busy server refuses the successor', async () => {
+  it('keeps its watch if a busy server rejects the second one', async () => {
     const { store, changes } = await start((request, answer) => {
       if (!request.watch) return answer.list('10', []);
       if (server.watches.length === 1) return answer.open();
@@ -512,7 +512,7 @@ describe('list-watch', () => {
     assert.equal(server.answers[1]?.closed, false);
   });
 
-  it('says what fails and for how long, until the server is heard again', async () => {
+  it('reports the failure and its duration until the server answers again', async () => {
     let away = false;
     const { store } = await start((request, answer) => {
       if (away) return answer.status(500, 'InternalError');
@@ -533,7 +533,7 @@ describe('list-watch', () => {
     assert.equal(failing(), undefined);
   });
 
-  it('counts an optional kind that is absent as synced and finds it when it appears', async () => {
+  it('treats an absent optional kind as synced, and finds it once it exists', async () => {
     let installed = false;
     const { store, changes } = await start(
       (request, answer) => {
@@ -554,7 +554,7 @@ describe('list-watch', () => {
     assert.deepEqual(changes(), ['added a 5']);
   });
 
-  it('empties an optional kind that was removed', async () => {
+  it('empties the store of a removed optional kind', async () => {
     const { store, changes } = await start(
       (request, answer) => {
         if (request.watch && server.watches.length === 1) answer.open();
@@ -589,7 +589,7 @@ describe('list-watch', () => {
     assert.equal(server.watches.length, 1);
   });
 
-  it('rejects those who wait for a sync that will not come', async () => {
+  it('rejects waiting callers if it is stopped before the sync', async () => {
     const { store } = await start((_request, answer) => answer.status(403, 'Forbidden'));
     const abort = new AbortController();
     const waits = [store.whenSynced(), store.whenSynced(abort.signal)];

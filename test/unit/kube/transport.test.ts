@@ -34,14 +34,14 @@ describe('transport', () => {
     { method: 'PATCH', path: '/x', body: {} },
     { method: 'DELETE', path: '/x', body: { kind: 'DeleteOptions' } },
   ] as const) {
-    it(`makes 100 ${spec.method} calls in a row over the connections it has`, async () => {
+    it(`sends 100 ${spec.method} calls in sequence over its existing connections`, async () => {
       await start((_request, answer) => answer.json(200, { ok: true }));
       for (let i = 0; i < 100; i++) assert.deepEqual(await transport.request(spec), { ok: true });
       assert.ok(server.connections <= 2, `${server.connections} connections`);
     });
   }
 
-  it('makes 100 calls at once over at most 10 connections', async () => {
+  it('sends 100 concurrent calls over at most 10 connections', async () => {
     await start((_request, answer) => setImmediate(() => answer.json(200, {})));
     await Promise.all(Array.from({ length: 100 }, () => get()));
     assert.ok(server.connections <= 10, `${server.connections} connections`);
@@ -78,7 +78,7 @@ describe('transport', () => {
     await cut;
   });
 
-  it('sends the path below the prefix of the server, escaped queries and no undefined ones', async () => {
+  it('sends the path below the prefix of the server, with escaped queries and without undefined ones', async () => {
     await start((_request, answer) => answer.json(200, {}));
     const prefixed = new Transport(staticCredentials({ server: `${server.url}/k8s/c1/` }), { clock });
     await prefixed.request({ method: 'GET', path: '/api/v1', query: { a: 'x=1&y', b: undefined, c: true } });
@@ -94,7 +94,7 @@ describe('transport', () => {
     );
   });
 
-  it('carries the Status of a refusal', async () => {
+  it('rejects with the Status of an error answer', async () => {
     await start((_request, answer) =>
       answer.json(409, { kind: 'Status', reason: 'AlreadyExists', message: 'pods "a" already exists', code: 409 }),
     );
@@ -108,7 +108,7 @@ describe('transport', () => {
 
   const oddBodies = ['', 'upstream connect error', '[]', '"text"', 'null', '{"message":{},"reason":7,"details":[]}'];
   for (const body of oddBodies) {
-    it(`makes an ApiError of a refusal whose body is ${body || 'empty'}`, async () => {
+    it(`rejects with an ApiError if the body of an error answer is ${body || 'empty'}`, async () => {
       await start((_request, answer) => {
         answer.raw(502, body);
       });
@@ -142,7 +142,7 @@ describe('transport', () => {
     });
   }
 
-  it('gives up after four tries', async () => {
+  it('rejects after four attempts', async () => {
     await start((_request, answer) => answer.status(503));
     const failing = assert.rejects(get(), ApiError);
     await advanceIo(clock, 20_000);
@@ -150,7 +150,7 @@ describe('transport', () => {
     assert.equal(server.requests.length, 4);
   });
 
-  it('waits as long as the server asks', async () => {
+  it('waits for the delay of the server', async () => {
     await start((_request, answer) => {
       if (server.requests.length === 1) answer.status(429, '', { 'retry-after': '5' });
       else answer.json(200, {});
@@ -167,7 +167,7 @@ describe('transport', () => {
     await assert.rejects(get(), (error) => error instanceof ApiError && error.retryAfterMs === 60_000);
   });
 
-  it('says that nothing was sent when the connection is refused', async () => {
+  it('reports that nothing was sent if the connection is refused', async () => {
     await start(() => {});
     const { url } = server;
     await server.close();
@@ -177,12 +177,12 @@ describe('transport', () => {
     await refused.close();
   });
 
-  it('leaves it open whether a request arrived when the connection breaks', async () => {
+  it('reports an unknown outcome if the connection breaks', async () => {
     await start((_request, answer) => answer.reset());
     await assert.rejects(post(), (error) => error instanceof TransportError && !error.notSent);
   });
 
-  it('gives up on a server that does not answer within 30 s', async () => {
+  it('rejects if the server does not answer within 30 s', async () => {
     await start(() => {});
     const failing = assert.rejects(get(), (error) => error instanceof TransportError && !error.notSent);
     await advanceIo(clock, 31_000, 1_000);
@@ -208,7 +208,7 @@ describe('transport', () => {
     await assert.rejects(post(), TransportError);
   });
 
-  it('asks the credentials again after ten seconds and after 401', async () => {
+  it('reads the credentials again after ten seconds and after 401', async () => {
     let token = 'one';
     const connectionAuth = (): Promise<ConnectionAuth> =>
       Promise.resolve({ tls: {}, headers: { authorization: token } });
@@ -228,7 +228,7 @@ describe('transport', () => {
     assert.deepEqual(used(), ['one', 'one', 'revoked', 'three']);
   });
 
-  it('says that nothing was sent when the credentials cannot be had', async () => {
+  it('reports that nothing was sent if the credentials are unavailable', async () => {
     await start(() => {}, { connectionAuth: () => Promise.reject(new Error('plugin failed')) });
     await assert.rejects(
       transport.request({ method: 'POST', path: '/x', retry: 'never' }),
@@ -236,7 +236,7 @@ describe('transport', () => {
     );
   });
 
-  it('drops old connections within 5 s after an update, and takes none to another server', async () => {
+  it('closes old connections within 5 s after an update, and rejects an update to another server', async () => {
     await start((request, answer) => {
       if (request.path === '/watch') answer.open();
       else if (request.path !== '/hang') answer.json(200, {});
@@ -260,7 +260,7 @@ describe('transport', () => {
     });
   });
 
-  it('refuses calls once closed', async () => {
+  it('rejects calls once closed', async () => {
     await start((_request, answer) => answer.json(200, {}));
     await get();
     await transport.close();

@@ -24,7 +24,7 @@ describe('write-through cache', () => {
 
   const answer = (object: Projected) => cache.call(key, () => Promise.resolve(object));
 
-  /** The watch shows an object, or its end. */
+  /** The watch shows an object or its deletion. */
   function show(now: Projected | undefined): void {
     const before = watched;
     watched = now;
@@ -34,7 +34,7 @@ describe('write-through cache', () => {
     if (event) cache.observe(event);
   }
 
-  it('returns what the watch shows while nothing was called', () => {
+  it('returns the object of the watch before any call', () => {
     assert.equal(cache.get(key), undefined);
     show(version(3));
     assert.equal(cache.get(key), watched);
@@ -53,7 +53,7 @@ describe('write-through cache', () => {
     assert.equal(cache.isAhead(key), false);
   });
 
-  it('returns an answer about an object that the watch has never shown', async () => {
+  it('returns an answer about an object that the watch has not shown', async () => {
     const created = await answer(version(5));
     assert.equal(cache.get(key), created);
   });
@@ -76,7 +76,7 @@ describe('write-through cache', () => {
     assert.equal(cache.get(key), undefined);
   });
 
-  it('keeps the answer about a new object when the watch shows the end of the one before', async () => {
+  it('keeps the answer about a new object when the watch shows the deletion of the previous one', async () => {
     show(version(3));
     const created = await cache.call(key, async () => {
       show(undefined);
@@ -94,13 +94,13 @@ describe('write-through cache', () => {
     assert.equal(cache.get(key), second);
   });
 
-  it('trusts the watch when two versions have no order', async () => {
+  it('prefers the watch if two versions have no order', async () => {
     show(version('opaque'));
     await answer(version(5));
     assert.equal(cache.get(key), watched);
   });
 
-  it('trusts an answer only for its time', async () => {
+  it('uses an answer only for a limited time', async () => {
     show(version(3));
     const written = await answer(version(5));
     await clock.advance(trustMs - 1);
@@ -110,7 +110,7 @@ describe('write-through cache', () => {
     assert.equal(cache.get(key), watched);
   });
 
-  it('keeps what it has when a call fails', async () => {
+  it('keeps its object if a call fails', async () => {
     const written = await answer(version(5));
     await assert.rejects(
       cache.call(key, () => Promise.reject(new Error('refused'))),
@@ -119,7 +119,7 @@ describe('write-through cache', () => {
     assert.equal(cache.get(key), written);
   });
 
-  it('tells objects that are older than what is known', async () => {
+  it('recognizes objects that are older than the known one', async () => {
     show(version(3));
     assert.equal(cache.isStale(key, version(3)), false);
     await answer(version(5));
@@ -128,8 +128,8 @@ describe('write-through cache', () => {
     assert.equal(cache.isStale(key, version('opaque')), false);
   });
 
-  describe('of objects that are deleted', () => {
-    it('tells an accepted delete until the watch shows the end', () => {
+  describe('of deleted objects', () => {
+    it('reports an accepted delete until the watch shows the deletion', () => {
       show(version(3));
       cache.deleting(key, 'u1');
       assert.equal(cache.isDeleting(key, 'u1'), true);
@@ -140,14 +140,14 @@ describe('write-through cache', () => {
       assert.equal(cache.isAhead(key), false);
     });
 
-    it('trusts an accepted delete only for its time', async () => {
+    it('reports an accepted delete only for a limited time', async () => {
       show(version(3));
       cache.deleting(key, 'u1');
       await clock.advance(trustMs);
       assert.equal(cache.isDeleting(key, 'u1'), false);
     });
 
-    it('hides an object that is gone for good, but not the next one of its name', async () => {
+    it('hides a deleted object, but not the next one of its name', async () => {
       show(version(3));
       await answer(version(5));
       cache.deleted(key, 'u1');
@@ -159,8 +159,8 @@ describe('write-through cache', () => {
     });
   });
 
-  describe('when told to forget', () => {
-    it('trusts the watch again', async () => {
+  describe('after forget', () => {
+    it('uses the watch again', async () => {
       show(version(3));
       await answer(version(5));
       cache.deleting(key, 'u1');
@@ -169,7 +169,7 @@ describe('write-through cache', () => {
       assert.equal(cache.isAhead(key), false);
     });
 
-    it('drops the answer of a call under way, but not of one that begins later', async () => {
+    it('drops the answer of a pending call, but not of a later one', async () => {
       await cache.call(key, async () => {
         cache.forget(key);
         return version(5);

@@ -13,14 +13,14 @@ describe('clock skew', () => {
     return { clock, lines, metrics, observe: watchClockSkew({ clock, log, metrics }) };
   };
 
-  it('says nothing while the clocks are within five seconds', () => {
+  it('logs nothing while the clocks differ by at most five seconds', () => {
     const { clock, lines, observe } = setUp();
     observe(clock.now() - 5000);
     observe(clock.now() + 5000);
     assert.deepEqual(lines, []);
   });
 
-  it('warns once in five minutes when they are further apart', async () => {
+  it('warns once in five minutes if they differ by more', async () => {
     const { clock, lines, observe } = setUp();
     observe(clock.now() - 8000);
     observe(clock.now() - 8000);

@@ -6,7 +6,7 @@ describe('Health', () => {
     assert.deepEqual(new Health().readiness(), { healthy: true, checks: [] });
   });
 
-  it('names each check and what is wrong with it, and keeps readiness and liveness apart', () => {
+  it('names each check and its problem, and separates readiness and liveness', () => {
     const health = new Health();
     health.ready('stores', () => 'pods: 40 s old');
     health.ready('certificate', () => undefined);
@@ -26,7 +26,7 @@ describe('Health', () => {
     assert.match(health.liveness().checks[0]?.problem ?? '', /bug/);
   });
 
-  it('takes a check away again, unless another one has its name by then', () => {
+  it('removes a check, unless another one has its name by then', () => {
     const health = new Health();
     const remove = health.ready('x', () => 'old');
     const removeNew = health.ready('x', () => 'new');

@@ -20,7 +20,7 @@ describe('the probe and metrics servers', () => {
   const local = { host: '127.0.0.1', port: 0 };
   afterEach(() => Promise.all(servers.splice(0).map((server) => server.close())));
 
-  it('tell each check and 503 while one of them fails', async () => {
+  it('list each check, with 503 while one of them fails', async () => {
     const health = new Health();
     const server = await startProbeServer({ ...local, health });
     servers.push(server);
@@ -47,7 +47,7 @@ describe('the probe and metrics servers', () => {
     assert.match(text, /^test_total 1$/m);
   });
 
-  it('answer a probe while others hold every place, from as many addresses as they like', async () => {
+  it('answer a probe while other clients use every connection, from any number of addresses', async () => {
     const server = await startProbeServer({ ...local, health: new Health() });
     servers.push(server);
     const sockets: Socket[] = [];
@@ -64,7 +64,7 @@ describe('the probe and metrics servers', () => {
     }
   });
 
-  it('take one call of a connection, and no flood of them', async () => {
+  it('answer one call for each connection', async () => {
     const server = await startProbeServer({ ...local, health: new Health() });
     servers.push(server);
     const socket = connect({ host: '127.0.0.1', port: server.port });
@@ -78,7 +78,7 @@ describe('the probe and metrics servers', () => {
     assert.ok(text.split('HTTP/1.1 200').length <= 2, 'one answer at most');
   });
 
-  it('share what is exposed among those who ask at the same time', async () => {
+  it('share one rendering of the metrics among concurrent scrapes', async () => {
     const metrics = createMetrics();
     let exposed = 0;
     const counting = { ...metrics, expose: () => metrics.expose().finally(() => exposed++) };
@@ -89,7 +89,7 @@ describe('the probe and metrics servers', () => {
     assert.ok(exposed < 10, `${exposed} times`);
   });
 
-  it('reject when the port is taken', async () => {
+  it('reject if the port is taken', async () => {
     const server = await startProbeServer({ ...local, health: new Health() });
     servers.push(server);
     await assert.rejects(startProbeServer({ host: '127.0.0.1', port: server.port, health: new Health() }), {

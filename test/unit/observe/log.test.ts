@@ -11,7 +11,7 @@ function setUp(options: Partial<LogOptions> = {}) {
 }
 
 describe('createLog', () => {
-  it('writes one JSON object a line, with our members first', () => {
+  it('writes one JSON object on each line, with the standard fields first', () => {
     const { log, lines } = setUp();
     log.info('granted', { request: 'ns/a', seconds: 30, groups: ['devs'], absent: undefined });
     assert.deepEqual(lines, [
@@ -19,7 +19,7 @@ describe('createLog', () => {
     ]);
   });
 
-  it('writes text for people', () => {
+  it('writes readable text', () => {
     const { log, lines } = setUp({ format: 'text' });
     log.warn('reconcile failed', { key: 'ns/a', error: 'no such "pod"', n: 3 });
     assert.deepEqual(lines, [
@@ -27,7 +27,7 @@ describe('createLog', () => {
     ]);
   });
 
-  it('leaves out what is below its level', () => {
+  it('omits lines below its level', () => {
     const { log, lines } = setUp({ level: 'warn' });
     log.debug('no');
     log.info('no');
@@ -36,7 +36,7 @@ describe('createLog', () => {
     assert.equal(lines.length, 2);
   });
 
-  it('adds the fields of a child to each of its lines, and to no others', () => {
+  it('adds the fields of a child logger only to its lines', () => {
     const { log, lines } = setUp();
     const child = log.child({ controller: 'expiry' }).child({ key: 'a' });
     child.info('x', { key: 'b' });
@@ -45,7 +45,7 @@ describe('createLog', () => {
     assert.doesNotMatch(lines[1] ?? '', /controller/);
   });
 
-  it('never lets a field stand in for time, level or message', () => {
+  it('never replaces the time, level, or message by a field', () => {
     const { log, lines } = setUp();
     log.info('real', { message: 'forged', level: 'debug', time: 'never' });
     const line = JSON.parse(lines[0] ?? '');
@@ -71,7 +71,7 @@ describe('createLog', () => {
     });
   }
 
-  it('cuts what is longer than 4,096 characters, and says how long it was', () => {
+  it('cuts values above 4,096 characters, and adds the original length', () => {
     for (const format of ['json', 'text'] as const) {
       const { log, lines } = setUp({ format });
       const long = 'x'.repeat(3_000_000);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 
 describe('createMetrics', () => {
-  it("reports loops under controller-runtime's names and labels", async () => {
+  it("exposes controllers with controller-runtime's names and labels", async () => {
     const metrics = createMetrics();
     const loop = metrics.controller('expiry');
     loop.added();
@@ -31,13 +31,13 @@ describe('createMetrics', () => {
     assert.match(metrics.contentType, /^text\/plain/);
   });
 
-  it('shows a controller before anything has happened to it', async () => {
+  it('exposes a controller before its first reconcile', async () => {
     const metrics = createMetrics();
     metrics.controller('quiet');
     assert.match(await metrics.expose(), /controller_runtime_reconcile_errors_total\{controller="quiet"\} 0/);
   });
 
-  it('takes metrics of other parts', async () => {
+  it('registers metrics of other parts', async () => {
     const metrics = createMetrics();
     metrics.counter({ name: 'audit_dropped_total', help: 'h' }).inc();
     metrics.gauge({ name: 'cert_expiry_seconds', help: 'h', labels: ['name'] }).set({ name: 'serving' }, 60);
@@ -50,7 +50,7 @@ describe('createMetrics', () => {
     assert.match(text, /admission_seconds_bucket\{le="1",path="\/x"\} 1/);
   });
 
-  it('has at most a thousand series of a metric, and counts what is more in one', async () => {
+  it('has at most a thousand series for each metric, and one more for all others', async () => {
     const metrics = createMetrics();
     const counter = metrics.counter({ name: 'many_total', help: 'h', labels: ['a', 'b'] });
     const gauge = metrics.gauge({ name: 'many', help: 'h', labels: ['a'] });
@@ -75,7 +75,7 @@ describe('createMetrics', () => {
     assert.ok(lines.includes('many_seconds_count{a="other"} 500'));
   });
 
-  it('keeps two sets apart', async () => {
+  it('separates two registries', async () => {
     createMetrics().counter({ name: 'only_here_total', help: 'h' }).inc();
     assert.doesNotMatch(await createMetrics().expose(), /only_here_total/);
   });

@@ -26,7 +26,7 @@ const object = (uid: string, ownerUid = 'r-1', planHash = 'c0ffee', controller =
 });
 const answer = (code: number, reason: string): ApiError => new ApiError(code, reason, `answer ${code}`);
 
-/** Holds one object, or none, under the name. */
+/** An applier with one or no object under the name. */
 function applierOver(held: KubeObject | undefined, create: () => Promise<KubeObject> = () => Promise.reject()) {
   const calls: string[] = [];
   const client: Pick<Client, 'create' | 'get' | 'delete'> = {
@@ -59,14 +59,14 @@ describe('the applier', () => {
       ['one that names us as owner, but not as controller', object('b-1', 'r-1', 'c0ffee', false), 'collision'],
     ];
     for (const [what, held, expected] of outcomes) {
-      it(`meets ${what}: ${expected}`, async () => {
+      it(`finds ${what}: ${expected}`, async () => {
         const { applier } = applierOver(held, taken);
         assert.equal((await applier.create(roleBindings, object(''), provenance, signal)).kind, expected);
       });
     }
 
     for (const code of [400, 403, 404, 405, 413, 422]) {
-      it(`takes the answer ${code} for the last word`, async () => {
+      it(`treats the answer ${code} as permanent`, async () => {
         const { applier } = applierOver(undefined, () => Promise.reject(answer(code, '')));
         assert.equal((await applier.create(roleBindings, object(''), provenance, signal)).kind, 'refused');
       });
@@ -77,7 +77,7 @@ describe('the applier', () => {
       answer(429, 'TooManyRequests'),
       new TransportError('cut', undefined, false),
     ]) {
-      it(`leaves ${error.message} to a later try`, async () => {
+      it(`treats ${error.message} as temporary`, async () => {
         const { applier } = applierOver(undefined, () => Promise.reject(error));
         await assert.rejects(applier.create(roleBindings, object(''), provenance, signal), error);
       });
@@ -95,7 +95,7 @@ describe('the applier', () => {
       ['a foreign object stays', object('b-9', 'r-2'), unknown, false, ['get']],
       ['a foreign object under our name stays', object('b-9', 'r-2'), known, false, ['delete b-1', 'get']],
       [
-        'an object of ours goes even when its uid was noted down wrong',
+        'an own object with a wrong recorded uid is deleted',
         object('b-9'),
         known,
         true,
@@ -110,7 +110,7 @@ describe('the applier', () => {
       });
     }
 
-    it('gives a Pod one second, with which its node cannot mistake it for its own grace period', async () => {
+    it('gives a Pod a grace period of one second, which differs from the Pod’s own', async () => {
       const deleteOptions: unknown[] = [];
       const client: Pick<Client, 'delete'> = {
         delete: (_resource, _name, { signal: _, ...options } = {}) => {
@@ -122,7 +122,7 @@ describe('the applier', () => {
       assert.deepEqual(deleteOptions, [{ uid: 'b-1', gracePeriodSeconds: 1, propagation: 'Background' }]);
     });
 
-    describe('what finalizers hold', () => {
+    describe('an object with finalizers', () => {
       const held = (subjects?: readonly object[]): KubeObject => {
         const { metadata, ...rest } = object('b-1');
         return { ...rest, metadata: { ...metadata, finalizers: ['a.b/c'] }, ...(subjects ? { subjects } : {}) };
@@ -145,23 +145,23 @@ describe('the applier', () => {
         { op: 'remove', path: '/subjects' },
       ];
 
-      it('loses its subjects, if it is a RoleBinding', async () => {
+      it('loses its subjects if it is a RoleBinding', async () => {
         assert.deepEqual(await deleted(held(alice)), { existed: true, patches: [emptied] });
       });
 
       for (const subjects of [undefined, []]) {
-        it(`was closed before, if it is a RoleBinding with ${subjects ? 'an empty list of' : 'no'} subjects`, async () => {
+        it(`is already closed if it is a RoleBinding with ${subjects ? 'an empty list of' : 'no'} subjects`, async () => {
           assert.deepEqual(await deleted(held(subjects)), { existed: false, patches: [] });
         });
       }
 
-      it('is left alone, if it has no subjects', async () => {
+      it('is not changed if it has no subjects', async () => {
         for (const resource of [roles, pods]) {
           assert.deepEqual(await deleted(held(), resource), { existed: true, patches: [] });
         }
       });
 
-      it('counts as closed when it, or the Role that it names, is gone before that', async () => {
+      it('counts as closed if it, or its Role, is gone before that', async () => {
         const { existed } = await deleted(held(alice), roleBindings, answer(404, 'NotFound'));
         assert.equal(existed, true);
       });
@@ -172,7 +172,7 @@ describe('the applier', () => {
       }
     });
 
-    it('does not take a conflict about an object of ours for its end', async () => {
+    it('does not treat a conflict about an own object as its deletion', async () => {
       const conflict = answer(409, 'Conflict');
       const client: Pick<Client, 'get' | 'delete'> = {
         get: () => Promise.resolve(object('b-1')),

@@ -6,7 +6,7 @@ import { runs } from '../../support/runs.ts';
 type Words = string | readonly string[];
 const list = (words: Words): readonly string[] => (typeof words === 'string' ? words.split(' ') : words);
 
-/** `rule('get list', 'pods')`; the core group unless told otherwise. */
+/** `rule('get list', 'pods')`; the default is the core group. */
 const rule = (
   verbs: Words,
   resources: Words,
@@ -19,7 +19,7 @@ const rule = (
   ...(resourceNames ? { resourceNames } : {}),
 });
 
-describe('whether rules cover others', () => {
+describe('the comparison of rules', () => {
   for (const [title, held, asked, expected] of [
     ['the same rule', [rule('get', 'pods')], [rule('get', 'pods')], true],
     ['fewer verbs', [rule('get list', 'pods')], [rule('get', 'pods')], true],
@@ -58,7 +58,7 @@ describe('whether rules cover others', () => {
     ['nothing', [], [], true],
     ['something by nothing', [], [rule('get', 'pods')], false],
   ] as const) {
-    it(`says ${expected ? 'yes' : 'no'} to ${title}`, () => assert.equal(covers(held, asked), expected));
+    it(`${expected ? 'covers' : 'does not cover'} ${title}`, () => assert.equal(covers(held, asked), expected));
   }
 
   const words = fc.subarray(['get', 'list', '*'], { minLength: 1 });
@@ -70,7 +70,7 @@ describe('whether rules cover others', () => {
   });
   const rules = fc.array(arbitrary, { maxLength: 3 });
 
-  it('is so for itself, grows with what is held, and follows through', () => {
+  it('is reflexive, monotonic, and transitive', () => {
     fc.assert(
       fc.property(rules, rules, rules, (a, b, c) => {
         assert.ok(covers(a, a));
@@ -85,8 +85,8 @@ describe('whether rules cover others', () => {
   });
 });
 
-describe('single rights', () => {
-  it('are told in the words of kubectl', () => {
+describe('single permissions', () => {
+  it('are described in the words of kubectl', () => {
     const asked = [rule('get create', 'pods/log deployments', ['a'], ['', 'apps'])];
     assert.equal(rightsOf(asked).length, 8);
     assert.deepEqual(

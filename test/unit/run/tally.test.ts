@@ -20,7 +20,7 @@ describe('the tally of a test run', () => {
     assert.equal(tally.summary().at(-1), '7 passed, 2 failed');
   });
 
-  it('repeats what failed right before the total, and nothing else', () => {
+  it('repeats only failures right before the total', () => {
     const tally = new Tally();
     tally.add(result('good'));
     assert.ok(!tally.summary().includes('What failed:'));
@@ -32,7 +32,7 @@ describe('the tally of a test run', () => {
     ]);
   });
 
-  it('cuts a long failure short', () => {
+  it('shortens a long failure', () => {
     const tally = new Tally();
     tally.add(result('bad', { failures: [failure('', 'x'.repeat(10_000))] }));
     assert.ok(tally.summary().join('\n').length < 1000);
@@ -61,14 +61,14 @@ describe('a line of progress', () => {
   const tally = new Tally();
   tally.add(result('a', { passed: 3 }));
 
-  it('says what has ended, how far the run is and what runs now', () => {
+  it('has the finished file, the progress of the run, and the running files', () => {
     assert.equal(
       progressLine(result('a', { passed: 3 }), { tally, files: 9, running: ['b', 'c'] }),
       '[1/9 files, 3 passed] a: 3 passed, 1.0 s; now b, c',
     );
   });
 
-  it('says how many tests failed', () => {
+  it('has the number of failed tests', () => {
     assert.equal(
       progressLine(result('a', { passed: 3, failures: [failure('x')] }), { tally, files: 1, running: [] }),
       '[1/1 files, 3 passed] a: 1 FAILED of 4, 1.0 s',

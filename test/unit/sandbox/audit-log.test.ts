@@ -20,14 +20,14 @@ describe('audit log', () => {
   });
   afterEach(() => rm(folder, { recursive: true }));
 
-  it('reads what was appended since the last reading', async () => {
+  it('reads the lines since the last read', async () => {
     await appendFile(path, event('1'));
     assert.equal(log.calls().length, 1);
     await appendFile(path, event('2') + event('3'));
     assert.equal(log.calls().length, 3);
   });
 
-  it('leaves half a line for the next reading', async () => {
+  it('leaves an incomplete line for the next read', async () => {
     const line = event('1', { user: { username: 'zoë' } });
     await appendFile(path, line.slice(0, 30));
     assert.deepEqual(log.calls(), []);
@@ -38,7 +38,7 @@ describe('audit log', () => {
     );
   });
 
-  it('counts only what came after a mark', async () => {
+  it('counts only calls after a position', async () => {
     await appendFile(path, event('1', { user: { username: 'zoë' } }));
     const since = log.mark();
     await appendFile(path, event('2', { verb: 'list' }) + event('3', { verb: 'list' }) + event('4'));
@@ -48,7 +48,7 @@ describe('audit log', () => {
     ]);
   });
 
-  it('counts a watch once, although its start and its end are logged', async () => {
+  it('counts a watch once, although the API server logs its start and its end', async () => {
     await appendFile(path, event('1', { verb: 'watch', stage: 'ResponseStarted' }));
     const since = log.mark();
     await appendFile(path, event('1', { verb: 'watch', stage: 'ResponseComplete' }));
@@ -56,7 +56,7 @@ describe('audit log', () => {
     assert.equal(log.calls({ since }).length, 0);
   });
 
-  it('filters by user, verb and resource together', async () => {
+  it('filters by user, verb, and resource together', async () => {
     await appendFile(path, event('1') + event('2', { user: { username: 'bob' } }) + event('3', { verb: 'create' }));
     assert.equal(log.calls({ user: 'alice' }).length, 2);
     assert.equal(log.calls({ user: 'alice', verbs: ['create', 'delete'] }).length, 1);
@@ -65,7 +65,7 @@ describe('audit log', () => {
 });
 
 describe('audit event', () => {
-  it('names the subresource, the code and who was impersonated', () => {
+  it('has the subresource, the code, and the impersonated user', () => {
     const line = event('1', {
       verb: 'create',
       objectRef: { resource: 'pods', subresource: 'exec', namespace: 'a', name: 'web' },
@@ -79,7 +79,7 @@ describe('audit event', () => {
     assert.equal(call?.impersonated, 'bob');
   });
 
-  it('may lack everything but its id', () => {
+  it('requires only its id', () => {
     assert.equal(parseAuditEvent('{"auditID":"1","requestURI":"/readyz"}')?.call.uri, '/readyz');
   });
 

@@ -3,19 +3,19 @@ import { createServer } from 'node:net';
 import { freePorts } from '../../../sandbox/ports.ts';
 
 describe('freePorts', () => {
-  it('names different ports, and none again in the next call', async () => {
+  it('returns different ports, and none again in the next call', async () => {
     const ports = [...(await freePorts(5)), ...(await freePorts(5))];
     assert.equal(new Set(ports).size, 10);
   });
 
-  it('names no port that the kernel may give to a connection before it is used', async () => {
+  it('returns no port that the kernel may assign to a connection', async () => {
     for (const port of await freePorts(10)) assert.ok(port >= 20_000 && port < 32_768, `${port}`);
   });
 
-  it('leaves out a port that a program listens on', async () => {
+  it('omits a port on which a program listens', async () => {
     const [port = 0] = await freePorts(1);
     const server = createServer();
-    // If another program has it already, all the better.
+    // If listen fails, another program has the port, which serves the test as well.
     await new Promise((resolve) =>
       server.once('error', resolve).listen(port + 1, '127.0.0.1', () => resolve(undefined)),
     );

@@ -24,7 +24,7 @@ describe('sandbox watchdog', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it('kills what it watches and removes the folder when its orders end without a farewell', async () => {
+  it('kills the watched processes and removes the folder if its input ends without done', async () => {
     const [first, forgotten, last] = [sleeper(), sleeper(), sleeper()];
     const watchdog = new Watchdog(folder);
     for (const child of [first, forgotten, last]) watchdog.watch(child.pid ?? 0);
@@ -37,7 +37,7 @@ describe('sandbox watchdog', () => {
     assert.equal(forgotten.signalCode, null);
   });
 
-  it('touches nothing when it is dismissed', async () => {
+  it('changes nothing after done', async () => {
     const child = sleeper();
     const watchdog = new Watchdog(folder);
     watchdog.watch(child.pid ?? 0);

@@ -58,7 +58,7 @@ describe('webhook manifests', () => {
     assert.equal(new Set(webhooks.map(({ name }) => name)).size, webhooks.length);
   });
 
-  it('fail closed, except to observe, to revoke access, or to keep entries writable', () => {
+  it('fail closed, except to observe, to revoke access, and to keep entries writable', () => {
     for (const { name, failurePolicy, matchPolicy, timeoutSeconds, rules, clientConfig } of webhooks) {
       const opensNothing =
         clientConfig.service.path === '/watch-v1-pod' ||

@@ -10,7 +10,7 @@ import { celRefusals } from '../../../support/cel-rules.ts';
 const badDuration = 'must be a Go duration above zero, such as 30m or 1h30m';
 const tooLong = 'is longer than maxDuration; lower defaultDuration or raise maxDuration';
 
-describe('the rules over durations', () => {
+describe('the rules for durations', () => {
   const refusals = (defaultDuration: string, maxDuration: string): string[] => {
     const accessConfig = { allowedGroups: ['devs'], defaultDuration, maxDuration };
     return celRefusals(execAccessTemplateKind.structural.spec, execTemplateManifest({ accessConfig }).spec);
@@ -21,7 +21,7 @@ describe('the rules over durations', () => {
   }
 
   for (const duration of ['', '1d', '1 h', '1h 30m', '5', '0', '0s', '-1h', '+1h', 'h', '1e3s', '1hour', '1H']) {
-    it(`refuse ${JSON.stringify(duration)}, once a field`, () =>
+    it(`reject ${JSON.stringify(duration)}, once for each field`, () =>
       assert.deepEqual(refusals(duration, duration), [badDuration, badDuration]));
   }
 
@@ -31,10 +31,10 @@ describe('the rules over durations', () => {
     assert.deepEqual(refusals('9h', '10h'), []);
   });
 
-  it('do not compare with what is no duration', () => assert.deepEqual(refusals('2h', '1d'), [badDuration]));
+  it('do not compare with an invalid duration', () => assert.deepEqual(refusals('2h', '1d'), [badDuration]));
 });
 
-describe('the rules over templates', () => {
+describe('the rules for templates', () => {
   const { spec: schema } = podAccessTemplateKind.structural;
   const target = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'x' };
 
@@ -45,7 +45,7 @@ describe('the rules over templates', () => {
     ['neither', {}, false],
   ];
   for (const [title, spec, accepted] of specs) {
-    it(`${accepted ? 'accept' : 'refuse'} ${title}`, () =>
+    it(`${accepted ? 'accept' : 'reject'} ${title}`, () =>
       assert.equal(celRefusals(schema, spec).length, accepted ? 0 : 1));
   }
 
@@ -56,13 +56,13 @@ describe('the rules over templates', () => {
     ['argoproj.io/v1alpha1', 'StatefulSet', false],
   ];
   for (const [apiVersion, kind, accepted] of pairs) {
-    it(`${accepted ? 'accept' : 'refuse'} a ${kind} of ${apiVersion}`, () => {
+    it(`${accepted ? 'accept' : 'reject'} a ${kind} of ${apiVersion}`, () => {
       const refusals = celRefusals(toStructural(controllerTargetRef), { apiVersion, kind, name: 'x' });
       assert.equal(refusals.length, accepted ? 0 : 1);
     });
   }
 
-  it('want to know where a patch moves or copies from', () => {
+  it('require the source of a move or copy in a patch', () => {
     const spec = (operation: object): object => ({
       controllerTargetRef: target,
       controllerTargetMutationConfig: { patchSpecOperations: [operation] },
@@ -74,7 +74,7 @@ describe('the rules over templates', () => {
   });
 });
 
-describe('the rule that a request is final', () => {
+describe('the rule that the spec of a request is immutable', () => {
   const { spec: schema } = execAccessRequestKind.structural;
   const requester = { username: 'alice', uid: '', groups: ['devs'], time: '2026-11-21T09:00:00Z' };
   const stored = { templateName: 'payments-exec', duration: '10m', requester };
@@ -94,11 +94,11 @@ describe('the rule that a request is final', () => {
     ['access given back and a target pod', { ...stored, revoked: true, targetPod: 'payments-0' }, false],
   ];
   for (const [title, changed, accepted] of changes) {
-    it(`${accepted ? 'accepts' : 'refuses'} ${title}`, () =>
+    it(`${accepted ? 'accepts' : 'rejects'} ${title}`, () =>
       assert.equal(celRefusals(schema, changed, stored).length, accepted ? 0 : 1));
   }
 
-  it('speaks of every field of both kinds', () => {
+  it('covers every field of both kinds', () => {
     for (const { structural } of [podAccessRequestKind, execAccessRequestKind]) {
       const rules = (structural.spec['x-kubernetes-validations'] ?? []).map(({ rule }) => rule).join(' ');
       for (const field of Object.keys(structural.spec.properties ?? {}))
@@ -106,7 +106,7 @@ describe('the rule that a request is final', () => {
     }
   });
 
-  it('lets no user take back access that was revoked', () => {
+  it('rejects undoing a revocation', () => {
     const revoked = { ...stored, revoked: true };
     assert.deepEqual(celRefusals(schema, revoked, revoked), []);
     for (const changed of [stored, { ...stored, revoked: false }]) {
@@ -114,10 +114,10 @@ describe('the rule that a request is final', () => {
     }
   });
 
-  it('says nothing about a new request', () => assert.deepEqual(celRefusals(schema, stored), []));
+  it('accepts a new request', () => assert.deepEqual(celRefusals(schema, stored), []));
 });
 
-describe('the rule that a grant is final', () => {
+describe('the rule that a grant is immutable', () => {
   const schema = { 'x-kubernetes-validations': [grantIsFinal] };
   const granted = { status: { ready: false, grant: grantOf() } };
 
@@ -137,7 +137,7 @@ describe('the rule that a grant is final', () => {
     ['a whole status taken away', granted, {}, false],
   ];
   for (const [title, old, changed, accepted] of changes) {
-    it(`${accepted ? 'accepts' : 'refuses'} ${title}`, () =>
+    it(`${accepted ? 'accepts' : 'rejects'} ${title}`, () =>
       assert.equal(celRefusals(schema, changed, old).length, accepted ? 0 : 1));
   }
 });

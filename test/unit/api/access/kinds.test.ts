@@ -31,7 +31,7 @@ function refusals(result: Read<unknown>): string[] {
 }
 
 describe('the readers of the access kinds', () => {
-  it('fill in the defaults of accessConfig', () => {
+  it('set the defaults of accessConfig', () => {
     assert.deepEqual(accepted(readExecAccessTemplate(execTemplateManifest())).spec.accessConfig, {
       allowedGroups: ['devs'],
       defaultDuration: '1h',
@@ -41,7 +41,7 @@ describe('the readers of the access kinds', () => {
     });
   });
 
-  it('fill in the switches of controllerTargetMutationConfig', () => {
+  it('set the defaults of controllerTargetMutationConfig', () => {
     const { spec } = accepted(readPodAccessTemplate(podTemplateManifest({ controllerTargetMutationConfig: {} })));
     assert.deepEqual(spec.controllerTargetMutationConfig, {
       purgeAnnotations: false,
@@ -54,13 +54,13 @@ describe('the readers of the access kinds', () => {
     });
   });
 
-  it('fill in what an authenticator leaves out of the requester', () => {
+  it('set requester fields that an authenticator omits', () => {
     const requester = { username: 'alice', time: '2026-11-21T09:00:00Z' };
     const { spec } = accepted(readPodAccessRequest(podRequestManifest({ requester })));
     assert.deepEqual(spec.requester, { ...requester, uid: '', groups: [] });
   });
 
-  it('hand on a podSpec and the values of a JSON patch as they are', () => {
+  it('keep a podSpec and the values of a JSON patch unchanged', () => {
     const podSpec = { containers: [{ name: 'a', image: 'b', future: { field: [null] } }] };
     const patchSpecOperations = [null, 1, 'x', [1], { a: null }].map((value) => ({
       op: 'add',
@@ -74,14 +74,14 @@ describe('the readers of the access kinds', () => {
     assert.deepEqual(spec.controllerTargetMutationConfig?.patchSpecOperations, patchSpecOperations);
   });
 
-  it('read a duration that CEL would refuse, so that it can be reported', () => {
+  it('read a duration that CEL rejects, so that the server can report it', () => {
     const accessConfig = { allowedGroups: ['devs'], maxDuration: '1 day' };
     const { spec } = accepted(readPodAccessTemplate(podTemplateManifest({ accessConfig })));
     assert.equal(spec.accessConfig.maxDuration, '1 day');
     assert.equal(accepted(readPodAccessRequest(podRequestManifest({ duration: 'soon' }))).spec.duration, 'soon');
   });
 
-  it('leave managedFields out and take an unsettled name as empty', () => {
+  it('omit managedFields, and read a name that is not generated yet as empty', () => {
     const metadata = { generateName: 'debug-', namespace: 'payments', managedFields: [{}], labels: { a: 'b' } };
     const request = accepted(readPodAccessRequest({ ...podRequestManifest(), metadata }));
     assert.deepEqual(request.metadata, { name: '', generateName: 'debug-', namespace: 'payments', labels: { a: 'b' } });
@@ -136,10 +136,10 @@ describe('the readers of the access kinds', () => {
     ],
   ];
   for (const [title, result, expected] of refused) {
-    it(`refuse ${title}`, () => assert.deepEqual(refusals(result), expected));
+    it(`reject ${title}`, () => assert.deepEqual(refusals(result), expected));
   }
 
-  it('say no, and never throw, whatever they are given', () => {
+  it('reject any invalid input without throwing', () => {
     fc.assert(
       fc.property(fc.anything(), (object) => readers.every((reader) => !reader(object).ok)),
       { seed: 20261121, numRuns: 300 },
@@ -159,7 +159,7 @@ describe('the readers of the access kinds', () => {
 });
 
 describe('readGrant', () => {
-  it('reads the grant of a request that is broken everywhere else', () => {
+  it('reads the grant of a request whose other fields are invalid', () => {
     const request = { metadata: 7, spec: [], status: { conditions: 'none', grant: grantOf() } };
     assert.deepEqual(accepted(readGrant(request)), grantOf());
   });
@@ -189,7 +189,7 @@ describe('readGrant', () => {
     ],
   ];
   for (const [title, request, message] of refused) {
-    it(`refuses ${title}`, () => assert.deepEqual(refusals(readGrant(request)), [message]));
+    it(`rejects ${title}`, () => assert.deepEqual(refusals(readGrant(request)), [message]));
   }
 });
 

@@ -38,20 +38,20 @@ function specOf(result: Read<{ spec: unknown }>): unknown {
 describe('the readers of the kinds of kube-bind', () => {
   for (const [kind, read, manifest] of kinds) {
     describe(kind, () => {
-      it('reads what it writes', () => {
+      it('reads its own output', () => {
         const { spec } = manifest();
         const expected =
           kind === 'APIServiceExportRequest' ? { ...(spec as object), schemaUpdatePolicy: 'Never' } : spec;
         assert.deepEqual(specOf(read(manifest())), expected);
       });
 
-      it('leaves out fields of a later release', () => {
+      it('omits fields of a later release', () => {
         const { spec } = manifest();
         const later = manifest({ spec: { ...(spec as object), later: { a: [1] } }, status: { later: 1 }, later: true });
         assert.deepEqual(specOf(read(later)), specOf(read(manifest())));
       });
 
-      it('never throws, whatever stands where', () => {
+      it('never throws, for any value in any field', () => {
         const fields = Object.keys(manifest().spec as object);
         fc.assert(
           fc.property(fc.anything(), fc.constantFrom('', ...fields), (value, field) => {
@@ -75,7 +75,7 @@ describe('the readers of the kinds of kube-bind', () => {
     );
   });
 
-  it('refuse an export in the form of v1alpha1', () => {
+  it('reject an export in the form of v1alpha1', () => {
     const spec = {
       group: 'kitchen.example',
       scope: 'Namespaced',
@@ -91,7 +91,7 @@ describe('the readers of the kinds of kube-bind', () => {
     assert.ok(!readBoundSchema({ ...objects.boundSchemaManifest(), spec: undefined }).ok);
   });
 
-  it('leave out claims that cannot be read', () => {
+  it('omit invalid claims', () => {
     const broken = { ...objects.secretsClaim, resource: 'Not A Resource' };
     assert.deepEqual(readPermissionClaims([null, broken, objects.secretsClaim, {}]).length, 1);
     assert.deepEqual(readPermissionClaims('x'), []);
@@ -99,7 +99,7 @@ describe('the readers of the kinds of kube-bind', () => {
 });
 
 describe('the name of a BoundSchema', () => {
-  it('is the resource and its group, core for the one without a name', () => {
+  it('is the resource and its group, with core for the empty group', () => {
     assert.equal(boundSchemaName({ group: 'kitchen.example', resource: 'kettles' }), 'kettles.kitchen.example');
     assert.equal(boundSchemaName({ group: '', resource: 'secrets' }), 'secrets.core');
   });
@@ -133,7 +133,7 @@ describe('the CRDs of kube-bind', () => {
     );
   });
 
-  it('have the scopes, short names, categories and versions that clients know', () => {
+  it('have the scopes, short names, categories, and versions of kube-bind', () => {
     assert.deepEqual(rows, [
       'APIServiceBinding Cluster sb kube-bindings v1alpha1,v1alpha2*',
       'APIServiceBindingBundle Cluster sbb kube-bindings v1alpha2*',
@@ -145,7 +145,7 @@ describe('the CRDs of kube-bind', () => {
     ]);
   });
 
-  it('have the columns that people know', () => {
+  it('have the columns of kube-bind', () => {
     const columns = all.map((kind) =>
       crdOf(kind)
         .versions[0]?.additionalPrinterColumns.map(({ name }) => name)
@@ -188,7 +188,7 @@ describe('the CRDs of kube-bind', () => {
     }
   }
 
-  it('keep what is served in v1alpha1 to what it had', () => {
+  it('serve only the fields of v1alpha1 in v1alpha1', () => {
     const [old] = crdOf(consumerKinds[0] as Kind).versions;
     const properties = old?.schema.openAPIV3Schema.properties;
     assert.deepEqual(Object.keys(properties?.['status']?.properties ?? {}), ['providerPrettyName', 'conditions']);
@@ -235,7 +235,7 @@ describe('the rules of the CRDs of kube-bind', () => {
     assert.deepEqual(rules(clusterBindingKind, other), ['the name must be cluster']);
   });
 
-  it('want a webhook for conversion by webhook, and only then', () => {
+  it('require a webhook exactly for conversion by webhook', () => {
     const of = (conversion: object): KubeObject =>
       objects.boundSchemaManifest({ spec: { ...(objects.boundSchemaManifest().spec as object), conversion } });
     assert.deepEqual(rules(boundSchemaKind, of({ strategy: 'None' })), []);
@@ -245,7 +245,7 @@ describe('the rules of the CRDs of kube-bind', () => {
   });
 });
 
-/** Every field below `schema` with its path; items and map values stand for themselves. */
+/** Every field below `schema` with its path, including items and map values. */
 function* fieldsOf(schema: StructuralSchema, path: string): Generator<[string, StructuralSchema]> {
   yield [path, schema];
   for (const [name, property] of Object.entries(schema.properties ?? {})) yield* fieldsOf(property, `${path}.${name}`);
@@ -253,7 +253,7 @@ function* fieldsOf(schema: StructuralSchema, path: string): Generator<[string, S
   if (schema.additionalProperties) yield* fieldsOf(schema.additionalProperties, `${path}.*`);
 }
 
-/** `kubectl explain` speaks of named fields only. */
+/** The named fields without a description; `kubectl explain` shows only named fields. */
 function unexplained(root: StructuralSchema): string[] {
   return [...fieldsOf(root, '')]
     .filter(([name, field]) => !/(\[\]|\.\*|\.metadata)$/.test(name) && !field.description)

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { bindConditions } from '../../../../src/api/binding/names.ts';
 import { kubeBindReasons, ownReasons, unusedReasons } from '../../../../src/api/binding/reasons.ts';
 
-/** What kube-bind's konnector v0.8.1 says, by kind and type of the condition. */
+/** The reasons of kube-bind's konnector v0.8.1, by kind and type of the condition. */
 const theirs: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   APIServiceBinding: {
     SecretValid: ['KubeconfigSecretNotFound', 'KubeconfigSecretInvalid'],
@@ -46,34 +46,34 @@ function sources(folder: URL): string {
     .join('\n');
 }
 
-describe("types and reasons of conditions, against kube-bind's", () => {
+describe("types and reasons of conditions, compared with kube-bind's", () => {
   const code = sources(new URL('../../../../src/binding/', import.meta.url));
-  const isSaid = (reason: string): boolean => code.includes(`'${reason}'`);
+  const isUsed = (reason: string): boolean => code.includes(`'${reason}'`);
 
-  it('keep every type', () => {
+  it('include every type', () => {
     assert.deepEqual(sorted(Object.values(bindConditions)), sorted(kinds.flatMap((types) => Object.keys(types))));
   });
 
-  it('keep every reason, but for those that have no cause here', () => {
+  it('include every reason except those that cannot occur here', () => {
     assert.deepEqual(
       sorted([...kubeBindReasons, ...unusedReasons]),
       sorted(kinds.flatMap((types) => Object.values(types).flat())),
     );
     assert.deepEqual(
-      [...kubeBindReasons].filter((reason) => !isSaid(reason)),
+      [...kubeBindReasons].filter((reason) => !isUsed(reason)),
       [],
     );
-    assert.deepEqual([...unusedReasons].filter(isSaid), []);
+    assert.deepEqual([...unusedReasons].filter(isUsed), []);
   });
 
-  it('add some under names of their own, and none that is never said', () => {
+  it('add reasons with other names, and none that is unused', () => {
     const known: readonly string[] = [...kubeBindReasons, ...unusedReasons];
     assert.deepEqual(
       [...ownReasons].filter((reason) => known.includes(reason)),
       [],
     );
     assert.deepEqual(
-      [...ownReasons].filter((reason) => !isSaid(reason)),
+      [...ownReasons].filter((reason) => !isUsed(reason)),
       [],
     );
   });

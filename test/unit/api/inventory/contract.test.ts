@@ -21,13 +21,13 @@ const run = { id: 'u.network.1', operation: 'reconcile' } as const;
 const missing = [{ path: '/status/outputs/network/vnetName', want: 'present' }];
 
 describe('the contract with components', () => {
-  it('reads the request that it makes, without fields of a later release', () => {
+  it('reads its own requests, without fields of a later release', () => {
     const later: unknown = { ...request, later: 1, run: { ...request.run, later: 1 } };
     assert.deepEqual(readReconcileRequest(later), { ok: true, value: request });
   });
 
   for (const field of ['protocol', 'run', 'operation', 'component', 'entry', 'auth', 'callback']) {
-    it(`refuses a request without ${field}`, () => {
+    it(`rejects a request without ${field}`, () => {
       assert.equal(readReconcileRequest({ ...request, [field]: undefined }).ok, false);
     });
   }
@@ -39,7 +39,7 @@ describe('the contract with components', () => {
     ['refuses NotReady that names nothing', { outcome: 'NotReady' }, false],
     ['refuses equals without a value', { outcome: 'NotReady', missing: [{ path: '/spec/a', want: 'equals' }] }, false],
     [
-      'refuses a value that is too long to show',
+      'rejects a value that is too long to show',
       { outcome: 'NotReady', missing: [{ path: '/spec/a', want: 'equals', value: 'x'.repeat(1_023) }] },
       false,
     ],
@@ -59,17 +59,17 @@ describe('the contract with components', () => {
     it(`${why} as an outcome`, () => assert.equal(readOutcome(body, run).ok, ok));
   }
 
-  it('takes Deleted for delete, and not Done', () => {
+  it('accepts Deleted for delete, but not Done', () => {
     assert.equal(readOutcome({ outcome: 'Deleted' }, { ...run, operation: 'delete' }).ok, true);
     assert.equal(readOutcome({ outcome: 'Done' }, { ...run, operation: 'delete' }).ok, false);
   });
 
-  it('cuts a long message off', () => {
+  it('cuts a long message', () => {
     const read = readOutcome({ outcome: 'Retry', message: 'x'.repeat(5000) }, run);
     assert.equal(read.ok && read.value.message?.length, 1024);
   });
 
-  it('tells heartbeats from outcomes, of the right run alone', () => {
+  it('distinguishes heartbeats from outcomes, only for the right run', () => {
     assert.deepEqual(readReport({ run: run.id, heartbeat: { leaseSeconds: 9 } }, run), {
       ok: true,
       value: { kind: 'heartbeat', leaseSeconds: 9 },

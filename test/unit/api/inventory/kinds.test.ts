@@ -72,14 +72,14 @@ describe('the kinds of the inventory', () => {
     ['writes', ['/status/outputs', '/spec/cluster', '/status/components', '/status/outputs/']],
   ] as const) {
     for (const path of paths) {
-      it(`refuses ${path} among ${field}`, () => {
+      it(`rejects ${path} in ${field}`, () => {
         const spec = { endpoint: { inProcess: 'a' }, [field]: [path] };
         assert.equal(readComponentReconciler({ apiVersion, kind: 'ComponentReconciler', metadata, spec }).ok, false);
       });
     }
   }
 
-  it('keeps the mode of an entry', () => {
+  it('keeps the mode of an entry immutable', () => {
     const { spec } = clusterInventoryKind.structural;
     assert.equal(celRefusals(spec, { mode: 'byoc' }, { mode: 'managed' }).length, 1);
     assert.equal(celRefusals(spec, { mode: 'managed', kubeconfigSecretRef: { name: 'a', key: 'b' } }).length, 1);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { reconcileRunKind } from '../../../../src/api/inventory/reconcile-run.ts';
 import { celRefusals } from '../../../support/cel-rules.ts';
 
-describe('the rule over credentials of a record', () => {
+describe('the rule for credentials of a record', () => {
   const record = { entry: { name: 'rt-1', uid: 'u1' }, component: 'network', seq: 1 };
   const credentials: [string, object][] = [
     ['one', { credentialID: 'JTI=2' }],
@@ -11,7 +11,7 @@ describe('the rule over credentials of a record', () => {
   ];
   for (const [title, held] of credentials) {
     for (const phase of ['Running', 'Applying', 'Idle']) {
-      it(`${phase === 'Running' ? 'accepts' : 'refuses'} ${title} in ${phase}`, () => {
+      it(`${phase === 'Running' ? 'accepts' : 'rejects'} ${title} in ${phase}`, () => {
         const refused = celRefusals(reconcileRunKind.structural.spec, { ...record, phase, ...held }, record);
         assert.deepEqual(
           refused,

@@ -22,7 +22,7 @@ interface Crd {
 
 describe('the generated CRDs', () => {
   for (const [part, kinds] of Object.entries(crdFolders)) {
-    it(`in ${part} are what the schemas say: run \`npx tsx charts/generate-crds.ts\` when this fails`, () => {
+    it(`in ${part} match the schemas: run \`npx tsx charts/generate-crds.ts\` when this fails`, () => {
       const folder = new URL(`${part}/`, chart);
       const files = crdFiles(kinds);
       assert.deepEqual(readdirSync(folder).sort(), [...files.keys()].sort());
@@ -36,7 +36,7 @@ describe('the generated CRDs', () => {
     const root = spec.versions[0]?.schema.openAPIV3Schema ?? {};
 
     describe(kind.resource.kind, () => {
-      it('fits client-side apply with room to spare', () => {
+      it('fits client-side apply with a margin', () => {
         assert.ok(JSON.stringify(crd).length < ANNOTATION_LIMIT / 4);
       });
 
@@ -62,13 +62,13 @@ describe('the generated CRDs', () => {
     });
   }
 
-  it('show the columns that people know', () => {
+  it('have the columns of Oz', () => {
     const columns = accessKinds.map(({ printerColumns }) => printerColumns.map(({ name }) => name).join(' '));
     assert.deepEqual(columns, ['Ready', 'Template Pod Ready', 'Ready', 'Template Pod Ready']);
   });
 });
 
-/** Every field below `schema` with its path; items and map values stand for themselves. */
+/** Every field below `schema` with its path, including items and map values. */
 function* fieldsOf(schema: StructuralSchema, path: string): Generator<[string, StructuralSchema]> {
   yield [path, schema];
   for (const [name, property] of Object.entries(schema.properties ?? {})) yield* fieldsOf(property, `${path}.${name}`);
@@ -76,7 +76,7 @@ function* fieldsOf(schema: StructuralSchema, path: string): Generator<[string, S
   if (schema.additionalProperties) yield* fieldsOf(schema.additionalProperties, `${path}.*`);
 }
 
-/** `kubectl explain` speaks of named fields only. */
+/** The named fields without a description; `kubectl explain` shows only named fields. */
 function unexplained(schema: StructuralSchema, path: string): string[] {
   return [...fieldsOf(schema, path)]
     .filter(([name, field]) => !name.endsWith('[]') && !name.endsWith('.*') && !field.description)

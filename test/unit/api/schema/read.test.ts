@@ -79,16 +79,16 @@ describe('readBySchema', () => {
     ],
   ];
   for (const [title, schema, input, message] of refused) {
-    it(`refuses ${title}`, () => assert.deepEqual(refusals(schema, input), [message]));
+    it(`rejects ${title}`, () => assert.deepEqual(refusals(schema, input), [message]));
   }
 
-  it('does not see inherited fields', () => {
+  it('ignores inherited fields', () => {
     const input = Object.create({ a: 'inherited' });
     assert.deepEqual(refusals(Type.Object({ a: text }), input), ['spec.a is required']);
     assert.equal(own(input, 'a'), undefined);
   });
 
-  it('keeps a __proto__ key as a plain entry and pollutes nothing', () => {
+  it('keeps a __proto__ key as a plain entry and changes no prototype', () => {
     const labels = Type.Record(Type.String(), text, { maxProperties: 4 });
     const result = read(labels, JSON.parse('{"__proto__": "x", "constructor": "y"}'));
     assert.ok(result.ok);
@@ -109,7 +109,7 @@ describe('readBySchema', () => {
     assert.ok(errors.every((error) => error.length < 120));
   });
 
-  it('hands out a fresh default each time', () => {
+  it('returns a new copy of a default each time', () => {
     const schema = Type.Object({ list: Type.Array(text, { maxItems: 3, default: [] }) });
     const [first, second] = [read(schema, {}), read(schema, {})];
     assert.ok(first.ok && second.ok);

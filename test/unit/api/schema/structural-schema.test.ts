@@ -72,10 +72,10 @@ describe('toStructural', () => {
     ['an unbounded map', Type.Record(Type.String(), bounded), /a map needs maxProperties/],
   ];
   for (const [title, schema, message] of refused) {
-    it(`refuses ${title}`, () => assert.throws(() => toStructural(schema), message));
+    it(`rejects ${title}`, () => assert.throws(() => toStructural(schema), message));
   }
 
-  it('names the field that it refuses', () => {
+  it('names the rejected field', () => {
     const schema = Type.Object({ list: Type.Array(Type.Object({ text: Type.String() }), { maxItems: 1 }) });
     assert.throws(() => toStructural(schema, 'Kind.spec'), {
       message: 'Kind.spec.list[].text: a string needs maxLength',

@@ -14,7 +14,7 @@ const record = (name: string): AuditRecord => ({
   message: `{"verdict":"granted"} ü ${name}`,
 });
 
-/** The lines of one process, as they are printed, and its heads. */
+/** The printed lines of one process, and its heads. */
 export class Written {
   readonly #chain = new Chain();
   readonly lines: string[] = [];
@@ -34,12 +34,12 @@ export class Written {
     this.lines.push(text);
   }
 
-  /** As after a write that failed. */
+  /** Counts a lost line, as after a failed write. */
   lose(): void {
     this.#chain.recordLost();
   }
 
-  /** The head of what has been written so far. */
+  /** The head of the lines so far. */
   head(by = signer, time = '2026-11-21T09:00:05.000000Z'): SignedHead {
     return by.sign({ ...this.#chain.head, replica: 'drawbridge-0', time });
   }

@@ -4,7 +4,7 @@ import { anyCharacter } from '../../../support/any-character.ts';
 import { runs } from '../../../support/runs.ts';
 import { type Files, rehashed, verified, Written } from './journals.ts';
 
-/** Lines of two processes that write in turns, and their heads after all but the last line of each. */
+/** Lines of two processes that write in turns, and their heads, which exclude the last line of each. */
 function journal(turns: readonly boolean[]) {
   const both = [new Written(1), new Written(1)] as const;
   const lines = both.flatMap((one) => one.lines);
@@ -19,7 +19,7 @@ function journal(turns: readonly boolean[]) {
 const turns = fc.array(fc.boolean(), { minLength: 2, maxLength: 12 });
 const index = fc.nat(1_000_000);
 
-/** Takes lines apart into files, as rotations do, and puts the files in any order. */
+/** Splits lines into files, like rotations, and reorders the files. */
 function rotated(lines: readonly string[], cuts: readonly number[], order: boolean): Files {
   const ends = [...new Set([...cuts.map((cut) => cut % (lines.length + 1)), lines.length])].sort((a, b) => a - b);
   const files = ends.map((end, i): [string, string[]] => [`file-${i}`, lines.slice(ends[i - 1] ?? 0, end)]);
@@ -57,7 +57,7 @@ const changes: Readonly<Record<string, Change>> = {
     lines.toSpliced(a % (lines.length + 1), 0, new Written(1, text.length).lines[0] ?? ''),
 };
 
-/** Cuts somewhere in one line and puts something else there. */
+/** Replaces a part of one line. */
 function edited(
   lines: readonly string[],
   which: number,
@@ -71,14 +71,14 @@ function edited(
   });
 }
 
-/** The lines of each chain in order: what is the same in this respect was not changed. */
+/** The lines of each chain in order. Equal sequences mean that nothing was changed. */
 function sequences(lines: readonly string[]): string {
   const chainOf = (line: string): string => line.slice(0, 34);
   return JSON.stringify([...lines].sort((a, b) => (chainOf(a) < chainOf(b) ? -1 : chainOf(a) > chainOf(b) ? 1 : 0)));
 }
 
-describe('the verifier of audit journals, whatever happens to them,', () => {
-  it('finds nothing in what was written, in files of any rotation', () => {
+describe('the verifier of audit journals, with random changes,', () => {
+  it('finds nothing in unchanged journals with any rotation', () => {
     fc.assert(
       fc.property(turns, fc.array(index, { maxLength: 4 }), fc.boolean(), (who, cuts, order) => {
         const { lines, heads } = journal(who);
@@ -98,10 +98,10 @@ describe('the verifier of audit journals, whatever happens to them,', () => {
           const { lines, heads } = journal(who);
           const changed = change(lines, a, b, some);
           fc.pre(sequences(changed) !== sequences(lines));
-          // Files come in any order, so what was moved between the ends of files was not moved.
+          // Files have no order, so a move between the ends of files is no change.
           const inOne = title.includes('moved') || title.includes('exchanged');
           const { verdict } = verified(rotated(changed, inOne ? [] : cuts, b % 2 === 0), heads);
-          // An unsigned chain looks like one that is too young for a head.
+          // A chain without heads looks like a chain that is too new for a head.
           assert.equal(verdict, title.includes('another journal') ? 'unsigned' : 'changed');
         }),
         { seed: 7, numRuns: runs(300) },

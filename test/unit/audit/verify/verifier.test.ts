@@ -15,7 +15,7 @@ describe('the verifier of audit journals', () => {
     lines = journal.lines;
   });
 
-  it('takes what was written for intact, and tells where the proof ends', () => {
+  it('accepts unchanged journals, and reports where the proof ends', () => {
     const head = journal.head();
     journal.write('later');
     const report = verified({ a: lines }, [head]);
@@ -29,7 +29,7 @@ describe('the verifier of audit journals', () => {
     });
   });
 
-  it('tells of a chain that no head vouches for', () => {
+  it('reports a chain without a head', () => {
     const other = new Written(2);
     const { verdict, chains } = verified({ a: [...lines, ...other.lines] }, [journal.head()]);
     assert.equal(verdict, 'unsigned');
@@ -59,7 +59,7 @@ describe('the verifier of audit journals', () => {
     ],
   ];
   for (const [title, arrange] of intact) {
-    it(`is content with ${title}`, () => {
+    it(`accepts ${title}`, () => {
       const { findings } = verified(arrange(lines), [journal.head()]);
       assert.deepEqual(findings, []);
     });
@@ -99,7 +99,7 @@ describe('the verifier of audit journals', () => {
     ],
     ['two records on a line', (all) => ['{} {"verdict":"granted"}', ...all], ['Inserted a:1']],
     [
-      'the remains of a write that nothing accounts for',
+      'an incomplete line that no later line counts',
       (all) => ['{"chain":"', ...all.slice(1)],
       ['Inserted a:1', 'Missing a:2'],
     ],
@@ -113,7 +113,7 @@ describe('the verifier of audit journals', () => {
     });
   }
 
-  it('finds lines that are in two files, and files whose lines are mixed', () => {
+  it('finds duplicate lines in two files, and files with mixed lines', () => {
     const twice = verified({ a: lines, b: lines.slice(3) }, [journal.head()]);
     assert.deepEqual(found(twice), ['OutOfOrder b:1']);
     const odd = lines.filter((_, i) => i % 2 === 0);
@@ -121,7 +121,7 @@ describe('the verifier of audit journals', () => {
     assert.equal(verified({ odd, even }, [journal.head()]).verdict, 'changed');
   });
 
-  it('finds a chain rewritten from some line on by any head, also an old one', () => {
+  it('finds a chain that was rewritten from some line on, by any head, even an old one', () => {
     const early = new Written(3);
     const [old, forged] = [early.head(), [...early.lines]];
     early.write('pod-3');
@@ -133,7 +133,7 @@ describe('the verifier of audit journals', () => {
     assert.deepEqual(found(verified({ a: forged }, [old, newest])), ['HeadMismatch a:3', 'Missing']);
   });
 
-  it('does without older files when told that they are not here', () => {
+  it('accepts missing older files with the option for partial journals', () => {
     const gone = new Written(3).head();
     const rest = { a: lines.slice(2) };
     assert.deepEqual(found(verified(rest, [journal.head(), gone])), ['Missing a:1', 'Missing']);
@@ -150,8 +150,8 @@ describe('the verifier of audit journals', () => {
     assert.deepEqual(found(verified({ a: [] }, [journal.head()], { partial: true })), ['Missing']);
   });
 
-  describe('of writes that failed', () => {
-    it('takes the remains that a later line accounts for as told', () => {
+  describe('with failed writes', () => {
+    it('accepts an incomplete line that a later line counts', () => {
       const stump = (lines[2] ?? '').slice(0, 40);
       journal.lose();
       journal.write('after');
@@ -162,7 +162,7 @@ describe('the verifier of audit journals', () => {
       );
     });
 
-    it('refuses more remains than were lost', () => {
+    it('rejects more incomplete lines than a later line counts', () => {
       const stump = (lines[2] ?? '').slice(0, 40);
       journal.lose();
       journal.write('after');
@@ -170,7 +170,7 @@ describe('the verifier of audit journals', () => {
       assert.deepEqual(found(report), ['Inserted a:8']);
     });
 
-    it('takes remains at the end of a file, or before the next process, for the last write of one', () => {
+    it('accepts an incomplete line at the end of a file, or before the next process, as the last write of a process', () => {
       const next = new Written(1);
       const stump = (lines[2] ?? '').slice(0, 40);
       for (const a of [
@@ -183,23 +183,23 @@ describe('the verifier of audit journals', () => {
     });
   });
 
-  describe('of heads', () => {
+  describe('with heads', () => {
     const forger = new HeadSigner(Buffer.alloc(32, 'two'));
 
-    it('refuses one that was changed', () => {
+    it('rejects a changed one', () => {
       const report = verified({ a: lines }, [{ ...journal.head(), seq: 5 }]);
       assert.deepEqual(found(report), ['BadHead']);
       assert.equal(report.chains[0]?.signedTo, 0);
     });
 
-    it('names the key, and refuses others than those given', () => {
+    it('names the key, and rejects keys that were not given', () => {
       assert.deepEqual(verified({ a: lines }, [journal.head(forger)]).keys, [forger.publicKey]);
       const report = verified({ a: lines }, [journal.head(forger)], { keys: [signer.publicKey] });
       assert.deepEqual(found(report), ['BadHead']);
       assert.equal(verified({ a: lines }, [journal.head()], { keys: [signer.publicKey] }).verdict, 'intact');
     });
 
-    it('takes several of one chain, signed by several keys', () => {
+    it('accepts several of one chain, signed by several keys', () => {
       const old = journal.head(forger);
       journal.write('later');
       const report = verified({ a: lines }, [journal.head(), old]);

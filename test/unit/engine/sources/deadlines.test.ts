@@ -22,7 +22,7 @@ describe('deadlines', () => {
   });
   afterEach(() => stop.abort());
 
-  it('emits each key in its lane when its time has come, not earlier', async () => {
+  it('emits each key in its lane at its time, not earlier', async () => {
     const start = clock.now();
     source.set('b', start + 2000);
     source.set('a', start + 1500);
@@ -35,7 +35,7 @@ describe('deadlines', () => {
     ]);
   });
 
-  it('emits a key once, and again only when it is set again', async () => {
+  it('emits a key once, and again only if it is set again', async () => {
     source.set('a', clock.now() + 1000);
     await clock.advance(HOUR);
     assert.equal(emitted.length, 1);
@@ -61,7 +61,7 @@ describe('deadlines', () => {
     );
   });
 
-  it('says nothing of a deleted key', async () => {
+  it('emits nothing for a deleted key', async () => {
     source.set('a', clock.now() + 1000);
     source.delete('a');
     await clock.advance(HOUR);
@@ -75,7 +75,7 @@ describe('deadlines', () => {
     assert.equal(emitted.length, 1);
   });
 
-  it('is not held up by a wall clock that was set back', async () => {
+  it('is not delayed by a wall clock that was set back', async () => {
     source.set('a', clock.now() + HOUR);
     clock.setWall(clock.now() - 24 * HOUR);
     await clock.advance(HOUR);

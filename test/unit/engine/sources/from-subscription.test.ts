@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Emit } from '../../../../src/engine/source.ts';
 import { fromEach, fromSubscription } from '../../../../src/engine/sources/from-subscription.ts';
 
-/** A subject with as many listeners as ask. */
+/** A subject with any number of listeners. */
 class Subject<Event> {
   readonly listeners = new Set<(event: Event) => void>();
 
@@ -36,7 +36,7 @@ describe('a source from a subscription', () => {
     assert.equal(subject.listeners.size, 0);
   });
 
-  it('is ready when the subject has synced, and at once where there is nothing to wait for', async () => {
+  it('is ready once the subject has synced, and at once if the subject does not sync', async () => {
     const { emit } = collector();
     const { signal } = new AbortController();
     await fromSubscription('plain', new Subject<string>(), (key) => [key]).start(emit, signal);
@@ -45,7 +45,7 @@ describe('a source from a subscription', () => {
   });
 });
 
-describe('a source from members that come and go', () => {
+describe('a source from a changing set of members', () => {
   class Sessions extends Subject<void> {
     present: Subject<string>[] = [];
     list = () => this.present;
@@ -57,7 +57,7 @@ describe('a source from members that come and go', () => {
     return { emitted, abort, started: source.start(emit, abort.signal) };
   };
 
-  it('follows those that are there and those that come, each once, and leaves those that go', async () => {
+  it('follows present and new members, each once, and unsubscribes from removed ones', async () => {
     const [a, b] = [new Subject<string>(), new Subject<string>()];
     const sessions = new Sessions();
     sessions.present = [a];
@@ -75,7 +75,7 @@ describe('a source from members that come and go', () => {
     assert.deepEqual([a.listeners.size, b.listeners.size], [0, 1]);
   });
 
-  it('leaves all when it is stopped', async () => {
+  it('unsubscribes from all when it is stopped', async () => {
     const a = new Subject<string>();
     const sessions = new Sessions();
     sessions.present = [a];
@@ -85,7 +85,7 @@ describe('a source from members that come and go', () => {
     assert.deepEqual([a.listeners.size, sessions.listeners.size], [0, 0]);
   });
 
-  it('follows a member once though its first event makes it look again', async () => {
+  it('follows a member once even if its first event changes the members', async () => {
     const sessions = new Sessions();
     let followed = 0;
     const source = fromEach('export', sessions, () => {

@@ -14,9 +14,9 @@ describe('sandbox archives', () => {
 
     it('reads a stored file', () => assert.equal(readZipEntry(zip, 'helm/helm').toString(), 'stored'));
     it('reads a deflated file', () => assert.equal(readZipEntry(zip, 'kubectl/kubectl').toString(), long));
-    it('says which file is not there', () => assert.throws(() => readZipEntry(zip, 'etcd'), /no file etcd/));
-    it('refuses what is no zip', () => assert.throws(() => readZipEntry(Buffer.from('PK'), 'x'), /not a zip/));
-    it('refuses a file that unpacks to another size', () => {
+    it('names the missing file', () => assert.throws(() => readZipEntry(zip, 'etcd'), /no file etcd/));
+    it('rejects a file that is no zip', () => assert.throws(() => readZipEntry(Buffer.from('PK'), 'x'), /not a zip/));
+    it('rejects a file that unpacks to another size', () => {
       const damaged = makeZip([{ name: 'x', content: long, deflate: true, claimedSize: 7 }]);
       assert.throws(() => readZipEntry(damaged, 'x'), /unpacks to 40000 bytes instead of 7/);
     });
@@ -27,8 +27,8 @@ describe('sandbox archives', () => {
       Buffer.concat([tarEntry('package/a', 'first'), tarEntry('package/b', long), Buffer.alloc(1024)]),
     );
 
-    it('reads a file behind another one', () => assert.equal(readTarEntry(tgz, 'package/b').toString(), long));
-    it('says which file is not there', () => assert.throws(() => readTarEntry(tgz, 'package/c'), /no file package\/c/));
+    it('reads a file after another one', () => assert.equal(readTarEntry(tgz, 'package/b').toString(), long));
+    it('names the missing file', () => assert.throws(() => readTarEntry(tgz, 'package/c'), /no file package\/c/));
   });
 });
 

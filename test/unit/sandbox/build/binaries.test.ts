@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { programsFromEnvironment } from '../../../../sandbox/build/binaries.ts';
 
-describe('programs brought along through the environment', () => {
+describe('programs from the environment', () => {
   const cases: { readonly env: Record<string, string>; readonly expected: object }[] = [
     { env: {}, expected: {} },
     { env: { KUBEBUILDER_ASSETS: '/a' }, expected: { etcd: '/a/etcd', 'kube-apiserver': '/a/kube-apiserver' } },

@@ -15,7 +15,7 @@ describe('sandbox build lock', () => {
   });
   afterEach(() => rm(folder, { recursive: true }));
 
-  it('lets one in at a time and leaves one small file behind', async () => {
+  it('admits one process at a time and leaves one small file', async () => {
     let inside = 0;
     let most = 0;
     const visit = async (): Promise<void> => {
@@ -29,7 +29,7 @@ describe('sandbox build lock', () => {
     assert.deepEqual(await readdir(join(folder, 'deep')), ['build.lock.4']);
   });
 
-  it('tells who is waited for, once', async () => {
+  it('reports the holder once', async () => {
     const waits: number[] = [];
     let letGo = (): void => undefined;
     const held = withLock(path, () => new Promise<void>((resolve) => (letGo = resolve)));
