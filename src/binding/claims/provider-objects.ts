@@ -81,6 +81,7 @@ export class ProviderObjects {
     ];
   }
 
+  /** The service namespace of a consumer namespace. */
   serviceNamespace(namespace: string): ServiceNamespace {
     const { clusterNamespace, stores } = this.#options.session;
     const found = stores.serviceNamespaces.get(keyOf({ namespace: clusterNamespace, name: namespace }));
@@ -124,7 +125,7 @@ export class ProviderObjects {
     return this.#consumerKeysOfAll(this.#store.byIndex(byName, name));
   }
 
-  /** Highest age of the watches: milliseconds since one last received data. */
+  /** Highest age of the watches, milliseconds. An age counts from the last received data. */
   get ageMs(): number {
     return this.#store.ageMs;
   }
@@ -158,7 +159,7 @@ export class ProviderObjects {
     if (!exists || this.isKnown(name)) return;
     const cancel = clock.schedule(gracePeriodMs, () => {
       if (this.isKnown(name)) return;
-      const message = `the ${resource.plural} in this namespace of the provider cannot be listed; ask the provider to grant permission for the claims of its export`;
+      const message = `the ${resource.plural} in this namespace of the provider have not been listed; ask the provider to grant permission for the claims of its export`;
       problems.set(serviceNamespace, { rank: 'forbidden', message });
     });
     this.#gracePeriods.set(serviceNamespace, cancel);

@@ -27,6 +27,7 @@ export interface Target {
 
 /** One referring object, for one reference of a claim. */
 interface Referrer {
+  /** Kind and key, for messages. */
   readonly label: string;
   readonly unbound: boolean;
   targets: ReadonlyMap<string, Target>;

@@ -72,7 +72,7 @@ export class SelectedObjects {
     );
   }
 
-  /** Highest age of the watches: milliseconds since one last received data. */
+  /** Highest age of the watches, milliseconds. An age counts from the last received data. */
   get ageMs(): number {
     return Math.max(...this.#handles.map(({ store }) => store.ageMs));
   }

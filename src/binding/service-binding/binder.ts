@@ -53,6 +53,7 @@ export class Binder {
       : result;
   }
 
+  /** Milliseconds until the syncers have had time to find problems again; 0 once one of the binding's problems was found. */
   #settlesInMs(session: ProviderSession, { binding, problems }: BindingFacts): number {
     const nowMs = this.#parts.clock.monotonic();
     const synced = this.#synced.get(session) ?? { atMs: nowMs, withProblem: new Set<string>() };
@@ -98,7 +99,7 @@ export class Binder {
     };
   }
 
-  /** An API server takes a moment from establishing a CustomResourceDefinition to serving it. */
+  /** The definitions without a syncer that has listed their objects. An API server serves a definition a moment after it is established. */
   #unserved(exported: ExportView | undefined, { name }: BindingView): Unserved[] {
     const { stores, syncers } = this.#parts;
     return (exported?.resources ?? [])

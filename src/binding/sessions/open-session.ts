@@ -53,6 +53,7 @@ export class OpenSession implements ProviderSession {
   readonly #cancelTimer: Cancel;
   #state: SessionState = { kind: 'connecting' };
   #uid: string | undefined;
+  /** Error of the last read of the cluster namespace; undefined after a success. A 403 does not count. */
   #lastError: string | undefined;
   #started = false;
 

@@ -33,13 +33,14 @@ export interface SyncRules {
 export interface KeyState {
   /** The consumer's object, which Events regard; undefined if there is none. */
   readonly consumer: { readonly key: string; readonly uid: string } | undefined;
-  /** Neither side has an object of the key. */
+  /** Whether neither side has an object of the key. */
   readonly isDeleted: boolean;
-  /** A watch has yet to confirm one of our writes. */
+  /** Whether a watch has yet to show one of our writes. */
   readonly isAhead: boolean;
 }
 
 export type SyncAction =
+  /** Marks the key as not ready until an event. */
   | { readonly do: 'wait'; readonly missing: string }
   | { readonly do: 'requeue'; readonly ms: number }
   | { readonly do: 'report'; readonly problem: string }
@@ -72,7 +73,7 @@ export interface Call<Answer> extends Write {
   readonly onFailure?: NextStep;
   /** Whether the answer shows that the cluster did not keep the written content. */
   isIneffective?(answer: Answer): boolean;
-  /** Set on calls that write a change to the other cluster. Their latency is observed. */
+  /** Set on calls that write a change to the other cluster: `up` to the provider, `down` to the consumer. Their latency is observed. */
   readonly direction?: 'up' | 'down';
   /** Whether the call is a delete whose cause was not observed. The delete breaker counts it. */
   readonly inferred?: boolean;
@@ -109,7 +110,7 @@ export class SyncPass {
     this.#requeueMs = Math.min(this.#requeueMs, ms);
   }
 
-  /** Ends the pass as not ready. Only the first `missing` is reported. */
+  /** Marks the key as not ready until an event. Only the first `missing` is reported. */
   waitFor(missing: string): void {
     this.#missing ??= missing;
   }

@@ -22,7 +22,7 @@ export class ObjectCaches {
   readonly #options: ObjectCachesOptions;
   /** By consumer key: uid of the consumer object whose deletion was observed. */
   readonly #deletedConsumers = new Map<string, string>();
-  /** Provider keys without a copy: its deletion was observed, or a read found none. */
+  /** Provider keys at which no copy exists: the deletion of the copy was observed, or a read found none. */
   readonly #absentCopies = new Set<string>();
 
   constructor(options: ObjectCachesOptions) {
@@ -44,7 +44,7 @@ export class ObjectCaches {
     return key;
   }
 
-  /** Records an event of the provider's watch. Returns the consumer key to reconcile; undefined if the event concerns no object of ours. */
+  /** Records an event of the provider's watch. Returns the consumer key to reconcile; undefined if it concerns no object of this consumer. */
   observeCopy(event: StoreEvent<SyncedObject>): string | undefined {
     this.copies.observe(event);
     const consumerKey = this.#options.isolation.consumerKeyOf(event.key);
@@ -57,7 +57,7 @@ export class ObjectCaches {
     return consumerKey;
   }
 
-  /** Call when a call finds that the consumer object no longer exists. */
+  /** Call after an API server has answered that the consumer object does not exist. */
   recordConsumerDeleted(key: string, uid: string): void {
     this.consumers.deleted(key, uid);
     this.#deletedConsumers.set(key, uid);
@@ -108,6 +108,7 @@ export class ObjectCaches {
 
 /** Distinguishes updates that follow a change of the consumer object from repairs of copies that were changed or deleted in the provider. */
 export class Repairs {
+  /** By consumer key: the object whose copy was last in sync. */
   readonly #inSync = new Map<string, { readonly uid: string; readonly generation: number }>();
 
   /** Records that the copy has all fields of the object's current generation. */
