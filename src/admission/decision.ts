@@ -50,6 +50,7 @@ const reasons: Readonly<Record<number, string>> = {
   504: 'Timeout',
 };
 
+/** The answer to the API server. Its audit annotations have the code, the template, and the run, if there are any. */
 export function answerOf(decision: Decision): Answer {
   const { denial, patch, warnings, details } = decision;
   const code = denial?.code ?? details?.code;

@@ -32,6 +32,7 @@ export function newSignedPair(names: readonly string[], nowMs: number): SignedPa
   return { pair: readKeyPair(Buffer.from(certificate), Buffer.from(key)), authority: authority.certificate };
 }
 
+/** Whether the certificate is valid for all `names`. */
 export function serves({ pair }: SignedPair, names: readonly string[]): boolean {
   const certificate = new X509Certificate(pair.cert);
   return names.every((name) => (isIP(name) ? certificate.checkIP(name) : certificate.checkHost(name)) !== undefined);

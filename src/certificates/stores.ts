@@ -10,6 +10,7 @@ import { type PathSegment, readSegment } from './path-segment.ts';
 /** Label of the Secret: the server created it and may write it. */
 export const madeByServerLabel = 'certificates.drawbridge.dev/made-by-server';
 
+/** The certificate Secret, as the server reads it. */
 export interface SecretView extends Projected {
   /** Whether the server created it. */
   readonly ours: boolean;
@@ -19,6 +20,7 @@ export interface SecretView extends Projected {
   readonly segment?: PathSegment;
 }
 
+/** A webhook configuration of either kind. */
 export interface ConfigurationView extends Projected {
   readonly name: string;
   /** In the order of the object. `caBundle` is PEM; it and `path` are empty if absent, and `path` is empty for webhooks with a `url`. */

@@ -49,6 +49,7 @@ export interface Host {
   readonly signal: AbortSignal;
 }
 
+/** A feature whose stores, webhooks, and ports are open. `serve` runs its controllers. */
 export interface OpenFeature {
   /** Gate of the feature's controllers. Each feature has its own, so that none waits for another. */
   readonly gate: LeaderGate;
@@ -99,6 +100,7 @@ export function leadership(
   return { gate, leaderOnly: (client) => gate.requireLeader(client) };
 }
 
+/** An Event recorder whose Events name the feature as their controller. */
 export function recorder({ config, log }: Host, feature: FeatureName, client: Client): EventRecorder {
   return eventRecorder({ client, clock, log, controller: `drawbridge.dev/${feature}`, instance: config.identity });
 }

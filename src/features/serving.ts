@@ -38,6 +38,7 @@ export function readServingFiles(config: Config, log: Log, metrics: Metrics): Se
   return { openCertificate, journal, ...clientAuthentication };
 }
 
+/** Opens the parts that features with HTTPS share. From then on, SIGHUP reopens the audit journal. */
 export function openServing(
   { config, cluster, metrics, log, signal }: Omit<Host, 'serving'>,
   { openCertificate, journal, clientAuthorities }: ServingFiles,

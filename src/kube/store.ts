@@ -7,6 +7,7 @@ export interface Projected {
   readonly resourceVersion: string;
 }
 
+/** A change of one object. `before` and `now` are projected. */
 export type StoreEvent<T> =
   | { readonly type: 'added'; readonly key: string; readonly now: T }
   | { readonly type: 'updated'; readonly key: string; readonly before: T; readonly now: T }

@@ -49,7 +49,7 @@ export interface TransportOptions {
 const CALL_TIMEOUT_MS = 30_000;
 /** Larger than any page of a list; ends an endless answer of a broken or untrusted server. */
 const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
-/** How long certificates and headers are used before the credentials are read again. */
+/** How long the transport uses certificates and headers before it reads the credentials again. */
 const AUTH_CACHE_MS = 10_000;
 /** How long calls on old connections may continue after a change of credentials. */
 const RETIRE_MS = 4_000;

@@ -83,7 +83,7 @@ export function runWatchSession(options: WatchSessionOptions): Promise<void> {
     };
     const onEnded = (error?: unknown): void => {
       closeCurrent = undefined;
-      // A pending successor decides.
+      // If a successor is pending, its result decides.
       if (!closeSuccessor) finish(() => (error === undefined ? resolve() : reject(error)));
     };
 

@@ -20,7 +20,7 @@ export interface MetricOptions {
   readonly labels?: readonly string[];
 }
 
-/** Registers metrics of at most 1,000 series. Counters and histograms count further series as one, with every label `other`; gauges drop them. */
+/** Registers metrics, each of at most 1,000 series. Counters and histograms count further series as one, with every label `other`; gauges drop them. */
 export interface MetricFactory {
   counter(options: MetricOptions): CounterMetric;
   gauge(options: MetricOptions): GaugeMetric;
