@@ -45,7 +45,7 @@ export type Swap =
 
 /** Reads and writes the run records, one per key. Rejects like the client of kube/. */
 export interface RunStore extends Required<Subscribable<RecordChange>> {
-  /** The version last watched or written by this process, whichever is later. The history may be missing. */
+  /** The version that this process last watched or wrote, whichever is later. */
   find(key: ComponentKey): StoredRecord | undefined;
   /** Reads the record live; undefined if there is none. */
   load(key: ComponentKey, signal: AbortSignal): Promise<StoredRecord | undefined>;
@@ -86,7 +86,7 @@ export type CallFailureCode =
 
 /** Calls components over HTTP or in this process. */
 export interface ComponentClient {
-  /** Resolves within `timeoutMs` of the registration. Rejects only if `signal` aborts. */
+  /** Resolves within `timeoutMs` of the registration, not counting a token request. Rejects only if `signal` aborts. */
   invoke(registration: Registration, request: ReconcileRequest, signal: AbortSignal): Promise<Reply>;
 }
 
@@ -95,8 +95,8 @@ export interface RunContext {
   readonly request: ReconcileRequest;
   readonly entry: EntryAccessor;
   /**
-   * The first call answers 202, so that the run continues asynchronously. Later calls report a heartbeat. `leaseSeconds` is the
-   * heartbeat timeout in seconds; default: that of the registration.
+   * The first call answers 202, so that the run continues asynchronously. Later calls report a heartbeat. `leaseSeconds` is the heartbeat
+   * timeout in seconds; default: that of the registration.
    */
   heartbeat(leaseSeconds?: number): Promise<void>;
   /** Aborts when the server no longer waits for the outcome. */
@@ -173,7 +173,7 @@ export interface TokenReader {
   ): Promise<{ readonly account: string; readonly credentialId: string } | undefined>;
 }
 
-/** The token of a run. */
+/** A token of a run, or of calls to a component. */
 export interface RunToken extends Credential {
   readonly token: string;
 }
@@ -182,8 +182,8 @@ export interface RunToken extends Credential {
 export interface TokenIssuer {
   /**
    * Issues the token of a run, which opens only this entry and its Secrets. Creates the account and its grants on first use, and waits
-   * until they are in
-   * force. Write authorization checks the credential ID, so the record must contain it before the component gets the token.
+   * until they are in force. Write authorization checks the credential ID, so the record must contain it before the component gets the
+   * token.
    */
   forRun(entry: Entry, registration: Registration, signal: AbortSignal): Promise<RunToken>;
   /** Issues a token that authenticates the server to one component. Calls share it until less than 3 minutes of its lifetime remain. */

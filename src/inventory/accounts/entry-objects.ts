@@ -126,7 +126,7 @@ interface OwnedField {
 
 /**
  * Ensures that `object` exists, that the entry `uid` owns it, and that `field` has its desired value. Rejects with CodedError `NameTaken`,
- * without a change, if the object has another owner or an immutable field differs.
+ * without a change, if the object has another owner, is immutable, or has another `roleRef`.
  */
 export async function ensureOwned(
   client: Client,
@@ -171,10 +171,8 @@ async function correct(
   // Another client may have created the object with our owner reference, and the server cannot correct immutable fields.
   const isImmutable = found['immutable'] === true;
   if (isImmutable || !isDeepStrictEqual(found['roleRef'], object['roleRef'])) {
-    throw new CodedError(
-      'NameTaken',
-      `${resource.kind} ${keyOf(object.metadata)} exists with a different, immutable \`${isImmutable ? 'immutable' : 'roleRef'}\`; delete it`,
-    );
+    const problem = isImmutable ? 'is immutable' : 'has another roleRef, which cannot change';
+    throw new CodedError('NameTaken', `${resource.kind} ${keyOf(object.metadata)} exists and ${problem}; delete it`);
   }
   if (!field) return;
   const desired = field.desired(found[field.name]);

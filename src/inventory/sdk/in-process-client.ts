@@ -9,8 +9,8 @@ import type { Component, ComponentClient, Reply, ReportSink } from '../ports.ts'
 import type { Registration } from '../registration.ts';
 import { type FirstAnswer, Run, type RunTransports } from './run.ts';
 
-/** Maximum size of an answer, in bytes of its JSON. */
-const MAX_ANSWER_BYTES = 131_072;
+/** Maximum size of an outcome, in characters of its JSON. */
+const MAX_OUTCOME_LENGTH = 131_072;
 
 interface InProcessOptions {
   /** Components by the name that `endpoint.inProcess` uses. */
@@ -83,8 +83,12 @@ function replyTo(first: FirstAnswer, { run, operation }: ReconcileRequest): Repl
   } catch (error) {
     return { kind: 'failed', code: 'NotJson', message: describe(error) };
   }
-  if (JSON.stringify(body).length > MAX_ANSWER_BYTES) {
-    return { kind: 'failed', code: 'TooLarge', message: `the outcome is larger than ${MAX_ANSWER_BYTES} bytes` };
+  if (JSON.stringify(body).length > MAX_OUTCOME_LENGTH) {
+    return {
+      kind: 'failed',
+      code: 'TooLarge',
+      message: `the outcome is too large; at most ${MAX_OUTCOME_LENGTH} characters of JSON are allowed`,
+    };
   }
   const read = readOutcome(body, { id: run.id, operation });
   if (read.ok) return { kind: 'outcome', outcome: read.value };

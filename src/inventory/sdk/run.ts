@@ -15,7 +15,7 @@ export type FirstAnswer =
 export interface RunTransports {
   /** `token` returns the current token at each call. */
   entry(request: ReconcileRequest, token: () => string, signal: AbortSignal): EntryAccessor;
-  /** Sends one report to the callback. Rejects if there was no answer. */
+  /** Sends one report to the callback. Rejects if there was no usable answer. */
   report(request: ReconcileRequest, token: string, body: object, signal: AbortSignal): Promise<ReportAnswer>;
 }
 
@@ -63,7 +63,7 @@ export class Run implements RunContext {
     this.#abort.abort(new CodedError('RunAbandoned', why));
   }
 
-  /** Runs the component. Resolves when the outcome is delivered; never rejects. */
+  /** Runs the component. Resolves when the outcome is delivered or the run is abandoned; never rejects. */
   async execute(): Promise<void> {
     const outcome = await this.#outcome();
     if (!this.#accepted) return this.#answered.resolve({ kind: 'outcome', outcome });

@@ -27,9 +27,8 @@ export function step(
 }
 
 /**
- * Clears `arrived` after MissingAlreadySatisfied until the server has seen a missing input not hold. Otherwise inputs that held all the
- * time
- * would start the same run again and again.
+ * Clears `arrived` after MissingAlreadySatisfied until the server has seen a missing input not hold. Otherwise inputs that never stopped
+ * holding would start the same run again and again.
  */
 function withoutStaleArrival(transition: Transition, event: KeyEvent): KeyEvent {
   const { stored, sawMissing } = transition.state;

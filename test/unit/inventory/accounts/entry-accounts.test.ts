@@ -187,12 +187,18 @@ describe('the access of components to an entry', () => {
     const secret = world.cluster.find(secrets, { ...inNamespace, name: `kc-${uid}` });
     assert.ok(binding && secret);
     const again = () => new EntryAccounts({ client: world.client, events: world.recorder, clock: world.clock });
-    const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'of-somebody' };
+    const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'of-another-owner' };
     world.cluster.put(roleBindings, { ...binding, roleRef });
-    await assert.rejects(again().ensure(entry, network, signal), { code: 'NameTaken', message: /`roleRef`/ });
+    await assert.rejects(again().ensure(entry, network, signal), {
+      code: 'NameTaken',
+      message: /exists and has another roleRef, which cannot change; delete it$/,
+    });
     world.cluster.put(roleBindings, binding);
     world.cluster.put(secrets, { ...secret, immutable: true });
-    await assert.rejects(again().ensure(entry, kubeconfig, signal), { code: 'NameTaken', message: /`immutable`/ });
+    await assert.rejects(again().ensure(entry, kubeconfig, signal), {
+      code: 'NameTaken',
+      message: /kc-.* exists and is immutable; delete it$/,
+    });
   });
 
   for (const [was, is] of [
