@@ -39,7 +39,7 @@ describe('M20: a request that can never be granted is denied at creation', () =>
       podRequest('no-template', { templateName: 'nothing' }),
       'TemplateNotFound',
       404,
-      /PodAccessTemplate "nothing" does not exist in namespace "access-[^"]+"; kubectl get podaccesstemplates/,
+      /PodAccessTemplate "nothing" does not exist in namespace "access-[^"]+"; to list those that do: kubectl get podaccesstemplates/,
     ],
     [
       'for a template of the other kind',
