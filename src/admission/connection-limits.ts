@@ -7,7 +7,7 @@ import type { FairQueue } from './fair-queue.ts';
 /** Open connections, in total and per address. The handshake and buffers of one take about 60 KB. */
 const MAX_CONNECTIONS = 1024;
 const MAX_PER_ADDRESS = 512;
-/** Limit for the first bytes of a handshake, and again for the rest of it. */
+/** Time limit for the first bytes of a handshake, and again for the rest of it, milliseconds. */
 export const HANDSHAKE_MS = 5_000;
 /** Approximate processor time of a handshake, milliseconds. Most of it is spent after the queued job. */
 const HANDSHAKE_COST_MS = 1;
@@ -41,7 +41,7 @@ export function limitConnections(server: Server, { queue, onRejected }: Connecti
   server.removeAllListeners('connection');
   server.on('connection', (socket: Socket) => {
     const address = socket.remoteAddress;
-    // The client has closed the connection already. It must not replace another one.
+    // The client has closed this connection already, so it must not replace another one.
     if (address === undefined) return void socket.destroy();
     const client = clientOf(socket);
     const isIdle = (): boolean => !unanswered.has(client);

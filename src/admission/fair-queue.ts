@@ -27,9 +27,9 @@ interface Usage {
 }
 
 /**
- * Runs jobs that need the processor, one at a time. Below one slice of work, a job runs at once. If jobs wait, the next one belongs to
- * the source with the least recent usage, so sources of costly calls wait behind the others. Within a source, a job that is expected
- * to take longer than a slice waits until no other job waits.
+ * Runs jobs that need the processor, one at a time. A job runs at once while less than one slice (5 ms) of work has run since the last
+ * pause, and no job waits. If jobs wait, the next one belongs to the source with the least recent usage, so sources of costly calls wait
+ * behind the others. Within a source, a job that is expected to take longer than a slice waits until no other job waits.
  */
 export class FairQueue {
   readonly #clock: Clock;
