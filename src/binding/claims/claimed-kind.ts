@@ -49,6 +49,7 @@ export interface ClaimedKindOptions {
   readonly onChange: () => void;
 }
 
+/** Keys that are reconciled at the same time. */
 const workers = 8;
 const notListed =
   'this cluster has not listed its objects yet; check that the konnector has permission to list and watch them';

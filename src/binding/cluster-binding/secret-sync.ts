@@ -18,6 +18,7 @@ export interface SecretSyncDeps {
   readonly session: OpenSession;
   /** The consumer's kubeconfig references that the session serves. */
   readonly refs: () => readonly SecretKeyRef[];
+  /** The consumer's Secret (`namespace/name`); undefined if it does not exist; `pending` while that is not known. */
   readonly getSecret: (secret: string) => SecretView | undefined | 'pending';
   /** Client of the consumer. */
   readonly client: Client;

@@ -116,6 +116,7 @@ export interface PlannedClaims {
   /** The export with only the accepted claims. */
   readonly exported: ExportView;
   readonly mode: SyncMode;
+  /** Digest of its inputs. When it changes, the syncer is restarted. */
   readonly fingerprint: string;
 }
 

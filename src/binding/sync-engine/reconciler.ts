@@ -20,6 +20,7 @@ export interface SyncReconcilerOptions {
 
 /** Most plans of a pass, more than any sequence of actions needs. A pass that reaches it is requeued, because its reads contradict each other. */
 const MAX_PLANS = 6;
+/** Requeue delay of such a pass, milliseconds. */
 const TOO_MANY_PLANS_MS = 100;
 
 /** Syncs the two objects of a key: the kind plans actions from the current state, and the reconciler runs them in order. */

@@ -138,15 +138,15 @@ export class Writer {
   }
 }
 
-/** Longest backoff after a failure. */
+/** Longest backoff after a failure, milliseconds. */
 const CAP_MS = 30_000;
-/** Longest backoff after a 403. Some providers revoke our permissions for a moment whenever they grant those of another consumer. */
+/** Longest backoff after a 403, milliseconds. Some providers revoke our permissions for a moment whenever they grant those of another consumer. */
 const FORBIDDEN_CAP_MS = 5_000;
-/** Shortest requeue delay after a stale write. */
+/** Shortest requeue delay after a stale write, milliseconds. */
 const STALE_MS = 1_000;
-/** Backoff from which a failure that may be temporary is reported as a problem. */
+/** Backoff from which a failure that may be temporary is reported as a problem, milliseconds. */
 const STUCK_MS = 2_000;
-/** Minimum interval between retries after an outage, for a provider that is reachable only intermittently. */
+/** Minimum interval between retries after an outage, milliseconds, for a provider that is reachable only intermittently. */
 const WAKE_MS = 1_000;
 
 const isStaleWrite = (error: unknown): boolean =>

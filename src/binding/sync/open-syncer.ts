@@ -235,7 +235,7 @@ function ownerOf({ clusterNamespace, clusterNamespaceUid }: ProviderSession): Ow
 }
 
 function withoutVersion({ schema, exported }: SyncerOptions): Syncer {
-  const problem = `${schema.name}: the provider serves no version that export ${exported.name} of ${bindGroup} asks for; ask the provider to serve one`;
+  const problem = `${schema.name}: the provider serves no version for export ${exported.name} of ${bindGroup}; ask the provider to serve one`;
   return {
     controllers: [],
     resync() {},
