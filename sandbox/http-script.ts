@@ -46,7 +46,7 @@ export interface ScriptedServerInputs {
   readonly script: HttpScript;
 }
 
-/** Proxies the API server over HTTP/1.1 and treats calls as the script says. Supports no exec, attach, or upgrade. */
+/** Proxies the API server over HTTP/1.1 and handles calls by the script. Supports no exec, attach, or upgrade. */
 export class ScriptedServer {
   readonly port: number;
   readonly #server: Server;

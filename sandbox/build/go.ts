@@ -4,7 +4,7 @@ import { cacheKey } from './cache-key.ts';
 import { type GoProgram, goFlags, goModules, goPrograms, goTargets } from './programs.ts';
 import { run } from './run.ts';
 
-/** The output of `go version`. Without a usable Go, throws an error that says what to install. */
+/** The output of `go version`. Without a usable Go, throws an error that names what to install. */
 export async function goVersion(): Promise<string> {
   // Runs inside a module, because its go.mod may select a newer toolchain.
   const answer = await run('go', ['version'], { cwd: goModules[0] ?? '.' }).catch(() => undefined);

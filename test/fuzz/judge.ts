@@ -55,7 +55,7 @@ export class Judge {
     if (reason !== undefined) this.tally.reasons.set(reason, (this.tally.reasons.get(reason) ?? 0) + 1);
     if (response['allowed'] === true) {
       assert.equal(reason, undefined, `allowed, and must be refused: ${reason}\n${answer.text}`);
-      if (path.startsWith('/mutate-')) assertStamped(sent, response);
+      if (path.startsWith('/mutate-')) assertAttested(sent, response);
       this.tally.allowed++;
     } else {
       assert.equal(response['allowed'], false);
@@ -115,7 +115,7 @@ function stateOf(template: ReferenceWorld['template']): TemplateState {
 }
 
 /** A new request leaves the mutating webhook with the caller's signature, only the server's finalizer, and no owners. */
-function assertStamped(sent: unknown, { patch = '' }: { patch?: unknown }): void {
+function assertAttested(sent: unknown, { patch = '' }: { patch?: unknown }): void {
   const { request } = sent as {
     request: { operation: string; object: object; userInfo: { username: string; groups?: string[] } };
   };

@@ -37,7 +37,7 @@ describe('an unavailable API server', () => {
 
   const outages: [string, () => void][] = [
     ['refuses connections', () => proxy.refuse()],
-    ['answers nothing any more', () => proxy.stall()],
+    ['answers no call', () => proxy.stall()],
   ];
 
   for (const [what, begin] of outages) {

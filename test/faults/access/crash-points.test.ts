@@ -12,7 +12,7 @@ const life = [
   'the Pod',
   'the Role',
   'the RoleBinding',
-  'the status that says Ready',
+  'the status with Ready',
   'the end of the RoleBinding',
   'the end of the Role',
   'the end of the Pod',

@@ -44,10 +44,10 @@ describe('M5: a grant', () => {
 
   /** Polls the API server as `carol`. `end` resolves to whether carol was ever allowed to exec. */
   const watchCarol = (pod: string): { end: () => Promise<boolean> } => {
-    let [ended, everLetIn] = [false, false];
+    let [ended, everAllowed] = [false, false];
     const asking = (async () => {
       while (!ended) {
-        everLetIn ||= await stage.carol.mayExec(stage.namespace, pod);
+        everAllowed ||= await stage.carol.mayExec(stage.namespace, pod);
         await sleep(100);
       }
     })();
@@ -55,13 +55,16 @@ describe('M5: a grant', () => {
       async end() {
         ended = true;
         await asking;
-        return everLetIn;
+        return everAllowed;
       },
     };
   };
 
   /** Runs a short grant from its creation to its end; calls `meanwhile` once the request is Ready. */
-  const lives = async (manifest: Manifest, meanwhile: (request: StoredRequest) => Promise<unknown>): Promise<void> => {
+  const runGrant = async (
+    manifest: Manifest,
+    meanwhile: (request: StoredRequest) => Promise<unknown>,
+  ): Promise<void> => {
     const request = await stage.createReady(stage.alice, manifest);
     const pod = request.status?.podName ?? '';
     const deadline = deadlineOf(request);
@@ -84,7 +87,7 @@ describe('M5: a grant', () => {
     },
   });
 
-  const through = async (name: string, request: string, duration: string): Promise<Manifest> => {
+  const requestThrough = async (name: string, request: string, duration: string): Promise<Manifest> => {
     await stage.apply(template(name));
     await stage.templateReady('PodAccessTemplate', name);
     return podRequest(request, { templateName: name, duration });
@@ -121,19 +124,19 @@ describe('M5: a grant', () => {
       stage.kubectl('patch', 'podaccesstemplate', name, '--type=merge', '-p', JSON.stringify({ spec }));
 
     sideBySide([
-      ['with a new pod', () => lives(podRequest('plain', { duration: '12s' }), async () => undefined)],
+      ['with a new pod', () => runGrant(podRequest('plain', { duration: '12s' }), async () => undefined)],
       ['with a running pod, which stays', ofRunningPod],
       [
         'with a template that no longer allows any group',
         async () =>
-          lives(await through('closing', 'closing', '12s'), () =>
+          runGrant(await requestThrough('closing', 'closing', '12s'), () =>
             patchTemplate('closing', { accessConfig: { allowedGroups: ['nobody'] } }),
           ),
       ],
       [
         'with a template whose target is gone',
         async () =>
-          lives(await through('aimless', 'aimless', '12s'), async () => {
+          runGrant(await requestThrough('aimless', 'aimless', '12s'), async () => {
             await patchTemplate('aimless', { controllerTargetRef: { name: 'vanished' } });
             await stage.templateReady('PodAccessTemplate', 'aimless', false);
           }),
@@ -141,13 +144,13 @@ describe('M5: a grant', () => {
       [
         'with a longer maximum that is written into the template meanwhile',
         async () =>
-          lives(await through('longer', 'longer', '12s'), () =>
+          runGrant(await requestThrough('longer', 'longer', '12s'), () =>
             patchTemplate('longer', { accessConfig: { defaultDuration: '9h', maxDuration: '99h' } }),
           ),
       ],
       [
         'with an owner that is written into the request meanwhile',
-        () => lives(podRequest('owned', { duration: '12s' }), adopt),
+        () => runGrant(podRequest('owned', { duration: '12s' }), adopt),
       ],
       ['with a hundred requests ahead in the queue whose pods are never Ready', amongUnready],
       ['with a foreign finalizer on the request, which stays without access', withForeignFinalizer],
@@ -167,12 +170,12 @@ describe('M5: a grant', () => {
       const ask = (index: number): Promise<StoredRequest> =>
         stage.createOk(stage.alice, podRequest(`never-${index}`, { templateName: 'never', duration: '10m' }));
       await Promise.all(Array.from({ length: 100 }, (_, index) => ask(index)));
-      await lives(podRequest('among-unready', { duration: '15s' }), async () => undefined);
+      await runGrant(podRequest('among-unready', { duration: '15s' }), async () => undefined);
     }
 
     async function ofRunningPod(): Promise<void> {
       let pod = '';
-      await lives(execRequest('running', { duration: '12s' }), async ({ status }) => {
+      await runGrant(execRequest('running', { duration: '12s' }), async ({ status }) => {
         pod = status?.podName ?? '';
       });
       assert.equal(await stage.kubectl('get', 'pod', pod, '-o', 'jsonpath={.status.phase}'), 'Running');
@@ -244,7 +247,7 @@ describe('M5: a grant', () => {
   });
 
   it('ends on time with a graceful restart in between', () =>
-    lives(podRequest('restarted', { duration: '10s' }), () => stage.restart()));
+    runGrant(podRequest('restarted', { duration: '10s' }), () => stage.restart()));
 
   it('ends within two seconds after the server is back if its deadline passed during the downtime', async () => {
     const request = await stage.createReady(stage.alice, podRequest('downtime', { duration: '3s' }));
@@ -308,7 +311,7 @@ describe('M5: a grant', () => {
     for (const [index, [title, code, end]] of endings.entries()) {
       it(title, async () => {
         const name = `ending-${index}`;
-        const request = await stage.createReady(stage.alice, await through(name, name, '10m'));
+        const request = await stage.createReady(stage.alice, await requestThrough(name, name, '10m'));
         const pod = request.status?.podName ?? '';
         assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
         await end(request);

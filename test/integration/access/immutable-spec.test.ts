@@ -15,7 +15,7 @@ describe('M8: of an existing request', () => {
   const changes: [string, object][] = [
     ['the template', { templateName: 'other' }],
     ['the duration', { duration: '2h' }],
-    ['a pod where none was named', { targetPod: 'payments-0' }],
+    ['a pod, if none was named', { targetPod: 'payments-0' }],
     ['the requester', { requester: { username: 'mallory', uid: '', groups: [], time: '2026-11-21T09:00:00Z' } }],
     ['a duration that is taken out', { duration: null }],
   ];

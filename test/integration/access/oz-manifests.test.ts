@@ -194,7 +194,7 @@ describe('M28: manifests of Oz users', () => {
       await stage.templateReady('PodAccessTemplate', 'stuck');
       const asked = await stage.createOk(stage.alice, podRequest('stays', { templateName: 'stuck' }));
       const waiting = await stage.requestUntil(
-        'to say why it waits',
+        'to report why it waits',
         asked,
         (now) => readiness(now)?.status === 'False',
       );

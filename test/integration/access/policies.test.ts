@@ -59,10 +59,10 @@ describe('S16: without the server and the webhooks, the API server', () => {
   };
   const assertOk = ({ status, body }: ApiAnswer): void => assert.ok(status < 300, `${status} ${JSON.stringify(body)}`);
 
-  const seal = { nonce: 'n', signature: 'x'.repeat(43) };
+  const signature = { nonce: 'n', signature: 'x'.repeat(43) };
   const own = { username: 'alice', uid: '', groups: ['devs', 'system:authenticated'], time: '2026-11-21T09:00:00Z' };
   const attested = (name: string, requester: object = {}): Manifest =>
-    podRequest(name, { requester: { ...own, ...seal, ...requester } });
+    podRequest(name, { requester: { ...own, ...signature, ...requester } });
   const withMetadata = (manifest: Manifest, metadata: object): Manifest => ({
     ...manifest,
     metadata: { ...manifest.metadata, ...metadata },

@@ -30,7 +30,7 @@ describe('M27: tools without knowledge of these kinds', () => {
     assert.deepEqual(summaryOf(ready), ['Ready=True Success']);
     assert.ok(
       ready.status?.conditions?.every(({ status }) => status === 'True'),
-      'as those who know Oz expect it',
+      'as in Oz',
     );
   });
 

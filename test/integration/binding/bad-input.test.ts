@@ -42,7 +42,7 @@ const kubeconfigs: [what: string, change: (text: string) => string, message: Reg
     /tokenFile of the user is not allowed here/,
   ],
   [
-    'trusts anybody',
+    'skips the verification of certificates',
     (text) => text.replace(/certificate-authority-data: .*/, 'insecure-skip-tls-verify: true'),
     /insecure-skip-tls-verify of the cluster is not allowed here/,
   ],

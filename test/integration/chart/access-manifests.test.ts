@@ -55,21 +55,21 @@ describe('the chart', () => {
     ['replicas as text', { replicas: 'two' }, /replicas.*got string, want integer/],
     ['an unknown way to certificates', { certificates: { mode: 'acme' } }, /mode.*must be one of/],
     ['a Secret of no name', { certificates: { secretName: 'Not A Name' } }, /secretName.*does not match/],
-    ['an authority of clients that is none', { certificates: { clientCA: 'ca.crt' } }, /clientCA.*does not match/],
+    ['an invalid client authority', { certificates: { clientCA: 'ca.crt' } }, /clientCA.*does not match/],
     ['a Secret without its authority', { certificates: { mode: 'secret' } }, /certificates\.caBundle: .*PEM/],
     [
       'an issuer that no mode uses',
       { certificates: { mode: 'secret', caBundle: certificate, issuerRef: { name: 'x' } } },
       /issuerRef: it is set, but certificates\.mode is secret/,
     ],
-    ['namespaces that are none', { namespaces: ['*'] }, /namespaces\/0.*does not match/],
+    ['invalid namespaces', { namespaces: ['*'] }, /namespaces\/0.*does not match/],
     [
-      'an installation of nothing',
+      'an installation without features',
       { features: { access: false } },
       /features: access, binding, and inventory are all false/,
     ],
     ['an address without its mask', { networkPolicy: { apiServerCIDRs: ['10.0.0.1'] } }, /apiServerCIDRs\/0.*match/],
-    ['a time that is none', { uninstall: { timeout: 'soon' } }, /timeout.*does not match/],
+    ['an invalid time', { uninstall: { timeout: 'soon' } }, /timeout.*does not match/],
     ...(
       [
         ['every verb', { verbs: ['*'] }],

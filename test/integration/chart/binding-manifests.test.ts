@@ -44,7 +44,7 @@ describe('the chart with binding', () => {
   });
 
   const refused: [string, object, RegExp][] = [
-    ['nothing at all', { bindable: [] }, /binding\.bindable: .*needs the kinds that providers may bind/],
+    ['an empty list', { bindable: [] }, /binding\.bindable: .*needs the kinds that providers may bind/],
     ['every kind', { bindable: ['*'] }, /bindable\/0.*does not match/],
     ['every kind of a group', { bindable: ['*.acme.example'] }, /bindable\/0.*does not match/],
     ['Secrets', { bindable: ['secrets'] }, /bindable\/0.*does not match/],
@@ -52,10 +52,10 @@ describe('the chart with binding', () => {
     ['Roles', { bindable: ['roles.rbac.authorization.k8s.io'] }, /bindable\/0/],
     ['bindings', { bindable: ['apiservicebindings.kube-bind.io'] }, /bindable\/0/],
     ['access', { bindable: ['podaccesstemplates.crds.wizardofoz.co'] }, /bindable\/0/],
-    ['a namespace that is none', { ...binding, bindableNamespaces: ['*'] }, /bindableNamespaces\/0.*does not match/],
+    ['an invalid namespace', { ...binding, bindableNamespaces: ['*'] }, /bindableNamespaces\/0.*does not match/],
     ['a claim on Pods', { ...binding, claimable: ['pods'] }, /claimable\/0.*must be one of/],
     ['Secrets of every namespace', { ...binding, secretNamespaces: ['*'] }, /secretNamespaces\/0.*does not match/],
-    ['what it does not know', { ...binding, bind: [] }, /additional properties 'bind' not allowed/],
+    ['an unknown value', { ...binding, bind: [] }, /additional properties 'bind' not allowed/],
   ];
   for (const [what, values, message] of refused) {
     it(`rejects ${what} as bindable`, async () => {

@@ -227,7 +227,7 @@ describe('the chart with inventory', () => {
     ['entries beside its keys', { inventory: { namespaces: [namespace] } }, /is the namespace of the server itself/],
     ['callbacks without TLS', { inventory: { ...inventory, callbackUrl: 'http://x' } }, /callbackUrl.*does not match/],
     ['an API without TLS', { inventory: { ...inventory, apiUrl: 'http://x' } }, /apiUrl.*does not match/],
-    ['what it does not know', { inventory: { ...inventory, shards: 3 } }, /additional properties 'shards' not allowed/],
+    ['an unknown value', { inventory: { ...inventory, shards: 3 } }, /additional properties 'shards' not allowed/],
     ['a Secret without its authority', { certificates: { mode: 'secret' } }, /certificates\.caBundle: .*PEM/],
     [
       'the certificate Secret of access as its own',

@@ -65,8 +65,8 @@ describe('the webhooks of the inventory', function () {
   });
 
   const registrations: [string, string, object, RegExp][] = [
-    ['of the path of another', 'vnet', { writes: ['/status/outputs/network/vnet'] }, /PathTaken: .*network/],
-    ['that reads what it writes', 'loop', { reads: ['/status/outputs/loop/x'] }, /OwnOutputRead: /],
+    ['with the path of another', 'vnet', { writes: ['/status/outputs/network/vnet'] }, /PathTaken: .*network/],
+    ['that reads its own output', 'loop', { reads: ['/status/outputs/loop/x'] }, /OwnOutputRead: /],
     [
       'with an invalid selector',
       'odd',

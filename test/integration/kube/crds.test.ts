@@ -186,7 +186,7 @@ describe('the CRDs on a real apiserver', () => {
       ['another template', { templateName: 'other' }],
       ['another duration', { duration: '20m' }],
       ['no duration any more', { duration: undefined }],
-      ['a target pod where there was none', { targetPod: 'payments-0' }],
+      ['a target pod, if it had none', { targetPod: 'payments-0' }],
       ['another requester', { requester: { ...requester, username: 'mallory' } }],
       ['no requester any more', { requester: undefined }],
     ];
@@ -225,8 +225,8 @@ describe('the CRDs on a real apiserver', () => {
     const changes: [string, unknown][] = [
       ['a later deadline', { grant: grantOf({ expiresAt: '2027-01-01T00:00:00Z' }) }],
       ['another subject', { grant: grantOf({ subjects: [{ kind: 'Group', name: 'system:authenticated' }] }) }],
-      ['an end by taking it away', { ready: false }],
-      ['an end by taking the whole status away', undefined],
+      ['removed', { ready: false }],
+      ['removed with the whole status', undefined],
     ];
     for (const [title, status] of changes) {
       it(`cannot get ${title}`, async () =>

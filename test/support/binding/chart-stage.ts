@@ -29,7 +29,7 @@ import { bindingPlane } from './planes.ts';
 const patience = { timeoutMs: 60_000 };
 const isolation = 'Prefixed';
 
-/** A consumer whose konnector is installed with the chart by Helm, and a provider. The chart alone gives the konnector its permissions. */
+/** A consumer whose konnector is installed with the chart by Helm, and a provider. The konnector has only the permissions that the chart grants. */
 export class BindingChartStage {
   readonly plane: Plane;
   readonly helm: Helm;

@@ -157,7 +157,7 @@ export class WholeKonnector {
     });
   }
 
-  /** Acts as the backend: gives every APIServiceNamespace a namespace. */
+  /** Acts as the backend: answers every APIServiceNamespace with a namespace. */
   #mapNamespaces(): void {
     const { provider } = this;
     provider.watch({ resource: apiServiceNamespaces, project: commonView }).store.subscribe((event) => {

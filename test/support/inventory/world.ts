@@ -196,7 +196,7 @@ export class SimulatedWorld implements CheckedWorld {
     return 'ok';
   }
 
-  /** Records a rejected request of a run; `invariant` says what must not follow. */
+  /** Records a rejected request of a run; `invariant` names the rule that then applies. */
   refuse(run: string, invariant: string): 'refused' {
     this.records.refused(run, invariant);
     this.count(invariant);

@@ -138,12 +138,12 @@ describe('the janitor', () => {
     ['only the label', { labels }],
     ['no plan', { labels, ownerReferences: [{ ...owner, uid: 'gone-uid' }] }],
     ['no label', { annotations, ownerReferences: [{ ...owner, uid: 'gone-uid' }] }],
-    ['another owner than the label says', { labels, annotations, ownerReferences: [{ ...owner, uid: 'other' }] }],
+    ['another owner than its label', { labels, annotations, ownerReferences: [{ ...owner, uid: 'other' }] }],
     [
       'an owner of another kind',
       { labels, annotations, ownerReferences: [{ ...owner, kind: 'Job', uid: 'gone-uid' }] },
     ],
-    ['no owner and a name that is not ours', { labels, annotations }],
+    ['no owner and a foreign name', { labels, annotations }],
   ];
   for (const [title, metadata] of strangers) {
     it(`keeps an object with ${title}`, async () => {

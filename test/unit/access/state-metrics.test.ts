@@ -69,7 +69,7 @@ describe('metrics of access', () => {
         'oz_access_requests{kind="PodAccessRequest",namespace="payments",template="payments-shell",user="redacted",ready="true"}',
       ),
       undefined,
-      'a series goes with what it counts',
+      'the series of a deleted request is removed',
     );
   });
 

@@ -122,7 +122,7 @@ describe('the author of a template', () => {
     [
       'any template while there are no keys',
       (without) => {
-        without.seal = undefined;
+        without.signature = undefined;
       },
       {},
       /^SigningKeyUnavailable/,

@@ -65,9 +65,9 @@ describe('authorization of component writes', () => {
     ['a path of another', write({ cluster: { e: 2 } }), {}, 'ForeignPath'],
     ['its own path and that of another', write({ network: { v: 1 }, cluster: { e: 2 } }), {}, 'ForeignPath'],
     ['the token of another run', write({}, { userInfo: caller(['JTI=before']) }), {}, 'NoSuchRun'],
-    ['a token that says no id', write({}, { userInfo: caller([]) }), {}, 'NoSuchRun'],
-    ['a token that says two ids', write({}, { userInfo: caller(['JTI=x', 'JTI=now']) }), {}, 'NoSuchRun'],
-    ['a run that is over', write({}), { run: run({ phase: 'Idle' }) }, 'NoSuchRun'],
+    ['a token without an id', write({}, { userInfo: caller([]) }), {}, 'NoSuchRun'],
+    ['a token with two ids', write({}, { userInfo: caller(['JTI=x', 'JTI=now']) }), {}, 'NoSuchRun'],
+    ['a finished run', write({}), { run: run({ phase: 'Idle' }) }, 'NoSuchRun'],
     ['no record', write({}), { run: undefined }, 'NoSuchRun'],
     [
       'the record of an entry before this one',
@@ -77,12 +77,7 @@ describe('authorization of component writes', () => {
     ],
     ['another entry', write({}, { oldObject: entry({}, 'x') }), {}, 'NoSuchRun'],
     ['an entry of another namespace', write({}, { namespace: 'other' }), {}, 'NoSuchRun'],
-    [
-      'an account that only looks like one',
-      write({}, { userInfo: caller(['JTI=now'], `${account}.x`) }),
-      {},
-      'NoSuchRun',
-    ],
+    ['an account with a similar name', write({}, { userInfo: caller(['JTI=now'], `${account}.x`) }), {}, 'NoSuchRun'],
     ['a component that is not registered', write({}), { writes: undefined }, 'NoSuchRun'],
   ];
   for (const [what, review, changes, code] of refused) {

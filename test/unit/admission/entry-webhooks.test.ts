@@ -115,9 +115,9 @@ describe('registrations', () => {
       {},
       'OwnOutputRead',
     ],
-    ['one that is none', review('CREATE', { object: { metadata: { name: 'network' }, spec: 7 } }), {}, 'InvalidSpec'],
+    ['an invalid one', review('CREATE', { object: { metadata: { name: 'network' }, spec: 7 } }), {}, 'InvalidSpec'],
     [
-      'a selector that is none',
+      'an invalid selector',
       review('CREATE', { object: registration({ selector: { matchExpressions: [{ key: 'a', operator: 'Near' }] } }) }),
       {},
       'InvalidSpec',

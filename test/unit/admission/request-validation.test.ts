@@ -79,7 +79,7 @@ describe('validation of requests', () => {
       403,
       'MissingIdentity',
     ],
-    ['a duration that is none', () => create(stamped({ duration: '1 day' })), 422, 'InvalidDuration'],
+    ['an invalid duration', () => create(stamped({ duration: '1 day' })), 422, 'InvalidDuration'],
     [
       'one grant too many',
       () => {
@@ -89,7 +89,7 @@ describe('validation of requests', () => {
       403,
       'LimitReached',
     ],
-    ['a spec that is none', () => create(stamped({ templateName: 7 })), 422, 'InvalidSpec'],
+    ['an invalid spec', () => create(stamped({ templateName: 7 })), 422, 'InvalidSpec'],
     ['no object at all', () => create(null), 422, 'InvalidSpec'],
   ];
   for (const [title, ask, status, code] of refusals) {

@@ -61,11 +61,11 @@ describe('attestation of requesters', () => {
   });
 
   it('denies new requests, and only these, while there are no keys', async () => {
-    world.seal = undefined;
+    world.signature = undefined;
     const { response } = await create(accessRequest());
     const stored = accessRequest({ requester }, { finalizers: [FINALIZER] });
     const change = await update(accessRequest({}, { finalizers: [FINALIZER] }), stored);
-    world.seal = proof;
+    world.signature = proof;
     assert.equal(response.allowed, false);
     assert.equal(response.status?.code, 503);
     assert.match(response.status?.message ?? '', /^SigningKeyUnavailable: /);

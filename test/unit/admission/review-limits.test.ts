@@ -40,7 +40,7 @@ describe('a review above the limits', () => {
       { operation: 'UPDATE', object: named('shell'), oldObject: named('shell', uid(65)) },
       /^InvalidObject: metadata.uid has 65/,
     ],
-    ['a name with what labels may not have', { name: 'a\nb' }, /^InvalidName: name "a\\nb"/],
+    ['a name with characters that labels may not have', { name: 'a\nb' }, /^InvalidName: name "a\\nb"/],
   ];
   for (const [title, fields, message] of refused) {
     it(`is denied before any work, with an answer and nothing else: ${title}`, async () => {

@@ -54,7 +54,7 @@ export class World {
   readonly authors: AuthorAttestation[] = [];
   readonly signed: RequesterAttestation[] = [];
   /** Undefined: there are no keys. */
-  seal: RequesterSignature | undefined = proof;
+  signature: RequesterSignature | undefined = proof;
   template: () => Promise<TemplateState> = () => Promise.resolve(readyTemplate());
 
   /** The pod that the call connects to. */
@@ -74,11 +74,11 @@ export class World {
     missingPermissions: (_caller, _namespace, rights) => Promise.resolve(rights.filter((right) => this.lacks(right))),
     signAuthor: (attestation) => {
       this.authors.push(attestation);
-      return this.seal?.signature;
+      return this.signature?.signature;
     },
     signRequester: (attestation) => {
       this.signed.push(attestation);
-      return this.seal;
+      return this.signature;
     },
     cachedConnectTarget: () => this.pod,
     connectTarget: () => Promise.resolve(this.pod),

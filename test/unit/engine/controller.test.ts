@@ -107,7 +107,7 @@ describe('Controller', () => {
       turns: [0, 50],
       metrics: ['error', 'success'],
     },
-    { title: 'at an instant that is none', first: () => at(Number.NaN), turns: [0, 50], metrics: ['error', 'success'] },
+    { title: 'an invalid time', first: () => at(Number.NaN), turns: [0, 50], metrics: ['error', 'success'] },
   ];
   for (const { title, first, turns, metrics } of outcomes) {
     it(`requeues the key after ${title}`, async () => {

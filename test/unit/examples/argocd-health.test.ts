@@ -44,7 +44,7 @@ const condition = (type: string, status: string, observedGeneration = 2) => ({
 
 describe('the health script for Argo CD', () => {
   const cases: [string, object, [string, string]][] = [
-    ['nothing is known', { metadata }, ['Progressing', 'the server has not reconciled it yet']],
+    ['there is no status', { metadata }, ['Progressing', 'the server has not reconciled it yet']],
     ['access is open', { metadata, status: { conditions: [condition('Ready', 'True')] } }, ['Healthy', 'about Ready']],
     [
       'only the spec before was looked at',

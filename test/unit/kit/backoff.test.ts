@@ -39,7 +39,7 @@ describe('askedDelayMs', () => {
     ['an error without one', new Error('away'), 0],
     ['an error whose delay is no number', Object.assign(new Error('busy'), { retryAfterMs: '4' }), 0],
     ['an error whose delay never ends', Object.assign(new Error('busy'), { retryAfterMs: Infinity }), 0],
-    ['what is no error', { retryAfterMs: 4000 }, 0],
+    ['a value that is no error', { retryAfterMs: 4000 }, 0],
   ];
   for (const [what, error, expected] of cases) {
     it(`is ${expected} ms for ${what}`, () => assert.equal(askedDelayMs(error), expected));

@@ -71,17 +71,23 @@ describe('a budget that sources share', () => {
   describe('evicts', () => {
     /** `a4`: source a takes 4. An asterisk marks a part in use. */
     const table: [title: string, total: number, held: string, newcomer: string, evicted: string[] | 'refused'][] = [
-      ['nothing while there is room', 4, 'a1 a1 a1', 'b1', []],
+      ['nothing while there is space', 4, 'a1 a1 a1', 'b1', []],
       ['the oldest part of the source that holds the most', 4, 'b1 a1 a1 a1', 'c1', ['a0']],
       ['an idle part before an older one in use', 4, 'a1* a1* a1 a1', 'b1', ['a2']],
       ['the oldest of several idle parts', 4, 'a1* a1 a1* a1', 'b1', ['a1']],
       ['no idle part of a source that holds less', 5, 'b1 b1 a1* a1* a1*', 'c1', ['a0']],
       ['the oldest part if all are in use, or a flood of calls would keep others out', 3, 'a1* a1* a1*', 'b1', ['a0']],
       ['parts of several sources in turn', 12, 'a2 a2 a2 b2 b2 b2', 'c4', ['a0', 'b0']],
-      ['none in vain: the second source may not give as much', 10, 'a3 a3 b2 b2', 'c6', 'refused'],
-      ['none in vain: after one, the source would hold less than the newcomer', 8, 'a2 a2 a2 b2', 'b3', 'refused'],
-      ['none in vain: nothing is enough', 4, 'a2 a2', 'b5', 'refused'],
-      ['none of an equal', 4, 'a1 a1 b1 b1', 'b1', 'refused'],
+      ['nothing if that is not enough: the second source may not give as much', 10, 'a3 a3 b2 b2', 'c6', 'refused'],
+      [
+        'nothing if that is not enough: after one, the source would hold less than the newcomer',
+        8,
+        'a2 a2 a2 b2',
+        'b3',
+        'refused',
+      ],
+      ['nothing if that is not enough: the newcomer is too large', 4, 'a2 a2', 'b5', 'refused'],
+      ['nothing of an equal source', 4, 'a1 a1 b1 b1', 'b1', 'refused'],
       ['a larger part of its own, whether in use or not', 4, 'a3* a1', 'a1', ['a0']],
     ];
     for (const [title, total, held, newcomer, evicted] of table) {

@@ -5,10 +5,10 @@ describe('a merge patch', () => {
   const cases: [string, unknown, unknown, unknown][] = [
     ['sets and keeps', { a: 1, b: 2 }, { b: 3, c: { d: 4 } }, { a: 1, b: 3, c: { d: 4 } }],
     ['merges objects', { a: { b: 1, c: 2 } }, { a: { b: 3 } }, { a: { b: 3, c: 2 } }],
-    ['takes away with null, at any depth', { a: { b: 1, c: 2 } }, { a: { b: null, x: null } }, { a: { c: 2 } }],
+    ['removes with null, at any depth', { a: { b: 1, c: 2 } }, { a: { b: null, x: null } }, { a: { c: 2 } }],
     ['replaces lists', { a: [1, 2] }, { a: [3] }, { a: [3] }],
     ['puts objects where something else was', { a: 'b' }, { a: { c: 1, d: null } }, { a: { c: 1 } }],
-    ['makes what there is not', undefined, { a: 1 }, { a: 1 }],
+    ['creates missing objects', undefined, { a: 1 }, { a: 1 }],
     ['is the value itself when it is no object', { a: 1 }, 'b', 'b'],
   ];
   for (const [what, target, patch, expected] of cases) {

@@ -225,7 +225,7 @@ describe('list-watch', () => {
 
   const expirations: [name: string, expire: (answer: Answer) => void][] = [
     ['answers 410', (answer) => answer.status(410, 'Expired')],
-    ['says 410 inside the stream', (answer) => answer.event('ERROR', { kind: 'Status', code: 410 })],
+    ['sends 410 inside the stream', (answer) => answer.event('ERROR', { kind: 'Status', code: 410 })],
   ];
   for (const [name, expire] of expirations) {
     it(`relists and emits the differences when the server ${name}`, async () => {

@@ -12,7 +12,7 @@ describe('the user of a token', () => {
     ['one of no audience that is known', yes, ['mine'], undefined],
     ['one that is not good', { authenticated: false, user }, undefined, undefined],
     ['one without a user', { authenticated: true, user: { username: '' } }, undefined, undefined],
-    ['one of a yes that is none', { authenticated: 'true', user }, undefined, undefined],
+    ['one with an invalid authenticated', { authenticated: 'true', user }, undefined, undefined],
     ['nothing', undefined, undefined, undefined],
     [
       'one with little',

@@ -51,11 +51,11 @@ describe('the applier', () => {
   describe('creating', () => {
     const taken = (): Promise<KubeObject> => Promise.reject(answer(409, 'AlreadyExists'));
     const outcomes: [string, KubeObject, string][] = [
-      ['ours from an earlier try', object('b-1'), 'adopted'],
+      ['its object of an earlier attempt', object('b-1'), 'adopted'],
       ['one of another request', object('b-1', 'r-2'), 'collision'],
-      ['one of ours from another plan', object('b-1', 'r-1', 'beef'), 'collision'],
-      ['one that looks like ours and has no MAC', object('b-1', 'r-1', 'c0ffee', true, ''), 'collision'],
-      ['one that looks like ours and has another MAC', object('b-1', 'r-1', 'c0ffee', true, 'theirs'), 'collision'],
+      ['its object of another plan', object('b-1', 'r-1', 'beef'), 'collision'],
+      ['a lookalike without a MAC', object('b-1', 'r-1', 'c0ffee', true, ''), 'collision'],
+      ['a lookalike with another MAC', object('b-1', 'r-1', 'c0ffee', true, 'theirs'), 'collision'],
       ['one that names us as owner, but not as controller', object('b-1', 'r-1', 'c0ffee', false), 'collision'],
     ];
     for (const [what, held, expected] of outcomes) {
@@ -88,12 +88,12 @@ describe('the applier', () => {
     const known = { uid: 'b-1', ownerUid: 'r-1' };
     const unknown = { ownerUid: 'r-1' };
     const rows: [string, KubeObject | undefined, { uid?: string; ownerUid: string }, boolean, string[]][] = [
-      ['an object whose uid is known takes one call', object('b-1'), known, true, ['delete b-1']],
-      ['an object that is gone takes one call', undefined, known, false, ['delete b-1']],
+      ['an object with a known uid needs one call', object('b-1'), known, true, ['delete b-1']],
+      ['a missing object needs one call', undefined, known, false, ['delete b-1']],
       ['an object whose uid is not known is read first', object('b-1'), unknown, true, ['get', 'delete b-1']],
-      ['what is not there is nothing to delete', undefined, unknown, false, ['get']],
+      ['a missing object needs no delete', undefined, unknown, false, ['get']],
       ['a foreign object stays', object('b-9', 'r-2'), unknown, false, ['get']],
-      ['a foreign object under our name stays', object('b-9', 'r-2'), known, false, ['delete b-1', 'get']],
+      ['a foreign object of the same name stays', object('b-9', 'r-2'), known, false, ['delete b-1', 'get']],
       [
         'an own object with a wrong recorded uid is deleted',
         object('b-9'),

@@ -56,7 +56,7 @@ describe('the comparison of rules', () => {
     ['all names, as an empty list, by some', [rule('get', 'pods', ['a', 'b'])], [rule('get', 'pods', [])], false],
     ['a name called * by another', [rule('get', 'pods', ['*'])], [rule('get', 'pods', ['a'])], false],
     ['nothing', [], [], true],
-    ['something by nothing', [], [rule('get', 'pods')], false],
+    ['a rule without any rules', [], [rule('get', 'pods')], false],
   ] as const) {
     it(`${expected ? 'covers' : 'does not cover'} ${title}`, () => assert.equal(covers(held, asked), expected));
   }

@@ -91,7 +91,7 @@ describe('webhook manifests', () => {
     ['a pod with the ending in the middle', named('debug-access-0'), 'watch'],
     ['a port with such a name', named('web-0:web-access'), 'watch'],
     ['a pod of kube-system', named('debug-1a2b3c4d-access', 'kube-system'), 'watch'],
-    ['a pod of ours', named('debug-1a2b3c4d-access', 'drawbridge-system'), 'watch'],
+    ['a pod of drawbridge', named('debug-1a2b3c4d-access', 'drawbridge-system'), 'watch'],
   ];
   for (const [what, activation, expected] of entered) {
     it(`send connections to ${what} to one webhook: ${expected}`, () => {
@@ -130,14 +130,14 @@ describe('webhook manifests', () => {
   const setBy = { kubeconfigSetBy: { username: 'alice' } };
   const changes: [string, string, object, object | undefined, boolean][] = [
     ['a new entry that names a Secret', 'CREATE', naming, undefined, true],
-    ['a new entry that says who did', 'CREATE', setBy, undefined, true],
-    ['a new entry that names none', 'CREATE', { mode: 'byoc' }, undefined, false],
+    ['a new entry with a setter', 'CREATE', setBy, undefined, true],
+    ['a new entry without one', 'CREATE', { mode: 'byoc' }, undefined, false],
     ['another Secret', 'UPDATE', { ...naming, kubeconfigSecretRef: { name: 'b', key: 'config' } }, naming, true],
     ['another key', 'UPDATE', { ...naming, kubeconfigSecretRef: { name: 'a', key: 'x' } }, naming, true],
     ['a Secret that is named now', 'UPDATE', naming, {}, true],
     ['a Secret that is not named any more', 'UPDATE', {}, naming, true],
     ['a stamp', 'UPDATE', { ...naming, ...setBy }, naming, true],
-    ['a stamp that is left out', 'UPDATE', naming, { ...naming, ...setBy }, true],
+    ['an omitted setter', 'UPDATE', naming, { ...naming, ...setBy }, true],
     ['another change', 'UPDATE', { ...naming, ...setBy, suspend: true }, { ...naming, ...setBy }, false],
   ];
   for (const [what, operation, spec, before, called] of changes) {

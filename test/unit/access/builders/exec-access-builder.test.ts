@@ -84,7 +84,7 @@ describe('choice of the pod for exec', () => {
 
   for (const [title, over, expected] of [
     ['nothing runs', { pods: pods.slice(3) }, /NoRunningPod/],
-    ['what runs is not controlled by the workload', { controllers: new Set(['other']) }, /NoRunningPod/],
+    ['the workload controls no running pod', { controllers: new Set(['other']) }, /NoRunningPod/],
     ['the selector is absent', { selector: undefined }, /InvalidSelector/],
     ['the selector is empty and would match every pod', { selector: {} }, /InvalidSelector/],
     [

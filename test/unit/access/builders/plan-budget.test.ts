@@ -140,7 +140,7 @@ describe('planning an access pod', () => {
 
   const bombs: [string, string][] = [
     [
-      'copies of what is large',
+      'copies of large values',
       plan(
         withArgs(list(10_000, 'x')),
         patching(times(128, () => ({ op: 'copy', from: '/spec/containers/0', path: '/spec/containers/-' }))),
@@ -154,21 +154,21 @@ describe('planning an access pod', () => {
       ),
     ],
     [
-      'comparisons of what is large',
+      'comparisons of large values',
       plan(
         withArgs(list(10_000, 'x')),
         patching(times(128, () => ({ op: 'test', path: '/spec/containers/0/args', value: list(10_000, 'x') }))),
       ),
     ],
     [
-      'changes of what is wide',
+      'changes of wide values',
       plan(
         wide,
         patching(times(128, (index) => ({ op: 'add', path: `/spec/nodeSelector/more-${index}`, value: 'x' }))),
       ),
     ],
     [
-      'moves within what is wide',
+      'moves within wide values',
       plan(
         wide,
         patching(

@@ -209,7 +209,7 @@ describe('pod access builder', () => {
 
     for (const [title, spec, over] of [
       ['that the template keeps', keeping, {}],
-      ['where access pods are as Oz makes them', {}, { accessPods: 'oz' as const }],
+      ['in the mode oz', {}, { accessPods: 'oz' as const }],
     ] as const) {
       it(`runs under the ServiceAccount of the workload ${title}, without copied pull secrets`, () => {
         const kept = specOf(spec, over);
@@ -262,7 +262,7 @@ describe('pod access builder', () => {
         /^ConfinementLost: .*with them, Deployment web would select it/,
       ));
 
-    it('is created like in Oz in that mode', () => {
+    it('is created as in Oz, in the mode oz', () => {
       const { pod } = plan({}, { ...under({ app: 'web' }), accessPods: 'oz' });
       assert.deepEqual(pod.metadata.labels, { 'access.drawbridge.dev/request': uid });
     });

@@ -74,7 +74,7 @@ describe('the reach of an access pod', () => {
     assert.match(check({ hostPID: true }) ?? '', /allow-privileged on the template to set spec\.allowPrivilegedPod$/));
 
   const near: [string, object][] = [
-    ['nothing of the kind', {}],
+    ['a pod without these fields', {}],
     ['what is off', { hostNetwork: false, securityContext: { windowsOptions: { hostProcess: false } } }],
     ['the old name of its ServiceAccount', { serviceAccountName: '', serviceAccount: 'web' }],
     ['capabilities that runtimes give anyway', container({ capabilities: { add: ['CHOWN'], drop: ['ALL'] } })],

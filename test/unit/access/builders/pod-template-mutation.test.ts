@@ -208,7 +208,7 @@ describe('resource caps', () => {
 
   for (const [title, resources, expected] of [
     [
-      'lower what is above them',
+      'lower values above them',
       {
         requests: { cpu: '3', memory: '512Mi', 'ephemeral-storage': '1G' },
         limits: { cpu: 4, memory: '2Gi', 'ephemeral-storage': '9G' },

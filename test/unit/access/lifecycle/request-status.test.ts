@@ -151,7 +151,7 @@ describe('the status of a request', () => {
       ['the message changed', ready, { accessMessage: { text: 'another' } }],
       ['the children are not in it', { ...ready, children: [] }, {}],
       ['`ready` was meddled with', { ...ready, ready: false }, {}],
-      ['a condition was taken away', { ...ready, conditions: ready.conditions.slice(0, -1) }, {}],
+      ['a condition was removed', { ...ready, conditions: ready.conditions.slice(0, -1) }, {}],
     ];
     for (const [what, request, over] of changes) {
       it(`if ${what}`, () => {

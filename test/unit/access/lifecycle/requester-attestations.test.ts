@@ -22,8 +22,8 @@ describe('the attestation of a request', () => {
   const attested = (afterMs = 0, over: Partial<RequestView> = {}): RequestView => {
     const request = requestView(over);
     const requester = { username: 'alice', uid: '', groups: ['devs'], time: formatTime(createdAtMs - afterMs) };
-    const seal = signer.signRequester({ kind, ...request, requester });
-    return { ...request, spec: { ...request.spec, requester: { ...requester, ...seal } } };
+    const signature = signer.signRequester({ kind, ...request, requester });
+    return { ...request, spec: { ...request.spec, requester: { ...requester, ...signature } } };
   };
 
   const ages: [number, string | undefined][] = [

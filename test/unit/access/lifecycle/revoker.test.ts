@@ -120,7 +120,7 @@ describe('the end of a grant', () => {
   const ofOthers = { ...marks, uid: 'r-2' };
   const pods: [string, PodView, boolean][] = [
     ['stops a Pod that has more time to end in than we give', podView({ deleting: true, requestRef: marks }), true],
-    ['has nothing to do with a Pod that is on its way out', podView({ terminating: true, requestRef: marks }), false],
+    ['ignores a terminating Pod', podView({ terminating: true, requestRef: marks }), false],
     ['is not misled by a Pod of another request', podView({ terminating: true, requestRef: ofOthers }), true],
   ];
   for (const [title, pod, closes] of pods) {

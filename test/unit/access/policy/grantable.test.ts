@@ -15,7 +15,7 @@ describe('the list of grantable rules', () => {
 
   for (const [title, value, message] of [
     ['no list', { rules: [rule] }, /the file must be a list/],
-    ['a rule that is none', ['pods/log'], /\[0\] must be a rule with apiGroups, resources, verbs/],
+    ['an invalid rule', ['pods/log'], /\[0\] must be a rule with apiGroups, resources, verbs/],
     ['URLs', [rule, { nonResourceURLs: ['/metrics'], verbs: ['get'] }], /\[1\] has "nonResourceURLs"; allowed are/],
     ['no verbs', [{ ...rule, verbs: [] }], /\[0\]\.verbs must be a list of strings/],
     ['no groups', [{ resources: ['pods'], verbs: ['get'] }], /\[0\]\.apiGroups must be/],

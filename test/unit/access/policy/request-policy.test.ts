@@ -46,7 +46,7 @@ describe('request policy on create', () => {
   for (const [title, over] of [
     ['a member of an allowed group', {}],
     [
-      'a caller who already holds the access',
+      'a caller who already has the permissions',
       {
         caller: { ...input.caller, groups: [] },
         alreadyHolds: true,
@@ -215,7 +215,7 @@ describe('request policy on update', () => {
       /spec\.duration was "1h" and cannot become "9h"/,
     ],
     ['a duration set later', { duration: '9h' }, {}, 'SpecImmutable', /was unset and cannot become "9h"/],
-    ['a duration taken away', {}, { duration: '1h' }, 'SpecImmutable', /was "1h" and cannot become unset/],
+    ['a removed duration', {}, { duration: '1h' }, 'SpecImmutable', /was "1h" and cannot become unset/],
     [
       'access that is taken again',
       { revoked: false },
@@ -235,7 +235,7 @@ describe('request policy on update', () => {
     ['another requester', { requester: { ...requester, username: 'bob' } }, {}, 'RequesterImmutable', /requester/],
     ['more groups', { requester: { ...requester, groups: ['devs', 'sre'] } }, {}, 'RequesterImmutable', /requester/],
     ['a requester set later', {}, { requester: undefined }, 'RequesterImmutable', /requester/],
-    ['a requester taken away', { requester: undefined }, {}, 'RequesterImmutable', /requester/],
+    ['a removed requester', { requester: undefined }, {}, 'RequesterImmutable', /requester/],
   ] as const) {
     it(`denies ${title}`, () => {
       const violation = update(spec, oldSpec);

@@ -65,11 +65,21 @@ describe('the permissions that a caller without an allowed group needs', () => {
     );
   const rules = [{ apiGroups: [''], resources: ['pods/log'], verbs: ['get'] }];
   const rows: [string, TemplateInput['kind'], object, string[]][] = [
-    ['is exec, for running pods', 'ExecAccessTemplate', {}, ['create pods exec']],
-    ['is to make pods as well, where we make one', 'PodAccessTemplate', {}, ['create pods exec', 'create pods']],
-    ['is what rules add', 'ExecAccessTemplate', { accessConfig: { rules } }, ['create pods exec', 'get pods log']],
+    ['are exec, for running pods', 'ExecAccessTemplate', {}, ['create pods exec']],
     [
-      'is each right once',
+      'include the creation of pods, if the template creates one',
+      'PodAccessTemplate',
+      {},
+      ['create pods exec', 'create pods'],
+    ],
+    [
+      'include those of its rules',
+      'ExecAccessTemplate',
+      { accessConfig: { rules } },
+      ['create pods exec', 'get pods log'],
+    ],
+    [
+      'are distinct, even if its rules repeat them',
       'ExecAccessTemplate',
       {
         accessConfig: { rules: [...rules, ...rules, { apiGroups: [''], resources: ['pods/exec'], verbs: ['create'] }] },

@@ -56,7 +56,7 @@ describe('template policy', () => {
   }
 
   for (const [title, input, code, field, message] of [
-    ['nothing to give access to', template({}), 'MissingTarget', 'spec', /controllerTargetRef or podSpec/],
+    ['a template without a target', template({}), 'MissingTarget', 'spec', /controllerTargetRef or podSpec/],
     [
       'an ExecAccessTemplate with a podSpec alone',
       template({ podSpec }, {}, 'ExecAccessTemplate'),
@@ -135,13 +135,7 @@ describe('template policy', () => {
       /"system:authenticated"/,
     ],
     ['a cap that is no quantity', template({ podSpec, maxCpu: 'two' }), 'InvalidQuantity', 'spec.maxCpu', /"two"/],
-    [
-      'a cap of nothing',
-      template({ podSpec, maxMemory: 0 }),
-      'InvalidQuantity',
-      'spec.maxMemory',
-      /must be above zero/,
-    ],
+    ['a cap of zero', template({ podSpec, maxMemory: 0 }), 'InvalidQuantity', 'spec.maxMemory', /must be above zero/],
     [
       'resources that are no quantity',
       mutation({ resources: { limits: { cpu: '1x' } } }),
@@ -204,7 +198,7 @@ describe('template policy', () => {
     ['no groups', template({ podSpec }, { allowedGroups: [] }), /allowedGroups is empty/],
     ['a grant to whole groups', template({ podSpec }, { grantTo: 'AllowedGroups' }), /not only to the requester/],
     ['both targets', template({ podSpec, controllerTargetRef }), /podSpec is ignored/],
-    ['a mutation of nothing', template({ podSpec, controllerTargetMutationConfig: {} }), /is ignored without/],
+    ['a mutation without a target', template({ podSpec, controllerTargetMutationConfig: {} }), /is ignored without/],
   ] as const) {
     it(`warns about ${title}`, () => {
       const warnings = templateWarnings(input);

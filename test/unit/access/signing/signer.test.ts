@@ -22,24 +22,24 @@ const child = { requestUid: 'r-1', kind: 'Role', namespace: 'payments', name: 'd
 
 describe('a signer', () => {
   const signer = signerOf('ours');
-  const seal = signer.signRequester(attestation);
-  assert.ok(seal);
+  const signature = signer.signRequester(attestation);
+  assert.ok(signature);
 
   it('creates a nonce for every attestation', () => {
-    assert.notEqual(signer.signRequester(attestation)?.nonce, seal.nonce);
+    assert.notEqual(signer.signRequester(attestation)?.nonce, signature.nonce);
   });
 
   it('verifies its attestation after the requester is written into the spec', async () => {
-    const stored = { ...attestation, spec: { ...attestation.spec, requester: { ...requester, ...seal } } };
-    assert.equal(await signer.isOurRequester(stored, seal, signal), true);
-    assert.equal(signer.isOurRequesterByCachedKeys(stored, seal), true);
+    const stored = { ...attestation, spec: { ...attestation.spec, requester: { ...requester, ...signature } } };
+    assert.equal(await signer.isOurRequester(stored, signature, signal), true);
+    assert.equal(signer.isOurRequesterByCachedKeys(stored, signature), true);
   });
 
   for (const revoked of [true, false]) {
     it(`verifies its attestation if the request has revoked: ${revoked}`, async () => {
       const revokedLater = { ...attestation, spec: { ...attestation.spec, revoked } };
-      assert.equal(await signer.isOurRequester(revokedLater, seal, signal), true);
-      assert.equal(signer.isOurRequesterByCachedKeys(revokedLater, seal), true);
+      assert.equal(await signer.isOurRequester(revokedLater, signature, signal), true);
+      assert.equal(signer.isOurRequesterByCachedKeys(revokedLater, signature), true);
     });
   }
 
@@ -55,12 +55,12 @@ describe('a signer', () => {
   ];
   for (const [what, change] of changes) {
     it(`rejects its attestation for another ${what}`, async () => {
-      assert.equal(await signer.isOurRequester({ ...attestation, ...change }, seal, signal), false);
+      assert.equal(await signer.isOurRequester({ ...attestation, ...change }, signature, signal), false);
     });
   }
 
   it('rejects an attestation with another nonce', async () => {
-    assert.equal(await signer.isOurRequester(attestation, { ...seal, nonce: 'other' }, signal), false);
+    assert.equal(await signer.isOurRequester(attestation, { ...signature, nonce: 'other' }, signal), false);
   });
 
   it('verifies its grant, and rejects a changed one, one of another request, and one without a MAC', async () => {
@@ -138,21 +138,24 @@ describe('a signer', () => {
     const next = signerOf('next').signRequester(attestation);
     assert.ok(next);
     assert.equal(await behind.isOurRequester(attestation, next, signal), true);
-    assert.equal(await behind.isOurRequester(attestation, seal, signal), true);
+    assert.equal(await behind.isOurRequester(attestation, signature, signal), true);
     assert.equal(reads, 1);
   });
 
   it('rejects nothing if the keys cannot be read again', async () => {
     const ring = { ...ringOf({ current: keyOf('ours') }), refresh: () => Promise.reject(new Error('away')) };
-    await assert.rejects(new Signer(ring).isOurRequester(attestation, { ...seal, nonce: 'other' }, signal), /away/);
+    await assert.rejects(
+      new Signer(ring).isOurRequester(attestation, { ...signature, nonce: 'other' }, signal),
+      /away/,
+    );
   });
 
   it('neither signs nor verifies without keys', async () => {
     const keyless = new Signer(ringOf(undefined));
     assert.equal(keyless.hasKeys, false);
     assert.equal(keyless.signRequester(attestation), undefined);
-    assert.equal(keyless.isOurRequesterByCachedKeys(attestation, seal), false);
-    await assert.rejects(keyless.isOurRequester(attestation, seal, signal), { code: 'SigningKeyUnavailable' });
+    assert.equal(keyless.isOurRequesterByCachedKeys(attestation, signature), false);
+    await assert.rejects(keyless.isOurRequester(attestation, signature, signal), { code: 'SigningKeyUnavailable' });
     assert.throws(() => keyless.signGrant(owner, grant), { code: 'SigningKeyUnavailable' });
   });
 });

@@ -83,13 +83,13 @@ describe('the rule that the spec of a request is immutable', () => {
     ['no change', structuredClone(stored), true],
     ['another template', { ...stored, templateName: 'other' }, false],
     ['a longer duration', { ...stored, duration: '20m' }, false],
-    ['a duration taken away', { templateName: 'payments-exec', requester }, false],
-    ['a target pod where there was none', { ...stored, targetPod: 'payments-0' }, false],
+    ['a removed duration', { templateName: 'payments-exec', requester }, false],
+    ['an added target pod', { ...stored, targetPod: 'payments-0' }, false],
     ['another requester', { ...stored, requester: { ...requester, username: 'mallory' } }, false],
     ['a requester in one group more', { ...stored, requester: { ...requester, groups: ['devs', 'sre'] } }, false],
-    ['a requester taken away', { templateName: 'payments-exec', duration: '10m' }, false],
+    ['a removed requester', { templateName: 'payments-exec', duration: '10m' }, false],
     ['access given back', { ...stored, revoked: true }, true],
-    ['what unset means, spelled out', { ...stored, revoked: false }, true],
+    ['an explicit default', { ...stored, revoked: false }, true],
     ['access given back and a longer duration', { ...stored, revoked: true, duration: '20m' }, false],
     ['access given back and a target pod', { ...stored, revoked: true, targetPod: 'payments-0' }, false],
   ];
@@ -128,13 +128,13 @@ describe('the rule that a grant is immutable', () => {
     ['a later deadline', granted, { status: { grant: grantOf({ expiresAt: '2027-01-01T00:00:00Z' }) } }, false],
     ['another subject', granted, { status: { grant: grantOf({ subjects: [{ kind: 'Group', name: 'x' }] }) } }, false],
     [
-      'a pod uid where there was none',
+      'an added pod uid',
       granted,
       { status: { grant: grantOf({ pod: { name: 'debug-1a2b3c4d-access', uid: 'x' } }) } },
       false,
     ],
-    ['a grant taken away', granted, { status: { ready: false } }, false],
-    ['a whole status taken away', granted, {}, false],
+    ['a removed grant', granted, { status: { ready: false } }, false],
+    ['a removed status', granted, {}, false],
   ];
   for (const [title, old, changed, accepted] of changes) {
     it(`${accepted ? 'accepts' : 'rejects'} ${title}`, () =>

@@ -54,12 +54,12 @@ describe('the kinds of the inventory', () => {
   });
 
   for (const [why, endpoint, refusals] of [
-    ['takes https', { url: 'https://network.example.org' }, 0],
-    ['takes http on loopback', { url: 'http://127.0.0.1:8080/base' }, 0],
-    ['refuses http elsewhere', { url: 'http://network.example.org' }, 1],
-    ['refuses http on what only looks like loopback', { url: 'http://127.0.0.1.example.org' }, 1],
-    ['refuses two endpoints', { url: 'https://network.example.org', inProcess: 'network' }, 1],
-    ['refuses none', {}, 1],
+    ['accepts https', { url: 'https://network.example.org' }, 0],
+    ['accepts http on loopback', { url: 'http://127.0.0.1:8080/base' }, 0],
+    ['rejects http on other addresses', { url: 'http://network.example.org' }, 1],
+    ['rejects http on a name that begins like loopback', { url: 'http://127.0.0.1.example.org' }, 1],
+    ['rejects two endpoints', { url: 'https://network.example.org', inProcess: 'network' }, 1],
+    ['rejects none', {}, 1],
   ] as const) {
     it(why, () => {
       const schema = componentReconcilerKind.structural.spec.properties?.['endpoint'] ?? {};

@@ -17,7 +17,7 @@ describe('readBySchema', () => {
   const accepted: [string, TSchema, unknown, unknown][] = [
     ['drops unknown fields', Type.Object({ a: text }), { a: 'x', b: 'y' }, { a: 'x' }],
     ['fills defaults in', Type.Object({ a: Type.String({ maxLength: 8, default: 'd' }) }), {}, { a: 'd' }],
-    ['takes null as absent', Type.Object({ a: Type.String({ maxLength: 8, default: 'd' }) }), { a: null }, { a: 'd' }],
+    ['reads null as absent', Type.Object({ a: Type.String({ maxLength: 8, default: 'd' }) }), { a: null }, { a: 'd' }],
     ['leaves optional nulls out', Type.Object({ a: Type.Optional(text) }), { a: null }, {}],
     [
       'keeps nulls of nullable fields',
@@ -27,7 +27,7 @@ describe('readBySchema', () => {
     ],
     ['counts code points, not UTF-16 units', text, '😀'.repeat(8), '😀'.repeat(8)],
     [
-      'takes numbers and text as quantities',
+      'reads numbers and text as quantities',
       Type.Array(Type.Unsafe({ 'x-kubernetes-int-or-string': true }), { maxItems: 2 }),
       [1, '500m'],
       [1, '500m'],

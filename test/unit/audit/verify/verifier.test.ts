@@ -52,7 +52,7 @@ describe('the verifier of audit journals', () => {
       'other lines in between',
       (all) => ({ a: ['', 'started {', ...all.flatMap((line) => [line, '{"level":"info"}']), '{'] }),
     ],
-    ['what log collectors put in front', (all) => ({ a: all.map((line) => `[pod/drawbridge-0/drawbridge] ${line}`) })],
+    ['prefixes of log collectors', (all) => ({ a: all.map((line) => `[pod/drawbridge-0/drawbridge] ${line}`) })],
     [
       'another replica in the same file',
       (all) => ({ a: all.flatMap((line, i) => [line, ...new Written(1, i).lines]) }),

@@ -52,9 +52,9 @@ describe('sandbox build lock', () => {
 
   const dead = (): number => spawnSync('true').pid;
   const leftovers: Record<string, () => string> = {
-    'a process that is gone': () => JSON.stringify({ pid: dead(), started: '' }),
-    'a process whose number went to another one': () => JSON.stringify({ pid: process.pid, started: 'long ago' }),
-    'nobody who can be named': () => 'half a li',
+    'a process that has ended': () => JSON.stringify({ pid: dead(), started: '' }),
+    'a process whose id another process reuses': () => JSON.stringify({ pid: process.pid, started: 'long ago' }),
+    'an unreadable holder': () => 'half a li',
   };
   for (const [whose, content] of Object.entries(leftovers)) {
     it(`takes over the lock of ${whose}`, async () => {
