@@ -162,8 +162,8 @@ for (const { who, flags, elected } of replicas) {
     }
 
     const leadsNoMore = async (): Promise<boolean> => {
-      const said = [...(await stage.server.log()).matchAll(/(no longer )?leading/g)];
-      return said.at(-1)?.[1] !== undefined;
+      const transitions = [...(await stage.server.log()).matchAll(/(no longer )?leading/g)];
+      return transitions.at(-1)?.[1] !== undefined;
     };
 
     async function unready(awayMs: number): Promise<void> {

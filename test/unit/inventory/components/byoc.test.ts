@@ -11,10 +11,10 @@ describe('byoc', () => {
     const world = new ComponentStage();
     await world.start({
       mode: 'byoc',
-      kubeconfigSecretRef: { name: 'mine', key: 'config' },
+      kubeconfigSecretRef: { name: 'supplied', key: 'config' },
       components: { byoc: { config: { lifetimeSeconds: 3600 } } },
     });
-    world.secret('mine', kubeconfig);
+    world.secret('supplied', kubeconfig);
     return world;
   };
   const stored = (world: ComponentStage): string => {
@@ -50,7 +50,7 @@ describe('byoc', () => {
     await world.clock.advance(3_600_000 * 0.7);
     await look();
     assert.equal(versions.size, 2);
-    world.secret('mine', simulatedKubeconfig('successor'));
+    world.secret('supplied', simulatedKubeconfig('successor'));
     await look();
     assert.equal(versions.size, 3);
   });
@@ -71,7 +71,7 @@ describe('byoc', () => {
   }
 
   it('fails on a kubeconfig without administrator permissions', async () => {
-    const world = await stage(simulatedKubeconfig('somebody'));
+    const world = await stage(simulatedKubeconfig('viewer'));
     world.managed.fault = ({ verb, plural }) => {
       if (verb === 'create' && plural === 'clusterrolebindings') throw new ApiError(403, 'Forbidden', 'no');
     };
@@ -86,20 +86,20 @@ describe('byoc', () => {
       throw new ApiError(503, 'ServiceUnavailable', 'away');
     };
     assert.equal((await world.run('byoc')).outcome, 'Retry');
-    world.management.drop(secrets, { namespace: 'fleet', name: 'mine' });
+    world.management.drop(secrets, { namespace: 'fleet', name: 'supplied' });
     assert.equal((await world.run('byoc')).outcome, 'Retry');
   });
 
   for (const [what, spec, kubeconfig] of [
     ['no Secret was named', {}, undefined],
     ['the Secret never existed', { kubeconfigSecretRef: { name: 'never', key: 'config' } }, undefined],
-    ['the Secret is empty', { kubeconfigSecretRef: { name: 'mine', key: 'config' } }, ''],
-    ['the Secret contains no kubeconfig', { kubeconfigSecretRef: { name: 'mine', key: 'config' } }, 'hello'],
+    ['the Secret is empty', { kubeconfigSecretRef: { name: 'supplied', key: 'config' } }, ''],
+    ['the Secret contains no kubeconfig', { kubeconfigSecretRef: { name: 'supplied', key: 'config' } }, 'hello'],
   ] as const) {
     it(`tears down an entry that never worked: ${what}`, async () => {
       const world = new ComponentStage();
       await world.start({ mode: 'byoc', ...spec });
-      if (kubeconfig !== undefined) world.secret('mine', kubeconfig);
+      if (kubeconfig !== undefined) world.secret('supplied', kubeconfig);
       assert.notEqual((await world.run('byoc')).outcome, 'Done');
       assert.deepEqual(await world.run('byoc', 'delete'), { outcome: 'Deleted' });
       assert.deepEqual(
@@ -127,7 +127,7 @@ describe('byoc', () => {
     ] as const) {
       const world = await stage(simulatedKubeconfig('administrator'));
       await world.run('byoc');
-      world.secret('mine', supplied);
+      world.secret('supplied', supplied);
       world.denied = denied;
       assert.deepEqual(await world.run('byoc', 'delete'), { outcome: 'Deleted' });
       assert.deepEqual([world.managed.list(serviceAccounts), world.managed.list(clusterRoleBindings)], [[], []]);

@@ -18,7 +18,7 @@ const spec = {
 };
 const byoc = {
   mode: 'byoc' as const,
-  kubeconfigSecretRef: { name: 'mine', key: 'config' },
+  kubeconfigSecretRef: { name: 'supplied', key: 'config' },
   components: { byoc: { enabled: true, config: { lifetimeSeconds: 7200 } } },
 };
 const minute = 60_000;
@@ -112,7 +112,7 @@ describe('the reference components with the manager', function () {
 
   it('serve an existing cluster like a created one', async () => {
     await begin();
-    fleet.secret('mine', simulatedKubeconfig('administrator'));
+    fleet.secret('supplied', simulatedKubeconfig('administrator'));
     const entry = fleet.create({ name: 'legacy', spec: byoc });
     await fleet.until('readiness', 10 * minute, () => fleet.isReady(entry));
     assert.deepEqual(Object.keys(fleet.outputs(entry)).sort(), ['connectivity-proxy', 'kubeconfig']);
@@ -123,7 +123,7 @@ describe('the reference components with the manager', function () {
 
   it('report why a supplied kubeconfig is not used', async () => {
     await begin();
-    fleet.secret('mine', simulatedKubeconfig('administrator', { exec: { command: 'sh' } }));
+    fleet.secret('supplied', simulatedKubeconfig('administrator', { exec: { command: 'sh' } }));
     const entry = fleet.create({ name: 'legacy', spec: byoc });
     await fleet.until('the failure', minute, () => fleet.states(entry)['byoc'] === 'Failed');
     const row = fleet.inventory.entry(entry.ref)?.components.find(({ name }) => name === 'byoc');
@@ -156,7 +156,7 @@ describe('the reference components with the manager', function () {
 
   it('do not delete a cluster that already existed', async () => {
     await begin();
-    fleet.secret('mine', simulatedKubeconfig('administrator'));
+    fleet.secret('supplied', simulatedKubeconfig('administrator'));
     const entry = fleet.create({ name: 'legacy', spec: byoc });
     await fleet.until('readiness', 10 * minute, () => fleet.isReady(entry));
     fleet.inventory.delete(entry.ref);

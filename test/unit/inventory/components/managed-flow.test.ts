@@ -222,14 +222,14 @@ describe('components of a managed cluster', () => {
   });
 
   it('delete the namespace of the proxy at teardown, but not one that existed before', async () => {
-    for (const mine of [true, false]) {
+    for (const isOurs of [true, false]) {
       const world = await whole();
       const metadata = { name: proxy.namespace };
-      if (!mine) world.managed.put(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata });
+      if (!isOurs) world.managed.put(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata });
       instance(world, 'orders');
       await world.run('connectivity-proxy');
       assert.deepEqual(await world.run('connectivity-proxy', 'delete'), { outcome: 'Deleted' });
-      assert.equal(world.managed.find(namespaces, metadata) === undefined, mine);
+      assert.equal(world.managed.find(namespaces, metadata) === undefined, isOurs);
     }
   });
 

@@ -111,8 +111,8 @@ describe('the callback listener', () => {
     ];
   for (const [what, run, token, body, status, code] of refused) {
     it(`answers ${status} to ${what}`, async () => {
-      const { status: found, body: said } = await post(run, token, body);
-      assert.deepEqual([found, said.code], [status, code]);
+      const { status: found, body: answerBody } = await post(run, token, body);
+      assert.deepEqual([found, answerBody.code], [status, code]);
       assert.deepEqual(reports, []);
     });
   }

@@ -116,14 +116,14 @@ describe('a report', () => {
   ) => {
     const run = readRunId(request.run.id);
     assert.ok(run);
-    const said = await to.manager.reports.report(run, credential, body);
-    return [said.status, 'code' in said ? said.code : undefined];
+    const reportAnswer = await to.manager.reports.report(run, credential, body);
+    return [reportAnswer.status, 'code' in reportAnswer ? reportAnswer.code : undefined];
   };
   const runs = async (of: InMemoryManager) =>
     [...(await of.metric('drawbridge_inventory_runs_total'))].filter(([labels]) => labels.includes('network'));
 
   const refusals: Readonly<
-    Record<string, [body: (id: string) => object, credential: string | undefined, said: unknown]>
+    Record<string, [body: (id: string) => object, credential: string | undefined, reportAnswer: unknown]>
   > = {
     'without an outcome': [(run) => ({ run }), undefined, [400, 'InvalidReport']],
     'with an unknown outcome': [(run) => ({ run, outcome: 'Perfect' }), undefined, [400, 'InvalidReport']],
@@ -136,11 +136,11 @@ describe('a report', () => {
     ],
     'by another credential': [(run) => ({ run, outcome: 'Done' }), 'forged', [403, 'ForeignCredential']],
   };
-  for (const [what, [body, credential, said]] of Object.entries(refusals)) {
+  for (const [what, [body, credential, reportAnswer]] of Object.entries(refusals)) {
     it(`${what} is rejected, and the run continues until a valid report`, async () => {
       const { clock, inventory, manager, first } = await stage();
       const { id } = first.run;
-      assert.deepEqual(await report(manager, first, body(id), credential), said);
+      assert.deepEqual(await report(manager, first, body(id), credential), reportAnswer);
       await clock.advance(1000);
       assert.deepEqual(await runs(manager), []);
       assert.deepEqual(rowOf(inventory, 'other'), ['Done', undefined]);

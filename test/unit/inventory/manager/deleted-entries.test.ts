@@ -16,8 +16,12 @@ describe('keys of deleted entries', () => {
       inventory.delete(ref);
       await clock.advance(1000);
       const body = { run: `${ref.uid}.network.2`, outcome: 'Deleted' };
-      const said = await manager.manager.reports.report(run, inventory.record(run)?.record.credentialId ?? '', body);
-      assert.equal(said.status, 200);
+      const reportAnswer = await manager.manager.reports.report(
+        run,
+        inventory.record(run)?.record.credentialId ?? '',
+        body,
+      );
+      assert.equal(reportAnswer.status, 200);
       await clock.advance(1000);
       assert.equal(inventory.entry(ref), undefined);
     }

@@ -29,9 +29,9 @@ async function longRun(maxRunSeconds: number) {
     async beatUntil(untilMs: number): Promise<void> {
       while (clock.monotonic() - startedAt < untilMs) {
         await clock.advance(30_000);
-        const said = await this.report(credentials.at(-1) ?? '', { heartbeat: {} });
-        assert.equal(said.status, 200, JSON.stringify(said));
-        const auth = said.status === 200 ? said.extension?.auth : undefined;
+        const reportAnswer = await this.report(credentials.at(-1) ?? '', { heartbeat: {} });
+        assert.equal(reportAnswer.status, 200, JSON.stringify(reportAnswer));
+        const auth = reportAnswer.status === 200 ? reportAnswer.extension?.auth : undefined;
         if (auth) credentials.push(idOf(auth.token));
       }
     },
@@ -100,8 +100,11 @@ describe('the heartbeats of an asynchronous run', () => {
     const { clock, credentials } = run;
     await run.beatUntil(7.5 * minute);
     assert.equal(credentials.length, 2);
-    const said = await run.report(credentials.at(-1) ?? '', { heartbeat: { leaseSeconds: 3600 } });
-    assert.ok(said.status === 200 && (said.extension?.leaseSeconds ?? 0) <= 30, JSON.stringify(said));
+    const reportAnswer = await run.report(credentials.at(-1) ?? '', { heartbeat: { leaseSeconds: 3600 } });
+    assert.ok(
+      reportAnswer.status === 200 && (reportAnswer.extension?.leaseSeconds ?? 0) <= 30,
+      JSON.stringify(reportAnswer),
+    );
     await clock.advance(0.5 * minute);
     const { phase, lastOutcome, credentialId } = run.record() ?? {};
     assert.deepEqual([phase, lastOutcome?.reason, credentialId], ['Idle', 'LeaseOver', undefined]);

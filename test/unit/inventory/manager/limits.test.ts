@@ -99,8 +99,8 @@ describe('the limit of concurrent runs', () => {
     const [first] = manager.calls as [ReconcileRequest];
     const run = { entryUid: first.entry.id, component: 'network', seq: first.run.seq };
     const credential = first.auth.token.replace('token ', '');
-    const said = await manager.manager.reports.report(run, credential, { run: first.run.id, outcome: 'Done' });
-    assert.equal(said.status, 200);
+    const reportAnswer = await manager.manager.reports.report(run, credential, { run: first.run.id, outcome: 'Done' });
+    assert.equal(reportAnswer.status, 200);
     await clock.advance(1000);
     assert.equal(manager.calls.length, 3);
   });

@@ -114,8 +114,11 @@ describe('a record that the API server rejects', () => {
     assert.ok(request);
     const run = { entryUid: ref.uid, component: 'network', seq: request.run.seq };
     const credential = request.auth.token.replace('token ', '');
-    const said = await manager.manager.reports.report(run, credential, { run: request.run.id, outcome: 'Done' });
-    assert.equal(said.status, 200);
+    const reportAnswer = await manager.manager.reports.report(run, credential, {
+      run: request.run.id,
+      outcome: 'Done',
+    });
+    assert.equal(reportAnswer.status, 200);
     await clock.advance(50_000);
     const { record } = inventory.records()[0] ?? {};
     assert.deepEqual([record?.phase, record?.lastOutcome?.outcome, row()?.state], ['Idle', 'Done', 'Done']);

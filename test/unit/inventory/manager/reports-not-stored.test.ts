@@ -79,9 +79,9 @@ describe('a report whose record the API server rejects', () => {
     assert.equal(record()?.credentialId, 'm-1');
     refuse(false);
     await clock.advance(minute);
-    const said = await report('m-1', { heartbeat: {} });
-    assert.equal(said.status, 200);
-    assert.equal(said.extension?.auth?.token, `token ${record()?.credentialId}`);
+    const reportAnswer = await report('m-1', { heartbeat: {} });
+    assert.equal(reportAnswer.status, 200);
+    assert.equal(reportAnswer.extension?.auth?.token, `token ${record()?.credentialId}`);
     assert.equal(record()?.previousCredential?.id, 'm-1');
     assert.equal((await report(record()?.credentialId ?? '', { outcome: 'Done' })).status, 200);
     assert.equal(record()?.phase, 'Idle');
