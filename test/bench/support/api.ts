@@ -82,7 +82,7 @@ export class Api {
     const open = async (): Promise<void> => {
       const path = `${collection}?watch=1&resourceVersion=${from}`;
       const { body, statusCode } = await client.request({ method: 'GET', path });
-      if (statusCode !== 200) throw new Error(`the watch of ${collection} was refused: ${statusCode}`);
+      if (statusCode !== 200) throw new Error(`the API server rejected the watch of ${collection}: ${statusCode}`);
       body.setEncoding('utf8');
       let rest = '';
       body.on('data', (chunk: string) => {

@@ -65,13 +65,13 @@ describe('an API server with faulty answers', () => {
         this.timeout(180_000);
         const plane = await sharedPlane();
         const random = seededRandom(seed);
-        let suffering = '-';
+        let faultyNamespace = '-';
         const proxy = await plane.proxy({
           onRequest: (call) =>
-            call.path.includes(`/namespaces/${suffering}/`) || call.watch ? fault(random, call) : 'pass',
+            call.path.includes(`/namespaces/${faultyNamespace}/`) || call.watch ? fault(random, call) : 'pass',
         });
         stage = await AccessStage.open({ apiserver: proxy.server });
-        suffering = stage.namespace;
+        faultyNamespace = stage.namespace;
         witness = RequestWitness.of(plane, stage.namespace);
       });
 

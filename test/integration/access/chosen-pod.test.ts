@@ -45,7 +45,7 @@ describe('M11: the pod chosen for an ExecAccessRequest', () => {
       spec: { containers: [container] },
     };
     /** A workload whose pods have the labels of the target's pods, and one more that it selects by. */
-    const stranger = (name: string, more: object): Manifest => ({
+    const foreignReplicaSet = (name: string, more: object): Manifest => ({
       apiVersion: 'apps/v1',
       kind: 'ReplicaSet',
       metadata: { name },
@@ -98,7 +98,7 @@ describe('M11: the pod chosen for an ExecAccessRequest', () => {
     });
 
     it('not a pod of an independent ReplicaSet', async () => {
-      await stage.apply(stranger('beside', { app: 'payments' }));
+      await stage.apply(foreignReplicaSet('beside', { app: 'payments' }));
       const pod = await running('stranger=beside');
       assert.match(await denial('of-stranger', { targetPod: pod }), /^InvalidTargetPod: .* is not a pod of/);
     });
@@ -127,7 +127,7 @@ describe('M11: the pod chosen for an ExecAccessRequest', () => {
           metadata: { name: target.name },
           spec: { replicas: 0, selector: { matchLabels: labels }, template: podTemplate },
         },
-        stranger('instead', labels),
+        foreignReplicaSet('instead', labels),
         {
           apiVersion: 'crds.wizardofoz.co/v1alpha1',
           kind: 'ExecAccessTemplate',

@@ -349,7 +349,7 @@ describe('M5: a grant', () => {
       await stage.kubectl('delete', 'pod', 'ledger-0', '--wait=false');
       const uid = (): Promise<string> => stage.kubectl('get', 'pod', 'ledger-0', '-o', 'jsonpath={.metadata.uid}');
       const replaced = async (): Promise<boolean> => ![before, ''].includes(await uid().catch(() => ''));
-      await until('the namesake', replaced, { timeoutMs: 15_000, everyMs: 50 });
+      await until('the replaced pod', replaced, { timeoutMs: 15_000, everyMs: 50 });
       await until('the access to end', async () => !(await stage.alice.mayExec(stage.namespace, 'ledger-0')), {
         timeoutMs: 1000,
         everyMs: 10,

@@ -164,7 +164,7 @@ export function describeConformance(
       for (const [what, body, status] of [
         ['no JSON', 'no JSON', 400],
         ['a list', [], 400],
-        ['nothing', {}, 400],
+        ['empty', {}, 400],
         ['too large', JSON.stringify({ x: 'x'.repeat(140_000) }), 413],
       ] as const) {
         it(`rejects a body that is ${what}`, async () => {

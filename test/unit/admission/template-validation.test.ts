@@ -17,14 +17,14 @@ describe('validation of templates', () => {
     world.review(path, reviewOf(plural, operation, { name: 'payments-shell', object, oldObject, userInfo: alice }));
   const create = (spec: unknown) => ask(paths.podTemplate, 'podaccesstemplates', 'CREATE', template(spec));
 
-  it('allows a good one, with an audit line', async () => {
+  it('allows a valid one, with an audit line', async () => {
     const response = await create(good);
     assert.equal(response.allowed, true, response.status?.message);
     assert.equal(world.lines.at(-1)?.what.kind, 'PodAccessTemplate');
     assert.equal(world.lines.at(-1)?.template, 'payments-shell');
   });
 
-  it('warns of probable mistakes', async () => {
+  it('warns about probable mistakes', async () => {
     const response = await create({ ...good, accessConfig: { allowedGroups: [] } });
     assert.equal(response.allowed, true);
     assert.match(response.warnings?.[0] ?? '', /allowedGroups is empty/);
@@ -61,9 +61,9 @@ describe('validation of templates', () => {
   });
 
   for (const [title, forged] of [
-    ['nobody', undefined],
-    ['somebody else', { ...author, username: 'admin' }],
-    ['groups of others', { ...author, groups: ['devs', 'sre'] }],
+    ['no user', undefined],
+    ['another user', { ...author, username: 'admin' }],
+    ['foreign groups', { ...author, groups: ['devs', 'sre'] }],
   ] as const) {
     it(`denies one that names ${title} as its author`, async () => {
       const response = await create({ ...good, author: forged });

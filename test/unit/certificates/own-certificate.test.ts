@@ -260,7 +260,7 @@ describe('the certificate that the server creates itself', () => {
     });
 
     const unusable: [string, () => Record<string, string | null>][] = [
-      ['nothing', () => ({})],
+      ['no data', () => ({})],
       ['garbage', () => ({ 'tls.crt': 'bm9uZQ==', 'tls.key': 'bm9uZQ==', 'ca.crt': 'bm9uZQ==' })],
       ['another key', () => ({ ...fresh(), 'tls.key': fresh()['tls.key'] ?? '' })],
       ['another authority', () => ({ ...fresh(), 'ca.crt': fresh()['ca.crt'] ?? '' })],

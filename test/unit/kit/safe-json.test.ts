@@ -44,7 +44,7 @@ describe('parseJson', () => {
     ['a cut character', Buffer.concat([bytes('"\ufffdé'), Uint8Array.of(0xe2, 0x82)]), 'InvalidUtf8', 6],
     ['a surrogate in UTF-8', Uint8Array.of(0x22, 0xed, 0xa0, 0x80, 0x22), 'InvalidUtf8', 1],
     ['an overlong encoding', Uint8Array.of(0x22, 0xc0, 0x80, 0x22), 'InvalidUtf8', 1],
-    ['nothing', '', 'InvalidJson', undefined],
+    ['an empty text', '', 'InvalidJson', undefined],
     ['a byte order mark', '\ufeff{}', 'InvalidJson', undefined],
     ['half an object', '{"a":1', 'InvalidJson', undefined],
     ['a string without an end', '"abc', 'InvalidJson', undefined],

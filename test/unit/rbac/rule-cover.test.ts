@@ -55,8 +55,8 @@ describe('the comparison of rules', () => {
     ['all names by some', [rule('get', 'pods', ['a', 'b'])], [rule('get', 'pods')], false],
     ['all names, as an empty list, by some', [rule('get', 'pods', ['a', 'b'])], [rule('get', 'pods', [])], false],
     ['a name called * by another', [rule('get', 'pods', ['*'])], [rule('get', 'pods', ['a'])], false],
-    ['nothing', [], [], true],
-    ['a rule without any rules', [], [rule('get', 'pods')], false],
+    ['no rules by no rules', [], [], true],
+    ['a rule by no rules', [], [rule('get', 'pods')], false],
   ] as const) {
     it(`${expected ? 'covers' : 'does not cover'} ${title}`, () => assert.equal(covers(held, asked), expected));
   }

@@ -83,7 +83,7 @@ describe('choice of the pod for exec', () => {
   });
 
   for (const [title, over, expected] of [
-    ['nothing runs', { pods: pods.slice(3) }, /NoRunningPod/],
+    ['no pod runs', { pods: pods.slice(3) }, /NoRunningPod/],
     ['the workload controls no running pod', { controllers: new Set(['other']) }, /NoRunningPod/],
     ['the selector is absent', { selector: undefined }, /InvalidSelector/],
     ['the selector is empty and would match every pod', { selector: {} }, /InvalidSelector/],

@@ -39,7 +39,7 @@ describe('readBySchema', () => {
 
   const refused: [string, TSchema, unknown, string][] = [
     ['a missing field', Type.Object({ a: text }), {}, 'spec.a is required'],
-    ['nothing at all', Type.Object({}), undefined, 'spec is required'],
+    ['undefined', Type.Object({}), undefined, 'spec is required'],
     ['a wrong type', text, 7, 'spec must be a string; found 7'],
     ['a list for an object', Type.Object({}), [], 'spec must be an object; found a list'],
     ['an object for a list', Type.Array(text, { maxItems: 1 }), { length: 1 }, 'spec must be a list; found an object'],

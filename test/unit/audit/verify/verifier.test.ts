@@ -103,7 +103,7 @@ describe('the verifier of audit journals', () => {
       (all) => ['{"chain":"', ...all.slice(1)],
       ['Inserted a:1', 'Missing a:2'],
     ],
-    ['nothing left', () => [], ['Missing']],
+    ['an empty journal', () => [], ['Missing']],
   ];
   for (const [title, change, expected] of changes) {
     it(`finds ${title}`, () => {
