@@ -31,7 +31,7 @@ export const triggerReasons = {
   requeue: 'Requeue',
   /** The last run ended with Retry, or the component did not accept it. */
   retry: 'Retry',
-  /** The deadline of the run has passed. */
+  /** The deadline of the current run may have passed. Only queued keys have this reason; the next run has the reason Retry. */
   leaseOver: 'LeaseOver',
   deleting: 'Deleting',
 } as const;
