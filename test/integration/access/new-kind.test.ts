@@ -98,8 +98,8 @@ describe('a third kind of access', function () {
   });
 
   it('has its controllers', async () => {
-    const { accessKinds } = await load('src/access/access-kind.ts');
-    const kinds: AccessKind[] = accessKinds({ stores: { of: () => ({}) }, clock: systemClock });
+    const { createAccessKinds } = await load('src/access/access-kind.ts');
+    const kinds: AccessKind[] = createAccessKinds({ stores: { of: () => ({}) }, clock: systemClock });
     assert.deepEqual(kinds.map(({ requestKind, templateKind }) => [requestKind, templateKind]).at(-1), [
       'PortAccessRequest',
       'PortAccessTemplate',
