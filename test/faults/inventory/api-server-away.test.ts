@@ -102,11 +102,11 @@ for (const { who, flags, elected } of replicas) {
         await proxy.pass();
         const backMs = performance.now();
         await stage.gone('deleted');
-        await stage.ready(...names, 'created');
+        // A refused report fails the test at once, with its status.
+        await Promise.all([taken, stage.ready(...names, 'created')]);
         await stage.until('all to be at rest', () => atRest([...names, 'created'].length * 2));
         console.log(`      all is well ${(performance.now() - backMs).toFixed(0)} ms after the return`);
         await stage.until('it to be ready', async () => (await stage.server.health('readyz')).ok);
-        await taken;
         assert.deepEqual(calls.sort(), [
           'network delete deleted',
           'network reconcile changed',
@@ -154,7 +154,12 @@ for (const { who, flags, elected } of replicas) {
 
     async function reportUntilTaken(run: ReconcileRequest, outcome: object): Promise<void> {
       for (;;) {
-        const status = await report(run, outcome);
+        // A component also reports again if the connection breaks.
+        const status = await report(run, outcome).catch((error: unknown) => {
+          if (!(error instanceof TypeError)) throw error;
+          console.log(`      a report broke off: ${String(error.cause ?? error)}`);
+          return 503;
+        });
         if (status === 200) return;
         assert.equal(status, 503);
         await sleep(250);
