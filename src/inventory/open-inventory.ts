@@ -121,7 +121,7 @@ export function openInventory(deps: InventoryDeps): OpenInventory {
   opened = manager;
   inProcess = inProcessClient({
     components: referenceComponents({ management: client, connect: deps.connect, clock }),
-    entry: transports.entry,
+    openEntry: transports.openEntry,
     reports: manager.reports,
     clock,
   });

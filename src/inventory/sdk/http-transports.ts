@@ -62,7 +62,7 @@ export function httpTransports(
   const api = new JsonCaller(apiCa === undefined ? {} : { ca: apiCa }, clock);
   const callbacks = new JsonCaller(callbackCa === undefined ? {} : { ca: callbackCa }, clock);
   return {
-    entry: (request, token, signal) => entryAccessor(api, apiUrl, request, token, signal),
+    openEntry: (request, token, signal) => entryAccessor(api, apiUrl, request, token, signal),
     report: async (request: ReconcileRequest, token, body, signal) => {
       const headers = { authorization: `Bearer ${token}` };
       return readAnswer(

@@ -1,5 +1,7 @@
 import { readOutcome } from '../../api/inventory/contract/outcome.ts';
+import { readAccepted } from '../../api/inventory/contract/report.ts';
 import type { ReconcileRequest } from '../../api/inventory/contract/request.ts';
+import type { FieldError } from '../../api/schema/read.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import { parseJson } from '../../kit/safe-json.ts';
@@ -15,17 +17,21 @@ const MAX_OUTCOME_LENGTH = 131_072;
 interface InProcessOptions {
   /** Components by the name that `endpoint.inProcess` uses. */
   readonly components: ReadonlyMap<string, Component>;
-  readonly entry: RunTransports['entry'];
+  /** Opens the accessor with which a run reads and writes its entry. */
+  readonly openEntry: RunTransports['openEntry'];
   /** Receives the reports as if they came from the callback listener. */
   readonly reports: ReportSink;
   readonly clock: Clock;
 }
 
-/** Calls components in this process by the contract. Validates their answers like those from the network. */
-export function inProcessClient({ components, entry, reports, clock }: InProcessOptions): ComponentClient {
+/**
+ * Calls components in this process, with the requests and answers of the HTTP contract. Validates answers as `HttpClient` does, with two
+ * differences: the limit of an outcome counts characters, not bytes, and an outcome of another run is `InvalidOutcome`, not `WrongRun`.
+ */
+export function inProcessClient({ components, openEntry, reports, clock }: InProcessOptions): ComponentClient {
   const report: RunTransports['report'] = async (request, token, body) => {
     const run = readRunId(request.run.id);
-    if (run) return reports.report(run, credentialIdOf(token), asJson(body));
+    if (run) return reports.report(run, credentialIdOf(token), throughJson(body));
     return { status: 400, code: 'InvalidReport', message: `${request.run.id} is not a run ID` };
   };
   return {
@@ -36,14 +42,14 @@ export function inProcessClient({ components, entry, reports, clock }: InProcess
         const message = `no component ${name} is built into this server; set endpoint.inProcess to one of: ${[...components.keys()].sort().join(', ')}`;
         return { kind: 'notAccepted', code: 'Unreachable', message };
       }
-      const run = new Run(component, request, { entry, report }, clock);
+      const run = new Run(component, request, { openEntry, report }, clock);
       void run.execute();
       return settle(run, registration, request, signal, clock);
     },
   };
 }
 
-/** Resolves to the first answer of the run, or to a timeout. Rejects with the reason of the signal. */
+/** Resolves to the first answer of the run, or to `Timeout` after `timeoutMs`. If `signal` aborts, rejects with its reason. */
 function settle(
   run: Run,
   { timeoutMs }: Registration,
@@ -62,7 +68,7 @@ function settle(
       settleWith(() => reject(signal.reason));
     };
     const cancel = clock.schedule(timeoutMs, () => {
-      const message = `no answer within ${timeoutMs} ms`;
+      const message = `no answer within ${timeoutMs} ms; for longer work, call heartbeat in the component, or increase timeoutSeconds of its registration`;
       run.abandon(message);
       settleWith(() => resolve({ kind: 'failed', code: 'Timeout', message }));
     });
@@ -73,28 +79,34 @@ function settle(
 }
 
 function replyTo(first: FirstAnswer, { run, operation }: ReconcileRequest): Reply {
-  if (first.kind === 'accepted') {
-    const { leaseSeconds } = first;
-    return { kind: 'accepted', leaseMs: leaseSeconds === undefined ? undefined : leaseSeconds * 1000 };
-  }
+  if (first.kind === 'accepted') return acceptedReply(first.leaseSeconds);
   let body: unknown;
   try {
-    body = asJson(first.outcome);
+    body = throughJson(first.outcome);
   } catch (error) {
     return { kind: 'failed', code: 'NotJson', message: describe(error) };
   }
-  if (JSON.stringify(body).length > MAX_OUTCOME_LENGTH) {
-    return {
-      kind: 'failed',
-      code: 'TooLarge',
-      message: `the outcome is too large; at most ${MAX_OUTCOME_LENGTH} characters of JSON are allowed`,
-    };
+  const { length } = JSON.stringify(body);
+  if (length > MAX_OUTCOME_LENGTH) {
+    const message = `the outcome has ${length} characters of JSON; at most ${MAX_OUTCOME_LENGTH} are allowed; return less, for example smaller outputs`;
+    return { kind: 'failed', code: 'TooLarge', message };
   }
   const read = readOutcome(body, { id: run.id, operation });
   if (read.ok) return { kind: 'outcome', outcome: read.value };
-  const message = read.errors.map(({ field, message }) => `${field || 'the outcome'} ${message}`).join('; ');
+  return invalidOutcome(read.errors);
+}
+
+function acceptedReply(leaseSeconds: number | undefined): Reply {
+  const read = readAccepted({ leaseSeconds });
+  if (!read.ok) return invalidOutcome(read.errors);
+  const { leaseSeconds: seconds } = read.value;
+  return { kind: 'accepted', leaseMs: seconds === undefined ? undefined : seconds * 1000 };
+}
+
+function invalidOutcome(errors: readonly FieldError[]): Reply {
+  const message = errors.map(({ field, message }) => `${field || 'the outcome'} ${message}`).join('; ');
   return { kind: 'failed', code: 'InvalidOutcome', message };
 }
 
-/** The value after JSON serialization. Throws if the value has no JSON form. */
-const asJson = (value: unknown): unknown => parseJson(Buffer.from(JSON.stringify(value) ?? '', 'utf8'));
+/** Copies the value through JSON. Throws if it has no JSON form, or exceeds the limits of `parseJson`. */
+const throughJson = (value: unknown): unknown => parseJson(Buffer.from(JSON.stringify(value) ?? '', 'utf8'));

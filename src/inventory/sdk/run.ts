@@ -13,8 +13,8 @@ export type FirstAnswer =
 
 /** Connections of a run to the API server and the callback, over HTTP or within a process. */
 export interface RunTransports {
-  /** `token` returns the current token at each call. */
-  entry(request: ReconcileRequest, token: () => string, signal: AbortSignal): EntryAccessor;
+  /** Opens the accessor with which the run reads and writes its entry. `token` returns the current token at each call. */
+  openEntry(request: ReconcileRequest, token: () => string, signal: AbortSignal): EntryAccessor;
   /** Sends one report to the callback. Rejects if there was no usable answer. */
   report(request: ReconcileRequest, token: string, body: object, signal: AbortSignal): Promise<ReportAnswer>;
 }
@@ -46,7 +46,7 @@ export class Run implements RunContext {
     this.#clock = clock;
     this.#token = request.auth.token;
     this.answer = this.#answered.promise;
-    this.entry = transports.entry(request, () => this.#token, this.signal);
+    this.entry = transports.openEntry(request, () => this.#token, this.signal);
   }
 
   get signal(): AbortSignal {

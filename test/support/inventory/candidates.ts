@@ -94,7 +94,7 @@ export function inProcessCandidate(world: ConformanceWorld): Promise<Candidate> 
   const tokenWith = (credentialId: string): string =>
     [...world.live].find((token) => `JTI=${jtiOf(token)}` === credentialId) ?? '';
   const components = new Map([[component, player(component)]]);
-  const client = inProcessClient({ components, entry: transports.entry, reports, clock });
+  const client = inProcessClient({ components, openEntry: transports.openEntry, reports, clock });
   const registration = { endpoint: { inProcess: component }, timeoutMs: 5_000 } as unknown as Registration;
   return Promise.resolve({
     invoke: (request) => client.invoke(registration, request, new AbortController().signal),

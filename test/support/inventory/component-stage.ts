@@ -132,7 +132,7 @@ export class ComponentStage {
         client.mergePatch(secrets, kubeconfig, { data: { [kubeconfigKey]: Buffer.from(text).toString('base64') } }),
       secret: (name) => client.get(secrets, { namespace: at.namespace, name }),
     };
-    return { entry: () => entry, report: () => Promise.reject(new Error('unexpected report')) };
+    return { openEntry: () => entry, report: () => Promise.reject(new Error('unexpected report')) };
   }
 
   /** Adds ServiceAccount tokens, which the in-memory cluster does not support. */

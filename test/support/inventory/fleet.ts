@@ -49,7 +49,7 @@ export class Fleet {
     });
     const client = inProcessClient({
       components,
-      entry: (request) => this.#accessor(request.entry.id),
+      openEntry: (request) => this.#accessor(request.entry.id),
       reports: { report: () => Promise.reject(new Error('unexpected report')) },
       clock: this.clock,
     });

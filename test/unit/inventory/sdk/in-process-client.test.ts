@@ -15,7 +15,7 @@ describe('components in this process', () => {
   const clientOf = (reconcile: Component['reconcile']) =>
     inProcessClient({
       components: new Map([[component, { name: component, reconcile }]]),
-      entry: () => ({}) as EntryAccessor,
+      openEntry: () => ({}) as EntryAccessor,
       reports: { report: () => Promise.resolve({ status: 200, extension: undefined }) },
       clock,
     });
@@ -41,6 +41,25 @@ describe('components in this process', () => {
     });
   }
 
+  const reporting =
+    (leaseSeconds: number): Component['reconcile'] =>
+    async (run) => {
+      await run.heartbeat(leaseSeconds);
+      return { outcome: 'Done' };
+    };
+
+  it('continue asynchronously after their first heartbeat', async () => {
+    assert.deepEqual(await invoke(reporting(3600)), { kind: 'accepted', leaseMs: 3_600_000 });
+  });
+
+  for (const leaseSeconds of [0, 3601, 1.5]) {
+    it(`are rejected for a heartbeat with leaseSeconds ${leaseSeconds}`, async () => {
+      const reply = await invoke(reporting(leaseSeconds));
+      assert.deepEqual([reply.kind, 'code' in reply && reply.code], ['failed', 'InvalidOutcome']);
+      assert.match('message' in reply ? (reply.message ?? '') : '', /^leaseSeconds /);
+    });
+  }
+
   it('count as Retry if they throw', async () => {
     const reply = await invoke(() => Promise.reject(new Error('away')));
     assert.deepEqual(reply, { kind: 'outcome', outcome: { outcome: 'Retry', message: 'away' } });
@@ -54,7 +73,9 @@ describe('components in this process', () => {
       return { outcome: 'Done' };
     });
     await clock.advance(5_000);
-    assert.deepEqual(await reply, { kind: 'failed', code: 'Timeout', message: 'no answer within 5000 ms' });
+    const message =
+      'no answer within 5000 ms; for longer work, call heartbeat in the component, or increase timeoutSeconds of its registration';
+    assert.deepEqual(await reply, { kind: 'failed', code: 'Timeout', message });
     assert.match(reason, /no answer within/);
   });
 
