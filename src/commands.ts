@@ -26,6 +26,7 @@ const setupCodes = new Set([
   'KubeconfigInvalid',
   'KubeconfigContextNotFound',
   'BadCertificate',
+  'InvalidGrantable',
   'AuditUnavailable',
   'PortUnavailable',
 ]);

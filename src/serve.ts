@@ -4,23 +4,26 @@ import { access } from './features/access.ts';
 import { binding } from './features/binding.ts';
 import { clock, type Feature, type Host, type OpenFeature } from './features/feature.ts';
 import { inventory } from './features/inventory.ts';
-import { openServing, openWebhooks, readServingFiles } from './features/serving.ts';
+import { openServing, openServingFiles, openWebhooks } from './features/serving.ts';
 import { describe } from './kit/errors.ts';
 import { ambientCredentials } from './kube/kubeconfig.ts';
 import { openCluster } from './kube/open-cluster.ts';
 import { watchClockSkew } from './observe/clock-skew.ts';
 import { Health } from './observe/health.ts';
-import { startMetricsServer, startProbeServer } from './observe/http.ts';
+import { startHealthServer, startMetricsServer } from './observe/http.ts';
 import { createLog, type Log } from './observe/log.ts';
 import { createMetrics, type Metrics } from './observe/metrics.ts';
 import { unhandledRejectionsMetric } from './observe/process-metrics.ts';
 
-/** All features, in the order in which they start. */
+/** All features, in the order in which `serve` opens them. */
 const allFeatures: readonly Feature[] = [access, binding, inventory];
 
 /**
- * The composition root: opens the configured features, runs their controllers until `signal` aborts, and closes everything in reverse
- * order. Rejects with a CodedError if a file, the credentials, or a port is unavailable.
+ * The composition root: opens the configured features, and runs their controllers until `signal` aborts. Then closes the webhooks, the
+ * features, their shared parts, the connection to the cluster, the ports, and, last, the audit journal.
+ *
+ * Rejects with a CodedError if a file, the credentials, or a port is unavailable. It then closes nothing: end the process. Rejects with
+ * `DrainDeadlineExceeded` if controllers do not stop in time.
  */
 export async function serve(config: Config, signal: AbortSignal): Promise<void> {
   const log = createLog({ level: config.logLevel, format: config.logFormat, clock });
@@ -29,7 +32,8 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   countUnhandledRejections(log, metrics);
 
   const features = allFeatures.filter(({ name }) => config.features.includes(name));
-  const files = features.some(({ answersCalls }) => answersCalls) ? readServingFiles(config, log, metrics) : undefined;
+  const answersCalls = features.some((feature) => feature.answersCalls);
+  const servingFiles = answersCalls ? openServingFiles(config, log, metrics) : undefined;
   const prepared = features.map((feature) => feature.prepare(config));
   const credentials = await ambientCredentials(config.kubeconfig);
   const cluster = openCluster(credentials, {
@@ -38,7 +42,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
     connections: Math.max(...features.map(({ connections }) => connections)),
     onServerTime: watchClockSkew({ clock, log, metrics }),
   });
-  const probes = await startProbeServer({ ...config.health, health });
+  const healthServer = await startHealthServer({ ...config.health, health });
   const metricsServer = await startMetricsServer({
     host: config.bindAddress,
     port: config.metricsPort,
@@ -47,7 +51,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   });
   const manager = new Manager({ clock, log });
   const parts = { config, cluster, credentials, metrics, log, manager, signal };
-  const serving = files && openServing(parts, files);
+  const serving = servingFiles && openServing(parts, servingFiles);
   const host: Host = { ...parts, serving: () => required(serving) };
   const registerChecks = ({ readiness }: Pick<OpenFeature, 'readiness'>): void => {
     for (const [name, check] of Object.entries(readiness)) health.ready(name, check);
@@ -65,7 +69,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
     features: config.features,
     ...webhooks?.ports,
     ...mergeRecords(opened.map(({ ports }) => ports)),
-    health: probes.port,
+    health: healthServer.port,
     metrics: metricsServer.port,
     server: credentials.server,
   });
@@ -81,8 +85,8 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
       ...serving?.close,
       cluster: () => cluster.close(),
       metrics: () => metricsServer.close(),
-      health: () => probes.close(),
-      journal: () => files?.journal.close(),
+      health: () => healthServer.close(),
+      journal: () => servingFiles?.journal.close(),
     });
     log.info('stopped');
   }
@@ -92,11 +96,12 @@ const mergeRecords = <T>(records: readonly (Readonly<Record<string, T>> | undefi
   Object.assign({}, ...records);
 
 function required<T>(part: T | undefined): T {
-  if (part === undefined) throw new Error('a feature with answersCalls: false uses host.serving()');
+  if (part === undefined)
+    throw new Error('only a feature with answersCalls: true may call host.serving(); set it in that feature');
   return part;
 }
 
-/** Closes all parts in order; a part that fails to close does not keep the others open. */
+/** Closes all parts in order. If one fails to close, logs the error and closes the next. */
 async function closeAll(log: Log, parts: Readonly<Record<string, () => unknown>>): Promise<void> {
   for (const [part, close] of Object.entries(parts)) {
     try {

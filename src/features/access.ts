@@ -10,6 +10,7 @@ import type { AccessReviews } from '../admission/ports.ts';
 import { keyOf } from '../api/object.ts';
 import { pods } from '../api/resources.ts';
 import { sleep } from '../kit/clock.ts';
+import { CodedError, describe, quote } from '../kit/errors.ts';
 import type { Client } from '../kube/client.ts';
 import { regarding } from '../kube/event-object.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
@@ -26,10 +27,20 @@ export const access: Feature = {
   connections: 10,
   answersCalls: true,
   prepare({ grantable }) {
-    const rules = grantable === undefined ? [] : parseGrantable(readFileSync(grantable));
+    const rules = grantable === undefined ? [] : readGrantable(grantable);
     return (host) => open(host, rules);
   },
 };
+
+/** Reads the file of `--grantable`. Throws a CodedError (`InvalidGrantable`) that names the flag and the file. */
+function readGrantable(file: string): RbacRule[] {
+  try {
+    return parseGrantable(readFileSync(file));
+  } catch (cause) {
+    const message = `--grantable: ${quote(file, 256)} cannot be used: ${describe(cause)}; name a JSON file with a list of PolicyRules`;
+    throw new CodedError('InvalidGrantable', message, { cause });
+  }
+}
 
 function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
   const { config, cluster, metrics, log, signal } = host;

@@ -29,8 +29,8 @@ export interface ServingFiles {
   readonly clientAuthorities?: Buffer;
 }
 
-/** Reads files at once, so that a wrong file name fails the start. Throws a CodedError that names the file. */
-export function readServingFiles(config: Config, log: Log, metrics: Metrics): ServingFiles {
+/** Opens the journal and reads the other files at once, so that a wrong name fails the start. Throws a CodedError that names the file. */
+export function openServingFiles(config: Config, log: Log, metrics: Metrics): ServingFiles {
   const openCertificate = certificateFrom(config, log, metrics);
   const { clientCaFile } = config;
   const clientAuthentication = clientCaFile === undefined ? {} : { clientAuthorities: readAuthorities(clientCaFile) };

@@ -17,7 +17,7 @@ interface Address {
  * Serves `/healthz` and `/livez` (would a restart help?) and `/readyz` (may this process get traffic?): 200 or 503, one line for each
  * check. Rejects with `PortUnavailable` if it cannot listen on the port.
  */
-export function startProbeServer(options: Address & { readonly health: Health }): Promise<Listening> {
+export function startHealthServer(options: Address & { readonly health: Health }): Promise<Listening> {
   const { health } = options;
   return start(options, (path, response) => {
     if (path === '/readyz') return report(response, health.readiness());

@@ -8,7 +8,8 @@ import { parseAllDocuments } from 'yaml';
 import { createAuthority, issue } from '../../sandbox/pki.ts';
 import { exitCodeOf, run } from '../../src/commands.ts';
 import { readConfig } from '../../src/config.ts';
-import { readServingFiles } from '../../src/features/serving.ts';
+import { access } from '../../src/features/access.ts';
+import { openServingFiles } from '../../src/features/serving.ts';
 import { UsageError } from '../../src/flag-types.ts';
 import { usage } from '../../src/flags.ts';
 import { CodedError, describe as describeError } from '../../src/kit/errors.ts';
@@ -381,10 +382,20 @@ describe('the program', () => {
       open: () => kubeconfig('--kubeconfig=FOLDER/none'),
       says: /FOLDER\/none/,
     },
+    {
+      what: 'a list of grantable rules that is not there',
+      open: () => access.prepare(readConfig(inFolder(['--grantable=FOLDER/none']), {})),
+      says: /--grantable.*FOLDER\/none.*ENOENT/,
+    },
+    {
+      what: 'a list of grantable rules that is none',
+      open: () => access.prepare(readConfig(inFolder(['--grantable=FOLDER/text']), {})),
+      says: /--grantable.*FOLDER\/text/,
+    },
     { what: 'a kubeconfig that is none', open: () => kubeconfig('--kubeconfig=FOLDER/text'), says: /FOLDER\/text/ },
   ];
   const servingFiles = (...args: string[]): unknown =>
-    readServingFiles(readConfig(inFolder(args), {}), noLog, createMetrics());
+    openServingFiles(readConfig(inFolder(args), {}), noLog, createMetrics());
   for (const { what, open, says } of wrongFiles) {
     it(`has exit code 2 and one line for ${what}`, async () => {
       await assert.rejects(
