@@ -18,7 +18,10 @@ import { deniedStatus, isUnchanged, progressStatus } from './request-status.ts';
 import type { Revoker } from './revoker.ts';
 import type { TemplateEdits } from './template-edits.ts';
 
-/** Time to wait for the pod before the status shows that it is not ready, milliseconds. A pod that is faster saves a status write. */
+/**
+ * Time to wait for the pod before the status shows that it is not ready, milliseconds. If the pod is ready within this time, the server
+ * writes the status once instead of twice.
+ */
 const podGraceMs = 1000;
 
 interface OpenedGrant {
@@ -30,9 +33,9 @@ interface OpenedGrant {
 /** Opens a decided grant: creates its children in order, then writes the status that the requester reads. */
 export class Granter {
   readonly #deps: GranterDeps;
-  /** By request uid: the children that this process created, until the status lists them. */
+  /** By request UID: the children that this process created. Used until the status lists them; `forget` removes them. */
   readonly #opened = new Map<string, OpenedGrant>();
-  /** uids of requests whose grant is in the journal, so that a retry adds no second line. */
+  /** UIDs of requests whose grant is in the journal, so that a retry adds no second line. */
   readonly #journaled = new Set<string>();
 
   constructor(deps: GranterDeps) {
@@ -40,16 +43,19 @@ export class Granter {
   }
 
   /**
-   * Creates the children that do not exist, and updates the status. `plan` is the plan of the decision. Without it, after a restart or a
-   * failed attempt, the server plans again, and the hash must equal the granted one. Resolves to the time (epoch ms) at which to requeue the
-   * request, or undefined if only events and the deadline requeue it.
+   * Creates the children, unless the status or this process recorded that they were created, and updates the status. `plan` is the plan of
+   * the decision. Without it, after a restart or a failed attempt, the server plans again. If the hash of the new plan is not
+   * `grant.planHash`, it denies the request with `PlanChanged`. It also denies with `NameCollision` and `ResourceRefused`.
+   *
+   * Resolves to the time (epoch ms) at which to requeue the request, or undefined if only events and the deadline requeue it. Rejects with
+   * `AuditUnavailable` or `SigningKeyUnavailable`, and as the client does.
    */
   async ensureOpen(request: RequestView, plan: Plan | undefined, signal: AbortSignal): Promise<number | undefined> {
     const opened = this.#openedEarlier(request) ?? (await this.#open(request, plan, signal));
     return opened && this.#updateProgress(request, opened, signal);
   }
 
-  /** Drops the memory of the request with this uid. */
+  /** Discards what this process recorded for the request with this UID. Call it when the request is gone. */
   forget(uid: string): void {
     this.#opened.delete(uid);
     this.#journaled.delete(uid);
@@ -71,7 +77,7 @@ export class Granter {
         return this.#deny(request, { code: 'NameCollision', message: created.message, status: 422 }, signal);
       }
       if (created.kind === 'refused') {
-        const message = `the API server rejected the ${resource.kind}: ${created.message}; correct the template and create a new request`;
+        const message = `the API server rejected ${resource.kind} ${keyOf(object.metadata)}: ${created.message}; correct the cause, for example the template, a quota, or the permissions of the server, then create a new request`;
         return this.#deny(request, { code: 'ResourceRefused', message, status: 422 }, signal);
       }
       children.push({
@@ -116,7 +122,7 @@ export class Granter {
     const template = this.#templateOf(request);
     const planChanged: Violation = {
       code: 'PlanChanged',
-      message: `template ${grant.template.name} or its target changed while access was being opened; create a new request`,
+      message: `template ${grant.template.name} or its target was changed or deleted after the decision; create a new request`,
       status: 422,
     };
     if (!template) return planChanged;
@@ -157,7 +163,7 @@ export class Granter {
     return `until ${formatTime(endMs)}, because the maxDuration of the template was shortened`;
   }
 
-  /** The granted pod, by uid: another pod of the same name does not count. */
+  /** The granted pod. If the grant has a UID (ExecAccess), only that pod counts; otherwise (PodAccess), any pod of that name. */
   #podOf(request: RequestView): PodView | undefined {
     const pod =
       request.grant && this.#deps.pods.get(keyOf({ namespace: request.namespace, name: request.grant.pod.name }));

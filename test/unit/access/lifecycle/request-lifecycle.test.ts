@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { podAccessRequests, podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
-import { pods, roleBindings, roles } from '../../../../src/api/resources.ts';
+import { deployments, pods, roleBindings, roles } from '../../../../src/api/resources.ts';
 import { deferred } from '../../../../src/kit/promises.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { LifecycleStage, requestName } from './lifecycle-stage.ts';
@@ -45,6 +45,29 @@ describe('the lifecycle of a request', () => {
     await stage.clock.advance(601_000);
     assert.equal(faults, 1);
     assert.deepEqual(stage.cluster.names(roleBindings), []);
+  });
+
+  it('is denied with PlanChanged if its workload is deleted before its Role is created', async () => {
+    let faults = 1;
+    stage.cluster.fault = ({ verb, plural }) => {
+      if (verb !== 'create' || plural !== 'roles' || faults-- <= 0) return;
+      stage.cluster.drop(deployments, { namespace: 'payments', name: 'payments' });
+      throw new ApiError(500, 'InternalError', 'not now');
+    };
+    stage.ask();
+    await stage.clock.advance(2000);
+    const { conditions = [] } = (stage.request?.status ?? {}) as {
+      readonly conditions?: readonly { readonly type: string; readonly reason: string; readonly message: string }[];
+    };
+    const { reason, message } = conditions.find(({ type }) => type === 'AccessResourcesCreated') ?? {};
+    assert.deepEqual(
+      [reason, message],
+      [
+        'PlanChanged',
+        'template payments-shell or its target was changed or deleted after the decision; create a new request',
+      ],
+    );
+    assert.deepEqual(childrenLeft(), []);
   });
 
   it('reports a grant once, even after retries of its objects', async () => {
