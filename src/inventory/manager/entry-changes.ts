@@ -3,7 +3,7 @@ import { forceAnnotation, kubeconfigOutput } from '../../api/inventory/names.ts'
 import { isPointer, isWithin, type JsonPointer, valueAt } from '../../kit/json-pointer.ts';
 import { sameJson } from '../../kit/json-value.ts';
 import type { RunRecord } from '../core/run-record.ts';
-import { lanes, type Trigger, trigger, triggerReasons } from '../core/triggers.ts';
+import { type Lane, type Trigger, trigger, triggerReasons } from '../core/triggers.ts';
 import type { Entry } from '../entry.ts';
 import type { Registration } from '../registration.ts';
 import { isApplicable, mayRun } from './entry-snapshot.ts';
@@ -12,22 +12,23 @@ import { isApplicable, mayRun } from './entry-snapshot.ts';
 export const isContentChanged = (before: Entry, after: Entry): boolean => !sameJson(before.content, after.content);
 
 /**
- * Triggers for one component from a change of an entry. Fields that the component does not read cause no trigger. Whether a trigger starts
- * a run depends on the digest.
+ * Triggers for one component from a change of an entry: a new force annotation, a changed path that the component reads or waits for, and a
+ * change of what `mayRun` returns. If the component waits for `noReaders`, any change of content triggers it. `isWanted` decides whether a
+ * trigger starts a run. `contentChanged` is the result of `isContentChanged`, computed once for all components.
  */
 export function triggersOf(
   before: Entry,
   after: Entry,
   registration: Registration,
   record: RunRecord | undefined,
-  contentDiffers: boolean,
+  contentChanged: boolean,
 ): Trigger[] {
   const triggers: Trigger[] = [];
   const force = forceAnnotation(registration.name);
   if (before.annotations[force] !== after.annotations[force]) {
     triggers.push(trigger(triggerReasons.forced));
   }
-  if (contentDiffers) {
+  if (contentChanged) {
     const differs = (path: JsonPointer): boolean =>
       !sameJson(valueAt(before.content, path), valueAt(after.content, path));
     triggers.push(...registration.reads.filter(differs).map(readChanged));
@@ -47,8 +48,11 @@ const readChanged = (path: JsonPointer): Trigger =>
 
 const kubeconfigVersion: JsonPointer = `${kubeconfigOutput}/version`;
 
-/** Whether the kubeconfig was replaced by another. The old one stays valid for a while, so its readers need not run at once. */
-export function isRotated(before: Entry, after: Entry): boolean {
+/**
+ * Whether a new kubeconfig replaced an earlier one. The earlier one stays valid for a while, so the server may spread the runs of its
+ * readers.
+ */
+export function isKubeconfigReplaced(before: Entry, after: Entry): boolean {
   const old = valueAt(before.content, kubeconfigVersion);
   const now = valueAt(after.content, kubeconfigVersion);
   return old !== undefined && now !== undefined && !sameJson(old, now);
@@ -67,6 +71,7 @@ function mayRunChanged(
   registration: Registration,
   record: RunRecord | undefined,
 ): boolean {
+  // A change of an entry changes neither value.
   const circumstances = { refused: false, recorded: record !== undefined };
   return !isDeepStrictEqual(mayRun(before, registration, circumstances), mayRun(after, registration, circumstances));
 }
@@ -76,14 +81,16 @@ function changedField(before: Entry, after: Entry): string | undefined {
   return isDeepStrictEqual(before.labels, after.labels) ? undefined : '/metadata/labels';
 }
 
-/** Trigger for an entry that is new to this process; undefined if the component has nothing to do. */
-export function firstTrigger(
+/**
+ * Trigger that compares an entry with its record, without an earlier version of the entry: at startup, when the entry appears, and at each
+ * resync. Undefined if there is no record, and the entry is being deleted or the component does not apply to it.
+ */
+export function syncTrigger(
   entry: Entry,
   registration: Registration,
   isRecorded: boolean,
-  isStartup: boolean,
+  lane: Lane,
 ): Trigger | undefined {
   if (!isRecorded && (entry.deleting || !isApplicable(entry, registration))) return undefined;
-  const lane = isStartup ? lanes.time : lanes.manual;
   return trigger(isRecorded ? triggerReasons.inputChanged : triggerReasons.created, { lane });
 }

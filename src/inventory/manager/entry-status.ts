@@ -190,8 +190,8 @@ export function livelockOf(statuses: KeyStatuses): ConditionValue {
   return { type, status: 'True', reason: 'InputsReturn', message: listed(messages.sort()) };
 }
 
-/** Maximum length of a condition message, in characters. The component statuses contain all details. */
-const maxConditionMessage = 4096;
+/** Maximum length of a summary in a condition message, in characters. The component statuses contain all details. */
+const maxSummaryLength = 4096;
 
 /** Joins as many texts as fit, at least the first. */
 function listed(texts: readonly string[]): string {
@@ -199,7 +199,7 @@ function listed(texts: readonly string[]): string {
   for (const [index, next] of texts.entries()) {
     const longer = index === 0 ? next : `${text}; ${next}`;
     const left = texts.length - index;
-    if (index > 0 && longer.length > maxConditionMessage) return `${text}; and ${left} more`;
+    if (index > 0 && longer.length > maxSummaryLength) return `${text}; and ${left} more`;
     text = longer;
   }
   return text;

@@ -2,12 +2,18 @@ import type { Source } from '../../engine/source.ts';
 import { jittered } from '../../kit/backoff.ts';
 import type { Cancel, Clock } from '../../kit/clock.ts';
 import { pace } from '../../kit/pace.ts';
-import { type Trigger, trigger, triggerReasons } from '../core/triggers.ts';
+import { lanes, type Trigger, trigger, triggerReasons } from '../core/triggers.ts';
 import type { Entry } from '../entry.ts';
 import { type ComponentKey, keyText } from '../key.ts';
 import type { EntryChange, InventoryStore, RecordChange, RemoteEvent, RemoteEvents, RunStore } from '../ports.ts';
 import type { Registration } from '../registration.ts';
-import { firstTrigger, isContentChanged, isKubeconfigTrigger, isRotated, triggersOf } from './entry-changes.ts';
+import {
+  isContentChanged,
+  isKubeconfigReplaced,
+  isKubeconfigTrigger,
+  syncTrigger,
+  triggersOf,
+} from './entry-changes.ts';
 import { isApplicable } from './entry-snapshot.ts';
 import type { KeyLoops } from './key-loop.ts';
 import type { InventoryMetrics } from './metrics.ts';
@@ -152,19 +158,19 @@ export class KeyEventSource implements Source {
 
   #onUpdated(before: Entry, entry: Entry): void {
     const { registrations, runs, loops } = this.#deps;
-    const contentDiffers = isContentChanged(before, entry);
+    const contentChanged = isContentChanged(before, entry);
     const changed: { readonly key: ComponentKey; readonly triggers: readonly Trigger[] }[] = [];
     for (const registration of registrations.all()) {
       const key = { entryUid: entry.ref.uid, component: registration.name };
       const record = runs.find(key)?.record;
       if (!record && !isApplicable(entry, registration)) continue;
-      changed.push({ key, triggers: triggersOf(before, entry, registration, record, contentDiffers) });
+      changed.push({ key, triggers: triggersOf(before, entry, registration, record, contentChanged) });
     }
-    const readers = contentDiffers ? changed.filter(({ triggers }) => triggers.some(isKubeconfigTrigger)).length : 0;
-    const isSpread = readers > maxReadersAtOnce && isRotated(before, entry);
+    const readers = contentChanged ? changed.filter(({ triggers }) => triggers.some(isKubeconfigTrigger)).length : 0;
+    const isSpread = readers > maxReadersAtOnce && isKubeconfigReplaced(before, entry);
     for (const { key, triggers } of changed) {
       for (const trigger of isSpread ? this.#spread(triggers) : triggers) this.trigger(key, trigger);
-      if (contentDiffers) loops.get(keyText(key))?.contentChanged();
+      if (contentChanged) loops.get(keyText(key))?.contentChanged();
     }
   }
 
@@ -180,9 +186,11 @@ export class KeyEventSource implements Source {
     const { uid } = entry.ref;
     for (const key of this.#recordsWithoutEntry.get(uid)?.values() ?? []) loops.of(key).recordChanged(runs.find(key));
     this.#recordsWithoutEntry.delete(uid);
+    // At startup, no user waits.
+    const lane = this.#isStartup ? lanes.time : lanes.manual;
     for (const registration of registrations.all()) {
       const key = { entryUid: uid, component: registration.name };
-      const trigger = firstTrigger(entry, registration, runs.find(key) !== undefined, this.#isStartup);
+      const trigger = syncTrigger(entry, registration, runs.find(key) !== undefined, lane);
       if (trigger) this.trigger(key, trigger);
     }
   }
@@ -196,7 +204,7 @@ export class KeyEventSource implements Source {
     for (const registration of registrations.all()) {
       const key = { entryUid: ref.uid, component: registration.name };
       const stored = runs.find(key);
-      const trigger = firstTrigger(entry, registration, stored !== undefined, true);
+      const trigger = syncTrigger(entry, registration, stored !== undefined, lanes.time);
       const state = loops.get(keyText(key))?.state;
       // The key was retired before the watch reported its record.
       if (stored && state?.phase === 'gone' && !state.stored) loops.of(key).recordChanged(stored);
