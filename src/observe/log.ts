@@ -5,7 +5,8 @@ import { stderrWriter } from './stderr-writer.ts';
 
 /**
  * Operational log. Callers choose each field and log no object as a whole, because it might contain a Secret.
- * The log escapes text and cuts it to 4,096 characters, so each call writes one line.
+ * The log escapes control characters, so each call writes one line. It truncates the message and each text of a field after 4,096
+ * characters, and adds the original length.
  */
 export interface Log {
   debug(message: string, fields?: LogFields): void;
@@ -16,6 +17,10 @@ export interface Log {
   child(fields: LogFields): Log;
 }
 
+/**
+ * Fields of a line. The log omits undefined values, appends `_` to the names `time`, `level`, and `message`, and keeps the first 64 items
+ * of a list.
+ */
 export type LogFields = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
 
 export type LogLevel = 'error' | 'warn' | 'info' | 'debug';
@@ -30,19 +35,19 @@ export interface LogOptions {
   readonly write?: (line: string) => void;
 }
 
-type Line = (level: string, message: string, fields: LogFields) => string;
+type LineFormat = (level: string, message: string, fields: LogFields) => string;
 
 export function createLog({ level = 'info', format = 'json', clock, write = stderrWriter(clock) }: LogOptions): Log {
-  const line = format === 'json' ? jsonLine(clock) : textLine(clock);
+  const formatLine = format === 'json' ? jsonFormat(clock) : textFormat(clock);
   const logger = winston.createLogger({
     level,
     levels: { error: 0, warn: 1, info: 2, debug: 3 },
-    transports: [new LineTransport(line, write)],
+    transports: [new LineTransport(formatLine, write)],
   });
   return logOf(logger, {});
 }
 
-/** Logs nothing; for tests and tools. */
+/** Logs nothing. */
 export const noLog: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => noLog };
 
 function logOf(logger: winston.Logger, base: LogFields): Log {
@@ -62,27 +67,28 @@ function logOf(logger: winston.Logger, base: LogFields): Log {
 
 /** Writes the line before `log` returns. winston's Console transport loses lines when the process exits. */
 class LineTransport extends Transport {
-  readonly #line: Line;
+  readonly #format: LineFormat;
   readonly #write: (line: string) => void;
 
-  constructor(line: Line, write: (line: string) => void) {
+  constructor(format: LineFormat, write: (line: string) => void) {
     super();
-    this.#line = line;
+    this.#format = format;
     this.#write = write;
   }
 
   override log(info: { level: string; message: string; fields: LogFields }, next: () => void): void {
-    this.#write(`${this.#line(info.level, info.message, info.fields)}\n`);
+    this.#write(`${this.#format(info.level, info.message, info.fields)}\n`);
     next();
   }
 }
 
 const RESERVED = new Set(['time', 'level', 'message']);
-const MAX_TEXT = 4096;
-/** The log cuts a list to this number of items. */
+/** Maximum length of a text, in characters. */
+const MAX_TEXT_LENGTH = 4096;
+/** Maximum number of items of a list. */
 const MAX_ITEMS = 64;
 
-/** The fields without undefined values. The name of a field that the log itself writes gets a trailing underscore. */
+/** Omits undefined values, appends `_` to reserved names, and truncates values. */
 function writtenFields(fields: LogFields): [string, string | number | boolean | readonly string[]][] {
   const written: [string, string | number | boolean | readonly string[]][] = [];
   for (const [key, value] of Object.entries(fields)) {
@@ -97,9 +103,9 @@ function bounded(value: string | number | boolean | readonly string[]): typeof v
 }
 
 const cut = (text: string): string =>
-  text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}… (${text.length} characters)` : text;
+  text.length > MAX_TEXT_LENGTH ? `${text.slice(0, MAX_TEXT_LENGTH)}… (${text.length} characters)` : text;
 
-function jsonLine(clock: Clock): Line {
+function jsonFormat(clock: Clock): LineFormat {
   return (level, message, fields) => {
     const all = [
       ['time', formatMicroTime(clock.now())],
@@ -111,9 +117,9 @@ function jsonLine(clock: Clock): Line {
   };
 }
 
-function textLine(clock: Clock): Line {
+function textFormat(clock: Clock): LineFormat {
   return (level, message, fields) => {
-    const pairs = writtenFields(fields).map(([key, value]) => ` ${bare(key)}=${bare(value)}`);
+    const pairs = writtenFields(fields).map(([key, value]) => ` ${textValue(key)}=${textValue(value)}`);
     return `${formatMicroTime(clock.now())} ${level.toUpperCase().padEnd(5)} ${escapeControls(cut(message))}${pairs.join('')}`;
   };
 }
@@ -122,13 +128,16 @@ function literal(value: unknown): string {
   return escapeControls(JSON.stringify(value) ?? 'null');
 }
 
-/** Unquoted if the text is unambiguous without quotes. */
-function bare(value: unknown): string {
+/** Quotes the value, unless it has only characters that cannot end or split it. */
+function textValue(value: unknown): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   return /^[\w./:@+,[\]-]+$/.test(text) ? text : literal(value);
 }
 
-/** Terminals and viewers interpret these characters, and JSON does not escape them: DEL, C1 controls, line separators, direction overrides. */
+/**
+ * Characters that terminals and viewers interpret: C0 and C1 controls, DEL, line separators, and directional formatting. JSON.stringify
+ * escapes only C0, and the text format writes the message without it.
+ */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters on purpose.
 const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
