@@ -1,6 +1,6 @@
 import { formatTime } from '../kit/clock.ts';
 
-/** The common fields of metav1.Condition and the condition type of kube-bind. */
+/** The fields of metav1.Condition and of kube-bind's condition. Only kube-bind has `severity`; only metav1 has `observedGeneration`. */
 interface AnyCondition {
   type: string;
   status: 'True' | 'False' | 'Unknown';
@@ -11,7 +11,7 @@ interface AnyCondition {
   observedGeneration?: number;
 }
 
-/** The condition that a reconciler observed. `mergeConditions` adds the time. */
+/** The condition that a reconciler computed. `mergeConditions` adds `lastTransitionTime` and `observedGeneration`. */
 export type ConditionUpdate<Condition extends AnyCondition> = Omit<
   Condition,
   'lastTransitionTime' | 'observedGeneration'
@@ -20,8 +20,11 @@ export type ConditionUpdate<Condition extends AnyCondition> = Omit<
 export interface MergeOptions {
   /** The metadata.generation of the observed object; becomes observedGeneration. Default: no observedGeneration. */
   readonly generation?: number | undefined;
-  /** Whether lastTransitionTime changes with the status, as in metav1.Condition, or with any field, as in kube-bind. Default `status`. */
-  readonly timeOf?: 'status' | 'any change';
+  /**
+   * The change that sets lastTransitionTime: of the status, as in metav1.Condition, or of any field, as in kube-bind. Default
+   * `statusChange`.
+   */
+  readonly transitionOn?: 'statusChange' | 'anyChange';
 }
 
 /** Maximum length of a message, in characters. The schemas reject a longer one. */
@@ -36,7 +39,7 @@ export function mergeConditions<Condition extends AnyCondition>(
   before: readonly Condition[],
   updates: readonly ConditionUpdate<Condition>[],
   nowMs: number,
-  { generation, timeOf = 'status' }: MergeOptions = {},
+  { generation, transitionOn = 'statusChange' }: MergeOptions = {},
 ): readonly Condition[] {
   const byType = new Map(before.map((condition) => [condition.type, condition]));
   const lastOfType = new Map(updates.map((update) => [update.type, update]));
@@ -50,7 +53,8 @@ export function mergeConditions<Condition extends AnyCondition>(
       ...(generation === undefined ? {} : { observedGeneration: generation }),
     } as Condition;
     if (current && sameExceptTime(current, next)) continue;
-    if (current?.status === next.status && timeOf === 'status') next.lastTransitionTime = current.lastTransitionTime;
+    if (current?.status === next.status && transitionOn === 'statusChange')
+      next.lastTransitionTime = current.lastTransitionTime;
     byType.set(next.type, next);
     isChanged = true;
   }
@@ -67,7 +71,7 @@ export function sameConditions(a: readonly AnyCondition[], b: readonly AnyCondit
   });
 }
 
-/** Whether two conditions are equal except for lastTransitionTime. */
+/** Whether two conditions of the same type are equal except for lastTransitionTime. */
 function sameExceptTime(a: Omit<AnyCondition, 'lastTransitionTime'>, b: typeof a): boolean {
   return (
     a.status === b.status &&
@@ -79,7 +83,7 @@ function sameExceptTime(a: Omit<AnyCondition, 'lastTransitionTime'>, b: typeof a
 }
 
 /**
- * The text as the API server stores it: truncated, and with lone surrogates replaced. Otherwise, it would differ from the stored text at
- * every reconcile.
+ * Truncates the message to what the schemas allow. Replaces lone surrogates as the API server does; otherwise, the message would differ
+ * from the stored one at every reconcile.
  */
 const storable = (message: string): string => Buffer.from(message.slice(0, maxConditionMessage)).toString();

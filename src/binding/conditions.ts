@@ -39,7 +39,7 @@ export function setConditions(
   updates: readonly BindConditionUpdate[],
   nowMs: number,
 ): BindCondition[] {
-  return [...mergeConditions(before, updates.map(normalize), nowMs, { timeOf: 'any change' })].sort(readyFirst);
+  return [...mergeConditions(before, updates.map(normalize), nowMs, { transitionOn: 'anyChange' })].sort(readyFirst);
 }
 
 /** Like {@link setConditions}, and sets `Ready` to the summary of the other conditions. Without other conditions `Ready` stays. */

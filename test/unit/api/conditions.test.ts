@@ -51,7 +51,7 @@ describe('merging conditions', () => {
   });
 
   it('sets the time at any change with that option', () => {
-    const options = { timeOf: 'any change' } as const;
+    const options = { transitionOn: 'anyChange' } as const;
     const [merged] = mergeConditions([stored('A', 'True')], [found('A', 'True', 'still fine')], nowMs, options);
     assert.equal(merged?.lastTransitionTime, now);
     const before = [stored('A', 'True')];
