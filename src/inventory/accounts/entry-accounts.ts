@@ -18,19 +18,19 @@ import {
   accountFor,
   accountQuestion,
   accountsAmong,
-  bindingFor,
+  type EntryRole,
   ensureOwned,
-  type Grant,
-  grantName,
-  grants,
+  entryRoleName,
+  entryRoles,
   kubeconfigSecretFor,
-  mayRead,
+  roleBindingFor,
   roleFor,
   rulesOf,
+  setterMayReadSecret,
   subjectOf,
 } from './entry-objects.ts';
 
-/** The fields of a registration that determine the grants of its component. */
+/** The fields of a registration that determine the roles of its component. */
 export type Grantee = Pick<Registration, 'name' | 'kubeconfig'>;
 
 interface EntryAccountsDeps {
@@ -39,37 +39,37 @@ interface EntryAccountsDeps {
   readonly clock: Clock;
 }
 
-/** The grants of an entry that this process knows. After a restart, it checks each on first use. */
-interface EntryGrants {
-  readonly components: Map<string, ComponentGrants>;
+/** The roles of an entry that this process knows. After a restart, it checks each on first use. */
+interface KnownEntry {
+  readonly components: Map<string, KnownComponent>;
   /** An object of the entry vanished, so recreate the objects without a prior check. */
   readonly hasLostObjects: boolean;
-  /** Names of the accounts that have each grant; undefined until the first check for excess grants. */
-  holdersByGrant: ReadonlyMap<Grant, Set<string>> | undefined;
+  /** Names of the accounts that have each role; undefined until the first check for excess roles. */
+  holdersByRole: ReadonlyMap<EntryRole, Set<string>> | undefined;
   /** The supplied Secret that the component may read: undefined if there is none, null before the first check. */
   supplied: { readonly name: string; readonly confirmedAt: number } | undefined | null;
 }
 
-const unknownGrants = ({ hasLostObjects }: Pick<EntryGrants, 'hasLostObjects'>): EntryGrants => ({
+const unknownEntry = ({ hasLostObjects }: Pick<KnownEntry, 'hasLostObjects'>): KnownEntry => ({
   components: new Map(),
   hasLostObjects,
-  holdersByGrant: undefined,
+  holdersByRole: undefined,
   supplied: null,
 });
 
-/** The known grants of a component. Instants are monotonic milliseconds. */
-interface ComponentGrants {
-  readonly grants: readonly Grant[];
+/** The known roles of a component. Instants are monotonic milliseconds. */
+interface KnownComponent {
+  readonly roles: readonly EntryRole[];
   readonly createdAt: number;
-  /** Time at which the grants were last confirmed to be in force. */
+  /** Time at which the roles were last confirmed to be in force. */
   readonly confirmedAt: number | undefined;
 }
 
-/** Time after which confirmed grants are checked again, milliseconds: another client may have removed them. */
+/** Time after which the server checks confirmed roles again, milliseconds: another client may have removed them. */
 const trustMs = 10 * 60_000;
-/** Grants that a component may lose when its registration changes. */
-const kubeconfigGrants = ['kubeconfig', 'kubeconfig-producer'] as const satisfies readonly Grant[];
-/** Maximum time until the API server applies new grants, milliseconds. */
+/** Roles that a component may lose when its registration changes. */
+const kubeconfigRoles = ['kubeconfig', 'kubeconfig-producer'] as const satisfies readonly EntryRole[];
+/** Maximum time until the API server applies new RoleBindings, milliseconds. */
 const inForceMs = 5_000;
 const pollMs = 15;
 
@@ -80,7 +80,7 @@ const pollMs = 15;
 export class EntryAccounts implements EntryAccess {
   readonly #deps: EntryAccountsDeps;
   readonly #applier: Applier;
-  readonly #known = new Map<string, EntryGrants>();
+  readonly #known = new Map<string, KnownEntry>();
   /** Serializes changes per entry, because its components share RoleBindings. */
   readonly #mutex = new KeyMutex();
 
@@ -93,7 +93,7 @@ export class EntryAccounts implements EntryAccess {
     await this.#mutex.run(ref.uid, () => this.#establish(ref, registrations, signal));
   }
 
-  /** Resolves when the component's account exists and its grants are in force. A confirmation is valid for ten minutes. */
+  /** Resolves when the component's account exists and its roles are in force. A confirmation is valid for ten minutes. */
   async ensure(entry: Entry, component: Grantee, signal: AbortSignal): Promise<void> {
     const { ref, mode } = entry;
     if (!this.#isTrusted(ref.uid, component)) await this.#confirm(ref, component, signal);
@@ -105,7 +105,7 @@ export class EntryAccounts implements EntryAccess {
   /** After an object vanished, makes the next `ensure` recreate what is missing. Returns false if the access was withdrawn meanwhile. */
   forget(entryUid: string): boolean {
     if (!this.#known.has(entryUid)) return false;
-    this.#known.set(entryUid, unknownGrants({ hasLostObjects: true }));
+    this.#known.set(entryUid, unknownEntry({ hasLostObjects: true }));
     return true;
   }
 
@@ -113,8 +113,8 @@ export class EntryAccounts implements EntryAccess {
     const { uid, namespace } = ref;
     await this.#mutex.run(uid, async () => {
       this.#known.delete(uid);
-      await Promise.all(grants.map((grant) => this.#delete(roleBindings, ref, grantName(uid, grant), signal)));
-      await Promise.all(grants.map((grant) => this.#delete(roles, ref, grantName(uid, grant), signal)));
+      await Promise.all(entryRoles.map((role) => this.#delete(roleBindings, ref, entryRoleName(uid, role), signal)));
+      await Promise.all(entryRoles.map((role) => this.#delete(roles, ref, entryRoleName(uid, role), signal)));
       const labelSelector = `${entryUidLabel}=${uid}`;
       const accounts = await this.#deps.client.list(serviceAccounts, { namespace, labelSelector, signal });
       for (const { metadata } of accounts.items) await this.#delete(serviceAccounts, ref, metadata.name, signal);
@@ -128,26 +128,26 @@ export class EntryAccounts implements EntryAccess {
       const known = this.#known.get(ref.uid);
       known?.components.delete(component);
       if (known?.supplied) known.supplied = null;
-      for (const grant of grants) await this.#unbind(ref, grant, subject, signal);
+      for (const role of entryRoles) await this.#unbind(ref, role, subject, signal);
       await this.#delete(serviceAccounts, ref, subject.name, signal);
     });
   }
 
-  /** Confirms the grants of a component. Checks before it creates, because after a restart nearly all objects exist. */
+  /** Confirms the roles of a component. Checks before it creates, because after a restart nearly all objects exist. */
   async #confirm(ref: EntryRef, component: Grantee, signal: AbortSignal): Promise<void> {
     const isNew = this.#isNew(ref.uid, component);
     const revokedExcess = !isNew && (await this.#mutex.run(ref.uid, () => this.#revokeExcess(ref, component, signal)));
     if (isNew || revokedExcess || !(await this.#stillExists(ref, component, signal))) {
       if (!isNew) await this.#mutex.run(ref.uid, () => this.#establish(ref, [component], signal));
-      await this.#waitUntilInForce(ref, component, grantsOf(component), '', signal);
+      await this.#waitUntilInForce(ref, component, rolesOf(component), '', signal);
     }
     const now = this.#deps.clock.monotonic();
     // After a withdrawal there is no map entry, and a new one would leak.
     const known = this.#known.get(ref.uid)?.components;
-    known?.set(component.name, { grants: grantsOf(component), createdAt: now, confirmedAt: now });
+    known?.set(component.name, { roles: rolesOf(component), createdAt: now, confirmedAt: now });
   }
 
-  /** Whether this process has just created the component's grants, which may not be in force yet. */
+  /** Whether this process has just created the component's RoleBindings, which may not be in force yet. */
   #isNew(uid: string, component: Grantee): boolean {
     const known = this.#known.get(uid)?.components.get(component.name);
     return (
@@ -161,7 +161,7 @@ export class EntryAccounts implements EntryAccess {
     if (ofComponent ? !hasAll(ofComponent, component) : known?.hasLostObjects) return false;
     // The producer needs the Secret besides its permissions.
     if (component.kubeconfig === 'produce') await this.#ensureSecret(ref, signal);
-    return this.#areInForce(ref, component.name, grantsOf(component), '', signal);
+    return this.#areInForce(ref, component.name, rolesOf(component), '', signal);
   }
 
   #isTrusted(uid: string, component: Grantee): boolean {
@@ -170,8 +170,8 @@ export class EntryAccounts implements EntryAccess {
     return this.#deps.clock.monotonic() - known.confirmedAt < trustMs;
   }
 
-  #entryGrants(uid: string): EntryGrants {
-    const known = this.#known.get(uid) ?? unknownGrants({ hasLostObjects: false });
+  #knownEntry(uid: string): KnownEntry {
+    const known = this.#known.get(uid) ?? unknownEntry({ hasLostObjects: false });
     this.#known.set(uid, known);
     return known;
   }
@@ -182,41 +182,39 @@ export class EntryAccounts implements EntryAccess {
     if (components.some(({ kubeconfig }) => kubeconfig !== 'none')) await this.#ensureSecret(ref, signal);
     const accounts = components.map(({ name }) => accountFor(ref, name));
     await Promise.all(accounts.map((account) => ensureOwned(client, serviceAccounts, account, ref.uid, signal)));
-    for (const grant of grants) {
-      const holders = components.filter((component) => grantsOf(component).includes(grant));
+    for (const role of entryRoles) {
+      const holders = components.filter((component) => rolesOf(component).includes(role));
       const subjects = holders.map(({ name }) => subjectOf(ref, name));
-      if (subjects.length > 0) await this.#bind(ref, grant, '', subjects, signal);
+      if (subjects.length > 0) await this.#bind(ref, role, '', subjects, signal);
     }
-    const { components: known, holdersByGrant } = this.#entryGrants(ref.uid);
+    const { components: known, holdersByRole } = this.#knownEntry(ref.uid);
     for (const component of components) {
-      for (const grant of grantsOf(component)) holdersByGrant?.get(grant)?.add(subjectOf(ref, component.name).name);
-      known.set(component.name, { grants: grantsOf(component), createdAt: clock.monotonic(), confirmedAt: undefined });
+      for (const role of rolesOf(component)) holdersByRole?.get(role)?.add(subjectOf(ref, component.name).name);
+      known.set(component.name, { roles: rolesOf(component), createdAt: clock.monotonic(), confirmedAt: undefined });
     }
   }
 
-  /** Revokes grants that the component no longer needs. Returns whether there were any. */
+  /** Revokes roles that the component no longer needs. Returns whether there were any. */
   async #revokeExcess(ref: EntryRef, component: Grantee, signal: AbortSignal): Promise<boolean> {
-    const known = this.#entryGrants(ref.uid);
-    known.holdersByGrant ??= new Map(
-      await Promise.all(
-        kubeconfigGrants.map(async (grant) => [grant, await this.#holders(ref, grant, signal)] as const),
-      ),
+    const known = this.#knownEntry(ref.uid);
+    known.holdersByRole ??= new Map(
+      await Promise.all(kubeconfigRoles.map(async (role) => [role, await this.#holders(ref, role, signal)] as const)),
     );
     const subject = subjectOf(ref, component.name);
     let revoked = false;
-    for (const grant of kubeconfigGrants) {
-      const holders = known.holdersByGrant.get(grant);
-      if (grantsOf(component).includes(grant) || !holders?.has(subject.name)) continue;
-      await this.#unbind(ref, grant, subject, signal);
+    for (const role of kubeconfigRoles) {
+      const holders = known.holdersByRole.get(role);
+      if (rolesOf(component).includes(role) || !holders?.has(subject.name)) continue;
+      await this.#unbind(ref, role, subject, signal);
       holders.delete(subject.name);
       revoked = true;
     }
     return revoked;
   }
 
-  /** Names of the accounts that have a grant. */
-  async #holders(ref: EntryRef, grant: Grant, signal: AbortSignal): Promise<Set<string>> {
-    const name = { namespace: ref.namespace, name: grantName(ref.uid, grant) };
+  /** Names of the accounts that have a role. */
+  async #holders(ref: EntryRef, role: EntryRole, signal: AbortSignal): Promise<Set<string>> {
+    const name = { namespace: ref.namespace, name: entryRoleName(ref.uid, role) };
     const found = await findObject(this.#deps.client, roleBindings, name, { signal });
     return new Set(accountsAmong(found?.['subjects'], ref).map((subject) => subject.name));
   }
@@ -225,20 +223,20 @@ export class EntryAccounts implements EntryAccess {
     return ensureOwned(this.#deps.client, secrets, kubeconfigSecretFor(ref), ref.uid, signal);
   }
 
-  /** Adds subjects to the RoleBinding of a grant. `supplied`: name of the supplied Secret, if the grant is `supplied`. */
+  /** Adds subjects to the RoleBinding of a role. `suppliedSecret`: as for `rulesOf`. */
   async #bind(
     ref: EntryRef,
-    grant: Grant,
-    supplied: string,
+    role: EntryRole,
+    suppliedSecret: string,
     subjects: readonly RbacSubject[],
     signal: AbortSignal,
   ): Promise<void> {
     const { client } = this.#deps;
-    await ensureOwned(client, roles, roleFor(ref, grant, supplied), ref.uid, signal, {
+    await ensureOwned(client, roles, roleFor(ref, role, suppliedSecret), ref.uid, signal, {
       name: 'rules',
-      desired: () => rulesOf(ref, grant, supplied),
+      desired: () => rulesOf(ref, role, suppliedSecret),
     });
-    await ensureOwned(client, roleBindings, bindingFor(ref, grant, subjects), ref.uid, signal, {
+    await ensureOwned(client, roleBindings, roleBindingFor(ref, role, subjects), ref.uid, signal, {
       name: 'subjects',
       desired: (current) => {
         const existing = accountsAmong(current, ref);
@@ -247,10 +245,10 @@ export class EntryAccounts implements EntryAccess {
     });
   }
 
-  /** Removes a subject from the RoleBinding of a grant. */
-  async #unbind(ref: EntryRef, grant: Grant, subject: RbacSubject, signal: AbortSignal): Promise<void> {
+  /** Removes a subject from the RoleBinding of a role. */
+  async #unbind(ref: EntryRef, role: EntryRole, subject: RbacSubject, signal: AbortSignal): Promise<void> {
     const { client } = this.#deps;
-    const name = { namespace: ref.namespace, name: grantName(ref.uid, grant) };
+    const name = { namespace: ref.namespace, name: entryRoleName(ref.uid, role) };
     try {
       const found = await client.get(roleBindings, name, { signal });
       const existing = accountsAmong(found['subjects'], ref);
@@ -263,11 +261,15 @@ export class EntryAccounts implements EntryAccess {
     }
   }
 
-  /** Grants the component access to the supplied Secret while the user who named it may read it. Otherwise revokes that access. */
+  /** Grants the component access to the supplied Secret while the user who set the reference may read it. Otherwise revokes that access. */
   async #supply(entry: Entry, component: string, signal: AbortSignal): Promise<void> {
     const { ref, kubeconfigSecretRef: secretRef, kubeconfigSetBy: setter } = entry;
-    const known = this.#entryGrants(ref.uid);
-    if (secretRef && setter && (await mayRead(this.#deps.client, setter, ref.namespace, secretRef.name, signal))) {
+    const known = this.#knownEntry(ref.uid);
+    if (
+      secretRef &&
+      setter &&
+      (await setterMayReadSecret(this.#deps.client, setter, ref.namespace, secretRef.name, signal))
+    ) {
       const now = this.#deps.clock.monotonic();
       if (known.supplied?.name === secretRef.name && now - known.supplied.confirmedAt < trustMs) return;
       if (!(await this.#areInForce(ref, component, ['supplied'], secretRef.name, signal))) {
@@ -278,7 +280,7 @@ export class EntryAccounts implements EntryAccess {
       return;
     }
     if (known.supplied === undefined) return;
-    await this.#delete(roleBindings, ref, grantName(ref.uid, 'supplied'), signal);
+    await this.#delete(roleBindings, ref, entryRoleName(ref.uid, 'supplied'), signal);
     known.supplied = undefined;
     if (secretRef) this.#reportUnreadable(ref, secretRef.name, setter?.username);
   }
@@ -300,13 +302,13 @@ export class EntryAccounts implements EntryAccess {
   async #waitUntilInForce(
     ref: EntryRef,
     { name }: Pick<Grantee, 'name'>,
-    wanted: readonly Grant[],
-    supplied: string,
+    wanted: readonly EntryRole[],
+    suppliedSecret: string,
     signal: AbortSignal,
   ): Promise<void> {
     const { clock } = this.#deps;
     const start = clock.monotonic();
-    while (!(await this.#areInForce(ref, name, wanted, supplied, signal))) {
+    while (!(await this.#areInForce(ref, name, wanted, suppliedSecret, signal))) {
       if (clock.monotonic() - start > inForceMs) {
         const entry = `${ref.namespace}/${ref.name}`;
         const message = `the permissions of component ${name} on entry ${entry} are not in force ${inForceMs / 1000} s after their RoleBindings were written; check that RBAC authorization is enabled`;
@@ -316,16 +318,16 @@ export class EntryAccounts implements EntryAccess {
     }
   }
 
-  /** Whether the API server grants the last permission of each grant. A Role takes effect as a whole, so one permission is enough. */
+  /** Whether the API server grants the last permission of each role. A Role takes effect as a whole, so one permission is enough. */
   async #areInForce(
     ref: EntryRef,
     component: string,
-    wanted: readonly Grant[],
-    supplied: string,
+    wanted: readonly EntryRole[],
+    suppliedSecret: string,
     signal: AbortSignal,
   ): Promise<boolean> {
     const { client } = this.#deps;
-    const rights = wanted.flatMap((grant) => rightsOf(rulesOf(ref, grant, supplied)).slice(-1));
+    const rights = wanted.flatMap((role) => rightsOf(rulesOf(ref, role, suppliedSecret)).slice(-1));
     const answers = await Promise.all(
       rights.map((right) => client.isAllowed(accountQuestion(ref, component, right), { signal })),
     );
@@ -337,14 +339,14 @@ export class EntryAccounts implements EntryAccess {
   }
 }
 
-/** The grants that a component needs. */
-function grantsOf({ kubeconfig }: Pick<Grantee, 'kubeconfig'>): readonly Grant[] {
+/** The roles that a component needs. */
+function rolesOf({ kubeconfig }: Pick<Grantee, 'kubeconfig'>): readonly EntryRole[] {
   if (kubeconfig === 'none') return ['entry'];
   return ['entry', kubeconfig === 'read' ? 'kubeconfig' : 'kubeconfig-producer'];
 }
 
-const hasAll = (known: ComponentGrants | undefined, component: Grantee): boolean =>
-  grantsOf(component).every((grant) => known?.grants.includes(grant));
+const hasAll = (known: KnownComponent | undefined, component: Grantee): boolean =>
+  rolesOf(component).every((role) => known?.roles.includes(role));
 
-const hasExactly = (known: ComponentGrants, component: Grantee): boolean =>
-  known.grants.join() === grantsOf(component).join();
+const hasExactly = (known: KnownComponent, component: Grantee): boolean =>
+  known.roles.join() === rolesOf(component).join();

@@ -18,20 +18,20 @@ import type { Right } from '../../rbac/rule-cover.ts';
 import type { EntryRef } from '../entry.ts';
 
 /**
- * Grants of components on an entry. `entry`: read the entry and write its status. `kubeconfig`: read the Secret with the kubeconfig.
- * `kubeconfig-producer`: write that Secret, too. `supplied`: read the Secret with a supplied kubeconfig.
+ * Roles of components on an entry. `entry`: read the entry and write its status. `kubeconfig`: read the Secret with the kubeconfig.
+ * `kubeconfig-producer`: read and write that Secret. `supplied`: read the user's Secret in `spec.kubeconfigSecretRef`.
  */
-export const grants = ['entry', 'kubeconfig', 'kubeconfig-producer', 'supplied'] as const;
-export type Grant = (typeof grants)[number];
+export const entryRoles = ['entry', 'kubeconfig', 'kubeconfig-producer', 'supplied'] as const;
+export type EntryRole = (typeof entryRoles)[number];
 
-/** Name of the Role and the RoleBinding of a grant. */
-export const grantName = (entryUid: string, grant: Grant): string => `inventory-${entryUid}-${grant}`;
+/** Name of the Role and of its RoleBinding. */
+export const entryRoleName = (entryUid: string, role: EntryRole): string => `inventory-${entryUid}-${role}`;
 
-/** The rules of a grant. `supplied`: name of the supplied Secret; only the grant `supplied` uses it. */
-export function rulesOf({ name, uid }: EntryRef, grant: Grant, supplied: string): readonly PolicyRule[] {
+/** The rules of a role. `suppliedSecret`: name of the user's Secret; only the role `supplied` uses it, others may pass `''`. */
+export function rulesOf({ name, uid }: EntryRef, role: EntryRole, suppliedSecret: string): readonly PolicyRule[] {
   const inventory = { apiGroups: [clusterInventories.group], resourceNames: [name] as [string] };
   const status = `${clusterInventories.plural}/status`;
-  switch (grant) {
+  switch (role) {
     case 'entry':
       return [
         { ...inventory, resources: [clusterInventories.plural], verbs: ['get'] },
@@ -42,7 +42,7 @@ export function rulesOf({ name, uid }: EntryRef, grant: Grant, supplied: string)
     case 'kubeconfig-producer':
       return [secretRule(kubeconfigSecretName(uid), ['get', 'patch'])];
     case 'supplied':
-      return [secretRule(supplied, ['get'])];
+      return [secretRule(suppliedSecret, ['get'])];
   }
 }
 
@@ -53,13 +53,13 @@ const secretRule = (name: string, verbs: readonly string[]): PolicyRule => ({
   verbs,
 });
 
-/** The Role of a grant. */
-export const roleFor = (ref: EntryRef, grant: Grant, supplied: string): KubeObject =>
-  roleOf(metadata(ref, grantName(ref.uid, grant)), rulesOf(ref, grant, supplied));
+/** The Role object of a role. */
+export const roleFor = (ref: EntryRef, role: EntryRole, suppliedSecret: string): KubeObject =>
+  roleOf(metadata(ref, entryRoleName(ref.uid, role)), rulesOf(ref, role, suppliedSecret));
 
-/** The RoleBinding of a grant. */
-export const bindingFor = (ref: EntryRef, grant: Grant, subjects: readonly RbacSubject[]): KubeObject =>
-  roleBindingOf(metadata(ref, grantName(ref.uid, grant)), grantName(ref.uid, grant), subjects);
+/** The RoleBinding object of a role. */
+export const roleBindingFor = (ref: EntryRef, role: EntryRole, subjects: readonly RbacSubject[]): KubeObject =>
+  roleBindingOf(metadata(ref, entryRoleName(ref.uid, role)), entryRoleName(ref.uid, role), subjects);
 
 /** The account of a component as an RBAC subject. */
 export const subjectOf = ({ namespace, uid }: EntryRef, component: string): RbacSubject => ({
@@ -125,8 +125,9 @@ interface OwnedField {
 }
 
 /**
- * Ensures that `object` exists, that the entry `uid` owns it, and that `field` has its desired value. Rejects with CodedError `NameTaken`,
- * without a change, if the object has another owner, is immutable, or has another `roleRef`.
+ * Creates `object`, which must already contain the desired value of `field`. If the object exists, corrects `field`. Rejects with
+ * CodedError `NameTaken`, without a change, if the entry `uid` is not the object's controller, or if the object is immutable or has another
+ * `roleRef`. Rejects with the last ApiError after five attempts that found the object deleted or changed meanwhile.
  */
 export async function ensureOwned(
   client: Client,
@@ -163,16 +164,13 @@ async function correct(
 ): Promise<void> {
   const found = await client.get(resource, object.metadata, { signal });
   if (!isOwnedBy(found, uid)) {
-    throw new CodedError(
-      'NameTaken',
-      `${resource.kind} ${keyOf(object.metadata)} exists but does not belong to this entry; delete it`,
-    );
+    throw nameTaken(resource, object, `but its controller is not the ClusterInventory with uid ${uid}`);
   }
   // Another client may have created the object with our owner reference, and the server cannot correct immutable fields.
   const isImmutable = found['immutable'] === true;
   if (isImmutable || !isDeepStrictEqual(found['roleRef'], object['roleRef'])) {
     const problem = isImmutable ? 'is immutable' : 'has another roleRef, which cannot change';
-    throw new CodedError('NameTaken', `${resource.kind} ${keyOf(object.metadata)} exists and ${problem}; delete it`);
+    throw nameTaken(resource, object, `and ${problem}`);
   }
   if (!field) return;
   const desired = field.desired(found[field.name]);
@@ -182,11 +180,16 @@ async function correct(
   await client.mergePatch(resource, object.metadata, patch, { signal });
 }
 
+function nameTaken({ kind }: Resource, { metadata }: KubeObject, problem: string): CodedError {
+  const command = `kubectl delete ${kind.toLowerCase()} ${metadata.name} -n ${metadata.namespace}`;
+  return new CodedError('NameTaken', `${kind} ${keyOf(metadata)} exists ${problem}; delete it: ${command}`);
+}
+
 /** User name of a component's ServiceAccount. */
 const accountUser = ({ namespace, uid }: EntryRef, component: string): string =>
   `system:serviceaccount:${namespace}:${accountName(uid, component)}`;
 
-/** The question whether the component's account has a permission in the namespace of the entry. */
+/** The SubjectAccessReview for a permission of the component's ServiceAccount in the namespace of the entry. */
 export function accountQuestion(ref: EntryRef, component: string, right: Right): AccessQuestion {
   const [resource = '', subresource] = right.resource.split('/');
   return {
@@ -201,8 +204,11 @@ export function accountQuestion(ref: EntryRef, component: string, right: Right):
   };
 }
 
-/** Whether the user who named a Secret may read it, with the groups that the user had then. */
-export function mayRead(
+/**
+ * Asks the API server whether the user who set `kubeconfigSecretRef` may get that Secret now. Uses the groups that the webhook recorded
+ * when the user set it. Rejects as the client does.
+ */
+export function setterMayReadSecret(
   client: Client,
   { username, uid, groups, extra }: Setter,
   namespace: string,

@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { parseAllDocuments, stringify } from 'yaml';
 import { chart, Helm, type Manifest } from '../../../sandbox/chart/helm.ts';
 import type { Plane } from '../../../sandbox/plane.ts';
-import { rulesOf as granted, grants } from '../../../src/inventory/accounts/entry-objects.ts';
+import { entryRoles, rulesOf as granted } from '../../../src/inventory/accounts/entry-objects.ts';
 import { covers } from '../../../src/rbac/rule-cover.ts';
 import { named, rightsIn, rolesIn, rulesOf, serverRightsIn, tooMuchIn } from '../../support/chart-manifests.ts';
 import { sharedPlane, testNamespace } from '../../support/plane.ts';
@@ -386,7 +386,7 @@ describe('the chart with inventory', () => {
   it('has all permissions that it grants to components', async () => {
     const held = rulesOf(named(await helm.template(namespace, alone), 'ClusterRole', 'drawbridge-inventory-entries'));
     const ref = { namespace: 'fleet', name: 'rt-1', uid: 'a' };
-    for (const grant of grants) assert.ok(covers(held, granted(ref, grant, 'supplied')), grant);
+    for (const role of entryRoles) assert.ok(covers(held, granted(ref, role, 'supplied')), role);
   });
 
   it('has permissions on Secrets, accounts, Roles, and tokens only in the namespaces of entries, and on a few by name in its own', async () => {

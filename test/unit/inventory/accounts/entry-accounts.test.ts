@@ -191,13 +191,14 @@ describe('the access of components to an entry', () => {
     world.cluster.put(roleBindings, { ...binding, roleRef });
     await assert.rejects(again().ensure(entry, network, signal), {
       code: 'NameTaken',
-      message: /exists and has another roleRef, which cannot change; delete it$/,
+      message:
+        /exists and has another roleRef, which cannot change; delete it: kubectl delete rolebinding inventory-\S+-entry -n \S+$/,
     });
     world.cluster.put(roleBindings, binding);
     world.cluster.put(secrets, { ...secret, immutable: true });
     await assert.rejects(again().ensure(entry, kubeconfig, signal), {
       code: 'NameTaken',
-      message: /kc-.* exists and is immutable; delete it$/,
+      message: /kc-.* exists and is immutable; delete it: kubectl delete secret kc-\S+ -n \S+$/,
     });
   });
 
