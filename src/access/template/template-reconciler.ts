@@ -14,12 +14,17 @@ import { type TemplateView, targetKey } from '../stores/access-views.ts';
 import type { WorkloadView } from '../stores/cluster-views.ts';
 import type { TemplateAuthors } from './template-authors.ts';
 
-/** Interval between checks of an author's permissions, milliseconds: less than the age of answers that a decision accepts. */
+/** Interval between checks of an author's permissions, milliseconds. */
 const recheckMs = 40_000;
+/**
+ * Maximum age of a cached answer that a check accepts, milliseconds. At the next check, that answer is about 60 s old at most, so a
+ * decision (`authorPermissionsMaxAgeMs`) normally finds a cached answer.
+ */
+const acceptedAnswerAgeMs = recheckMs / 2;
 
 /**
- * Writes the status of a template, which is ready if its durations and its access command are valid, its target exists, and its author holds
- * the permissions that it hands out.
+ * Writes the status of a template. The template is ready if its durations and access command are valid, its target exists, and its author
+ * holds all permissions that the template hands out.
  */
 export class TemplateReconciler implements Reconciler {
   readonly #deps: TemplateReconcilerDeps;
@@ -32,10 +37,10 @@ export class TemplateReconciler implements Reconciler {
     const template = this.#deps.templates.get(key);
     if (!template) return done;
     const updates = [
-      this.#durations(template),
-      this.#target(template),
-      this.#command(template),
-      await this.#author(template, signal),
+      this.#durationsCondition(template),
+      this.#targetCondition(template),
+      this.#commandCondition(template),
+      await this.#authorCondition(template, signal),
     ];
     const nowMs = this.#deps.clock.now();
     const merged = mergeConditions(template.conditions, updates, nowMs, { generation: template.generation });
@@ -48,20 +53,29 @@ export class TemplateReconciler implements Reconciler {
       const patch = { metadata: { resourceVersion: template.resourceVersion }, status };
       await this.#deps.client.mergePatch(this.#deps.resource, template, patch, { subresource: 'status', signal });
     }
-    // The author's permissions can change without an event. This check also caches the answers for grants.
+    // No event reports a change of the author's permissions, so check again. Each check also renews the cached answers that grants use.
     return template.spec.author ? after(recheckMs) : done;
   }
 
-  async #author(template: TemplateView, signal: AbortSignal): Promise<AccessConditionUpdate<TemplateCondition>> {
+  async #authorCondition(
+    template: TemplateView,
+    signal: AbortSignal,
+  ): Promise<AccessConditionUpdate<TemplateCondition>> {
     const { authorHoldsRights } = templateConditions;
     const { username } = template.spec.author ?? {};
-    const violation = await this.#deps.authors.violation(template, recheckMs / 2, signal);
+    const violation = await this.#deps.authors.violation(template, acceptedAnswerAgeMs, signal);
     if (violation) return failure(authorHoldsRights, violation.code, violation.message);
-    const message = username === undefined ? 'no author; this installation trusts existing templates' : quote(username);
+    const message =
+      username === undefined
+        ? 'no author; this installation trusts existing templates'
+        : `author ${quote(username)} holds the permissions that the template hands out`;
     return success(authorHoldsRights, message);
   }
 
-  /** Signature of a verified author under the current key, so that templates stay valid after a key rotation. */
+  /**
+   * The signature for the status: a new one under the current key if the author is verified and `spec.author` has another one, else the
+   * stored one. So templates stay valid after a key rotation.
+   */
   #authorSignature(
     template: TemplateView,
     updates: readonly AccessConditionUpdate<TemplateCondition>[],
@@ -69,11 +83,11 @@ export class TemplateReconciler implements Reconciler {
     const isUnverified = updates.some(({ reason }) => reason === 'AuthorUnknown');
     const attestation = isUnverified ? undefined : this.#deps.authors.attestationOf(template);
     const signature = attestation && this.#deps.signer.signAuthor(attestation);
-    const isRedundant = signature === undefined || signature === template.spec.author?.signature;
-    return isRedundant ? template.authorSignature : signature;
+    const keepsStored = signature === undefined || signature === template.spec.author?.signature;
+    return keepsStored ? template.authorSignature : signature;
   }
 
-  #durations(template: TemplateView) {
+  #durationsCondition(template: TemplateView) {
     const { accessConfig } = template.spec;
     const violation = verifyDurations(accessConfig);
     return violation
@@ -84,7 +98,7 @@ export class TemplateReconciler implements Reconciler {
         );
   }
 
-  #command({ spec }: TemplateView) {
+  #commandCondition({ spec }: TemplateView) {
     const { accessCommandValid } = templateConditions;
     const parsed = readAccessCommand(spec.accessConfig.accessCommand);
     return 'violation' in parsed
@@ -92,16 +106,16 @@ export class TemplateReconciler implements Reconciler {
       : success(accessCommandValid, 'the access command connects to the granted pod');
   }
 
-  #target(template: TemplateView) {
+  #targetCondition(template: TemplateView) {
     const ref = template.spec.controllerTargetRef;
     if (!ref) return success(templateConditions.targetRefExists, 'the template defines the pod in spec.podSpec');
     const name = `${ref.kind} ${template.namespace}/${ref.name}`;
     return this.#deps.workload(targetKey(ref, template.namespace))
-      ? success(templateConditions.targetRefExists, name)
+      ? success(templateConditions.targetRefExists, `${name} exists`)
       : failure(
           templateConditions.targetRefExists,
           'NotFound',
-          `${name} does not exist; the template becomes ready when it appears`,
+          `${name} does not exist; create it, or correct spec.controllerTargetRef`,
         );
   }
 }
@@ -109,7 +123,7 @@ export class TemplateReconciler implements Reconciler {
 interface TemplateReconcilerDeps {
   readonly resource: Resource;
   readonly templates: Store<TemplateView>;
-  /** The workload under a `targetKey`. */
+  /** The workload with this `targetKey`; undefined if it does not exist. */
   readonly workload: (key: string) => WorkloadView | undefined;
   readonly authors: TemplateAuthors;
   readonly signer: Signer;
@@ -117,8 +131,8 @@ interface TemplateReconcilerDeps {
   readonly clock: Clock;
 }
 
-/** The conditions that stay False until a user corrects the template. A missing target may still appear. */
-const permanent: ReadonlySet<string> = new Set([
+/** Conditions that only an edit of the template can make True. AuthorHoldsRights is not one, although some of its reasons need an edit. */
+const needEdit: ReadonlySet<string> = new Set([
   templateConditions.templateDurationsValid,
   templateConditions.accessCommandValid,
 ]);
@@ -127,5 +141,5 @@ function summaryOf(updates: readonly AccessConditionUpdate<TemplateCondition>[])
   const failing = updates.find(({ status }) => status === 'False');
   if (!failing) return { state: 'ready', message: 'requests can name this template' };
   const { type, reason, message } = failing;
-  return { state: permanent.has(type) ? 'stalled' : 'reconciling', reason, message };
+  return { state: needEdit.has(type) ? 'stalled' : 'reconciling', reason, message };
 }
