@@ -10,7 +10,7 @@ import type { Store } from '../kube/store.ts';
 import type { Log } from '../observe/log.ts';
 import { type Material, toData, trustBundle } from './material.ts';
 import { foreignSecretProblem, type OwnCertificate } from './own-certificate.ts';
-import { carriedInMs, newSegment, type PathSegment, segmentData, splitPath } from './path-segment.ts';
+import { newSegment, type PathSegment, segmentData, splitPath, upgradeDelayMs } from './path-segment.ts';
 import { nextStep, settleMs, withNext } from './rotation.ts';
 import { type CertificateStores, type ConfigurationView, madeByServerLabel, type SecretView } from './stores.ts';
 
@@ -27,14 +27,18 @@ export interface CertificateReconcilerOptions {
 }
 
 /**
- * Fills the Secret, writes its authority and path segment into every webhook configuration, and advances a rotation, in this order.
- * So every configuration trusts the content of the Secret before the Secret changes again. The only key is that of the Secret.
+ * Each reconcile does the first step that is due: fill the Secret; write its trust bundle and, when due, its path segment into the webhook
+ * configurations; advance a rotation. So every configuration trusts the certificate before a rotation changes the Secret again. The work
+ * queue has one key, the Secret's `namespace/name`.
  */
 export class CertificateReconciler implements Reconciler {
   readonly #options: CertificateReconcilerOptions;
-  /** The pair and bundle that every configuration trusts, and since when without a break (monotonic). */
+  /**
+   * The certificate and bundle that all configurations trust. `sinceMs`: monotonic time, milliseconds, since which all have trusted them
+   * without interruption.
+   */
   #trusted: { readonly content: string; readonly sinceMs: number } | undefined;
-  /** The segment in the Secret, and since when this replica has seen it (monotonic). */
+  /** The segment in the Secret. `sinceMs`: monotonic time, milliseconds, at which this replica first saw it. */
   #segmentKnown: { readonly segment: string; readonly sinceMs: number } | undefined;
 
   constructor(options: CertificateReconcilerOptions) {
@@ -59,7 +63,7 @@ export class CertificateReconciler implements Reconciler {
     const wanted = this.#wanted(material, segment);
     const outdated = this.#outdated(wanted);
     if (outdated.length > 0) {
-      if (outdated.some(({ trusts }) => !trusts)) this.#trusted = undefined;
+      if (outdated.some(({ hasBundle }) => !hasBundle)) this.#trusted = undefined;
       await Promise.all(outdated.map((configuration) => this.#inject(configuration, wanted, signal)));
       // The watch of the configurations enqueues the key again. The next step may rely only on what that watch reported.
       return done;
@@ -74,10 +78,14 @@ export class CertificateReconciler implements Reconciler {
     const trustedForMs = clock.monotonic() - this.#trusted.sinceMs;
     const step = nextStep(material, { names, nowMs: clock.now(), trustedForMs });
     if (step.kind === 'store') return this.#write(stored, toData(step.material), step.why, signal);
-    return after(Math.min(step.delayMs, this.#carriedInMs(segment) || step.delayMs));
+    return after(Math.min(step.delayMs, this.#segmentDelayMs(segment) || step.delayMs));
   }
 
-  /** An administrator deletes the Secret to replace the certificate. The certificate in use stays until its successor is trusted. */
+  /**
+   * The material for a missing or unusable Secret. If the certificate in use came from the Secret, other replicas serve it too: it stays,
+   * with a successor, until all configurations trust the successor. So an administrator can delete the Secret to replace the certificate.
+   * Otherwise, as at the first start, the certificate that this replica created.
+   */
   #replacementMaterial(): Material {
     const { certificate, clock, names } = this.#options;
     return certificate.shared ? withNext(certificate.material, names, clock.now()) : certificate.material;
@@ -117,7 +125,7 @@ export class CertificateReconciler implements Reconciler {
   ): Promise<Result> {
     const { client, log, secret } = this.#options;
     await client.mergePatch(secrets, secret, { metadata: { resourceVersion }, data }, { signal });
-    log.info('serving certificate changed', { secret: keyOf(secret), why });
+    log.info('certificate Secret updated', { secret: keyOf(secret), why });
     return done;
   }
 
@@ -127,29 +135,34 @@ export class CertificateReconciler implements Reconciler {
     return views.flatMap(({ webhooks }) => webhooks.map(({ path }) => splitPath(path).segment));
   }
 
-  /** Milliseconds until paths get the segment. A replacement waits until the watches of all replicas have reported it. */
-  #carriedInMs(segment: PathSegment): number {
+  /**
+   * Milliseconds until paths get the segment. A replacement of another segment waits 10 s after this replica has seen it, in which the
+   * watches of the other replicas normally report it.
+   */
+  #segmentDelayMs(segment: PathSegment): number {
     const { clock } = this.#options;
     const nowMs = clock.monotonic();
     if (this.#segmentKnown?.segment !== segment.text) this.#segmentKnown = { segment: segment.text, sinceMs: nowMs };
     const replaces = this.#segments().some((existing) => existing !== '' && existing !== segment.text);
     const settlesInMs = replaces ? Math.max(0, this.#segmentKnown.sinceMs + settleMs - nowMs) : 0;
-    return Math.max(carriedInMs(segment, clock.now()), settlesInMs);
+    return Math.max(upgradeDelayMs(segment, clock.now()), settlesInMs);
   }
 
   #wanted(material: Material, segment: PathSegment): Wanted {
-    const isCarried = this.#carriedInMs(segment) === 0;
+    const isSegmentDue = this.#segmentDelayMs(segment) === 0;
     return {
       bundle: trustBundle(material),
-      pathOf: (path) => (isCarried && path !== '' ? `${splitPath(path).route}/${segment.text}` : path),
+      pathOf: (path) => (isSegmentDue && path !== '' ? `${splitPath(path).route}/${segment.text}` : path),
     };
   }
 
   #outdated({ bundle, pathOf }: Wanted): OutdatedConfiguration[] {
     return this.#options.stores.configurations.flatMap((store) =>
       [...store.list()].flatMap((view) => {
-        const trusts = view.webhooks.every(({ caBundle }) => caBundle === bundle);
-        return trusts && view.webhooks.every(({ path }) => path === pathOf(path)) ? [] : [{ store, view, trusts }];
+        const hasBundle = view.webhooks.every(({ caBundle }) => caBundle === bundle);
+        return hasBundle && view.webhooks.every(({ path }) => path === pathOf(path))
+          ? []
+          : [{ store, view, hasBundle }];
       }),
     );
   }
@@ -175,7 +188,7 @@ export class CertificateReconciler implements Reconciler {
       return changes.length === 0 ? [] : [test, ...changes];
     });
     await this.#options.client.jsonPatch(resource, { name }, ops, { signal });
-    this.#options.log.info('caBundle and paths written', { kind: resource.kind, name });
+    this.#options.log.info('webhook configuration updated', { kind: resource.kind, name });
   }
 }
 
@@ -183,12 +196,13 @@ export class CertificateReconciler implements Reconciler {
 interface Wanted {
   /** Every trusted authority, PEM. */
   readonly bundle: string;
+  /** The desired path of a webhook whose path is `path`. An empty path, that of a webhook with a `url`, stays empty. */
   readonly pathOf: (path: string) => string;
 }
 
 interface OutdatedConfiguration {
   readonly store: Store<ConfigurationView>;
   readonly view: ConfigurationView;
-  /** The configuration trusts the certificate in use; only paths change. */
-  readonly trusts: boolean;
+  /** Whether each caBundle already equals the bundle, so that only paths change. */
+  readonly hasBundle: boolean;
 }

@@ -25,7 +25,7 @@ export const newSegment = (nowMs: number, isUpgrade: boolean): PathSegment => ({
 });
 
 /** Milliseconds until configurations carry the segment; 0: at once. */
-export const carriedInMs = ({ fixedUntilMs }: PathSegment, nowMs: number): number =>
+export const upgradeDelayMs = ({ fixedUntilMs }: PathSegment, nowMs: number): number =>
   Math.max(0, fixedUntilMs - CARRY_BEFORE_MS - nowMs);
 
 /** A merge patch of `data`; null removes a key. */
