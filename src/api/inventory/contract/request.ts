@@ -12,15 +12,12 @@ export const callbackPath = '/v1/runs/';
 const text = (maxLength: number) => Type.String({ minLength: 1, maxLength });
 const url = text(2048);
 
-/**
- * The body of `POST /v1/reconcile`. It contains the address of the entry, not its content. A component must first authenticate the caller,
- * and must reject addresses that differ from its configuration.
- */
 const reconcileRequest = Type.Object({
   protocol: Type.Union([Type.Literal('v1')]),
   run: Type.Object({
-    /** The component returns this ID in every answer and report. */
+    /** ID of the run. Every report must contain it. In an answer it is optional, and must match. */
     id: text(256),
+    /** Number of the run, from 1, for this component and entry. */
     seq: Type.Integer({ minimum: 1 }),
     /** Number of consecutive Retry outcomes before this run. */
     attempt: Type.Integer({ minimum: 0 }),
@@ -30,25 +27,35 @@ const reconcileRequest = Type.Object({
     reasons: listOf(Type.String({ maxLength: 316 }), maxReasons),
   }),
   operation: Type.Union([Type.Literal('reconcile'), Type.Literal('delete')]),
+  /** Name of the component, as in its registration. */
   component: text(63),
   entry: Type.Object({
+    /** URL of the entry at the API server. */
     url,
     /** UID of the entry. */
     id: text(128),
-    /** The version of the entry that started the run, or an older one. */
+    /** resourceVersion of the entry in the server's watch at the call. The API server may already have a later version. */
     resourceVersion: text(128),
   }),
   auth: Type.Object({
-    /** Token that grants access to this entry only. It allows writes only during the run. */
+    /**
+     * Token for this entry and the Secrets that the registration allows. It can write the entry's status only during the run. Until it
+     * expires, it can read the entry and these Secrets, and the token of the kubeconfig's producer can write the kubeconfig Secret.
+     */
     token: text(16_384),
+    /** Time at which the token expires. */
     expires: time(''),
     /** PEM of the API server's CA. If absent, the component uses the public CAs. */
     ca: Type.Optional(Type.String({ maxLength: 131_072 })),
   }),
-  /** An asynchronous run posts its heartbeats and its outcome to this URL. */
+  /** After a 202, the component posts its heartbeats and the outcome to this URL. */
   callback: url,
 });
 
+/**
+ * The body of `POST /v1/reconcile`. It contains the address of the entry, not its content. A component must first authenticate the caller,
+ * and must reject addresses that differ from its configuration.
+ */
 export type ReconcileRequest = Static<typeof reconcileRequest>;
 
 const structural = toStructural(reconcileRequest, 'request');
