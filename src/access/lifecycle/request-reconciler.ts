@@ -65,7 +65,10 @@ export class RequestReconciler implements Reconciler {
     return requeueAt(await granter.ensureOpen(decision.request, decision.plan, signal));
   }
 
-  /** Ends a grant in two reconciles: if many grants end together, the server deletes all RoleBindings before their other children. */
+  /**
+   * Ends a grant in two reconciles. The second has a lower lane: if many grants of one kind end together, the RoleBindings that wait in the
+   * queue precede all other children.
+   */
   async #end(request: RequestView, ending: Ending, signal: AbortSignal): Promise<Result> {
     // If the grant is forged, the children in the status may be forged too. Without them, the applier finds ours by their owner.
     const trusted = ending === 'GrantInvalid' ? { ...request, children: [] } : request;
