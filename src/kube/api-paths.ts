@@ -13,8 +13,9 @@ export function groupPath({ group, version }: Pick<Resource, 'group' | 'version'
 }
 
 /**
- * URL path of a collection, an object, or a subresource. Omits the namespace for cluster-scoped resources.
- * Throws CodedError `InvalidPathSegment` on an empty part, `.`, or `..`, and `NamespaceRequired` on a namespaced object without a namespace.
+ * URL path of a collection, an object, or a subresource. Omits the namespace for cluster-scoped resources. An empty namespace counts as
+ * absent. Throws CodedError `InvalidPathSegment` if another part is empty, or a part is `.` or `..`. Throws `NamespaceRequired` on a
+ * namespaced object without a namespace.
  */
 export function resourcePath(resource: Resource, { namespace, name, subresource }: PathTarget = {}): string {
   if (resource.namespaced && name !== undefined && !namespace) {

@@ -32,8 +32,8 @@ export interface DeleteOptions extends CallOptions {
 }
 
 /**
- * `absent`: no such object. `deleted`: the API server deletes the object, at once or after its grace period. `held`: the current state
- * of the object, which finalizers keep.
+ * `absent`: the object does not exist, or its kind is not served. `deleted`: the API server deletes the object, at once or after its
+ * grace period. `held`: the current state of the object, which finalizers keep.
  */
 export type Deletion = 'absent' | 'deleted' | { readonly held: KubeObject };
 
@@ -73,13 +73,16 @@ export interface ListPage {
 }
 
 /**
- * Raw objects by resource, over one pool of connections. Every method rejects with ApiError (code, reason, retryAfterMs) on an answer
- * other than 2xx, and with TransportError without an answer. Reads are retried with jitter. Writes are retried only if the server did
- * not act (429 and 503 with Retry-After, connection refused).
+ * Raw objects by resource, over the connections of one transport. A call rejects with ApiError (code, reason, retryAfterMs) on an answer
+ * other than 2xx; only `delete` resolves on 404. It rejects with TransportError without a usable answer, and with the reason of `signal`
+ * if that aborts. An invalid name or a missing namespace rejects with a CodedError of `resourcePath`.
+ *
+ * A call takes at most four attempts and 30 s (a list: for each page). Reads and reviews are retried if the server is unreachable, or
+ * answers 429 or 5xx. Writes are retried only if the server did not act (429 and 503 with Retry-After, no connection).
  */
 export interface Client {
   get(resource: Resource, name: ObjectName, options?: CallOptions & { subresource?: string }): Promise<KubeObject>;
-  /** Lists all pages, in order; rejects if one fails. */
+  /** Lists all pages, in order; rejects if one fails. If the list expires between two pages, it restarts once. */
   list(resource: Resource, options?: ListOptions): Promise<ListPage>;
   create(resource: Resource, object: KubeObject, options?: WriteOptions): Promise<KubeObject>;
   mergePatch(resource: Resource, name: ObjectName, patch: unknown, options?: WriteOptions): Promise<KubeObject>;
@@ -111,15 +114,15 @@ export interface Client {
   /** The same client, but its writes call `check` before every attempt, and reject with the error that `check` throws. */
   leaderOnly(check: () => void): Client;
   /**
-   * The same client over reserved connections. A call rejects after 5 s without an answer, so that the caller's next attempt takes
-   * another connection. For calls that revoke access or renew a Lease.
+   * The same client over reserved connections. A call, with its retries, takes at most 5 s, so that the caller's next attempt takes
+   * another connection. For calls that revoke access or renew a Lease. Does not change `list`.
    */
   urgent(): Client;
   /** GET of a raw path, parsed as JSON (`/version`, discovery). */
   raw(path: string, options?: CallOptions): Promise<unknown>;
 }
 
-/** Gets the object; undefined if it does not exist. */
+/** Gets the object; undefined if it does not exist or its kind is not served. Rejects like `Client.get` on other errors. */
 export async function findObject(
   client: Pick<Client, 'get'>,
   resource: Resource,

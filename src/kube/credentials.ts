@@ -27,7 +27,7 @@ export interface Credentials {
   readonly namespace?: string;
   /**
    * The current certificates and headers. Token files are read again after one minute, and exec plugins run again once their credential
-   * has expired. Callers may call it for every request: an equal result means no change.
+   * has expired. Callers may call it for every request: an equal result means no change. Rejects if a file or plugin fails.
    */
   connectionAuth(): Promise<ConnectionAuth>;
 }

@@ -4,7 +4,7 @@ export class ApiError extends Error {
   constructor(
     /** HTTP status code. */
     readonly code: number,
-    /** metav1.StatusReason, for example `NotFound`, `AlreadyExists`, `Conflict`, `Expired`; empty if the body was no Status. */
+    /** metav1.StatusReason, for example `NotFound`, `AlreadyExists`, `Conflict`, `Expired`; empty if the body had none. */
     readonly reason: string,
     message: string,
     /** From the Retry-After header or Status.details, milliseconds. */
@@ -14,13 +14,16 @@ export class ApiError extends Error {
   }
 }
 
-/** No complete answer arrived; the request may or may not have reached the server. */
+/** No complete answer arrived, or it was not what the API promises. Unless `notSent`, the server may have acted on the request. */
 export class TransportError extends Error {
   override readonly name = 'TransportError';
   constructor(
     message: string,
     override readonly cause: unknown,
-    /** True if the server certainly did not act on the request (connection refused, TLS failure, never sent). */
+    /**
+     * True if the server certainly did not act on the request: no connection, no credentials, or a closed transport. False if the time
+     * limit ended the call, even before the call had a connection.
+     */
     readonly notSent: boolean,
     /** The cause, without the request: the same text for every call that fails this way. */
     readonly why: string = message,
@@ -30,6 +33,7 @@ export class TransportError extends Error {
 }
 
 export const isForbidden = (error: unknown): boolean => error instanceof ApiError && error.code === 403;
+/** Any 404: the object does not exist, or its kind or path is not served. */
 export const isNotFound = (error: unknown): boolean => error instanceof ApiError && error.code === 404;
 /** The object does not exist. A 404 with another reason means that its kind or path is not served. */
 export const isObjectNotFound = (error: unknown): boolean =>
@@ -38,7 +42,7 @@ export const isAlreadyExists = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 409 && error.reason === 'AlreadyExists';
 export const isConflict = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 409 && error.reason === 'Conflict';
-/** The server is unreachable or overloaded, for any call: the same call may succeed later, and other calls would fail now too. */
+/** No usable answer, a 5xx, or a 429: the same call may succeed later, and other calls would probably fail now, too. */
 export const isUnreachable = (error: unknown): boolean =>
   error instanceof TransportError || (error instanceof ApiError && (error.code >= 500 || error.code === 429));
 /** The resourceVersion or the continue token is too old. */

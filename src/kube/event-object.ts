@@ -15,9 +15,9 @@ export interface ObjectReference {
 export interface RecordedEvent {
   readonly regarding: ObjectReference;
   readonly type: 'Normal' | 'Warning';
-  /** UpperCamelCase, at most 128 characters. */
+  /** UpperCamelCase; cut at 128 characters. */
   readonly reason: string;
-  /** The action that was taken or tried, UpperCamelCase, at most 128 characters. */
+  /** The action that was taken or tried, UpperCamelCase; cut at 128 characters. */
   readonly action: string;
   /** Text for users; cut at 1,024 bytes. */
   readonly note: string;
@@ -48,7 +48,7 @@ const MAX_NAME = 200;
 export interface EventSource {
   /** Qualified name of the program, for example `drawbridge.example.org/access`. */
   readonly controller: string;
-  /** The Pod name of this process. At most 128 characters. */
+  /** The Pod name of this process; cut at 128 characters. */
   readonly instance: string;
 }
 

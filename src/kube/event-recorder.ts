@@ -23,12 +23,12 @@ export interface EventRecorderOptions extends EventSource {
 
 /** An occurrence within this time of the previous one belongs to the same series. */
 const SERIES_MS = 6 * 60_000;
-/** How long the recorder collects occurrences before it writes the series. */
+/** How long the recorder collects repetitions before it writes their count. It writes the first occurrence at once. */
 const GATHER_MS = 10_000;
 const MAX_SERIES = 1_000;
-/** Writes that wait; the recorder drops further ones. */
+/** Writes that wait or run; the recorder drops further ones. */
 const MAX_PENDING = 200;
-/** Budget of new Events about one object: this many at once, then one every five minutes. */
+/** Budget of new series about one object: this many at once, then one every five minutes. The recorder drops further ones. */
 const BURST = 25;
 const REFILL_MS = 5 * 60_000;
 const CLOSE_MS = 2_000;

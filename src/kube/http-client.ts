@@ -7,12 +7,12 @@ import { isKubeObject, listPages } from './list-pages.ts';
 import { tokenUserOf } from './token-user.ts';
 import type { CallSpec, Transport } from './transport.ts';
 
-/** Writes in this group grant permissions, which the API server takes longer to check. */
+/** Creates and updates in this group grant permissions, which the API server takes longer to check. Applies and deletes are `quick`. */
 const rbac = groupPath({ group: 'rbac.authorization.k8s.io', version: 'v1' });
 const reviews = groupPath({ group: 'authorization.k8s.io', version: 'v1' });
 const authentication = groupPath({ group: 'authentication.k8s.io', version: 'v1' });
 
-/** Milliseconds that an urgent call waits for its answer. API servers answer within a few; after 5 s, the connection counts as lost. */
+/** Milliseconds for an urgent call, with its retries. API servers answer within a few; after 5 s, the connection counts as lost. */
 const URGENT_MS = 5000;
 
 interface ClientOptions {

@@ -101,7 +101,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     return true;
   }
 
-  /** Ends the store: aborts its signal and removes its listeners. */
+  /** Ends the store: aborts its signal, removes its listeners, and, before the first sync, rejects `whenSynced` with `StoreClosed`. */
   close(): void {
     if (this.#closed.signal.aborted) return;
     const reason = new CodedError('StoreClosed', `the store of ${this.resource.plural} was closed`);
@@ -117,7 +117,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
 
   alive(): void {
     this.#aliveAtMs = this.#clock.monotonic();
-    // After an overflow, the store stays stale until a list is short enough, even if the server answers.
+    // After an overflow, the store stays failing until a list is short enough, even if the server answers.
     if (!this.#overflowed) this.#failed = undefined;
   }
 

@@ -10,7 +10,10 @@ export interface InlineCredentials extends Credentials {
 
 const MAX_BYTES = 1024 * 1024;
 
-/** Fields that would let the author of the text make this process read files, run programs, skip TLS verification, or impersonate users. */
+/**
+ * Fields that would let the author of the text make this process read files, run programs, use a proxy, skip TLS verification, or
+ * impersonate users. Passwords are not supported.
+ */
 const forbiddenInCluster = ['certificate-authority', 'proxy-url', 'insecure-skip-tls-verify'];
 const forbiddenInUser = [
   'exec',

@@ -7,7 +7,7 @@ import { describe } from '../kit/errors.ts';
 import type { ClusterTls } from './credentials.ts';
 import { TransportError } from './errors.ts';
 
-/** Combines the caller's signal with a time limit, and leaves no listener on the caller's signal. */
+/** Combines the caller's signal with a time limit. After `release`, it has no timer and no listener on the caller's signal. */
 export class Limit {
   readonly #abort = new AbortController();
   readonly #source: AbortSignal | undefined;
@@ -35,7 +35,7 @@ export class Limit {
     return this.#abort.signal;
   }
 
-  /** Settles as `work` does, unless the limit is reached first. */
+  /** Settles as `work` does, unless `signal` aborts first; then it rejects with the reason of `signal`. */
   async race<T>(work: Promise<T>): Promise<T> {
     const { signal } = this;
     signal.throwIfAborted();
@@ -59,7 +59,8 @@ export class Limit {
 
 /**
  * How a call ended without a complete answer. `unsent`: no byte was sent. `stale`: the server closed a reused connection before it
- * answered. `cut`: any other end of the connection or of the call.
+ * answered. `tooLarge`: the answer exceeded a limit. `malformed`: the answer was not HTTP. `cut`: any other end of the connection or of
+ * the call, such as the time limit.
  */
 export type Failure = 'unsent' | 'stale' | 'cut' | 'tooLarge' | 'malformed';
 
@@ -202,7 +203,7 @@ class Connection extends Client {
 }
 
 export interface ConnectionOptions {
-  /** The most connections at a time. Default: no limit. */
+  /** The most connections at a time to one origin. Default: no limit. */
   readonly connections?: number;
   /** Milliseconds to open a connection. A call that times out earlier does not close a connection that is still opening. Default 10 000. */
   readonly connectTimeoutMs?: number;
@@ -214,7 +215,10 @@ const PROBE_AFTER_MS = 30_000;
 /** An empty list of authorities trusts no server; without a list, Node trusts the public authorities. */
 type Tls = Omit<ClusterTls, 'ca'> & { readonly ca?: ClusterTls['ca'] | [] };
 
-/** Keeps connections for 30 s after a call. Each call has its own time limit. */
+/**
+ * Keeps connections for 30 s after a call, unless the server's Keep-Alive header names another time. Each call has its own time limit.
+ * Throws if a certificate or key in `tls` cannot be read.
+ */
 export function openAgent(tls: Tls, { connections, connectTimeoutMs = 10_000 }: ConnectionOptions = {}): Agent {
   // Parses keys and certificates once, instead of once for each connection.
   const secureContext = createSecureContext({ ca: tls.ca, cert: tls.cert, key: tls.key });
@@ -272,7 +276,7 @@ export class JsonCaller {
     void this.#agent.close();
   }
 
-  /** Aborts calls in flight. */
+  /** Accepts no more calls, and aborts calls in flight. */
   close(): void {
     void this.#agent.destroy();
   }

@@ -7,19 +7,20 @@ import { CodedError, describe, quote } from '../kit/errors.ts';
 import type { ClusterTls, ConnectionAuth, Credentials } from './credentials.ts';
 
 export interface AmbientOptions {
-  /** `--kubeconfig`: the only file that is read. */
+  /** `--kubeconfig`: the only kubeconfig that is read. */
   readonly file?: string;
   /** The value of $KUBECONFIG: several files; the first file that defines a name counts. */
   readonly paths?: string;
-  /** Default: the current context. */
+  /** Default: the current context. Ignored with the Pod's ServiceAccount. */
   readonly context?: string;
 }
 
 const inClusterToken = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 
 /**
- * The credentials of this process: from `file`, else `paths`, else the Pod's ServiceAccount, else `~/.kube/config`.
- * Rejects with CodedError `KubeconfigMissing`, `KubeconfigInvalid`, or `KubeconfigContextNotFound`.
+ * The credentials of this process: from `file`, else `paths`, else the Pod's ServiceAccount, else `~/.kube/config`. Skips missing files
+ * of `paths`. Rejects with CodedError `KubeconfigMissing` if no file of `paths` exists, or `~/.kube/config` does not. Rejects with
+ * `KubeconfigInvalid` (also if `file` does not exist or a cluster has a proxy-url), or `KubeconfigContextNotFound`.
  */
 export async function ambientCredentials({ file, paths, context }: AmbientOptions = {}): Promise<Credentials> {
   if (file) return credentialsOf(await loadFiles([file]), context);
@@ -29,7 +30,7 @@ export async function ambientCredentials({ file, paths, context }: AmbientOption
   return credentialsOf(await loadFiles(await existing([join(homedir(), '.kube', 'config')])), context);
 }
 
-/** The credentials in one kubeconfig file of an administrator. Honors every field of a kubeconfig, including exec plugins. @testing */
+/** The credentials in one kubeconfig file of an administrator. Runs exec plugins. Rejects like `ambientCredentials`. @testing */
 export function fileCredentials(path: string, context?: string): Promise<Credentials> {
   return ambientCredentials({ file: path, ...(context === undefined ? {} : { context }) });
 }

@@ -19,7 +19,7 @@ export interface LeaseGateOptions {
   readonly leaseDurationMs?: number;
   /** Milliseconds without proof of renewal after which this process stops leading. Default 10 000. */
   readonly renewDeadlineMs?: number;
-  /** Milliseconds between two attempts. Default 2 000. */
+  /** Milliseconds between two attempts, plus up to 20% jitter. A standby reads the Lease five times as often. Default 2 000. */
   readonly retryPeriodMs?: number;
   readonly log?: KubeLog;
   readonly random?: () => number;
@@ -36,7 +36,10 @@ export interface LeaseGate extends LeaderGate {
   requireLeader(client: Client): Client;
 }
 
-/** A gate behind a coordination.k8s.io/v1 Lease, compatible with the leader election of client-go. */
+/**
+ * A gate behind a coordination.k8s.io/v1 Lease, compatible with the leader election of client-go. Throws CodedError `InvalidLeaseTimes`
+ * unless 1.2 × retry period < renew deadline < lease duration.
+ */
 export function leaseGate(options: LeaseGateOptions): LeaseGate {
   return new LeaseCampaign(options);
 }
@@ -132,7 +135,7 @@ class LeaseCampaign implements LeaseGate {
     return (await renewing) === 'held' ? 'done' : 'lost';
   }
 
-  /** Renews until `settled` aborts (`held`) or the proof has expired (`lost`; calls `onLost` at that moment). */
+  /** Renews until `settled` aborts (`held`), or the proof expires or another process holds the Lease (`lost`; calls `onLost` then). */
   async #renew(settled: AbortSignal, onLost: () => void): Promise<'held' | 'lost'> {
     const stop = new AbortController();
     let outcome: 'held' | 'lost' = 'held';
@@ -254,7 +257,7 @@ class LeaseCampaign implements LeaseGate {
     }
   }
 
-  /** A signal for one request: at most half the renew deadline, so that a second attempt fits. */
+  /** A signal for one read and write: at most half the renew deadline, so that a second attempt fits. */
   #attempt(signal: AbortSignal | undefined): { signal: AbortSignal; end: () => void } {
     const abort = new AbortController();
     const onAbort = (): void => abort.abort(signal?.reason);

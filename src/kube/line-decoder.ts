@@ -4,13 +4,13 @@ const MAX_LINE_BYTES = 16 * 1024 * 1024;
 
 /**
  * Splits a stream of chunks into lines. The newline byte never occurs inside a UTF-8 character, so the decoder splits bytes first and
- * then decodes them. It omits empty lines and never returns the bytes after the last newline.
+ * then decodes them. It omits blank lines and never returns the bytes after the last newline.
  */
 export class LineDecoder {
   #rest: Uint8Array[] = [];
   #restBytes = 0;
 
-  /** The lines that `chunk` completes. Throws RangeError if a line exceeds 16 MiB. */
+  /** The lines that `chunk` completes. Throws RangeError if more than 16 MiB follow the last newline. */
   push(chunk: Uint8Array): string[] {
     const lines: string[] = [];
     let start = 0;

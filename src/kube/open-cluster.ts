@@ -13,9 +13,9 @@ export interface OpenClusterOptions {
   readonly log?: KubeLog;
   /** Uniform in [0, 1); default Math.random. */
   readonly random?: () => number;
-  /** The most connections for calls; each watch has an additional one. Default 10. */
+  /** The most connections for quick calls, as in TransportOptions. Default 10. */
   readonly connections?: number;
-  /** Called with the server's wall clock (epoch ms, whole seconds) for every answer with a `Date`. */
+  /** Called with the server's wall clock (epoch ms, whole seconds) for every answer with a `Date`, except those to watches. */
   readonly onServerTime?: (serverMs: number) => void;
 }
 

@@ -6,7 +6,7 @@ import { openAgent } from './json-call.ts';
 export type Lane = 'urgent' | 'quick' | 'slow';
 
 /**
- * Connections for writes of Roles and RoleBindings. The API server delays these writes by 50 to 200 ms, because it waits for a current
+ * Connections to create and update RBAC objects. The API server delays these writes by 50 to 200 ms, because it waits for a current
  * list of permissions before its escalation check. Concurrent writes cost the API server nothing; fewer connections would slow a burst down.
  */
 const SLOW_CONNECTIONS = 32;
@@ -48,7 +48,7 @@ export class Pools {
     return this.#watches;
   }
 
-  /** Ends watches at once, waits up to `graceMs` for calls, then closes every connection. */
+  /** Ends watches at once, waits up to `graceMs` for calls, then closes every connection, which aborts the remaining calls. */
   async retire(clock: Clock, graceMs: number): Promise<void> {
     const idle = new Promise<void>((resolve) => {
       const cancelTimeout = clock.schedule(graceMs, resolve);

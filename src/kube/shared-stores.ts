@@ -19,7 +19,7 @@ interface Entry {
   references: number;
 }
 
-/** The running stores of one cluster. Readers with the same resource, namespace, selectors, and projection share a store. */
+/** The running stores of one cluster. `Cluster.watch` says which readers share a store. */
 export class SharedStores {
   readonly #options: SharedStoresOptions;
   readonly #entries = new Map<string, Entry[]>();

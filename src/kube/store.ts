@@ -20,7 +20,7 @@ export interface StoreSpec<T extends Projected> {
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
-  /** Picks the used fields, never managedFields. Must not throw. Returns undefined to omit the object. */
+  /** Picks the used fields, never managedFields. Returns undefined to omit the object. If it throws, the store logs that and omits it. */
   readonly project: (object: KubeObject) => T | undefined;
   /** Named indexes: each maps an object to the values by which it can be found. */
   readonly indexes?: Readonly<Record<string, (object: T) => readonly string[]>>;
@@ -37,7 +37,10 @@ export interface StoreSpec<T extends Projected> {
    * version counts as changed.
    */
   readonly followsSchema?: boolean;
-  /** Called after a relist because the watch could not continue. If the store is shared, only its first opener is called. */
+  /**
+   * Called after each complete list but the first, and after the first list of an optional kind that was absent. If the store is shared,
+   * only its first opener is called.
+   */
   readonly relisted?: () => void;
 }
 
@@ -46,6 +49,7 @@ export interface Store<T extends Projected> {
   readonly resource: Resource;
   get(key: string): T | undefined;
   list(): Iterable<T>;
+  /** The objects with `value` in the index. Throws RangeError if the store has no such index. */
   byIndex(index: string, value: string): readonly T[];
   /** Calls back for every existing object, then for each change. Returns a function that unsubscribes. */
   subscribe(listener: (event: StoreEvent<T>) => void): () => void;
@@ -53,9 +57,11 @@ export interface Store<T extends Projected> {
   readonly synced: boolean;
   /** Resolves when synced; rejects if the store closes or `signal` aborts first. */
   whenSynced(signal?: AbortSignal): Promise<void>;
-  /** Milliseconds since the server last answered or sent data on a list or a watch; Infinity before the first answer. */
+  /**
+   * Milliseconds since the server last answered a list or watch without an error, or sent data. Infinity before the first such answer.
+   */
   readonly ageMs: number;
-  /** The current failure; undefined once the server answers again. */
+  /** The current failure; undefined once the server answers again, or, after `maxObjects` was exceeded, once a list is short enough. */
   readonly failing?: Failing | undefined;
 }
 

@@ -42,7 +42,7 @@ export interface TransportOptions {
   readonly random?: () => number;
   /** The most connections for quick calls; up to 32 for slow ones, 10 for urgent ones, and one for each watch are added. Default 10. */
   readonly connections?: number;
-  /** Called with the server's wall clock (epoch ms, whole seconds) for every answer with a `Date`. */
+  /** Called with the server's wall clock (epoch ms, whole seconds) for every answer with a `Date`, except those to watches. */
   readonly onServerTime?: (serverMs: number) => void;
 }
 
@@ -51,13 +51,13 @@ const CALL_TIMEOUT_MS = 30_000;
 const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
 /** How long the transport uses certificates and headers before it reads the credentials again. */
 const AUTH_CACHE_MS = 10_000;
-/** How long calls on old connections may continue after a change of credentials. */
+/** How long calls in flight may continue after a change of credentials or `close`. Watches end at once. */
 const RETIRE_MS = 4_000;
 const USER_AGENT = 'drawbridge';
 
 /**
  * HTTP to one cluster over persistent connections. Rejects with ApiError, with TransportError, or with the reason of the caller's signal.
- * Uses new certificates and tokens within 10 s after the credentials return them.
+ * Uses new certificates and tokens within 10 s after the credentials return them, or in the next attempt after a 401.
  */
 export class Transport {
   readonly #clock: Clock;
@@ -101,7 +101,7 @@ export class Transport {
     }
   }
 
-  /** The body of a 2xx answer in chunks, on a connection of its own; `signal` ends it. */
+  /** The body of a 200 answer in chunks, on a connection of its own; `signal`, `update`, and `close` end it. Never retries. */
   async stream(spec: StreamSpec): Promise<AsyncIterable<Uint8Array>> {
     const limit = this.#limit(spec.signal, spec.headTimeoutMs);
     try {
@@ -124,7 +124,10 @@ export class Transport {
     }
   }
 
-  /** Uses other credentials for the same server from now on; aborts calls on the old connections after 4 s. */
+  /**
+   * Uses other credentials for the same server from now on. Ends watches at once, and calls on the old connections after 4 s.
+   * Throws CodedError `ServerChanged` if the credentials name another server.
+   */
   update(credentials: Credentials): void {
     if (credentials.server !== this.#credentials.server) {
       throw new CodedError(
@@ -137,7 +140,7 @@ export class Transport {
     this.#retire();
   }
 
-  /** Waits up to 4 s for calls in flight and rejects later calls. */
+  /** Ends watches at once, waits up to 4 s for calls in flight, then aborts them. Rejects later calls. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#retire();

@@ -6,7 +6,7 @@ import { openWatchStream } from './watch-stream.ts';
 
 /** A watch that is silent for this long gets a successor. */
 const SILENCE_MS = 20_000;
-/** With SILENCE_MS, this limits how long a dead connection stays unnoticed: 28 s. */
+/** With SILENCE_MS, this limits how long a dead connection stays unnoticed: 28 s, unless the server refuses successors. */
 const SUCCESSOR_HEAD_MS = 8_000;
 const FIRST_HEAD_MS = 30_000;
 /** Delay before the next successor if the server refuses one without Retry-After. */
@@ -26,8 +26,9 @@ export interface WatchSessionOptions {
 
 /**
  * One watch for the reflector, over successive connections: only a new connection shows whether a silent one is healthy or dead. After
- * 20 s of silence, the session opens a successor from the last version seen, which takes over once the server accepts it.
- * Resolves when the server closes the watch regularly; rejects with the error that broke it.
+ * 20 s of silence, the session opens a successor from the last version seen, which takes over once the server accepts it. If the silent
+ * connection receives data first, the session closes the successor.
+ * Resolves when the server closes the watch regularly. Rejects with the error that broke it, or with the reason of `signal`.
  */
 export function runWatchSession(options: WatchSessionOptions): Promise<void> {
   const { clock, signal } = options;

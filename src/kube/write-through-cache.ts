@@ -77,7 +77,10 @@ export class WriteThroughCache<T extends Versioned> {
     return newest !== undefined && isOlder(object.resourceVersion, newest.resourceVersion);
   }
 
-  /** Runs `call`, a read or a write that resolves to the current object, and caches the object. Undefined changes nothing. */
+  /**
+   * Runs `call`, a read or a write that resolves to the current object, and caches the object unless a later version is known. Undefined
+   * changes nothing. Does not cache the object if the watch reports its deletion, or `forget` or `clear` runs, during the call.
+   */
   async call<Result extends T | undefined>(key: string, call: () => Promise<Result>): Promise<Result> {
     const pending = this.#pending.get(key) ?? { count: 0, deleted: new Set(), forgotten: false };
     this.#pending.set(key, pending);
@@ -97,6 +100,7 @@ export class WriteThroughCache<T extends Versioned> {
     this.#deleting.set(key, { uid, untilMs: this.#untilMs() });
   }
 
+  /** Whether `deleting` was recorded for the object less than `trustMs` ago, and the watch has not confirmed the deletion. */
   isDeleting(key: string, uid: string): boolean {
     const deleting = this.#deleting.get(key);
     return deleting?.uid === uid && this.#isTrusted(deleting);
