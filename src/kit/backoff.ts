@@ -26,8 +26,7 @@ interface NoJitter {
 
 /**
  * Milliseconds to wait before the next attempt: exponential, up to `min(cap, base * 2^attempt)`, with jitter, so that clients that
- * failed together do not retry together. Retry-After is a separate lower bound: the caller waits
- * `Math.max(askedDelayMs(error), backoffMs(…))`.
+ * failed together do not retry together. It ignores Retry-After: the caller must wait at least `askedDelayMs(error)`, too.
  */
 export function backoffMs(options: Attempt & (Jitter | NoJitter)): number {
   const { baseMs, capMs, attempt } = options;

@@ -13,7 +13,7 @@ export interface Clock {
   monotonic(): number;
   /**
    * Runs `callback` once after `delayMs` (negative counts as 0) of monotonic time, and never before `monotonic` shows that time. With
-   * 0 ms, it runs once the process has read pending input. A pending call does not keep the process alive.
+   * 0 ms, it runs once the process has read pending input. A longer delay does not keep the process alive.
    */
   schedule(delayMs: number, callback: () => void): Cancel;
 }
@@ -82,7 +82,7 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
   });
 }
 
-/** The instant of an HTTP `Date` header (RFC 9110, whole seconds); undefined if the text is not one. */
+/** The instant of an HTTP `Date` header (IMF-fixdate of RFC 9110, whole seconds); undefined if the text has another form. */
 export function parseHttpDate(text: string): number | undefined {
   if (!/^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/.test(text)) return undefined;
   const instant = Date.parse(text);

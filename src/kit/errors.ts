@@ -45,7 +45,7 @@ function describeOne(error: unknown): string {
   return String(error);
 }
 
-/** `text` as a JSON string literal, cut to `maxLength` characters, so that any text is safe in a message. */
+/** `text` as a JSON string literal, cut after `maxLength` characters. JSON escapes line breaks, but not DEL or C1 controls. */
 export function quote(text: string, maxLength = 64): string {
   return JSON.stringify(text.length > maxLength ? `${text.slice(0, maxLength)}…` : text);
 }

@@ -29,7 +29,7 @@ export type ParsedDuration = { readonly ns: bigint } | { readonly error: string 
 /** Go has no such limit; the parser refuses longer texts to bound its work. */
 const MAX_LENGTH = 256;
 
-/** Accepts and rejects the same texts as Go's time.ParseDuration, with the same result in nanoseconds. */
+/** Up to 256 characters, accepts and rejects the same texts as Go's time.ParseDuration, with the same result in nanoseconds. */
 export function parseGoDuration(text: string): ParsedDuration {
   if (text.length > MAX_LENGTH) return { error: `${quote(text)} is longer than ${MAX_LENGTH} characters; ${ALLOWED}` };
   const unsigned = /^[-+]/.test(text) ? text.slice(1) : text;

@@ -4,7 +4,7 @@ export type JsonObject = { [field: string]: unknown };
 
 /** Weight of one value, a measure of the work of copying it, in characters. */
 export const valueWeight = 32;
-/** Five times the characters that the API server stores of one object (1.5 MiB), so nothing legitimate is cut off. */
+/** Default limit of `copyJson`: more than five times the size that the API server stores of one object (1.5 MiB). */
 export const maxWeight = 8 * 1024 * 1024;
 /** A PodTemplateSpec is about 12 deep. */
 const MAX_DEPTH = 64;
@@ -48,7 +48,7 @@ export function sameJson(a: unknown, b: unknown): boolean {
 }
 
 export type JsonCopy =
-  /** `weight` is the number of characters, and `valueWeight` for each value. */
+  /** `weight` is the number of characters in strings and field names, plus `valueWeight` for each value. */
   { readonly value: unknown; readonly weight: number } | { readonly problem: string; readonly tooLarge: boolean };
 
 /**

@@ -23,7 +23,7 @@ export interface Listening {
   close(): Promise<void>;
 }
 
-/** Listens with an HTTP server that may abort calls in flight when it closes. */
+/** Listens with an HTTP server that may abort calls in flight when it closes. Rejects like `listen`. */
 export async function listenHttp(server: HttpServer, host: string, port: number): Promise<Listening> {
   await listen(server, host, port);
   return {

@@ -1,6 +1,6 @@
 import { isRecord, type JsonObject } from './json-value.ts';
 
-/** Applies a JSON merge patch (RFC 7396) to a copy of `target`. Reads own fields only, because the patch is untrusted. */
+/** Applies a JSON merge patch (RFC 7396) without changing `target`. Reads own fields only, because the patch is untrusted. */
 export function mergePatched(target: unknown, patch: unknown): unknown {
   if (!isRecord(patch)) return patch;
   const fields = new Map(isRecord(target) ? Object.entries(target) : []);

@@ -18,8 +18,8 @@ export async function pause(clock: Clock): Promise<void> {
 }
 
 /**
- * For long loops that never wait: await it after each item. Pauses once 5 ms have passed since the last pause. Rejects with the reason
- * of `signal`.
+ * For long loops that never wait: await the function after each item. It pauses once 5 ms have passed since the last pause. Once `signal`
+ * has aborted, it throws or rejects with its reason.
  */
 export function pace(clock: Clock, signal: AbortSignal): () => Promise<void> | undefined {
   let pausedAtMs = clock.monotonic();

@@ -16,7 +16,7 @@ interface BodyOptions {
 /**
  * Reads the body of a request; undefined if it has more than `maxBytes`. It never uses more memory, whatever the headers claim. The
  * caller limits how many bodies it reads at a time, and may free them with `freeBody`. Rejects with CodedError `IncompleteBody` if the
- * connection ends first, or with the error of `nextTurn`.
+ * connection ends first, with the error of `nextTurn`, or with RangeError if the system has no memory left.
  */
 export function collectBody(
   request: IncomingMessage,
@@ -76,7 +76,7 @@ export function collectBody(
   });
 }
 
-/** The length that the headers announce; undefined if the body is chunked. Node rejects requests that claim both. */
+/** The length that the headers announce: 0 without a header, undefined if the body is chunked. Node rejects requests that claim both. */
 export function announcedBytes({ headers }: IncomingMessage): number | undefined {
   return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : undefined;
 }
