@@ -60,7 +60,7 @@ export class Dispatcher {
     return this.#drained.promise;
   }
 
-  /** Dispatches in a microtask, so that keys added together compete by lane and not by order. */
+  /** Dispatches in a microtask, or after a pause if one is due, so that keys added together compete by lane and not by order. */
   #wake(): void {
     if (this.#state !== 'open' || this.#scheduled) return;
     this.#scheduled = true;

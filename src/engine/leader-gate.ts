@@ -3,14 +3,16 @@ export interface LeaderGate {
   /** Name of the Lease, for logs, metrics, and health. */
   readonly name: string;
   /**
-   * Campaigns until `signal` aborts. Each time this process leads, `lead` runs with a signal. The signal aborts the moment leadership can
-   * no longer be proved, by the monotonic clock of the process. The next campaign starts only after `lead` has settled.
-   * When `signal` aborts, releases the Lease once `lead` has settled, so that a successor takes over at once.
+   * Campaigns until `signal` aborts. Each time this process leads, `lead` runs with a signal of its own. That signal aborts with `signal`,
+   * or the moment leadership can no longer be proved by the monotonic clock. The next campaign starts only after `lead` has settled.
+   *
+   * Once `lead` settles while the process still leads, releases the Lease, so that a successor takes over at once. Then resolves, or
+   * rejects with the error of `lead`, even if `signal` has not aborted. Ignores errors of `lead` after its signal aborted.
    */
   run(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void>;
 }
 
-/** For `--leader-elect=false`: this process always leads. */
+/** For controllers without a Lease, or `--leader-elect=false`: this process always leads. `run` settles as `lead` does. */
 export const openGate = (name: string): LeaderGate => ({
   name,
   run: (lead, signal) => lead(signal),

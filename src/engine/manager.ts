@@ -26,7 +26,8 @@ export interface ControllerStatus {
 
 /**
  * Runs controllers. Controllers added before `run` start in order, each once the previous one behind the same gate has synced.
- * Controllers added later start at once and delay no other, so that an unreachable cluster affects only its own controllers.
+ * Controllers added later start as soon as this process leads, and delay no other. So an unreachable cluster affects only its own
+ * controllers.
  * A failed controller is restarted with backoff and has the state `restarting`. Ending the process instead would also stop the
  * controllers that revoke access on time. Losing a gate stops only the controllers behind it.
  */
@@ -69,6 +70,7 @@ export class Manager {
   /**
    * Runs until `signal` aborts, then stops the controllers, last added first, and resolves when all have stopped. Rejects with
    * `DrainDeadlineExceeded` if some did not stop in time; their Leases then expire, because these controllers may still write.
+   * A second call rejects with `AlreadyRunning`.
    */
   async run(signal: AbortSignal): Promise<void> {
     if (this.#signal) throw new CodedError('AlreadyRunning', 'the manager is already running; call run once');

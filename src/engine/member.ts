@@ -21,7 +21,7 @@ export type MemberState =
   | 'running'
   /** Waits for its restart after a failure; `error` describes the failure. */
   | 'restarting'
-  /** Stopped for good. */
+  /** Stopped for good: the controller was removed, or the manager stops. */
   | 'stopped';
 
 export interface Supervision {

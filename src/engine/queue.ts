@@ -85,7 +85,7 @@ export class KeyedQueue {
     this.#lanes = Array.from({ length: Math.max(1, options.lanes ?? 1) }, () => new DeadlineHeap<string>());
   }
 
-  /** The number of keys that are due and wait for a worker. */
+  /** The number of keys that are due: they wait for a worker or for their own current run, or `admit` refused them. */
   get depth(): number {
     return this.#pending.size - this.#delays.size;
   }
@@ -126,7 +126,7 @@ export class KeyedQueue {
     this.#failures.delete(key);
   }
 
-  /** Returns the next key of the lanes 0 to `lowestLane`. The caller processes it and then calls `done`. */
+  /** Returns the next due key of the lanes 0 to `lowestLane` that `admit` allows. The caller processes it and then calls `done`. */
   take(lowestLane: number = this.#lanes.length - 1): Work | undefined {
     for (const lane of this.#lanes.slice(0, lowestLane + 1)) {
       for (let first = lane.peek(); first; first = lane.peek()) {

@@ -4,7 +4,7 @@ export type Result =
   | { readonly kind: 'done' }
   /** Requeue after `delayMs`, in the least urgent lane. */
   | { readonly kind: 'after'; readonly delayMs: number }
-  /** Requeue at the wall-clock instant `atMs` (epoch ms). `lane`: 0 is the most urgent; default: the least urgent lane. */
+  /** Requeue at the wall-clock instant `atMs` (epoch ms); NaN counts as `retry`. `lane`: 0 is the most urgent; default: the least urgent. */
   | { readonly kind: 'at'; readonly atMs: number; readonly lane?: number }
   /** Waits for objects that a source will report; `missing` names them for the log. No requeue. */
   | { readonly kind: 'notReady'; readonly missing: readonly string[] }
@@ -20,8 +20,8 @@ export const retry = (cause: unknown): Result => ({ kind: 'retry', cause });
 
 /**
  * Brings the object behind `key` to its desired state. Level-based: it gets a key, never an event, and reads the current state.
- * `signal` aborts when the controller stops or leadership is lost; no write may start after that.
- * A thrown error counts as `retry`.
+ * `signal` aborts when the controller stops, leadership is lost, or urgent work needs the key (`lane0Aborts`). No write may start after
+ * that, and the result is ignored. A thrown error counts as `retry`.
  */
 export interface Reconciler {
   reconcile(key: string, signal: AbortSignal): Promise<Result>;

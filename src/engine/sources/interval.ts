@@ -13,7 +13,7 @@ export interface IntervalOptions {
   readonly random?: () => number;
 }
 
-/** Emits its keys at start and then every `everyMs`. */
+/** Emits its keys at start, and then again `everyMs`, plus jitter, after each round. */
 export function interval(options: IntervalOptions): Source {
   const { name, clock, everyMs, keys, jitter = 0.1, random = Math.random } = options;
   return {
