@@ -31,7 +31,7 @@ interface SharedLimits extends BodyLimits {
 interface AppOptions {
   /** Default: a separate queue. */
   readonly queue?: FairQueue;
-  /** Maps a called path to the path of its route; undefined if there is none. Default: the same path. */
+  /** Maps a called path to the path of its route; undefined to answer 404. Default: the same path. */
   readonly routeOf?: (path: string) => string | undefined;
   /** Called for each call of a path without a route. */
   readonly onUnknownPath?: () => void;
@@ -140,7 +140,7 @@ function timeoutOf({ url = '' }: IncomingMessage): string | null {
   return query < 0 ? null : new URLSearchParams(url.slice(query)).get('timeout');
 }
 
-/** Time to answer, milliseconds: the timeout that the API server sends, less a reserve for the network. */
+/** Time to answer, milliseconds: the timeout in the query (default: that of the route), at most 30 s, less a reserve for the network. */
 function deadlineMs(route: Route, timeout: string | null): number {
   const defaultMs = route.timeoutSeconds * 1000;
   const parsed = timeout === null ? { error: '' } : parseGoDuration(timeout);

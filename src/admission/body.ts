@@ -32,7 +32,7 @@ export interface BodyLimits {
 /**
  * Reads the bytes of a JSON body. It acquires their memory before the first byte and releases it when the response closes. If an
  * address with less memory needs it, the server destroys the connection. Rejects with BodyError before the limit is exceeded, whatever
- * the headers claim.
+ * the headers claim. Also rejects like `collectBody`, and with CodedError `Overloaded` if the queue is full.
  */
 export async function readBody(
   request: IncomingMessage,

@@ -142,7 +142,10 @@ function loadKeyPair(certFile: string, keyFile: string, nowMs: number): KeyPair 
   }
 }
 
-/** Reads a PEM file with one or more CA certificates. @throws CodedError `BadCertificate` that names the file and the cause. */
+/**
+ * Reads a PEM file with one or more CA certificates; checks only that the first is a certificate.
+ * @throws CodedError `BadCertificate` that names the file and the cause.
+ */
 export function readAuthorities(file: string): Buffer {
   const pem = readPem(file);
   try {

@@ -26,13 +26,13 @@ export interface Review {
   readonly resource: { readonly group: string; readonly version: string; readonly resource: string };
   /** Empty: the object itself. */
   readonly subResource: string;
-  /** Empty on a CREATE with generateName. */
+  /** Empty on a CREATE with generateName, and on a DELETE of a collection. */
   readonly name: string;
   readonly namespace: string;
   readonly user: UserInfo;
   /** Undefined on DELETE. */
   readonly object: unknown;
-  /** Undefined on CREATE. */
+  /** Undefined on CREATE and CONNECT. */
   readonly oldObject: unknown;
   readonly dryRun: boolean;
 }

@@ -28,9 +28,12 @@ export interface Decision {
   readonly opensAccess?: boolean;
 }
 
-/** The logic of one webhook: pure except for the ports it reads. An error that it throws becomes a denial with status 500. */
+/**
+ * The logic of one webhook. It reads and records only through its ports. An error that it throws becomes a denial with status 500; an
+ * observe-only webhook allows the request instead.
+ */
 export interface Handler {
-  /** `signal` aborts at the deadline of the call. */
+  /** `signal` aborts at the deadline of the call, which denies the request with status 504. */
   decide(review: Review, signal: AbortSignal): Decision | Promise<Decision>;
 }
 

@@ -28,8 +28,8 @@ interface Usage {
 
 /**
  * Runs jobs that need the processor, one at a time. A job runs at once while less than one slice (5 ms) of work has run since the last
- * pause, and no job waits. If jobs wait, the next one belongs to the source with the least recent usage, so sources of costly calls wait
- * behind the others. Within a source, a job that is expected to take longer than a slice waits until no other job waits.
+ * pause, and no job waits. If jobs wait, the next one belongs to the source with the lowest recorded usage, so sources of costly calls
+ * wait behind the others. Within a source, jobs that are expected to take longer than a slice wait behind all others.
  */
 export class FairQueue {
   readonly #clock: Clock;
@@ -48,7 +48,7 @@ export class FairQueue {
 
   /**
    * Settles like `job`. The queue measures only the synchronous part of the job and does not wait for the rest. If too many jobs wait,
-   * the source with the most loses its newest job, which rejects with CodedError `Overloaded`.
+   * the source with the most loses its last one, which rejects with CodedError `Overloaded`: the newest long job, or else the newest job.
    * @param leastMs Lowest usage to charge, milliseconds. It covers work that the job only starts, and marks long jobs.
    */
   run<T>(source: string, job: () => T | Promise<T>, leastMs = 0): Promise<T> {

@@ -22,7 +22,8 @@ export interface ReviewDeadline {
 }
 
 /**
- * Turns the parsed body of one review into the AdmissionReview that answers it. It decides, writes the audit line, then answers.
+ * Turns the parsed body of one review into the AdmissionReview that answers it. It decides, writes the audit line if the route has one for
+ * this decision, then answers. A review beyond `limitViolation` is denied without an audit line.
  * Rejects with CodedError `InvalidReview` if the body is not a review of this route. All other errors become answers.
  */
 export async function handleReview(
@@ -97,7 +98,10 @@ function denialOfFault(error: unknown, limitMs: number): Denial {
   return { code: 'InternalError', message, status: 500 };
 }
 
-/** Writes the audit line of a decision. A decision that grants access becomes a denial if the write fails. */
+/**
+ * Writes the audit line of a decision, unless the route audits only denials and this is none. If the write fails, a decision that grants
+ * access becomes a denial.
+ */
 async function recordDecision(
   route: Route,
   review: Review,

@@ -17,8 +17,8 @@ const MAX_UID = 64;
 const proxied = /^(?:[a-z]{0,5}:(?=[^:]*:))?([^:]{0,253})(?::[-a-z0-9]{0,15})?$/;
 
 /**
- * Denies a review before any work: its name is one that no object can have, or its caller is too large for logs, records, and
- * signatures. Undefined if the review is within limits. The API server calls webhooks before it validates names.
+ * Denies a review before any work: its name, namespace, or uid is one that no object can have, or its caller is too large for logs,
+ * records, and signatures. Undefined if the review is within limits. The API server calls webhooks before it validates names.
  */
 export const limitViolation = (review: Review): Denial | undefined =>
   nameViolation(review) ??
@@ -67,7 +67,10 @@ function callerViolation({ username, uid, groups, extra }: UserInfo): Denial | u
   );
 }
 
-/** Cuts or omits everything that exceeds a limit, for observe-only webhooks, which must not deny. */
+/**
+ * The review with an invalid name and namespace emptied, and its caller cut to the limits, without `extra`. For observe-only webhooks,
+ * which must not deny. The objects stay unchanged.
+ */
 export function truncateToLimits(review: Review): Review {
   const { username, uid, groups } = review.user;
   const cut = (text: string): string => text.slice(0, MAX_TEXT);

@@ -30,7 +30,7 @@ export interface AdmissionServer {
   readonly port: number;
   /**
    * Shuts down without losing calls. The server answers late calls and closes each connection with its next answer. Resolves after
-   * 0.5 s without a call, and after 5 s at the latest.
+   * 0.5 s without a call (at once if no connection is open), and after about 5 s at the latest, with calls in flight aborted.
    */
   close(): Promise<void>;
 }

@@ -10,16 +10,17 @@ import type { AdmissionPorts } from '../ports.ts';
 import { generatedName } from './generated-name.ts';
 
 /**
- * Characters of a spec without its author, with 32 for each value. `kubectl apply` stores at most 256 KiB, which weigh less. Templates
- * contain whole pods, so the limit of requests would be too low.
+ * Characters of a spec without its author, with 32 for each value. `kubectl apply` stores at most 256 KiB, which usually weigh less.
+ * Templates contain whole pods, so the limit of requests would be too low.
  */
 const MAX_SPEC = 1024 * 1024;
 
 type Ports = Pick<AdmissionPorts, 'clock' | 'signAuthor'>;
 
 /**
- * Mutating webhook of templates: writes the author of the spec and signs it. The signature covers the spec of a new template, and the
- * UID and next generation of an updated one.
+ * Mutating webhook of templates: writes the caller as the author and signs it, if the template is new, its spec changes, or the caller
+ * sets the author to another value. Otherwise, it keeps the author. The signature covers the spec of a new template, and the UID and next
+ * generation of an updated one. A dry run gets no signature.
  */
 export function attestAuthor(kind: TemplateKind, ports: Ports): Handler {
   return {

@@ -8,7 +8,10 @@ import { PatchBuilder } from '../json-patch.ts';
 
 const setterPath = ['spec', 'kubeconfigSetBy'] as const;
 
-/** Mutating webhook of entries: writes who set the reference to the kubeconfig Secret, and overwrites any claimed value. */
+/**
+ * Mutating webhook of entries: writes who set the reference to the kubeconfig Secret, and overwrites any claimed value. An unchanged
+ * reference keeps its setter. Without a reference, removes the field.
+ */
 export const attestKubeconfigSetter: Handler = {
   decide({ operation, object, oldObject, user }) {
     const spec = own(object, 'spec');
@@ -49,7 +52,7 @@ function setterOf({ username, uid, groups, extra }: UserInfo): Setter {
   };
 }
 
-/** Validating webhook of entries: denies writes that make an entry too large to reconcile. */
+/** Validating webhook of entries: denies writes that make an entry too large to reconcile, or that make a too large one larger. */
 export const validateEntrySize: Handler = {
   decide({ object, oldObject }) {
     const violation = sizeViolation(oldObject, object);

@@ -96,7 +96,7 @@ const ephemeralContainers = (pod: unknown): readonly unknown[] =>
 
 const text = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
 
-/** Records who connects to which pod, with an Event on the pod and an audit line. It never denies. */
+/** Records who connects to which pod, with an audit line and, except for dry runs, an Event on the pod. It never denies. */
 export function observePod(ports: Pick<AdmissionPorts, 'recordConnect' | 'cachedConnectTarget'>): Handler {
   return {
     decide(review) {
@@ -116,8 +116,9 @@ export function observePod(ports: Pick<AdmissionPorts, 'recordConnect' | 'cached
 type Ports = Pick<AdmissionPorts, 'connectTarget' | 'breakGlassGroup' | 'recordConnect'>;
 
 /**
- * Allows only the subjects of a grant to connect to its access pod, whatever other permissions on pods a caller has. The API server
- * sends only pods whose names look like access pods. For a pod that the server did not create, RBAC alone decides.
+ * Allows only the subjects of a grant, and members of the break-glass group, to connect to its access pod, whatever other permissions on
+ * pods a caller has. The API server sends only pods whose names look like access pods. For a pod that the server did not create, RBAC
+ * alone decides.
  */
 export function guardAccessPod(ports: Ports): Handler {
   return {

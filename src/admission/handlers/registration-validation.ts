@@ -10,8 +10,8 @@ import type { InventoryPorts } from '../ports.ts';
 type Ports = Pick<InventoryPorts, 'registrations' | 'anyRunOf'>;
 
 /**
- * Validating webhook of registrations: each path has one owner, no component triggers itself, and a component with run records cannot
- * be deleted.
+ * Validating webhook of registrations. It checks a new or changed spec: each path has one owner among the components that share a mode,
+ * and no component triggers itself. A component with run records cannot be deleted.
  */
 export function validateRegistration({ registrations, anyRunOf }: Ports): Handler {
   return {

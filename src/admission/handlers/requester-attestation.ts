@@ -10,14 +10,18 @@ import { PatchBuilder } from '../json-patch.ts';
 import type { AdmissionPorts } from '../ports.ts';
 import { generatedName } from './generated-name.ts';
 
-/** Characters of a spec without its requester. The CRDs allow less, but the API server validates a spec only after this webhook. */
+/**
+ * Characters of a spec without its requester, with 32 for each value. The CRDs allow less, but the API server validates a spec only after
+ * this webhook.
+ */
 const MAX_SPEC = 64 * 1024;
 
 type Ports = Pick<AdmissionPorts, 'clock' | 'signRequester'>;
 
 /**
- * Mutating webhook of requests: writes the requester and signs it. It removes foreign finalizers and owner references, which could
- * delay or prevent a revocation.
+ * Mutating webhook of requests. On CREATE, it writes the requester and signs it (a dry run gets no signature). It also sets the server's
+ * finalizer, and removes other finalizers and all owner references, which could delay or prevent a revocation. On UPDATE, it restores the
+ * requester, and the finalizer until the request is deleted, if the caller omits them.
  */
 export function attestRequester(kind: RequestKind, ports: Ports): Handler {
   return {

@@ -14,8 +14,8 @@ import { deny, type Handler, invalidSpec } from '../decision.ts';
 import type { AdmissionPorts } from '../ports.ts';
 
 /**
- * Validating webhook of templates. It denies a template that could never be granted, or that grants permissions its author does not
- * have, so that the author sees the error.
+ * Validating webhook of templates. It denies a new or changed spec that could never be granted, or that hands out permissions that the
+ * caller does not have, so that the caller sees the error.
  */
 export function validateTemplate(
   kind: TemplateKind,
