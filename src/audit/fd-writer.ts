@@ -48,7 +48,10 @@ export class FdWriter {
     this.#torn = endsTorn(destination);
   }
 
-  /** Writes `line` and a newline. @throws the error of write(2), with code `EAGAIN` when the reader stalled for too long. */
+  /**
+   * Writes `line` and a newline. If only the newline fails, the next write adds it.
+   * @throws the error of write(2), with code `EAGAIN` when the reader stalled for too long.
+   */
   writeLine(line: string): void {
     const bytes = Buffer.from(`${this.#torn ? '\n' : ''}${line}\n`);
     const deadline = this.#clock.monotonic() + (this.#stalled ? 0 : this.#stallMs);
@@ -77,7 +80,7 @@ export class FdWriter {
     this.#torn = false;
   }
 
-  /** Opens the path again after a rotation. If that fails, the old file stays in use. @throws the error of open(2). */
+  /** Opens the file or standard output again, after a rotation. If that fails, the old one stays in use. @throws the error of open(2). */
   reopen(): void {
     const previousFd = this.#fd;
     this.#fd = open(this.#destination);

@@ -19,7 +19,8 @@ export interface OpenJournal extends Journal {
   /** Head of this process's chain of lines. */
   readonly head: ChainHead;
   /**
-   * Opens the file again after a rotation. If that fails, keeps the old file and throws `AuditUnavailable`. Does nothing for standard output.
+   * Opens the file again after a rotation. If that fails, keeps the old file and throws CodedError `AuditUnavailable`. Without a file,
+   * opens standard output again, which has no visible effect.
    */
   reopen(): void;
   close(): void;

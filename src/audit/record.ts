@@ -31,7 +31,7 @@ export interface AuditRecord {
   readonly what: AuditObject;
   /** Name of the access template, in the object's namespace. */
   readonly template?: string;
-  /** Name of the access request that allowed entry to the pod, in the object's namespace. */
+  /** Name of the access request that allowed entry to the pod, or, if none did, that the pod belongs to. In the object's namespace. */
   readonly request?: string;
   /** The pod that was opened or entered. */
   readonly pod?: string;
@@ -116,7 +116,7 @@ export function formatRecord(fields: JournalFields, record: AuditRecord): string
   return line.replace(UNPRINTABLE, escapeUnit);
 }
 
-/** Control characters that JSON does not escape: DEL and C1, line and paragraph separators, and bidirectional marks. */
+/** Characters that JSON does not escape: DEL, C1 controls, line and paragraph separators, bidirectional marks, and the byte order mark. */
 const UNPRINTABLE = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 
 const escapeUnit = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;

@@ -3,7 +3,7 @@ export type ReconcileOutcome = 'success' | 'requeue_after' | 'error';
 
 /** Metrics of one controller and its queue. Methods are cheap and never throw. */
 export interface ControllerMetrics {
-  /** Keys that are due and wait for a worker. */
+  /** Keys that are due: they wait for a worker or for their own current run, or the queue refused them. */
   depth(keys: number): void;
   /** A key was added; also called when the key merges with a waiting one. */
   added(): void;
@@ -13,6 +13,7 @@ export interface ControllerMetrics {
   retried(): void;
   /** The number of busy workers. */
   active(workers: number): void;
+  /** A reconcile ended after `seconds`. Not called for an aborted one. */
   reconciled(outcome: ReconcileOutcome, seconds: number): void;
 }
 

@@ -15,7 +15,7 @@ interface Address {
 
 /**
  * Serves `/healthz` and `/livez` (would a restart help?) and `/readyz` (may this process get traffic?): 200 or 503, one line for each
- * check. Rejects with `PortUnavailable` if it cannot listen on the port.
+ * check, then `ok` or `not ok`. Rejects with `PortUnavailable` if it cannot listen on the port.
  */
 export function startHealthServer(options: Address & { readonly health: Health }): Promise<Listening> {
   const { health } = options;

@@ -12,7 +12,7 @@ type FindingCode =
   | 'Inserted'
   /** A signed head contradicts the line. */
   | 'HeadMismatch'
-  /** A head is not signed by the key that it names, or by none of the given keys. */
+  /** A head is not signed by the key that it names or by any of the given keys, or an entry of the ConfigMap is no head. */
   | 'BadHead';
 
 /** A line of a file; numbers start at 1. */
@@ -48,11 +48,12 @@ export interface ChainReport {
 }
 
 export interface VerifyReport {
-  /** `changed`: there are findings. `unsigned`: there are none, but a chain has no signed head at all. */
+  /** `changed`: there are findings. `unsigned`: there are none, but no signed head matches any given line of some chain. */
   readonly verdict: 'intact' | 'unsigned' | 'changed';
+  /** At most 1,000; `more` counts the others. */
   readonly findings: readonly Finding[];
   readonly chains: readonly ChainReport[];
-  /** Incomplete lines of failed writes; they contain no record. */
+  /** Incomplete lines of failed writes, at most 1,000; they contain no record. */
   readonly stumps: readonly Place[];
   /** Public keys that signed the heads. */
   readonly keys: readonly string[];

@@ -6,13 +6,19 @@ import { type ChainReport, type Finding, type Place, place, type VerifyReport } 
 export interface VerifierOptions {
   /** Public keys that may sign heads, in base64. Default: the key that each head names. */
   readonly keys?: readonly string[];
-  /** Accept absent older lines: those before the first line of a chain, and chains without any line. Default false. */
+  /**
+   * Accept absent older lines: those before the first line of a chain, and, if another chain has lines, chains without any line.
+   * Default false.
+   */
   readonly partial?: boolean;
 }
 
 const MAX_LISTED = 1000;
 
-/** Checks journals against the signed heads. Pass all heads first, then every line of every file, then call `report`. */
+/**
+ * Checks journals against the signed heads. Pass all heads first, then every line of each file, with `endOfFile` after each file. Then
+ * call `report`.
+ */
 export class Verifier {
   readonly #options: VerifierOptions;
   /** By chain and number of the line. */
