@@ -12,7 +12,7 @@ export interface CertificateDeps extends CertificateReconcilerOptions {
 /** Covers changes of the wall clock, which neither watches nor deadlines report. */
 const resyncMs = 6 * 3600_000;
 
-/** The controller that creates and renews the serving certificate, and writes its authority into the webhook configurations. */
+/** The controller that creates and renews the serving certificate, and writes its authorities and paths into the webhook configurations. */
 export function certificateControllers(deps: CertificateDeps): Controller[] {
   const { clock, log, metrics, stores } = deps;
   const name = 'certificate';

@@ -14,7 +14,7 @@ interface OwnCertificateOptions {
   readonly names: readonly string[];
   readonly clock: Clock;
   readonly log: Log;
-  /** Called with each pair that is read from the Secret. */
+  /** Called with the first pair that is read from the Secret, and with each other pair that follows. */
   readonly onServing?: (pair: KeyPair) => void;
 }
 

@@ -14,9 +14,12 @@ interface Moment {
   readonly trustedForMs: number;
 }
 
-/** Every API server knows an authority this long after the watch of this replica showed it. */
+/** Every API server is expected to know an authority this long after the watch of this replica showed it. */
 export const settleMs = 10_000;
-/** Every ready replica serves a new pair after this long, because a replica whose watch is silent for a minute is not ready. */
+/**
+ * Every ready replica is expected to serve a new pair after this long: it replaces a silent watch within half a minute, and without any
+ * answer from the API server for a minute, it is not ready.
+ */
 export const graceMs = 5 * 60_000;
 
 /** The next step for the stored material. The Secret stores each step, so that the next leader continues where this one stopped. */

@@ -5,9 +5,9 @@ import type { CertificateStores, ConfigurationView } from './stores.ts';
 
 /**
  * Decides which paths a replica answers. It accepts the segment in the Secret. It also accepts segments that webhook configurations
- * have, or had in the last 10 s, so that no call fails while a segment is replaced. It accepts paths without a segment while the
- * configurations have such paths and the Secret allows them. It also does so while a webhook has a `url`, to which the server appends
- * no segment.
+ * have, or had in the last 10 s, so that no call fails while a segment is replaced. It accepts paths without a segment if the
+ * configurations have such paths, or had them in the last 10 s, and the Secret allows them. It also does so while a webhook has a `url`,
+ * to which the server appends no segment.
  */
 export class WebhookPaths {
   readonly #clock: Clock;
@@ -37,7 +37,7 @@ export class WebhookPaths {
     for (const unsubscribe of this.#unsubscribe) unsubscribe();
   }
 
-  /** The route that answers `path`; undefined if there is none. */
+  /** `path` without its segment; undefined if the segment, or its absence, is not accepted. Does not check that a webhook has the path. */
   readonly routeOf = (path: string): string | undefined => {
     const { route, segment } = splitPath(path);
     const accepted = segment === '' ? this.#answersFixed() : isOneOf(segment, this.#segments());

@@ -18,9 +18,9 @@ export type Created =
   | { readonly kind: 'created'; readonly object: KubeObject }
   /** The object existed and is ours: an earlier attempt created it. */
   | { readonly kind: 'adopted'; readonly object: KubeObject }
-  /** A foreign object has the name. It stays unchanged. */
+  /** An object that was not created for this request and plan has the name. It stays unchanged. */
   | { readonly kind: 'collision'; readonly message: string }
-  /** The API server rejects this object permanently (invalid, forbidden, too large). */
+  /** The API server rejects this object until the cause is corrected: it is invalid, forbidden, or too large, or the path is missing. */
   | { readonly kind: 'refused'; readonly message: string };
 
 /**
@@ -29,7 +29,7 @@ export type Created =
  */
 export const deletionGraceS = 1;
 
-/** Status codes with which the API server rejects an object permanently. */
+/** Status codes after which the same creation fails again until its cause is corrected. */
 const permanentCodes = new Set([400, 403, 404, 405, 413, 422]);
 
 /** Creates and deletes the objects of grants. It never adopts a foreign object, and deletes by a known uid or after checking the owner. */
@@ -40,7 +40,7 @@ export class Applier {
     this.#client = client;
   }
 
-  /** Creates `object`, or adopts it if it exists and is ours. Rejects only on temporary errors. */
+  /** Creates `object`, or adopts it if it exists and is ours. Rejects on temporary errors, or if it cannot read an existing object. */
   async create(resource: Resource, object: KubeObject, provenance: Provenance, signal: AbortSignal): Promise<Created> {
     try {
       return { kind: 'created', object: await this.#client.create(resource, object, { signal }) };
@@ -73,8 +73,9 @@ export class Applier {
 
   /**
    * Deletes the object if it is ours. Afterwards, our object no longer exists, or it is terminating and gives no access.
-   * With `uid`, this is one call. Without it, it first reads the object, whose controller must be `ownerUid`.
-   * Resolves to whether an object of ours existed. Rejects as the client does.
+   * With `uid`, this is one call, unless another object has the name. Without it, it first reads the object, whose controller must be
+   * `ownerUid`. If finalizers keep a RoleBinding, it also removes the subjects.
+   * Resolves to whether an object of ours existed; false for a kept RoleBinding without subjects. Rejects as the client does.
    */
   async delete(
     resource: Resource,
