@@ -9,6 +9,7 @@ export interface Config {
   readonly kubeconfig: { readonly file?: string; readonly paths?: string; readonly context?: string };
   /** Port of the admission webhooks (HTTPS). 0 selects a free port. */
   readonly port: number;
+  /** Address that every port listens on, except that `health` may have its own. */
   readonly bindAddress: string;
   /** Source of the serving certificate: two files, or a Secret that the server creates and renews. */
   readonly certificates: FlagValue<'certificates'>;
@@ -20,11 +21,11 @@ export interface Config {
   readonly certificateSecret: string;
   /** DNS names and IPv4 addresses of the certificate; the API server normally connects to the first. */
   readonly certificateNames: readonly string[];
-  /** Names of the webhook configurations, of both kinds, whose caBundle the server sets. */
+  /** With `own` certificates: names of the webhook configurations, of both kinds, whose caBundle and paths the server writes. */
   readonly webhookConfigurations: readonly string[];
   /** Address of `/healthz`, `/livez`, and `/readyz` (HTTP). Port 0 selects a free port. */
   readonly health: { readonly host: string; readonly port: number };
-  /** Port of `/metrics` (HTTP). */
+  /** Port of `/metrics` (HTTP). 0 selects a free port. */
   readonly metricsPort: number;
   /** File of the audit journal; `-` is standard output. */
   readonly auditLog: string;
@@ -54,7 +55,7 @@ export interface Config {
   readonly trustExistingTemplates: boolean;
   /** Whether the server uses key Secrets that existed before its first start. */
   readonly adoptSigningKeys: boolean;
-  /** Name of this replica in Leases and audit lines. */
+  /** Name of this replica in Leases, Events, audit lines, and audit heads. */
   readonly identity: string;
   /** Members of this group may enter every access pod; undefined: no such group. */
   readonly breakGlassGroup: string | undefined;
@@ -195,7 +196,7 @@ function readInventory({ callbackUrl, apiUrl, ...rest }: InventoryConfig): Inven
 
 const loopbackHosts: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 
-/** Whether a certificate can name the host of the URL. */
+/** Whether the server's certificate can name the host of the URL: an https URL without an IPv6 address. */
 const hasCertifiableHost = (url: string): boolean => url.startsWith('https://') && !url.startsWith('https://[');
 
 /** Parses an absolute http(s) URL of scheme, host, port, and path only. */

@@ -15,7 +15,10 @@ import {
 
 export interface Flag {
   readonly type: FlagType<unknown>;
-  /** Environment variable. Default: `DRAWBRIDGE_` and the name. `false`: none; the flag exists only for compatibility with kube-bind's konnector. */
+  /**
+   * Environment variable. Default: `DRAWBRIDGE_` and the name in upper case, with `_` for `-`. `false`: none; the flag exists only for
+   * compatibility with kube-bind's konnector.
+   */
   readonly env?: string | false;
   /** The value when none is given, as text. */
   readonly fallback?: string;

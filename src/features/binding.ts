@@ -7,7 +7,7 @@ import type { Client } from '../kube/client.ts';
 import { openCluster } from '../kube/open-cluster.ts';
 import { clock, type Feature, type Host, leadership, type OpenFeature, recorder, storesProblem } from './feature.ts';
 
-/** Connections for calls to one provider. Each watch has an additional connection of its own. */
+/** Most connections for quick calls to one provider. Slow and urgent calls, and each watch, have additional ones. */
 const providerConnections = 32;
 
 /** The binding feature: binds the APIs of provider clusters into this cluster. Each provider session adds its own controllers. */

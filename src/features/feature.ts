@@ -22,7 +22,10 @@ export const clock = systemClock;
 /** A feature that `--features` can name. */
 export interface Feature {
   readonly name: FeatureName;
-  /** Most concurrent connections to the API server of this process's cluster. */
+  /**
+   * Most connections for quick calls to the API server of this process's cluster. Several features share the largest number. Slow and
+   * urgent calls, and each watch, have additional ones.
+   */
   readonly connections: number;
   /** Whether the feature serves HTTPS, so that it needs the serving certificate and the audit journal. */
   readonly answersCalls: boolean;
@@ -59,7 +62,7 @@ export interface OpenFeature {
   readonly webhooks?: (reviews: ReviewPorts) => ServedFeatures;
   /** Checks of `/readyz`, by name. */
   readonly readiness: Readonly<Record<string, HealthCheck>>;
-  /** Resolves when its controllers may start. Default: immediately. */
+  /** Resolves when its controllers may start. The controllers of all features wait until each has resolved. Default: immediately. */
   readonly ready?: () => Promise<void>;
   /** Ports that it opened, by name, for the log. */
   readonly ports?: Readonly<Record<string, number>>;
@@ -73,7 +76,7 @@ export interface Serving {
   certificate(): ServingCertificate;
   /** Authorities (PEM) for the client certificates that callers of the webhooks must present. */
   readonly clientAuthorities?: Buffer;
-  /** The route of a called path; undefined if there is none. Absent if the server answers all fixed paths. */
+  /** A called path without its segment; undefined if the server must not answer it. Absent if the server answers all fixed paths. */
   readonly routeOf?: (path: string) => string | undefined;
   /**
    * The controllers that renew the certificate, if the server issues it. The first feature that calls this runs them behind its gate with
@@ -88,7 +91,10 @@ export interface Serving {
 
 type LeaseTimes = Pick<LeaseGateOptions, 'leaseDurationMs' | 'renewDeadlineMs' | 'retryPeriodMs'>;
 
-/** The Lease of one feature, and the client that writes only while this process holds it. */
+/**
+ * The Lease of one feature, and the client that writes only while this process holds it. Without leader election, or in a dry run, an open
+ * gate and the client itself.
+ */
 export function leadership(
   { config, cluster, log }: Host,
   { namespace, name, ...times }: { readonly namespace: string; readonly name: string } & LeaseTimes,

@@ -22,7 +22,7 @@ import {
 
 /** Components wait while there is no leader, so the takeover must be fast. */
 const lease = { name: 'drawbridge-inventory', leaseDurationMs: 5_000, renewDeadlineMs: 3_500, retryPeriodMs: 1_000 };
-/** Connections for calls to one managed cluster. Each watch has an additional connection of its own. */
+/** Most connections for quick calls to one managed cluster. Slow and urgent calls, and each watch, have additional ones. */
 const managedConnections = 4;
 
 /** The inventory feature: runs the components of each cluster when their inputs change. */
