@@ -48,6 +48,7 @@ export interface Outcome {
   readonly code: string;
   /** Time to decide and to write the audit line. */
   readonly seconds: number;
+  /** Empty for a call that connects to a pod that does not exist or is unknown. */
   readonly namespace: string;
   readonly dryRun: boolean;
   /** Name of the template; empty if the review concerns none. */
@@ -66,11 +67,17 @@ export interface ReviewPorts {
   readonly log: Log;
 }
 
-/** Reads and writes of the access webhooks. The composition root provides them. If one rejects, the webhook denies the request. */
+/**
+ * Reads and writes of the access webhooks. The composition root provides them. If one rejects, the webhook denies the request, unless it is
+ * observe-only.
+ */
 export interface AccessReviews {
   /** Reads the store. If the template is missing there, one live read follows, because the store may lag behind the caller's own write. */
   templateState(kind: TemplateKind, namespace: string, name: string, signal: AbortSignal): Promise<TemplateState>;
-  /** SubjectAccessReviews: true if the caller already has all permissions of the template in the namespace, and may create its pod. */
+  /**
+   * SubjectAccessReviews: true if the caller already has all permissions of the template in the namespace, and may create its pod. False
+   * for a template whose rules the server never grants.
+   */
   alreadyHolds(
     caller: Caller & Pick<UserInfo, 'extra'>,
     namespace: string,
@@ -92,7 +99,7 @@ export interface AccessReviews {
   signRequester(attestation: RequesterAttestation): RequesterSignature | undefined;
   /** Signs who wrote a template. Undefined until the server has read its keys. */
   signAuthor(attestation: AuthorAttestation): string | undefined;
-  /** Reads only the stores, for audit lines. Undefined if the stores do not have the pod. */
+  /** Reads only the stores, for audit lines, and does not verify grants. Undefined if the stores do not have the pod. */
   cachedConnectTarget(namespace: string, name: string): ConnectTarget | undefined;
   /** Adds live reads where a store may lag, and returns only grants with a valid signature. Undefined if the pod does not exist. */
   connectTarget(namespace: string, name: string, signal: AbortSignal): Promise<ConnectTarget | undefined>;
@@ -113,9 +120,9 @@ export interface InventoryPorts extends ReviewPorts {
     component: string,
     signal: AbortSignal,
   ): Promise<ReconcileRun | undefined>;
-  /** Paths that a component owns. Undefined if it is not registered. */
+  /** Paths that a component owns, from the store or, if the registration is missing there, live. Undefined if it is not registered. */
   writesOf(component: string, signal: AbortSignal): Promise<readonly JsonPointer[] | undefined>;
-  /** All registrations. */
+  /** Live read of all readable registrations. */
   registrations(signal: AbortSignal): Promise<readonly RegistrationPaths[]>;
   /** `namespace/name` of one run record of the component. Undefined if it has none. */
   anyRunOf(component: string, signal: AbortSignal): Promise<string | undefined>;

@@ -61,7 +61,10 @@ const TIMEOUT_SECONDS = 3;
 const groupPath = (resource: Resource): string => `${resource.group.replaceAll('.', '-')}-${resource.version}`;
 const objectName = (resource: Resource): string => resource.kind.toLowerCase();
 
-/** While a request is being deleted, its spec cannot change, so the finalizer can be removed while the server is down. */
+/**
+ * While a request is being deleted, of its spec only `revoked` can change. So its updates need no webhook, and its finalizer can be removed
+ * while the server is down. For a template, the signature of the old spec does not cover a new one.
+ */
 const notBeingDeleted = [
   {
     name: 'not-being-deleted',

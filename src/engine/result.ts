@@ -4,7 +4,7 @@ export type Result =
   | { readonly kind: 'done' }
   /** Requeue after `delayMs`, in the least urgent lane. */
   | { readonly kind: 'after'; readonly delayMs: number }
-  /** Requeue at the wall-clock instant `atMs` (epoch ms); NaN counts as `retry`. `lane`: 0 is the most urgent; default: the least urgent. */
+  /** Requeue at the wall-clock instant `atMs` (epoch ms); NaN counts as `retry`. `lane`: 0 is the most urgent, the default the least. */
   | { readonly kind: 'at'; readonly atMs: number; readonly lane?: number }
   /** Waits for objects that a source will report; `missing` names them for the log. No requeue. */
   | { readonly kind: 'notReady'; readonly missing: readonly string[] }

@@ -16,7 +16,7 @@ export interface Source {
   readonly name: string;
   /**
    * Starts emitting. A source of one store resolves once the store has synced and each existing key is emitted; it rejects if `signal`
-   * aborts first. Sources of hints, intervals, deadlines, or changing sets of stores wait for nothing.
+   * aborts or the store closes first. Sources of hints, intervals, deadlines, or changing sets of stores wait for nothing.
    */
   start(emit: Emit, signal: AbortSignal): Promise<void>;
 }

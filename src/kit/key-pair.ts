@@ -6,9 +6,9 @@ import { formatTime, parseTime } from './clock.ts';
 export interface KeyPair {
   readonly cert: Buffer;
   readonly key: Buffer;
-  /** Start of the certificate's validity, epoch ms. */
+  /** Start of the validity of the first certificate in the chain, epoch ms. */
   readonly startsAtMs: number;
-  /** End of the certificate's validity, epoch ms. */
+  /** End of the validity of the first certificate in the chain, epoch ms. */
   readonly expiresAtMs: number;
 }
 

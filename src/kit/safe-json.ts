@@ -21,6 +21,7 @@ export type JsonErrorCode =
   | 'DuplicateKey'
   | 'ForbiddenKey';
 
+/** Why `parseJson` rejects a document. The message never quotes values of the document; it may quote a duplicate key. */
 export class JsonError extends CodedError {
   override readonly name = 'JsonError';
   constructor(

@@ -13,6 +13,7 @@ export interface WriteOptions extends CallOptions {
 }
 
 export interface ListOptions extends CallOptions {
+  /** Default: all namespaces. */
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
@@ -51,7 +52,9 @@ export interface AccessQuestion {
   readonly uid?: string;
   readonly extra?: Readonly<Record<string, readonly string[]>>;
   readonly verb: string;
+  /** API group of the resource; empty for the core group. `groups` are those of the user. */
   readonly group: string;
+  /** Plural name, such as `pods`. */
   readonly resource: string;
   readonly subresource?: string;
   readonly namespace?: string;

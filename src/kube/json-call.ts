@@ -12,8 +12,10 @@ export class Limit {
   readonly #abort = new AbortController();
   readonly #source: AbortSignal | undefined;
   readonly #onAbort = (): void => this.#abort.abort(this.#source?.reason);
+  /** Ends the time limit; the caller's signal still counts. */
   readonly disarm: Cancel;
   readonly timeoutMs: number;
+  /** Whether the time limit, and not the caller's signal, aborted `signal`. */
   timedOut = false;
 
   constructor(clock: Clock, source: AbortSignal | undefined, timeoutMs: number) {

@@ -16,7 +16,7 @@ export interface WriteThroughCacheOptions<T extends Versioned> {
   readonly clock: Clock;
 }
 
-/** Milliseconds that a watch may lag behind. */
+/** Milliseconds that a watch may normally lag behind; after that, the cache trusts the watch instead of an answer. */
 export const answerTrustMs = 10_000;
 
 /** For callers that only need to know whether a read is stale. */
@@ -71,7 +71,7 @@ export class WriteThroughCache<T extends Versioned> {
     return watched;
   }
 
-  /** Whether a newer version of `object` is known. */
+  /** Whether a newer version of the object is known. Versions without an order count as not newer. */
   isStale(key: string, object: Versioned): boolean {
     const newest = this.get(key);
     return newest !== undefined && isOlder(object.resourceVersion, newest.resourceVersion);

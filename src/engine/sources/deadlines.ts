@@ -3,7 +3,10 @@ import { DeadlineHeap } from '../../kit/deadline-heap.ts';
 import type { Emit, Source } from '../source.ts';
 
 export interface DeadlineSource extends Source {
-  /** Emits `key` once the wall clock shows `atMs` (epoch ms), and at the latest after the time left until then. Replaces the deadline of the key. */
+  /**
+   * Emits `key` once the wall clock shows `atMs` (epoch ms), and at the latest after the time left until then. Replaces the deadline of the
+   * key. A deadline that passes while no controller listens is emitted when one starts.
+   */
   set(key: string, atMs: number): void;
   delete(key: string): void;
 }
