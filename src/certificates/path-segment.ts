@@ -6,8 +6,9 @@ import { own } from '../kit/json-value.ts';
 export interface PathSegment {
   readonly text: string;
   /**
-   * The server also answers paths without a segment until this instant (epoch ms); 0: it never does. Configurations carry the segment
-   * from five minutes before it, when every replica of a version without segments must have stopped.
+   * The server may also answer paths without a segment until this instant (epoch ms); 0: never. `WebhookPaths` has the further conditions
+   * and the exception. Configurations carry the segment from five minutes before it, when every replica of a version without segments
+   * must have stopped.
    */
   readonly fixedUntilMs: number;
 }

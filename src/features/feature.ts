@@ -31,7 +31,8 @@ export interface Feature {
   readonly answersCalls: boolean;
   /**
    * Reads the feature's files at once, so that a wrong file name fails the start, and returns a function that opens the feature. Throws if
-   * a file cannot be read or is invalid. The returned function rejects with a CodedError if a port is unavailable.
+   * a file cannot be read or is invalid. The returned function rejects with a CodedError if a port is unavailable, or with the error of
+   * `credentials`.
    */
   prepare(config: Config): (host: Host) => OpenFeature | Promise<OpenFeature>;
 }

@@ -8,6 +8,7 @@ export interface InlineCredentials extends Credentials {
   readonly context: string;
 }
 
+/** Compared with the UTF-16 length, so a text with other characters than ASCII may have more bytes. */
 const MAX_BYTES = 1024 * 1024;
 
 /**

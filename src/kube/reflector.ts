@@ -28,9 +28,9 @@ export interface ReflectorSink {
   apply(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: KubeObject, resourceVersion: string): void;
   /** The kind is not installed, so it has no objects. */
   absent(): void;
-  /** The server sent data. */
+  /** The server answered or sent data. */
   alive(): void;
-  /** A list or a watch failed. */
+  /** A list or a watch failed, or a list was older than an earlier one. */
   failed(reason: string): void;
 }
 

@@ -13,7 +13,7 @@ export function textOf({ status, headers, body }: JsonAnswer): string {
   return text;
 }
 
-/** The ApiError of an answer other than 2xx: from its Status object if there is one, else from the raw text. */
+/** The ApiError of an answer other than 2xx: from its Status object if there is one, else from the raw text, cut at 1,000 characters. */
 export function toApiError(code: number, retryAfter: string | string[] | undefined, body: string): ApiError {
   const status = parseStatus(body);
   const message = text(status, 'message') ?? (body.trim() || 'no message');

@@ -18,9 +18,9 @@ const MAX_SPEC = 1024 * 1024;
 type Ports = Pick<AdmissionPorts, 'clock' | 'signAuthor'>;
 
 /**
- * Mutating webhook of templates: writes the caller as the author and signs it, if the template is new, its spec changes, or the caller
- * sets the author to another value. Otherwise, it keeps the author. The signature covers the spec of a new template, and the UID and next
- * generation of an updated one. A dry run gets no signature.
+ * Mutating webhook of templates: writes and signs the caller as the author if the template is new, its spec changes, or the caller sets
+ * another author. Otherwise, it keeps the author. The signature covers the spec of a new template, and the UID and next generation of an
+ * updated one. A dry run gets no signature.
  */
 export function attestAuthor(kind: TemplateKind, ports: Ports): Handler {
   return {

@@ -116,8 +116,8 @@ export function observePod(ports: Pick<AdmissionPorts, 'recordConnect' | 'cached
 type Ports = Pick<AdmissionPorts, 'connectTarget' | 'breakGlassGroup' | 'recordConnect'>;
 
 /**
- * Allows only the subjects of a grant, and members of the break-glass group, to connect to its access pod, whatever other permissions on
- * pods a caller has. The API server sends only pods whose names look like access pods. For a pod that the server did not create, RBAC
+ * Allows only the subjects of a grant, and members of the break-glass group, to connect to its access pod. Other permissions on pods do
+ * not help a caller. The API server sends only pods whose names look like access pods. For a pod that the server did not create, RBAC
  * alone decides.
  */
 export function guardAccessPod(ports: Ports): Handler {

@@ -14,8 +14,8 @@ import { deny, type Handler, invalidSpec } from '../decision.ts';
 import type { AdmissionPorts } from '../ports.ts';
 
 /**
- * Validating webhook of templates. It denies a new or changed spec that could never be granted, or that hands out permissions that the
- * caller does not have, so that the caller sees the error.
+ * Validating webhook of templates. It denies a new or changed spec that could never be granted. It also denies one that hands out
+ * permissions that the caller does not have. So the caller sees the error.
  */
 export function validateTemplate(
   kind: TemplateKind,

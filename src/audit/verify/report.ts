@@ -12,7 +12,7 @@ type FindingCode =
   | 'Inserted'
   /** A signed head contradicts the line. */
   | 'HeadMismatch'
-  /** A head is not signed by the key that it names or by any of the given keys, or an entry of the ConfigMap is no head. */
+  /** A head is not signed by the key that it names, or its key is none of the given keys. Or an entry of the ConfigMap is no head. */
   | 'BadHead';
 
 /** A line of a file; numbers start at 1. */
