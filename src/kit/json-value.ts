@@ -9,6 +9,7 @@ export const maxWeight = 8 * 1024 * 1024;
 /** A PodTemplateSpec is about 12 deep. */
 const MAX_DEPTH = 64;
 
+/** Whether the value is an object, and neither null nor an array. */
 export function isRecord(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -40,6 +40,7 @@ export const isObjectNotFound = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 404 && error.reason === 'NotFound';
 export const isAlreadyExists = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 409 && error.reason === 'AlreadyExists';
+/** A write of an old version, or a precondition (uid, resourceVersion) that does not hold. */
 export const isConflict = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 409 && error.reason === 'Conflict';
 /** No usable answer, a 5xx, or a 429: the same call may succeed later, and other calls would probably fail now, too. */

@@ -3,6 +3,7 @@ import type { Clock } from '../kit/clock.ts';
 import type { ClusterTls } from './credentials.ts';
 import { openAgent } from './json-call.ts';
 
+/** Which connections a call uses. `urgent`: it revokes access or renews a Lease. `slow`: the server delays it. `quick`: all others. */
 export type Lane = 'urgent' | 'quick' | 'slow';
 
 /**

@@ -24,6 +24,7 @@ export interface ObjectVersion extends Versioned {
   readonly uid: string;
 }
 
+/** The version of the object; fields that it lacks are empty. */
 export const versionOf = ({ metadata: { uid = '', resourceVersion = '' } }: KubeObject): ObjectVersion => ({
   uid,
   resourceVersion,
