@@ -49,7 +49,10 @@ export const serverCodes = {
 
 export type InventoryCode = keyof typeof inventoryCodes;
 
-/** Stable codes. Messages of denials begin with them; audit lines, conditions, and Events contain them. */
+/**
+ * Stable codes. Messages of denials begin with them; audit lines and Events contain them. Conditions contain most of them; a few denials of
+ * requests have a shorter reason, such as `NotFound`.
+ */
 export type Code =
   | keyof typeof requestCodes
   | keyof typeof templateCodes

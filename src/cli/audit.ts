@@ -44,7 +44,7 @@ Exit codes: 0 unchanged up to the last heads, 1 changed, 2 cannot be checked, 3 
 const exitCodes = { intact: 0, changed: 1, unsigned: 3 } as const satisfies Record<VerifyReport['verdict'], number>;
 const CANNOT_CHECK = 2;
 
-/** `drawbridge audit …`. Resolves to the exit code; never rejects. */
+/** `drawbridge audit …`. Resolves to the exit code in `usage`. Prints errors to `io.printError`; never rejects. */
 export async function auditCommand(args: readonly string[], io: AuditIo): Promise<number> {
   try {
     const [command, ...rest] = args;
@@ -168,7 +168,7 @@ async function readHeadsFile(file: string): Promise<unknown> {
   }
 }
 
-/** The report as text: the findings, then each chain, then the verdict. */
+/** The report as text: the findings, the chains, the incomplete lines, the keys that signed heads, and, last, the verdict. */
 function reportText(report: VerifyReport): string {
   const { findings, more, chains, stumps, keys, verdict } = report;
   return [
@@ -206,5 +206,5 @@ function chainText({ chain, replica, first, last, signedTo, unproven, lost }: Ch
   return `${name}: ${parts.join(', ')}`;
 }
 
-/** Escapes names of files and replicas, which may contain control sequences for a terminal. */
+/** Replaces control and invisible characters by `?`: names of files and replicas may contain control sequences for a terminal. */
 const printable = (text: string): string => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?');

@@ -11,16 +11,18 @@ import { isConflict, isNotFound } from '../kube/errors.ts';
 export interface RevokeAllOptions {
   readonly client: Client;
   readonly clock: Clock;
+  /** Time after which `revokeAll` rejects, milliseconds. A pass that is running then continues to its end. */
   readonly timeoutMs: number;
   /** Takes one line of progress, without its newline. */
   readonly printLine: (line: string) => void;
   readonly signal: AbortSignal;
 }
 
+/** Pause between two passes, milliseconds. */
 const POLL_MS = 500;
 /** Longer than an API server takes to apply a new policy that denies requests, about a second. */
 const QUIET_MS = 3000;
-/** How often an unchanged line of progress is printed again. */
+/** Time after which an unchanged line of progress is printed again, milliseconds. */
 const REPEAT_MS = 10_000;
 const CONCURRENT_DELETES = 20;
 const MAX_NAMED = 5;
@@ -31,9 +33,10 @@ interface Remaining {
 }
 
 /**
- * Deletes every request in every namespace, until no request and no object of a grant has existed for 3 s. A server must be running,
- * because it revokes the access and then removes its finalizer from the request.
- * Rejects with `StillOpen` after `timeoutMs`; the message names the objects that remain.
+ * Deletes every request in every namespace, until no request and no object of a grant has existed for 3 s. Objects that are being deleted
+ * do not count, except RoleBindings with subjects. A server must be running, because it revokes the access and then removes its finalizer
+ * from the request. If a call fails, reports the error and tries again.
+ * Rejects with `StillOpen` after `timeoutMs`; the message names up to 5 objects that remain. If `signal` aborts, rejects with its reason.
  */
 export async function revokeAll({ client, clock, timeoutMs, printLine, signal }: RevokeAllOptions): Promise<void> {
   const deadlineMs = clock.monotonic() + timeoutMs;
@@ -62,7 +65,7 @@ export async function revokeAll({ client, clock, timeoutMs, printLine, signal }:
   }
 }
 
-/** Deletes every request once. Resolves with the requests that it found and with the objects of grants that then remain. */
+/** Deletes every request that is not being deleted. Resolves to all requests that it found, and to the objects of grants in effect. */
 async function deleteRequests(client: Client, signal: AbortSignal): Promise<Remaining> {
   const requests: string[] = [];
   for (const { resource } of accesses.map(({ request }) => request)) {
@@ -83,7 +86,7 @@ async function deleteRequests(client: Client, signal: AbortSignal): Promise<Rema
   return { requests, children };
 }
 
-/** A kind that is not installed has no objects. */
+/** The objects of the resource; none if its kind is not installed. */
 async function listInstalled(
   client: Client,
   resource: Resource,
@@ -108,7 +111,7 @@ async function deleteOne(client: Client, resource: Resource, object: KubeObject,
   }
 }
 
-/** A Pod may still wait for its node or a foreign finalizer, but a RoleBinding without subjects grants nothing. */
+/** False for an object that is being deleted: it waits for its node or a finalizer. A RoleBinding with subjects still gives access. */
 const isInEffect = ({ metadata, ...object }: KubeObject): boolean => {
   const subjects = own(object, 'subjects');
   return metadata.deletionTimestamp === undefined || (Array.isArray(subjects) && subjects.length > 0);

@@ -33,7 +33,10 @@ export type GrantedRule = Static<typeof grantedRule>;
 
 const uid = (description: string) => Type.String({ description, minLength: 1, maxLength: 128 });
 
-/** The grant of a request. The server writes it once, before it creates any object. Later edits of the template can only shorten it. */
+/**
+ * The grant of a request. The server writes it once, before it creates any object. Later edits of the template can only shorten or end the
+ * access, and do not change the grant.
+ */
 export const grant = Type.Object(
   {
     template: Type.Object(

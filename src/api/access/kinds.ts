@@ -14,7 +14,7 @@ export type RequestKind = Access['request']['resource']['kind'];
 export type RequestSpec = ObjectOf<Access['request']>['spec'];
 export type TemplateSpec = ObjectOf<Access['template']>['spec'];
 
-/** The custom resources of all kinds of access, in the order in which their CRDs are installed. */
+/** The custom resources of all kinds of access. The CRDs of the chart are generated from them, one file for each. */
 export const accessKinds: readonly Kind[] = accesses.flatMap(({ template, request }) => [template, request]);
 
 /** The kind of access that this kind of request asks for. */

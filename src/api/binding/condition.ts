@@ -9,9 +9,12 @@ import { column } from '../schema/kind.ts';
 export interface BindCondition {
   type: string;
   status: 'True' | 'False' | 'Unknown';
-  /** Set only if the status is False. */
+  /** The server sets it only if the status is False. Conditions of other programs may have it with any status. */
   severity?: 'Error' | 'Warning' | 'Info';
-  /** RFC 3339, in whole seconds and UTC. Changes with any field of the condition. */
+  /**
+   * RFC 3339. The server writes whole seconds in UTC, and changes it with any field of the condition. Other programs may write other forms.
+   * 1970-01-01T00:00:00Z if the stored time is invalid.
+   */
   lastTransitionTime: string;
   reason?: string;
   message?: string;
@@ -43,7 +46,10 @@ export const readyColumn = column(
   'Whether all conditions are True.',
 );
 
-/** Reads conditions leniently: skips invalid entries, and all entries of a type except the first. Never throws. */
+/**
+ * Reads the first 64 conditions leniently: skips entries without a type or a valid status, and all entries of a type except the first.
+ * Omits other invalid fields. Never throws.
+ */
 export function readBindConditions(status: unknown): BindCondition[] {
   const byType = new Map<string, BindCondition>();
   for (const entry of listIn(status, 'conditions').slice(0, maxConditions)) {

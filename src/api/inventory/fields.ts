@@ -17,7 +17,7 @@ export const mode = (options: TSchemaOptions = {}) =>
 
 export type Mode = Static<ReturnType<typeof mode>>;
 
-/** A condition on an entry. The server runs the component again once it holds. */
+/** A condition on an entry. The server runs the component again once all conditions of the run hold, or another trigger starts it. */
 export const missingInput = Type.Object(
   {
     path: readPath('The field, as a JSON pointer such as /status/outputs/network/vnetName.'),

@@ -19,10 +19,10 @@ export const componentReconcilers = resource('componentreconcilers', 'ComponentR
 /** Run records, one per component of an entry. Each run updates the same record. */
 export const reconcileRuns = resource('reconcileruns', 'ReconcileRun', true);
 
-/** Finalizer on entries. The server removes it after every component has torn down its resources. */
+/** Finalizer on entries. The server removes it once every component that ran has torn down its resources, or was abandoned. */
 export const teardownFinalizer = 'inventory.drawbridge.dev/teardown';
 
-/** On runs, ServiceAccounts, Roles, and Secrets of an entry, and on the custom resources of its components: the UID of the entry. */
+/** On runs, ServiceAccounts, Roles, RoleBindings, and Secrets of an entry, and on objects of its components: the UID of the entry. */
 export const entryUidLabel = 'inventory.drawbridge.dev/entry-uid';
 /** On runs and ServiceAccounts: the name of the component. */
 export const componentLabel = 'inventory.drawbridge.dev/component';

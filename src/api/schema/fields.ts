@@ -5,11 +5,11 @@ import { maxConditionMessage } from '../conditions.ts';
 export const listOf = <Item extends TSchema>(items: Item, maxItems: number, options: TSchemaOptions = {}) =>
   Type.Array(items, { maxItems, 'x-kubernetes-list-type': 'atomic', ...options });
 
-/** A map of strings, such as labels. */
+/** A map of at most 128 strings, such as labels. */
 export const stringMap = (description: string, valueMaxLength: number) =>
   Type.Record(Type.String(), Type.String({ maxLength: valueMaxLength }), { description, maxProperties: 128 });
 
-/** The name of an object, 1 to 253 characters. The API server rejects other invalid names when the object is read. */
+/** The name of an object, 1 to 253 characters. The schema does not check the syntax, so an object with this name may be impossible. */
 export const objectName = (description: string) => Type.String({ description, minLength: 1, maxLength: 253 });
 
 /** An instant as RFC 3339 text, for example `2026-11-21T09:30:00Z`. */
@@ -23,7 +23,7 @@ export const opaqueObject = (description: string) =>
 export const anyJson = (description: string) =>
   Type.Unsafe<unknown>({ description, nullable: true, 'x-kubernetes-preserve-unknown-fields': true });
 
-/** A quantity such as `500m`, `2` or `1Gi`; never negative. */
+/** A quantity such as `500m`, `2`, or `1Gi`. The schema rejects negative strings, but not negative integers. */
 export const quantity = (description: string) =>
   Type.Unsafe<number | string>({
     description,

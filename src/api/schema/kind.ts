@@ -89,7 +89,10 @@ export function defineKind<Spec extends TObject, Status extends TObject, Named e
   };
 }
 
-/** Reads an untrusted object of this kind, from a watch, an admission review, or a file. Never throws. */
+/**
+ * Reads an untrusted object of this kind, from a watch, an admission review, or a file. The object must name the kind and its current
+ * version; an object of an older version is an error. Raw items of a list lack both; the client adds them. Never throws.
+ */
 export function readObject<K extends Kind>(kind: K, object: unknown): Read<ObjectOf<K>> {
   const apiVersion = apiVersionOf(kind.resource);
   const errors: FieldError[] = [

@@ -8,7 +8,7 @@ export interface FieldError {
   readonly message: string;
 }
 
-/** The value, or 1 to 10 errors. */
+/** The value, or at least one error: at most 10 from `readBySchema`, and at most 30 from `readObject`, which reads three parts. */
 export type Read<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly errors: FieldError[] };
 
 const MAX_ERRORS = 10;
@@ -20,8 +20,9 @@ const nothing = Symbol('nothing');
 
 /**
  * Reads untrusted input by a structural schema, as the API server does: it drops unknown fields, treats null as absent unless the field is
- * nullable, and applies defaults. It reads own properties only, and does not evaluate CEL rules. The result is a new value, except below
- * `x-kubernetes-preserve-unknown-fields`, where it contains the input itself.
+ * nullable, and applies defaults. It reads own properties only. It evaluates no CEL rules, and does not check that the entries of a list of
+ * type `map` or `set` are unique. Unlike the API server, it also drops unknown fields of an object that has `properties` and
+ * `x-kubernetes-preserve-unknown-fields`. The result is a new value. Below that marker without `properties`, it contains the input itself.
  * Never throws. The caller must ensure that the schema describes T.
  */
 export function readBySchema<T>(schema: StructuralSchema, input: unknown, field: string): Read<T> {
