@@ -9,7 +9,7 @@ import { buildPodAccess } from './builders/pod-access.ts';
 import type { AccessStores } from './stores/access-stores.ts';
 import type { RequestView, TemplateView } from './stores/access-views.ts';
 
-/** Everything that differs between kinds of access. All kinds share one request reconciler. */
+/** What the controllers need to know of one kind of access. Each kind has its own instances of the same controllers. */
 export interface AccessKind {
   readonly requestKind: RequestKind;
   readonly templateKind: TemplateKind;
@@ -19,7 +19,7 @@ export interface AccessKind {
   readonly createsPod: boolean;
   readonly requests: Store<RequestView>;
   readonly templates: Store<TemplateView>;
-  /** Plans the grant. Reads stores, so call it only after they have synced. */
+  /** Plans the grant. Reads stores, so call it only after they have synced. Rejects as the client does. */
   plan(request: RequestView, template: TemplateView, terms: GrantTerms, signal: AbortSignal): Promise<Planned>;
 }
 

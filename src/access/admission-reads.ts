@@ -32,7 +32,10 @@ export function admissionReads(stores: AccessStores, client: Client, quota: Gran
   };
 }
 
-/** Reads the store. If the template is missing there, reads live, because the store may lag behind the caller's own write. */
+/**
+ * Reads the store. If the template is missing there, reads live, because the store may lag behind the caller's own write. A template that
+ * violates its schema counts as not found. Rejects as the client does.
+ */
 async function readTemplate(
   access: Access,
   name: ObjectName,
@@ -70,7 +73,10 @@ interface WithExtra {
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Whether the caller already holds all permissions of the template in the namespace, and so needs none of its groups. */
+/**
+ * Whether the caller already holds `permissionsToHold(template)` in the namespace, and so needs none of its groups. False if the rules of
+ * the template are invalid. Rejects as the client does.
+ */
 export async function alreadyHolds(
   client: Client,
   caller: Caller & WithExtra,
@@ -83,7 +89,7 @@ export async function alreadyHolds(
   return (await lackingPermissions(client, caller, namespace, permissionsToHold(template), signal)).length === 0;
 }
 
-/** The permissions that the caller lacks in the namespace, by concurrent SubjectAccessReviews. */
+/** The permissions that the caller lacks in the namespace, by one SubjectAccessReview each, all at once. Rejects as the client does. */
 export async function lackingPermissions(
   client: Client,
   caller: Caller & WithExtra,
@@ -120,7 +126,7 @@ export function connectTargets({ stores, client, signer, clock }: ConnectTargets
   const podCreators = accesses.filter(({ createsPod }) => createsPod);
   const podRequests = podCreators.map(({ request }) => stores.of(request.resource.kind).requests);
 
-  /** The stored request that the pod was created for. If our label and annotations were removed, the uid of the pod identifies it. */
+  /** The stored request that the pod was created for. If a client changed our metadata of the pod, the pod's uid identifies the request. */
   const requestOf = (pod: PodView): RequestView | undefined =>
     podRequests
       .flatMap((store) => store.byIndex(byUid, pod.requestRef?.uid ?? ''))
@@ -143,7 +149,7 @@ export function connectTargets({ stores, client, signer, clock }: ConnectTargets
       if (!pod) return undefined;
       const cached = requestOf(pod);
       const ours = cached !== undefined || pod.requestRef !== undefined;
-      // The server stores the grant before it creates the pod, so if the request has no grant, the store lags behind.
+      // The server stores the grant before it creates the pod, so if the store has no request with a grant, it may lag behind.
       const request = cached?.grant ? cached : await liveRequest(pod, signal);
       const isProven = request?.grant && isOpen(request) && (await signer.isOurGrant(request, request.grant, signal));
       return { uid: pod.uid, ours, grants: ours && request && isProven ? grantOf(request) : [] };

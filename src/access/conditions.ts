@@ -2,7 +2,7 @@ import { summaryConditions } from '../api/access/names.ts';
 import { type ConditionUpdate, mergeConditions } from '../api/conditions.ts';
 import type { Condition } from '../api/object.ts';
 
-/** A condition of a request or a template before the time is added. */
+/** A condition of a request or a template before `mergeConditions` adds the time and the generation. */
 export interface AccessConditionUpdate<Type extends string> extends ConditionUpdate<Condition> {
   type: Type;
 }
@@ -35,9 +35,9 @@ export function allTrue(conditions: readonly Condition[], types: readonly string
 /** The overall state of an object, for tools that know only the conditions of kstatus. */
 export type Summary =
   | { readonly state: 'ready'; readonly message: string }
-  /** The object can become ready without an edit. */
+  /** The object may become ready without an edit. */
   | { readonly state: 'reconciling'; readonly reason: string; readonly message: string }
-  /** The object does not become ready until someone changes it. */
+  /** A user must act: edit the template or its target, or, after a denial, create a new request. */
   | { readonly state: 'stalled'; readonly reason: string; readonly message: string };
 
 const summaryTypes: ReadonlySet<string> = new Set(Object.values(summaryConditions));
@@ -46,8 +46,8 @@ const summaryTypes: ReadonlySet<string> = new Set(Object.values(summaryCondition
 export const isSummary = ({ type }: Pick<Condition, 'type'>): boolean => summaryTypes.has(type);
 
 /**
- * Adds the conditions that kstatus, and so Argo CD and Flux, reads. Ready is always present; Reconciling and Stalled are present only while
- * they are True. `nowMs` is epoch ms.
+ * Adds or replaces the conditions that kstatus, and so Argo CD and Flux, reads. Ready is always present; Reconciling and Stalled are
+ * present only while they are True. `nowMs` is epoch ms.
  */
 export function summarized(
   generation: number,

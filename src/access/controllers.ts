@@ -45,12 +45,12 @@ export interface AccessDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** Whether the server grants through templates without an author. */
+  /** Whether the server grants through templates without an author, unless they set `allowPrivilegedPod`. */
   readonly trustExistingTemplates: boolean;
   readonly accessPods: AccessPods;
 }
 
-/** The controllers of the access feature, in start order: templates before requests, which wait for them, then the janitor. */
+/** The controllers of the access feature, in start order: templates, requests, janitor. Each starts once the one before has synced. */
 export function accessControllers(deps: AccessDeps): Controller[] {
   const metricsOf = grantMetrics(deps.metrics);
   stateMetrics(deps);
@@ -101,7 +101,7 @@ function janitorController(kinds: readonly AccessKind[], deps: AccessDeps): Cont
     ],
     reconciler: janitor,
     workers: 4,
-    // Retries of a failed key also stay within the documented minute.
+    // The longest delay between retries is also below the documented minute.
     backoff: { baseMs: 500, capMs: 10_000 },
   });
 }
@@ -179,7 +179,7 @@ function requestController(
       }),
       fromSubscription('pod', pods, (event) => {
         const keys = requestsOfPod(kind.requests, 'now' in event ? event.now : event.before);
-        // The revoker deletes the pod itself. Lane 0 would let that event abort the revocation.
+        // The revoker deletes the pod itself. In lane 0, that event could abort a revocation that runs in the normal lane.
         return keys.map((key) => ({ key, lane: endsAccess(event) ? cleanupLane : normalLane }));
       }),
       // Builders read these stores, so the controller waits until they have synced. Later changes do not affect a grant.

@@ -18,8 +18,8 @@ import type { ChildView, PodView } from './stores/cluster-views.ts';
 const overdueMs = 60_000;
 
 /**
- * Deletes orphans: objects of grants without a live request, for example after a client removed the finalizer of the request. Keys are uids
- * of requests.
+ * Deletes orphans: objects of grants without a live request, for example after a client removed the finalizer of the request. Objects also
+ * count as orphans if their request does not list or name them, or 60 s after its deadline. Keys are uids of requests.
  */
 export class Janitor implements Reconciler {
   readonly #deps: JanitorDeps;
@@ -30,7 +30,7 @@ export class Janitor implements Reconciler {
     this.#deps = deps;
   }
 
-  /** The uids of requests that have orphans, according to the stores. */
+  /** The uids of requests that have orphans, according to the stores. Also discards records of deletions that all stores have observed. */
   suspects(): Set<string> {
     const { roleBindings, roles, pods } = this.#deps.stores;
     const uids = new Set<string>();
@@ -45,7 +45,7 @@ export class Janitor implements Reconciler {
   async reconcile(uid: string, signal: AbortSignal): Promise<Result> {
     const liveRequests = new Map<string, RequestView | undefined>();
     for (const child of this.#orphans(uid)) {
-      // A store may lag behind, so a live read confirms that the request no longer exists.
+      // A store may lag behind, so a live read confirms that the child belongs to no request.
       const { kind = '', name = '' } = child.requestRef.owner ?? {};
       const requestKey = `${kind} ${keyOf({ namespace: child.namespace, name })}`;
       if (!liveRequests.has(requestKey)) liveRequests.set(requestKey, await this.#liveRequest(child, signal));

@@ -22,20 +22,20 @@ interface AuditHeadsDeps {
   readonly keys: Pick<KeyRing, 'keys'>;
   readonly clock: Clock;
   readonly log: Log;
-  /** Called after each attempt with the number of lines that no published head covers. */
+  /** Called after each attempt that was not aborted, with the number of lines of this process that no published head covers. */
   readonly onUnsigned?: (lines: number) => void;
 }
 
-/** Interval between publications, milliseconds. A published head covers a new line after at most this time. */
+/** Pause between two attempts to publish, milliseconds. While attempts succeed, a head covers a new line after about this time at most. */
 const publishEveryMs = 5000;
 /** Interval between checks of an unchanged head, milliseconds: another client may have removed it. */
 const recheckMs = 300_000;
 /** Maximum time that publishing the last head delays the exit of the process, milliseconds. */
 const lastWriteMs = 2000;
-/** Maximum number of heads in the ConfigMap; each takes about 450 bytes. Beyond it, the server removes invalid and then the oldest heads. */
+/** Maximum number of heads in the ConfigMap; each takes about 450 bytes. Beyond it, the server removes invalid, then the oldest heads. */
 export const maxHeads = 128;
 
-/** Publishes the signed head of this process's audit chain when the chain grows, the key changes, or another client changed the head. */
+/** Publishes the signed head of this process's audit chain if the chain grew, the key changed, or another client changed the entry. */
 export class AuditHeads {
   readonly #deps: AuditHeadsDeps;
   readonly #stopping = new AbortController();
@@ -49,7 +49,7 @@ export class AuditHeads {
     this.#deps = deps;
   }
 
-  /** Publishes the head every 5 s until `close`. */
+  /** Until `close`, publishes the head if it changed, with pauses of 5 s. Further calls have no effect. */
   start(): void {
     this.#running ??= this.#run(this.#stopping.signal);
   }
@@ -65,7 +65,7 @@ export class AuditHeads {
     });
   }
 
-  /** Publishes the current head if it changed. Never rejects. */
+  /** Publishes the current head if it changed. Every 5 minutes, also checks whether the ConfigMap still has it. Never rejects. */
   async publish(signal?: AbortSignal): Promise<void> {
     try {
       await this.#publishIfChanged(signal ? { signal } : {});
@@ -111,7 +111,7 @@ export class AuditHeads {
     return isPublished;
   }
 
-  /** Each process writes only its own entry, so replicas do not conflict. */
+  /** A merge patch without a lock: each process changes only its own entry and removes surplus ones, so replicas do not conflict. */
   async #write(data: Readonly<Record<string, string | null>>, options: { signal?: AbortSignal }): Promise<KubeObject> {
     return patchConfigMap(this.#deps.client, this.#name, { data }, options);
   }

@@ -12,12 +12,12 @@ import type { Log } from '../../observe/log.ts';
 import { patchConfigMap } from './config-map.ts';
 import type { KeyRing, SigningKeys } from './signer.ts';
 
-/** Name of the Secret with the keys that sign requesters, authors, and grants, and of the ConfigMap with their public keys. */
+/** Name of the Secret with the keys that sign requesters, authors, grants, and children, and of the ConfigMap with their public keys. */
 export const keySecretName = 'drawbridge-signing-keys';
 /** On that ConfigMap: the uid of the Secret with the keys in use. */
 const secretUidAnnotation = 'keys.drawbridge.dev/secret-uid';
 
-/** Size of a new key, and minimum size of an accepted one. */
+/** Size of a new key, and minimum size of an accepted one, in bytes. */
 const KEY_BYTES = 32;
 /** Interval between reads, milliseconds, once there are keys. */
 const rereadMs = 30_000;
@@ -43,8 +43,9 @@ export interface KeySecretOptions {
  * The keys that all replicas share, in a Secret that the first replica creates. The server never logs them.
  *
  * Anyone who can create Secrets in the namespace could store known keys there before the first start. So a replica uses a Secret only if
- * the ConfigMap of the same name lists its uid or one of its public keys. Replicas list keys before they store them, and keep the list equal
- * to the keys in use. A rotation keeps the uid of the Secret; a restore from backup keeps the public keys.
+ * the ConfigMap of the same name lists its uid or one of its public keys. Without that ConfigMap, `usedBefore` decides. A Secret that
+ * the replica itself created, and any Secret with `adopt`, needs no proof. Replicas list keys before they store them, and keep the list
+ * equal to the keys in use. A rotation keeps the uid of the Secret; a restore from backup keeps the public keys.
  */
 export class KeySecret implements KeyRing {
   readonly #deps: KeySecretOptions;
@@ -65,14 +66,14 @@ export class KeySecret implements KeyRing {
     return this.#keys;
   }
 
-  /** Why there are no keys, in one line; undefined if there are keys. */
+  /** Why there are no keys, in one line; undefined if there are keys, even if later reads fail. */
   problem(): string | undefined {
     const { namespace, name } = this.#deps;
     return this.#keys ? undefined : `Secret ${namespace}/${name}: ${this.#problem}`;
   }
 
   /**
-   * Reads the keys, creates them if there are none, and reads them again every 30 s (every 1 s until there are keys) until `signal` aborts.
+   * Reads the keys, creates the Secret if it is missing, and reads again every 30 s (every 1 s until there are keys) until `signal` aborts.
    * Resolves after the first attempt, successful or not. Never rejects.
    */
   async start(signal: AbortSignal): Promise<void> {
@@ -108,8 +109,9 @@ export class KeySecret implements KeyRing {
   }
 
   /**
-   * Reads the Secret. If it is missing or not accepted, the earlier keys stay in use; without earlier keys, rejects with
-   * `InvalidSigningKeys`. Rejects as the client does if a call fails.
+   * Reads the Secret, and lists its public keys. With earlier keys, a Secret that is missing or not accepted changes nothing. Without
+   * earlier keys, creates a missing Secret, and rejects with `InvalidSigningKeys` if the Secret is not accepted. Rejects as the client does
+   * if a call fails; the earlier keys then stay in use.
    */
   async refresh(signal?: AbortSignal): Promise<void> {
     const options = signal ? { signal } : {};
@@ -132,7 +134,10 @@ export class KeySecret implements KeyRing {
     this.#uid = uid;
   }
 
-  /** Creates the Secret with new keys. Does nothing if keys are in use: new ones would invalidate every open grant. */
+  /**
+   * Creates the Secret with new keys, and resolves to it, or to the one that another replica has created meanwhile. Does nothing if keys
+   * are in use: new ones would invalidate every open grant.
+   */
   async #create(options: { signal?: AbortSignal }): Promise<KubeObject | undefined> {
     if (this.#keys) return undefined;
     const { client } = this.#deps;
@@ -166,7 +171,7 @@ export class KeySecret implements KeyRing {
     return wereUsed ? keys : unprovenSecret;
   }
 
-  /** Updates the ConfigMap to list exactly these keys. */
+  /** Updates the ConfigMap, if necessary, to list exactly these keys and the uid of their Secret. */
   async #publish(keys: SigningKeys, uid: string, options: { signal?: AbortSignal }): Promise<void> {
     const { client, log, name } = this.#deps;
     const list = await findObject(client, configMaps, this.#name, options);

@@ -10,7 +10,7 @@ import { CodedError } from '../../kit/errors.ts';
 export interface KeyRing {
   /** The keys; undefined until the first successful read. */
   readonly keys: SigningKeys | undefined;
-  /** Reads the keys again. Rejects if that fails. */
+  /** Reads the keys again. Rejects if a call fails, or if there are no keys afterwards. Keys that were read before stay in use. */
   refresh(signal?: AbortSignal): Promise<void>;
 }
 
@@ -21,7 +21,7 @@ interface GrantOwner {
   readonly uid: string;
 }
 
-/** The signed fields of an object of a grant. */
+/** What the MAC of an object of a grant covers. */
 interface SignedChild {
   readonly requestUid: string;
   readonly kind: string;

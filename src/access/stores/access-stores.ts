@@ -34,7 +34,7 @@ interface KindStores {
   readonly templates: Store<TemplateView>;
 }
 
-/** Informer stores of all objects that the access feature reads. */
+/** Informer stores of the access feature. It reads ReplicaSets, ServiceAccounts, Secrets, and ConfigMaps without a store. */
 export interface AccessStores {
   of(kind: RequestKind): KindStores;
   /** The request stores of all kinds, in the order of `accesses`. */
@@ -47,7 +47,7 @@ export interface AccessStores {
   /** Only RoleBindings of grants. */
   readonly roleBindings: Store<ChildView>;
   readonly workloads: readonly Store<WorkloadView>[];
-  /** The workload under a `targetKey`. */
+  /** The workload with this `targetKey`; undefined if it does not exist. */
   workload(key: string): WorkloadView | undefined;
   workloadsIn(namespace: string): WorkloadView[];
   /** Services, PodDisruptionBudgets, and NetworkPolicies, which select pods by labels. */
@@ -149,7 +149,7 @@ function templateSpec(access: Access): StoreSpec<TemplateView> {
 function requestSpec(resource: Resource): StoreSpec<RequestView> {
   return {
     resource,
-    // List items have no kind.
+    // `viewRequest` finds the schema by the kind.
     project: (object) => viewRequest({ ...object, kind: resource.kind }),
     indexes: {
       [byUid]: (request) => [request.uid],

@@ -26,15 +26,18 @@ export interface TemplateView<Spec = TemplateSpec> extends ViewMetadata {
   readonly generation: number;
   readonly spec: Spec;
   readonly conditions: readonly Condition[];
-  /** Undefined until the reconciler has observed the template. */
+  /** Undefined until the reconciler has observed the template. May concern an earlier generation: see the conditions. */
   readonly ready: TemplateStatus['ready'];
-  /** The reconciler's signature of `spec.author` under the current key; undefined if `spec.author.signature` suffices. */
+  /**
+   * The reconciler's last signature of `spec.author`, which may be by an earlier key or for an earlier author. Undefined if
+   * `spec.author.signature` has always sufficed.
+   */
   readonly authorSignature: TemplateStatus['authorSignature'];
-  /** Epoch ms. */
+  /** Epoch ms; 0 if the time is missing or invalid. */
   readonly createdAtMs: number;
 }
 
-/** The projection of a template. A template that violates its schema counts as absent. */
+/** The projection of a template. A template that violates its schema, or lacks metadata, counts as absent. */
 export const viewTemplate =
   ({ template }: Access) =>
   (object: KubeObject): TemplateView | undefined => {
@@ -57,7 +60,9 @@ export interface RequestView extends ViewMetadata {
   readonly finalizers: readonly string[];
   /** `spec.revoked`; read even if the rest of the spec is invalid. */
   readonly revoked: boolean;
+  /** Only an empty `templateName` if the request violates its schema. */
   readonly spec: RequestSpec;
+  /** Undefined if the request has no grant, or the grant violates its schema. */
   readonly grant: RequestStatus['grant'];
   /** The objects that the server created for the request, from the status. */
   readonly children: readonly RequestChild[];
@@ -67,7 +72,7 @@ export interface RequestView extends ViewMetadata {
 
 /**
  * The projection of a request. It shows the grant even if the rest of the request violates the schema, so that the grant ends on time.
- * Undefined only if the metadata is incomplete.
+ * Children and conditions are then empty, and `ready` is false. Undefined only if the metadata is incomplete.
  */
 export function viewRequest(object: KubeObject): RequestView | undefined {
   const metadata = viewMetadata(object);

@@ -15,13 +15,13 @@ import { type ViewMetadata, viewMetadata } from './access-views.ts';
 /** The request that an object was created for. */
 export interface RequestRef {
   readonly uid: string;
-  /** Absent once the request was deleted with `Orphan`. */
+  /** Absent if the object has no controller, for example once the request was deleted with `Orphan`. */
   readonly owner?: { readonly kind: string; readonly name: string };
 }
 
 /**
  * The request that an object was created for. The object must have the label, the plan hash, and the request as its controller. If it has
- * no controller, because the request was deleted with `Orphan`, its name must be the one that the server assigns.
+ * no controller, for example because the request was deleted with `Orphan`, its name must end in the 8 characters of the uid and `-access`.
  */
 function requestRefOf(object: KubeObject): RequestRef | undefined {
   const { metadata } = object;
@@ -68,7 +68,7 @@ export interface PodView extends ViewMetadata {
   readonly deleting: boolean;
   /** Has a deletionTimestamp and a grace period of at most `deletionGraceS`: nothing is left to revoke. */
   readonly terminating: boolean;
-  /** Present if it is the access pod of a request. */
+  /** Present if its metadata names it as the access pod of a request. */
   readonly requestRef?: RequestRef;
   /** The controller of the Pod, such as a ReplicaSet or a Job; absent if it has none. */
   readonly controller?: { readonly kind: string; readonly name: string; readonly uid: string };
@@ -105,7 +105,7 @@ export function viewPod(object: KubeObject): PodView | undefined {
   };
 }
 
-/** For example `container shell: ImagePullBackOff`. It contains no counts and times, which would change with every update. */
+/** For example `container shell: ImagePullBackOff`. Contains neither restart counts nor times, which would change with every update. */
 function notReadyReasonOf(status: unknown): string {
   // The kubelet alternates between ErrImagePull and ImagePullBackOff, and each change would cause a status write.
   for (const container of [...listIn(status, 'initContainerStatuses'), ...listIn(status, 'containerStatuses')]) {
@@ -139,7 +139,7 @@ export interface WorkloadView extends ViewMetadata {
   readonly podTemplate: Readonly<Record<string, unknown>>;
 }
 
-/** The projection of a workload. List items have no kind, so it comes from `resource`. */
+/** The projection of a workload. Its kind and version come from `resource`. Undefined if its metadata is incomplete. */
 export const viewWorkload =
   (resource: Resource) =>
   (object: KubeObject): WorkloadView | undefined => {
@@ -176,7 +176,7 @@ const selectorOf: Readonly<Record<SelectorView['kind'], (spec: unknown) => Label
 const asSelector = (value: unknown): LabelSelector | undefined =>
   isRecord(value) ? (value as LabelSelector) : undefined;
 
-/** The projection of an object that selects pods. List items have no kind, so it comes from the parameter. */
+/** The projection of an object that selects pods. Its kind comes from the parameter. Undefined if its metadata is incomplete. */
 export const viewSelector =
   (kind: SelectorView['kind']) =>
   (object: KubeObject): SelectorView | undefined => {
