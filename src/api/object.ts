@@ -47,7 +47,9 @@ export type OwnerReference = Static<typeof ownerReference>;
 
 export type ObjectMeta = Static<typeof objectMeta> & { managedFields?: unknown[] };
 
-/** An object as the API server returns it. Our kinds have types in src/api/; the code checks the fields of other kinds when it reads them. */
+/**
+ * An object as the API server returns it. Our kinds have types in src/api/; the code checks the fields of other kinds when it reads them.
+ */
 export interface KubeObject {
   apiVersion: string;
   kind: string;

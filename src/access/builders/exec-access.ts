@@ -30,8 +30,8 @@ export interface ExecPodInput {
 type Refused = { readonly violation: Violation };
 
 /**
- * Chooses the pod that an ExecAccessRequest opens: the named pod, which must belong to the workload and be running, or one of the workload's
- * running pods. The choice is deterministic. The caller chooses once and pins the pod by uid.
+ * Chooses the pod that an ExecAccessRequest opens: the named pod, which must belong to the workload and be running, or one of the
+ * workload's running pods. The choice is deterministic. The caller chooses once and pins the pod by uid.
  * Codes `InvalidSelector`, `InvalidTargetPod`, and `NoRunningPod`.
  */
 export function chooseExecPod(input: ExecPodInput): { readonly pod: PodView } | Refused {
@@ -50,7 +50,7 @@ export function chooseExecPod(input: ExecPodInput): { readonly pod: PodView } | 
   );
 }
 
-/** The pods whose labels match the workload's selector, or the named pod if its labels match. */
+/** The pods whose labels match the workload's selector, or the named pod if its labels match; never an access pod. */
 function selectedPods({
   targetPod,
   selector,
@@ -88,7 +88,10 @@ function namedPod(name: string, pods: readonly PodView[]): { readonly pod: PodVi
 /** Maximum number of ReplicaSets that one request reads. During a rollout, a workload has pods of two or three. */
 const maxReplicaSets = 16;
 
-/** uids of the controllers of a workload's pods: the ReplicaSets of a Deployment or Rollout, else the workload itself. */
+/**
+ * uids of the controllers of a workload's pods: the ReplicaSets of a Deployment or Rollout, at most 16, else the workload itself.
+ * Rejects as the client does.
+ */
 async function controllersOf(
   workload: WorkloadView,
   pods: readonly PodView[],

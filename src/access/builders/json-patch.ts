@@ -9,7 +9,7 @@ type Patched = { readonly document: unknown } | { readonly violation: Violation 
 
 /**
  * Applies RFC 6902 operations in order. Returns the violation of the first that fails. Changes neither `document` nor `operations`; the
- * result may share structure with both. The document must be plain JSON (see copyJson).
+ * result may share structure with `document`, and has copies of the values. The document must be plain JSON (see copyJson).
  * Copies, comparisons, and traversals spend `budget`. Throws `PlanTooLarge` once it is spent.
  */
 export function applyJsonPatch(
@@ -79,7 +79,7 @@ function applyTest(document: unknown, operation: PatchOperation, budget: PlanBud
   const found = budget.copy(target.value);
   if ('problem' in found) return { problem: `the value found ${found.problem}` };
   budget.spend(comparisonFactor * found.weight);
-  // Equal by value, as in RFC 6902 section 4.6: the copy drops prototypes, and -0 equals 0.
+  // Equal by value, as in RFC 6902 section 4.6: without prototypes, and -0 equals 0.
   if (isDeepStrictEqual(comparable(found.value), comparable(operation.value))) return { document };
   return { problem: `the value found is ${excerpt(found.value)}, not ${excerpt(operation.value)}` };
 }

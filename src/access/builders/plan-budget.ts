@@ -6,7 +6,7 @@ import type { Violation } from '../policy/policy.ts';
 
 /** Maximum work for one plan, in the unit of copyJson's weight: that of a pod with 1.4 million characters, or with 43,000 values. */
 const maxWork = maxWeight;
-/** Maximum time for one plan, milliseconds. */
+/** Maximum time for one plan, milliseconds; checked only after every 16th of the maximum work. */
 const maxMs = 250;
 /** Work between two checks of the clock. The time limit never applies to a plan that costs less. */
 const workPerClockCheck = maxWork / 16;
@@ -27,7 +27,7 @@ export class PlanBudget {
     this.#startedMs = clock?.monotonic() ?? 0;
   }
 
-  /** Throws `PlanTooLarge` if `work` exceeds the remaining work, or if the time has passed. */
+  /** Throws `PlanTooLarge` if `work` exceeds the remaining work, or, at a check of the clock, if the time has passed. */
   spend(work: number): void {
     this.#remaining -= work;
     if (this.#remaining < 0) throw new PlanTooLarge(`more than ${maxWork} units of work (${unit})`);
@@ -37,7 +37,7 @@ export class PlanBudget {
     if (elapsedMs > maxMs) throw new PlanTooLarge(`more than ${maxMs} ms`);
   }
 
-  /** Copies `value` with copyJson, and spends the weight of the copy. */
+  /** Copies `value` with copyJson, and spends the weight of the copy. Throws `PlanTooLarge`; returns any other problem. */
   copy(value: unknown): JsonCopy {
     const copied = copyJson(value, this.#remaining);
     if ('value' in copied) this.spend(copied.weight);
@@ -66,7 +66,7 @@ export function withinBudget<Result>(
   }
 }
 
-/** Runs plans one at a time and pauses after long ones, so that a burst of requests does not delay the end of grants. */
+/** Runs plans one at a time, and pauses after each of more than 5 ms, so that a burst of requests does not delay the end of grants. */
 export class PlanQueue {
   readonly #clock: Clock;
   readonly #mutex = new KeyMutex();

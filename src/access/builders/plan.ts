@@ -12,7 +12,7 @@ import type { AccessStores } from '../stores/access-stores.ts';
 import type { RequestView, TemplateView } from '../stores/access-views.ts';
 import type { PlanQueue } from './plan-budget.ts';
 
-/** Everything that the server creates for a grant. The same input gives the same plan and hash. */
+/** Everything that the server creates for a grant. The same request, template, terms, and cluster state give the same plan and hash. */
 export interface Plan {
   /** The pod that the grant opens; `uid` is set if the pod exists already (ExecAccess). */
   readonly target: { readonly name: string; readonly uid?: string };
@@ -24,7 +24,7 @@ export interface Plan {
   readonly pod?: KubeObject;
   readonly role: KubeObject;
   readonly roleBinding: KubeObject;
-  /** SHA-256 (hex) of the children without their hash annotation; the value of `access.drawbridge.dev/plan-hash` on each child. */
+  /** SHA-256 (hex) of the children without their hash and their MAC; the value of `access.drawbridge.dev/plan-hash` on each child. */
   readonly hash: string;
   /** What the caps of the template lowered, one clause each, for the condition; absent if they lowered nothing. */
   readonly notes?: readonly string[];
@@ -42,7 +42,7 @@ export interface GrantTerms {
   readonly pinned?: { readonly name: string; readonly uid?: string; readonly rules?: readonly GrantedRule[] };
 }
 
-/** Plans the grant of one kind of access. Reads stores, so call it only after they have synced. */
+/** Plans the grant of one kind of access. Reads stores, so call it only after they have synced. Rejects as the client does. */
 export type Builder<Spec extends TemplateSpec = TemplateSpec> = (
   request: RequestView,
   template: TemplateView<Spec>,
@@ -62,7 +62,10 @@ export interface BuilderDeps {
   readonly accessPods: AccessPods;
 }
 
-/** Whether access pods keep the network confinement of their workload, or are built as in Oz. See ADR 0029. */
+/**
+ * `confined`: access pods keep the network confinement of their workload, and its ServiceAccount only if the template keeps it. `oz`: they
+ * keep the ServiceAccount only, as in Oz. See ADR 0029.
+ */
 export type AccessPods = 'confined' | 'oz';
 
 /** The fields of a request that builders use. */
@@ -73,8 +76,8 @@ export interface RequestIdentity {
 }
 
 /**
- * Metadata of a child: a deterministic name, the label that the stores select by, and the request as the owner. If a client removes the
- * finalizer of the request, Kubernetes garbage-collects the child.
+ * Metadata of a child: a deterministic name, the label that the stores select by, and the request as the owner. If a client removes our
+ * finalizer and deletes the request, Kubernetes garbage-collects the child.
  */
 export function childMetadata(request: RequestIdentity, requestResource: Resource): ObjectMeta {
   return {

@@ -51,7 +51,7 @@ export interface PodAccessInput {
   /** Services, PodDisruptionBudgets, and NetworkPolicies of the namespace. */
   readonly selectors: readonly SelectorView[];
   readonly subjects: readonly GrantSubject[];
-  /** The rules that the grant fixed earlier. Default: those of the template. */
+  /** The rules that the grant fixed earlier. Default: those of every grant, and those that the template adds. */
   readonly rules?: readonly GrantedRule[] | undefined;
   /** Granted duration, milliseconds. */
   readonly durationMs: number;
@@ -89,7 +89,10 @@ export const buildPodAccess: Builder<PodAccessTemplateSpec> = async (
 /** Cost of checking, serializing, and hashing a pod, relative to copying it. */
 const finishingFactor = 4;
 
-/** The image pull secrets of the workload's ServiceAccount; empty if the access pod runs under it or its spec names secrets. */
+/**
+ * The image pull secrets of the workload's ServiceAccount. Empty if the access pod runs under it, the workload's pod spec names secrets, or
+ * the account is `default` or missing. Rejects as the client does.
+ */
 async function pullSecretsOf(
   workload: WorkloadView | undefined,
   { controllerTargetMutationConfig }: PodAccessTemplateSpec,
@@ -111,9 +114,9 @@ const keepsServiceAccount = (config: PodAccessTemplateSpec['controllerTargetMuta
 
 /**
  * Plans a Pod for the requester, with its Role and RoleBinding. The Pod is copied from the workload, or defined in podSpec if the template
- * has no workload. Its labels are those of podLabels and the patch, and those of the workload that NetworkPolicies select by. It runs under
- * the workload's ServiceAccount only if the template keeps it, and mounts a token only if podSpec or the patch enables it.
- * `PlanTooLarge` if the plan exceeds the budget.
+ * has no workload. Its labels are our label, those of podLabels and the patch, and, unless `accessPods` is `oz`, those of the workload that
+ * NetworkPolicies select by. It runs under the workload's ServiceAccount if the template keeps it, or with `oz`; with `allowPrivilegedPod`,
+ * the patch can choose any. It mounts a token only if podSpec or the patch enables it. `PlanTooLarge` if the plan exceeds the budget.
  */
 export const planPodAccess = (input: PodAccessInput): Planned =>
   withinBudget((budget) => planWithin(budget, input), input.clock);
@@ -221,7 +224,10 @@ function podOf(
   };
 }
 
-/** The pod spec with activeDeadlineSeconds, so that the kubelet stops the pod after the granted time even if the server is down. */
+/**
+ * The pod spec with activeDeadlineSeconds, so that the kubelet stops the pod even if the server is down: after the granted time, counted
+ * from the start of the pod. Without ephemeral containers, and without a node unless the pod may be privileged.
+ */
 function podSpecOf(spec: JsonObject, durationMs: number, templateSpec: PodAccessTemplateSpec): JsonObject {
   const { nodeName, ephemeralContainers: _, ...rest } = spec;
   const keepsNode = templateSpec.allowPrivilegedPod === true;

@@ -4,7 +4,8 @@ import type { Violation } from '../policy/policy.ts';
 
 /**
  * Checks the final pod. Returns `PodReachesTooFar` for everything that the baseline level of the Pod Security Standards forbids, for a
- * ServiceAccount other than `account`, and for a chosen node. `workloadPodSpec` is undefined if the pod comes from podSpec.
+ * ServiceAccount other than `account`, and for a `nodeName` other than the workload's. `workloadPodSpec` is undefined if the pod comes from
+ * podSpec. Does not check ephemeral containers, which the builder removes.
  */
 export function checkPodReach(
   { metadata, spec }: PodParts,

@@ -64,8 +64,9 @@ export interface SelectionInput {
 }
 
 /**
- * The labels of the access pod, or a violation. `PodIsSelected`: a Service, a PodDisruptionBudget, or a NetworkPolicy for other pods selects
- * the access pod by its labels, and the template does not allow that. Objects that select every pod of the namespace do not count.
+ * The labels of the access pod, or a violation. `PodIsSelected`: a Service, a PodDisruptionBudget, or a NetworkPolicy for other pods
+ * selects the access pod by its labels, and the template does not allow that. Objects that select it by `baseLabels` alone do not count,
+ * such as those that select every pod of the namespace.
  * `ConfinementLost`: the access pod would escape the NetworkPolicies that isolate the egress of its workload.
  */
 export function labelsOf(
@@ -158,7 +159,7 @@ function confinementLost(
 
 const workloadKinds: ReadonlySet<string> = new Set(['Deployment', 'StatefulSet', 'DaemonSet', 'Rollout']);
 
-/** At most 5 names, separated by commas. */
+/** The first 5 names, separated by commas, and the number of the others. */
 function list(names: readonly string[]): string {
   const more = names.length > maxShown ? ` and ${names.length - maxShown} more` : '';
   return `${names.slice(0, maxShown).join(', ')}${more}`;

@@ -29,7 +29,9 @@ const CONFIG = 'spec.controllerTargetMutationConfig';
  * Builds the pod template of an access pod from a copy of `podTemplate`. In this order, it removes what the config does not keep, sets
  * annotations, node selector, labels, command, args, resources, and env, applies the JSON patch, and applies the caps, so that no patch can
  * exceed them. It always removes the workload's labels, so that no Service selects the pod; `labelsOf` adds some of them back.
- * Accepts any value as the template, and changes none of its inputs. Throws `PlanTooLarge` once `budget` is spent.
+ * Without a config, it removes only the labels and the grace period, and keeps probes and topology spread constraints.
+ * Accepts any value as the template, and changes none of its inputs. Codes `InvalidPodTemplate`, `InvalidMutationConfig`,
+ * `ContainerNotFound`, `InvalidPatch`, and `InvalidQuantity`. Throws `PlanTooLarge` once `budget` is spent.
  */
 export function mutatePodTemplate(
   podTemplate: unknown,
@@ -175,7 +177,7 @@ const activatingPrefixes = [
 /** Values that disable such software. The pod keeps these annotations, because the software may be enabled by default. */
 const disabledValues: ReadonlySet<unknown> = new Set(['false', 'disabled']);
 
-/** The annotations of a workload's pod template that its access pods inherit; podAnnotations and patches can add any. */
+/** The annotations of a workload's pod template that its access pods inherit, unless the config purges them. Patches can add any. */
 export function copiedAnnotations(annotations: unknown): unknown {
   if (!isRecord(annotations)) return annotations;
   const inherited = Object.entries(annotations).filter(
@@ -186,7 +188,7 @@ export function copiedAnnotations(annotations: unknown): unknown {
 
 /**
  * Replaces the ServiceAccount with `default`: a ServiceAccount has permissions and cloud identities, and an access pod needs only its image
- * pull secrets. Keeps the fields that exist, so that a patch can replace them.
+ * pull secrets. `pullSecrets`, if there are any, replace those of the pod. Adds no field for the account, so that a patch can replace it.
  */
 export function underDefaultAccount(podTemplate: unknown, pullSecrets: readonly string[]): unknown {
   const spec = own(podTemplate, 'spec');
@@ -198,8 +200,8 @@ export function underDefaultAccount(podTemplate: unknown, pullSecrets: readonly 
 }
 
 /**
- * Disables the token mount and removes identity annotations. Call it before the access template is applied, so that only that template can
- * enable them again. Throws `PlanTooLarge` once `budget` is spent.
+ * Disables the token mount, and removes annotations that inject identities, secrets, or sidecars. Call it before the access template is
+ * applied, so that only that template can enable them again. Throws `PlanTooLarge` once `budget` is spent.
  */
 export function withoutIdentity(podTemplate: unknown, budget: PlanBudget): unknown {
   const [metadata, spec] = [own(podTemplate, 'metadata'), own(podTemplate, 'spec')];

@@ -20,7 +20,7 @@ const workPerResourceHolder = 256;
 /**
  * Lowers the requests and limits of every container and init container, and of the pod itself, to the caps of the template. Changes
  * `podSpec` in place. A container without a limit gets the cap as its limit; if it has no request either, its request becomes 0. Returns
- * what it lowered, one clause each, or `InvalidQuantity`. Throws `PlanTooLarge` once `budget` is spent.
+ * what it lowered or set, one clause each, or `InvalidQuantity` for a cap or a value. Throws `PlanTooLarge` once `budget` is spent.
  */
 export function capResources(
   podSpec: JsonObject,

@@ -24,7 +24,10 @@ import type { RequesterAttestations } from './requester-attestations.ts';
 type Decision =
   | { readonly kind: 'granted'; readonly request: RequestView; readonly plan: Plan }
   | { readonly kind: 'denied' }
-  /** The template is not in the store yet, or its reconciler has not observed this generation. A watch event requeues the request. */
+  /**
+   * The template is not in the store yet, or violates its schema, or its reconciler has not observed this generation. A watch event
+   * requeues the request.
+   */
   | { readonly kind: 'waiting' };
 
 /** Retention of a request without a grant and without a valid duration, milliseconds. */
@@ -46,7 +49,7 @@ const tooLate: Violation = {
   status: 422,
 };
 
-/** Grants or denies an undecided request, in one status write with an optimistic lock on the request's resourceVersion. */
+/** Grants or denies an undecided request in one status write, with an optimistic lock on its resourceVersion, or waits for the template. */
 export class Decider {
   readonly #deps: DeciderDeps;
 
@@ -55,8 +58,8 @@ export class Decider {
   }
 
   /**
-   * When the request ends, epoch ms: at the deadline of its grant. Without a grant, it ends `spec.duration` after its creation: after at most
-   * 24 h, and after 1 h if the duration is absent or invalid.
+   * When the request ends, epoch ms: at the deadline of its grant. Without a grant, it ends `spec.duration` after its creation: after at
+   * most 24 h, and after 1 h if the duration is absent or invalid.
    */
   endOf(request: RequestView): number {
     const granted = request.grant && parseTime(request.grant.expiresAt);
@@ -127,7 +130,7 @@ export class Decider {
     });
   }
 
-  /** The store may lag behind a template that was just created, so only a live read proves that it does not exist. */
+  /** Only a live read proves that the template does not exist: the store may lag behind, and omits a template that violates its schema. */
   async #withoutTemplate(request: RequestView, signal: AbortSignal): Promise<Decision> {
     const name = { namespace: request.namespace, name: request.spec.templateName };
     if (await findObject(this.#deps.client, this.#deps.kind.templateResource, name, { signal }))

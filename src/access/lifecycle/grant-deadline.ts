@@ -9,7 +9,8 @@ interface FirstObservation {
 
 /**
  * Decides by two clocks whether a deadline has passed: when the wall clock reaches it, or when the monotonic clock has advanced by the time
- * that remained at the first observation. So setting the wall clock forward ends grants early, and setting it back never extends them.
+ * that remained at the first observation. So setting the wall clock forward ends grants early, and setting it back does not extend those
+ * that this process has observed. A new leader measures the remaining time again.
  */
 export class GrantDeadlines {
   readonly #clock: Clock;
@@ -46,6 +47,7 @@ export class GrantDeadlines {
     return first.remainingMs - (monotonicMs - first.monotonicMs);
   }
 
+  /** Discards the observation of the request with this uid. */
   forget(uid: string): void {
     this.#observations.delete(uid);
   }

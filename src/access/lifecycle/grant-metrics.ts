@@ -7,6 +7,7 @@ import type { Ending } from './ending.ts';
 
 /** Metrics of the grants of one kind of request. No label names a user. */
 export interface GrantMetrics {
+  /** The server granted the request; its access is not open yet. */
   granted(request: RequestView): void;
   /** The access became ready at `nowMs` (epoch ms). */
   ready(request: RequestView, nowMs: number): void;
@@ -14,7 +15,7 @@ export interface GrantMetrics {
   denied(request: RequestView, code: string, condition: string): void;
   /** The server closed the access of `request` at `nowMs` (epoch ms). */
   revoked(request: RequestView, ending: Ending, nowMs: number): void;
-  /** Keeps `drawbridge_grants_active` equal to the number of requests in the store with open access. */
+  /** Keeps `drawbridge_grants_active` equal to the number of requests in the store that list children and are not being deleted. */
   watch(requests: Store<RequestView>): void;
 }
 

@@ -31,7 +31,7 @@ export class GrantQuota {
     this.#deps = deps;
   }
 
-  /** Every limit that applies to the account. The request with uid `exceptUid` does not count. */
+  /** Every limit above 0 that applies to the account. The request with uid `exceptUid` does not count. */
   uses({ user, namespace, template }: Account, exceptUid = ''): LimitUse[] {
     const templateKey = keyOf({ namespace, name: template.name });
     const scopes = [
@@ -72,7 +72,8 @@ export class GrantQuota {
   }
 
   /**
-   * Reserves `grant` until the stores show it; returns `LimitReached` if a limit is used up. Repeated calls for the same request count once.
+   * Reserves `grant` until the stores show it, or show the request as denied or deleted. Returns `LimitReached`, without a reservation, if
+   * a limit is used up. Repeated calls for the same request count once.
    */
   reserve(request: RequestView, grant: Grant, maxGrants: number | undefined): Violation | undefined {
     const reservation = countedGrantOf(request, grant);

@@ -40,7 +40,7 @@ export class GrantReporter {
     this.#deps.metrics.ready(request, this.#deps.clock.now());
   }
 
-  /** Call it after the access is closed, because revocation never waits for the journal. */
+  /** Reports the end of a grant. Call it after the access is closed, because revocation never waits for the journal. */
   revoked(request: RequestView, ending: Ending): void {
     this.#deps.metrics.revoked(request, ending, this.#deps.clock.now());
     this.#appendInBackground({
@@ -56,7 +56,7 @@ export class GrantReporter {
     );
   }
 
-  /** Reports a denial. Does not wait for the journal. */
+  /** Reports a denial. Does not wait for the journal; if its line cannot be written, logs that. */
   denied(request: RequestView, violation: Violation): void {
     this.#deps.metrics.denied(request, violation.code, conditionFor(violation.code));
     this.#appendInBackground({

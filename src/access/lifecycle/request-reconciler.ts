@@ -14,18 +14,19 @@ import type { RequesterAttestations } from './requester-attestations.ts';
 import type { Revoker } from './revoker.ts';
 import type { TemplateEdits } from './template-edits.ts';
 
-/** Lane of expiries and revocations. They precede all other keys, and abort a running reconcile of the same request. */
+/** Lane of expiries and revocations. They precede all other keys, and abort a reconcile of the same request in the normal lane. */
 export const revocationLane = 0;
 /** Lane of grants that no longer give access, because their RoleBinding or their pod is deleted. */
 export const cleanupLane = 1;
+/** Lane of all other keys: decisions, openings, and updates. */
 export const normalLane = 2;
 
 /** A time in the past, epoch ms: requeues the key at once, in the order of its lane. */
 const alreadyDueMs = 0;
 
 /**
- * Reconciles one request: ends it if it expired or its grant is no longer allowed, else decides it, and then opens its grant. It checks
- * expiry first, by the grant alone, so that no other state can keep access open.
+ * Reconciles one request: ends it if it expired, was revoked or deleted, or its grant is no longer allowed; else decides it, and then opens
+ * its grant. It checks expiry first, by the grant alone, so that no other state can keep access open.
  */
 export class RequestReconciler implements Reconciler {
   readonly #deps: RequestReconcilerDeps;
@@ -66,8 +67,8 @@ export class RequestReconciler implements Reconciler {
   }
 
   /**
-   * Ends a grant in two reconciles. The second has a lower lane: if many grants of one kind end together, the RoleBindings that wait in the
-   * queue precede all other children.
+   * Ends a grant in two reconciles, unless the first deletes no RoleBinding. The second has a lower lane: if many grants of one kind end
+   * together, the RoleBindings that wait in the queue precede all other children.
    */
   async #end(request: RequestView, ending: Ending, signal: AbortSignal): Promise<Result> {
     // If the grant is forged, the children in the status may be forged too. Without them, the applier finds ours by their owner.
@@ -91,7 +92,7 @@ export class RequestReconciler implements Reconciler {
     if (!grant) return undefined;
     const { signer, edits } = this.#deps;
     if (this.#hasPassed(request, edits.endOf(request))) return 'Shortened';
-    // Without keys, the server cannot verify grants and opens none, but it still ends grants that lost their template or pod.
+    // Without keys, the server cannot verify grants and opens none. It still ends grants without template or pod, or that an edit forbids.
     const lost = signer.hasKeys ? undefined : await this.#lostPrerequisite(request, grant, signal);
     if (lost) return lost;
     if (!(await signer.isOurGrant(request, grant, signal))) return 'GrantInvalid';
@@ -103,7 +104,7 @@ export class RequestReconciler implements Reconciler {
     return (await revoker.lostPrerequisite(request, grant, signal)) ?? edits.ending(request, signal);
   }
 
-  /** Call it before any API call, so that a failing call cannot delay the end. */
+  /** Call it before any API call for the request, so that a failing call cannot delay the end. */
   #scheduleEnd(request: RequestView): void {
     const endMs = Math.min(this.#deps.decider.endOf(request), this.#deps.edits.endOf(request));
     this.#deps.deadlineSource.set(request.key, this.#deadlines.nextCheckMs(request.uid, request.createdAtMs, endMs));

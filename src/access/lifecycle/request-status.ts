@@ -117,7 +117,9 @@ export function progressStatus(request: RequestView, progress: Progress, nowMs: 
   };
 }
 
-/** Whether `next` equals the current status except for times. */
+/**
+ * Whether the conditions (except for times), the number of children, and `ready` are equal. Compares neither the grant nor the pod name.
+ */
 export function isUnchanged(request: RequestView, next: RequestStatusPatch): boolean {
   // The children of a request never change once the status lists them.
   const sameChildren = next.children === undefined || next.children.length === request.children.length;
@@ -165,7 +167,7 @@ export class StatusWriter {
     });
   }
 
-  /** Resolves to the request as written. Rejects with a 409 ApiError if it has changed since `request` was read. */
+  /** Resolves to the request as written. Rejects as the client does: with a 409 ApiError if it changed since `request` was read. */
   write(request: RequestView, status: RequestStatusPatch, signal: AbortSignal): Promise<RequestView> {
     const { client, kind } = this.#deps;
     return this.#written.call(request.key, async () => {
@@ -184,6 +186,7 @@ export class StatusWriter {
     return latest?.uid === stored?.uid ? latest : stored;
   }
 
+  /** Discards what this process wrote for the key; `latest` then returns the request of the store. */
   forget(key: string): void {
     this.#written.forget(key);
   }

@@ -44,8 +44,8 @@ export class Revoker {
   }
 
   /**
-   * Why an open grant must end early: its template or its pod no longer exists. A store may lag behind, so a live read confirms that the
-   * object is missing.
+   * Why an open grant must end early: its template or its pod no longer exists, or another has its name. A store may lag behind, so a live
+   * read confirms that the object is missing. Rejects as the client does.
    */
   async lostPrerequisite(request: RequestView, grant: Grant, signal: AbortSignal): Promise<Ending | undefined> {
     const { kind } = this.#deps;
@@ -63,8 +63,9 @@ export class Revoker {
   }
 
   /**
-   * Deletes the RoleBinding, which gives access. Resolves to whether this call deleted it. Also false if the API server forbids the call:
-   * a finalizer keeps the RoleBinding, and another client added permissions to its Role that the server lacks. `end` must not wait for that.
+   * Deletes the RoleBinding, which gives access. Resolves to whether this call deleted it; false for a request without a grant. Also false
+   * if the API server forbids the call: a finalizer keeps the RoleBinding, and another client added permissions to its Role that the server
+   * lacks. `end` must not wait for that. Rejects as the client does on any other error.
    */
   async deleteRoleBinding(request: RequestView, signal: AbortSignal): Promise<boolean> {
     const { uid } = request;
@@ -79,7 +80,10 @@ export class Revoker {
     }
   }
 
-  /** Deletes the children and the request, and reports the end. Removes our finalizer once the signature is too old to reuse. */
+  /**
+   * Deletes the children and the request, and reports the end of a grant. Removes our finalizer once the signature is too old to reuse, and
+   * until then resolves to a requeue at that time. Rejects as the client does.
+   */
   async end(request: RequestView, ending: Ending, signal: AbortSignal): Promise<Result> {
     if (this.#finalizerRemoved.has(request.uid)) return done;
     if (request.grant && !this.#closed.has(request.uid)) {
@@ -101,15 +105,16 @@ export class Revoker {
     return done;
   }
 
-  /** Deletes the children of a request that vanished. Reports nothing if they were deleted before. */
+  /** Deletes the children of a request that vanished. Reports the end only if a child existed. Rejects as `deleteChildren` does. */
   async deleteChildrenOfVanished(request: RequestView, signal: AbortSignal): Promise<void> {
     if (!request.grant || this.#closed.has(request.uid)) return;
     if (await this.deleteChildren(request, signal)) this.#deps.reporter.revoked(request, 'Deleted');
   }
 
   /**
-   * Deletes every child, and resolves to whether one existed. It keeps an object of the same name that is not ours. If the API server
-   * forbids a deletion, it deletes the other children before it rejects. It rejects at once on any other error, and the caller retries.
+   * Deletes every child, and resolves to whether one existed or `deleteRoleBinding` deleted one before. It keeps an object of the same name
+   * that is not ours, and does not count a Pod that is already terminating. If the API server forbids a deletion, it deletes the other
+   * children before it rejects. It rejects at once on any other error, and the caller retries.
    */
   async deleteChildren(request: RequestView, signal: AbortSignal): Promise<boolean> {
     let existed = this.#roleBindingDeleted.has(request.uid);
@@ -129,7 +134,7 @@ export class Revoker {
     return existed;
   }
 
-  /** Drops the memory of the request with this uid. */
+  /** Discards what this process recorded for the request with this uid. Call it when the request no longer exists. */
   forget(uid: string): void {
     this.#roleBindingDeleted.delete(uid);
     this.#closed.delete(uid);

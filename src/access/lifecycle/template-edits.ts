@@ -9,8 +9,8 @@ import type { RequestView, TemplateView } from '../stores/access-views.ts';
 import type { Ending } from './ending.ts';
 
 /**
- * How later edits of a template restrict its open grants. An edit never extends a grant: neither its deadline nor its subjects. An edit that
- * is reverted before it takes effect has no consequence.
+ * How later edits of a template restrict its open grants. An edit never extends a grant: neither its deadline nor its subjects. An edit
+ * that is reverted before it takes effect has no consequence.
  */
 export class TemplateEdits {
   readonly #deps: { readonly kind: AccessKind; readonly client: Client };
@@ -21,14 +21,14 @@ export class TemplateEdits {
     this.#deps = deps;
   }
 
-  /** When the edited template ends the grant, epoch ms; Infinity if the template was not edited or its maxDuration is invalid. */
+  /** When the edited template ends the grant, epoch ms; Infinity if the template was not edited or one of its durations is invalid. */
   endOf(request: RequestView): number {
     const template = this.#edited(request);
     const maxMs = template && maxDurationMs(template.spec.accessConfig);
     return maxMs === undefined ? Number.POSITIVE_INFINITY : request.createdAtMs + maxMs;
   }
 
-  /** Why the edited template no longer allows the grant; undefined if it still does, or if it was not edited. */
+  /** Why the edited template no longer allows the grant; undefined if it still does, or was not edited. Rejects as the client does. */
   async ending(request: RequestView, signal: AbortSignal): Promise<Ending | undefined> {
     const template = this.#edited(request);
     const { requester } = request.spec;
@@ -49,7 +49,7 @@ export class TemplateEdits {
     return undefined;
   }
 
-  /** Drops the memory of the request with this uid. */
+  /** Discards what this process recorded for the request with this uid. Call it when the request no longer exists. */
   forget(uid: string): void {
     this.#holdsAtGeneration.delete(uid);
   }

@@ -13,7 +13,8 @@ type Refused = { readonly violation: Violation };
 
 /**
  * Parses the access command of a template. Requesters paste it into their own shells, so it must be kubectl or oc to the granted pod, and
- * must contain nothing else that a shell executes. Everything after `--` runs in the pod. Code `InvalidAccessCommand`.
+ * must contain nothing else that a shell executes. It checks the name of the pod, but neither its namespace nor `--context`. Everything
+ * after `--` runs in the pod. Code `InvalidAccessCommand`.
  */
 export function readAccessCommand(source: string): { readonly command: AccessCommand } | Refused {
   const parsed = parseAccessCommand(source);
@@ -23,7 +24,7 @@ export function readAccessCommand(source: string): { readonly command: AccessCom
   return problem === undefined ? parsed : refuse(problem);
 }
 
-/** The command for the requester to type. The violation names the part of the template that does not fit this pod. */
+/** The command for the requester to type. Code `InvalidAccessCommand` if the command is invalid, or does not fit this pod. */
 export function renderAccessMessage(accessCommand: string, pod: CommandSubject): { readonly text: string } | Refused {
   const read = readAccessCommand(accessCommand);
   return 'violation' in read ? read : renderAccessCommand(read.command, pod);
@@ -88,8 +89,8 @@ function isPlain(character: string, openQuote: "'" | '"' | undefined): boolean {
 const clients: readonly Word[] = ['kubectl', 'oc'];
 const verbs: readonly Word[] = ['exec', 'attach', 'logs', 'port-forward'];
 /**
- * The allowed options, and whether each takes a value. They select the pod and the container, or control the connection. Other options can
- * read or write files, or contact another cluster.
+ * The allowed options, and whether each takes a value. They select the context, the namespace, and the container, or control the connection
+ * and the output. Other options can read or write files, or contact an address that the requester's kubeconfig does not have.
  */
 const options: ReadonlyMap<Word, 'value' | 'none'> = new Map([
   ...['-n', '--namespace', '-c', '--container', '--context', '--request-timeout', '--pod-running-timeout'].map(

@@ -70,8 +70,8 @@ export function parseAccessCommand(
 }
 
 /**
- * Renders the command for one pod, and quotes values for a POSIX shell where necessary. Code `InvalidAccessCommand` if the pod lacks a label
- * or annotation, if a value would change the command or what the terminal shows, or if the result exceeds 4,096 characters.
+ * Renders the command for one pod, and quotes values for a POSIX shell where necessary. Code `InvalidAccessCommand` if a label or
+ * annotation is absent or empty, if a value would change the command or what the terminal shows, or if the result exceeds 4,096 characters.
  */
 export function renderAccessCommand(
   command: AccessCommand,
@@ -152,8 +152,8 @@ export const refuse = (why: string): { readonly violation: Violation } => ({
 });
 
 /**
- * The context in a POSIX shell command where a value is inserted. It models only as much of the shell grammar as is needed to decide whether
- * single quotes protect the value. If that is unclear, the value counts as unprotected.
+ * The context in a POSIX shell command where a value is inserted. It models only as much of the shell grammar as is needed to decide
+ * whether single quotes protect the value. If that is unclear, the value counts as unprotected.
  */
 interface QuoteContext {
   readonly quote: 'none' | 'single' | 'double';

@@ -22,8 +22,8 @@ const MAX_NS = 87_600n * 3600n * SECOND;
 const REMEDY = 'write a Go duration from 1s up, for example 30m or 1h30m';
 
 /**
- * The granted duration: the requested one, else the template's default, in both cases at most the template's maximum. Code
- * `InvalidDuration`.
+ * The granted duration: the requested one, else the template's default (1h), in both cases at most the template's maximum (24h). Code
+ * `InvalidDuration` if the request's duration or one of the template's is invalid.
  */
 export function chooseDuration(requestedText: string | undefined, config: DurationBounds): ChosenDuration | Violation {
   const bounds = readBounds(config);
@@ -55,7 +55,7 @@ export function verifyDurations(config: DurationBounds): Violation | undefined {
   };
 }
 
-/** The template's maxDuration, milliseconds; undefined if it cannot be parsed. */
+/** The template's maxDuration, milliseconds; undefined if it or defaultDuration is invalid. */
 export function maxDurationMs(config: DurationBounds): number | undefined {
   const bounds = readBounds(config);
   return 'code' in bounds ? undefined : toMilliseconds(bounds.maxNs);
@@ -68,8 +68,7 @@ function readBounds(config: DurationBounds): { readonly defaultNs: bigint; reado
   return typeof maxNs === 'bigint' ? { defaultNs, maxNs } : maxNs;
 }
 
-/** The duration in nanoseconds. */
-
+/** The duration in nanoseconds, at least 1 s. Code `InvalidDuration`. */
 function readDuration(text: unknown, field: string): bigint | Violation {
   const refuse = (why: string): Violation => ({
     code: 'InvalidDuration',

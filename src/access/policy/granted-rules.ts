@@ -24,7 +24,7 @@ export const confinedTo = (pod: string, rules: readonly TemplateRule[]): Granted
 const POD_RESOURCE = /^pods(\/[a-z]+)?$/;
 const VERB = /^[a-z]+$/;
 const field = 'spec.accessConfig.rules';
-/** Maximum number of distinct rights that rules may add. Each check of an author costs one concurrent SubjectAccessReview per right. */
+/** Maximum number of distinct rights that rules may add. A check of an author costs one SubjectAccessReview for each uncached right. */
 const MAX_RIGHTS = 64;
 
 /**
@@ -92,7 +92,7 @@ const ruleFields: readonly string[] = [...requiredFields, 'resourceNames'];
 
 /**
  * Parses the rules that templates may hand out in addition to those of every grant: a JSON list of PolicyRules for resources.
- * @throws CodedError `InvalidGrantable`, which names the invalid field and what is allowed; JsonError if `bytes` are not JSON.
+ * @throws CodedError `InvalidGrantable`, which names the invalid field and what is allowed; JsonError if `parseJson` rejects `bytes`.
  */
 export function parseGrantable(bytes: Uint8Array): RbacRule[] {
   const list = parseJson(bytes);

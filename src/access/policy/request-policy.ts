@@ -23,7 +23,7 @@ export type TemplateState =
       readonly spec: TemplateSpec;
       /** `status.ready`; undefined until the reconciler has observed the template. */
       readonly ready: boolean | undefined;
-      /** The generation that `ready` refers to. */
+      /** The generation that `ready` refers to; undefined if the template has no conditions. */
       readonly observedGeneration: number | undefined;
       /** The first condition that is False, except the summaries. */
       readonly failing?: { readonly type: string; readonly reason: string; readonly message: string };
@@ -42,7 +42,7 @@ export interface RequestInput {
   /** The spec before an UPDATE. */
   readonly oldSpec?: RequestSpec;
   readonly template: TemplateState;
-  /** Whether the caller holds all permissions of the template, by SubjectAccessReviews. Not checked, and false, if a group matches. */
+  /** Whether the caller holds `permissionsToHold` of the template. Not checked, and false, if a group matches. */
   readonly alreadyHolds: boolean;
   /** At admission only, from the stores of this replica. The leader counts again when it reserves the grant. */
   readonly limits?: readonly LimitUse[];
@@ -168,7 +168,7 @@ const isNotRevoked: Check<RequestInput> = ({ spec }) => {
   };
 };
 
-/** An early answer for the caller. Grants that the leader is deciding now do not count yet. */
+/** An early answer for the caller. On other replicas, grants that the leader is deciding now do not count yet. */
 const isWithinLimits: Check<RequestInput> = ({ limits = [] }) => limitViolation(limits);
 
 const templateIsFound = ({ template }: RequestInput): boolean => template.found;
@@ -250,7 +250,7 @@ export const createRequestPolicy: RuleBook<RequestInput> = {
 
 const subdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 
-/** Whether a Pod, a ServiceAccount, or a ReplicaSet can have this name. A reference to one may contain any value. */
+/** Whether a Pod, a ServiceAccount, or a ReplicaSet can have this name. Check it before a read: a reference may contain any value. */
 export const isObjectName = (name: unknown): name is string =>
   typeof name === 'string' && name.length <= 253 && subdomain.test(name);
 
@@ -263,5 +263,5 @@ function list(names: readonly string[]): string {
   return `[${names.slice(0, MAX_SHOWN).map(shown).join(', ')}${more}]`;
 }
 
-/** A name for a message, quoted if it has characters other than letters, digits, and `_ @ . : / + -`. */
+/** A name for a message, quoted if it is empty, exceeds 128 characters, or has any but letters, digits, and `_ @ . : / + -`. */
 export const shown = (name: string): string => (/^[\w@.:/+-]{1,128}$/.test(name) ? name : quote(name));

@@ -14,7 +14,7 @@ const requesterIsUnchanged: Check<RequestInput> = ({ spec, oldSpec }) => {
   };
 };
 
-/** Denies an update that removes or resets `spec.revoked`. */
+/** Denies an update that removes or resets `spec.revoked` once it is true. */
 const staysRevoked: Check<RequestInput> = ({ spec, oldSpec }) => {
   const [before, now] = [own(oldSpec, 'revoked'), own(spec, 'revoked')];
   return before === true && now !== true ? specImmutable('revoked', before, now) : undefined;

@@ -65,8 +65,8 @@ function permissionsOnAllPods(rules: readonly TemplateRule[]): Permission[] {
 }
 
 /**
- * `MissingIdentity` if `spec.author` is not the caller. The mutating webhook writes it, and the controller checks the permissions of that
- * user.
+ * `MissingIdentity` if `spec.author` is not the caller, or names a group that the caller is not in. The mutating webhook writes it, and the
+ * controller checks the permissions of that user.
  */
 export function authorCallerViolation(
   caller: Pick<Caller, 'username' | 'groups'>,

@@ -38,7 +38,7 @@ const hasTarget: Check<TemplateInput> = ({ kind, spec }) => {
   return invalid('MissingTarget', 'spec', `the template names no target; set ${needed}`);
 };
 
-/** The CRD preserves podSpec without validation, so this is its only check. */
+/** The CRD preserves podSpec without validation, so this is its only check at admission. Planning and the API server check the rest. */
 const podSpecHasContainers: Check<TemplateInput> = ({ spec }) => {
   const podSpec = own(spec, 'podSpec');
   if (podSpec === undefined) return undefined;

@@ -32,8 +32,8 @@ export class TemplateAuthors {
   }
 
   /**
-   * Why the server must not grant through the template; undefined if it may. Accepts cached permissions up to `maxAgeMs` old. Codes
-   * `AuthorUnknown`, `InvalidRules`, `TooManyRights`, and `AuthorLacksRights`. Rejects if keys or permissions cannot be read.
+   * Why the server must not grant through the template; undefined if it may. Accepts cached permissions up to `maxAgeMs` old, at most one
+   * minute. Codes `AuthorUnknown`, `InvalidRules`, `TooManyRights`, and `AuthorLacksRights`. Rejects if keys or permissions cannot be read.
    */
   async violation(template: TemplateView, maxAgeMs: number, signal: AbortSignal): Promise<Violation | undefined> {
     const { spec, namespace, name } = template;
@@ -90,7 +90,7 @@ interface TemplateAuthorsDeps {
   readonly kind: TemplateKind;
   readonly signer: Signer;
   readonly permissions: AuthorPermissions;
-  /** Whether the server grants through templates without an author. */
+  /** Whether the server grants through templates without an author, unless they set `allowPrivilegedPod`. */
   readonly trustExisting: boolean;
 }
 

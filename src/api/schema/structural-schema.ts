@@ -80,8 +80,8 @@ const types: ReadonlySet<unknown> = new Set(['object', 'array', 'string', 'integ
 
 /**
  * Converts a TypeBox schema to an equivalent structural schema. `required` omits properties with a default, because the API server applies
- * it. Throws with the field's path if a CRD cannot express the schema, and on unbounded strings, lists, and maps: the API server rejects CEL
- * rules whose cost it cannot bound.
+ * it. Throws with the field's path if a CRD cannot express the schema, and on unbounded strings, lists, and maps: the API server rejects
+ * CEL rules whose cost it cannot bound.
  */
 export function toStructural(schema: TSchema, path = 'schema'): StructuralSchema {
   const source = schema as Json;
