@@ -40,7 +40,7 @@ const markers: Readonly<Record<Placeholder['kind'], string>> = {
   annotation: '\0annotation',
 };
 
-/** Characters that are literal in every shell, at any position in a word. */
+/** Characters that are literal in every POSIX shell, at any position in a word. */
 const plain = /^[A-Za-z0-9_@%+=:,./-]$/;
 /** Characters that a shell interprets between double quotes. */
 const special = /["$`\\!]/;

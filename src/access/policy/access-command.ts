@@ -185,7 +185,7 @@ function scanShell(context: QuoteContext, text: string): QuoteContext {
   return { quote, precededBy, unclear };
 }
 
-/** Text that is literal in every shell, with and without quotes. */
+/** Text that is literal in every POSIX shell, with and without quotes. */
 const PLAIN = /^[A-Za-z0-9_@%+=:./-]+$/;
 
 /** The value as a shell word or a part of one; undefined if no quoting protects it in this context. */

@@ -161,7 +161,7 @@ function requestSpec(resource: Resource): StoreSpec<RequestView> {
   };
 }
 
-/** Keys of the requests that a change of `pod` can affect: the request that it was created for, and those with a grant on it. */
+/** Keys of the requests that a change of `pod` can affect: the request that its label names, and those with a grant on its name. */
 export function requestsOfPod(requests: Store<RequestView>, pod: PodView): string[] {
   const requestUid = pod.labels[requestLabel];
   const owners = requestUid === undefined ? [] : requests.byIndex(byUid, requestUid);

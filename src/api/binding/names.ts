@@ -27,7 +27,7 @@ export const clusterBindingName = 'cluster';
 
 /** Finalizer of consumer objects with a copy in the provider. kube-bind writes this domain without a dash. */
 export const syncerFinalizer = 'kubebind.io/syncer';
-/** Field manager of writes to provider objects. */
+/** Field manager of writes to provider objects, and to claimed objects on both sides. */
 export const bindFieldManager = 'kube-bind.io';
 
 /** On provider copies of bound objects: the cluster namespace of their consumer. */
@@ -37,9 +37,9 @@ export const consumerNamespaceAnnotation = 'kube-bind.io/consumer-namespace';
 /** On provider copies: the uid of the consumer object. */
 export const consumerUidAnnotation = 'kube-bind.io/consumer-uid';
 /**
- * On provider copies: the consumer object, as `<uid>/<namespace>/<name>`. The uid is that of the APIServiceBinding or, for claimed objects,
- * of the consumer cluster. So the copy of a deleted object differs from a copy of another cluster or an earlier binding, and from an object
- * that the provider created.
+ * On provider copies: the consumer object, as `<uid>/<namespace>/<name>`, or `<uid>/<name>` if it is cluster-scoped. The uid is that of
+ * the APIServiceBinding or, for claimed objects, of the consumer cluster. So the copy of a deleted object differs from a copy of another
+ * cluster or an earlier binding, and from an object that the provider created.
  */
 export const copyOfAnnotation = 'binding.drawbridge.dev/copy-of';
 /** On consumer objects, and on copies of claimed objects that the provider owns: the namespace of the provider object. */
@@ -76,7 +76,10 @@ export const allowDeletesAnnotation = 'binding.drawbridge.dev/allow-deletes';
 export const claimableAnnotation = 'binding.drawbridge.dev/claimable';
 /** On consumer kubeconfig Secrets: `"true"` disables updates of the kubeconfig from the provider. */
 export const keepKubeconfigAnnotation = 'binding.drawbridge.dev/keep-kubeconfig';
-/** On the consumer CRDs that the server installs: a lower revision never replaces a higher one. */
+/**
+ * On the consumer CRDs that the server installs: a lower revision does not replace a higher one, unless the installed CRD does not serve
+ * our version with a status subresource.
+ */
 export const crdRevisionAnnotation = 'binding.drawbridge.dev/crd-revision';
 
 /** Condition types of kube-bind's kinds. */

@@ -27,9 +27,9 @@ export const entryUidLabel = 'inventory.drawbridge.dev/entry-uid';
 /** On runs and ServiceAccounts: the name of the component. */
 export const componentLabel = 'inventory.drawbridge.dev/component';
 
-/** On entries: with a new value, the server runs the component immediately. */
+/** On entries: with a new value, the server runs the component as soon as it may run; not while the entry is suspended, for example. */
 export const forceAnnotation = (component: string): string => `force.inventory.drawbridge.dev/${component}`;
-/** On entries that are being deleted: the server does not wait for the component's teardown. The value is the reason. */
+/** On entries: while the entry is being deleted, the server does not wait for the component's teardown. The value is the reason. */
 export const abandonAnnotation = (component: string): string => `abandon.inventory.drawbridge.dev/${component}`;
 
 /** The pattern of component names, which are label values and parts of annotation names and object names. */
@@ -66,7 +66,10 @@ export const maxEntryBytes = 65_536;
 
 /** Condition types of entries. */
 export const entryConditions = {
-  /** True if every applicable component is Done with the current inputs. With reason `TooLarge` the server runs nothing. */
+  /**
+   * True if at least one component applies, and every applicable one is Done with the current inputs. False while the entry is being
+   * deleted. With reason `TooLarge`, the server starts no run.
+   */
   ready: 'Ready',
   /** False while a watch of the managed cluster is unhealthy. */
   remoteWatchHealthy: 'RemoteWatchHealthy',

@@ -12,7 +12,8 @@ export type Outcome =
   | ({ readonly outcome: 'Done' } & WithMessage & WithOutputs)
   /**
    * Inputs are missing, which is not a failure. The server runs the component again once each input is as its `want` requires, or when
-   * the inputs of the component change. It does so anyway after the component's interval, at most 10 minutes, with 20 % jitter.
+   * the inputs of the component change. Inputs that were so already at the start of the run cause no new run. It runs the component anyway
+   * after the component's interval, at most 10 minutes, with 20 % jitter.
    */
   | ({ readonly outcome: 'NotReady'; readonly missing: readonly [MissingInput, ...MissingInput[]] } & WithMessage)
   /**

@@ -11,7 +11,7 @@ type Report =
 
 /** The answer to a heartbeat. */
 export interface RunExtension {
-  /** Time until which the run may continue without another report, in seconds. */
+  /** Time for which the run may continue without another report, in seconds, from 1. */
   readonly leaseSeconds: number;
   /** A new token that replaces the current one, which is about to expire. */
   readonly auth?: { readonly token: string; readonly expires: string };
