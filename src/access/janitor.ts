@@ -18,8 +18,9 @@ import type { ChildView, PodView } from './stores/cluster-views.ts';
 const overdueMs = 60_000;
 
 /**
- * Deletes orphans: objects of grants without a live request, for example after a client removed the finalizer of the request. Objects also
- * count as orphans if their request does not list or name them, or 60 s after its deadline. Keys are uids of requests.
+ * Deletes orphans: objects of grants without a live request, for example after a client removed the finalizer of the request. An object is
+ * also an orphan if it neither has the name for its request nor is in the request's status, or 60 s after the deadline. Keys are uids of
+ * requests.
  */
 export class Janitor implements Reconciler {
   readonly #deps: JanitorDeps;

@@ -188,7 +188,7 @@ export function copiedAnnotations(annotations: unknown): unknown {
 
 /**
  * Replaces the ServiceAccount with `default`: a ServiceAccount has permissions and cloud identities, and an access pod needs only its image
- * pull secrets. `pullSecrets`, if there are any, replace those of the pod. Adds no field for the account, so that a patch can replace it.
+ * pull secrets. `pullSecrets`, if there are any, replace those of the pod. Keeps the fields that exist, so that a patch can replace them.
  */
 export function underDefaultAccount(podTemplate: unknown, pullSecrets: readonly string[]): unknown {
   const spec = own(podTemplate, 'spec');
