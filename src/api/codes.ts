@@ -50,8 +50,8 @@ export const serverCodes = {
 export type InventoryCode = keyof typeof inventoryCodes;
 
 /**
- * Stable codes. Messages of denials begin with them; audit lines and Events contain them. Most are also reasons of conditions; a few denials
- * of requests have another reason there, such as `NotFound`.
+ * Stable codes. Messages of denials begin with them; audit lines and Events contain them. Most are also reasons of conditions; a few
+ * denials of requests have another reason there, such as `NotFound`.
  */
 export type Code =
   | keyof typeof requestCodes
