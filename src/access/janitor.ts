@@ -19,8 +19,7 @@ const overdueMs = 60_000;
 
 /**
  * Deletes orphans: objects of grants without a live request, for example after a client removed the finalizer of the request. An object is
- * also an orphan if it neither has the name for its request nor is in the request's status, or 60 s after the deadline. Keys are uids of
- * requests.
+ * also an orphan 60 s after the deadline, or if its request neither lists it nor gives it its name. Keys are uids of requests.
  */
 export class Janitor implements Reconciler {
   readonly #deps: JanitorDeps;

@@ -66,7 +66,7 @@ export function withinBudget<Result>(
   }
 }
 
-/** Runs plans one at a time, and pauses after each of more than 5 ms, so that a burst of requests does not delay the end of grants. */
+/** Runs plans one at a time, and pauses after each of more than 5 ms. So a burst of requests does not delay the end of grants. */
 export class PlanQueue {
   readonly #clock: Clock;
   readonly #mutex = new KeyMutex();

@@ -36,7 +36,7 @@ export class RequesterAttestations {
     this.#deps = deps;
   }
 
-  /** Records the nonce of a new request if the cached keys verify it, even if it will be denied, so that no later request can reuse it. */
+  /** Records the nonce of a new request if the cached keys verify it. So no later request can reuse it, even if this one is denied. */
   observe(request: RequestView): void {
     const signed = this.#attestationOf(request);
     if (signed && this.#deps.signer.isOurRequesterByCachedKeys(signed.attestation, signed.signature))

@@ -71,7 +71,7 @@ export function parseAccessCommand(
 
 /**
  * Renders the command for one pod, and quotes values for a POSIX shell where necessary. Code `InvalidAccessCommand` if a label or
- * annotation is absent or empty, if a value would change the command or what the terminal shows, or if the result exceeds 4,096 characters.
+ * annotation is absent or empty, or a value would change the command or what the terminal shows. Also if the result exceeds 4,096 characters.
  */
 export function renderAccessCommand(
   command: AccessCommand,
@@ -147,6 +147,7 @@ function nameOfCharacter(text: string): string {
   return `the character U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
 }
 
+/** `InvalidAccessCommand`. `why` is a clause after the word `accessCommand`. */
 export const refuse = (why: string): { readonly violation: Violation } => ({
   violation: { code: 'InvalidAccessCommand', message: `accessCommand ${why}`, field: FIELD, status: 422 },
 });
