@@ -71,7 +71,8 @@ export function parseAccessCommand(
 
 /**
  * Renders the command for one pod, and quotes values for a POSIX shell where necessary. Code `InvalidAccessCommand` if a label or
- * annotation is absent or empty, or a value would change the command or what the terminal shows. Also if the result exceeds 4,096 characters.
+ * annotation is absent or empty, or a value would change the command or what the terminal shows. Also if the result is longer than 4,096
+ * characters.
  */
 export function renderAccessCommand(
   command: AccessCommand,
