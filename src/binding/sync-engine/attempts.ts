@@ -3,7 +3,7 @@ import { sha256Hex } from '../../kit/canonical-json.ts';
 
 interface Attempt {
   fingerprint: string;
-  /** Consecutive failures, or consecutive successes with the same content. */
+  /** Consecutive failures, whatever their content, or repeats after a first success with the same content. */
   count: number;
   failed: boolean;
   atMs: number;
@@ -12,7 +12,7 @@ interface Attempt {
 
 /**
  * Decides when a write may be repeated. A write that failed, or that another client undid, backs off however often its key is
- * reconciled. A write with different content may be sent at once. Times are monotonic milliseconds.
+ * reconciled. A write with other content than the last one of its action may be sent at once. Times are monotonic milliseconds.
  */
 export class Attempts {
   readonly #random: () => number;
@@ -50,7 +50,7 @@ export class Attempts {
 
   /**
    * Records a success that the cluster did not keep. The same write backs off up to `capMs` milliseconds; with the default, Infinity, it is
-   * not repeated until the content changes or `clear` is called. Returns the milliseconds until it may be repeated.
+   * not repeated until the content changes, or `forget` or `clear` is called. Returns the milliseconds until it may be repeated.
    */
   recordIneffective(
     key: string,
@@ -99,7 +99,7 @@ export class Attempts {
     });
   }
 
-  /** Forgets attempts that are older than five minutes. */
+  /** At most every five minutes, forgets attempts that ended, with their backoff, at least five minutes ago. */
   #sweep(nowMs: number): void {
     if (nowMs - this.#sweptAtMs < FORGET_MS) return;
     this.#sweptAtMs = nowMs;
@@ -112,11 +112,12 @@ export class Attempts {
   }
 }
 
-/** First backoff after a failure. */
+/** Upper bound of the first backoff after a failure, milliseconds. Jitter shortens it by up to a half. */
 const BASE_MS = 100;
-/** First and longest pause between equal writes that succeeded. */
+/** First and longest pause between equal writes that succeeded, milliseconds. `capMs` limits the pauses after ineffective writes. */
 const REPEAT_BASE_MS = 500;
 const REPEAT_CAP_MS = 30_000;
+/** Age at which attempts are forgotten, milliseconds. */
 const FORGET_MS = 5 * 60_000;
 
 /** The content itself, or its digest if it is long. */

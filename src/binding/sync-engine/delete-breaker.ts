@@ -11,7 +11,7 @@ export class DeleteBreaker {
 
   /**
    * Requests the delete of the copy of `key`. Returns 0 if the delete may be sent, otherwise the milliseconds until the next request;
-   * Infinity while the delete is held back.
+   * Infinity while the delete is held back, which ends with `allow` or the last `withdraw`.
    */
   request(key: string, nowMs: number): number {
     if (this.#allowed.has(key)) return 0;
@@ -36,7 +36,7 @@ export class DeleteBreaker {
     if (this.#wanted.delete(key) && this.#wanted.size === 0) this.#tripped = false;
   }
 
-  /** Allows the deletes that are held back and returns their keys. Later requests are counted from zero. */
+  /** Allows the deletes that are held back and returns their keys. Then counts from zero. Without such deletes, does nothing. */
   allow(): string[] {
     if (!this.#tripped) return [];
     const keys = [...this.#wanted.keys()];

@@ -15,7 +15,7 @@ export interface SyncKind {
   missing(key: string): string | undefined;
   /** The actions that sync the key's two objects, in order, from the current state. */
   plan(pass: SyncPass): readonly SyncAction[];
-  /** Called at the end of a pass. Drops state that the key no longer needs, and returns the key's state. */
+  /** Called at the end of a pass, unless a list is missing. Drops state that the key no longer needs, and returns the key's state. */
   finish(key: string): KeyState;
   /** Drops the state of earlier runs of the controller. */
   clear(): void;
@@ -26,7 +26,7 @@ export interface SyncRules {
   readonly forbiddenAtOnce: boolean;
   /** Longest pause between writes that the cluster accepts but does not keep, milliseconds. Infinity: never again with this content. */
   readonly ineffectiveCapMs: number;
-  /** The problem to report if the cluster accepts a write but stores something else. */
+  /** The problem to report if the cluster accepts a write but stores something else, once the pause between repeats exceeds 2 s. */
   readonly ineffective: Readonly<Record<Side, string>>;
 }
 
@@ -44,9 +44,9 @@ export type SyncAction =
   | { readonly do: 'wait'; readonly missing: string }
   | { readonly do: 'requeue'; readonly ms: number }
   | { readonly do: 'report'; readonly problem: string }
-  /** Precedes a delete whose cause was not observed. Ends the pass while the delete breaker holds the delete back. */
+  /** Precedes a delete whose cause was not observed. Ends the pass while the delete breaker delays the delete or holds it back. */
   | { readonly do: 'holdDeletes' }
-  /** Reads one side or both at the same time. A new plan follows. */
+  /** Reads one side or both at the same time. A new plan follows, unless the next step of a read is `stop`, as after a failure. */
   | { readonly do: 'read'; readonly reads: readonly Call<unknown>[] }
   | ({ readonly do: 'call' } & Call<unknown>);
 
@@ -65,7 +65,7 @@ export interface Write {
 
 export interface Call<Answer> extends Write {
   call(signal: AbortSignal): Promise<Answer>;
-  /** Called if the object does not exist (404). Without it, a 404 is a failure. */
+  /** Called if the object does not exist (404), which then counts as a success, without `onSuccess`. Without it, a 404 is a failure. */
   onNotFound?(): NextStep;
   /** Called when the call succeeded. Default `continue`. */
   onSuccess?(answer: Answer): NextStep;
@@ -110,11 +110,12 @@ export class SyncPass {
     this.#requeueMs = Math.min(this.#requeueMs, ms);
   }
 
-  /** Marks the key as not ready until an event. Only the first `missing` is reported. */
+  /** Marks the key as not ready until an event. Only the first `missing` is reported, and none if the key is requeued. */
   waitFor(missing: string): void {
     this.#missing ??= missing;
   }
 
+  /** Keeps the problem if it is worse than those before. */
   addProblem(problem: Problem): void {
     if (!this.#problem || severityOf(problem) < severityOf(this.#problem)) this.#problem = problem;
   }
@@ -124,7 +125,7 @@ export class SyncPass {
     return this.#problem;
   }
 
-  /** Whether the key needs no further pass until an event. */
+  /** Whether the pass neither requeued the key nor waits for anything. */
   get isDone(): boolean {
     return this.#requeueMs === Number.POSITIVE_INFINITY && this.#missing === undefined;
   }
@@ -145,11 +146,14 @@ export interface Syncer {
   resync(): void;
   /** Allows the deletes that are held back because there are too many at once. */
   allowDeletes(): void;
-  /** Number of consumer objects with our finalizer and, in mode `drain`, of copies. Infinity while that is not known. */
+  /**
+   * Number of consumer objects with our finalizer and, in mode `drain`, of copies that the drain deletes. Infinity while that is not known.
+   * Claimed objects have no finalizer: 0 in mode `sync`.
+   */
   remaining(): number;
-  /** Problems of single objects, worst first, for the binding's condition. */
+  /** Problems for the binding's condition: first those of the whole kind, then those of single objects, worst first. */
   problems(): readonly string[];
-  /** Whether the consumer's API server serves the kind and has listed its objects. */
+  /** Whether the consumer's API server serves the kind and has listed its objects. Also true if there is no version to sync. */
   served(): boolean;
   /** Ends the watches. The caller has removed the controllers. */
   close(): void;

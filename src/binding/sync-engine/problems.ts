@@ -7,7 +7,7 @@ const problemRanks = ['paused', 'forbidden', 'failing', 'refused', 'partial'] as
 
 export interface Problem {
   readonly rank: (typeof problemRanks)[number];
-  /** What is wrong and what to do, in one clause. */
+  /** What is wrong and, unless it is the error of a call, what to do. */
   readonly message: string;
 }
 
@@ -26,7 +26,7 @@ export class Problems {
     this.#onChange = onChange;
   }
 
-  /** Returns whether the problem is new. */
+  /** Returns whether the problem is new, or differs from the key's last one. */
   set(key: string, problem: Problem): boolean {
     const before = this.#byKey.get(key);
     if (before?.rank === problem.rank && before.message === problem.message) return false;

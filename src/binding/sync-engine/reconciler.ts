@@ -13,7 +13,7 @@ export interface SyncReconcilerOptions {
   readonly breaker: DeleteBreaker;
   readonly observer: SyncObserver;
   readonly latency: { readonly up: Latency; readonly down: Latency };
-  /** Called after each pass. `pass.problem` is undefined if the key's objects have no problem. */
+  /** Called after each pass, unless a list is missing. `pass.problem` is undefined if the key's objects have no problem. */
   readonly report: (pass: SyncPass, consumer: KeyState['consumer']) => void;
   readonly clock: Clock;
 }

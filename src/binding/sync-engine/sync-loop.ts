@@ -27,7 +27,10 @@ export interface SyncLoopOptions {
   readonly workers: number;
   /** Uniform in [0, 1), for backoff. */
   readonly random: () => number;
-  /** Called when the problems or the number of held-back deletes may have changed. */
+  /**
+   * Called when the problems or the number of held-back deletes may have changed. Also called when lists are late or complete late, and, in
+   * mode `drain`, for each event.
+   */
   readonly onChange: () => void;
 }
 
@@ -81,7 +84,7 @@ export class SyncLoop {
     ];
   }
 
-  /** Creates the controller. */
+  /** Creates the controller and registers the metrics. Call once. */
   open(parts: SyncLoopParts): Controller {
     const { kind, sources } = parts;
     const { prefix, session, binding, label, workers, random } = this.#options;
@@ -124,7 +127,7 @@ export class SyncLoop {
     for (const key of new Set(this.#parts?.keys())) this.#hints.hint(key, reason);
   }
 
-  /** Enqueues all keys and retries failed calls at once. */
+  /** Enqueues all keys and ends all backoffs. */
   resync(): void {
     this.#writer?.clear();
     this.wakeAll('resync');
@@ -150,6 +153,7 @@ export class SyncLoop {
     if (this.#isLate) this.#options.onChange();
   }
 
+  /** Unregisters the metrics. The caller stops the controller. */
   close(): void {
     for (const stop of this.#stops.splice(0)) stop();
   }

@@ -24,7 +24,7 @@ export class Writer {
   readonly #attempts: Attempts;
   /** By key and action: the problem of the last call, kept until the next one. */
   readonly #problems = new Map<string, Map<string, Problem>>();
-  /** Keys whose last call did not reach the provider. */
+  /** Keys with a call that the provider did not answer, or answered with 429 or 5xx. Ends with a success of the key, or its retry. */
   readonly #unreachable = new Set<string>();
   #wokenAtMs = Number.NEGATIVE_INFINITY;
 
@@ -82,6 +82,7 @@ export class Writer {
     this.#problems.delete(key);
   }
 
+  /** Forgets backoffs and problems of all keys. */
   clear(): void {
     this.#attempts.clear();
     this.#problems.clear();
@@ -108,7 +109,7 @@ export class Writer {
     const waitMs = Math.max(askedDelayMs(error), recordFailure(forbidden ? FORBIDDEN_CAP_MS : CAP_MS));
     pass.requeueAfter(waitMs);
     const fields = { key: pass.key, action: write.action, side, error: message, retryInMs: Math.round(waitMs) };
-    // An outage is logged once, not once per object.
+    // During an outage of the provider, only the first failure is a warning.
     if (this.#unreachable.size === 0) log.warn('a call failed', fields);
     else log.debug('a call failed', fields);
     if (isUnreachable(error)) {
@@ -124,7 +125,7 @@ export class Writer {
     pass.addProblem(problem);
   }
 
-  /** The first call that reaches the provider after an outage retries the calls that did not. */
+  /** The first call that succeeds in the provider after an outage retries the calls that did not reach it. */
   #retryUnreachable(key: string): void {
     this.#unreachable.delete(key);
     const nowMs = this.#options.clock.monotonic();
@@ -138,13 +139,13 @@ export class Writer {
   }
 }
 
-/** Longest backoff after a failure, milliseconds. */
+/** Longest backoff after a failure, milliseconds, unless the server asks for a longer one. */
 const CAP_MS = 30_000;
 /** Longest backoff after a 403, milliseconds. Some providers revoke our permissions for a moment whenever they grant those of another consumer. */
 const FORBIDDEN_CAP_MS = 5_000;
 /** Shortest requeue delay after a stale write, milliseconds. */
 const STALE_MS = 1_000;
-/** Backoff from which a failure that may be temporary is reported as a problem, milliseconds. */
+/** Backoff above which a failure that may be temporary is reported as a problem, milliseconds. */
 const STUCK_MS = 2_000;
 /** Minimum interval between retries after an outage, milliseconds, for a provider that is reachable only intermittently. */
 const WAKE_MS = 1_000;
