@@ -44,7 +44,7 @@ export interface BoundObjectsOptions {
 /** Interval between reads of a copy in a namespace that is not watched, milliseconds. */
 const UNWATCHED_MS = 1_000;
 
-/** Syncs bound objects: copies the consumer's object to the provider and the copy's status back, with merge patches. */
+/** Syncs bound objects: copies the consumer's object to the provider and the copy's status back. Updates are merge patches. */
 export class BoundObjects implements SyncKind {
   readonly rules = {
     forbiddenAtOnce: true,
@@ -231,7 +231,10 @@ export class BoundObjects implements SyncKind {
     });
   }
 
-  /** Deletes the copy. If the watch did not show the deletion of the consumer object, a live read and the delete breaker come first. */
+  /**
+   * Deletes the copy. If the deletion of the consumer object was not observed, the delete breaker (only in mode `sync`) and then a live
+   * read come first.
+   */
   #deleteCopy({ key, uid, inferred }: ActionOf<'deleteCopy'>, facts: ObjectFacts): SyncAction[] {
     const { clients, copies, mode, resources, caches } = this.#options;
     const afterDeletion: SyncAction[] = [{ do: 'wait', missing: `the deletion of ${key} in the provider` }];
@@ -254,7 +257,7 @@ export class BoundObjects implements SyncKind {
     return [...breaker, this.#confirmConsumerAbsent(facts.key, uid), deletion, ...afterDeletion];
   }
 
-  /** Reads the consumer object to confirm that it does not exist. */
+  /** Reads the consumer object to confirm that it does not exist. Without its CRD, no read is needed. */
   #confirmConsumerAbsent(key: string, copyUid: string): SyncAction {
     const { clients, consumers, resources, caches } = this.#options;
     return call({

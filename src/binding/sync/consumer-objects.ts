@@ -34,7 +34,7 @@ export class ConsumerObjects {
     });
   }
 
-  /** `absent`: the CRD does not exist. `unknown`: the objects have not been listed. */
+  /** `absent`: the CRD does not exist. `unknown`: the CRD is not established or not known, or the objects have not been listed. */
   get state(): 'unknown' | 'absent' | 'listed' {
     if (this.#open) return this.#open.handle.store.synced ? 'listed' : 'unknown';
     const { crds, crd } = this.#options;
@@ -53,6 +53,7 @@ export class ConsumerObjects {
     return this.#open?.handle.store.byIndex(byNamespace, namespace) ?? [];
   }
 
+  /** As `Store.subscribe`. When the CRD is no longer established, the objects leave without an event: use `onListed` and `state`. */
   subscribe(listener: Listener): () => void {
     const subscription: Listener = (event) => listener(event);
     this.#listeners.set(subscription, this.#open?.handle.store.subscribe(subscription) ?? noop);

@@ -6,7 +6,7 @@ import type { Isolation } from './isolation.ts';
 import { ServiceNamespaceStore } from './service-namespace-store.ts';
 import { copyProjection, type SyncedObject } from './synced-object.ts';
 
-/** The provider's objects of a bound kind, in the namespaces where copies may be. */
+/** The provider's objects of a bound kind, at least in the namespaces where copies may be. */
 export interface Copies {
   readonly store: Pick<Store<SyncedObject>, 'get' | 'list' | 'synced' | 'ageMs'>;
   /** Whether `store` is complete for this key, so that a missing entry means a missing object. */

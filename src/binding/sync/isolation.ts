@@ -7,6 +7,7 @@ export type Place =
   | { readonly kind: 'at'; readonly key: string; readonly closing?: boolean }
   /** `namespace` has no service namespace yet. `requested`: its APIServiceNamespace exists. */
   | { readonly kind: 'unmapped'; readonly namespace: string; readonly requested: boolean }
+  /** No copy can exist; `problem` says why, and what to do. */
   | { readonly kind: 'impossible'; readonly problem: string };
 
 /** Maps keys of consumer objects to keys of provider objects, and back. Keys are `namespace/name` or `name`. */
@@ -18,7 +19,7 @@ export interface Isolation {
   /** The cluster namespace owns the copies, so that the provider garbage-collects them with it. */
   readonly ownedByClusterNamespace: boolean;
   placeOf(consumerKey: string): Place;
-  /** Undefined if the object cannot be a copy for this consumer. */
+  /** Undefined if the object cannot be a copy for this consumer, or no APIServiceNamespace names its namespace. */
   consumerKeyOf(providerKey: string): string | undefined;
 }
 

@@ -22,7 +22,7 @@ export class ObjectCaches {
   readonly #options: ObjectCachesOptions;
   /** By consumer key: uid of the consumer object whose deletion was observed. */
   readonly #deletedConsumers = new Map<string, string>();
-  /** Provider keys at which no copy exists: the deletion of the copy was observed, or a read found none. */
+  /** Provider keys at which no copy exists: it left a watch that is still open, or a read found none. */
   readonly #absentCopies = new Set<string>();
 
   constructor(options: ObjectCachesOptions) {
@@ -44,7 +44,10 @@ export class ObjectCaches {
     return key;
   }
 
-  /** Records an event of the provider's watch. Returns the consumer key to reconcile; undefined if it concerns no object of this consumer. */
+  /**
+   * Records an event of the provider's watch. Returns the consumer key to reconcile; undefined if the object is neither a copy for this
+   * consumer nor at the place of a consumer object's copy.
+   */
   observeCopy(event: StoreEvent<SyncedObject>): string | undefined {
     this.copies.observe(event);
     const consumerKey = this.#options.isolation.consumerKeyOf(event.key);
@@ -111,7 +114,7 @@ export class Repairs {
   /** By consumer key: the object whose copy was last in sync. */
   readonly #inSync = new Map<string, { readonly uid: string; readonly generation: number }>();
 
-  /** Records that the copy has all fields of the object's current generation. */
+  /** Records that the copy has all fields of the object's current generation. Objects without a generation are not recorded. */
   recordInSync({ key, uid, object }: SyncedObject): void {
     const { generation } = object.metadata;
     if (generation === undefined) this.#inSync.delete(key);

@@ -41,11 +41,14 @@ export interface SyncerOptions {
 /** Keys that are reconciled at the same time. */
 const WORKERS = 32;
 
-/** Opens the watches of one bound kind. Their events are handled once the caller starts the controllers. */
+/**
+ * Opens the watches of one bound kind. Their events are handled once the caller starts the controllers. Without a version to sync, it opens
+ * nothing: the syncer only has a problem.
+ */
 export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
   const { session, exported, schema, mode, random = Math.random } = options;
   const { clock } = deps;
-  // Any version serves to delete copies and remove finalizers.
+  // Any version, even one that the schema does not mark as served, may do to delete copies and remove finalizers.
   const version = syncVersion(schema, exported) ?? (mode === 'sync' ? undefined : schema.versions[0]);
   if (!version) return withoutVersion(options);
 
@@ -195,7 +198,10 @@ function wakeAllOn(name: string, subscribe: (listener: () => void) => () => void
   });
 }
 
-/** Enqueues the objects of a consumer namespace whose APIServiceNamespace has changed. */
+/**
+ * Enqueues the objects of a consumer namespace whose APIServiceNamespace was added or deleted, names another service namespace, or is being
+ * deleted. Enqueues all keys once the APIServiceNamespaces are listed.
+ */
 function namespaceSources(
   { clusterNamespace, stores }: ProviderSession,
   consumers: ConsumerObjects,
@@ -240,7 +246,7 @@ function withoutVersion({ schema, exported }: SyncerOptions): Syncer {
     controllers: [],
     resync() {},
     allowDeletes() {},
-    // Without a served version the objects can be neither read nor changed.
+    // Without a version the objects can be neither read nor changed.
     remaining: () => 0,
     problems: () => [problem],
     served: () => true,

@@ -9,7 +9,7 @@ import { annotationOf, type SyncedObject } from './synced-object.ts';
 
 /** Classifies the provider object at the key where the copy of a consumer object belongs. */
 export type Ownership =
-  /** Another consumer's object, or one created in the provider. Never written. */
+  /** Another consumer's object, one created in the provider, or the copy of an object in another consumer namespace. Never written. */
   | 'foreign'
   /** The copy of this consumer object. */
   | 'ours'
@@ -31,8 +31,8 @@ export interface BindingIdentity {
 }
 
 /**
- * Classifies `copy`. `consumerObject` is the object at `consumerKey`; undefined if it does not exist. A copy that names another consumer
- * namespace is foreign, because a provider may use one service namespace for two consumer namespaces.
+ * Classifies `copy`. `consumerObject` is the object at `consumerKey`; undefined if it does not exist. A copy that names another uid and
+ * another consumer namespace is foreign, because a provider may use one service namespace for two consumer namespaces.
  */
 export function ownershipOf(
   copy: SyncedObject,

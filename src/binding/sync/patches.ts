@@ -24,7 +24,7 @@ interface NewCopy {
   readonly owner?: OwnerReference | undefined;
 }
 
-/** The provider object to create. Labels and annotations are copied on creation only. */
+/** The provider object to create. Labels, and annotations outside kube-bind's group, are copied on creation only. */
 export function newCopy({ consumer, resource, key, identity, owner }: NewCopy): KubeObject {
   const { labels, annotations = {} } = consumer.object.metadata;
   const others = Object.entries(annotations).filter(([name]) => !name.startsWith(`${bindGroup}/`));
@@ -61,7 +61,7 @@ export function copyPatch(consumer: SyncedObject, copy: SyncedObject, identity: 
   return { ...(fields ?? {}), metadata: { uid: copy.uid, ...metadata } };
 }
 
-/** The kube-bind annotations of `copyPatch`, without the fields. */
+/** The kube-bind annotations of `copyPatch`, without the fields and without {@link copyOfAnnotation}. */
 export function copyAnnotationsPatch(consumer: SyncedObject, copy: SyncedObject, identity: BindingIdentity): object {
   return { metadata: { uid: copy.uid, ...annotationPatch(copy, copyAnnotations(consumer, identity)) } };
 }
@@ -89,13 +89,13 @@ export function removeFinalizerPatch(consumer: SyncedObject): object {
   };
 }
 
-/** The merge patch that turns the consumer's status into the copy's, without inexact numbers. Undefined if nothing differs. */
+/** The merge patch that turns the consumer's status into the copy's, without inexact numbers. Undefined if nothing else differs. */
 export function statusPatch(consumer: SyncedObject, copy: SyncedObject): object | undefined {
   const status = exactPart(mergePatch(own(consumer.object, 'status'), own(copy.object, 'status')));
   return status === undefined ? undefined : { metadata: { uid: consumer.uid }, status };
 }
 
-/** The patch replaces the whole list. Its resourceVersion keeps finalizers that other clients added in the meantime. */
+/** The patch replaces the whole list. With its resourceVersion, it fails with 409 if another client has changed the list meanwhile. */
 function finalizersPatch({ uid, resourceVersion }: SyncedObject, finalizers: readonly string[]) {
   return { uid, resourceVersion, finalizers };
 }

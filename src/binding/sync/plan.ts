@@ -30,8 +30,8 @@ export interface ObjectFacts {
   /** The copy's deletion has been requested. */
   readonly isCopyDeleting: boolean;
   /**
-   * The deletion of the copy was observed, or a read found no copy. The finalizer is removed only with this proof. A watch without the copy
-   * proves nothing.
+   * The deletion of the copy was observed, or a read found no copy. If the watch shows no copy, the finalizer is removed only with this
+   * proof.
    */
   readonly isCopyAbsent: boolean;
 }
@@ -39,6 +39,7 @@ export interface ObjectFacts {
 /** State that all keys of a syncer share. */
 export interface SyncContext extends BindingIdentity {
   readonly provider: Resource;
+  /** Owner reference of new copies; undefined: they get none. */
   readonly owner: OwnerReference | undefined;
   /** Whether the consumer's kind has `/status`. */
   readonly statusSubresource: boolean;
@@ -58,7 +59,10 @@ export type ObjectAction =
   | { readonly do: 'wait'; readonly missing: string }
   | { readonly do: 'report'; readonly problem: string };
 
-/** Key of the copy: from the isolation, or from the annotation on the consumer object while the service namespace is not known. */
+/**
+ * Key of the copy: from the isolation, or from the annotation on the consumer object while the service namespace is not known. Undefined if
+ * neither has it.
+ */
 export function copyKeyOf(place: Place, consumer: SyncedObject | undefined): string | undefined {
   if (place.kind === 'at') return place.key;
   if (place.kind === 'impossible' || !consumer) return undefined;
@@ -68,7 +72,7 @@ export function copyKeyOf(place: Place, consumer: SyncedObject | undefined): str
 
 /**
  * The actions that sync both sides, in order. The engine plans again after `create`, `checkCopy`, and the `update` that precedes the
- * deletion of a stale copy.
+ * deletion of a stale copy. It also plans again if a call shows that the consumer object has been deleted or exists after all.
  */
 export function plan(facts: ObjectFacts, context: SyncContext): readonly ObjectAction[] {
   const { mode, consumer } = facts;

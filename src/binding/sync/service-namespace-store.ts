@@ -76,7 +76,7 @@ export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
     };
   }
 
-  /** Calls `listener` with each namespace once it has been listed. Returns a function that unsubscribes. */
+  /** Calls `listener` with each namespace that is listed from now on. Returns a function that unsubscribes. */
   onListed(listener: (namespace: string) => void): () => void {
     this.#listedListeners.add(listener);
     return () => void this.#listedListeners.delete(listener);
@@ -87,6 +87,7 @@ export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
     return this.#options.serviceNamespaces.synced && this.#stores().every((store) => store.synced);
   }
 
+  /** Does not wait for namespaces that are added meanwhile. Rejects with code `StoreClosed` if the store is closed first. */
   async whenSynced(signal?: AbortSignal): Promise<void> {
     const stop = signal ? AbortSignal.any([signal, this.#closed.signal]) : this.#closed.signal;
     stop.throwIfAborted();
