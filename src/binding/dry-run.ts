@@ -12,9 +12,9 @@ import type { Log } from '../observe/log.ts';
 const maxPrinted = 10_000;
 
 /**
- * A client that changes nothing. It sends each create, update, and patch as a server-side dry run, and checks the preconditions of a delete
- * with a read. It logs verb, resource, name, and the changed fields; for Secrets, field names without values. Errors of a dry run reject as
- * those of a write do. If a webhook does not support dry runs, the write counts as successful. Reads pass through.
+ * A client that changes nothing. It sends each create, update, apply, and patch as a server-side dry run. It checks the preconditions of a
+ * delete with a read. It logs verb, resource, name, and the changed fields; for Secrets, field names without values. Errors of a dry run
+ * reject as those of a write do. If a webhook does not support dry runs, the write counts as successful. Reads pass through.
  *
  * Code `DryRun`: `createToken` is not supported.
  */

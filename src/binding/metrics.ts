@@ -4,11 +4,11 @@ import type { Side } from './sync-engine/kind.ts';
 
 /** The metrics of bindings. Labels are resources, bindings, and sessions, never names of synced objects. */
 export interface BindingMetrics {
-  /** Observes latencies, conflicts, and repairs of a kind; `resource` is `<plural>.<group>`. */
+  /** Observes latencies, conflicts, and repairs of a kind. `resource`: `<plural>.<group>` of a bound kind, `<plural>` of a claimed kind. */
   observer(resource: string): SyncObserver;
-  /** Exports the milliseconds since a watch last received data, until the returned function is called. */
+  /** Exports the time since a watch last received data, until the returned function is called. Of equal labels, the highest counts. */
   watching(labels: { session: string; side: Side; resource: string }, ageMs: () => number): () => void;
-  /** Exports the age of each session's heartbeat, milliseconds. */
+  /** Exports the age of each session's heartbeat, for the life of the process. */
   heartbeats(ages: () => Iterable<{ readonly session: string; readonly ageMs: number }>): void;
   /** Exports the number of objects that a binding syncs, until the returned function is called. Counts with equal labels are added up. */
   objects(labels: { binding: string; resource: string; side: Side }, count: () => number): () => void;
@@ -119,13 +119,13 @@ export interface SyncObserver {
   up(seconds: number): void;
   /** A change of a copy's status reached the consumer `seconds` after the watch showed it. */
   down(seconds: number): void;
-  /** A write conflicted with a newer version of its object and will be retried. */
+  /** A write failed, and will be retried, because its object was changed, created, or deleted meanwhile (409, 404). */
   conflict(side: Side): void;
-  /** A copy that was changed or deleted in the provider has been repaired. */
+  /** A copy that was changed or deleted in the provider has been written again. */
   repaired(): void;
 }
 
-/** Measures the time from an event of a key to its write. */
+/** Measures the time from the first event of a key to the next write. */
 export class Latency {
   readonly #clock: Clock;
   readonly #seenAt = new Map<string, number>();
@@ -134,7 +134,7 @@ export class Latency {
     this.#clock = clock;
   }
 
-  /** Starts the measurement, unless one has started since the last write. */
+  /** Starts the measurement, unless one is running. */
   start(key: string): void {
     if (!this.#seenAt.has(key)) this.#seenAt.set(key, this.#clock.monotonic());
   }

@@ -13,8 +13,8 @@ export interface CommonView extends Projected {
   readonly annotations: Readonly<Record<string, string>>;
   readonly ownerReferences: readonly OwnerReference[];
   /**
-   * Why the spec is not valid; its fields are then empty. Only bindings and exports have it, because their absence from a store would cause
-   * deletions. Stores leave out other objects that are not valid.
+   * Why the spec is not valid; its fields are then placeholders. Only bindings and exports have it, because their absence from a store
+   * would cause deletions. Stores leave out other objects that are not valid.
    */
   readonly unreadable?: string;
 }

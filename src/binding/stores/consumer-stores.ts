@@ -52,7 +52,7 @@ export interface ConsumerStores {
   readonly crds: Store<CrdView>;
 }
 
-/** Index of the stores of bindings and bundles, by `namespace/name` of the Secret. */
+/** Index of the stores of bindings and bundles, by `namespace/name` of the Secret. Bindings that are not valid are not in it. */
 export const bySecret = 'secret';
 
 /** Opens the stores of the consumer. Those of bindings and bundles sync only once their CRDs exist. */

@@ -44,7 +44,7 @@ export interface ExportView extends CommonView, Pick<ExportSpec, 'informerScope'
 export interface BoundSchemaView extends CommonView, Pick<SchemaSpec, 'informerScope' | 'group' | 'names' | 'scope'> {
   readonly namespace: string;
   readonly versions: readonly BoundVersion[];
-  /** Not validated here; copied into the CRD. */
+  /** Not validated here, and not copied into the CRD. Strategy `Webhook` decides which versions `boundCrd` serves. */
   readonly conversion: unknown;
   readonly conditions: readonly BindCondition[];
   readonly acceptedNames: unknown;
