@@ -67,7 +67,7 @@ export function namespaceLifecycle(
 interface NamespaceReconcilerOptions {
   readonly session: ProviderSession;
   readonly namespaces: Store<NamespaceView>;
-  /** Writes to the consumer. */
+  /** Client of the consumer: creates namespaces and reads them live. */
   readonly client: Client;
   /** Whether the server may create a consumer namespace of this name for the provider. */
   readonly mayCreate: (namespace: string) => boolean;
@@ -80,7 +80,10 @@ const forbiddenBackoff = { baseMs: 250, capMs: 5_000 };
 /** Backoff between checks of a service namespace that still has copies, milliseconds. */
 const leftoversBackoff = { baseMs: 5_000, capMs: 5 * 60_000 };
 
-/** Syncs the existence of a consumer namespace and its APIServiceNamespace. The owner label names the side that decides. */
+/**
+ * Syncs the existence of a consumer namespace and its APIServiceNamespace. The owner label names the side that decides; without it, the
+ * consumer decides.
+ */
 class NamespaceReconciler implements Reconciler {
   readonly #options: NamespaceReconcilerOptions;
   /** By name: consecutive checks that found copies. */
@@ -165,8 +168,8 @@ async function exists(client: Client, name: string, signal: AbortSignal): Promis
 }
 
 /**
- * Number of this consumer's copies in a service namespace, from live lists. Rejects if it cannot count them, for example because an export
- * or its schema is not valid.
+ * Number of this consumer's copies of bound objects in a service namespace, from live lists. Leaves out kinds without a served version.
+ * Rejects if it cannot count them, for example because an export or its schema is not valid.
  */
 async function leftoverCopies(
   session: ProviderSession,

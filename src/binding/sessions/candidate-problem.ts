@@ -15,8 +15,8 @@ interface Serving extends Candidate {
 }
 
 /**
- * Why the candidate must not replace the serving session; undefined if it may. The API server must accept its credentials. If the uids of
- * both cluster namespaces are known, they must be equal. Rejects only when `signal` aborts.
+ * Why the candidate must not replace the serving session; undefined if it may. The API server must accept its credentials and let them read
+ * the ClusterBinding. If the uids of both cluster namespaces are known, they must be equal. Rejects only when `signal` aborts.
  */
 export async function candidateProblem(
   candidate: Candidate,

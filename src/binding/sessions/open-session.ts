@@ -89,7 +89,7 @@ export class OpenSession implements ProviderSession {
     return this.#opened.whenSynced(signal);
   }
 
-  /** Starts the controllers, unless they are running. */
+  /** Starts the controllers, unless they are running or the session has ended. */
   start(): void {
     if (this.#started || this.#ended.signal.aborted) return;
     this.#started = true;
@@ -105,7 +105,7 @@ export class OpenSession implements ProviderSession {
     while (this.#running.size > 0) await Promise.all([...this.#running].map(remove));
   }
 
-  /** Ends the session: controllers, watches, and connections. Idempotent. */
+  /** Ends the session: controllers, watches, and connections. Idempotent; only the first call waits for the end. */
   async close(): Promise<void> {
     if (this.#ended.signal.aborted) return;
     this.#ended.abort(new Error('the session has ended'));
@@ -143,7 +143,7 @@ export class OpenSession implements ProviderSession {
     this.#setState(problem === undefined ? { kind: 'connecting' } : { kind: 'connecting', problem });
   }
 
-  /** Sets state `unreachable`. Watches do not return the cause of a failure, so a live list finds it. */
+  /** Sets state `unreachable` if a store is not synced. If no error is known, a live list of that store's kind finds the cause. */
   async #onSyncTimeout(): Promise<void> {
     const unsynced = this.#opened.all.filter(({ synced }) => !synced);
     const [first] = unsynced;

@@ -5,8 +5,8 @@ import type { BindingView } from '../stores/consumer-stores.ts';
 import type { ProviderStores } from '../stores/provider-stores.ts';
 
 /**
- * One provider, opened with one kubeconfig. The session lives as long as a binding, a bundle, or a labeled Secret uses that kubeconfig. All
- * users of the kubeconfig share one session.
+ * One provider, opened with one kubeconfig. The session lives as long as this replica is the leader, and a binding, a bundle, or a labeled
+ * Secret uses that kubeconfig. All users of the kubeconfig share one session.
  */
 export interface ProviderSession {
   /** Short hash of server, namespace, and credentials, which it does not reveal. For logs, metrics, and names of controllers. */
@@ -18,13 +18,13 @@ export interface ProviderSession {
   /** Writes only while this replica is the leader; in a dry run it changes nothing. */
   readonly client: Client;
   readonly stores: ProviderStores;
-  /** uid of the cluster namespace, which distinguishes providers; undefined until it has been read. */
+  /** uid of the cluster namespace, which distinguishes providers; undefined until it has been read, or if reading it is forbidden. */
   readonly clusterNamespaceUid: string | undefined;
   readonly state: SessionState;
 }
 
 export type SessionState =
-  /** The stores are not synced. `problem`: the last error, once reading the cluster namespace has failed twice. */
+  /** The stores are not synced. `problem`: the last error, once reading the cluster namespace has failed twice. A 403 is no error. */
   | { readonly kind: 'connecting'; readonly problem?: string }
   /** The stores have been listed once. */
   | { readonly kind: 'synced' }
@@ -35,8 +35,8 @@ export type SessionState =
 export type SessionLookup =
   | { readonly kind: 'session'; readonly session: ProviderSession }
   /**
-   * The Secret does not exist or is not valid, or the APIServiceBinding is not valid. `lastGood`: the session of the Secret's earlier
-   * content, which still serves.
+   * The Secret does not exist, cannot be read, or is not valid; the provider rejects its new kubeconfig; or the APIServiceBinding is not
+   * valid. `lastGood`: the session that was opened before, which still serves.
    */
   | {
       readonly kind: 'invalid';
@@ -58,8 +58,8 @@ export interface Sessions {
   /** Result of a session's last heartbeat; undefined before the first. */
   heartbeat(session: ProviderSession): Heartbeat | undefined;
   /**
-   * Calls `listener` with `namespace/name` of each Secret whose lookup, session state, or heartbeat may have changed. Returns a function
-   * that unsubscribes.
+   * Calls `listener` with `namespace/name` of each Secret whose lookup, session state, uid of the cluster namespace, or heartbeat may have
+   * changed. Returns a function that unsubscribes.
    */
   subscribe(listener: (secret: string) => void): () => void;
 }
@@ -76,7 +76,7 @@ export function lookupOf(sessions: Sessions, { name, secretRef, unreadable }: Bi
   return { kind: 'invalid', reason: 'APIServiceBindingInvalid', message };
 }
 
-/** The session that serves a kubeconfig reference: the one of the Secret's content, or the last good one while that is not valid. */
+/** The session that serves a kubeconfig reference: the one of the Secret's content, or the last good one while that cannot be used. */
 export function servingSession(lookup: SessionLookup): ProviderSession | undefined {
   if (lookup.kind === 'session') return lookup.session;
   return lookup.kind === 'invalid' ? lookup.lastGood : undefined;

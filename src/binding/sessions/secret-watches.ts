@@ -16,7 +16,10 @@ export class SecretWatches {
   readonly #changed: (secret: string) => void;
   readonly #named = new Map<string, { readonly handle: StoreHandle<SecretView>; readonly unsubscribe: () => void }>();
 
-  /** Calls `changed` with `namespace/name` of a watched Secret when the result of `get` may have changed. */
+  /**
+   * Calls `changed` with `namespace/name` of a Secret passed to `watch` when the result of `get` may have changed. For labeled Secrets,
+   * subscribe to `labeled`.
+   */
   constructor(consumer: Cluster, changed: (secret: string) => void) {
     this.#consumer = consumer;
     this.#changed = changed;
@@ -52,7 +55,7 @@ export class SecretWatches {
     for (const secret of [...this.#named.keys()]) this.drop(secret);
   }
 
-  /** The Secret; undefined if it does not exist; `pending` while that is not known. */
+  /** The Secret; undefined if it does not exist, or is neither watched nor labeled; `pending` while that is not known. */
   get(secret: string): SecretView | undefined | 'pending' {
     const store = this.#named.get(secret)?.handle.store;
     if (store?.synced) return store.get(secret);

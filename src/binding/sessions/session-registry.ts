@@ -70,7 +70,7 @@ export class SessionRegistry implements Sessions {
     this.#notify(keyOf(ref));
   }
 
-  /** Records that the current content cannot be used. A serving session stays. */
+  /** Records that the Secret or its current content cannot be used. A serving session stays. */
   fail(ref: SecretKeyRef, problem: KubeconfigProblem): void {
     const slot = this.#slot(ref);
     if (slot.problem?.reason === problem.reason && slot.problem.message === problem.message) return;
