@@ -50,7 +50,7 @@ const storedOtherwise = 'the API server accepts writes to its copy but stores so
 
 /**
  * Syncs claimed objects. If a plan from the stores has actions, the pass reads both sides live and plans again. It runs only the actions of
- * that second plan, so that a stale store causes no overwrite or delete.
+ * that second plan, so that a stale store causes no overwrite or delete. Only requests for a service namespace need no live read.
  */
 export class ClaimedObjects implements SyncKind {
   readonly rules = {
@@ -110,7 +110,7 @@ export class ClaimedObjects implements SyncKind {
 
   clear(): void {}
 
-  /** Number of keys for which `plan` has actions. */
+  /** Number of keys for which `plan` has actions, from the stores. */
   deletable(keys: Iterable<string>, plan: (facts: ClaimFacts) => ClaimPlan): number {
     let count = 0;
     for (const key of keys) if (plan(this.#watchedFacts(key)).actions.length > 0) count++;
@@ -166,7 +166,10 @@ export class ClaimedObjects implements SyncKind {
     return readAll(read('consumer'), read('provider'));
   }
 
-  /** The call of one action. The API server rejects it if the object has changed since the live read. */
+  /**
+   * The call of one action. The API server rejects it if the object has changed since the live read; a delete only if another object has
+   * replaced it.
+   */
   #write(key: string, action: CopyAction, facts: ClaimFacts, live: LivePair): SyncAction {
     const { log } = this.#options;
     const { kind, side } = action;

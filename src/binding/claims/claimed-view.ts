@@ -16,8 +16,8 @@ import { text } from '../../kube/fields.ts';
 import type { Projected } from '../../kube/store.ts';
 
 /**
- * The view of a claimed object on either side. Digests replace the content: they show whether two objects are in sync, and no Secret stays
- * in memory.
+ * The view of a claimed object on either side. Digests replace the content: they show whether two objects are in sync, and no store keeps
+ * the values of a Secret.
  */
 export interface ClaimedView extends Projected {
   readonly namespace: string;
@@ -58,6 +58,7 @@ export const claimedIndexes = {
   [byName]: ({ name }: ClaimedView): string[] => [name],
 };
 
+/** Undefined without uid, resourceVersion, or namespace. */
 export function viewClaimed(object: KubeObject): ClaimedView | undefined {
   const { metadata } = object;
   const { uid, resourceVersion, namespace, name } = metadata;

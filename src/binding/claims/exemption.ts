@@ -18,7 +18,7 @@ interface Exemptible {
 interface ExemptionContext {
   /** The consumer's namespaces with the server's keys and the kubeconfigs of providers. */
   readonly ownNamespaces: ReadonlySet<string>;
-  /** Whether a binding takes its kubeconfig from the Secret with this key of the consumer. */
+  /** Whether a binding or bundle takes its kubeconfig from the consumer's Secret with this key (`namespace/name`). */
   isKubeconfig(key: string): boolean;
 }
 

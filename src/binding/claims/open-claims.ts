@@ -32,8 +32,8 @@ export interface ClaimsOptions {
 }
 
 /**
- * Syncs the objects that one export claims, in both directions, with one controller for each kind. Claimed objects get no finalizer. A
- * binding that is being deleted waits for the copies for at most a minute. After that, `remaining()` is 0.
+ * Syncs the objects that one export claims, in both directions, with one controller for each kind. Claimed objects get no finalizer. Once
+ * its bound objects are deleted, a binding waits for the copies for at most a minute. Before and after that, `remaining()` is 0.
  */
 export type Claims = Omit<Syncer, 'served'>;
 
@@ -111,7 +111,7 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
   };
 }
 
-/** Whether the binding's CustomResourceDefinitions are deleted, and with them the bound objects. */
+/** Whether the binding owns no CustomResourceDefinition of the export any more: they are deleted, and with them the bound objects. */
 function areDefinitionsDeleted({ name, resources }: ExportView, { stores }: BindingDeps): boolean {
   const binding = stores.bindings.get(name);
   return resources.every((resource) => {

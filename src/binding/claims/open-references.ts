@@ -14,7 +14,7 @@ import { parseReferencePath } from './reference-path.ts';
 
 export interface OpenReferences {
   readonly index: ReferenceIndex;
-  /** Whether no claim selects by reference. */
+  /** Whether no reference selects anything: the claims have none, or each has a problem. */
   readonly isEmpty: boolean;
   /** Problems of references, in sentences. References with a problem select nothing. */
   readonly problems: readonly string[];

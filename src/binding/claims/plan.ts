@@ -34,7 +34,7 @@ export interface Deletion {
   readonly wasObserved: boolean;
 }
 
-/** The service namespace of the consumer namespace: not requested, requested, or its name. */
+/** The service namespace of the consumer namespace: not requested; requested, or being deleted (`pending`); or its name. */
 export type ServiceNamespace =
   | { readonly kind: 'none' }
   | { readonly kind: 'pending' }
@@ -51,7 +51,7 @@ export type ClaimAction =
   | { readonly kind: 'delete'; readonly side: Side; readonly uid: string; readonly reason: DeleteReason };
 
 export type DeleteReason =
-  /** The deletion of the original was observed. */
+  /** The deletion of the original was observed, or the original is being deleted. */
   | 'gone'
   /** The original does not exist, and its deletion was not observed. */
   | 'inferred'
@@ -63,7 +63,7 @@ export type DeleteReason =
 export interface ClaimPlan {
   /** Run in this order. Each runs only if those before it succeeded. */
   readonly actions: readonly ClaimAction[];
-  /** Why the object cannot be synced, and what to do, in one clause. */
+  /** Why the object cannot be synced, and mostly what to do. */
   readonly problem?: string;
   /** The event that will enqueue the key again. */
   readonly waitsFor?: string;
@@ -113,7 +113,10 @@ export function planClaim(facts: ClaimFacts): ClaimPlan {
     : nothing;
 }
 
-/** `disputed`: the owner labels of the two objects differ. `unknown`: neither object has one. */
+/**
+ * The owner. A single object without an owner label belongs to its own side. `disputed`: the labels of the two objects differ. `unknown`:
+ * neither of the two has one. Undefined if there is no object.
+ */
 function ownerOf({ consumer, provider }: ClaimFacts): Owner | 'unknown' | 'disputed' | undefined {
   if (!provider) return consumer && (consumer.owner ?? 'consumer');
   if (!consumer) return provider.owner ?? 'provider';

@@ -15,7 +15,7 @@ export interface Referrers {
 export interface ReferencePaths {
   readonly name: ReferencePath;
   readonly namespace: ReferencePath | undefined;
-  /** Decides where a name without a namespace points to. */
+  /** Without a `namespace` path: `Namespaced` points to the referrer's namespace, other values to every namespace. */
   readonly isolation: IsolationName;
 }
 
@@ -115,7 +115,7 @@ function targetsIn({ object }: SyncedObject, paths: ReferencePaths): Map<string,
   const ownNamespace = text(object.metadata, 'namespace');
   const targets = new Map<string, Target>();
   for (const { name, namespace } of referencesIn(object, paths.name, paths.namespace)) {
-    // Without a namespace value, a reference means the referrer's own namespace, as elsewhere in Kubernetes.
+    // With a namespace path but no value, a reference means the referrer's own namespace, as elsewhere in Kubernetes.
     const defaultsToOwn = paths.namespace !== undefined || paths.isolation === 'Namespaced';
     const target = { name, namespace: namespace ?? (defaultsToOwn ? ownNamespace : undefined) };
     if (defaultsToOwn && target.namespace === undefined) continue;
@@ -124,5 +124,5 @@ function targetsIn({ object }: SyncedObject, paths: ReferencePaths): Map<string,
   return targets;
 }
 
-/** An empty namespace means every namespace. A reference cannot cause that, because a namespace from a reference is never empty. */
+/** An empty namespace stands for an undefined one: every namespace. A namespace value of a reference is never empty. */
 const keyOf = ({ namespace = '', name }: Target): string => `${namespace}/${name}`;

@@ -9,8 +9,8 @@ import { byName, byNamespace, type ClaimedView, claimedIndexes, viewClaimed } fr
 import { Deletions } from './deletions.ts';
 
 /**
- * The consumer's objects of one claimed kind. If a claim selects by labels only, two watches suffice: one with that selector, and one of
- * objects with the owner label. A copy must be deleted with its original even if the original is no longer selected.
+ * The consumer's objects of one claimed kind. If one label selector is all that selects, two watches suffice: one with that selector, and
+ * one of objects with the owner label. A copy must be deleted with its original even if the original is no longer selected.
  */
 export class SelectedObjects {
   /** One or two watches. An object may be in both. */

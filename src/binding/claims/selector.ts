@@ -14,7 +14,7 @@ export interface ClaimSelector {
   readonly problems: readonly string[];
   /** Whether no object can match. */
   readonly isEmpty: boolean;
-  /** The label selector of a watch that covers all claims; undefined if labels do not suffice. */
+  /** The only label selector, if it alone selects and does not select all objects; otherwise undefined: watch all objects. */
   readonly watchSelector: string | undefined;
   /** The part of a claim that selects the object, in words; undefined if none does. */
   selectedBy(candidate: Candidate): string | undefined;
@@ -28,7 +28,7 @@ interface LabelPart {
 
 /**
  * Compiles the claims of one kind. Labels, names, and references select independently. A label selector without requirements selects all
- * objects; a claim without any of the three selects none. `references` is absent if no claim selects by reference.
+ * objects; a claim without any of the three selects none. `references` is absent if no valid reference selects.
  */
 export function claimSelector(
   claims: readonly PermissionClaim[],

@@ -18,7 +18,7 @@ export class UsedNamespaces {
     return this.#kinds.some((objects) => objects.inNamespace(namespace).length > 0);
   }
 
-  /** Calls `listener` with each namespace that gets its first bound object. Returns a function that unsubscribes. */
+  /** Calls `listener` with each namespace that has, or later gets, a first bound object. Returns a function that unsubscribes. */
   subscribe(listener: (namespace: string) => void): () => void {
     const used = new Set<string>();
     const unsubscribes = this.#kinds.map((objects) =>
