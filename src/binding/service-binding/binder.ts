@@ -22,7 +22,7 @@ import { judgeClaims } from './sync-plan.ts';
 /** Time in which syncers find the problems of single objects again, after a restart or with new credentials, milliseconds. */
 const settleMs = 10_000;
 
-/** Creates and updates the CustomResourceDefinitions of a binding, and writes its status. */
+/** Creates and updates the CustomResourceDefinitions of a binding, writes its status, and releases objects that are no longer exported. */
 export class Binder {
   readonly #parts: BindingParts;
   /** By session: the monotonic time of the first reconcile with synced stores, and the bindings with a problem since then. */

@@ -23,11 +23,11 @@ export interface BindingFacts {
   readonly state: SessionState | undefined;
   /** Result of the session's last heartbeat; undefined before the first. */
   readonly heartbeat: Heartbeat | undefined;
-  /** Undefined while the session's stores are not synced. */
+  /** Undefined while the session's stores are not synced, and while the binding is being deleted. */
   readonly exportFacts: ExportFacts | undefined;
-  /** Problems of single objects, worst first. */
+  /** Problems of the binding's syncers, as `RunningSyncers.problemsOf` lists them. */
   readonly problems: readonly string[];
-  /** False for 10 s after the session's stores synced, unless a problem of a single object has been found. */
+  /** False for 10 s after the first reconcile with synced stores of the session, unless a problem of a syncer has been found. */
   readonly settled: boolean;
   /** The progress of the unbinding; undefined unless the binding is being deleted. */
   readonly unbindProgress: UnbindProgress | undefined;
@@ -41,7 +41,7 @@ export interface ExportFacts {
   readonly request: ExportRequestView | undefined;
   /** One per exported resource. If the binding's finalizer could not be written, that failure only. */
   readonly outcomes: readonly CrdOutcome[];
-  /** CustomResourceDefinitions that are in sync but whose objects are not listed yet. */
+  /** CustomResourceDefinitions whose objects are not listed yet. Empty unless all outcomes are `inSync`. */
   readonly unserved: readonly Unserved[];
   readonly claims: JudgedClaims;
 }
@@ -125,7 +125,7 @@ function servedCondition(
   unserved: readonly Unserved[],
 ): BindConditionUpdate | undefined {
   if (unserved.length === 0) return conditionTrue(informersSynced);
-  // After a restart no kind has been listed yet. The condition stays True unless the syncers report problems.
+  // After a restart no kind has been listed yet. The condition stays True unless a syncer has problems or a definition is not established.
   const wasServed = [informersSynced, schemaInSync].every(
     (type) => findCondition(binding.conditions, type)?.status === 'True',
   );

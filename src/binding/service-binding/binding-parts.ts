@@ -58,7 +58,10 @@ export function crdsOf(crds: Store<CrdView>, binding: BindingView): CrdView[] {
   return [...crds.list()].filter(({ ownerReferences }) => isOwnedBy(ownerReferences, binding));
 }
 
-/** The CustomResourceDefinitions of an earlier or deleted binding of this name. No syncer runs for their objects. */
+/**
+ * The CustomResourceDefinitions of an earlier or deleted binding of this name, by the store. No new syncer starts for their objects, but an
+ * old one may still run.
+ */
 export function abandonedCrds(crds: Store<CrdView>, name: string, binding: BindingView | undefined): CrdView[] {
   return [...crds.list()].filter(
     ({ ownerReferences }) =>
@@ -70,7 +73,7 @@ export function exportOf({ stores, clusterNamespace }: ProviderSession, name: st
   return stores.exports.get(`${clusterNamespace}/${name}`);
 }
 
-/** Whether a live read shows that the export does not exist. */
+/** Whether the export is neither in the store nor found by a live read. Rejects if the read fails for another reason. */
 export async function isExportGone(session: ProviderSession, name: string, signal: AbortSignal): Promise<boolean> {
   const { client, clusterNamespace: namespace } = session;
   if (exportOf(session, name)) return false;

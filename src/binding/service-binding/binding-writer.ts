@@ -40,7 +40,10 @@ export class BindingWriter {
     return this.#written.isStale(binding.name, binding);
   }
 
-  /** Writes the status fields that differ. After a conflict, the event of the other write enqueues the binding. */
+  /**
+   * Writes the status fields that differ, and records an Event about `Ready`. Ignores a conflict or a deletion: the event of the other
+   * client enqueues the binding. Rejects with other errors of the call.
+   */
   async writeStatus(
     binding: BindingView,
     updates: readonly BindConditionUpdate[],
@@ -64,13 +67,13 @@ export class BindingWriter {
     this.#recordEvent(binding, status);
   }
 
-  /** Adds our finalizer if it is missing. Returns the binding with it. */
+  /** Adds our finalizer if it is missing. Returns the binding with it. Rejects with the error of the call, also after a conflict. */
   async ensureFinalizer(binding: BindingView, signal: AbortSignal): Promise<BindingView> {
     if (binding.finalizers.includes(unbindFinalizer)) return binding;
     return this.#writeFinalizers(binding, [...binding.finalizers, unbindFinalizer], signal);
   }
 
-  /** Removes our finalizer from a binding that is being deleted. */
+  /** Removes our finalizer from a binding that is being deleted. Rejects with the error of the call, also after a conflict. */
   async removeFinalizer(binding: BindingView, signal: AbortSignal): Promise<void> {
     const finalizers = binding.finalizers.filter((finalizer) => finalizer !== unbindFinalizer);
     if (finalizers.length < binding.finalizers.length) await this.#writeFinalizers(binding, finalizers, signal);
@@ -111,7 +114,7 @@ function eventReason(reason = ''): string {
   return /^[A-Z][A-Za-z0-9]{0,127}$/.test(reason) ? reason : 'NotReady';
 }
 
-/** The fields of a binding's status besides its conditions. An undefined field is not changed. */
+/** The fields of a binding's status besides its conditions. An undefined field is not changed; an empty one is removed. */
 export interface BoundStatus {
   readonly providerPrettyName?: string | undefined;
   readonly boundSchemas?: readonly GroupResource[] | undefined;

@@ -28,7 +28,7 @@ const resultCache = new WeakMap<BoundSchemaView, Map<string | undefined, BoundCr
  *
  * A conversion webhook is not adopted, because this cluster's API server would send every object to a URL of the provider's choice. If
  * versions need a webhook, only the synced version is served and stored; the others stay in the definition unserved. If no version can be
- * synced, all versions keep their `served` and `storage` fields, without conversion.
+ * synced, all versions keep their `served` and `storage` fields, without conversion. Returns a problem if the BoundSchema cannot be used.
  */
 export function boundCrd(schema: BoundSchemaView, exported: ExportView): BoundCrdResult {
   const servedVersion = needsWebhook(schema) ? syncVersion(schema, exported) : undefined;

@@ -10,7 +10,7 @@ import { problemsOf } from '../stores/open-stores.ts';
 /** The state of one exported resource in the consumer. */
 export type CrdOutcome =
   | { readonly kind: 'inSync' }
-  /** The CustomResourceDefinition cannot be created or updated. The resource is not bound. */
+  /** The CustomResourceDefinition cannot be created or updated. One that the binding owns stays, and its syncer with it. */
   | { readonly kind: 'refused'; readonly reason: RefusedReason; readonly message: string }
   /** The CustomResourceDefinition does not match the BoundSchema, or not yet. With a `cause`, the server retries the write. */
   | { readonly kind: 'outOfSync'; readonly reason: OutOfSyncReason; readonly message: string; readonly cause?: unknown }
@@ -78,7 +78,10 @@ export function namesOutcome({ name, conditions }: CrdView): CrdOutcome {
   };
 }
 
-/** Why the store has no BoundSchema of that name: it does not exist, is not valid, or cannot be read. */
+/**
+ * Why the store has no BoundSchema of that name, from a live read: it does not exist, is not valid, or cannot be read. One that the store
+ * does not show yet counts as missing. Rejects only when `signal` has aborted.
+ */
 export async function missingSchema(client: Client, name: ObjectName, signal: AbortSignal): Promise<CrdOutcome> {
   const { namespace = '' } = name;
   try {

@@ -53,6 +53,7 @@ export class CrdWriter {
     this.#events = events;
   }
 
+  /** Creates or updates the definition. Resolves to an outcome for each error of a call; rejects only when `signal` has aborted. */
   async ensure(
     schema: BoundSchemaView,
     exported: ExportView,
@@ -72,7 +73,10 @@ export class CrdWriter {
     }
   }
 
-  /** Requests the deletion, unless the binding does not own the definition. Does not wait for the end of the deletion. */
+  /**
+   * Requests the deletion, unless the definition was replaced or the binding does not own it. Does not wait for the end of the deletion.
+   * Rejects with the error of the call, also after a conflict.
+   */
   async delete({ name, uid }: CrdView, binding: BindingView, signal: AbortSignal): Promise<void> {
     const live = await this.#live(name, signal);
     if (live?.uid !== uid || !isOwnedBy(live.ownerReferences, binding)) return;

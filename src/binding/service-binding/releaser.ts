@@ -27,6 +27,7 @@ export class Releaser {
     return crds.filter(({ uid }) => !this.#released.has(uid));
   }
 
+  /** Releases the definitions of `crds` that have not been released. Stops at the first that fails, and rejects. */
   async release(crds: readonly CrdView[], signal: AbortSignal): Promise<void> {
     for (const { name, uid } of this.unreleased(crds)) {
       await releaseObjects(this.#deps, name, signal);
@@ -58,8 +59,8 @@ const maxConcurrentPatches = 16;
 const listMs = 60_000;
 
 /**
- * Removes our finalizer from every object of a kind. Their copies stay in the provider. No syncer may run for the kind meanwhile. Rejects if
- * a patch fails; a retry repeats only the failed patches.
+ * Removes our finalizer from every object of a kind that is served. Their copies stay in the provider. No syncer may run for the kind
+ * meanwhile. Rejects if the list takes over 60 s, or if a patch fails, also by a conflict. A retry repeats only the failed patches.
  */
 async function releaseObjects(deps: ReleaseDeps, crdName: string, signal: AbortSignal): Promise<void> {
   const resource = await servedResource(deps.client, crdName, signal);
@@ -85,7 +86,7 @@ async function servedResource(client: Client, name: string, signal: AbortSignal)
   return crd && resourceOf(crd);
 }
 
-/** Undefined if no version is served, so that the kind has no objects. */
+/** Undefined if the definition is not established or serves no version, so that its objects cannot be read. */
 function resourceOf(crd: KubeObject): Resource | undefined {
   const { spec } = crd;
   const version = array(spec, 'versions').find((candidate) => own(candidate, 'served') === true);

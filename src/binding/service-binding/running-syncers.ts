@@ -23,7 +23,7 @@ export class RunningSyncers {
     return this.#of(binding).some((running) => running.crd === crd && (mode === undefined || running.mode === mode));
   }
 
-  /** Whether a running syncer of the definition has listed its objects. */
+  /** Whether a running syncer of the definition has listed its objects, or has no version to sync. */
   isServed(binding: string, crd: string): boolean {
     return this.#of(binding).some((running) => running.crd === crd && running.syncer.served?.());
   }

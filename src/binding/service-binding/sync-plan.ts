@@ -50,7 +50,10 @@ export interface PlannedSyncer {
   readonly fingerprint: string;
 }
 
-/** The mode of the binding's syncers. Undefined if no syncer may run, because the binding is being deleted with policy Orphan. */
+/**
+ * The mode of the binding's syncers: `sync` also while it is being deleted with an unknown policy. Undefined if no syncer may run, because
+ * it is being deleted with policy Orphan.
+ */
 function modeOf(binding: BindingView): SyncMode | undefined {
   if (!binding.deleting) return 'sync';
   const policy = unbindPolicy(binding);
@@ -74,8 +77,8 @@ export function plannedSyncers(facts: SyncFacts): Map<string, PlannedSyncer> {
 }
 
 /**
- * Whether a syncer may run: the binding owns the definition, which is established and has the scope of the schema. With another scope the
- * objects would have other keys. Mode `drain` needs no definition, because copies may outlive it.
+ * Whether a syncer may run: the resource may be bound, and the binding owns the definition, which is established and has the scope of the
+ * schema. With another scope the objects would have other keys. Mode `drain` needs no definition, because copies may outlive it.
  */
 function canSync(
   { binding, bindable, crd: crdOf }: SyncFacts,
@@ -133,7 +136,7 @@ export function plannedClaims(facts: SyncFacts): PlannedClaims | undefined {
   const mode = modeOf(binding);
   if (mode === undefined || permissionClaims.length === 0) return undefined;
   const { uid, isolation, informerScope, resources } = exported;
-  // References are followed through served kinds only, in their synced version.
+  // References are followed through kinds with an established definition only, in their synced version.
   const served = resources.map(boundSchemaName).map((name) => {
     const [crd, schema] = [facts.crd(name), facts.schema(name)];
     return [name, crd?.established && crd.uid, schema && syncVersion(schema, exported)?.name];

@@ -11,13 +11,16 @@ export interface UnbindFacts {
   readonly provider: 'away' | 'connecting' | 'known';
   /** Number of objects and copies that the unbinding waits for; Infinity while that is not known. */
   readonly remaining: number;
-  /** False while a syncer that must delete copies has not started. */
+  /** False while a syncer that must delete copies has not started. True while the session's stores are not synced. */
   readonly draining: boolean;
 }
 
 export interface BoundCrdState {
   readonly name: string;
-  /** `withoutSchema`: the export or its BoundSchema does not fit the definition. `unexported`: a read shows that no export names it. */
+  /**
+   * `exported`: the default while the session's stores are not synced. `withoutSchema`: the export is not valid or only missing from the
+   * store, or the BoundSchema is missing or has another scope. `unexported`: the export does not name it, or a read finds no export.
+   */
   readonly exportState: 'exported' | 'withoutSchema' | 'unexported';
   /** Whether a syncer runs for its objects. */
   readonly syncing: boolean;
@@ -37,7 +40,10 @@ export type UnbindStep =
 
 export type UnbindPolicy = 'Delete' | 'Orphan';
 
-/** Undefined if the annotation has another value: a typing error must not decide whether the provider's objects are deleted. */
+/**
+ * Default `Delete`. Undefined if the annotation has another value: a typing error must not decide whether the provider's objects are
+ * deleted.
+ */
 export function unbindPolicy({ annotations }: BindingView): UnbindPolicy | undefined {
   const value = annotations[unbindPolicyAnnotation] ?? 'Delete';
   return value === 'Delete' || value === 'Orphan' ? value : undefined;
