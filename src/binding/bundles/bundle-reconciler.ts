@@ -206,7 +206,8 @@ async function listedExports(session: ProviderSession, signal: AbortSignal): Pro
 
 /**
  * Why the observed deletion of an export may be unintended: the cluster namespace is being deleted, does not exist, was created again, or
- * its ClusterBinding is missing or unreadable. Undefined if none of these is the case. Rejects if the provider does not answer.
+ * its ClusterBinding is missing or unreadable. Undefined if none of these is the case; without permission to read the namespace, only the
+ * ClusterBinding counts. Rejects if a read fails otherwise.
  */
 async function deletionDoubt(session: ProviderSession, signal: AbortSignal): Promise<string | undefined> {
   const { client, clusterNamespace: namespace, clusterNamespaceUid } = session;

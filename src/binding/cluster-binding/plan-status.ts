@@ -17,7 +17,10 @@ const heartbeatInterval = '5m0s';
 /** Age of the last heartbeat at which the next heartbeat is due, milliseconds. */
 export const beatMs = 150_000;
 
-/** Condition type of drawbridge on ClusterBindings, present while another konnector seems to report to the same ClusterBinding. */
+/**
+ * Condition type of drawbridge on ClusterBindings: False while another konnector seems to report to the same ClusterBinding, otherwise
+ * absent.
+ */
 export const soleKonnector = 'SoleKonnector';
 
 export interface SecretName {
@@ -27,7 +30,7 @@ export interface SecretName {
 
 export interface StatusInput {
   readonly view: ClusterBindingView;
-  /** The consumer's kubeconfig Secrets for this ClusterBinding. The first one is written to the status. */
+  /** The consumer's kubeconfig Secrets for this ClusterBinding. If the status has none of them, the first one is written to it. */
   readonly secrets: readonly SecretName[];
   /** Result of copying the provider's Secret; undefined if not known. */
   readonly secretValid: BindConditionUpdate | undefined;

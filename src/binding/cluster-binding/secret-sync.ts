@@ -26,7 +26,7 @@ export interface SecretSyncDeps {
   readonly events: EventRecorder;
 }
 
-/** Copies the provider's kubeconfig for this consumer to the consumer's Secrets, never the other way. */
+/** Copies the provider's kubeconfig for this consumer to the consumer's Secrets, which it creates if needed; never the other way. */
 export class SecretSync {
   readonly #deps: SecretSyncDeps;
 
@@ -36,8 +36,9 @@ export class SecretSync {
 
   /**
    * Copies the kubeconfig and returns the condition `SecretValid`. `provider` is the Secret that the ClusterBinding names, `name` its
-   * `namespace/name`, and `key` the key in it. Writes only the referenced keys of consumer Secrets, and only a verified kubeconfig. Rejects
-   * if a write fails.
+   * `namespace/name`, and `key` the key in it. Writes only the referenced keys of consumer Secrets, and only the session's own or a
+   * verified kubeconfig. Skips Secrets with the annotation `keep-kubeconfig`, and those not known yet. Rejects if a write fails or `signal`
+   * aborts.
    */
   async run(
     provider: SecretView | undefined,

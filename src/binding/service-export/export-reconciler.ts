@@ -90,7 +90,7 @@ export class ExportReconciler implements Reconciler {
     return wanted;
   }
 
-  /** Acts on annotations whose value has changed since the last reconcile. The first reconcile only records them. */
+  /** Acts on annotations that have got a new value since the last reconcile. The first reconcile with the binding only records them. */
   #applyAnnotations(key: string, binding: BindingView | undefined): void {
     const before = this.#lastAnnotations.get(key);
     if (!binding) {

@@ -35,7 +35,7 @@ export class ExportWriter {
     await this.#write(apiServiceExports, this.#exports, exported, { conditions }, signal);
   }
 
-  /** Writes the status of a BoundSchema. Returns a problem if the provider rejects it as invalid (422). */
+  /** Writes the status of a BoundSchema. Returns a problem if the provider rejects it as invalid (422). Rejects with other errors. */
   async writeSchema(schema: BoundSchemaView, crd: CrdView, signal: AbortSignal): Promise<string | undefined> {
     const status = boundSchemaStatusPatch(schema, crd, this.#clock.now());
     if (!status) return undefined;
@@ -99,7 +99,7 @@ const crdConditions: readonly string[] = [
   'Terminating',
 ];
 
-/** The conditions of the definition with their times, and `Ready` as their summary. */
+/** The conditions of the definition with their times, conditions of other types on the BoundSchema, and `Ready` as summary of both. */
 function conditionsOf({ conditions }: BoundSchemaView, crd: CrdView, nowMs: number): BindCondition[] {
   const copied = crd.conditions.filter(({ type }) => type !== bindConditions.ready);
   const times = new Map(copied.map(({ type, lastTransitionTime }) => [type, lastTransitionTime]));
