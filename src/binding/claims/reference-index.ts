@@ -6,7 +6,7 @@ import { type ReferencePath, referencesIn } from './reference-path.ts';
 
 /** The consumer's objects of a referring kind. */
 export interface Referrers {
-  /** True if the kind is not bound. Its references select consumer objects, but they cause no copies of provider objects. Default false. */
+  /** True if the kind is not bound. Its references select objects, but they alone permit no copy of a provider object. Default false. */
   readonly unbound?: boolean;
   subscribe(listener: (event: StoreEvent<SyncedObject>) => void): () => void;
 }

@@ -6,6 +6,7 @@ import type { Projected } from '../../kube/store.ts';
 /** The metadata that stores keep. The annotations lack kubectl's last-applied-configuration. */
 export interface CommonView extends Projected {
   readonly name: string;
+  /** 0 if the object has none. */
   readonly generation: number;
   readonly deleting: boolean;
   readonly finalizers: readonly string[];

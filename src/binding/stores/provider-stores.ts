@@ -64,14 +64,16 @@ export interface ServiceNamespaceView extends CommonView {
   readonly namespace: string;
   /** Set by the provider's backend; undefined until then. */
   readonly serviceNamespace: string | undefined;
-  /** The side that owns the pair of namespaces, from the owner label; undefined without the label. */
+  /** The side that owns the pair of namespaces, from the owner label; undefined without a valid label. */
   readonly owner: Owner | undefined;
 }
 
 export interface ClusterBindingView extends CommonView, Pick<ClusterBinding['spec'], 'providerPrettyName'> {
   readonly namespace: string;
   readonly secretRef: ClusterBinding['spec']['kubeconfigSecretRef'];
+  /** RFC 3339. Not validated. */
   readonly lastHeartbeatTime: string | undefined;
+  /** A Go duration, such as `5m0s`. Not validated. */
   readonly heartbeatInterval: string | undefined;
   readonly konnectorVersion: string | undefined;
   readonly consumerSecretRef: NonNullable<ClusterBinding['status']>['consumerSecretRef'] | undefined;
@@ -80,6 +82,7 @@ export interface ClusterBindingView extends CommonView, Pick<ClusterBinding['spe
 
 export interface ExportRequestView extends CommonView {
   readonly namespace: string;
+  /** `Pending` also if the status has no known phase. */
   readonly phase: NonNullable<ApiServiceExportRequest['status']>['phase'];
   readonly terminalMessage: string;
 }
