@@ -10,7 +10,7 @@ import { problemsOf } from '../stores/open-stores.ts';
 /** The state of one exported resource in the consumer. */
 export type CrdOutcome =
   | { readonly kind: 'inSync' }
-  /** The CustomResourceDefinition cannot be created or updated. One that the binding owns stays, and its syncer with it. */
+  /** The CustomResourceDefinition cannot be created or updated. After a rejected update, it and its syncer stay as they were. */
   | { readonly kind: 'refused'; readonly reason: RefusedReason; readonly message: string }
   /** The CustomResourceDefinition does not match the BoundSchema, or not yet. With a `cause`, the server retries the write. */
   | { readonly kind: 'outOfSync'; readonly reason: OutOfSyncReason; readonly message: string; readonly cause?: unknown }

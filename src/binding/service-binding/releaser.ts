@@ -60,7 +60,7 @@ const listMs = 60_000;
 
 /**
  * Removes our finalizer from every object of a kind that is served. Their copies stay in the provider. No syncer may run for the kind
- * meanwhile. Rejects if the list takes over 60 s, or if a patch fails, also by a conflict. A retry repeats only the failed patches.
+ * meanwhile. Rejects if the list takes over 60 s, or if a patch fails, as after a conflict. A retry repeats only the failed patches.
  */
 async function releaseObjects(deps: ReleaseDeps, crdName: string, signal: AbortSignal): Promise<void> {
   const resource = await servedResource(deps.client, crdName, signal);

@@ -23,7 +23,7 @@ export interface BindingView extends CommonView {
   readonly secretRef: SecretKeyRef;
   readonly conditions: readonly BindCondition[];
   readonly providerPrettyName: string | undefined;
-  /** From the status, as are the accepted claims: what was bound at its last write. */
+  /** From the status, as are `permissionClaims` and `providerPrettyName`. */
   readonly boundSchemas: readonly GroupResource[];
   readonly permissionClaims: readonly PermissionClaim[];
 }
