@@ -30,8 +30,8 @@ export interface ObjectFacts {
   /** The copy's deletion has been requested. */
   readonly isCopyDeleting: boolean;
   /**
-   * The deletion of the copy was observed, or a read found no copy. If the key of the copy is known but no copy is, the finalizer is removed
-   * only with this proof.
+   * The deletion of the copy was observed, or a read found no copy. If the key of the copy is known but no copy is, the finalizer is
+   * removed only with this proof.
    */
   readonly isCopyAbsent: boolean;
 }
