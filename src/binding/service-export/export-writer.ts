@@ -14,7 +14,10 @@ import type { CommonView } from '../stores/common-view.ts';
 import type { CrdView } from '../stores/consumer-stores.ts';
 import type { BoundSchemaView, ExportView } from '../stores/provider-stores.ts';
 
-/** Writes the status of exports and BoundSchemas, if it differs. Each write carries the uid and resourceVersion that it was planned from. */
+/**
+ * Writes the status of exports and BoundSchemas, if it differs. Each write carries the uid and resourceVersion that it was planned from.
+ * While the store does not show the last write of an object, the next one is left out; the event of the last write enqueues the object.
+ */
 export class ExportWriter {
   readonly #client: Client;
   readonly #clock: Clock;

@@ -18,7 +18,7 @@ export interface SyncReconcilerOptions {
   readonly clock: Clock;
 }
 
-/** Most plans of a pass, more than any sequence of actions needs. A pass that reaches it is requeued, because its reads contradict each other. */
+/** Most plans of a pass, more than any sequence of actions needs. A pass that reaches it is requeued: its reads contradict each other. */
 const MAX_PLANS = 6;
 /** Requeue delay of such a pass, milliseconds. */
 const TOO_MANY_PLANS_MS = 100;

@@ -63,7 +63,7 @@ export class ConsumerObjects {
     };
   }
 
-  /** Calls `listener` when the objects have been listed, and when the CRD is no longer established. Returns a function that unsubscribes. */
+  /** Calls `listener` when the objects were listed, and when the CRD is no longer established. Returns a function that unsubscribes. */
   onListed(listener: () => void): () => void {
     this.#listedListeners.add(listener);
     return () => void this.#listedListeners.delete(listener);

@@ -109,7 +109,7 @@ export class ObjectCaches {
   }
 }
 
-/** Distinguishes updates that follow a change of the consumer object from repairs of copies that were changed or deleted in the provider. */
+/** Distinguishes updates after a change of the consumer object from repairs of copies that were changed or deleted in the provider. */
 export class Repairs {
   /** By consumer key: the object whose copy was last in sync. */
   readonly #inSync = new Map<string, { readonly uid: string; readonly generation: number }>();

@@ -173,7 +173,7 @@ const heldBack = (copies: number): string =>
   `${copies} copies in the provider have no object in this cluster, and the watch did not show that the objects were deleted. The copies are kept, because so many at once look like lost data. Restore the objects. To delete the copies, set the annotation ${allowDeletesAnnotation} on the binding to a new value`;
 
 /**
- * Enqueues a key for each event of either side. The sources wait for no list, because a namespace that cannot be listed must delay no other.
+ * Enqueues a key for each event of either side. The sources wait for no list: a namespace that cannot be listed must delay no other.
  * The reconciler defers keys whose lists are missing.
  */
 function objectSources(caches: ObjectCaches, consumers: ConsumerObjects, copies: Copies, loop: SyncLoop) {
