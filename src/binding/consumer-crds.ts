@@ -147,8 +147,8 @@ function isOlderRevision({ metadata }: KubeObject): boolean {
 }
 
 /**
- * Adds missing versions and replaces {@link bindVersion}; in an older revision of drawbridge, all its versions. Other installed versions keep
- * their schemas, but the API server stores no more objects in them.
+ * Adds missing versions and replaces {@link bindVersion}; in an older revision of drawbridge, all its versions. Other installed versions
+ * keep their schemas, but the API server stores no more objects in them.
  */
 function patchOf(found: KubeObject, wanted: KubeObject): unknown {
   const installed = new Map(versionsOf(found).map((version) => [own(version, 'name'), version]));

@@ -18,8 +18,8 @@ const INDEX = /^(0|[1-9]\d*)$/;
 
 /**
  * Parses the part of gjson's path syntax that names fields, such as `spec.refs.#.name`: `#` is each element of an array, a number is one
- * element, and `\.` is a dot within a name. Other gjson syntax (globs, queries, modifiers) is rejected with a problem in one clause, so that
- * no path is silently misread.
+ * element, and `\.` is a dot within a name. Other gjson syntax (globs, queries, modifiers) is rejected with a problem in one clause, so
+ * that no path is silently misread.
  */
 export function parseReferencePath(text: string): ReferencePath | { readonly problem: string } {
   const rejected = (why: string) => ({

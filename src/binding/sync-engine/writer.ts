@@ -60,7 +60,7 @@ export class Writer {
     return true;
   }
 
-  /** Records a write that the cluster accepted but did not keep. The cause may be temporary, such as a new schema that is not served yet. */
+  /** Records a write that the cluster accepted but did not keep. The cause may be temporary; for example, a schema is not served yet. */
   recordIneffective(pass: SyncPass, write: Write): void {
     const { rules, clock } = this.#options;
     const action = actionOf(write);
@@ -141,7 +141,7 @@ export class Writer {
 
 /** Longest backoff after a failure, milliseconds, unless the server asks for a longer one. */
 const CAP_MS = 30_000;
-/** Longest backoff after a 403, milliseconds. Some providers revoke our permissions for a moment when they grant those of another consumer. */
+/** Longest backoff after a 403, milliseconds. Some providers revoke our permissions for a moment while they grant those of others. */
 const FORBIDDEN_CAP_MS = 5_000;
 /** Shortest requeue delay after a stale write, milliseconds. */
 const STALE_MS = 1_000;

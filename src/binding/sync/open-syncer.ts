@@ -30,8 +30,8 @@ export interface SyncerOptions {
   /** `sync`: both directions. `drain`: the binding is being deleted; the syncer deletes copies, then removes finalizers. */
   readonly mode: SyncMode;
   /**
-   * Called when `served()` has changed, and when `problems()` or, in mode `drain`, `remaining()` may have changed. Apart from `served()`, at
-   * most five times a second.
+   * Called when `served()` has changed, and when `problems()` or, in mode `drain`, `remaining()` may have changed. Apart from `served()`,
+   * at most five times a second.
    */
   readonly onChange?: () => void;
   /** Uniform in [0, 1), for backoff. Default Math.random. */
