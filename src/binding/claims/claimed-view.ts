@@ -103,7 +103,7 @@ export const sharedLabels = (labels: Readonly<Record<string, string>>): Record<s
 export const sharedAnnotations = (annotations: Readonly<Record<string, string>>): Record<string, string> =>
   withoutKeys(annotations, (key) => isOfBinding(key) || key.includes('kcp.io/cluster'));
 
-/** Keys of kube-bind and drawbridge are not copied: with {@link providerKubeconfigLabel}, a konnector would open a session from the copy. */
+/** Keys of kube-bind and drawbridge are not copied: with {@link providerKubeconfigLabel}, a konnector would open a session from a copy. */
 const isOfBinding = (key: string): boolean =>
   key.startsWith('kube-bind.io/') || key.startsWith('binding.drawbridge.dev/');
 

@@ -64,8 +64,8 @@ export interface StatusPatch {
 
 /**
  * Plans the status of a ClusterBinding. Only a heartbeat replaces a foreign Secret in the status, and only a heartbeat removes the
- * condition about another konnector. So two konnectors that share a ClusterBinding alternate every few minutes instead of overwriting each other at
- * once.
+ * condition about another konnector. So two konnectors that share a ClusterBinding alternate every few minutes instead of overwriting each
+ * other at once.
  */
 export function planStatus(input: StatusInput): StatusPlan {
   const { view, secrets, nowMs } = input;
