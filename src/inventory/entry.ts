@@ -28,12 +28,16 @@ export interface Entry {
   readonly mode: Mode;
   readonly suspended: boolean;
   readonly kubeconfigSecretRef: ClusterInventory['spec']['kubeconfigSecretRef'] | undefined;
+  /** The user who set `kubeconfigSecretRef`, as the webhook recorded; undefined if the webhook recorded none. */
   readonly kubeconfigSetBy: Setter | undefined;
   /** Names of the components in `spec.components` with `enabled: false`. */
   readonly disabled: ReadonlySet<string>;
-  /** Size as `entryBytes` counts it; the limit is 65,536. */
+  /** Size as `entryBytes` counts it; the limit for runs and writes of users and components is 65,536. */
   readonly bytes: number;
+  /** May be another copy at each read, so do not mutate it. */
   readonly content: EntryContent;
+  /** `status.components`. */
   readonly components: readonly ComponentStatus[];
+  /** `status.conditions`. */
   readonly conditions: readonly Condition[];
 }

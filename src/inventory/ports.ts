@@ -10,20 +10,25 @@ import type { Entry, EntryRef } from './entry.ts';
 import type { ComponentKey } from './key.ts';
 import type { Registration } from './registration.ts';
 
+/**
+ * A change of an entry, as the watch reported it. `before`: the version that the watch reported earlier; undefined if there was none.
+ * `gone`: `entry` is the last reported version.
+ */
 export type EntryChange =
   | { readonly kind: 'changed'; readonly entry: Entry; readonly before: Entry | undefined }
   | { readonly kind: 'gone'; readonly entry: Entry };
 
-/** Reads and writes entries. Rejects like the client of kube/: ApiError, TransportError. */
+/** Reads and writes entries. Rejects like the client of kube/: with ApiError, TransportError, or the reason of the signal. */
 export interface InventoryStore extends Required<Subscribable<EntryChange>> {
   /** The version that the watch last reported. */
   find(uid: string): Entry | undefined;
   list(): Iterable<Entry>;
-  /** Reads the latest version live. Undefined if the entry is gone or another entry has its name. */
+  /** Reads the latest version live. Undefined if the entry is gone or invalid, or another entry has its name. */
   get(ref: EntryRef, signal: AbortSignal): Promise<Entry | undefined>;
   /**
-   * Sends a merge patch. Rejects with Conflict if the stored UID differs from `ref.uid`, or the stored version differs from a given
-   * `resourceVersion`. Part `status` is the subresource.
+   * Sends a merge patch and resolves to the new version. Part `status` sends `patch` to the subresource; part `metadata` sends only
+   * `patch.metadata`. Rejects with Conflict if the stored UID differs from `ref.uid`, or the stored version from a given `resourceVersion`.
+   * Rejects with a plain Error if the patch succeeded but the answer is not a valid entry.
    */
   patch(
     ref: EntryRef,
@@ -33,6 +38,7 @@ export interface InventoryStore extends Required<Subscribable<EntryChange>> {
   ): Promise<Entry>;
 }
 
+/** A change of a record. A write by `swap` is reported only once the watch shows it; a removal by `remove` at once. */
 export type RecordChange =
   | { readonly kind: 'changed'; readonly stored: StoredRecord }
   | { readonly kind: 'gone'; readonly key: ComponentKey };
@@ -40,18 +46,21 @@ export type RecordChange =
 /** Result of a compare-and-swap. */
 export type Swap =
   | { readonly kind: 'stored'; readonly stored: StoredRecord }
-  /** The stored record differs from the base; undefined if it is gone. */
+  /** The stored record differs from the base; undefined if it is gone or invalid. */
   | { readonly kind: 'conflict'; readonly stored: StoredRecord | undefined };
 
-/** Reads and writes the run records, one per key. Rejects like the client of kube/. */
+/** Reads and writes the run records, one per key. Rejects like the client of kube/, except for a conflict in `swap`. */
 export interface RunStore extends Required<Subscribable<RecordChange>> {
   /** The version that this process last watched or wrote, whichever is later. */
   find(key: ComponentKey): StoredRecord | undefined;
-  /** Reads the record live; undefined if there is none. */
+  /** Reads the record live; undefined if there is none, it is invalid, or the namespace of its entry is unknown. */
   load(key: ComponentKey, signal: AbortSignal): Promise<StoredRecord | undefined>;
-  /** Compare-and-swap. Creates the record if `base` is undefined. Of several writers with the same base, exactly one gets `stored`. */
+  /**
+   * Compare-and-swap. Creates the record if `base` is undefined. Of several writers with the same base and different records, at most one
+   * gets `stored`. If the stored record already equals `next`, an earlier attempt succeeded, and the result is `stored`.
+   */
   swap(next: RunRecord, base: StoredRecord | undefined, signal: AbortSignal): Promise<Swap>;
-  /** Resolves if the record is already gone. */
+  /** Removes this version of the record. Resolves if the record is already gone; rejects with Conflict if another version is stored. */
   remove(stored: StoredRecord, signal: AbortSignal): Promise<void>;
 }
 
@@ -60,14 +69,14 @@ export type Reply =
   | { readonly kind: 'outcome'; readonly outcome: Outcome }
   /** The component continues asynchronously and reports to the callback. `leaseMs` undefined: the default of the registration applies. */
   | { readonly kind: 'accepted'; readonly leaseMs: number | undefined }
-  /** The component did not run: it answered 429 or 503, or the server could not reach it. */
+  /** The component did not run. `Busy`: it answered 429 or 503. `Unreachable`: the server could not connect, or the endpoint is invalid. */
   | {
       readonly kind: 'notAccepted';
       readonly code: 'Busy' | 'Unreachable';
       readonly message: string;
       readonly retryAfterMs?: number;
     }
-  /** The server did not call the component. The circuit breaker ignores this. */
+  /** The server did not call the component, because it got no token for the call. The circuit breaker ignores this. */
   | { readonly kind: 'notCalled'; readonly message: string; readonly retryAfterMs?: number }
   /** The component may have run, but the answer is unusable. */
   | { readonly kind: 'failed'; readonly code: CallFailureCode; readonly message: string };
@@ -86,7 +95,11 @@ export type CallFailureCode =
 
 /** Calls components over HTTP or in this process. */
 export interface ComponentClient {
-  /** Resolves within `timeoutMs` of the registration, not counting a token request. Rejects only if `signal` aborts. */
+  /**
+   * Calls the component once, except for a retry after a closed kept-alive connection. Resolves within `timeoutMs` of the registration, not
+   * counting a token request. Rejects with the reason of `signal`. The caller treats any other error, such as an invalid `caBundle`, as
+   * `Crashed`.
+   */
   invoke(registration: Registration, request: ReconcileRequest, signal: AbortSignal): Promise<Reply>;
 }
 
@@ -96,17 +109,20 @@ export interface RunContext {
   readonly entry: EntryAccessor;
   /**
    * The first call answers 202, so that the run continues asynchronously. Later calls report a heartbeat. `leaseSeconds` is the heartbeat
-   * timeout in seconds; default: that of the registration.
+   * timeout, an integer from 1 to 3,600; default: that of the registration. Rejects with the reason of `signal` if it is or gets aborted.
    */
   heartbeat(leaseSeconds?: number): Promise<void>;
-  /** Aborts when the server no longer waits for the outcome. */
+  /**
+   * Aborts with CodedError `RunAbandoned` if the server closes an unanswered call, rejects a report, or accepts none before the deadline.
+   * Also aborts when the server of the component stops. The end of an asynchronous run aborts it only at the next report.
+   */
   readonly signal: AbortSignal;
 }
 
 /** Reads and writes the entry with the token of the run. Rejects like the client of kube/. */
 export interface EntryAccessor {
   get(): Promise<KubeObject>;
-  /** Sends a merge patch of `/status`. Write authorization and validation apply as for every component. */
+  /** Sends `patch`, such as `{ status: { outputs } }`, to the subresource status. Write authorization and validation apply. */
   patch(patch: Readonly<Record<string, unknown>>): Promise<KubeObject>;
   /** Reads the Secret with the kubeconfig, if the component may read it. */
   kubeconfig(): Promise<KubeObject>;
@@ -127,13 +143,13 @@ export interface Component {
 
 /** Answer to a report; `status` is the HTTP status. */
 export type ReportAnswer =
-  /** The report was accepted. A repeated outcome is accepted once. */
+  /** The report was accepted. A repeated outcome is accepted, too, but counts once. `extension`: only for a heartbeat. */
   | { readonly status: 200; readonly extension: RunExtension | undefined }
   /** The report violates the contract. */
   | { readonly status: 400; readonly code: 'InvalidReport'; readonly message: string }
-  /** The token does not belong to the run. */
+  /** The token does not belong to the run, or has expired, or was revoked because the entry is being deleted. */
   | { readonly status: 403; readonly code: 'ForeignCredential'; readonly message: string }
-  /** The run has ended, or a later run replaced it. `OutcomeDiffers`: it ended with another outcome. */
+  /** The run has ended, used up `maxRunMs`, or was replaced by a later one. `OutcomeDiffers`: it ended with another outcome. */
   | { readonly status: 409; readonly code: 'RunOver' | 'OutcomeDiffers'; readonly message: string }
   /** This replica is not the leader, or cannot store the report now. The component must report again. */
   | { readonly status: 503; readonly code: 'NotLeading' | 'Unavailable'; readonly message: string };
@@ -144,15 +160,22 @@ export interface ReportSink {
   report(run: ComponentKey & { readonly seq: number }, credentialId: string, body: unknown): Promise<ReportAnswer>;
 }
 
-/** Creates and removes the objects that grant components access to an entry. */
+/**
+ * Creates and removes the objects that grant components access to an entry. Rejects like the client of kube/. `prepare` also rejects with
+ * CodedError `NameTaken` if a foreign object has a name that it needs.
+ */
 export interface EntryAccess {
-  /** Creates the ServiceAccounts, their grants, and the empty Secret for the kubeconfig. Idempotent. */
+  /**
+   * Creates the ServiceAccounts, Roles, and RoleBindings of the components, or corrects them. If a component reads or produces the
+   * kubeconfig, also creates the empty Secret for it. Idempotent.
+   */
   prepare(entry: Entry, registrations: readonly Registration[], signal: AbortSignal): Promise<void>;
   /**
-   * Deletes the RoleBindings first, then the Roles, accounts, and Secret. Afterwards no token of the entry has permissions. Idempotent.
+   * Deletes the RoleBindings first, then the Roles, accounts, and Secret, if the entry owns them. Afterwards these grant no token of the
+   * entry any permission. Idempotent.
    */
   withdraw(ref: EntryRef, signal: AbortSignal): Promise<void>;
-  /** Withdraws the access of one component. */
+  /** Removes one component from the RoleBindings and deletes its account. The Roles and the Secret stay. */
   withdrawFrom(ref: EntryRef, component: string, signal: AbortSignal): Promise<void>;
 }
 
@@ -160,33 +183,36 @@ export interface EntryAccess {
 export interface AuthorizationProof {
   /** True after the webhook rejected, with our code, a dry-run write by a token without a run. Until then, the server starts no run. */
   readonly proved: boolean;
-  /** Retries until it is proved or `signal` aborts. */
+  /** Retries until it is proved or `signal` aborts, then resolves. Never rejects. */
   prove(signal: AbortSignal): Promise<void>;
 }
 
-/** Authenticates tokens by TokenReview. */
+/** Authenticates tokens by TokenReview. Rejects like the client of kube/. */
 export interface TokenReader {
-  /** The account and credential ID of a token; undefined if the token is invalid. */
+  /** User name of the account and credential ID of a token; undefined if the token is invalid or has no credential ID. */
   read(
     token: string,
     signal: AbortSignal,
   ): Promise<{ readonly account: string; readonly credentialId: string } | undefined>;
 }
 
-/** A token of a run, or of calls to a component. */
+/** A token of a run, of calls to a component, or of the proof of write authorization. */
 export interface RunToken extends Credential {
   readonly token: string;
 }
 
-/** Requests tokens from the API server. The server never stores them. Rejects like the client of kube/. */
+/** Requests tokens from the API server. The server keeps them only in memory. Rejects like the client of kube/. */
 export interface TokenIssuer {
   /**
    * Issues the token of a run, which opens only this entry and its Secrets. Creates the account and its grants on first use, and waits
    * until they are in force. Write authorization checks the credential ID, so the record must contain it before the component gets the
-   * token.
+   * token. Also rejects with CodedError `NameTaken`, `GrantNotInForce`, or `NoCredentialId`.
    */
   forRun(entry: Entry, registration: Registration, signal: AbortSignal): Promise<RunToken>;
-  /** Issues a token that authenticates the server to one component. Calls share it until less than 3 minutes of its lifetime remain. */
+  /**
+   * Issues a token that authenticates the server to one component. Calls share it until at most 3 minutes of its lifetime remain. Callers
+   * also share a pending request, so `signal` need not end it. Also rejects with CodedError `NoCredentialId`.
+   */
   forCall(component: string, signal: AbortSignal): Promise<string>;
 }
 
@@ -206,13 +232,16 @@ export interface ComponentWatches {
 
 /** Watches of objects outside the inventory, by entry. */
 export interface RemoteEvents {
-  /** Replaces the watches of an entry. Reconnects if its kubeconfig has a new version. */
+  /**
+   * Replaces the watches of an entry. Reconnects to the managed cluster if the kubeconfig has a new version. Without a published
+   * kubeconfig, does not watch the managed cluster.
+   */
   setWatches(entry: Entry, wanted: readonly ComponentWatches[]): void;
   /** Ends the watches of an entry. */
   forget(entryUid: string): void;
   /** Reports changes of watched objects, including possible changes while a watch was down. */
   subscribe(listener: (event: RemoteEvent) => void): () => void;
-  /** Why the watches of the managed cluster are unhealthy; undefined if they are healthy. */
+  /** Why the watches of the managed cluster are unhealthy; undefined if they are healthy, or none is wanted. */
   problem(entryUid: string): string | undefined;
   /** Calls the listener when `problem` of an entry changes. */
   onHealth(listener: (entryUid: string) => void): () => void;

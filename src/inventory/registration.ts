@@ -6,25 +6,32 @@ type Spec = ComponentReconciler['spec'];
 /** A registered component with defaults and implied values filled in, and durations in milliseconds. */
 export interface Registration extends Readonly<Pick<Spec, 'endpoint' | 'maxConcurrent'>> {
   readonly name: string;
+  /** `metadata.generation`. A new one changes the inputs of each entry. */
   readonly generation: number;
   /** PEM of the CA that the server trusts for this endpoint. The API requires it for HTTPS endpoints. */
   readonly caBundle: string | undefined;
   readonly modes: Readonly<Spec['modes']>;
-  /** Whether the label selector matches the labels of an entry. */
+  /** Whether the label selector matches the labels of an entry. False for all labels if the selector is invalid. */
   readonly selects: (labels: Readonly<Record<string, string>>) => boolean;
   /**
-   * The declared reads and the implied ones: the component's `config` and `enabled`, and `/spec/mode`. If the component may read the
-   * kubeconfig, also its version.
+   * The declared reads and the implied ones: the component's `config` and `enabled`, and `/spec/mode`. If `kubeconfig` is `read`, also the
+   * version of the kubeconfig.
    */
   readonly reads: readonly JsonPointer[];
   /** Paths that the component owns. */
   readonly writes: readonly JsonPointer[];
+  /** `produce` if the component owns a path at or below the kubeconfig's output; otherwise as declared. */
   readonly kubeconfig: 'none' | 'read' | 'produce';
   readonly remoteWatches: Readonly<Spec['remoteWatches']>;
+  /** Interval between runs that nothing else triggers, before jitter. */
   readonly intervalMs: number;
+  /** Timeout of a call. */
   readonly timeoutMs: number;
+  /** Heartbeat timeout of an asynchronous run, unless the component names another. */
   readonly leaseMs: number;
+  /** Maximum duration of an asynchronous run, including all heartbeats. */
   readonly maxRunMs: number;
   readonly retry: { readonly baseMs: number; readonly capMs: number };
+  /** Time in NotReady after which the metric of waiting entries counts the entry. Starts and ends no run. */
   readonly notReadyAlertAfterMs: number;
 }
