@@ -8,9 +8,9 @@ import type { Registration } from '../registration.ts';
 const maxDepth = 64;
 
 /**
- * Digest of everything that a run depends on, as SHA-256 in lowercase hex. It covers the values at `reads`, the generation of the
- * registration, and the value of the component's force annotation. A missing value and null have different digests. All values nested more
- * than 64 levels deep share one digest.
+ * Digest of the inputs of a run, as SHA-256 in lowercase hex. It covers the values at `reads`, the generation of the registration, and the
+ * value of the component's force annotation. It does not cover labels, suspension, and awaited inputs that are not in `reads`. A missing
+ * value and null have different digests. All values nested more than 64 levels deep share one digest.
  */
 export function digestInputs(
   content: EntryContent,
@@ -36,8 +36,8 @@ function isWithinDepth(value: unknown, levels: number): boolean {
 }
 
 /**
- * Reads of the components that count for `noReaders`: the registered ones that apply to the entry. While the entry is being deleted, those
- * that still have a record.
+ * Reads of the components that count for `noReaders`: the registered ones that apply to the entry, even if disabled. While the entry is
+ * being deleted: the registered ones that still have a record.
  */
 export type PresentReads = readonly { readonly component: string; readonly reads: readonly JsonPointer[] }[];
 

@@ -8,19 +8,22 @@ type Spec = ReconcileRun['spec'];
 export interface RunRecord
   extends Readonly<Pick<Spec, 'component' | 'seq' | 'phase' | 'operation' | 'asynchronous' | 'attempt'>> {
   readonly entry: EntryRef;
+  /** Reasons of the last started run, at most `maxReasons`. */
   readonly reasons: readonly string[];
+  /** Digest of the inputs of the last started run that the component accepted; undefined if there is none, or if they changed during that run. */
   readonly inputsDigest: string | undefined;
-  /** ID of the token that may write; undefined unless the phase is Running. */
+  /** ID of the token that may write; undefined unless the phase is Running, and after the deletion of the entry revoked it. */
   readonly credentialId: string | undefined;
-  /** The token before the last refresh; it may write until it expires. */
+  /** The token before the last refresh; it may write until `expiresAtMs`, the maximum lifetime of a token after the refresh. */
   readonly previousCredential: { readonly id: string; readonly expiresAtMs: number } | undefined;
+  /** Start of the last started run. */
   readonly startedAtMs: number | undefined;
-  /** Deadline of the current run. */
+  /** Deadline of the current run as last stored. A heartbeat that moves it only a little is not stored. */
   readonly leaseUntilMs: number | undefined;
-  /** Time of the next run if no trigger starts one earlier. */
+  /** Time of the next run if no trigger starts one earlier; undefined during a run. */
   readonly nextAtMs: number | undefined;
   readonly lastOutcome: LastOutcome | undefined;
-  /** Earlier runs, latest first, at most `maxHistory`. */
+  /** Runs before the last started one that ended with an outcome, latest first, at most `maxHistory`. */
   readonly history: readonly PastRun[];
 }
 

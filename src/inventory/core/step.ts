@@ -9,13 +9,13 @@ import type { Lane, Pending, Trigger, TriggerReason } from './triggers.ts';
 /** State of a key. Only `stored` survives a restart. */
 export interface KeyState {
   /**
-   * - `idle`: no run is needed now.
-   * - `queued`: the key waits for a slot.
+   * - `idle`: nothing triggers a run, or none may start; then `pending` keeps its triggers.
+   * - `queued`: the key waits until its triggers are due, and for a slot.
    * - `starting`: the server requests a token and stores the record.
    * - `running`: the component works on the run.
    * - `applying`: the server writes the outputs into the entry.
    * - `draining`: the entry is being deleted, and the current run must end first.
-   * - `gone`: the key was retired, or its entry is gone.
+   * - `gone`: the key was retired or needs no teardown, or its entry is gone. `stored` may still be the old record.
    */
   readonly phase: 'idle' | 'queued' | 'starting' | 'running' | 'applying' | 'draining' | 'gone';
   readonly stored: StoredRecord | undefined;
@@ -25,13 +25,13 @@ export interface KeyState {
   readonly cause: RunCause | undefined;
   /** Time, in monotonic milliseconds, and reason of the next run if no trigger starts one earlier. Undefined during a run. */
   readonly wake: { readonly at: number; readonly reason: TriggerReason } | undefined;
-  /** Deadline of the current run, monotonic milliseconds. A `deadline` event before it has no effect. */
+  /** Deadline of the current run, monotonic milliseconds. A `deadline` or `slot` event before it only enqueues the key again. */
   readonly deadlineAt: number | undefined;
   /** The outcome whose outputs the server is writing. */
   readonly outcome: OutcomeWithOutputs | undefined;
-  /** Time of the last start, monotonic milliseconds. The next start is at least 200 ms later. */
+  /** Time of the last start, monotonic milliseconds. The next start is at least 200 ms later, in a livelock more. */
   readonly lastStart: number | undefined;
-  /** Recent starts, for livelock detection. Consecutive starts with the same digest count as one. */
+  /** Starts of the last 10 minutes, at most 64, for livelock detection. Consecutive starts with the same digest count as one. */
   readonly recentStarts: readonly RecentStart[];
   /**
    * During the current run, the inputs differed from those at its start. The component may have read them, so it must run again, even if
@@ -54,7 +54,7 @@ export interface RecentStart {
   readonly at: number;
 }
 
-/** Why a run was started. */
+/** Why a run of this process was started. */
 interface RunCause {
   readonly digest: string;
   readonly triggers: readonly Trigger[];
@@ -69,13 +69,16 @@ export interface Inputs {
   readonly digest: string;
   /** The resourceVersion of the entry. */
   readonly resourceVersion: string;
-  /** Whether all missing inputs of the last outcome hold. */
+  /** Whether all missing inputs of the last outcome hold. Also true if it has none. */
   readonly arrived: boolean;
   /** The operation that may start. `no`: none may, and `why` is the reason. */
   readonly mayRun: { readonly may: 'reconcile' | 'delete' } | { readonly may: 'no'; readonly why: NotRunReason };
 }
 
-/** Why a component may not run for an entry; values of `reason` in the entry's status. */
+/**
+ * Why a component may not run for an entry; values of `reason` in the entry's status. `Suspended` appears there only if no last outcome
+ * determines the reason.
+ */
 export type NotRunReason =
   | 'Suspended'
   | 'Disabled'
@@ -86,15 +89,15 @@ export type NotRunReason =
 
 /** Events of a key. */
 export type KeyEvent =
-  /** An input may have changed. `step` compares digests to decide whether a run is needed. */
+  /** A run may be needed; `isWanted` decides. */
   | { readonly kind: 'trigger'; readonly trigger: Trigger; readonly inputs: Inputs }
-  /** The queue dequeued the key: it has a slot, and the circuit breaker admits a call. */
+  /** The queue dequeued the key. Without a run, it has a slot, and the circuit breaker admits a call. During a run, checks the deadline. */
   | { readonly kind: 'slot'; readonly inputs: Inputs }
   /** The result of the effect `start`. */
   | { readonly kind: 'started'; readonly stored: StoredRecord; readonly inputs: Inputs }
   /**
-   * A write lost the compare-and-swap, or a start failed. `stored` is the current record. The effects that depended on the write were
-   * skipped.
+   * A write lost the compare-and-swap, or a start failed. `stored` is the current record; after a failed start, the base. The later writes
+   * and the call were skipped.
    */
   | { readonly kind: 'conflict'; readonly stored: StoredRecord | undefined; readonly inputs: Inputs }
   /** The component answered 202. */
@@ -120,13 +123,13 @@ export type KeyEvent =
       readonly retryAfterMs: number | undefined;
       readonly notCalled?: true;
     } & WithInputs)
-  /** The deadline of the current run may have passed. */
+  /** The deadline of the current run may have passed. The key loop sends `slot` instead. */
   | ({ readonly kind: 'deadline' } & WithInputs)
-  /** The store contains another record: at startup, or after another process wrote it. */
+  /** The store contains another record than the state, or none: at startup, after a reload, or after another process wrote it. */
   | { readonly kind: 'recordChanged'; readonly stored: StoredRecord | undefined; readonly inputs: Inputs }
   /** The entry has a deletionTimestamp. */
   | ({ readonly kind: 'deleting' } & WithInputs)
-  /** The entry no longer exists. */
+  /** The entry no longer exists. The key loop drops the key instead. */
   | { readonly kind: 'gone' };
 
 export type KeyEventOf<Kind extends KeyEvent['kind']> = Extract<KeyEvent, { readonly kind: Kind }>;
@@ -140,11 +143,14 @@ export interface Credential {
 /** Inputs at the time of the event. */
 interface WithInputs {
   readonly inputs: Inputs;
-  /** Whether all missing inputs of this outcome held when the run started, and whether they hold now. */
+  /**
+   * For NotReady: whether all missing inputs of this outcome held when the run started, and whether they hold now. `heldAtStart` is false
+   * if another process started the run.
+   */
   readonly missing?: { readonly heldAtStart: boolean; readonly holdsNow: boolean };
 }
 
-/** Effects, in the order in which they must be executed. */
+/** An effect of an event. `step` returns effects in the order in which they must be executed. */
 export type Effect =
   /** Enqueue the key. Repeated effects merge. */
   | {
@@ -156,22 +162,24 @@ export type Effect =
     }
   /**
    * Request a token, put its ID into `next`, and compare-and-swap the record. The result is the event `started` or `conflict`. The server
-   * calls the component only after the record is stored. A failed attempt also results in `conflict`, and the next `slot` retries. The
-   * first record of a key has no base, so only the leader election Lease protects it, as it does for `apply` and `retire`.
+   * calls the component only after the record is stored. A failed attempt also results in `conflict`, and the next `slot` retries.
+   * Without a base, the create conflicts only with an existing record. Only the leader election Lease keeps a former leader from recreating
+   * a removed one, and from executing `apply` and `retire`.
    */
   | { readonly kind: 'start'; readonly next: RunRecord; readonly base: StoredRecord | undefined }
   /** Call the component for the run that `started` stored. */
   | { readonly kind: 'call' }
   /**
    * Compare-and-swap the record; the event `conflict` follows if the base has changed. The executor retries while the API server is
-   * unavailable. The state already contains `next`; after the write, the executor replaces it with the stored version.
+   * unavailable. The state already contains `next`; after the write, the executor replaces it with the stored version. If the API server
+   * keeps rejecting the record, the executor shows that in the status and retries later.
    */
   | { readonly kind: 'store'; readonly next: RunRecord; readonly base: StoredRecord }
   /** Write outputs into the entry, one component of an entry at a time. The event `applied` follows. */
   | { readonly kind: 'apply'; readonly outputs: Readonly<Record<string, unknown>> }
   /**
-   * Remove the outputs of a Deleted or abandoned component, then its record. `ended` is the record after the last run. The server reports
-   * it and does not store it.
+   * Remove the outputs of a Deleted or abandoned component, then its record. `ended` is the record after the run that just ended, if any.
+   * The server reports it and does not store it.
    */
   | { readonly kind: 'retire'; readonly base: StoredRecord; readonly ended: RunRecord | undefined }
   /** Record the result of a call in the circuit breaker of the endpoint. */

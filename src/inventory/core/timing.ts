@@ -10,8 +10,8 @@ const spacingMs = 200;
 /** Time that the deadline of a synchronous run adds to the timeout of its call, milliseconds. */
 export const callSlackMs = 5000;
 /**
- * Minimum time in which a run that this process adopts may report, milliseconds. During the change of leader it could not report, and the
- * clock that set its deadline may differ from ours.
+ * Minimum time in which an adopted run may report, milliseconds. During the change of leader it could not report, and the clock that set
+ * its deadline may differ from ours. A synchronous run of an earlier leader gets none.
  */
 export const graceMs = 10_000;
 /** Share of the granted time by which a heartbeat must move the deadline to be stored. Frequent heartbeats thus cause few writes. */
@@ -22,9 +22,9 @@ export const clockSlackMs = 300_000;
 export const tokenLifetimeMs = 600_000;
 
 const hourMs = 3_600_000;
-/** Maximum delay after NotReady, before jitter. */
+/** Maximum delay after NotReady, before jitter, milliseconds. */
 const maxNotReadyDelayMs = 600_000;
-/** Maximum Retry-After of a component that the server follows. */
+/** Maximum Retry-After that the server follows after a call that was not accepted, milliseconds. */
 const maxRetryAfterMs = 300_000;
 
 type Random = () => number;
@@ -77,9 +77,9 @@ export function wakeReason(outcome: OutcomeName | undefined): TriggerReason {
   return outcome === 'Progressing' ? 'Requeue' : 'Interval';
 }
 
-/** Period in which starts count for a livelock. */
+/** Period in which starts count for a livelock, milliseconds. */
 const windowMs = 600_000;
-/** Maximum number of starts with one digest in that period without a livelock. */
+/** Maximum number of starts with one digest in that period without a livelock. Consecutive ones count once. */
 const allowedStarts = 5;
 /** Enough to detect cycles of ten different inputs. */
 const maxRecentStarts = 64;
@@ -90,13 +90,13 @@ export function withStart(recent: readonly RecentStart[], digest: string, at: nu
   return kept.at(-1)?.digest === digest ? kept : [...kept, { digest, at }].slice(-maxRecentStarts);
 }
 
-/** Whether one digest started more than 5 runs in 10 minutes. */
+/** Whether one digest started more than 5 runs in 10 minutes. Consecutive runs with the same digest, such as retries, count once. */
 export const isLivelock = (recent: readonly RecentStart[], at: number): boolean =>
   countStarts(recent, at).most > allowedStarts;
 
 /**
- * Minimum time between two starts of this key: 200 ms. In a livelock it is 1 s and doubles with each start, but stays short enough that
- * the livelock remains detectable.
+ * Minimum time between two starts of this key, milliseconds: 200. In a livelock it is 1 s and doubles with each start of the most frequent
+ * digest, but stays short enough that the livelock remains detectable.
  */
 export function spacingOf(recent: readonly RecentStart[], at: number): number {
   const { most, distinct } = countStarts(recent, at);
@@ -104,7 +104,7 @@ export function spacingOf(recent: readonly RecentStart[], at: number): number {
   return Math.round(Math.min(1000 * 2 ** (most - allowedStarts - 1), windowMs / (distinct * (allowedStarts + 2))));
 }
 
-/** Number of starts of the most frequent digest, and the number of distinct digests. */
+/** Number of starts of the most frequent digest, and the number of distinct digests. Both are 0 for at most 5 starts. */
 function countStarts(recent: readonly RecentStart[], at: number): { readonly most: number; readonly distinct: number } {
   if (recent.length <= allowedStarts) return { most: 0, distinct: 0 };
   const counts = new Map<string, number>();

@@ -2,7 +2,7 @@ import { maxReasons } from '../../api/inventory/reconcile-run.ts';
 
 /** Lanes of the queue, most urgent first. */
 export const lanes = {
-  /** A user waits: configuration, force, suspension, deletion. */
+  /** A user waits: creation, configuration, force, suspension, deletion. */
   manual: 0,
   /** Another component's output, a remote event, the outcome of a run. */
   input: 1,
@@ -20,16 +20,16 @@ export const triggerReasons = {
   created: 'Created',
   configChanged: 'ConfigChanged',
   inputChanged: 'InputChanged',
-  /** All missing inputs of the last outcome hold. */
+  /** A missing input of the last outcome changed. It starts a run once all of them hold. */
   inputArrived: 'InputArrived',
   forced: 'Forced',
   remote: 'Remote',
   registrationChanged: 'RegistrationChanged',
   /** The interval of the registration has passed, or the delay after NotReady or Failed. */
   interval: 'Interval',
-  /** The component requested it by `requeueAfterSeconds`. */
+  /** The component requested it by `requeueAfterSeconds`, or the server repeats work of the key after an internal failure or a conflict. */
   requeue: 'Requeue',
-  /** The last run ended with Retry, or the component did not accept it. */
+  /** The last run ended with Retry, or the component did not accept it, or the server could not call it. */
   retry: 'Retry',
   /** The deadline of the current run may have passed. Only queued keys have this reason; the next run has the reason Retry. */
   leaseOver: 'LeaseOver',
@@ -38,9 +38,10 @@ export const triggerReasons = {
 
 export type TriggerReason = (typeof triggerReasons)[keyof typeof triggerReasons];
 
+/** Why a run may be needed. `isWanted` decides whether it is. */
 export interface Trigger {
   readonly reason: TriggerReason;
-  /** Details of the reason: the path, or the watched resource. */
+  /** Details of the reason: the path, or the watched resource; `unwatched` if the watches are unhealthy. */
   readonly about: string | undefined;
   readonly lane: Lane;
   /** Epoch milliseconds; undefined: at once. */
@@ -101,7 +102,7 @@ function withTrigger(pending: Pending | undefined, trigger: Trigger, now: Now): 
   };
 }
 
-/** Adds triggers to the pending ones. */
+/** Adds triggers to the pending ones. Undefined only if there are none. */
 export const withTriggers = (pending: Pending | undefined, triggers: readonly Trigger[], now: Now) =>
   triggers.reduce<Pending | undefined>((merged, trigger) => withTrigger(merged, trigger, now), pending);
 

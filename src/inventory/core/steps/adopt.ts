@@ -8,7 +8,7 @@ import { expireRun } from './running.ts';
 import type { Transition } from './transition.ts';
 import { entryTriggers, withoutDelay } from './wanted.ts';
 
-/** Handles a record that the store reports: at startup, or after another process wrote it. */
+/** Handles a record that the store reports, or its removal. Ignores a record that is not newer than the state. */
 export function onRecordChanged(transition: Transition, { stored, inputs }: KeyEventOf<'recordChanged'>): void {
   const { phase, stored: current } = transition.state;
   // The result of our own write follows as an event of its own.
@@ -102,12 +102,12 @@ function adoptIdle(transition: Transition, record: RunRecord | undefined, inputs
   transition.report(inputs);
 }
 
-/** Triggers found at startup are not urgent; the manual lane stays free for new changes. */
+/** Triggers found in an adopted record are not urgent; the manual lane stays free for new changes. */
 const demoteManual = (lane: Lane): Lane => (lane === lanes.manual ? lanes.time : lane);
 
 /**
- * Adopts a run that another process started. An asynchronous run may report to this process. A synchronous run expires at once, because
- * the process that waited for its answer is gone.
+ * Adopts an active run that another process started, or that this process stored. On the first record of the key, a run that is synchronous
+ * or already reported its outcome expires at once: the process that handled it is gone. Any other run may report until its deadline.
  */
 function adoptRun(
   transition: Transition,

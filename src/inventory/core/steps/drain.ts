@@ -16,7 +16,7 @@ const abandoned: Ending = {
   message: 'the component was abandoned during the run',
 };
 
-/** Retires a key that needs no teardown: the component never ran for the entry, or was abandoned. Returns whether it did. */
+/** Retires a key that needs no teardown: it was abandoned, or the entry is being deleted and has no record. Returns whether it did. */
 export function retireIfUnneeded(transition: Transition, inputs: Inputs): boolean {
   const { stored } = transition.state;
   if (isAbandoned(inputs)) retire(transition);
@@ -45,8 +45,8 @@ export function retire(transition: Transition, ended?: RunRecord): void {
 }
 
 /**
- * Handles the deletion of the entry. A running reconcile loses its credential. It must end before the server calls the component with the
- * operation `delete`.
+ * Handles the deletion of the entry, or the abandonment of the component. A running reconcile loses its credential. It must end before the
+ * server calls the component with the operation `delete`. If the component was abandoned, its running run ends at once.
  */
 export function onDeleting(transition: Transition, inputs: Inputs): void {
   const { phase, stored } = transition.state;

@@ -15,7 +15,7 @@ export function onAccepted(transition: Transition, { leaseMs }: KeyEventOf<'acce
   extendDeadline(transition, leaseMs, {});
 }
 
-/** Handles a heartbeat. A new credential replaces the current one, which stays valid until it expires. */
+/** Handles a heartbeat. A new credential replaces the current one, which may still write for the maximum lifetime of a token. */
 export function onHeartbeat(transition: Transition, { leaseMs, credential }: KeyEventOf<'heartbeat'>): void {
   const current = transition.state.stored?.record.credentialId;
   const isRefresh = credential !== undefined && current !== undefined && credential.id !== current;
@@ -100,7 +100,7 @@ export function onCallFailed(transition: Transition, { code, message, inputs }: 
   finish(transition, { outcome: 'Retry', reason: code, message }, inputs, undefined);
 }
 
-/** Ends the run if its deadline has passed. */
+/** Ends the run if its deadline has passed; otherwise enqueues the key for the deadline. */
 export function onDeadline(transition: Transition, { inputs }: KeyEventOf<'deadline'>): void {
   const { deadlineAt } = transition.state;
   if (!isRunning(transition)) return;
@@ -126,7 +126,8 @@ const isRunning = ({ state: { phase, stored } }: Transition): boolean =>
   stored !== undefined && (phase === 'running' || phase === 'draining');
 
 /**
- * Handles a call that the component did not accept: rolls the record back and queues the key again. The run number stays used.
+ * Handles a call that the component did not accept: rolls the record back and queues the key again. The run number stays used. Retires the
+ * key if the component was abandoned.
  */
 export function onNotAccepted(
   transition: Transition,
@@ -154,7 +155,7 @@ export function onNotAccepted(
   }
 }
 
-/** Ends the current run: stores its outcome and schedules the next run. */
+/** Ends the current run: stores its outcome and schedules the next run. Retires the key if the component was abandoned. */
 function finish(transition: Transition, ending: Ending, inputs: Inputs, missing: MissingCheck): void {
   const { stored } = transition.state;
   if (!stored) return;

@@ -7,7 +7,7 @@ import { isAbandoned, retire, retireIfUnneeded } from './drain.ts';
 import type { Transition } from './transition.ts';
 import { entryTriggers, isWanted, withoutDelay } from './wanted.ts';
 
-/** Handles a free slot: starts a run if one is still needed. */
+/** Handles a free slot: starts a run if one is due, still needed, and allowed. */
 export function startIfWanted(transition: Transition, inputs: Inputs): void {
   const { monotonicMs } = transition.context;
   const { stored, pending, wake } = transition.state;
@@ -133,7 +133,7 @@ function cancelStart(transition: Transition, stored: StoredRecord, inputs: Input
   transition.report(inputs);
 }
 
-/** An idle record with the inputs and the operation from before the start. The run number stays used. */
+/** An idle record with the inputs and the operation from before the start. The run number stays used. Without `before`, no inputs. */
 export function rolledBack(
   record: RunRecord,
   before: Pick<RunRecord, 'inputsDigest' | 'operation'> | undefined,

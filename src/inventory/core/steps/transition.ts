@@ -33,7 +33,10 @@ export class Transition {
     if (triggers.length > 0) this.update({ pending: withTriggers(this.state.pending, triggers, this.context) });
   }
 
-  /** Enqueues a key without a current run for its pending triggers or its wake time, whichever is earlier. */
+  /**
+   * Enqueues a key without a current run for its pending triggers or its wake time, whichever is earlier. Pending triggers wait if no run
+   * may start.
+   */
   scheduleNext({ mayRun }: Pick<Inputs, 'mayRun'>): void {
     const { pending, wake } = this.state;
     const isQueued = pending !== undefined && mayRun.may !== 'no';
@@ -58,7 +61,7 @@ export class Transition {
     this.addEffect({ kind: 'enqueue', delayMs, lane, reasons });
   }
 
-  /** Earliest time of the next start, monotonic milliseconds. */
+  /** Earliest time of the next start, monotonic milliseconds; -Infinity before the first start. */
   earliestStart(): number {
     const { lastStart, recentStarts } = this.state;
     if (lastStart === undefined) return Number.NEGATIVE_INFINITY;

@@ -23,7 +23,7 @@ export function isWanted({ reason }: Trigger, inputs: Inputs, record: RunRecord 
   }
 }
 
-/** Whether the entry itself needs a run: its inputs changed, a missing input arrived, or it is being deleted. */
+/** Whether the entry itself needs a run: its inputs changed, all awaited inputs hold, or its teardown has not started yet. */
 function entryWantsRun(inputs: Inputs, record: RunRecord): boolean {
   return inputs.digest !== record.inputsDigest || hasArrived(inputs, record) || isOtherOperation(inputs, record);
 }
@@ -35,7 +35,7 @@ function hasArrived({ arrived }: Inputs, { lastOutcome }: RunRecord): boolean {
 const isOtherOperation = ({ mayRun }: Inputs, { operation }: RunRecord): boolean =>
   mayRun.may === 'delete' && operation !== 'delete';
 
-/** Triggers that follow from the entry itself; none if the record covers its current version. */
+/** The trigger that follows from the entry itself; empty if the record covers its current version. */
 export function entryTriggers(inputs: Inputs, record: RunRecord | undefined): Trigger[] {
   const { created, inputChanged, inputArrived, deleting } = triggerReasons;
   if (!record) return [trigger(created)];
