@@ -10,7 +10,7 @@ export interface RunRecord
   readonly entry: EntryRef;
   /** Reasons of the last started run, at most `maxReasons`. */
   readonly reasons: readonly string[];
-  /** Digest of the inputs of the last started run that the component accepted; undefined if there is none, or if they changed during that run. */
+  /** Digest of the inputs of the last run that was not rolled back; undefined if there is none, or if they changed during that run. */
   readonly inputsDigest: string | undefined;
   /** ID of the token that may write; undefined unless the phase is Running, and after the deletion of the entry revoked it. */
   readonly credentialId: string | undefined;

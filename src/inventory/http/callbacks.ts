@@ -26,7 +26,7 @@ interface Reply {
 
 /** Maximum size of a report, bytes. */
 const maxReportBytes = 131_072;
-/** Maximum number of concurrent TokenReviews, and of concurrent accepted reports. */
+/** Maximum number of concurrent TokenReviews, and of concurrent reports with a valid token. Further reports get 503. */
 const maxConcurrent = 256;
 
 const refusal = (status: number, code: string, message: string): Reply => ({ status, body: { code, message } });
@@ -47,10 +47,11 @@ function limitTo(max: number): Limit {
 }
 
 /**
- * Answers `POST /v1/runs/<run>`, the reports of asynchronous runs. Authenticates the token of the run before it reads the body.
+ * Answers `POST /v1/runs/<run>`, the reports of asynchronous runs. Authenticates the token of the run before it reads the body. Answers 503
+ * if this replica is not the leader, too many reports are active, or the TokenReview fails.
  */
 export function callbackListener(deps: CallbacksDeps): RequestListener {
-  // Separate limits, so that callers with invalid tokens cannot block accepted reports.
+  // Separate limits, so that slow reports do not block TokenReviews, and TokenReviews do not block reports that passed theirs.
   const limits = { reviewing: limitTo(maxConcurrent), handling: limitTo(maxConcurrent) };
   return (request, response) => {
     const abort = new AbortController();

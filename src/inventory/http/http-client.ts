@@ -40,7 +40,7 @@ function endpointUrl(
       };
 }
 
-/** Whether a callback URL may be served without TLS. */
+/** Whether a URL is plain HTTP on a loopback address. A callback URL like this may be served without TLS. */
 export const isLoopbackHttp = (text: string): boolean =>
   URL.canParse(text) && new URL(text).protocol === 'http:' && loopback.test(new URL(text).hostname);
 
@@ -53,7 +53,7 @@ interface HttpClientDeps {
 
 /** Connections to one component. */
 interface Connection {
-  /** The settings of the registration as text, to detect changes. */
+  /** The settings of the registration that determine the connections, as text, to detect changes. */
   readonly settings: string;
   readonly url: URL;
   readonly caller: JsonCaller;
@@ -64,7 +64,7 @@ interface Connection {
 /** Maximum size of an answer, bytes. */
 const maxAnswerBytes = 131_072;
 
-/** Calls components over HTTPS and trusts only the CA of each registration. */
+/** Calls components over HTTPS and trusts only the CA of each registration. Plain HTTP needs `allowLoopbackHttp` and a loopback address. */
 export class HttpClient implements ComponentClient {
   readonly #deps: HttpClientDeps;
   readonly #connections = new Map<string, Connection>();
@@ -102,12 +102,13 @@ export class HttpClient implements ComponentClient {
     }
   }
 
+  /** Closes all connections and aborts the calls on them. */
   close(): void {
     for (const { caller } of this.#connections.values()) caller.close();
     this.#connections.clear();
   }
 
-  /** Retries on a new connection if the component closed a kept-alive one. This may call the component twice for one run. */
+  /** Retries once on a new connection if the component closed a kept-alive one. This may call the component twice for one run. */
   async #exchange(
     { url, caller, freshCaller }: Connection,
     call: Pick<JsonRequest, 'headers' | 'body' | 'signal'> & { readonly timeoutMs: number },

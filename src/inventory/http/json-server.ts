@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** The bearer token of a request; undefined if it is absent or malformed. */
+/** The bearer token of a request; undefined if it is absent, malformed, or longer than 16,384 characters. */
 export const bearerToken = ({ headers }: IncomingMessage): string | undefined =>
   /^Bearer ([\x21-\x7e]{1,16384})$/i.exec(headers.authorization ?? '')?.[1];
 

@@ -5,7 +5,7 @@ import { openCluster } from '../../kube/open-cluster.ts';
 
 /** Authenticates the callers of a component. */
 export interface CallerAuthenticator {
-  /** Whether the server sent this token to this component. Rejects if the TokenReview fails. */
+  /** Whether the token belongs to the server and is valid for this component. Rejects if the TokenReview fails. */
   isServer(token: string, signal: AbortSignal): Promise<boolean>;
   close(): Promise<void>;
 }

@@ -18,7 +18,7 @@ interface ComponentServerOptions {
   readonly callers: CallerAuthenticator;
   readonly addresses: Addresses;
   readonly transports: RunTransports;
-  /** PEM. Undefined: plain HTTP, which the server calls only on loopback addresses. */
+  /** PEM. Undefined: plain HTTP, which the server calls only on loopback addresses, and only with `--allow-loopback-http`. */
   readonly tls: { readonly cert: string; readonly key: string } | undefined;
   readonly host: string;
   /** 0 selects a free port. */
@@ -32,7 +32,7 @@ interface ComponentServerOptions {
 /** A listening component server. */
 export interface ComponentServer {
   readonly port: number;
-  /** Abandons all runs and resolves when they have ended. */
+  /** Abandons all runs, and resolves when their components have ended and all connections are closed. */
   close(): Promise<void>;
 }
 
@@ -43,7 +43,10 @@ const MAX_REVIEWS = 64;
 const HEADERS_MS = 5_000;
 const REQUEST_MS = 10_000;
 
-/** Serves one component by the contract. Rejects with CodedError `PortUnavailable` if it cannot listen. */
+/**
+ * Serves one component at the path of the contract, `/v1/reconcile`. Rejects with CodedError `PortUnavailable` if it cannot listen, and
+ * with the error of Node.js if `tls` is invalid.
+ */
 export async function serveComponent(options: ComponentServerOptions): Promise<ComponentServer> {
   const runs = new Map<Run, Promise<void>>();
   const load: Load = { runs, reviews: 0, reading: 0 };

@@ -14,7 +14,7 @@ import { textOf } from '../../kube/status-error.ts';
 import type { EntryAccessor, ReportAnswer } from '../ports.ts';
 import type { RunTransports } from './run.ts';
 
-/** Configured addresses of a component. The component rejects requests with other addresses, so it sends tokens only to these. */
+/** Configured addresses of a component. The component server rejects requests with other addresses, so runs send tokens only to these. */
 export interface Addresses {
   /** URL of the API server without a trailing slash. */
   readonly apiUrl: string;
@@ -53,7 +53,10 @@ interface HttpTransports extends RunTransports {
   close(): void;
 }
 
-/** Connects a component to the API server and the callbacks over HTTP. `callbackCa`: PEM; undefined: the public CAs. */
+/**
+ * Connects a component to the API server and the callbacks over HTTP or HTTPS. `callbackCa`: PEM; undefined: the public CAs. Each call
+ * times out after 10 s. A callback's answer other than 200, 400, 401, 403, and 409 counts as 503, so the component reports again.
+ */
 export function httpTransports(
   addresses: Addresses & { readonly callbackCa: string | undefined },
   clock: Clock,
@@ -112,8 +115,9 @@ function parsed(body: Buffer): unknown {
 }
 
 /**
- * Accesses the entry of a request with the current token. Rejects with ApiError and TransportError like the client of kube/. A 401 or 403
- * means that the run has ended. Throws CodedError `ForeignEntry` if the URL is not below `apiUrl`.
+ * Accesses the entry of a request with the current token. Rejects with ApiError and TransportError like the client of kube/. A 401,
+ * or a 403 with the code `NoSuchRun` in its message, means that the run has ended. Another 403 means that a permission is missing or a rule
+ * is broken. Throws CodedError `ForeignEntry` if the URL is not that of an entry below `apiUrl`.
  */
 function entryAccessor(
   caller: JsonCaller,

@@ -13,13 +13,16 @@ export type FirstAnswer =
 
 /** Connections of a run to the API server and the callback, over HTTP or within a process. */
 export interface RunTransports {
-  /** Opens the accessor with which the run reads and writes its entry. `token` returns the current token at each call. */
+  /**
+   * Opens the accessor with which the run reads and writes its entry. `token` returns the current token at each call. Throws CodedError
+   * `ForeignEntry` if the request names no entry of the configured API server.
+   */
   openEntry(request: ReconcileRequest, token: () => string, signal: AbortSignal): EntryAccessor;
-  /** Sends one report to the callback. Rejects if there was no usable answer. */
+  /** Sends one report to the callback. Rejects if there was no usable answer; `Run` then reports again. */
   report(request: ReconcileRequest, token: string, body: object, signal: AbortSignal): Promise<ReportAnswer>;
 }
 
-/** Heartbeat timeout until the server answers with another, seconds; the request does not contain that of the registration. */
+/** Heartbeat timeout, seconds, if neither the component nor the server named one: the request does not contain that of the registration. */
 const DEFAULT_LEASE_S = 60;
 /** Delay between two attempts to deliver a report, milliseconds. */
 const RETRY_MS = 1_000;
@@ -28,7 +31,7 @@ const RETRY_MS = 1_000;
 export class Run implements RunContext {
   readonly request: ReconcileRequest;
   readonly entry: EntryAccessor;
-  /** The answer to the call. Never rejects. */
+  /** The answer to the call, after the first heartbeat or the outcome. Never rejects. Stays pending until `execute` is called. */
   readonly answer: Promise<FirstAnswer>;
   readonly #component: Component;
   readonly #transports: RunTransports;
@@ -58,12 +61,12 @@ export class Run implements RunContext {
     return this.#accepted;
   }
 
-  /** Aborts the run: the server no longer waits for its outcome. */
+  /** Aborts `signal` with CodedError `RunAbandoned`. The component must end the run itself. */
   abandon(why: string): void {
     this.#abort.abort(new CodedError('RunAbandoned', why));
   }
 
-  /** Runs the component. Resolves when the outcome is delivered or the run is abandoned; never rejects. */
+  /** Runs the component. Resolves when the component has ended and its outcome is delivered or the run is abandoned. Never rejects. */
   async execute(): Promise<void> {
     const outcome = await this.#outcome();
     if (!this.#accepted) return this.#answered.resolve({ kind: 'outcome', outcome });
@@ -95,7 +98,7 @@ export class Run implements RunContext {
     this.#deadline = this.#clock.monotonic() + leaseSeconds * 1000;
   }
 
-  /** Delivers a report. Repeats it until the server accepts or rejects it, or the deadline passes. */
+  /** Delivers a report. Repeats it until the server accepts it. Abandons the run if the server rejects it or the deadline passes. */
   async #deliver(body: object): Promise<RunExtension | undefined> {
     const report = { run: this.request.run.id, ...body };
     while (!this.signal.aborted) {
