@@ -9,7 +9,7 @@ import type { Store } from '../kube/store.ts';
 import { type RegistrationPaths, writesOf } from './policy/registration-rules.ts';
 import { type RegistrationView, registrationView } from './stores/registration-view.ts';
 
-/** Reads for the inventory webhooks, and the stores that must be synced before they serve. */
+/** Reads for the inventory webhooks, which reject like the client of kube/, and the stores that must be synced before they serve. */
 export function openAdmissionReads(cluster: Pick<Cluster, 'client' | 'watch'>) {
   const registered: Store<RegistrationView> = cluster.watch({
     resource: componentReconcilers,
@@ -19,7 +19,7 @@ export function openAdmissionReads(cluster: Pick<Cluster, 'client' | 'watch'>) {
   const reads = {
     latestRun: (namespace: string, entryUid: string, component: string, signal: AbortSignal) =>
       latestRun(client, { namespace, name: runName(entryUid, component) }, signal),
-    /** Paths that a component owns; undefined if it is not registered. Reads live if the store lacks the registration. */
+    /** Paths that a component owns; undefined if it is not registered or invalid. Reads live if the store lacks the registration. */
     async writesOf(component: string, signal: AbortSignal): Promise<readonly JsonPointer[] | undefined> {
       const registration = registered.get(component) ?? (await liveRegistration(client, component, signal));
       return registration && writesOf(component, registration.spec);
@@ -33,7 +33,10 @@ export function openAdmissionReads(cluster: Pick<Cluster, 'client' | 'watch'>) {
   return { reads, stores: [registered] };
 }
 
-/** A get without resourceVersion reads from etcd and not from a cache of the API server. */
+/**
+ * The latest record; undefined if there is none or it is invalid. A get without resourceVersion returns the latest stored version, not an
+ * older one from a cache of the API server.
+ */
 async function latestRun(
   client: Client,
   name: { readonly namespace: string; readonly name: string },
@@ -53,7 +56,7 @@ async function liveRegistration(
   return found && pathsOf(found);
 }
 
-/** `namespace/name` of any run of the component; undefined if it has none. */
+/** `namespace/name` of any run record with the label of the component; undefined if there is none. */
 async function anyRunOf(client: Client, component: string, signal: AbortSignal): Promise<string | undefined> {
   const { group, version, plural } = reconcileRuns;
   const query = new URLSearchParams({ labelSelector: `${componentLabel}=${component}`, limit: '1' });

@@ -29,7 +29,7 @@ import { registrationView } from './stores/registration-view.ts';
 interface InventoryDeps {
   /** The management cluster, for watches and live reads. */
   readonly cluster: Cluster;
-  /** Client for writes and tokens; it works only while this replica is the leader. */
+  /** Client for writes, tokens, and reads before writes; it works only while this replica is the leader. */
   readonly client: Client;
   readonly events: EventRecorder;
   readonly journal: Journal;
@@ -44,7 +44,7 @@ interface InventoryDeps {
   readonly clientWith: (token: string) => { readonly client: Client; close(): Promise<void> };
   /** Address of the API server for components. Every request contains it, and components compare it with their configuration. */
   readonly api: { readonly url: string; readonly ca: string | undefined };
-  /** URL for reports, without a trailing slash. */
+  /** URL for reports, without a trailing slash and without the path of the contract. */
   readonly callbackUrl: string;
   /** Namespace of the ServiceAccount that authenticates calls to components. */
   readonly homeNamespace: string;
@@ -56,8 +56,9 @@ interface OpenInventory {
   readonly manager: InventoryManager;
   /** Handler for the reports of runs. */
   readonly callbacks: RequestListener;
-  /** Stores that must be synced before the manager starts. */
+  /** Stores of the manager; readiness waits until they are synced. */
   readonly stores: readonly Store<Projected>[];
+  /** Closes connections to components and managed clusters. The stores and the controllers end separately. */
   close(): Promise<void>;
 }
 

@@ -25,14 +25,14 @@ interface DryRunProofDeps {
 const probeAccount: Grantee = { name: '0-proof', kubeconfig: 'none' };
 /** Interval between checks while there is no entry, milliseconds. */
 const pollMs = 100;
-/** Delay between two attempts, milliseconds: `baseMs`; after a full round or an outage, backoff up to `capMs`. */
+/** Delay between two attempts, milliseconds: `baseMs`; after a full round, an accepted write, or an outage, backoff up to `capMs`. */
 const pauses = { baseMs: 500, capMs: 30_000 };
 
 /** Proves write authorization with a dry-run write that the webhook must reject, because its token belongs to no run. */
 export class DryRunProof implements AuthorizationProof {
   readonly #deps: DryRunProofDeps;
   #proved = false;
-  /** UIDs of the entries tried in this round, by namespace. */
+  /** UIDs of the entries tried in this round, by namespace. A write that the API server accepts ends the round. */
   readonly #tried = new Map<string, Set<string>>();
 
   constructor(deps: DryRunProofDeps) {

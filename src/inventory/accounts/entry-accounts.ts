@@ -65,12 +65,13 @@ interface KnownComponent {
   readonly confirmedAt: number | undefined;
 }
 
-/** Time after which the server checks confirmed roles again, milliseconds: another client may have removed them. */
+/** Time after which the server checks confirmed roles again on their next use, milliseconds: another client may have removed them. */
 const trustMs = 10 * 60_000;
 /** Roles that a component may lose when its registration changes. */
 const kubeconfigRoles = ['kubeconfig', 'kubeconfig-producer'] as const satisfies readonly EntryRole[];
 /** Maximum time until the API server applies new RoleBindings, milliseconds. */
 const inForceMs = 5_000;
+/** Interval between checks whether new RoleBindings are in force, milliseconds. */
 const pollMs = 15;
 
 /**
@@ -93,7 +94,11 @@ export class EntryAccounts implements EntryAccess {
     await this.#mutex.run(ref.uid, () => this.#establish(ref, registrations, signal));
   }
 
-  /** Resolves when the component's account exists and its roles are in force. A confirmation is valid for ten minutes. */
+  /**
+   * Resolves when the component's roles are in force; a confirmation is valid for ten minutes. Creates missing objects, but does not notice
+   * a deleted account: after a NotFound, call `forget` and this again. For a kubeconfig producer in mode `byoc`, also grants or revokes
+   * access to the supplied Secret. Rejects like the client, and with CodedError `NameTaken` or `GrantNotInForce`.
+   */
   async ensure(entry: Entry, component: Grantee, signal: AbortSignal): Promise<void> {
     const { ref, mode } = entry;
     if (!this.#isTrusted(ref.uid, component)) await this.#confirm(ref, component, signal);
@@ -102,7 +107,7 @@ export class EntryAccounts implements EntryAccess {
     }
   }
 
-  /** After an object vanished, makes the next `ensure` recreate what is missing. Returns false if the access was withdrawn meanwhile. */
+  /** After an object vanished, makes the next `ensure` recreate what is missing. Returns false if the access is withdrawn or unknown. */
   forget(entryUid: string): boolean {
     if (!this.#known.has(entryUid)) return false;
     this.#known.set(entryUid, unknownEntry({ hasLostObjects: true }));
@@ -176,7 +181,7 @@ export class EntryAccounts implements EntryAccess {
     return known;
   }
 
-  /** Creates the objects of components; corrects them if they differ. */
+  /** Creates the objects of components; corrects Roles and RoleBindings that differ. Drops foreign subjects. */
   async #establish(ref: EntryRef, components: readonly Grantee[], signal: AbortSignal): Promise<void> {
     const { client, clock } = this.#deps;
     if (components.some(({ kubeconfig }) => kubeconfig !== 'none')) await this.#ensureSecret(ref, signal);
@@ -194,7 +199,7 @@ export class EntryAccounts implements EntryAccess {
     }
   }
 
-  /** Revokes roles that the component no longer needs. Returns whether there were any. */
+  /** Revokes kubeconfig roles that the component no longer needs. Returns whether there were any. */
   async #revokeExcess(ref: EntryRef, component: Grantee, signal: AbortSignal): Promise<boolean> {
     const known = this.#knownEntry(ref.uid);
     known.holdersByRole ??= new Map(

@@ -19,7 +19,7 @@ interface RunTokensDeps {
   readonly clock: Clock;
 }
 
-/** Lifetime of all tokens, seconds: the minimum of the API server. */
+/** Requested lifetime of all tokens, seconds: the minimum of the API server. */
 const lifetimeSeconds = 600;
 /** Time before its expiry at which a shared call token is replaced, milliseconds. */
 const callReserveMs = 180_000;
@@ -40,7 +40,7 @@ export class RunTokens implements TokenIssuer {
     return this.forAccount(entry, registration, signal);
   }
 
-  /** Issues a token for any account of the entry, with or without a run. */
+  /** Issues a token for any account of the entry, with or without a run. Creates the account and its roles. Rejects as `forRun` does. */
   async forAccount(entry: Entry, grantee: Grantee, signal: AbortSignal): Promise<RunToken> {
     const { accounts } = this.#deps;
     const { namespace, uid } = entry.ref;
@@ -109,7 +109,7 @@ function payloadOf(token: string): unknown {
 /** Maximum length of a token, in characters. Tokens of the API server are shorter. */
 const maxTokenLength = 16_384;
 
-/** Authenticates tokens by TokenReview with the audience of the API server. Rejects like the client. */
+/** Authenticates tokens by TokenReview with the audience of the API server. Rejects like the client. Reviews no overlong token. */
 export const tokenReader = (client: Client): TokenReader => ({
   async read(token, signal) {
     if (token.length > maxTokenLength || !/^[\x21-\x7e]+$/.test(token)) return undefined;

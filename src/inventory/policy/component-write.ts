@@ -13,7 +13,10 @@ export interface Writer {
   readonly writes: readonly JsonPointer[];
 }
 
-/** Checks a component's write of an entry's status. `before` and `after` are untrusted statuses. A violation rejects the whole write. */
+/**
+ * Checks a component's write of an entry's status; undefined if it is allowed. `before` and `after` are untrusted statuses. A violation
+ * rejects the whole write.
+ */
 export function writeViolation(writer: Writer, before: unknown, after: unknown): Violation | undefined {
   const { component, writes } = writer;
   const foreign = foreignChange({ status: before }, { status: after }, writes);
@@ -28,7 +31,7 @@ export function writeViolation(writer: Writer, before: unknown, after: unknown):
   return foreignSecret(writer, after);
 }
 
-/** Checks the outputs of an outcome: a merge patch of `status.outputs`. `outputs` are the current ones. */
+/** Checks `patch`, the outputs of an outcome: a merge patch of `status.outputs`. `outputs` are the current ones. Undefined if allowed. */
 export function outputsViolation(writer: Writer, outputs: unknown, patch: unknown): Violation | undefined {
   return writeViolation(writer, { outputs }, { outputs: mergePatched(outputs, patch) });
 }

@@ -5,7 +5,7 @@ import type { Violation } from './violation.ts';
 
 type Paths = Pick<ComponentReconciler['spec'], 'reads' | 'writes' | 'kubeconfig'>;
 
-/** Paths that a component owns and may write. */
+/** Paths that a component owns and may write. Default: its own outputs. Drops invalid pointers. */
 export function writesOf(name: string, { writes }: Paths): readonly JsonPointer[] {
   return writes === undefined ? [outputsOf(name)] : writes.filter(isPointer);
 }
@@ -23,13 +23,13 @@ export function readsOf(name: string, spec: Paths): readonly JsonPointer[] {
   ];
 }
 
-/** Whether the component produces the kubeconfig of the cluster, reads it, or neither. */
+/** `produce` if the component owns a path at or below the kubeconfig's output, whatever it declares; otherwise as declared. */
 export function kubeconfigRole(name: string, spec: Paths): 'produce' | 'read' | 'none' {
   if (writesOf(name, spec).some((path) => isWithin(path, kubeconfigOutput))) return 'produce';
   return spec.kubeconfig;
 }
 
-/** The first declared read that overlaps the component's own writes. Such a component would trigger itself forever. */
+/** The first declared read that overlaps the component's own writes. Such a component could trigger itself forever. */
 export function ownOutputRead(name: string, spec: Paths): JsonPointer | undefined {
   const writes = writesOf(name, spec);
   return spec.reads.filter(isPointer).find((read) => writes.some((write) => overlap(read, write)));
@@ -41,7 +41,7 @@ export interface RegistrationPaths {
   readonly spec: Pick<ComponentReconciler['spec'], 'reads' | 'writes' | 'kubeconfig' | 'modes'>;
 }
 
-/** The first rule that a registration breaks, by itself or with the other registrations. */
+/** The first rule on `reads` and `writes` that a registration breaks, by itself or with others of the same mode; undefined if none. */
 export function registrationViolation(
   { name, spec }: RegistrationPaths,
   others: Iterable<RegistrationPaths>,

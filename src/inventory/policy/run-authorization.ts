@@ -12,7 +12,7 @@ interface ComponentAccount {
 
 const accountPattern = new RegExp(`^system:serviceaccount:([^:]+):${accountPrefix}([^.:]+)[.]([^.:]+)$`);
 
-/** Parses a user name; undefined if it is not the account of a component. */
+/** Parses a user name; undefined if it does not have the form of a component's account. Does not check that the account exists. */
 export function readComponentAccount(username: string): ComponentAccount | undefined {
   const [, namespace, entryUid, component] = accountPattern.exec(username) ?? [];
   return namespace && entryUid && component ? { namespace, entryUid, component } : undefined;
@@ -33,8 +33,8 @@ interface WriterCredential {
 }
 
 /**
- * Checks that the token belongs to the current run: it is the one in the record, or the previous one before its expiry. `record` is the
- * latest stored record; undefined if there is none. `nowMs`: epoch milliseconds.
+ * Checks that the record is Running, and that the token belongs to it: its current token, or the previous one before its expiry. `record`
+ * is the latest stored record; undefined if there is none. `nowMs`: epoch milliseconds. Undefined if the write is authorized.
  */
 export function writeAuthorizationViolation(
   record: RunAuthorization | undefined,

@@ -5,11 +5,11 @@ export interface Violation {
   readonly code: InventoryCode;
   /** What was found; what is allowed; what to do. */
   readonly message: string;
-  /** JSON pointer in an entry, or JSON path in a registration. */
+  /** JSON pointer in an entry, or path with dots in a registration; undefined if the rule concerns no single field. */
   readonly field?: string;
   /** HTTP status of the rejection. */
   readonly status: 403 | 413 | 422;
 }
 
-/** Code for a write by a token without a run. Before the first run, the webhook must reject a dry-run write with it. */
+/** Code for a write by a token without a current run. Before the first run, the webhook must reject a dry-run write with it. */
 export const noSuchRunCode: InventoryCode = 'NoSuchRun';

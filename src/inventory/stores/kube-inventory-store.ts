@@ -16,7 +16,7 @@ import type { EntryChange, InventoryStore } from '../ports.ts';
 /** An entry in a store. */
 interface EntryView extends Entry, Projected {}
 
-/** Annotations that an entry contains. */
+/** Prefixes of the annotations that an `Entry` keeps. */
 const annotationPrefixes = [forceAnnotation(''), abandonAnnotation('')];
 
 /** Projects a ClusterInventory to an entry; undefined if it is invalid. */
@@ -75,7 +75,7 @@ function disabledIn(components: Readonly<Record<string, { readonly enabled: bool
   return disabled.length === 0 ? nothingDisabled : new Set(disabled.map(([name]) => name));
 }
 
-/** The last 64 unpacked values. */
+/** The 64 most recently unpacked values. */
 const unpacked = new RecentMap<Packed<unknown>, unknown>(64);
 
 /** A rarely read JSON value, compressed to about a tenth of its size. Each read may return another copy, so do not mutate it. */
@@ -103,7 +103,7 @@ export class KubeInventoryStore implements InventoryStore {
   readonly #store: Store<EntryView>;
   readonly #byUid = new Map<string, EntryView>();
 
-  /** `client` writes; `store` is the watch with the projection `entryView`. */
+  /** `client` writes and reads live; `store` is the watch with the projection `entryView`. */
   constructor(client: Client, store: Store<EntryView>) {
     this.#client = client;
     this.#store = store;

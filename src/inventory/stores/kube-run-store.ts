@@ -12,7 +12,7 @@ import { type ComponentKey, keyText } from '../key.ts';
 import type { InventoryStore, RecordChange, RunStore, Swap } from '../ports.ts';
 import { type RunView, recordIn, runObject, specPatch } from './run-object.ts';
 
-/** Projects a ReconcileRun to a record with its key; undefined if it is invalid. */
+/** Projects a ReconcileRun to a record with the text form of its key as `key`; undefined if it is invalid. */
 export function runView(object: KubeObject): RunView | undefined {
   const stored = recordIn(object);
   const { uid } = object.metadata;
@@ -42,7 +42,7 @@ export class KubeRunStore implements RunStore {
   readonly #recordsWithoutEntry = new Map<string, Map<string, RunView>>();
   readonly #listeners = new Set<(change: RecordChange) => void>();
 
-  /** `client` writes; `store` is the watch with the projection `runView`. */
+  /** `client` writes and reads live; `store` is the watch with the projection `runView`. */
   constructor(
     client: Client,
     store: Store<RunView>,

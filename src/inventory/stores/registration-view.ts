@@ -11,10 +11,10 @@ import type { Registration } from '../registration.ts';
 export interface RegistrationView extends Projected {
   readonly registration: Registration;
   readonly spec: ComponentReconciler['spec'];
-  /** Why the registration is unusable, apart from conflicts with others; undefined if it is usable. */
+  /** Why the selector is invalid; undefined if it is valid. `registrationViolation` checks the paths. */
   readonly problem: string | undefined;
   readonly conditions: readonly Condition[];
-  /** Epoch milliseconds. */
+  /** Creation time, epoch milliseconds; 0 if unknown. */
   readonly createdMs: number;
 }
 

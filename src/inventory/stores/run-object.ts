@@ -14,7 +14,7 @@ import type { LastOutcome, PastRun, RunRecord, StoredRecord } from '../core/run-
 /** A run record in a store. */
 export interface RunView extends StoredRecord, Projected {}
 
-/** The record in a ReconcileRun; undefined if it is invalid. */
+/** The record in a ReconcileRun; undefined if it is invalid, or its name is not that of its key. */
 export function recordIn(object: KubeObject): StoredRecord | undefined {
   const read = readReconcileRun({ ...object, apiVersion: apiVersionOf(reconcileRuns), kind: reconcileRuns.kind });
   if (!read.ok) return undefined;
@@ -145,7 +145,7 @@ const time = (instantMs: number | undefined): string | null =>
   instantMs === undefined ? null : formatMicroTime(instantMs);
 const millis = (durationMs: number): number => Math.max(0, Math.round(durationMs));
 
-/** Removes nulls, which a create does not accept as absent fields. Nulls inside `missing` are data and stay. */
+/** Removes null fields of the spec and of `lastOutcome`: a create does not accept them. Nulls inside `missing` are data and stay. */
 function withoutNulls(patch: Record<string, unknown>): Record<string, unknown> {
   const strip = (object: object): Record<string, unknown> =>
     Object.fromEntries(Object.entries(object).filter(([, value]) => value !== null));
