@@ -5,7 +5,7 @@ interface BreakersDeps {
   readonly clock: Clock;
   /** Called when the breaker admits calls again: one probe, or all calls. */
   readonly onChange: (component: string, how: 'probe' | 'closed') => void;
-  /** Called when the breaker opens or closes. */
+  /** Called when the result of a call opens or closes the breaker; not called by `forget`. */
   readonly onState: (component: string) => void;
 }
 
@@ -29,7 +29,7 @@ export class Breakers {
     return true;
   }
 
-  /** Records the result of a call; see `afterCall`. */
+  /** Records the result of a call. `retryAfterMs`: milliseconds; see `afterCall`. */
   record(component: string, verdict: 'answered' | 'failed', retryAfterMs: number | undefined): void {
     const { clock, onChange, onState } = this.#deps;
     const before = this.#breakers.get(component) ?? closedBreaker;
@@ -44,7 +44,7 @@ export class Breakers {
     return this.#breakers.get(component)?.state === 'open';
   }
 
-  /** Resets the breaker after the endpoint changed or was removed. */
+  /** Resets the breaker: the endpoint changed, or leadership starts. A deleted registration keeps its breaker. */
   forget(component: string): void {
     const wasOpen = this.isOpen(component);
     this.#timers.get(component)?.();
@@ -53,7 +53,7 @@ export class Breakers {
     if (wasOpen) this.#deps.onChange(component, 'closed');
   }
 
-  /** State of each breaker as a metric value: 0 closed, 1 half open, 2 open. */
+  /** State of each breaker as a metric value: 0 closed, 1 half open, which means that a probe is due, 2 open. */
   states(): { component: string; state: number }[] {
     const now = this.#deps.clock.monotonic();
     const metricValue = (breaker: Breaker): number => {
@@ -92,7 +92,7 @@ export type Breaker =
     }
   | { readonly state: 'open'; readonly probeAt: number; readonly probes: number };
 
-/** A closed breaker opens after 5 failures in a row, or if half of the last 20 calls failed. */
+/** A closed breaker opens after 5 failures in a row, or after a failure if at least half of the last 20 calls failed. */
 const maxConsecutiveFailures = 5;
 const windowSize = 20;
 const probeBackoff = { baseMs: 1000, capMs: 30_000 };
@@ -128,5 +128,5 @@ export function afterCall(
   return { state: 'open', probeAt: at + delayMs, probes: 1 };
 }
 
-/** 1, 2, 4 … 30 s, without jitter, because each endpoint has one probe at a time. */
+/** Milliseconds for 1, 2, 4 … 30 s, without jitter, because each endpoint gets one probe per delay. */
 const probeDelayMs = (attempt: number): number => backoffMs({ ...probeBackoff, attempt, jitter: 'none' });

@@ -11,10 +11,13 @@ import type { EventOf } from './entry-snapshot.ts';
 import type { KeyLoopDeps } from './key-loop-deps.ts';
 import type { CurrentRun, KeyMemory } from './key-memory.ts';
 
-/** Minimum heartbeat timeout, milliseconds. */
+/** Minimum heartbeat timeout after a 202, milliseconds. */
 const minLeaseMs = 1000;
 
-/** Calls the component for the run that this process started; undefined if there is none. Rejects only when leadership ends. */
+/**
+ * Calls the component for the run that this process started; undefined if there is none. Rejects only when leadership ends. Any other error
+ * of the client results in `Crashed`.
+ */
 export function callComponent(deps: KeyLoopDeps, memory: KeyMemory, entry: Entry): Promise<Reply> | undefined {
   const { components, clock, signal, reporter } = deps;
   const { run, state, oldestTrigger } = memory;
@@ -30,7 +33,7 @@ export function callComponent(deps: KeyLoopDeps, memory: KeyMemory, entry: Entry
   });
 }
 
-/** The event for the answer to a call; undefined if a report or the deadline already ended the run. */
+/** The event for the answer to a call; undefined if a report, the deadline, or a reload already ended this run in memory. */
 export function replyEvent(deps: KeyLoopDeps, memory: KeyMemory, run: CurrentRun, reply: Reply): EventOf | undefined {
   if (memory.run !== run || memory.state.stored?.record.seq !== run.seq || !memory.hasActiveRun) return undefined;
   const { clock, reporter, uncalled } = deps;
@@ -62,8 +65,8 @@ export function replyEvent(deps: KeyLoopDeps, memory: KeyMemory, run: CurrentRun
 }
 
 /**
- * The event for the outcome of a run, from an answer or a report. For NotReady, evaluates the missing inputs at the start of the run and
- * now.
+ * The event for the outcome of a run, from an answer or a report, without outputs that the entry already contains. For NotReady, evaluates
+ * the missing inputs at the start of the run and now. If another process started the run, they count as not held at the start.
  */
 export function outcomeEvent(
   { snapshots, outputs }: Pick<KeyLoopDeps, 'snapshots' | 'outputs'>,

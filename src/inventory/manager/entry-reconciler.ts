@@ -33,10 +33,10 @@ interface EntryReconcilerDeps {
 /** Minimum time between two writes of one status, milliseconds. */
 const statusSpacingMs = 250;
 
-/** Reconciles an entry as a whole: prepares its first run, writes its status, and finalizes its deletion. */
+/** Reconciles an entry as a whole: prepares its runs, sets its remote watches, writes its status, and finalizes its deletion. */
 export class EntryReconciler implements Reconciler {
   readonly #deps: EntryReconcilerDeps;
-  /** Names of the kubeconfig producers that an entry was prepared for, joined by commas, by UID. */
+  /** Names of the kubeconfig producers that an entry was prepared for, joined by commas, by UID. Other producers need a new preparation. */
   readonly #prepared = new Map<string, string>();
   /** UIDs of the entries with remote watches. */
   readonly #watching = new Set<string>();
@@ -47,6 +47,7 @@ export class EntryReconciler implements Reconciler {
     this.#deps = deps;
   }
 
+  /** Whether runs of the entry may start: this process prepared it, or it is being deleted. */
   isPrepared(entryUid: string): boolean {
     return this.#prepared.has(entryUid) || this.#deps.entries.find(entryUid)?.deleting === true;
   }
@@ -98,7 +99,7 @@ export class EntryReconciler implements Reconciler {
     onPrepared(ref.uid);
   }
 
-  /** Withdraws access and removes the finalizer once no component has a record. Returns whether the finalizer is gone. */
+  /** Withdraws access and removes the finalizer once no component has a record. Returns whether our finalizer is gone. */
   async #finalize(entry: Entry, signal: AbortSignal): Promise<boolean> {
     const { entries, access, loops } = this.#deps;
     const { ref, finalizers, resourceVersion } = entry;
@@ -116,7 +117,7 @@ export class EntryReconciler implements Reconciler {
     return false;
   }
 
-  /** Sets the remote watches. Returns the milliseconds until the fallback of unhealthy watches is due; Infinity if they are healthy. */
+  /** Sets the remote watches. Returns the milliseconds until the fallback of unhealthy watches is due; Infinity if none is needed. */
   #watchRemotely(entry: Entry): number {
     const { registrations, remote, watchFallback, loops } = this.#deps;
     const { uid } = entry.ref;
@@ -138,7 +139,7 @@ export class EntryReconciler implements Reconciler {
     return Number.POSITIVE_INFINITY;
   }
 
-  /** Writes the status, at most once in `statusSpacingMs`. */
+  /** Writes the status, at most once in `statusSpacingMs`. Does nothing until the leader knows all keys. */
   async #writeStatus(entry: Entry, signal: AbortSignal): Promise<Result> {
     const { entries, status, latestEntries, clock, loops } = this.#deps;
     const patch = loops() ? status.patch(entry) : undefined;
@@ -189,7 +190,7 @@ interface WatchFallbackDeps {
   readonly random: () => number;
 }
 
-/** Maximum interval between runs of a component with unhealthy watches, milliseconds, give or take 10 %. */
+/** Maximum interval between starts of a component with unhealthy watches, milliseconds, give or take 10 %. */
 const maxIntervalMs = 300_000;
 /** Clusters often fail together; jitter spreads the runs of their components. */
 const jitter = 0.1;
@@ -200,7 +201,7 @@ interface LastTrigger {
   readonly periodMs: number;
 }
 
-/** Triggers components at least every five minutes while their remote watches are unhealthy and may miss changes. */
+/** Triggers components about every five minutes while watches of their managed cluster are unhealthy and may miss changes. */
 export class WatchFallback {
   readonly #deps: WatchFallbackDeps;
   /** By entry UID, then by component. */
@@ -211,8 +212,8 @@ export class WatchFallback {
   }
 
   /**
-   * Triggers the due components of an entry with unhealthy watches. Returns the milliseconds until the next one is due; Infinity if there
-   * is none.
+   * Triggers the due components of an entry with unhealthy watches. Skips components whose interval is at most five minutes. The first call
+   * only starts the period. Returns the milliseconds until the next one is due; Infinity if there is none.
    */
   triggerDue(entryUid: string, components: readonly Registration[]): number {
     const before = this.#lastTriggers.get(entryUid);

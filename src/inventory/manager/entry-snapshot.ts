@@ -29,7 +29,7 @@ export interface ComponentSnapshot extends EntrySnapshot {
 /** Creates an event from the snapshot at the time of its handling. */
 export type EventOf = (snapshot: ComponentSnapshot) => KeyEvent;
 
-/** Reads snapshots from the watches. */
+/** Reads snapshots from the watches, and run records also from writes of this process. */
 export class SnapshotReader {
   readonly #deps: SnapshotReaderDeps;
 
@@ -78,7 +78,7 @@ export class SnapshotReader {
   }
 }
 
-/** Whether a component applies to an entry, by mode and labels. */
+/** Whether a component applies to an entry, by mode and labels. A disabled component applies, too. */
 export function isApplicable(entry: Entry, registration: Registration): boolean {
   return registration.modes.includes(entry.mode) && registration.selects(entry.labels);
 }
@@ -91,7 +91,7 @@ interface Circumstances {
   readonly recorded: boolean;
 }
 
-/** The operation that may start for an entry now, or the reason why none may. */
+/** The operation that may start for an entry, or the reason why none may. Ignores limits, circuit breakers, and the preparation. */
 export function mayRun(
   entry: Entry,
   registration: Registration,

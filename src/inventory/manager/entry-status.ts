@@ -19,11 +19,11 @@ interface EntryStatusDeps {
   /** Undefined while this replica is not the leader. */
   readonly loops: () => KeyLoops | undefined;
   readonly clock: Clock;
-  /** Why the remote watches of an entry are unhealthy; null if it has none. */
+  /** Why the remote watches of an entry are unhealthy; undefined if they are healthy, null if it has none. */
   readonly remoteProblem: (entryUid: string) => string | undefined | null;
 }
 
-/** Maximum number of component statuses in one entry. */
+/** Maximum number of component statuses in one entry. The status omits further components. */
 const maxComponentStatuses = 64;
 
 /** Computes the status of an entry. */
@@ -89,7 +89,7 @@ function unregistered(entry: Entry, component: string): KeyStatus {
     : plainStatus('NotApplicable', 'NotRegistered', message);
 }
 
-/** The status that an earlier leader wrote. */
+/** The status that an earlier leader wrote; undefined if there is none. */
 function statusFromEntry(entry: Entry, component: string): KeyStatus | undefined {
   const found = entry.components.find(({ name }) => name === component);
   return (
@@ -120,7 +120,7 @@ interface ConditionValue {
   readonly message: string;
 }
 
-/** `status.components`, sorted by name. `since` is kept while the state stays the same. */
+/** `status.components`, sorted by name. `since` is kept while the state stays the same. Truncates reasons and messages. */
 export function componentStatuses(
   statuses: KeyStatuses,
   before: readonly ComponentStatus[],
@@ -142,11 +142,12 @@ export function componentStatuses(
     });
 }
 
-/** States that keep Ready false, worst first. The worst state is the reason of Ready. */
+/** States that keep Ready false, worst first. The worst state is the reason of Ready, or `Suspended` if that is its reason. */
 const worstFirst: readonly ComponentState[] = ['Failed', 'Retrying', 'NotReady', 'Progressing', 'Deleting'];
 
 /**
  * The condition Ready: whether every applicable component is Done with the current inputs. Its message lists the components that are not.
+ * Also False if the entry is being deleted or too large, or no component applies.
  */
 export function readyOf(
   statuses: KeyStatuses,

@@ -30,16 +30,19 @@ interface InventoryManagerDeps extends LeaderDeps {
   readonly watchAgeMs: () => number;
 }
 
-/** Maximum number of concurrent reconciles of keys. A reconcile lasts until the answer of its call. */
+/** Maximum number of concurrent reconciles of keys. A reconcile lasts until the answer of its call and its effects. */
 const workers = 256;
-/** Part of these workers, reserved for keys in the more urgent lanes. */
+/** Part of these workers that keys in the lane `time` may not use. */
 const reservedWorkers = 64;
 /** Maximum number of concurrent reconciles of entries. */
 const entryWorkers = 32;
 /** Period over which the runs after a change of a registration are spread: 30 ms per key, at most five minutes. */
 const spread = { maxMs: 300_000, perKeyMs: 30 };
 
-/** Runs the components of each entry when their inputs change: at most one run at a time for each component of an entry. */
+/**
+ * Runs the components of each entry when their inputs change, at intervals, and for retries. At most one run at a time for each component
+ * of an entry.
+ */
 export class InventoryManager {
   readonly #deps: InventoryManagerDeps;
   /** Enqueues keys. */
@@ -48,7 +51,7 @@ export class InventoryManager {
   readonly #registrationHints = hintSource('breaker');
   readonly #limits: Limits;
   readonly #breakers: Breakers;
-  /** Entries as the watch or a later write of this process returned them. */
+  /** Entries as the watch, or a later write or live read of this process, returned them. */
   readonly #latestEntries: WriteThroughCache<Entry>;
   readonly #entryReconciler: EntryReconciler;
   readonly #metrics: InventoryMetrics;
@@ -109,7 +112,7 @@ export class InventoryManager {
     observeInventory(deps.metrics, { entries, loops, registrations, breakers: this.#breakers, clock, watchAgeMs });
   }
 
-  /** Controllers in start order. All run only on the leader. */
+  /** Controllers in start order, each once the previous one has synced. All run only on the leader. */
   controllers(): Runnable[] {
     return [
       // Logs contain this name, so it stays.
@@ -120,7 +123,7 @@ export class InventoryManager {
     ];
   }
 
-  /** Whether this replica is the leader and accepts reports. */
+  /** Whether this replica is the leader and accepts reports. True only after all keys received their first events. */
   get leads(): boolean {
     return this.#leader !== undefined;
   }
@@ -140,7 +143,7 @@ export class InventoryManager {
       },
   };
 
-  /** Proves write authorization in the background. Until then, no run starts. */
+  /** Proves write authorization in the background: it syncs at once. Until then, no run starts. */
   async #prove(signal: AbortSignal, onSynced: () => void): Promise<void> {
     onSynced();
     try {

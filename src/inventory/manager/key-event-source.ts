@@ -36,18 +36,18 @@ interface KeyEventSourceDeps {
   readonly random: () => number;
 }
 
-/** If a new kubeconfig has more readers than this, their runs are spread over a minute. */
+/** If a replaced kubeconfig of an entry has more readers than this, their runs are spread over `rotationSpreadMs`. */
 const maxReadersAtOnce = 5;
 const rotationSpreadMs = 60_000;
 
-/** Converts watch events to events of keys. */
+/** Converts events of the watches of entries, records, and remote objects to events of keys. Ignores the emit function of a source. */
 export class KeyEventSource implements Source {
   readonly name = 'inventory';
   readonly #deps: KeyEventSourceDeps;
   #isStartup = true;
   /** UIDs of the entries that existed at startup and whose keys have received no event yet. */
   readonly #notIntroduced = new Set<string>();
-  /** Keys whose records arrived before their entry, by entry UID. */
+  /** Keys whose records arrived before their entry was introduced, by entry UID. */
   readonly #recordsWithoutEntry = new Map<string, Map<string, ComponentKey>>();
 
   constructor(deps: KeyEventSourceDeps) {
@@ -86,7 +86,10 @@ export class KeyEventSource implements Source {
     this.trigger({ entryUid, component }, trigger(triggerReasons.remote, { about }));
   }
 
-  /** Triggers the keys of a new or changed registration at random times within `withinMs`. */
+  /**
+   * Triggers the keys of a new or changed registration at random times. Its keys: entries that it applies to or that have its record.
+   * `withinMs` returns the period, milliseconds, for a number of keys. Rejects if `signal` aborts.
+   */
   async registrationChanged(
     registration: Registration,
     withinMs: (keys: number) => number,
@@ -174,7 +177,7 @@ export class KeyEventSource implements Source {
     }
   }
 
-  /** Delays triggers for the kubeconfig by a random time. */
+  /** Delays the triggers of one key for the kubeconfig by a random time. */
   #spread(triggers: readonly Trigger[]): readonly Trigger[] {
     const { clock, random } = this.#deps;
     const atMs = clock.now() + random() * rotationSpreadMs;
@@ -195,7 +198,7 @@ export class KeyEventSource implements Source {
     }
   }
 
-  /** Handles the entry as if its events had been lost. This changes nothing for an idle key that matches its record. */
+  /** Handles the entry as if its events had been lost. Changes nothing for an idle key that matches its record. Skips busy keys. */
   #resync({ ref }: Entry): void {
     const { entries, registrations, runs, loops, onResync } = this.#deps;
     const entry = entries.find(ref.uid);
@@ -257,13 +260,13 @@ interface ResyncDeps<Item> {
   readonly random: () => number;
 }
 
-/** Interval of resyncs, milliseconds, give or take 10 %. */
+/** Time from the end of a resync to the next one, milliseconds, give or take 10 %. */
 const resyncMs = 1_800_000;
 const jitter = 0.1;
 /** Batch size, and pause between batches, so that a resync does not delay other work. */
 const batch = { items: 50, pauseMs: 50 };
 
-/** Resyncs all items every half hour until the signal aborts, in case events were lost. */
+/** Resyncs all items about every half hour until the signal aborts, in case events were lost. The first one follows after half an hour. */
 function resyncPeriodically<Item>(deps: ResyncDeps<Item>, signal: AbortSignal): void {
   const { all, resync, onStart, clock, random } = deps;
   let cancel: Cancel = () => {};

@@ -14,7 +14,7 @@ import type { RunReporter } from './run-reporter.ts';
 
 /** Dependencies of a key loop while this replica is the leader. */
 export interface KeyLoopDeps {
-  /** Aborts when leadership ends. No write happens afterwards. */
+  /** Aborts when leadership ends. No write starts afterwards. */
   readonly signal: AbortSignal;
   readonly clock: Clock;
   /** Uniform in [0, 1). */
@@ -32,7 +32,7 @@ export interface KeyLoopDeps {
   readonly callbackUrl: string;
   readonly outputs: Outputs;
   readonly reporter: RunReporter;
-  /** Backoff of keys whose start, handling, or removal failed. */
+  /** Backoff of keys whose start, handling, or removal failed. It delays every later enqueue of the key. */
   readonly failures: KeyBackoff<KeyMemory>;
   /** Backoff of keys with a stored start whose component the server could not call. */
   readonly uncalled: KeyBackoff<KeyMemory>;

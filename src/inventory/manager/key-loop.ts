@@ -34,7 +34,7 @@ export class KeyLoop {
     return this.#memory.state;
   }
 
-  /** The lane that the key waits in. */
+  /** The lane that the key waits in: that of its pending triggers, otherwise `time`. */
   get lane(): number {
     return this.state.pending?.lane ?? lanes.time;
   }
@@ -59,7 +59,7 @@ export class KeyLoop {
     });
   }
 
-  /** Handles a record from the store if it is newer than that of the state. */
+  /** Handles a record from the store if it is newer than that of the state; undefined: the record is gone. */
   recordChanged(stored: StoredRecord | undefined): void {
     this.#steps.submit(() => (this.#isNewer(stored) ? this.#recordChanged(stored) : undefined));
   }
@@ -69,14 +69,14 @@ export class KeyLoop {
     this.#steps.submit(() => this.#steps.handle(({ inputs }) => ({ kind: 'deleting', inputs })));
   }
 
-  /** Drops the key after its entry is gone. */
+  /** Drops the key after its entry is gone. Later events have no effect; an active run is not recorded as ended. */
   drop(): void {
     this.#memory.dropped = true;
     this.#deps.limits.drop(this.key);
     this.#steps.releaseSlotIfIdle();
   }
 
-  /** Reconciles the key. Resolves when all events are handled, including the answer of a call. */
+  /** Reconciles the key. Resolves when the slot and the answer of its call are handled. Never rejects: a failure retries the key. */
   async reconcile(): Promise<void> {
     const steps = this.#steps;
     await steps.withSlot(async () => {
@@ -88,7 +88,7 @@ export class KeyLoop {
     this.#enqueueDeadline();
   }
 
-  /** Runs `task` for a report, between two events. `handle` handles the events of the report. Rejects if the report may be lost. */
+  /** Runs `task` for a report, between two events. `handle` handles its events. Rejects if `task` fails or the key must be reloaded. */
   report<T>(task: (memory: KeyMemory, handle: (eventOf: EventOf) => Promise<void>) => Promise<T>): Promise<T> {
     const memory = this.#memory;
     const result = deferred<T>();

@@ -16,13 +16,13 @@ export class KeyMemory {
   state: KeyState = freshKey;
   /** The last known registration. Runs may outlive the registration. */
   registration: Registration | undefined;
-  /** The active run. */
+  /** The active run, once its start is stored or it was adopted. */
   run: CurrentRun | undefined;
   /** The API server rejected the last write of the record, or its removal. */
   unstored = false;
   /**
-   * `retry`: handling an event failed, and the key will be retried. `reload`: some effects may also be missing. The loop drops all events
-   * until it has reloaded the key from the store.
+   * `retry`: handling an event failed, and the key will be retried. `reload`: some effects may also be missing. With `reload`, the loop
+   * drops all events until it has reloaded the key from the store.
    */
   recovery: 'retry' | 'reload' | undefined;
   /** Lane and time of the oldest trigger that waits for a run, in monotonic milliseconds. */
@@ -47,7 +47,7 @@ export class KeyMemory {
     return phase === 'draining' && stored !== undefined && stored.record.phase !== 'Idle';
   }
 
-  /** Milliseconds that remain of the current run's maximum duration; `monotonicMs` is the current time. */
+  /** Milliseconds that remain of the current run's maximum duration, maybe negative; 0 without a run. `monotonicMs`: the current time. */
   remainingMs(monotonicMs: number): number {
     const { lastStart } = this.state;
     if (lastStart === undefined || !this.run) return 0;
@@ -61,7 +61,7 @@ export class KeyMemory {
     this.run = new CurrentRun(record, this.registration);
   }
 
-  /** Resets the state that the store can restore. */
+  /** Resets the state, except the status and what livelock detection and spacing need. The store restores the record. */
   reset(): void {
     const { status, recentStarts, lastStart } = this.state;
     this.state = { ...freshKey, status, recentStarts, lastStart };
@@ -79,7 +79,7 @@ export class KeyMemory {
     if (this.state.stored?.record === next) this.state = { ...this.state, stored };
   }
 
-  /** The version that this key wrote over `base`; `base` if it wrote none. */
+  /** The version that the last write of this key stored, if it replaced `base`; otherwise `base`. */
   latestStored(base: StoredRecord): StoredRecord {
     return this.#lastWrite?.baseVersion === base.resourceVersion ? this.#lastWrite.stored : base;
   }
@@ -109,7 +109,7 @@ export class CurrentRun {
     this.#credentials = [record.credentialId, record.previousCredential?.id].filter((id) => id !== undefined);
   }
 
-  /** The current token; undefined if another process issued it. */
+  /** The latest token of the run; undefined if another process issued it. */
   get token(): RunToken | undefined {
     return this.#token;
   }
@@ -119,7 +119,7 @@ export class CurrentRun {
     return this.#pendingToken;
   }
 
-  /** IDs of all tokens of the run. */
+  /** IDs of the tokens of the run that this process knows. */
   get credentials(): readonly string[] {
     return this.#credentials;
   }
@@ -128,7 +128,7 @@ export class CurrentRun {
     this.#pendingToken = token;
   }
 
-  /** Adds a refreshed token. The previous one stays valid. */
+  /** Adds a refreshed token, whose ID is stored. The previous one may still write, as the record says. */
   addToken(token: RunToken): void {
     this.#token = token;
     this.#pendingToken = undefined;

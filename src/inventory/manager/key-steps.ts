@@ -40,7 +40,7 @@ export class KeySteps {
     await this.#call?.promise;
   }
 
-  /** Runs a task after the pending ones. If the task fails, the key is retried. */
+  /** Runs a task after the pending ones, at once if there are none. If the task fails, the key is retried while this replica leads. */
   submit(task: Task): void {
     this.#mailbox ??= new Mailbox({
       onError: (error) => {
@@ -73,7 +73,10 @@ export class KeySteps {
     }
   }
 
-  /** Handles one event: `step`, then its effects, then their result events. */
+  /**
+   * Handles one event: `step`, then its effects, then their result events. Undefined if there is nothing to wait for. Drops the event if the
+   * key was dropped, must be reloaded, or never had a registration, or if its entry is gone.
+   */
   handle(eventOf: EventOf): Promise<void> | undefined {
     const snapshot = this.#snapshot();
     if (!snapshot) return undefined;
@@ -209,8 +212,8 @@ export class KeySteps {
   }
 
   /**
-   * Releases the slot unless `withSlot` keeps it or a run is active. A pending call keeps the slot until its answer, even if the entry is
-   * gone.
+   * Releases the slot unless `withSlot` keeps it or a run is active. A key that was dropped or must be reloaded counts as without a run. A
+   * pending call keeps the slot until its answer, even if the entry is gone.
    */
   releaseSlotIfIdle(): void {
     if (this.#keepsSlot) return;

@@ -8,14 +8,14 @@ import { CurrentRun, type KeyMemory } from './key-memory.ts';
 import { isRetryable } from './persist.ts';
 
 const writeKinds = ['start', 'store', 'apply', 'retire'] as const satisfies readonly Effect['kind'][];
-/** Effects that must complete before the next effect starts. */
+/** Effects that must complete before the next effect starts. A rejected `store` counts as complete; it is retried later. */
 type Write = Extract<Effect, { kind: (typeof writeKinds)[number] }>;
 type WriteOf<Kind extends Write['kind']> = Extract<Write, { kind: Kind }>;
 
 interface WriteResult {
   /** Event to handle after the effects. */
   readonly event?: EventOf;
-  /** Skip the later effects that depend on this write. */
+  /** Skip the later writes and the call. */
   readonly stops?: true;
   readonly retry?: Retry;
 }
@@ -29,7 +29,10 @@ export interface Retry {
 const writes: ReadonlySet<Effect['kind']> = new Set(writeKinds);
 export const isWrite = (effect: Effect): effect is Write => writes.has(effect.kind);
 
-/** Executes a write. Rejects with the reason of the leader's signal, and with an error that is not retryable. */
+/**
+ * Executes a write. Rejects with the reason of the leader's signal, and with an error that is not retryable. A failed start results in
+ * `conflict`; problems of the other writes appear in the status or in `applied`.
+ */
 export function write(
   deps: KeyLoopDeps,
   memory: KeyMemory,
@@ -90,7 +93,7 @@ async function store(deps: KeyLoopDeps, memory: KeyMemory, effect: WriteOf<'stor
   return {};
 }
 
-/** Shows a rejected write in the status and retries it until another event replaces the record. */
+/** Shows a rejected write in the status and retries it until it succeeds, another event replaces the record, or the key is dropped. */
 function storeLater(deps: KeyLoopDeps, memory: KeyMemory, effect: WriteOf<'store'>, message: string): WriteResult {
   const { rejections } = deps;
   const { status } = memory.state;
@@ -159,7 +162,7 @@ function conflictResult({ reporter }: KeyLoopDeps, stored: StoredRecord | undefi
   return conflictWith(stored);
 }
 
-/** The event `conflict` with the current record; skips the dependent effects. */
+/** The event `conflict` with this record; skips the later writes and the call. */
 const conflictWith = (stored: StoredRecord | undefined): WriteResult => ({
   event: ({ inputs }) => ({ kind: 'conflict', stored, inputs }),
   stops: true,

@@ -69,7 +69,7 @@ export interface LeaderState {
 /** Backoff of a key after a failed start, call, or write. */
 const keyBackoff = { baseMs: 200, capMs: 30_000 };
 
-/** Creates the leader state. It ends when `signal` aborts. */
+/** Creates the leader state. Its loops write nothing new after `signal` aborts. Its event source starts with the controller of keys. */
 export function startLeading(deps: LeaderDeps, parts: ReplicaParts, signal: AbortSignal): LeaderState {
   const { entries, runs, registrations, tokens, clock, random, log, events, components, api, callbackUrl, remote } =
     deps;

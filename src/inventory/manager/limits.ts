@@ -3,16 +3,16 @@ import { type ComponentKey, keyText, readKey } from '../key.ts';
 import type { RegistrationLister } from './registrations.ts';
 
 const laneCount = Object.keys(lanes).length;
-/** Maximum number of concurrent runs of one entry. */
+/** Maximum number of concurrent runs of one entry. Only runs that were active before may exceed it. */
 const maxRunsPerEntry = 6;
 
 interface LimitsDeps {
   readonly registrations: RegistrationLister;
   /** Whether write authorization is proved. Until then, no key is admitted. */
   readonly authorizationProved: () => boolean;
-  /** Whether runs of the entry may start: it has its finalizer, or it is being deleted. */
+  /** Whether runs of the entry may start: it has its finalizer and its first access objects, or it is being deleted. */
   readonly isPrepared: (entryUid: string) => boolean;
-  /** Whether the circuit breaker admits a call to the component. An admitted call may be the probe. */
+  /** Whether the circuit breaker admits a call to the component. An open breaker counts the admitted call as its probe. */
   readonly breakerAdmits: (component: string) => boolean;
   /** The lane that a key waits in; undefined if its loop was dropped. */
   readonly laneOf: (key: string) => number | undefined;
@@ -67,7 +67,7 @@ export class Limits {
     if (!this.#slots.has(keyText(key))) this.#acquire(keyText(key), key);
   }
 
-  /** Releases the slot of a key, if it has one. */
+  /** Releases the slot of a key, if it has one. Re-admits one waiting key of its component, and all waiting keys of its entry. */
   release(text: string): void {
     const key = this.#slots.get(text);
     if (!key) return;
@@ -95,17 +95,18 @@ export class Limits {
     this.#wakeAll(entryUid);
   }
 
-  /** Re-admits the waiting keys of a component after its breaker admits one probe or all calls. */
+  /** Re-admits waiting keys of a component. `probe`: one key, because its breaker admits a probe. `closed`: all keys. */
   componentChanged(component: string, how: 'probe' | 'closed'): void {
     if (how === 'probe') this.#wakeNext(component);
     else this.#wakeAll(component);
   }
 
-  /** Number of active runs of a component. */
+  /** Number of slots that keys of a component have. */
   running(component: string): number {
     return this.#ofComponent.get(component) ?? 0;
   }
 
+  /** Drops all slots and waiting keys without re-admitting any. */
   clear(): void {
     for (const map of [this.#slots, this.#ofComponent, this.#ofEntry, this.#waiting]) map.clear();
   }

@@ -21,7 +21,7 @@ interface OutputsDeps extends PersistDeps {
   readonly latestEntries: WriteThroughCache<Entry>;
 }
 
-/** Why outputs could not be written or removed. */
+/** Why outputs or a record could not be written or removed. */
 interface OutputsProblem {
   /** Code of a Violation, or `NotWritten`. */
   readonly code: string;
@@ -48,7 +48,10 @@ export class Outputs {
     return rest;
   }
 
-  /** Writes outputs. Resolves to undefined when the entry contains them, otherwise to the problem. */
+  /**
+   * Writes outputs. Resolves to undefined when the entry contains them, otherwise to the problem. Retries like `persist`, and rejects with
+   * the reason of `signal` or an error that is not retryable.
+   */
   apply(
     ref: EntryRef,
     registration: Registration,
@@ -70,6 +73,7 @@ export class Outputs {
   /**
    * Removes the component's outputs, then its record. While the entry is being deleted, also removes orphaned outputs, because other
    * components may wait for their absence. Resolves to undefined on success. Otherwise resolves to the problem, and the record stays.
+   * Retries and rejects as `apply` does.
    */
   async retire(
     ref: EntryRef,
@@ -97,7 +101,10 @@ export class Outputs {
     return patch && this.#write(ref, { outputs: patch }, signal);
   }
 
-  /** Outputs that belong to no other component with a record, such as those of a path that a registration no longer contains. */
+  /**
+   * Outputs that belong to no other component with a record, such as those of a path that a registration no longer contains. None if the
+   * status shows an unregistered component.
+   */
   #orphans({ ref, components, content }: Entry, retiring: string): JsonPointer[] {
     const { registrations, runs } = this.#deps;
     // The paths of an unregistered component are unknown.

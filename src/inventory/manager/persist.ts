@@ -7,6 +7,7 @@ import type { Log } from '../../observe/log.ts';
 import type { RunRecord, StoredRecord } from '../core/run-record.ts';
 import type { RunStore, Swap } from '../ports.ts';
 
+/** Dependencies of `persist`. */
 export interface PersistDeps {
   readonly clock: Clock;
   /** Uniform in [0, 1). */
@@ -14,7 +15,7 @@ export interface PersistDeps {
   readonly log: Log;
 }
 
-/** Status codes of answers that a retry rarely changes. */
+/** Status codes of rejections: answers that a retry rarely changes. */
 const rejectionCodes = new Set([400, 403, 404, 405, 409, 413, 422]);
 const backoff = { baseMs: 100, capMs: 10_000 };
 /** Maximum Retry-After that the server follows. Otherwise a finished run could stay recorded as running for long. */
@@ -27,8 +28,8 @@ export const isRetryable = (error: unknown): boolean =>
   error instanceof ApiError || error instanceof TransportError || error instanceof CodedError;
 
 /**
- * Retries a write while the API server is unavailable or overloaded. Rejects with the reason of `signal`, and with the answer of the API
- * server after five rejections. An error that is not retryable rejects at once. `what` names the write in logs.
+ * Repeats a read or write until it succeeds, without a limit for outages. Rejects with the reason of `signal`, and with the ApiError after
+ * five rejections (`rejectionCodes`). An error that is not retryable rejects at once. `what` names the work in logs.
  */
 export async function persist<T>(
   { clock, random, log }: PersistDeps,
@@ -70,8 +71,9 @@ export class Records {
   }
 
   /**
-   * Stores a record. If the API server rejects its content, stores it without the component's message and missing inputs. Rejects with the
-   * reason of `signal`, and with an error that is not retryable.
+   * Stores a record. If the API server rejects its content, stores it without the component's message and missing inputs, and with the
+   * reason `NotStored`. Resolves to `rejected` after other rejections. Rejects with the reason of `signal`, and with an error that is not
+   * retryable.
    */
   async store(next: RunRecord, base: StoredRecord, signal: AbortSignal): Promise<StoreResult> {
     const result = await this.#swap(next, base, signal);

@@ -13,21 +13,21 @@ import type { Registration } from '../registration.ts';
 import type { RegistrationView } from '../stores/registration-view.ts';
 import type { Breakers } from './breakers.ts';
 
-/** Reads the registrations of components from a local cache. */
+/** Reads the registrations of components from a local cache. `get` and `all` also return registrations that cannot be used. */
 export interface RegistrationLister {
   get(component: string): Registration | undefined;
   all(): Iterable<Registration>;
-  /** Why the registration of a component cannot be used; undefined if it can. */
+  /** Why the registration of a component cannot be used; undefined if it can, or if there is none. */
   problem(component: string): string | undefined;
 }
 
-/** A registration was created or changed, or it became usable or unusable. `endpoint`: its endpoint or its CA bundle changed. */
+/** A registration was created, its spec changed, or it became usable or unusable. `endpoint`: its endpoint or its CA bundle changed. */
 export interface RegistrationChange {
   readonly registration: Registration;
   readonly endpoint: boolean;
 }
 
-/** The registrations, validated against each other: a conflict refuses the younger one. */
+/** The registrations, validated by themselves and against each other: a conflict refuses the younger one. */
 export class Registrations implements RegistrationLister {
   readonly #store: Store<RegistrationView>;
   readonly #problems = new Map<string, string>();
@@ -67,7 +67,10 @@ export class Registrations implements RegistrationLister {
     return this.#store.get(component);
   }
 
-  /** Subscribes to changes from now on. A deletion passes the changes that it causes in other registrations, possibly none. */
+  /**
+   * Subscribes to changes from now on, but not before the store is synced. A deletion passes the changes that it causes in other
+   * registrations, possibly none.
+   */
   onChange(listener: (changes: readonly RegistrationChange[]) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -83,7 +86,7 @@ export class Registrations implements RegistrationLister {
     return start && cycleFrom(start, [...this.all()]);
   }
 
-  /** Validates all registrations, oldest first. Of two conflicting ones, the younger one is refused. */
+  /** Validates all registrations, oldest first. Of two conflicting ones, the younger one is refused. Refused ones conflict with none. */
   #validateAll(): void {
     this.#problems.clear();
     const views = [...this.#store.list()].sort((a, b) => a.createdMs - b.createdMs || (a.key < b.key ? -1 : 1));
@@ -138,7 +141,7 @@ interface RegistrationReconcilerDeps {
   readonly clock: Clock;
 }
 
-/** Writes the conditions of each registration. */
+/** Writes the conditions of a registration: Accepted, Cyclic, and Reachable. */
 export class RegistrationReconciler implements Reconciler {
   readonly #deps: RegistrationReconcilerDeps;
 

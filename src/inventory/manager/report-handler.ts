@@ -31,10 +31,10 @@ interface EndedRun {
 
 /** A heartbeat replaces a token that expires within this time, milliseconds. */
 const refreshMs = 300_000;
-/** Maximum number of ended runs to remember. */
+/** Maximum number of keys whose last ended run to remember. */
 const maxEndedRuns = 10_000;
 
-/** Handles the reports of asynchronous runs while this replica is the leader. */
+/** Handles the reports of runs while this replica is the leader. The outcome of a run counts also if its call is still unanswered. */
 export class ReportHandler implements ReportSink {
   readonly #loops: KeyLoops;
   readonly #deps: ReportHandlerDeps;
@@ -148,7 +148,7 @@ export class ReportHandler implements ReportSink {
   }
 }
 
-/** The record of the run; undefined if the run is not active. */
+/** The record of the run; undefined if the run is not current or the record is not Running. */
 function currentRecord({ state }: KeyMemory, { seq }: Run): StoredRecord | undefined {
   const { stored } = state;
   return stored && stored.record.seq === seq && stored.record.phase === 'Running' ? stored : undefined;
@@ -172,7 +172,7 @@ const foreignCredential: ReportAnswer = {
   message: 'the token belongs to another run; use the token of the reported run',
 };
 
-/** The outcome is in memory, and the server retries to store it. */
+/** The report is in memory, and the server retries to store its record. */
 const notStored: ReportAnswer = {
   status: 503,
   code: 'Unavailable',

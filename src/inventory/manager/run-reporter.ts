@@ -16,7 +16,7 @@ interface RunReporterDeps {
   readonly log: Log;
 }
 
-/** Reports runs through status, logs, metrics, and Events. */
+/** Reports runs in logs, metrics, and Events, and requests a new status of the entry. */
 export class RunReporter {
   readonly #deps: RunReporterDeps;
 
@@ -36,7 +36,7 @@ export class RunReporter {
     this.#event(ref, 'Warning', code, `${key.component}: ${message}`);
   }
 
-  /** Reports the end of a run if the record `after` contains a new outcome. */
+  /** Reports the end of a run in metrics and the log, if `after` has a new outcome. Records an Event only if `outcome` changed. */
   stored(key: ComponentKey, before: RunRecord, after: RunRecord): void {
     const last = after.lastOutcome;
     if (!last || last.seq === before.lastOutcome?.seq) return;
@@ -63,7 +63,7 @@ export class RunReporter {
     this.#event(entry, type, last.outcome, `${component} ran because of ${why}${detail}`);
   }
 
-  /** Reports a call to a component. `waitedMs`: time since its oldest trigger. */
+  /** Reports a call to a component in metrics and the debug log. `waitedMs`: time since its oldest trigger that had no delay. */
   dispatched(record: RunRecord, lane: number, waitedMs: number): void {
     const { metrics, log } = this.#deps;
     metrics.dispatched(lane, waitedMs);
