@@ -84,7 +84,10 @@ async function publish(
   }
 }
 
-/** Issues a kubeconfig for an account that only this entry uses. It expires after `lifetimeSeconds`, or at teardown. */
+/**
+ * Issues a kubeconfig for an account with `cluster-admin` that only this entry uses. It expires when its token does, usually after
+ * `lifetimeSeconds`, or at teardown. Rejects with CodedError `NotAdministrator` if the supplied kubeconfig may not create that account.
+ */
 function issueKubeconfig(
   deps: ComponentsDeps,
   run: RunContext,
@@ -107,8 +110,9 @@ function issueKubeconfig(
 }
 
 /**
- * Removes the account from the cluster with the account's own kubeconfig. If that is gone or rejected, uses the supplied one. Without its
- * ClusterRoleBinding, the account may no longer delete itself. Ignores rejected credentials, and any error if nothing was published.
+ * Removes the account from the cluster with the account's own kubeconfig. If that is gone, unusable, or rejected, uses the supplied one:
+ * without its ClusterRoleBinding, the account may no longer delete itself. Ignores missing and rejected credentials, so the account may
+ * stay. Ignores any error if nothing was published. NotReady while another component has outputs.
  */
 async function tearDown(deps: ComponentsDeps, run: RunContext, entry: KubeObject): Promise<Outcome> {
   const unused = whenUnused(entry);

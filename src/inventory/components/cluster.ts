@@ -66,7 +66,7 @@ function specOf(entry: KubeObject): Readonly<Record<string, unknown>> {
   };
 }
 
-/** The outcome while Gardener works; undefined once it has reconciled this generation. */
+/** The outcome while Gardener works, or after it failed permanently; undefined once it has reconciled this generation. */
 function unfinishedOutcome({ metadata, status }: KubeObject): Outcome | undefined {
   const operation = own(status, 'lastOperation');
   const [type, state, text] = [own(operation, 'type'), own(operation, 'state'), own(operation, 'description')];

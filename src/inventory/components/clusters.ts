@@ -21,8 +21,8 @@ export interface Wanted {
 }
 
 /**
- * Creates the object, or corrects its fields if they differ. Does not change an object that is being deleted. Rejects like the client, and
- * with CodedError `NotOurs` if the object lacks the label of the entry.
+ * Creates the object, or corrects its fields and annotations if they differ. Does not change an object that is being deleted. Resolves to
+ * the object. Rejects like the client, and with CodedError `NotOurs` if the object lacks the label of the entry.
  */
 export async function ensure(client: Client, wanted: Wanted, signal: AbortSignal): Promise<KubeObject> {
   const { resource, name, entryUid, annotations, content } = wanted;
@@ -40,7 +40,10 @@ export async function ensure(client: Client, wanted: Wanted, signal: AbortSignal
   return client.mergePatch(resource, name, { metadata, ...content }, { signal });
 }
 
-/** Deletes the object if it belongs to the entry; `absent` if it does not exist. */
+/**
+ * Deletes the object; `absent` if it does not exist. Rejects like the client, and with CodedError `NotOurs` if the object lacks the label
+ * of the entry.
+ */
 export async function remove(
   client: Client,
   wanted: Pick<Wanted, 'resource' | 'name' | 'entryUid'>,
@@ -82,8 +85,9 @@ const timeoutShare = 0.7;
 const timeoutBounds = { minMs: 1_000, maxMs: 20_000 };
 
 /**
- * Connects to the cluster of a kubeconfig while `work` runs. If the cluster does not answer, rejects with CodedError `ClusterAway` early
- * enough for the component to answer the call. Rejects like `inlineCredentials` for an invalid kubeconfig.
+ * Connects to the cluster of a kubeconfig while `work` runs. If `work` takes too long, aborts its signal with CodedError `ClusterAway`,
+ * usually early enough for the component to answer the call. Rejects as `work` does, and like `inlineCredentials` for an invalid
+ * kubeconfig.
  */
 export async function withCluster<T>(
   { connect, clock }: Pick<ComponentsDeps, 'connect' | 'clock'>,

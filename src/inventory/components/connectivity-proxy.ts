@@ -25,7 +25,7 @@ const kubeconfigVersion = `${kubeconfigOutput}/version` as const;
 const defaultImage = 'registry.k8s.io/pause:3.10';
 const offering = 'connectivity';
 
-/** Runs a proxy in the managed cluster while a ServiceInstance there requests the connectivity service. */
+/** Runs a proxy in the managed cluster while a ServiceInstance there requests connectivity. Publishes `instances`, their number. */
 export function connectivityProxyComponent(deps: ComponentsDeps): Component {
   return {
     name,

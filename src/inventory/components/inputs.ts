@@ -9,7 +9,7 @@ import type { Credentials } from '../../kube/credentials.ts';
 
 /** Dependencies of the reference components. */
 export interface ComponentsDeps {
-  /** Client of the management cluster, whose custom resources represent cloud resources. */
+  /** Client of the management cluster, where custom resources represent cloud resources. */
   readonly management: Client;
   /** Namespace of these custom resources. Default: that of the entry. */
   readonly namespace?: string;
@@ -34,7 +34,7 @@ export function wholeNumberAt(document: unknown, pointer: JsonPointer): number |
 export const configOf = (component: string, field: string): JsonPointer =>
   pointerOf('spec', 'components', component, 'config', field);
 
-/** NotReady for the paths without a value; undefined if none is missing. */
+/** NotReady for the paths without a value, at most 16; undefined if none is missing. Null counts as a value. */
 export function missingOf(document: unknown, ...paths: readonly JsonPointer[]): Outcome | undefined {
   return waitFor(
     'present',
@@ -42,7 +42,7 @@ export function missingOf(document: unknown, ...paths: readonly JsonPointer[]): 
   );
 }
 
-/** NotReady while any of the paths has a value. */
+/** NotReady while any of the paths has a value, for at most 16 of them; undefined if none has. Null counts as a value. */
 export function waitForAbsence(document: unknown, ...paths: readonly JsonPointer[]): Outcome | undefined {
   return waitFor(
     'absent',
@@ -50,7 +50,7 @@ export function waitForAbsence(document: unknown, ...paths: readonly JsonPointer
   );
 }
 
-/** Paths of the outputs in the entry, except those of `owners`. */
+/** Paths of the fields directly below `/status/outputs`, except `owners`. */
 export function outputsBesides(document: unknown, ...owners: readonly string[]): JsonPointer[] {
   const outputs = valueAt(document, '/status/outputs');
   if (!isRecord(outputs)) return [];

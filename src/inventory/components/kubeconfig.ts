@@ -28,7 +28,7 @@ const authority = '/status/outputs/cluster/ca';
 /** Lifetimes in seconds. Gardener's minimum is 10 minutes. */
 const lifetimes = { min: 600, default: 86_400 };
 
-/** Publishes the kubeconfig of a Gardener cluster and replaces it well before it expires. */
+/** Publishes the kubeconfig of a Gardener cluster. The first run after about 60 % of its lifetime replaces it. */
 export function kubeconfigComponent({ management, namespace, clock }: ComponentsDeps): Component {
   return {
     name,
@@ -49,16 +49,19 @@ export function kubeconfigComponent({ management, namespace, clock }: Components
   };
 }
 
-/** Deleted once no other component has outputs; until then, the others need the kubeconfig to tear down their resources. */
+/**
+ * Deleted once the entry has no outputs besides `network`, `cluster`, and `kubeconfig`. Until then NotReady, because other components need
+ * the kubeconfig to tear down their resources.
+ */
 export const whenUnused = (entry: KubeObject): Outcome =>
   waitForAbsence(entry, ...outputsBesides(entry, 'network', 'cluster', 'kubeconfig')) ?? { outcome: 'Deleted' };
 
-/** Configured lifetime of a component's kubeconfigs, seconds. */
+/** Configured lifetime of a component's kubeconfigs, seconds: at least 600; default: one day. */
 export function lifetimeOf(entry: KubeObject, component: string): number {
   return Math.max(lifetimes.min, wholeNumberAt(entry, configOf(component, 'lifetimeSeconds')) ?? lifetimes.default);
 }
 
-/** Requests a kubeconfig from Gardener. */
+/** Requests a kubeconfig from Gardener. Rejects like the client, and with CodedError `NoKubeconfig` if the answer contains none. */
 async function adminKubeconfig(
   management: Client,
   shootKey: { readonly namespace: string; readonly name: string },
@@ -92,7 +95,7 @@ export interface IssuedKubeconfig {
 /** How a component issues its kubeconfigs. */
 interface KubeconfigSource {
   readonly component: string;
-  /** Digest of the source. A change requires a new kubeconfig. */
+  /** Version of the source. A change requires a new kubeconfig. */
   readonly origin: string;
   readonly issue: () => Promise<IssuedKubeconfig>;
 }
@@ -103,9 +106,9 @@ const rotateAt = 0.6;
 const rotationSpread = 0.1;
 
 /**
- * Keeps a valid kubeconfig in the Secret of the entry and publishes its location. Issues a new one if there is none, its origin or the
- * force annotation changed, or rotation is due. Writes the Secret before the outputs: after a crash in between, the next run issues
- * another one.
+ * Keeps a valid kubeconfig in the Secret of the entry and publishes its location. Issues a new one if there is none, the Secret contains
+ * another one than the outputs say, its origin or the force annotation changed, or rotation is due. Writes the Secret before the outputs:
+ * after a crash in between, the next run issues another one. Rejects as `issue` and the accessor do, except for status 422.
  */
 export async function keepKubeconfig(
   { entry, request }: RunContext,
@@ -145,7 +148,7 @@ function failedIfInvalid(error: unknown): Outcome {
   throw error;
 }
 
-/** The kubeconfig in a Secret; undefined if there is none. */
+/** The text under `key` in a Secret; undefined if there is none or it is empty. */
 export function textIn(secret: KubeObject | undefined, key: string = kubeconfigKey): string | undefined {
   const data = own(own(secret, 'data'), key);
   return typeof data === 'string' && data !== '' ? Buffer.from(data, 'base64').toString('utf8') : undefined;
@@ -166,7 +169,7 @@ function rotationTime(published: unknown, version: string): number {
 
 const instant = (text: unknown): number | undefined => (typeof text === 'string' ? parseTime(text) : undefined);
 
-/** Resolves to undefined if the object is absent. */
+/** Resolves to undefined if `reading` rejects with an absence, by default NotFound. Rejects with any other error. */
 export async function ifPresent(
   reading: Promise<KubeObject>,
   isAbsence: (error: unknown) => boolean = isNotFound,

@@ -21,7 +21,7 @@ const resourceGroup = configOf(name, 'resourceGroup');
 /** Interval while the operator works. A watch of the VirtualNetwork usually triggers a run earlier. */
 const requeueSeconds = 15;
 
-/** Creates a virtual network with Azure Service Operator. Publishes `vnetName` and `vnetId`. */
+/** Creates a virtual network with Azure Service Operator. Publishes `vnetName`, the name of the object, and `vnetId`, if known. */
 export function networkComponent(deps: ComponentsDeps): Component {
   return {
     name,
@@ -74,7 +74,7 @@ const identityOf = ({ namespace }: ComponentsDeps, entryUid: string, entry: Kube
   entryUid,
 });
 
-/** The outcome from the operator's condition Ready. If it is False, severity Error is permanent. */
+/** The outcome from the operator's condition Ready. If it is not True, severity Error is permanent. */
 function outcomeOf({ metadata, status }: KubeObject): Outcome {
   const ready = listIn(status, 'conditions').find((condition) => own(condition, 'type') === 'Ready');
   const isCurrent = own(ready, 'observedGeneration') === metadata.generation;

@@ -74,8 +74,8 @@ export class KeySteps {
   }
 
   /**
-   * Handles one event: `step`, then its effects, then their result events. Undefined if there is nothing to wait for. Drops the event if the
-   * key was dropped, must be reloaded, or never had a registration, or if its entry is gone.
+   * Handles one event: `step`, then its effects, then their result events. Undefined if there is nothing to wait for. Drops the event if
+   * the key was dropped, must be reloaded, or never had a registration, or if its entry is gone.
    */
   handle(eventOf: EventOf): Promise<void> | undefined {
     const snapshot = this.#snapshot();

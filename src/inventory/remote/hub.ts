@@ -19,7 +19,7 @@ import { aboutOf, watchText } from './watch-spec.ts';
 interface RemoteHubOptions {
   /** The management cluster. */
   readonly cluster: Cluster;
-  /** Reads the Secrets with kubeconfigs. */
+  /** Reads the Secrets with kubeconfigs. Works only while this replica is the leader. */
   readonly client: Client;
   readonly connect: (credentials: Credentials) => Cluster;
   readonly clock: Clock;
@@ -36,13 +36,13 @@ interface WatchedEntry {
   /** `watches` as text, to detect changes. */
   watchesText: string;
   watches: readonly ComponentWatches[];
-  /** Version of the kubeconfig in use; undefined if there is none. */
+  /** Version of the kubeconfig that the entry publishes; undefined if it publishes none. */
   version: string | undefined;
   /** Undefined if no watch is wanted, there is no kubeconfig, or the watches were evicted. */
   managed: ManagedClusterWatches | undefined;
   /** Time of the last reported change, monotonic milliseconds. */
   lastChangeMs: number;
-  /** Why the watches are unhealthy. */
+  /** Why the watches of the managed cluster are unhealthy, at the last check; undefined if they are healthy. */
   problem: string | undefined;
 }
 
@@ -50,7 +50,7 @@ interface WatchedEntry {
 const HEALTH_INTERVAL_MS = 5_000;
 const DEFAULT_BUDGET = 500;
 
-/** Registers the gauge of entries with unhealthy watches. */
+/** Registers the gauge of entries with unhealthy watches. `unhealthy` counts them at each scrape. */
 export function unhealthyWatchesMetric(metrics: Pick<Metrics, 'collected'>, unhealthy: () => number): void {
   const name = 'drawbridge_inventory_remote_watch_unhealthy';
   const help =
@@ -59,8 +59,8 @@ export function unhealthyWatchesMetric(metrics: Pick<Metrics, 'collected'>, unhe
 }
 
 /**
- * Watches objects in managed clusters and in the management cluster, by entry. It watches a limited number of managed clusters and reports
- * which watches are unhealthy.
+ * Watches objects in managed clusters and in the management cluster, by entry. It watches a limited number of managed clusters, and reports
+ * for which entries the watches of the managed cluster are unhealthy.
  */
 export class RemoteHub implements RemoteEvents {
   readonly #options: RemoteHubOptions;
@@ -178,7 +178,7 @@ export class RemoteHub implements RemoteEvents {
     return this.#options.connect(await inlineCredentials(Buffer.from(data, 'base64').toString('utf8')));
   }
 
-  /** If the budget is used up, evicts the watches whose last reported change is oldest. */
+  /** If the budget is used up, closes the watches of the cluster whose last reported change, or start, is oldest. */
   #evict(): void {
     const { budget = DEFAULT_BUDGET } = this.#options;
     const open = [...this.#entries.values()].filter(({ managed }) => managed !== undefined);

@@ -22,7 +22,7 @@ const FAILING_MS = 10_000;
 const LISTED_MS = 45_000;
 /** A watch is unhealthy if it receives no data for longer than this, milliseconds. A healthy watch receives some at least every 30 s. */
 const SILENT_MS = 60_000;
-/** Backoff between attempts to connect, milliseconds. */
+/** Backoff between attempts to connect, milliseconds. Each delay is `baseMs` longer, so that it is never near 0. */
 const RETRY = { baseMs: 1_000, capMs: 30_000 };
 
 /** The watches of one managed cluster; they share connections. */
@@ -60,7 +60,7 @@ export class ManagedClusterWatches {
     }
   }
 
-  /** Connects to the cluster, or reconnects with a new kubeconfig. Retries failures. Never rejects. */
+  /** Connects to the cluster, or reconnects with a new kubeconfig. Resolves after one attempt; retries a failed one in the background. */
   async open(): Promise<void> {
     this.#cancelRetry();
     const attempt = ++this.#attempt;
@@ -113,7 +113,9 @@ export class ManagedClusterWatches {
   }
 }
 
-/** One watch of a managed cluster. It keeps the digests of objects across connections, so it reports only real changes. */
+/**
+ * One watch of a managed cluster. It keeps the digests of objects across connections, so after its first list it reports only real changes.
+ */
 class ManagedWatch {
   readonly watch: RemoteWatch;
   readonly #onChange: () => void;
@@ -156,12 +158,12 @@ class ManagedWatch {
     return this.#store?.synced ?? false;
   }
 
-  /** Milliseconds since this watch last received data from the cluster. */
+  /** Milliseconds since this watch last received data from the cluster; Infinity if it is not attached. */
   get silentMs(): number {
     return this.#store?.ageMs ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Failures since this watch last received data. */
+  /** Failures since this watch last received data; undefined if there are none. */
   get failing(): Failing | undefined {
     return this.#store?.failing;
   }

@@ -15,7 +15,8 @@ interface OpenWatch {
 
 /**
  * Watches of the management cluster, shared by all entries. A label on an object names its entry. Users may set that label on objects in
- * their namespaces, so an object in another namespace counts only if the registration names that namespace.
+ * their namespaces, so an object in another namespace counts only if the registration names that namespace. A cluster-scoped object counts
+ * for every entry.
  */
 export class ManagementWatches {
   readonly #cluster: Cluster;
@@ -27,7 +28,7 @@ export class ManagementWatches {
     this.#onChange = onChange;
   }
 
-  /** Replaces the watches of the entry. */
+  /** Replaces the watches of the entry. Closes watches that no entry wants any more. */
   setWatches({ uid, namespace }: EntryRef, watches: readonly RemoteWatch[]): void {
     const wanted = new Map(watches.map((watch) => [watchText(watch), watch]));
     for (const [text, { wantedBy, close }] of [...this.#open]) {

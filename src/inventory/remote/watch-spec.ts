@@ -31,7 +31,7 @@ export function watchSpec({
   };
 }
 
-/** Text for trigger reasons, such as `managed/services.example.org`. */
+/** Text for trigger reasons: the cluster, the resource, and its group, such as `managed/services.example.org`. */
 export const aboutOf = ({ cluster, group, resource }: RemoteWatch): string =>
   `${cluster}/${resource}${group === '' ? '' : `.${group}`}`;
 
