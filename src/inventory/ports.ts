@@ -171,8 +171,8 @@ export interface EntryAccess {
    */
   prepare(entry: Entry, registrations: readonly Registration[], signal: AbortSignal): Promise<void>;
   /**
-   * Deletes the RoleBindings first, then the Roles, accounts, and Secret, if the entry owns them. Afterwards these grant no token of the
-   * entry any permission. Idempotent.
+   * Deletes the RoleBindings first, then the Roles, accounts, and Secret, if the entry owns them. Afterwards these objects
+   * grant the tokens of the entry no permission. Idempotent.
    */
   withdraw(ref: EntryRef, signal: AbortSignal): Promise<void>;
   /** Removes one component from the RoleBindings and deletes its account. The Roles and the Secret stay. */

@@ -3,7 +3,7 @@ import { type ComponentKey, keyText, readKey } from '../key.ts';
 import type { RegistrationLister } from './registrations.ts';
 
 const laneCount = Object.keys(lanes).length;
-/** Maximum number of concurrent runs of one entry. Only runs that were active before may exceed it. */
+/** Maximum number of concurrent runs of one entry. Runs that were active at the takeover may exceed it. */
 const maxRunsPerEntry = 6;
 
 interface LimitsDeps {

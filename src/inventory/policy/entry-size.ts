@@ -23,8 +23,8 @@ function recordAt(object: unknown, field: string): Readonly<Record<string, unkno
 }
 
 /**
- * Violation if a write lets an entry grow above the limit. Compares spec, outputs, labels, and annotations with those before the write:
- * above the limit, they may change but not grow. An entry that is being deleted has no limit. `before`: undefined for a new entry.
+ * Violation if a write lets an entry grow above the limit. Above it, spec, outputs, labels, and annotations may change but not grow in
+ * total, and the server may still write its own status. An entry that is being deleted has no limit. `before`: undefined for a new entry.
  */
 export function sizeViolation(before: unknown, after: unknown): Violation | undefined {
   const bytes = entryBytes(after);

@@ -16,7 +16,7 @@ interface OpenWatch {
 /**
  * Watches of the management cluster, shared by all entries. A label on an object names its entry. Users may set that label on objects in
  * their namespaces, so an object in another namespace counts only if the registration names that namespace. A cluster-scoped object counts
- * for every entry.
+ * for the entry that its label names, wherever that entry is.
  */
 export class ManagementWatches {
   readonly #cluster: Cluster;
@@ -55,7 +55,7 @@ export class ManagementWatches {
     const report = (entryUid: string, objectNamespace: string): void => {
       const entryNamespace = wantedBy.get(entryUid);
       if (entryNamespace === undefined) return;
-      // Only administrators create cluster-scoped objects, so these count for every entry.
+      // Only administrators create cluster-scoped objects, so their labels may name any entry.
       const isClusterScoped = objectNamespace === '';
       if (isClusterScoped || objectNamespace === entryNamespace || watch.namespace !== undefined)
         this.#onChange(entryUid, watch);
