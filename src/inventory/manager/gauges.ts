@@ -13,6 +13,7 @@ interface GaugesDeps {
   readonly registrations: RegistrationLister;
   readonly breakers: Breakers;
   readonly clock: Clock;
+  /** Milliseconds since the watch of entries last received data. */
   readonly watchAgeMs: () => number;
 }
 
@@ -81,7 +82,7 @@ function largest(entries: Iterable<Entry>): number {
   return most;
 }
 
-/** Label value of all paths that no registration declares, because a component may report any path. */
+/** Label value of all paths that no registration reads: a component may report any path, and each label value costs memory. */
 const otherPaths = 'other';
 
 function notReady(loops: Iterable<KeyLoop>, { entries, registrations, clock }: GaugesDeps) {

@@ -40,7 +40,7 @@ interface KeyEventSourceDeps {
 const maxReadersAtOnce = 5;
 const rotationSpreadMs = 60_000;
 
-/** Converts events of the watches of entries, records, and remote objects to events of keys. Ignores the emit function of a source. */
+/** Converts events of the watches of entries, records, and remote objects to events of keys. Their loops enqueue the keys. */
 export class KeyEventSource implements Source {
   readonly name = 'inventory';
   readonly #deps: KeyEventSourceDeps;

@@ -40,7 +40,7 @@ interface WatchedEntry {
   version: string | undefined;
   /** Undefined if no watch is wanted, there is no kubeconfig, or the watches were evicted. */
   managed: ManagedClusterWatches | undefined;
-  /** Time of the last reported change, monotonic milliseconds. */
+  /** Time of the last reported change, or of the start of the watches if later, monotonic milliseconds. */
   lastChangeMs: number;
   /** Why the watches of the managed cluster are unhealthy, at the last check; undefined if they are healthy. */
   problem: string | undefined;

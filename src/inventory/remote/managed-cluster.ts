@@ -163,7 +163,7 @@ class ManagedWatch {
     return this.#store?.ageMs ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Failures since this watch last received data; undefined if there are none. */
+  /** The current failure of this watch; undefined once the cluster answers again. */
   get failing(): Failing | undefined {
     return this.#store?.failing;
   }

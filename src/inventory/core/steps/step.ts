@@ -15,7 +15,7 @@ import { onStarted, startIfWanted } from './start.ts';
 import { Transition } from './transition.ts';
 import { alreadySatisfied, isWanted, withoutDelay } from './wanted.ts';
 
-/** Computes the next state and the effects of an event. Pure and total. An event that does not fit the state changes nothing. */
+/** Computes the next state and the effects of an event. Pure, apart from `context.random`, and total. Ignores events that do not fit. */
 export function step(
   state: KeyState,
   event: KeyEvent,
