@@ -147,7 +147,7 @@ export type ReportAnswer =
   | { readonly status: 200; readonly extension: RunExtension | undefined }
   /** The report violates the contract. */
   | { readonly status: 400; readonly code: 'InvalidReport'; readonly message: string }
-  /** The token does not belong to the run, or has expired, or was revoked because the entry is being deleted. */
+  /** The token does not belong to the run, or has expired. Also: a heartbeat of a run whose token the deletion of the entry revoked. */
   | { readonly status: 403; readonly code: 'ForeignCredential'; readonly message: string }
   /** The run has ended, used up `maxRunMs`, or was replaced by a later one. `OutcomeDiffers`: it ended with another outcome. */
   | { readonly status: 409; readonly code: 'RunOver' | 'OutcomeDiffers'; readonly message: string }

@@ -106,9 +106,10 @@ const rotateAt = 0.6;
 const rotationSpread = 0.1;
 
 /**
- * Keeps a valid kubeconfig in the Secret of the entry and publishes its location. Issues a new one if there is none, the Secret contains
- * another one than the outputs say, its origin or the force annotation changed, or rotation is due. Writes the Secret before the outputs:
- * after a crash in between, the next run issues another one. Rejects as `issue` and the accessor do, except for status 422.
+ * Keeps a valid kubeconfig in the Secret of the entry and publishes its location. Issues a new one if the Secret contains none, or not
+ * the published one. Also issues a new one if its origin or the force annotation changed, or rotation is due. Writes the Secret before the
+ * outputs: after a crash in between, the next run issues another one. Rejects as `issue` and the accessor do. If `issue` rejects with
+ * status 422, resolves to Failed.
  */
 export async function keepKubeconfig(
   { entry, request }: RunContext,

@@ -96,7 +96,7 @@ export const isLivelock = (recent: readonly RecentStart[], at: number): boolean 
 
 /**
  * Minimum time between two starts of this key, milliseconds: 200. In a livelock it is 1 s and doubles with each start of the most frequent
- * digest, but stays short enough that the livelock remains detectable.
+ * digest. It stays short enough that the livelock remains detectable.
  */
 export function spacingOf(recent: readonly RecentStart[], at: number): number {
   const { most, distinct } = countStarts(recent, at);

@@ -82,7 +82,7 @@ function largest(entries: Iterable<Entry>): number {
   return most;
 }
 
-/** Label value of all paths that no registration reads: a component may report any path, and each label value costs memory. */
+/** Label value of all paths that no registration reads, because a component may report any path. */
 const otherPaths = 'other';
 
 function notReady(loops: Iterable<KeyLoop>, { entries, registrations, clock }: GaugesDeps) {
