@@ -93,6 +93,8 @@ export class Judge {
     return new Promise((resolve) => {
       response.end = ((text: unknown) => {
         resolve({ status: response.statusCode, text: String(text) });
+        // As a response with a socket does: the app then returns the memory of the call.
+        response.emit('close');
         return response;
       }) as typeof response.end;
       this.#world.app(request, response);
