@@ -185,15 +185,16 @@ function objectSources(caches: ObjectCaches, consumers: ConsumerObjects, copies:
   return [
     fromSubscription('consumer', consumers, (event) => recordChange('consumer', caches.observeConsumer(event))),
     fromSubscription('provider', copies, (event) => recordChange('provider', caches.observeCopy(event))),
-    wakeAllOn('listed', (listener) => consumers.onListed(listener), loop),
-    wakeAllOn('listed', (listener) => copies.onListed(listener), loop),
+    onceListed('listed', (listener) => consumers.onListed(listener), loop),
+    onceListed('listed', (listener) => copies.onListed(listener), loop),
   ];
 }
 
-/** Enqueues all keys at each callback. */
-function wakeAllOn(name: string, subscribe: (listener: () => void) => () => void, loop: SyncLoop): Source {
+/** Enqueues all keys when a list is complete, and withdraws the problem of a late one. */
+function onceListed(name: string, subscribe: (listener: () => void) => () => void, loop: SyncLoop): Source {
   return fromSubscription(name, { subscribe: (listener) => subscribe(() => listener(undefined)) }, () => {
     loop.wakeAll(name);
+    loop.listed();
     return [];
   });
 }
@@ -219,7 +220,7 @@ function namespaceSources(
   };
   return [
     fromSubscription('namespace', { subscribe: (listener) => store.subscribe(listener) }, keysOf),
-    wakeAllOn('namespaces', (listener) => onSynced(store, listener), loop),
+    onceListed('namespaces', (listener) => onSynced(store, listener), loop),
   ];
 }
 

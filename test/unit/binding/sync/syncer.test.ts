@@ -10,6 +10,7 @@ import { ApiError, TransportError } from '../../../../src/kube/errors.ts';
 import { InformerStore } from '../../../../src/kube/informer-store.ts';
 import { silentLog } from '../../../../src/kube/log.ts';
 import type { Projected, StoreHandle, StoreSpec } from '../../../../src/kube/store.ts';
+import type { MemoryCluster } from '../../../support/binding/memory-cluster.ts';
 import {
   clusterNamespace,
   otherKonnectorAnnotations,
@@ -626,14 +627,22 @@ describe('syncer', () => {
     });
   });
 
+  /** Keeps the objects of the kind unlisted in a cluster. Returns a function that lists them. */
+  function unlist(cluster: MemoryCluster): () => void {
+    const watch = cluster.watch.bind(cluster);
+    const stores: { list(): void }[] = [];
+    cluster.watch = <T extends Projected>(spec: StoreSpec<T>): StoreHandle<T> => {
+      if (spec.resource.plural !== 'kettles') return watch(spec);
+      const store = new InformerStore(spec, stage.clock, silentLog);
+      stores.push({ list: () => store.beginList().commit() });
+      return { store, release: () => store.close() };
+    };
+    return () => stores.forEach((store) => void store.list());
+  }
+
   it('reports that this cluster does not list its objects, also after a restart', async () => {
     open();
-    const { consumer } = stage;
-    const watch = consumer.watch.bind(consumer);
-    consumer.watch = <T extends Projected>(spec: StoreSpec<T>): StoreHandle<T> =>
-      spec.resource.plural === 'kettles'
-        ? { store: new InformerStore(spec, stage.clock, silentLog), release: () => {} }
-        : watch(spec);
+    unlist(stage.consumer);
     let changes = 0;
     const syncer = stage.start('sync', { onChange: () => changes++ });
     await stage.settle(20_000);
@@ -645,6 +654,20 @@ describe('syncer', () => {
     );
     assert.equal(changes, 1);
   });
+
+  for (const informerScope of ['Namespaced', 'Cluster'] as const) {
+    it(`notifies its owner when a late list of the provider is complete: informerScope ${informerScope}`, async () => {
+      open({ informerScope });
+      const list = unlist(stage.provider);
+      const reported: string[] = [];
+      const syncer = stage.start('sync', { onChange: () => void reported.push(syncer.problems().join()) });
+      await stage.settle(40_000);
+      assert.match(reported.at(-1) ?? '', /the provider has not listed its objects yet/);
+      list();
+      await stage.settle();
+      assert.equal(reported.at(-1), '');
+    });
+  }
 
   it('backs off and reports a problem if the namespace of the provider does not exist', async () => {
     open();
