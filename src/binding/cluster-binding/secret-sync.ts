@@ -3,7 +3,7 @@ import type { SecretKeyRef } from '../../api/binding/secret-key-ref.ts';
 import { keyOf } from '../../api/object.ts';
 import { secrets } from '../../api/resources.ts';
 import { quote } from '../../kit/errors.ts';
-import type { Client } from '../../kube/client.ts';
+import { type Client, findObject } from '../../kube/client.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import type { Credentials } from '../../kube/credentials.ts';
 import { regarding } from '../../kube/event-object.ts';
@@ -12,7 +12,7 @@ import { type BindConditionUpdate, conditionFalse, conditionTrue } from '../cond
 import { candidateProblem } from '../sessions/candidate-problem.ts';
 import { type Kubeconfig, kubeconfigFrom } from '../sessions/kubeconfig.ts';
 import type { OpenSession } from '../sessions/open-session.ts';
-import { dataOf, type SecretView, textOf } from '../sessions/secret-watches.ts';
+import { dataOf, type SecretView, secretView, textOf } from '../sessions/secret-watches.ts';
 
 export interface SecretSyncDeps {
   readonly session: OpenSession;
@@ -37,8 +37,7 @@ export class SecretSync {
   /**
    * Copies the kubeconfig and returns the condition `SecretValid`. `provider` is the Secret that the ClusterBinding names, `name` its
    * `namespace/name`, and `key` the key in it. Writes only the referenced keys of consumer Secrets, and only the session's own or a
-   * verified kubeconfig. Skips Secrets with the annotation `keep-kubeconfig`, and those not known yet. Rejects if a write fails or `signal`
-   * aborts.
+   * verified kubeconfig. Skips Secrets with the annotation `keep-kubeconfig`. Rejects if a read or a write fails or `signal` aborts.
    */
   async run(
     provider: SecretView | undefined,
@@ -52,7 +51,8 @@ export class SecretSync {
       );
     const text = textOf(provider, key);
     if (text === undefined) return invalid(`secret ${name} has no key ${quote(key)}; ask the provider to add it`);
-    const stale = this.#deps.refs().filter((ref) => this.#isStale(ref, text));
+    const stale: SecretKeyRef[] = [];
+    for (const ref of this.#deps.refs()) if (isStale(await this.#getSecret(ref, signal), ref, text)) stale.push(ref);
     if (stale.length > 0) {
       const problem = await this.#kubeconfigProblem(text, `secret ${name}`, signal);
       if (problem !== undefined) return invalid(problem);
@@ -61,10 +61,13 @@ export class SecretSync {
     return conditionTrue(bindConditions.secretValid);
   }
 
-  #isStale(ref: SecretKeyRef, text: string): boolean {
-    const secret = this.#deps.getSecret(keyOf(ref));
-    if (secret === 'pending') return false;
-    return !secret || (!isPinned(secret) && textOf(secret, ref.key) !== text);
+  /** Reads a Secret of the consumer live while its watch has not synced: without permission to list it, it never does. */
+  async #getSecret(ref: SecretKeyRef, signal: AbortSignal): Promise<SecretView | undefined> {
+    const { namespace, name } = ref;
+    const watched = this.#deps.getSecret(keyOf(ref));
+    if (watched !== 'pending') return watched;
+    const found = await findObject(this.#deps.client, secrets, { namespace, name }, { signal });
+    return found && secretView(found);
   }
 
   /** Verifies a kubeconfig before it replaces the one in use. Returns why it must not; undefined if it may. */
@@ -101,11 +104,10 @@ export class SecretSync {
   }
 
   async #write(ref: SecretKeyRef, text: string, signal: AbortSignal): Promise<void> {
-    const { client, getSecret, events } = this.#deps;
+    const { client, events } = this.#deps;
     const { namespace, name } = ref;
-    const secret = getSecret(keyOf(ref));
+    const secret = await this.#getSecret(ref, signal);
     signal.throwIfAborted();
-    if (secret === 'pending') return;
     const data = { [ref.key]: dataOf(text) };
     if (secret) {
       const { uid, resourceVersion } = secret;
@@ -123,6 +125,9 @@ export class SecretSync {
     });
   }
 }
+
+const isStale = (secret: SecretView | undefined, { key }: SecretKeyRef, text: string): boolean =>
+  !secret || (!isPinned(secret) && textOf(secret, key) !== text);
 
 const isPinned = ({ annotations }: SecretView): boolean => annotations[keepKubeconfigAnnotation] === 'true';
 

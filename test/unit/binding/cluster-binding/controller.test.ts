@@ -6,7 +6,11 @@ import { clusterBindingController } from '../../../../src/binding/cluster-bindin
 import { beatMs } from '../../../../src/binding/cluster-binding/plan-status.ts';
 import type { OpenSession } from '../../../../src/binding/sessions/open-session.ts';
 import { formatTime } from '../../../../src/kit/clock.ts';
+import { ApiError } from '../../../../src/kube/errors.ts';
 import type { RecordedEvent } from '../../../../src/kube/event-object.ts';
+import { InformerStore } from '../../../../src/kube/informer-store.ts';
+import { silentLog } from '../../../../src/kube/log.ts';
+import type { Projected, StoreHandle, StoreSpec } from '../../../../src/kube/store.ts';
 import { noLog } from '../../../../src/observe/log.ts';
 import { createMetrics } from '../../../../src/observe/metrics.ts';
 import { acme, KonnectorStage, kubeconfigText, loadYamlOnce } from '../../../support/binding/konnector-stage.ts';
@@ -223,6 +227,40 @@ describe('ClusterBinding', () => {
         assert.ok(stage.acme.cluster.writes.length - writes <= 4, 'nothing but heartbeats');
       });
     }
+
+    /** The watches of named Secrets of the consumer never list, as without permission to list them. */
+    function unlistSecrets(): void {
+      const watch = stage.consumer.watch.bind(stage.consumer);
+      stage.consumer.watch = <T extends Projected>(spec: StoreSpec<T>): StoreHandle<T> =>
+        spec.resource === secrets && spec.fieldSelector !== undefined
+          ? { store: new InformerStore(spec, stage.clock, silentLog), release: () => {} }
+          : watch(spec);
+    }
+
+    it('is copied to a Secret that the konnector can read but not list', async () => {
+      unlistSecrets();
+      await start(kubeconfigText({ token: 'second' }));
+      await until(() => held() === kubeconfigText({ token: 'second' }), 'the copy');
+      await settle();
+      assert.equal(condition('SecretValid')?.status, 'True');
+    });
+
+    it('is not reported as valid while the Secret of the consumer cannot be read', async () => {
+      unlistSecrets();
+      const session = await start();
+      stage.acme.cluster.drop(secrets, { namespace: 'kb-acme', name: 'kubeconfig' });
+      await settle();
+      stage.consumer.fault = ({ verb, plural }) => {
+        if (verb === 'get' && plural === 'secrets') throw new ApiError(403, 'Forbidden', 'secrets is forbidden');
+      };
+      offer(kubeconfigText({ token: 'second' }));
+      await settle(10_000);
+      assert.equal(condition('SecretValid')?.reason, 'ProviderSecretNotFound');
+      assert.deepEqual(heartbeat(session), { ok: true });
+      stage.consumer.fault = () => undefined;
+      await settle(10_000);
+      await until(() => held() === kubeconfigText({ token: 'second' }), 'the copy');
+    });
 
     it('is not copied to a Secret with the keep annotation', async () => {
       stage.bind();
