@@ -45,7 +45,7 @@ export class FdWriter {
     this.#stallMs = options.stallMs ?? DEFAULT_STALL_MS;
     this.#write = options.writeSync ?? writeSync;
     this.#fd = open(destination);
-    this.#torn = endsTorn(destination);
+    this.#torn = endsTorn(destination) ?? false;
   }
 
   /**
@@ -84,7 +84,7 @@ export class FdWriter {
   reopen(): void {
     const previousFd = this.#fd;
     this.#fd = open(this.#destination);
-    this.#torn = endsTorn(this.#destination);
+    this.#torn = endsTorn(this.#destination) ?? this.#torn;
     if (previousFd !== 1) closeSync(previousFd);
   }
 
@@ -110,12 +110,13 @@ function open(destination: Destination): number {
   }
 }
 
-/** Whether the file ends within a line, which an earlier process left incomplete. An unreadable file counts as complete. */
-function endsTorn(destination: Destination): boolean {
-  if (!('path' in destination)) return false;
+/** Whether the file ends within a line, which this or an earlier process left incomplete. Undefined for a pipe or an unreadable file. */
+function endsTorn(destination: Destination): boolean | undefined {
+  if (!('path' in destination)) return undefined;
   try {
     const file = statSync(destination.path);
-    if (!file.isFile() || file.size === 0) return false;
+    if (!file.isFile()) return undefined;
+    if (file.size === 0) return false;
     const fd = openSync(destination.path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
       const last = Buffer.alloc(1);
@@ -124,7 +125,7 @@ function endsTorn(destination: Destination): boolean {
       closeSync(fd);
     }
   } catch {
-    return false;
+    return undefined;
   }
 }
 

@@ -240,6 +240,25 @@ describe('the audit journal', () => {
     assert.deepEqual(names(readFileSync(path, 'utf8')), [undefined, 'whole', 'next']);
   });
 
+  it('leaves an incomplete line as a separate line if standard output is reopened in between', async () => {
+    let [room, output] = [20, ''];
+    const writeSync: WriteSync = (_, bytes, offset) => {
+      if (room === 0) throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' });
+      const written = bytes.subarray(offset, offset + room);
+      output += Buffer.from(written).toString();
+      room -= written.length;
+      return written.length;
+    };
+    const clock = new SimulatedClock();
+    const journal = openJournal({ destination: { fd: 1 }, replica: 'drawbridge-0', clock, writeSync });
+    opened.push(journal);
+    await assert.rejects(journal.append(record('torn')), { code: 'AuditUnavailable' });
+    journal.reopen();
+    room = Number.MAX_SAFE_INTEGER;
+    await journal.append(record('whole'));
+    assert.deepEqual(names(output), [undefined, 'whole']);
+  });
+
   it('stops waiting for a stalled reader, at once the second time, and continues when it reads again', async () => {
     const pipe = join(folder, 'pipe');
     execFileSync('mkfifo', [pipe]);
