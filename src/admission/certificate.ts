@@ -10,7 +10,7 @@ import type { Log } from '../observe/log.ts';
 /** The certificate and key that the webhook port presents. */
 export interface ServingCertificate {
   readonly current: KeyPair;
-  /** Calls back with each new pair until `close`. */
+  /** Calls back with each new pair until `close`, and perhaps at once with the current one, which may be newer than a value read before. */
   start(listener: (pair: KeyPair) => void): void;
   close(): void;
 }

@@ -11,7 +11,7 @@ import { headNames, headPurpose } from '../audit/head.ts';
 import { type OpenJournal, openJournal } from '../audit/journal.ts';
 import { type CertificateDeps, certificateControllers } from '../certificates/controllers.ts';
 import { OwnCertificate } from '../certificates/own-certificate.ts';
-import { openCertificateStores } from '../certificates/stores.ts';
+import { type CertificateStores, openCertificateStores } from '../certificates/stores.ts';
 import { WebhookPaths } from '../certificates/webhook-paths.ts';
 import type { Config } from '../config.ts';
 import { describe } from '../kit/errors.ts';
@@ -20,7 +20,7 @@ import type { Cluster } from '../kube/cluster.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import { certificateExpiryMetric, unsignedLinesMetric } from '../observe/process-metrics.ts';
-import { clock, type Host, type OpenFeature, type Serving } from './feature.ts';
+import { clock, type Host, type OpenFeature, type Serving, storesProblem } from './feature.ts';
 
 /** The parts of serving that are opened before the cluster. */
 export interface ServingFiles {
@@ -67,7 +67,11 @@ export function openServing(
       return claimed ? certificateControllers({ ...claimed, client: leader, clock, log, metrics }) : [];
     },
     journal,
-    readiness: { certificate: () => certificate.problem(), 'audit-keys': () => keys.problem() },
+    readiness: {
+      certificate: () => certificate.problem(),
+      ...(controllerDeps ? { 'certificate-stores': () => storesProblem(allStores(controllerDeps.stores)) } : {}),
+      'audit-keys': () => keys.problem(),
+    },
     close: {
       auditHeads: () => heads.close(),
       reopening: () => process.off('SIGHUP', reopen),
@@ -90,7 +94,11 @@ export function sharedAmongServers(certificate: ServingCertificate): () => Servi
       start(listener) {
         registered = listener;
         listeners.add(listener);
-        if (started) return;
+        if (started) {
+          // Another pair may have been adopted since this server read `current`.
+          listener(certificate.current);
+          return;
+        }
         started = true;
         certificate.start((pair) => {
           for (const notify of listeners) notify(pair);
@@ -102,6 +110,8 @@ export function sharedAmongServers(certificate: ServingCertificate): () => Servi
     };
   };
 }
+
+const allStores = ({ secret, configurations }: CertificateStores) => [secret, ...configurations];
 
 function reopenJournal(journal: OpenJournal, log: Log): void {
   try {

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 import type { ServingCertificate } from '../../../src/admission/certificate.ts';
-import { sharedAmongServers } from '../../../src/features/serving.ts';
+import { readConfig } from '../../../src/config.ts';
+import { Manager } from '../../../src/engine/manager.ts';
+import { clock } from '../../../src/features/feature.ts';
+import { openServing, openServingFiles, sharedAmongServers } from '../../../src/features/serving.ts';
 import type { KeyPair } from '../../../src/kit/key-pair.ts';
+import { staticCredentials } from '../../../src/kube/credentials.ts';
+import { openCluster } from '../../../src/kube/open-cluster.ts';
+import { noLog } from '../../../src/observe/log.ts';
+import { createMetrics } from '../../../src/observe/metrics.ts';
 
 const pair = (startsAtMs: number): KeyPair => ({
   cert: Buffer.from(''),
@@ -28,6 +35,44 @@ describe('the certificate of several servers', () => {
     listeners[0]?.(pair(1));
     first.close();
     listeners[0]?.(pair(2));
-    assert.deepEqual(seen, ['first 1', 'second 1', 'second 2']);
+    assert.deepEqual(seen, ['second 0', 'first 1', 'second 1', 'second 2']);
+  });
+
+  it('passes a pair that was adopted while the second server started to that server', () => {
+    let notify: (pair: KeyPair) => void = () => {};
+    const certificate = { current: pair(0), start: (listener: typeof notify) => (notify = listener), close: () => {} };
+    const share = sharedAmongServers(certificate);
+    const [first, second] = [share(), share()];
+    first.start(() => {});
+    let served = second.current;
+    notify(pair(1));
+    certificate.current = pair(1);
+    second.start((next) => (served = next));
+    assert.equal(served.startsAtMs, 1);
+  });
+});
+
+describe('the parts that features with HTTPS share', () => {
+  it('are not ready until the server has listed the Secret of its certificate and the webhook configurations', async () => {
+    const config = readConfig(['--features=access', '--certificates=own'], {});
+    const credentials = staticCredentials({ server: 'https://127.0.0.1:1' });
+    const cluster = openCluster(credentials, { clock, log: noLog });
+    const manager = new Manager({ clock, log: noLog });
+    const [stop, metrics] = [new AbortController(), createMetrics()];
+    const files = openServingFiles(config, noLog, metrics);
+    const { readiness, close } = openServing(
+      { config, credentials, log: noLog, manager, cluster, metrics, signal: stop.signal },
+      files,
+    );
+    try {
+      assert.equal(
+        readiness['certificate-stores']?.(),
+        'not listed yet: secrets, mutatingwebhookconfigurations, validatingwebhookconfigurations',
+      );
+    } finally {
+      stop.abort();
+      for (const part of Object.values(close)) await part();
+      await cluster.close();
+    }
   });
 });
