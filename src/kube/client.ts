@@ -117,8 +117,8 @@ export interface Client {
   /** The same client, but its writes call `check` before every attempt, and reject with the error that `check` throws. */
   leaderOnly(check: () => void): Client;
   /**
-   * The same client over reserved connections. A call, with its retries, takes at most 5 s, so that the caller's next attempt takes
-   * another connection. For calls that revoke access or renew a Lease. Does not change `list`.
+   * The same client over reserved connections. A call, with its retries, takes at most 5 s (a list: for each page), so that the caller's
+   * next attempt takes another connection. For calls that revoke access or renew a Lease.
    */
   urgent(): Client;
   /** GET of a raw path, parsed as JSON (`/version`, discovery). */

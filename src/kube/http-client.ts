@@ -53,7 +53,7 @@ export function createClient(transport: Transport, options: ClientOptions = {}):
     async list(resource, options): Promise<ListPage> {
       let items: KubeObject[] = [];
       let resourceVersion = '';
-      for await (const page of listPages(transport, resource, options)) {
+      for await (const page of listPages({ request: send }, resource, options)) {
         items = page.restarted ? page.items : items.concat(page.items);
         resourceVersion = page.resourceVersion;
       }

@@ -18,7 +18,7 @@ const PAGE_SIZE = 500;
 
 /** The pages of a list. If the list expires between two pages, it restarts once. */
 export async function* listPages(
-  transport: Transport,
+  transport: Pick<Transport, 'request'>,
   resource: Resource,
   options: ListOptions & { readonly retry?: 'never' } = {},
 ): AsyncGenerator<Page> {
@@ -42,7 +42,7 @@ export async function* listPages(
 }
 
 async function nextPage(
-  transport: Transport,
+  transport: Pick<Transport, 'request'>,
   resource: Resource,
   options: ListOptions & { readonly retry?: 'never' },
   token: string | undefined,

@@ -14,10 +14,13 @@ export interface FailedTry {
   readonly random: () => number;
 }
 
-/** Milliseconds to wait before the request is retried; undefined if it must not be retried. */
+/**
+ * Milliseconds to wait before the request is retried; undefined if it must not be retried. Like client-go, it waits for Retry-After or for
+ * the backoff, whichever is longer: their sum would delay the end of a grant.
+ */
 export function retryDelayMs({ error, idempotent, attempt, random }: FailedTry): number | undefined {
   if (attempt + 1 >= MAX_TRIES || !(idempotent ? isUnreachable(error) : neverActed(error))) return undefined;
-  return askedDelayMs(error) + backoffMs({ baseMs: BASE_MS, capMs: CAP_MS, attempt, random });
+  return Math.max(askedDelayMs(error), backoffMs({ baseMs: BASE_MS, capMs: CAP_MS, attempt, random }));
 }
 
 /** A write is retried only if the server or the connection proves that the first attempt had no effect. */

@@ -234,11 +234,14 @@ describe('client', () => {
       call.catch((error: unknown) => error),
     );
     await until(() => server.requests.length === 2);
+    const listing = urgent.list(pods).catch((error: unknown) => error);
+    await until(() => server.requests.length === 3);
     await urgent.delete(pods, a);
     await clock.advance(4_999);
-    assert.equal(await Promise.race([others[1], 'still waits']), 'still waits');
+    assert.equal(await Promise.race([others[1], listing, 'still waits']), 'still waits');
     await clock.advance(1);
     assert.match(String(await others[1]), /no answer .* in time/);
+    assert.match(String(await listing), /no answer .* in time/);
     await Promise.all([transport.close(), clock.advance(30_000)]);
   });
 
