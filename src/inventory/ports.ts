@@ -97,8 +97,7 @@ export type CallFailureCode =
 export interface ComponentClient {
   /**
    * Calls the component once, except for a retry after a closed kept-alive connection. Resolves within `timeoutMs` of the registration, not
-   * counting a token request. Rejects with the reason of `signal`. The caller treats any other error, such as an invalid `caBundle`, as
-   * `Crashed`.
+   * counting a token request. Rejects with the reason of `signal`. The caller treats any other error as `Crashed`.
    */
   invoke(registration: Registration, request: ReconcileRequest, signal: AbortSignal): Promise<Reply>;
 }

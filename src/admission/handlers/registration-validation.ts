@@ -1,17 +1,16 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type ComponentReconciler, componentReconcilerKind } from '../../api/inventory/component-reconciler.ts';
 import { readBySchema } from '../../api/schema/read.ts';
-import { hasRuns, registrationViolation } from '../../inventory/policy/registration-rules.ts';
+import { hasRuns, registrationViolation, unusableField } from '../../inventory/policy/registration-rules.ts';
 import { own } from '../../kit/json-value.ts';
-import { compileSelector } from '../../kit/label-selector.ts';
 import { allow, deny, type Handler, invalidSpec } from '../decision.ts';
 import type { InventoryPorts } from '../ports.ts';
 
 type Ports = Pick<InventoryPorts, 'registrations' | 'anyRunOf'>;
 
 /**
- * Validating webhook of registrations. It checks a new or changed spec: each path has one owner among the components that share a mode,
- * and no component triggers itself. A component with run records cannot be deleted.
+ * Validating webhook of registrations. It checks a new or changed spec: its label selector and its CA bundle are valid, each path has one
+ * owner among the components that share a mode, and no component triggers itself. A component with run records cannot be deleted.
  */
 export function validateRegistration({ registrations, anyRunOf }: Ports): Handler {
   return {
@@ -27,8 +26,8 @@ export function validateRegistration({ registrations, anyRunOf }: Ports): Handle
       if (operation === 'UPDATE' && isDeepStrictEqual(raw, own(oldObject, 'spec'))) return allow;
       const read = readBySchema<ComponentReconciler['spec']>(componentReconcilerKind.structural.spec, raw, 'spec');
       if (!read.ok) return invalidSpec(read.errors);
-      const selector = compileSelector(read.value.selector ?? {});
-      if ('error' in selector) return invalidSpec([{ field: 'spec.selector', message: selector.error }]);
+      const unusable = unusableField(read.value);
+      if (unusable) return invalidSpec([{ ...unusable, field: `spec.${unusable.field}` }]);
       const violation = registrationViolation({ name, spec: read.value }, await registrations(signal));
       return violation ? deny(violation) : allow;
     },

@@ -1,6 +1,10 @@
+import { X509Certificate } from 'node:crypto';
 import type { ComponentReconciler } from '../../api/inventory/component-reconciler.ts';
 import { kubeconfigOutput, outputsOf } from '../../api/inventory/names.ts';
+import type { FieldError } from '../../api/schema/read.ts';
+import { describe } from '../../kit/errors.ts';
 import { isPointer, isWithin, type JsonPointer, overlap, pointerOf } from '../../kit/json-pointer.ts';
+import { compileSelector } from '../../kit/label-selector.ts';
 import type { Violation } from './violation.ts';
 
 type Paths = Pick<ComponentReconciler['spec'], 'reads' | 'writes' | 'kubeconfig'>;
@@ -33,6 +37,24 @@ export function kubeconfigRole(name: string, spec: Paths): 'produce' | 'read' | 
 export function ownOutputRead(name: string, spec: Paths): JsonPointer | undefined {
   const writes = writesOf(name, spec);
   return spec.reads.filter(isPointer).find((read) => writes.some((write) => overlap(read, write)));
+}
+
+/** The first field of `spec` whose value the schema accepts and the server cannot use; undefined if none. */
+export function unusableField({
+  selector = {},
+  caBundle,
+}: Pick<ComponentReconciler['spec'], 'selector' | 'caBundle'>): FieldError | undefined {
+  const compiled = compileSelector(selector);
+  if ('error' in compiled) return { field: 'selector', message: compiled.error };
+  if (caBundle === undefined) return undefined;
+  try {
+    // TLS reports nothing: from an empty text it trusts every public CA, and from any other text without a certificate none.
+    new X509Certificate(caBundle);
+    return undefined;
+  } catch (error) {
+    const message = `contains no PEM certificate that can be parsed (${describe(error)}); set it to the CA certificate that signed the certificate of the endpoint`;
+    return { field: 'caBundle', message };
+  }
 }
 
 /** The name and the fields of a registration that the rules check. */

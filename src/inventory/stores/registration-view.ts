@@ -4,14 +4,14 @@ import { apiVersionOf, type Condition, type KubeObject } from '../../api/object.
 import { parseTime } from '../../kit/clock.ts';
 import { compileSelector } from '../../kit/label-selector.ts';
 import type { Projected } from '../../kube/store.ts';
-import { kubeconfigRole, readsOf, writesOf } from '../policy/registration-rules.ts';
+import { kubeconfigRole, readsOf, unusableField, writesOf } from '../policy/registration-rules.ts';
 import type { Registration } from '../registration.ts';
 
 /** A registration in a store, with the data that validation and conditions need. */
 export interface RegistrationView extends Projected {
   readonly registration: Registration;
   readonly spec: ComponentReconciler['spec'];
-  /** Why the selector is invalid; undefined if it is valid. `registrationViolation` checks the paths. */
+  /** Why a field cannot be used; undefined if all can. `registrationViolation` checks the paths. */
   readonly problem: string | undefined;
   readonly conditions: readonly Condition[];
   /** Creation time, epoch milliseconds; 0 if unknown. */
@@ -30,6 +30,7 @@ export function registrationView(object: KubeObject): RegistrationView | undefin
   const { name, uid, resourceVersion, generation = 0 } = metadata;
   if (!uid || !resourceVersion) return undefined;
   const selector = compileSelector(spec.selector ?? {});
+  const unusable = unusableField(spec);
   return {
     key: name,
     uid,
@@ -54,7 +55,7 @@ export function registrationView(object: KubeObject): RegistrationView | undefin
       notReadyAlertAfterMs: spec.notReadyAlertAfterSeconds * 1000,
     },
     spec,
-    problem: 'error' in selector ? `selector: ${selector.error}` : undefined,
+    problem: unusable && `${unusable.field}: ${unusable.message}`,
     conditions: status?.conditions ?? [],
     createdMs: parseTime(metadata.creationTimestamp ?? '') ?? 0,
   };

@@ -122,6 +122,12 @@ describe('registrations', () => {
       {},
       'InvalidSpec',
     ],
+    [
+      'an invalid caBundle',
+      review('CREATE', { object: registration({ caBundle: 'no certificate' }) }),
+      {},
+      'InvalidSpec',
+    ],
     ['the end of one', review('DELETE', { oldObject: registration() }), {}, undefined],
     [
       'the end of one that runs',

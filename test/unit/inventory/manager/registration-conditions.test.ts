@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { newSignedPair } from '../../../../src/certificates/material.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { type Behavior, done, type InMemoryManager } from '../../../support/inventory/in-memory-manager.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
@@ -48,6 +49,20 @@ describe('the conditions of registrations', () => {
       ],
       refused: ['network'],
       message: /^selector: /,
+    },
+    // An empty bundle would trust every public CA.
+    'one with an empty caBundle': {
+      registered: [{ name: 'network', caBundle: '' }],
+      refused: ['network'],
+      message: /^caBundle: contains no PEM certificate/,
+    },
+    'one with a caBundle that is no certificate': {
+      registered: [
+        { name: 'network', caBundle: '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n' },
+        { name: 'dns', caBundle: newSignedPair(['dns.dns.svc'], Date.now()).authority },
+      ],
+      refused: ['network'],
+      message: /^caBundle: contains no PEM certificate that can be parsed \(.*\); set it to the CA certificate/,
     },
   };
   for (const [what, { registered, refused, message }] of Object.entries(cases)) {
