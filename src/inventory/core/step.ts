@@ -15,7 +15,7 @@ export interface KeyState {
    * - `running`: the component works on the run.
    * - `applying`: the server writes the outputs into the entry.
    * - `draining`: the entry is being deleted, and the current run must end first.
-   * - `gone`: the key was retired or needs no teardown, or its entry is gone. `stored` may still be the old record.
+   * - `gone`: the key was retired or needs no teardown. `stored` may still be the old record.
    */
   readonly phase: 'idle' | 'queued' | 'starting' | 'running' | 'applying' | 'draining' | 'gone';
   readonly stored: StoredRecord | undefined;
@@ -25,7 +25,7 @@ export interface KeyState {
   readonly cause: RunCause | undefined;
   /** Time, in monotonic milliseconds, and reason of the next run if no trigger starts one earlier. Undefined during a run. */
   readonly wake: { readonly at: number; readonly reason: TriggerReason } | undefined;
-  /** Deadline of the current run, monotonic milliseconds. A `deadline` or `slot` event before it only enqueues the key again. */
+  /** Deadline of the current run, monotonic milliseconds. A `slot` event before it only enqueues the key again. */
   readonly deadlineAt: number | undefined;
   /** The outcome whose outputs the server is writing. */
   readonly outcome: OutcomeWithOutputs | undefined;
@@ -123,14 +123,10 @@ export type KeyEvent =
       readonly retryAfterMs: number | undefined;
       readonly notCalled?: true;
     } & WithInputs)
-  /** The deadline of the current run may have passed. The key loop sends `slot` instead. */
-  | ({ readonly kind: 'deadline' } & WithInputs)
   /** The store contains another record than the state, or none: at startup, after a reload, or after another process wrote it. */
   | { readonly kind: 'recordChanged'; readonly stored: StoredRecord | undefined; readonly inputs: Inputs }
   /** The entry has a deletionTimestamp. */
-  | ({ readonly kind: 'deleting' } & WithInputs)
-  /** The entry no longer exists. The key loop drops the key instead. */
-  | { readonly kind: 'gone' };
+  | ({ readonly kind: 'deleting' } & WithInputs);
 
 export type KeyEventOf<Kind extends KeyEvent['kind']> = Extract<KeyEvent, { readonly kind: Kind }>;
 

@@ -100,14 +100,6 @@ export function onCallFailed(transition: Transition, { code, message, inputs }: 
   finish(transition, { outcome: 'Retry', reason: code, message }, inputs, undefined);
 }
 
-/** Ends the run if its deadline has passed; otherwise enqueues the key for the deadline. */
-export function onDeadline(transition: Transition, { inputs }: KeyEventOf<'deadline'>): void {
-  const { deadlineAt } = transition.state;
-  if (!isRunning(transition)) return;
-  if (deadlineAt !== undefined && deadlineAt > transition.context.monotonicMs) transition.scheduleDeadline();
-  else expireRun(transition, inputs);
-}
-
 /** Ends the current run as Retry with the reason LeaseOver. */
 export function expireRun(transition: Transition, inputs: Inputs): void {
   finish(

@@ -1,16 +1,7 @@
-import { type Effect, freshKey, type KeyEvent, type KeyEventOf, type KeyState, type StepContext } from '../step.ts';
+import type { Effect, KeyEvent, KeyEventOf, KeyState, StepContext } from '../step.ts';
 import { onConflict, onRecordChanged } from './adopt.ts';
 import { isAbandoned, onDeleting, retire, retireIfUnneeded } from './drain.ts';
-import {
-  expireRun,
-  onAccepted,
-  onApplied,
-  onCallFailed,
-  onDeadline,
-  onHeartbeat,
-  onNotAccepted,
-  onOutcome,
-} from './running.ts';
+import { expireRun, onAccepted, onApplied, onCallFailed, onHeartbeat, onNotAccepted, onOutcome } from './running.ts';
 import { onStarted, startIfWanted } from './start.ts';
 import { Transition } from './transition.ts';
 import { alreadySatisfied, isWanted, withoutDelay } from './wanted.ts';
@@ -73,14 +64,8 @@ function dispatch(transition: Transition, event: KeyEvent): void {
     case 'notAccepted':
       onNotAccepted(transition, event);
       break;
-    case 'deadline':
-      onDeadline(transition, event);
-      break;
     case 'deleting':
       onDeleting(transition, event.inputs);
-      break;
-    case 'gone':
-      transition.update({ ...freshKey, phase: 'gone' });
       break;
   }
 }

@@ -104,8 +104,7 @@ function anyEvent(random: () => number, stage: StepStage, known: StoredRecord | 
     { kind: 'applied', problem: oneOf(undefined, { code: 'ForeignPath', message: 'no' }), inputs },
     { kind: 'callFailed', code: 'NotJson', message: 'x', inputs },
     { kind: 'notAccepted', retryAfterMs: oneOf(undefined, -5, 1e12), inputs },
-    { kind: 'deadline', inputs },
     { kind: 'deleting', inputs },
-    random() < 0.1 ? { kind: 'gone' } : { kind: 'slot', inputs },
+    { kind: 'slot', inputs },
   );
 }

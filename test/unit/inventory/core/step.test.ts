@@ -363,7 +363,7 @@ describe('a running key', () => {
   });
 
   for (const [what, event] of [
-    ['the deadline passed', { kind: 'deadline' }],
+    ['the deadline passed', { kind: 'slot' }],
     ['the answer is invalid', { kind: 'callFailed', code: 'NotJson', message: 'x' }],
     ['the call timed out', { kind: 'callFailed', code: 'Timeout', message: 'x' }],
   ] as const) {
@@ -378,7 +378,7 @@ describe('a running key', () => {
 
   it('does not end before its deadline', () => {
     const stage = new StepStage().running().later(9999);
-    stage.handle({ kind: 'deadline', inputs: stage.inputs });
+    stage.slot();
     assert.equal(stage.state.phase, 'running');
   });
 
@@ -520,7 +520,7 @@ describe('the deletion of an entry', () => {
 
   it('deletes after the deadline of a silent run', () => {
     const stage = deleting(new StepStage().running()).later(10_000);
-    stage.handle({ kind: 'deadline', inputs: stage.inputs });
+    stage.slot();
     assert.equal(stage.slot().effect('start').next.operation, 'delete');
   });
 
@@ -557,11 +557,6 @@ describe('the deletion of an entry', () => {
       assert.deepEqual([abandoned.state.phase, abandoned.kinds.includes('retire')], ['gone', true]);
     });
   }
-
-  it('clears all state when the entry is gone', () => {
-    const stage = new StepStage().done().handle({ kind: 'gone' });
-    assert.deepEqual([stage.state.phase, stage.state.stored, stage.kinds], ['gone', undefined, []]);
-  });
 });
 
 describe('a record from the store', () => {
@@ -644,7 +639,7 @@ describe('a record from the store', () => {
 
   it('of a run that started long ago on another clock: the next start is still 200 ms after our last', () => {
     const stage = found(new StepStage().running(), { seq: 2, startedAtMs: at(-310_000) });
-    stage.handle({ kind: 'deadline', inputs: stage.inputs }).see({ digest: 'b' });
+    stage.slot().see({ digest: 'b' });
     stage.later(100).trigger('InputChanged');
     assert.ok((stage.state.lastStart ?? 0) >= stage.monotonicMs - 100);
   });
