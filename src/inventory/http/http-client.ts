@@ -1,7 +1,4 @@
-import { readOutcome } from '../../api/inventory/contract/outcome.ts';
-import { readAccepted } from '../../api/inventory/contract/report.ts';
 import { type ReconcileRequest, reconcilePath } from '../../api/inventory/contract/request.ts';
-import type { FieldError } from '../../api/schema/read.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import { parseJson } from '../../kit/safe-json.ts';
@@ -10,6 +7,7 @@ import { CallError, type JsonAnswer, JsonCaller, type JsonRequest } from '../../
 import { retryAfterMs } from '../../kube/status-error.ts';
 import type { CallFailureCode, ComponentClient, Reply, TokenIssuer } from '../ports.ts';
 import type { Registration } from '../registration.ts';
+import { acceptedReply, outcomeReply } from '../reply.ts';
 
 const loopback = /^(127\.0\.0\.1|localhost|\[::1\])$/;
 
@@ -157,40 +155,21 @@ function readAnswer({ status, headers, body }: JsonAnswer, request: ReconcileReq
     const message = `the component answered ${status}`;
     return { kind: 'notAccepted', code: 'Busy', message, ...(delayMs === undefined ? {} : { retryAfterMs: delayMs }) };
   }
-  if (status === 202) return readAcceptedAnswer(body);
-  if (status === 200) return readResult(body, request);
+  if (status === 202) return body.length === 0 ? acceptedReply({}) : fromJson(body, acceptedReply);
+  if (status === 200) return fromJson(body, (answer) => outcomeReply(answer, request));
   const code: CallFailureCode = status === 400 || status === 401 || status === 403 ? 'Refused' : 'UnexpectedStatus';
   return { kind: 'failed', code, message: `the component answered ${status}${bodyExcerpt(body)}` };
 }
 
-function readResult(body: Buffer, { run, operation }: ReconcileRequest): Reply {
-  const json = parsed(body);
-  if ('error' in json) return { kind: 'failed', code: 'NotJson', message: json.error };
-  const read = readOutcome(json.value, { id: run.id, operation });
-  if (read.ok) return { kind: 'outcome', outcome: read.value };
-  const isOtherRun = read.errors.some(({ field }) => field === 'run');
-  return { kind: 'failed', code: isOtherRun ? 'WrongRun' : 'InvalidOutcome', message: listed(read.errors) };
-}
-
-function readAcceptedAnswer(body: Buffer): Reply {
-  const json = body.length === 0 ? { value: {} } : parsed(body);
-  if ('error' in json) return { kind: 'failed', code: 'NotJson', message: json.error };
-  const read = readAccepted(json.value);
-  if (!read.ok) return { kind: 'failed', code: 'InvalidOutcome', message: listed(read.errors) };
-  const { leaseSeconds } = read.value;
-  return { kind: 'accepted', leaseMs: leaseSeconds === undefined ? undefined : leaseSeconds * 1000 };
-}
-
-function parsed(body: Buffer): { readonly value: unknown } | { readonly error: string } {
+function fromJson(body: Buffer, replyTo: (answer: unknown) => Reply): Reply {
+  let answer: unknown;
   try {
-    return { value: parseJson(body) };
+    answer = parseJson(body);
   } catch (error) {
-    return { error: describe(error) };
+    return { kind: 'failed', code: 'NotJson', message: describe(error) };
   }
+  return replyTo(answer);
 }
-
-const listed = (errors: readonly FieldError[]): string =>
-  errors.map(({ field, message }) => (field ? `${field} ${message}` : message)).join('; ');
 
 /** The start of an answer's body, on one line. The text is untrusted. */
 function bodyExcerpt(body: Buffer): string {

@@ -1,7 +1,4 @@
-import { readOutcome } from '../../api/inventory/contract/outcome.ts';
-import { readAccepted } from '../../api/inventory/contract/report.ts';
 import type { ReconcileRequest } from '../../api/inventory/contract/request.ts';
-import type { FieldError } from '../../api/schema/read.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import { parseJson } from '../../kit/safe-json.ts';
@@ -9,6 +6,7 @@ import { credentialIdOf } from '../accounts/tokens.ts';
 import { readRunId } from '../key.ts';
 import type { Component, ComponentClient, Reply, ReportSink } from '../ports.ts';
 import type { Registration } from '../registration.ts';
+import { acceptedReply, outcomeReply } from '../reply.ts';
 import { type FirstAnswer, Run, type RunTransports } from './run.ts';
 
 /** Maximum size of an outcome, in characters of its JSON. */
@@ -25,8 +23,8 @@ interface InProcessOptions {
 }
 
 /**
- * Calls components in this process, with the requests and answers of the HTTP contract. Validates answers as `HttpClient` does, with two
- * differences: the limit of an outcome counts characters, not bytes, and an outcome of another run is `InvalidOutcome`, not `WrongRun`.
+ * Calls components in this process, with the requests and answers of the HTTP contract. Validates answers as `HttpClient` does, except
+ * that the limit of an outcome counts characters, not bytes.
  */
 export function inProcessClient({ components, openEntry, reports, clock }: InProcessOptions): ComponentClient {
   const report: RunTransports['report'] = async (request, token, body) => {
@@ -78,8 +76,8 @@ function settle(
   });
 }
 
-function replyTo(first: FirstAnswer, { run, operation }: ReconcileRequest): Reply {
-  if (first.kind === 'accepted') return acceptedReply(first.leaseSeconds);
+function replyTo(first: FirstAnswer, request: ReconcileRequest): Reply {
+  if (first.kind === 'accepted') return acceptedReply({ leaseSeconds: first.leaseSeconds });
   let body: unknown;
   try {
     body = throughJson(first.outcome);
@@ -91,21 +89,7 @@ function replyTo(first: FirstAnswer, { run, operation }: ReconcileRequest): Repl
     const message = `the outcome has ${length} characters of JSON; at most ${MAX_OUTCOME_LENGTH} are allowed; return less, for example smaller outputs`;
     return { kind: 'failed', code: 'TooLarge', message };
   }
-  const read = readOutcome(body, { id: run.id, operation });
-  if (read.ok) return { kind: 'outcome', outcome: read.value };
-  return invalidOutcome(read.errors);
-}
-
-function acceptedReply(leaseSeconds: number | undefined): Reply {
-  const read = readAccepted({ leaseSeconds });
-  if (!read.ok) return invalidOutcome(read.errors);
-  const { leaseSeconds: seconds } = read.value;
-  return { kind: 'accepted', leaseMs: seconds === undefined ? undefined : seconds * 1000 };
-}
-
-function invalidOutcome(errors: readonly FieldError[]): Reply {
-  const message = errors.map(({ field, message }) => `${field || 'the outcome'} ${message}`).join('; ');
-  return { kind: 'failed', code: 'InvalidOutcome', message };
+  return outcomeReply(body, request);
 }
 
 /** Copies the value through JSON. Throws if it has no JSON form, or exceeds the limits of `parseJson`. */

@@ -32,6 +32,7 @@ describe('components in this process', () => {
     ['no outcome', {}, 'InvalidOutcome'],
     ['an outcome of the operation delete', { outcome: 'Deleted' }, 'InvalidOutcome'],
     ['NotReady without saying for what', { outcome: 'NotReady', missing: [] }, 'InvalidOutcome'],
+    ['an outcome of another run', { outcome: 'Done', run: 'other.player.1' }, 'WrongRun'],
     ['outputs with a prototype', { outcome: 'Done', outputs: JSON.parse('{"__proto__": {"x": 1}}') }, 'NotJson'],
     ['outputs that are too large', { outcome: 'Done', outputs: { player: { x: 'x'.repeat(140_000) } } }, 'TooLarge'],
   ] as const) {

@@ -1,0 +1,24 @@
+import { readOutcome } from '../api/inventory/contract/outcome.ts';
+import { readAccepted } from '../api/inventory/contract/report.ts';
+import type { ReconcileRequest } from '../api/inventory/contract/request.ts';
+import type { FieldError } from '../api/schema/read.ts';
+import type { Reply } from './ports.ts';
+
+/** The reply for an outcome, from the parsed JSON of an answer: `WrongRun` if it names another run, `InvalidOutcome` if it is invalid. */
+export function outcomeReply(answer: unknown, { run, operation }: ReconcileRequest): Reply {
+  const read = readOutcome(answer, { id: run.id, operation });
+  if (read.ok) return { kind: 'outcome', outcome: read.value };
+  const isOtherRun = read.errors.some(({ field }) => field === 'run');
+  return { kind: 'failed', code: isOtherRun ? 'WrongRun' : 'InvalidOutcome', message: listed(read.errors) };
+}
+
+/** The reply for an accepted asynchronous run, from the parsed JSON of an answer: `InvalidOutcome` if it is invalid. */
+export function acceptedReply(answer: unknown): Reply {
+  const read = readAccepted(answer);
+  if (!read.ok) return { kind: 'failed', code: 'InvalidOutcome', message: listed(read.errors) };
+  const { leaseSeconds } = read.value;
+  return { kind: 'accepted', leaseMs: leaseSeconds === undefined ? undefined : leaseSeconds * 1000 };
+}
+
+const listed = (errors: readonly FieldError[]): string =>
+  errors.map(({ field, message }) => `${field || 'the answer'} ${message}`).join('; ');
