@@ -26,6 +26,19 @@ export function withDeadline<T>(clock: Clock, ms: number, promise: Promise<T>): 
   });
 }
 
+/** Settles as `promise` does, unless `signal` aborts first: then rejects with its reason, and the work behind `promise` continues. */
+export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise: whenAborted, reject } = deferred<never>();
+  const onAbort = (): void => reject(signal.reason);
+  if (signal.aborted) onAbort();
+  signal.addEventListener('abort', onAbort, { once: true });
+  try {
+    return await Promise.race([whenAborted, promise]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}
+
 /** Resolves when `signal` aborts. */
 export function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

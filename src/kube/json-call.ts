@@ -4,6 +4,7 @@ import { createSecureContext } from 'node:tls';
 import { Agent, buildConnector, Client, type Dispatcher, errors, Pool } from 'undici';
 import type { Cancel, Clock } from '../kit/clock.ts';
 import { describe } from '../kit/errors.ts';
+import { unlessAborted } from '../kit/promises.ts';
 import type { ClusterTls } from './credentials.ts';
 import { TransportError } from './errors.ts';
 
@@ -38,19 +39,8 @@ export class Limit {
   }
 
   /** Settles as `work` does, unless `signal` aborts first; then it rejects with the reason of `signal`. */
-  async race<T>(work: Promise<T>): Promise<T> {
-    const { signal } = this;
-    signal.throwIfAborted();
-    let onAbort = (): void => {};
-    const aborted = new Promise<never>((_, reject) => {
-      onAbort = (): void => reject(signal.reason);
-      signal.addEventListener('abort', onAbort, { once: true });
-    });
-    try {
-      return await Promise.race([work, aborted]);
-    } finally {
-      signal.removeEventListener('abort', onAbort);
-    }
+  race<T>(work: Promise<T>): Promise<T> {
+    return unlessAborted(work, this.signal);
   }
 
   release(): void {

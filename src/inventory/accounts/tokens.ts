@@ -3,6 +3,7 @@ import type { ObjectName } from '../../api/object.ts';
 import { type Clock, parseTime } from '../../kit/clock.ts';
 import { CodedError } from '../../kit/errors.ts';
 import { own } from '../../kit/json-value.ts';
+import { unlessAborted } from '../../kit/promises.ts';
 import { parseJson } from '../../kit/safe-json.ts';
 import type { Client } from '../../kube/client.ts';
 import { isNotFound, TransportError } from '../../kube/errors.ts';
@@ -55,10 +56,12 @@ export class RunTokens implements TokenIssuer {
     }
   }
 
-  async forCall(component: string): Promise<string> {
+  async forCall(component: string, signal: AbortSignal): Promise<string> {
     const shared = this.#callTokens.get(component);
     if (shared && shared.expiresAtMs - this.#deps.clock.now() > callReserveMs) return shared.token;
-    return (await (this.#pending.get(component) ?? this.#renew(component))).token;
+    signal.throwIfAborted();
+    const request = this.#pending.get(component) ?? this.#renew(component);
+    return (await unlessAborted(request, signal)).token;
   }
 
   /** Requests a call token. Takes no signal, because several callers share the request. */

@@ -214,7 +214,7 @@ describe('the token of a run', function () {
     const [head, , tail] = live.token.split('.');
     const forged = Buffer.from(JSON.stringify({ sub: 'x', jti: live.id })).toString('base64url');
     assert.equal(await reader.read(`${head}.${forged}.${tail}`, signal), undefined);
-    const call = await stage.tokens.forCall('network');
+    const call = await stage.tokens.forCall('network', signal);
     assert.equal(await reader.read(call, signal), undefined);
     const caller = await stage.server.reviewToken(call, { audiences: ['drawbridge/network'] });
     assert.equal(caller?.username, 'system:serviceaccount:drawbridge-system:drawbridge-inventory');

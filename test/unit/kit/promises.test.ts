@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { aborted, deferred, withDeadline } from '../../../src/kit/promises.ts';
+import { aborted, deferred, unlessAborted, withDeadline } from '../../../src/kit/promises.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
 describe('withDeadline', () => {
@@ -16,6 +16,22 @@ describe('withDeadline', () => {
     const rejected = assert.rejects(withDeadline(clock, 100, deferred().promise), { code: 'DeadlineExceeded' });
     await clock.advance(100);
     await rejected;
+  });
+});
+
+describe('unlessAborted', () => {
+  it('settles like the promise', async () => {
+    const { signal } = new AbortController();
+    assert.equal(await unlessAborted(Promise.resolve(7), signal), 7);
+    await assert.rejects(unlessAborted(Promise.reject(new Error('x')), signal), /x/);
+  });
+
+  it('rejects with the reason of the signal, even if the signal was aborted before', async () => {
+    const controller = new AbortController();
+    const waiting = unlessAborted(deferred().promise, controller.signal);
+    controller.abort(new Error('lost the lease'));
+    await assert.rejects(waiting, /lost the lease/);
+    await assert.rejects(unlessAborted(Promise.resolve(7), controller.signal), /lost the lease/);
   });
 });
 

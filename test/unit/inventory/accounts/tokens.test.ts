@@ -5,7 +5,8 @@ import { EntryAccounts } from '../../../../src/inventory/accounts/entry-accounts
 import { credentialIdOf, RunTokens, tokenReader } from '../../../../src/inventory/accounts/tokens.ts';
 import type { Entry } from '../../../../src/inventory/entry.ts';
 import type { Registration } from '../../../../src/inventory/registration.ts';
-import type { WriteOptions } from '../../../../src/kube/client.ts';
+import { deferred } from '../../../../src/kit/promises.ts';
+import type { Client, WriteOptions } from '../../../../src/kube/client.ts';
 import { ApiError, TransportError } from '../../../../src/kube/errors.ts';
 import { noLog } from '../../../../src/observe/log.ts';
 import { MemoryAccess } from '../../../support/inventory/memory-access.ts';
@@ -67,17 +68,37 @@ describe('the token of a call', () => {
   it('is for one component, and shared until shortly before it expires', async () => {
     const { world, tokens } = stage();
     const [first, same, other] = await Promise.all([
-      tokens.forCall('network'),
-      tokens.forCall('network'),
-      tokens.forCall('cluster'),
+      tokens.forCall('network', signal),
+      tokens.forCall('network', signal),
+      tokens.forCall('cluster', signal),
     ]);
     assert.equal(first, same);
     assert.deepEqual([payloadOf(first).aud, payloadOf(other).aud], [['drawbridge/network'], ['drawbridge/cluster']]);
     await world.clock.advance(419_000);
-    assert.equal(await tokens.forCall('network'), first);
+    assert.equal(await tokens.forCall('network', signal), first);
     await world.clock.advance(2_000);
-    assert.notEqual(await tokens.forCall('network'), first);
+    assert.notEqual(await tokens.forCall('network', signal), first);
     assert.equal(world.tokens, 3);
+  });
+
+  it('keeps no caller waiting after its abort, and reaches the others', async () => {
+    const { world, accounts } = stage();
+    const answer = deferred();
+    const createToken: Client['createToken'] = async (...request) => {
+      await answer.promise;
+      return world.client.createToken(...request);
+    };
+    const client = { ...world.client, createToken };
+    const tokens = new RunTokens({ client, accounts, homeNamespace: 'drawbridge-system', clock: world.clock });
+    const abort = new AbortController();
+    const aborted = tokens.forCall('network', abort.signal);
+    const waiting = tokens.forCall('network', signal);
+    abort.abort(new Error('lost the lease'));
+    await assert.rejects(aborted, /lost the lease/);
+    await assert.rejects(tokens.forCall('network', abort.signal), /lost the lease/);
+    answer.resolve();
+    assert.equal(await tokens.forCall('network', signal), await waiting);
+    assert.equal(world.tokens, 1);
   });
 });
 
