@@ -1,6 +1,7 @@
 import { bindConditions, keepKubeconfigAnnotation } from '../../api/binding/names.ts';
 import type { SecretKeyRef } from '../../api/binding/secret-key-ref.ts';
 import { keyOf } from '../../api/object.ts';
+import { ownLabels } from '../../api/own-labels.ts';
 import { secrets } from '../../api/resources.ts';
 import { quote } from '../../kit/errors.ts';
 import { type Client, findObject } from '../../kube/client.ts';
@@ -113,7 +114,8 @@ export class SecretSync {
       const { uid, resourceVersion } = secret;
       await client.mergePatch(secrets, ref, { metadata: { uid, resourceVersion }, data }, { signal });
     } else {
-      const metadata = { namespace, name };
+      // The labels keep the Secret out of claims when no binding names it any more.
+      const metadata = { namespace, name, labels: { ...ownLabels } };
       await client.create(secrets, { apiVersion: 'v1', kind: 'Secret', metadata, type: 'Opaque', data }, { signal });
     }
     events.record({

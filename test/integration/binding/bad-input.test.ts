@@ -5,7 +5,12 @@ import { Provider } from '../../../sandbox/binding/provider.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { keySecretName } from '../../../src/access/signing/key-secret.ts';
 import { signingKeys } from '../../../src/access/signing/signing-keys.ts';
-import { apiServiceBindings, boundSchemas, keepKubeconfigAnnotation } from '../../../src/api/binding/names.ts';
+import {
+  apiServiceBindings,
+  boundSchemas,
+  keepKubeconfigAnnotation,
+  kubeconfigKey,
+} from '../../../src/api/binding/names.ts';
 import { apiVersionOf, type KubeObject, keyOf, type Resource } from '../../../src/api/object.ts';
 import { configMaps, customResourceDefinitions, secrets, serviceAccounts } from '../../../src/api/resources.ts';
 import { accountFor, kubeconfigSecretFor } from '../../../src/inventory/accounts/entry-objects.ts';
@@ -351,6 +356,50 @@ describe('bad input', () => {
         [],
       );
     });
+
+    it('claims are on everything: a kubeconfig Secret that the server restored stays here, even after its binding is deleted', async () => {
+      const { kettles } = stage.kinds;
+      const { backend, consumer } = stage.side;
+      const { client } = consumer;
+      const namespace = await consumer.namespace(`restored-${stage.id}`);
+      stage.alsoRemove(namespace);
+      await stage.create(kettles, { namespace, name: 'tea' });
+      await stage.whenSynced(kettles, { namespace, name: 'tea' });
+      const name = { namespace, name: 'kubeconfig' };
+      const binding: KubeObject = {
+        apiVersion: apiVersionOf(apiServiceBindings),
+        kind: apiServiceBindings.kind,
+        metadata: { name: 'restored' },
+        spec: { kubeconfigSecretRef: { ...name, key: kubeconfigKey } },
+      };
+      await client.create(apiServiceBindings, binding);
+      // Until the Secret exists, the condition shows that the server knows the binding, which keeps the Secret from the claims.
+      await consumer.whenCondition('restored', 'SecretValid', 'False', { reason: 'KubeconfigSecretNotFound' });
+      const { metadata: original } = await client.create(secrets, {
+        ...objectOf(secrets, namespace, name.name),
+        data: { [kubeconfigKey]: Buffer.from(backend.identity.kubeconfig).toString('base64') },
+      });
+      await consumer.whenCondition('restored', 'SecretValid');
+      await client.delete(secrets, name);
+      const isRestored = async () =>
+        ![undefined, original.uid].includes((await consumer.get(secrets, name))?.metadata.uid);
+      await until('the Secret to be restored', isRestored, { timeoutMs: 60_000 });
+      await client.delete(apiServiceBindings, binding.metadata);
+      const isUnbound = async () => (await consumer.get(apiServiceBindings, binding.metadata)) === undefined;
+      await until('the binding to be gone', isUnbound, { timeoutMs: 30_000 });
+
+      // A change enqueues the Secret. The copies of later objects show that the server has reconciled it.
+      await client.mergePatch(secrets, name, { metadata: { annotations: { 'example.com/changed': 'true' } } });
+      const there = stage.provider.client;
+      const serviceNamespace = backend.serviceNamespaceOf(namespace);
+      for (const later of ['later-1', 'later-2']) {
+        await client.create(secrets, objectOf(secrets, namespace, later));
+        const copy = { namespace: serviceNamespace, name: later };
+        await until(`the copy of ${later}`, () => getIfThere(there, secrets, copy), { timeoutMs: 30_000 });
+      }
+      const { items } = await there.list(secrets, { namespace: serviceNamespace });
+      assert.deepEqual(items.map(({ metadata }) => metadata.name).sort(), ['later-1', 'later-2']);
+    });
   });
 
   it('a name that is too long for the provider is reported until its object is deleted', async () => {
@@ -365,9 +414,12 @@ describe('bad input', () => {
     await consumer.whenCondition('good', 'Ready');
   });
 
-  it('causes no call that the konnector is not allowed to make', () => {
-    assert.deepEqual(stage.side.consumer.refusals(), []);
-    assert.deepEqual(stage.providerRefusals(), []);
+  // In a describe of its own, because mocha runs the tests of a describe before those of nested ones.
+  describe('in all of the above', () => {
+    it('causes no call that the konnector is not allowed to make', () => {
+      assert.deepEqual(stage.side.consumer.refusals(), []);
+      assert.deepEqual(stage.providerRefusals(), []);
+    });
   });
 });
 

@@ -184,6 +184,8 @@ describe('ClusterBinding', () => {
       await stage.reconcile();
       await until(() => held() === kubeconfigText(), 'the copy');
       assert.deepEqual(stage.consumer.writes, ['create secrets kube-bind/kubeconfig-acme']);
+      const { metadata } = stage.consumer.find(secrets, consumerSecret) as KubeObject;
+      assert.deepEqual(metadata.labels, { 'app.kubernetes.io/name': 'drawbridge' });
       await stage.reconcile();
       assert.equal(stage.registry.serving({ ...consumerSecret, key: 'kubeconfig' }), session);
     });
