@@ -1,6 +1,6 @@
 import { CodedError, quote } from '../kit/errors.ts';
 import { isRecord, own } from '../kit/json-value.ts';
-import type { JsonPatchOp } from './json-patch.ts';
+import type { AdmissionPatchOp } from './json-patch.ts';
 
 const API_VERSION = 'admission.k8s.io/v1';
 const KIND = 'AdmissionReview';
@@ -41,7 +41,7 @@ export interface Review {
 export interface Answer {
   readonly allowed: boolean;
   readonly status?: { readonly code: number; readonly reason: string; readonly message: string };
-  readonly patch?: readonly JsonPatchOp[];
+  readonly patch?: readonly AdmissionPatchOp[];
   readonly warnings?: readonly string[];
   readonly auditAnnotations?: Readonly<Record<string, string>>;
 }

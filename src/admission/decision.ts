@@ -2,7 +2,7 @@ import type { Violation } from '../access/policy/policy.ts';
 import type { FieldError } from '../api/schema/read.ts';
 import type { AuditRecord } from '../audit/record.ts';
 import type { Answer, Review } from './codec.ts';
-import type { JsonPatchOp } from './json-patch.ts';
+import type { AdmissionPatchOp } from './json-patch.ts';
 
 /** Why a webhook denies a request, for the caller. Server faults have a 5xx status. */
 export interface Denial extends Omit<Violation, 'status'> {
@@ -13,7 +13,7 @@ export interface Denial extends Omit<Violation, 'status'> {
 export interface Decision {
   /** Absent: allowed. */
   readonly denial?: Denial;
-  readonly patch?: readonly JsonPatchOp[];
+  readonly patch?: readonly AdmissionPatchOp[];
   readonly warnings?: readonly string[];
   /** Fields of the audit line besides `who`, `what`, and the verdict. */
   readonly details?: Pick<

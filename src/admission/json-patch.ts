@@ -1,78 +1,84 @@
 import { CodedError, quote } from '../kit/errors.ts';
-import { isRecord } from '../kit/json-value.ts';
+import { pointerOf } from '../kit/json-pointer.ts';
+import { isRecord, own } from '../kit/json-value.ts';
 
-/** The operations of RFC 6902 that handlers use. */
-export type JsonPatchOp =
-  | { readonly op: 'add' | 'replace'; readonly path: string; readonly value: unknown }
+/** An operation of RFC 6902 that `PatchBuilder` emits. */
+export type AdmissionPatchOp =
+  | { readonly op: 'add'; readonly path: string; readonly value: unknown }
   | { readonly op: 'remove'; readonly path: string };
 
 /** Property names from the root to a value, for example `['metadata', 'finalizers']`. */
 export type FieldPath = readonly [string, ...string[]];
 
-/**
- * Builds a JSON Patch for `document` from wanted values, without comparing two documents. It does not change the document. The
- * operations apply in call order and create missing parents.
- */
+/** Builds a JSON Patch for `document`, which it does not change. Each call sees the results of earlier calls. */
 export class PatchBuilder {
-  readonly #document: unknown;
-  readonly #ops: JsonPatchOp[] = [];
-  readonly #created = new Set<string>();
+  /** The document with all operations applied. */
+  #patched: unknown;
+  readonly #ops: AdmissionPatchOp[] = [];
 
   constructor(document: unknown) {
-    this.#document = document;
+    this.#patched = document;
   }
 
-  get ops(): readonly JsonPatchOp[] {
+  get ops(): readonly AdmissionPatchOp[] {
     return this.#ops;
   }
 
   /**
-   * Sets the value at `path`, or replaces it.
-   * @throws CodedError `UnpatchablePath` for a path through a scalar or a list, and for tokens that reach a prototype.
+   * Sets the value at `path`, or replaces an existing one. Creates missing parents, and replaces a null parent by an object.
+   * @throws CodedError `UnpatchablePath` for a path through a scalar or a list, and for a name that reaches a prototype.
    */
   set(path: FieldPath, value: unknown): this {
-    for (let depth = 1; depth < path.length; depth++) this.#ensureObject(path.slice(0, depth));
-    // `add` also replaces an existing value (RFC 6902, 4.1).
-    this.#ops.push({ op: 'add', path: pointer(path), value });
+    for (let depth = 1; depth < path.length; depth++) this.#ensureObject(path.slice(0, depth) as [string, ...string[]]);
+    this.#add(path, value);
     return this;
   }
 
-  /** Removes the value at `path`, if there is one. @throws CodedError `UnpatchablePath`. */
+  /**
+   * Removes the value at `path`. Has no effect if there is none, or if the path leads through a scalar or a list.
+   * @throws CodedError `UnpatchablePath` for a name that reaches a prototype.
+   */
   remove(path: FieldPath): this {
-    const text = pointer(path);
-    if (this.#lookup(path).found) this.#ops.push({ op: 'remove', path: text });
+    const pointer = patchPointer(path);
+    if (this.#valueAt(path) === undefined) return this;
+    this.#ops.push({ op: 'remove', path: pointer });
+    this.#patched = withValue(this.#patched, path, undefined);
     return this;
   }
 
-  #ensureObject(path: readonly string[]): void {
-    const text = pointer(path);
-    if (this.#created.has(text)) return;
-    const { found, value } = this.#lookup(path);
-    if (found && isRecord(value)) return;
-    if (found && value !== null) throw new CodedError('UnpatchablePath', `${text} is not an object`);
-    this.#ops.push({ op: 'add', path: text, value: {} });
-    this.#created.add(text);
-  }
-
-  #lookup(path: readonly string[]): { found: boolean; value: unknown } {
-    let value = this.#document;
-    for (const token of path) {
-      if (!isRecord(value) || !Object.hasOwn(value, token)) return { found: false, value: undefined };
-      value = value[token];
+  #ensureObject(path: FieldPath): void {
+    const value = this.#valueAt(path);
+    if (isRecord(value)) return;
+    if (value !== undefined && value !== null) {
+      const message = `the value at ${patchPointer(path)} is not an object; a patch can only set fields of objects`;
+      throw new CodedError('UnpatchablePath', message);
     }
-    return { found: true, value };
+    this.#add(path, {});
+  }
+
+  #add(path: FieldPath, value: unknown): void {
+    // `add` also replaces an existing value (RFC 6902, 4.1).
+    this.#ops.push({ op: 'add', path: patchPointer(path), value });
+    this.#patched = withValue(this.#patched, path, value);
+  }
+
+  #valueAt(path: FieldPath): unknown {
+    return path.reduce(own, this.#patched);
   }
 }
 
-const reachesPrototype = new Set(['__proto__', 'constructor', 'prototype']);
-
-/** Encodes a JSON Pointer (RFC 6901). @throws CodedError `UnpatchablePath` for tokens that some patch libraries follow into a prototype. */
-export function pointer(path: readonly string[]): string {
-  return path.map((token) => `/${escapeToken(token)}`).join('');
+/** A copy of `document` with `value` at `path`; undefined removes the value. Copies only the objects on the path. */
+function withValue(document: unknown, [name, ...rest]: FieldPath, value: unknown): unknown {
+  const [next, ...below] = rest;
+  const inner = next === undefined ? value : withValue(own(document, name), [next, ...below], value);
+  return { ...(isRecord(document) ? document : {}), [name]: inner };
 }
 
-function escapeToken(token: string): string {
-  if (reachesPrototype.has(token))
-    throw new CodedError('UnpatchablePath', `a patch path must not contain ${quote(token)}`);
-  return token.replaceAll('~', '~0').replaceAll('/', '~1');
+/** Names that some patch libraries follow into a prototype. */
+const prototypeNames = new Set(['__proto__', 'constructor', 'prototype']);
+
+function patchPointer(path: FieldPath): string {
+  const forbidden = path.find((name) => prototypeNames.has(name));
+  if (forbidden === undefined) return pointerOf(...path);
+  throw new CodedError('UnpatchablePath', `a patch path must not contain ${quote(forbidden)}; choose another field`);
 }

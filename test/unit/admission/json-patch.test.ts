@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { applyPatch, type Operation } from 'fast-json-patch';
-import { type FieldPath, PatchBuilder, pointer } from '../../../src/admission/json-patch.ts';
+import { type FieldPath, PatchBuilder } from '../../../src/admission/json-patch.ts';
 
 const apply = (document: unknown, patch: PatchBuilder): unknown =>
   applyPatch(structuredClone(document), structuredClone(patch.ops) as Operation[], true).newDocument;
@@ -24,12 +24,29 @@ describe('the patch builder', () => {
   });
 
   it('escapes tokens', () => {
-    assert.equal(pointer(['metadata', 'annotations', 'a/b~c']), '/metadata/annotations/a~1b~0c');
+    const patch = new PatchBuilder({ metadata: { annotations: {} } }).set(['metadata', 'annotations', 'a/b~c'], 'x');
+    assert.deepEqual(patch.ops, [{ op: 'add', path: '/metadata/annotations/a~1b~0c', value: 'x' }]);
   });
 
   it('removes only values that exist', () => {
     assert.deepEqual(new PatchBuilder({ a: {} }).remove(['a', 'b']).ops, []);
     assert.deepEqual(new PatchBuilder({ a: { b: 1 } }).remove(['a', 'b']).ops, [{ op: 'remove', path: '/a/b' }]);
+  });
+
+  it('sees the results of earlier calls', () => {
+    const document = { kept: 1, parent: { child: 1 } };
+    const cases: [title: string, patch: PatchBuilder, expected: unknown][] = [
+      ['removes what was set', new PatchBuilder(document).set(['new', 'field'], 1).remove(['new']), document],
+      ['removes once', new PatchBuilder(document).remove(['parent']).remove(['parent', 'child']), { kept: 1 }],
+      [
+        'creates a removed parent again',
+        new PatchBuilder(document).remove(['parent']).set(['parent', 'other'], 2),
+        { kept: 1, parent: { other: 2 } },
+      ],
+    ];
+    for (const [title, patch, expected] of cases) assert.deepEqual(apply(document, patch), expected, title);
+    assert.deepEqual(document, { kept: 1, parent: { child: 1 } });
+    assert.throws(() => new PatchBuilder({}).set(['a'], 1).set(['a', 'b'], 1), { code: 'UnpatchablePath' });
   });
 
   for (const token of ['__proto__', 'constructor', 'prototype']) {
