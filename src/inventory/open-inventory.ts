@@ -82,7 +82,7 @@ export function openInventory(deps: InventoryDeps): OpenInventory {
   const tokens = new RunTokens({ client, accounts, homeNamespace, clock });
   const remote = new RemoteHub({ cluster, client, connect: deps.connect, clock, random, metrics });
   const http = new HttpClient({ tokens, clock, allowLoopbackHttp: deps.allowLoopbackHttp });
-  const transports = httpTransports({ apiUrl: api.url, apiCa: api.ca, callbackUrl, callbackCa: undefined }, clock);
+  const transports = httpTransports({ apiUrl: api.url, apiCa: api.ca, callbackCa: undefined }, clock);
   // The in-process components report to the manager, so they are created after it.
   let inProcess: ComponentClient | undefined;
   const manager = new InventoryManager({

@@ -118,7 +118,11 @@ export interface RunContext {
   readonly signal: AbortSignal;
 }
 
-/** Reads and writes the entry with the token of the run. Rejects like the client of kube/. */
+/**
+ * Reads and writes the entry with the token of the run. Rejects with ApiError, TransportError, or the reason of the run's signal. A 401, or
+ * a 403 with the code `NoSuchRun` in its message, means that the run has ended. Another 403 means that a permission is missing or a rule is
+ * broken.
+ */
 export interface EntryAccessor {
   get(): Promise<KubeObject>;
   /** Sends `patch`, such as `{ status: { outputs } }`, to the subresource status. Write authorization and validation apply. */

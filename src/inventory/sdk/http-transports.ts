@@ -14,7 +14,7 @@ import { textOf } from '../../kube/status-error.ts';
 import type { EntryAccessor, ReportAnswer } from '../ports.ts';
 import type { RunTransports } from './run.ts';
 
-/** Configured addresses of a component. The component server rejects requests with other addresses, so runs send tokens only to these. */
+/** Configured addresses of a component. Its server rejects requests with other addresses, so runs send tokens only to these. */
 export interface Addresses {
   /** URL of the API server without a trailing slash. */
   readonly apiUrl: string;
@@ -24,44 +24,58 @@ export interface Addresses {
   readonly callbackUrl: string;
 }
 
-const name = '[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?';
-const entryPath = new RegExp(
-  `^${groupPath(clusterInventories)}/namespaces/(?<namespace>${name})/${clusterInventories.plural}/(?<name>${name})$`,
+const namePattern = '[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?';
+const inventoryPath = groupPath(clusterInventories).replaceAll('.', '\\.');
+const entryPathPattern = new RegExp(
+  `^${inventoryPath}/namespaces/(?<namespace>${namePattern})/${clusterInventories.plural}/(?<name>${namePattern})$`,
 );
 
-/** Namespace and name of the entry in a URL; undefined if the URL is not an entry below `apiUrl`. */
-export function entryAt(apiUrl: string, url: string): Required<ObjectName> | undefined {
+/** Namespace and name of the entry with this URL; undefined if it is not the URL of an entry below `apiUrl`. */
+export function entryNameIn(apiUrl: string, url: string): Required<ObjectName> | undefined {
   if (!url.startsWith(`${apiUrl}/`)) return undefined;
-  const { namespace, name } = entryPath.exec(url.slice(apiUrl.length))?.groups ?? {};
+  const { namespace, name } = entryPathPattern.exec(url.slice(apiUrl.length))?.groups ?? {};
   return namespace && name ? { namespace, name } : undefined;
 }
 
-/** Why the component must reject a request with other addresses than the configured ones; undefined if they match. */
+/**
+ * Compares the URLs and the CA of a request with the configured ones. Returns why the component must reject the request; undefined if all
+ * match.
+ */
 export function addressViolation(
   { entry, auth, callback, run }: ReconcileRequest,
   configured: Addresses,
 ): string | undefined {
-  if (!entryAt(configured.apiUrl, entry.url))
-    return `entry.url is ${quote(entry.url, 128)}, which is not an entry below the configured URL ${configured.apiUrl}`;
+  if (!entryNameIn(configured.apiUrl, entry.url)) return foreignEntry(entry.url, configured.apiUrl);
   if (auth.ca?.trim() !== configured.apiCa?.trim())
-    return 'auth.ca differs from the CA that this component is configured with';
+    return `auth.ca differs from the CA in the configuration of this component; configure the component with the CA of the API server at ${configured.apiUrl}`;
   const expected = `${configured.callbackUrl}${callbackPath}${run.id}`;
-  return callback === expected ? undefined : `callback is ${quote(callback, 128)}, not ${quote(expected, 256)}`;
+  if (callback === expected) return undefined;
+  return `callback is ${quote(callback, 128)}; this component accepts only ${quote(expected, 256)}; set --callback-url of the server to ${configured.callbackUrl}, or configure the component with the URL of the server`;
+}
+
+function foreignEntry(url: string, apiUrl: string): string {
+  return `entry.url is ${quote(url, 128)}; this component accepts only entries below ${apiUrl}; set --component-api-url of the server to that URL, or configure the component with the URL of the server`;
 }
 
 interface HttpTransports extends RunTransports {
+  /** Aborts calls in flight, and accepts no more. */
   close(): void;
 }
 
+interface HttpTransportOptions extends Pick<Addresses, 'apiUrl' | 'apiCa'> {
+  /** PEM of the CA of the callbacks; undefined: the public CAs. */
+  readonly callbackCa: string | undefined;
+}
+
 /**
- * Connects a component to the API server and the callbacks over HTTP or HTTPS. `callbackCa`: PEM; undefined: the public CAs. Each call
- * times out after 10 s. A callback's answer other than 200, 400, 401, 403, and 409 counts as 503, so the component reports again.
+ * Connects a component to the API server and the callbacks over HTTP or HTTPS. The caller has checked the addresses of each request with
+ * `addressViolation`. Each call times out after 10 s, and an answer may have at most 3 MiB.
+ *
+ * `report` resolves to 403 for a 401, and to 400 for a 413. It resolves to 503 for any status but these and 200, 400, 403, and 409, and
+ * rejects with TransportError if the answer has a body that cannot be parsed as JSON, such as the page of a proxy. `Run` repeats the report
+ * in both cases.
  */
-export function httpTransports(
-  addresses: Addresses & { readonly callbackCa: string | undefined },
-  clock: Clock,
-): HttpTransports {
-  const { apiUrl, apiCa, callbackCa } = addresses;
+export function httpTransports({ apiUrl, apiCa, callbackCa }: HttpTransportOptions, clock: Clock): HttpTransports {
   const api = new JsonCaller(apiCa === undefined ? {} : { ca: apiCa }, clock);
   const callbacks = new JsonCaller(callbackCa === undefined ? {} : { ca: callbackCa }, clock);
   return {
@@ -79,46 +93,48 @@ export function httpTransports(
   };
 }
 
-function readAnswer({ status, body: bytes }: JsonAnswer): ReportAnswer {
-  const body = parsed(bytes);
-  if (status === 200) return { status, extension: extensionIn(body) };
+function readAnswer(answer: JsonAnswer): ReportAnswer {
+  const { status } = answer;
+  const body = parseBody(answer);
+  if (status === 200) return { status, extension: readExtension(body) };
   const message = own(body, 'message');
   const text = typeof message === 'string' ? message : `the callback answered with status ${status}`;
   switch (status) {
     case 400:
-      return { status, code: 'InvalidReport', message: text };
+    case 413:
+      // A report that is too large stays too large, so repeating it is useless.
+      return { status: 400, code: 'InvalidReport', message: text };
     case 401:
     case 403:
       return { status: 403, code: 'ForeignCredential', message: text };
     case 409:
-      return { status, code: 'RunOver', message: text };
+      return { status, code: own(body, 'code') === 'OutcomeDiffers' ? 'OutcomeDiffers' : 'RunOver', message: text };
     default:
       return { status: 503, code: 'Unavailable', message: text };
   }
 }
 
-function extensionIn(body: unknown): RunExtension | undefined {
-  const [leaseSeconds, auth] = [own(body, 'leaseSeconds'), own(body, 'auth')];
+function readExtension(body: unknown): RunExtension | undefined {
+  const leaseSeconds = own(body, 'leaseSeconds');
   if (typeof leaseSeconds !== 'number') return undefined;
-  const [token, expires] = [own(auth, 'token'), own(auth, 'expires')];
+  const auth = own(body, 'auth');
+  const token = own(auth, 'token');
+  const expires = own(auth, 'expires');
   if (typeof token !== 'string' || typeof expires !== 'string') return { leaseSeconds };
   return { leaseSeconds, auth: { token, expires } };
 }
 
-function parsed(body: Buffer): unknown {
+function parseBody({ status, body }: JsonAnswer): unknown {
+  if (body.length === 0) return undefined;
   try {
     return parseJson(body);
   } catch (cause) {
-    if (body.length === 0) return undefined;
-    throw new TransportError('the answer of the callback is not JSON', cause, false);
+    const message = `the callback answered with status ${status} and a body that cannot be parsed as JSON; check that the callback URL leads to the server and not to a proxy`;
+    throw new TransportError(message, cause, false);
   }
 }
 
-/**
- * Accesses the entry of a request with the current token. Rejects with ApiError and TransportError like the client of kube/. A 401,
- * or a 403 with the code `NoSuchRun` in its message, means that the run has ended. Another 403 means that a permission is missing or a rule
- * is broken. Throws CodedError `ForeignEntry` if the URL is not that of an entry below `apiUrl`.
- */
+/** Opens the entry of a request. Throws CodedError `ForeignEntry` if the URL is not that of an entry below `apiUrl`. */
 function entryAccessor(
   caller: JsonCaller,
   apiUrl: string,
@@ -126,14 +142,12 @@ function entryAccessor(
   token: () => string,
   signal: AbortSignal,
 ): EntryAccessor {
-  const entryName = entryAt(apiUrl, entry.url);
-  if (!entryName) throw new CodedError('ForeignEntry', `entry.url is not an entry below ${apiUrl}`);
-  const call = async ({
-    url,
-    ...wanted
-  }: Pick<JsonRequest, 'method' | 'body'> & { readonly url: string }): Promise<KubeObject> => {
+  const entryName = entryNameIn(apiUrl, entry.url);
+  if (!entryName) throw new CodedError('ForeignEntry', foreignEntry(entry.url, apiUrl));
+  const call = async ({ url, method, body }: EntryCall): Promise<KubeObject> => {
     const answer = await caller.call({
-      ...wanted,
+      method,
+      body,
       url: new URL(url),
       headers: { authorization: `Bearer ${token()}` },
       contentType: 'application/merge-patch+json',
@@ -142,26 +156,31 @@ function entryAccessor(
     return readObject(textOf(answer));
   };
   const secretUrl = (name: string): string => `${apiUrl}${resourcePath(secrets, { ...entryName, name })}`;
-  const kubeconfig = secretUrl(kubeconfigSecretName(entry.id));
+  const kubeconfigUrl = secretUrl(kubeconfigSecretName(entry.id));
   return {
     get: () => call({ method: 'GET', url: entry.url }),
     patch: (patch) => call({ method: 'PATCH', url: `${entry.url}/status`, body: patch }),
-    kubeconfig: () => call({ method: 'GET', url: kubeconfig }),
+    kubeconfig: () => call({ method: 'GET', url: kubeconfigUrl }),
     writeKubeconfig: (text) => {
       const data = { [kubeconfigKey]: Buffer.from(text, 'utf8').toString('base64') };
-      return call({ method: 'PATCH', url: kubeconfig, body: { data } });
+      return call({ method: 'PATCH', url: kubeconfigUrl, body: { data } });
     },
     secret: (name) => call({ method: 'GET', url: secretUrl(name) }),
   };
 }
 
+interface EntryCall extends Pick<JsonRequest, 'method' | 'body'> {
+  readonly url: string;
+}
+
+/** Not `parseJson`: an object that the API server stores may exceed its limits. */
 function readObject(text: string): KubeObject {
-  let object: unknown;
+  let cause: unknown;
   try {
-    object = JSON.parse(text);
-  } catch {
-    object = undefined;
+    const object: unknown = JSON.parse(text);
+    if (isRecord(object) && isRecord(object['metadata'])) return object as unknown as KubeObject;
+  } catch (error) {
+    cause = error;
   }
-  if (isRecord(object) && isRecord(object['metadata'])) return object as unknown as KubeObject;
-  throw new TransportError('the answer of the API server is not a Kubernetes object', undefined, false);
+  throw new TransportError('the answer of the API server is not a Kubernetes object', cause, false);
 }

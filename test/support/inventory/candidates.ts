@@ -81,8 +81,8 @@ export async function typescriptCandidate({ apiUrl, callbackUrl }: ConformanceWo
 }
 
 export function inProcessCandidate(world: ConformanceWorld): Promise<Candidate> {
-  const { apiUrl, callbackUrl } = world;
-  const transports = httpTransports({ apiUrl, apiCa: undefined, callbackUrl, callbackCa: undefined }, clock);
+  const { apiUrl } = world;
+  const transports = httpTransports({ apiUrl, apiCa: undefined, callbackCa: undefined }, clock);
   const reports: ReportSink = {
     report: (_, credentialId, body) => {
       const { status, body: said } = world.report(tokenWith(credentialId), body);

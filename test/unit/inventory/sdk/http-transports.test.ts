@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import type { ReconcileRequest } from '../../../../src/api/inventory/contract/request.ts';
-import { addressViolation, entryAt } from '../../../../src/inventory/sdk/http-transports.ts';
+import { addressViolation, entryNameIn, httpTransports } from '../../../../src/inventory/sdk/http-transports.ts';
+import { systemClock } from '../../../../src/kit/clock.ts';
 
 const apiUrl = 'https://api.example.org/base';
 const url = `${apiUrl}/apis/inventory.drawbridge.dev/v1alpha1/namespaces/fleet/clusterinventories/rt-1`;
@@ -15,7 +18,7 @@ const request = {
 
 describe('addresses in a request', () => {
   it('are accepted if they match the configuration', () => {
-    assert.deepEqual(entryAt(apiUrl, url), { namespace: 'fleet', name: 'rt-1' });
+    assert.deepEqual(entryNameIn(apiUrl, url), { namespace: 'fleet', name: 'rt-1' });
     assert.equal(addressViolation(request, own), undefined);
   });
 
@@ -26,6 +29,7 @@ describe('addresses in a request', () => {
     `${url}/status`,
     `${url}?x=y`,
     `${url}#x`,
+    url.replace('inventory.drawbridge.dev', 'inventory-drawbridge-dev'),
     url.replace('rt-1', '..'),
     url.replace('fleet', '../fleet'),
     url.replace('rt-1', '%2e%2e'),
@@ -34,7 +38,7 @@ describe('addresses in a request', () => {
     '',
   ]) {
     it(`are rejected for the entry URL ${wrong || '(empty)'}`, () => {
-      assert.equal(entryAt(apiUrl, wrong), undefined);
+      assert.equal(entryNameIn(apiUrl, wrong), undefined);
       assert.match(addressViolation({ ...request, entry: { ...request.entry, url: wrong } }, own) ?? '', /entry\.url/);
     });
   }
@@ -49,5 +53,59 @@ describe('addresses in a request', () => {
     const bare = { ...request, auth: { token: 't', expires: '' } };
     assert.match(addressViolation(bare, own) ?? '', /auth.ca differs/);
     assert.equal(addressViolation(bare, { ...own, apiCa: undefined }), undefined);
+  });
+});
+
+describe('answers to reports', () => {
+  let server: Server;
+  let transports: ReturnType<typeof httpTransports>;
+  let next: { status: number; body: string };
+  before(async () => {
+    server = createServer((_, response) => response.writeHead(next.status).end(next.body));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    transports = httpTransports({ apiUrl, apiCa: undefined, callbackCa: undefined }, systemClock);
+  });
+  after(() => {
+    transports.close();
+    server.close();
+    server.closeAllConnections();
+  });
+  const report = (status: number, body: string) => {
+    next = { status, body };
+    const callbackUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/runs/u.c.1`;
+    return transports.report({ ...request, callback: callbackUrl }, 't', {}, new AbortController().signal);
+  };
+
+  const message = 'text of the server';
+  const cases: [sent: number, code: string, status: number, readCode: string][] = [
+    [400, 'InvalidReport', 400, 'InvalidReport'],
+    [401, 'Unauthorized', 403, 'ForeignCredential'],
+    [403, 'ForeignCredential', 403, 'ForeignCredential'],
+    [409, 'RunOver', 409, 'RunOver'],
+    [409, 'OutcomeDiffers', 409, 'OutcomeDiffers'],
+    [413, 'TooLarge', 400, 'InvalidReport'],
+    [404, 'NotFound', 503, 'Unavailable'],
+    [500, 'Crashed', 503, 'Unavailable'],
+    [503, 'NotLeading', 503, 'Unavailable'],
+  ];
+  for (const [sent, code, status, readCode] of cases) {
+    it(`${sent} ${code} counts as ${status} ${readCode}`, async () => {
+      assert.deepEqual(await report(sent, JSON.stringify({ code, message })), { status, code: readCode, message });
+    });
+  }
+
+  it('without a body count by their status', async () => {
+    assert.deepEqual(await report(200, ''), { status: 200, extension: undefined });
+    const unavailable = { status: 503, code: 'Unavailable', message: 'the callback answered with status 502' };
+    assert.deepEqual(await report(502, ''), unavailable);
+  });
+
+  it('that are not JSON, such as the page of a proxy, count as no answer', async () => {
+    for (const status of [200, 403, 409, 502]) {
+      await assert.rejects(report(status, '<html>'), {
+        name: 'TransportError',
+        message: new RegExp(`status ${status} and a body that cannot be parsed as JSON; check that the callback URL`),
+      });
+    }
   });
 });
