@@ -1,14 +1,14 @@
-import type { KubeObject } from '../../api/object.ts';
+import { type KubeObject, keyOf } from '../../api/object.ts';
 import { configMaps } from '../../api/resources.ts';
 import type { ChainHead } from '../../audit/chain.ts';
-import { HeadSigner, parseHead } from '../../audit/head.ts';
+import { HeadSigner, readHeads } from '../../audit/head.ts';
 import { type Clock, formatMicroTime, sleep } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
-import { isRecord, own } from '../../kit/json-value.ts';
+import { own } from '../../kit/json-value.ts';
 import { withDeadline } from '../../kit/promises.ts';
 import { type Client, findObject } from '../../kube/client.ts';
 import type { Log } from '../../observe/log.ts';
-import { patchConfigMap } from './config-map.ts';
+import { createOrPatchConfigMap } from './config-map.ts';
 import type { KeyRing } from './signer.ts';
 
 interface AuditHeadsDeps {
@@ -26,13 +26,16 @@ interface AuditHeadsDeps {
   readonly onUnsigned?: (lines: number) => void;
 }
 
-/** Pause between two attempts to publish, milliseconds. While attempts succeed, a head covers a new line after about this time at most. */
+/** Pause between two attempts to publish, milliseconds. While attempts succeed, a head covers each new line within about this time. */
 const publishEveryMs = 5000;
-/** Interval between checks of an unchanged head, milliseconds: another client may have removed it. */
+/** Minimum interval between checks of an unchanged head, milliseconds: another client may have removed it. */
 const recheckMs = 300_000;
 /** Maximum time that publishing the last head delays the exit of the process, milliseconds. */
 const lastWriteMs = 2000;
-/** Maximum number of heads in the ConfigMap; each takes about 450 bytes. Beyond it, the server removes invalid, then the oldest heads. */
+/**
+ * Maximum number of entries in the ConfigMap; each takes about 450 bytes. Above it, the server first removes invalid entries, then the
+ * oldest heads.
+ */
 export const maxHeads = 128;
 
 /** Publishes the signed head of this process's audit chain if the chain grew, the key changed, or another client changed the entry. */
@@ -40,40 +43,48 @@ export class AuditHeads {
   readonly #deps: AuditHeadsDeps;
   readonly #stopping = new AbortController();
   #running: Promise<void> | undefined;
-  #signer: { readonly secret: Uint8Array; readonly signer: HeadSigner } | undefined;
-  /** The last head that this process published or found unchanged; `atMs` is on the monotonic clock. */
-  #published = { seq: 0, key: '', text: '', atMs: 0 };
+  #cached: { readonly secret: Uint8Array; readonly signer: HeadSigner } | undefined;
+  /** The last head that this process published. `checkedAtMs`: when it published it or found it unchanged, on the monotonic clock. */
+  #published = { seq: 0, publicKey: '', text: '', checkedAtMs: 0 };
   #failing = false;
 
   constructor(deps: AuditHeadsDeps) {
     this.#deps = deps;
   }
 
-  /** Until `close`, publishes the head if it changed, with pauses of 5 s. Further calls have no effect. */
+  /** Publishes the head every 5 s if it changed, until `close`. Further calls have no effect. */
   start(): void {
     this.#running ??= this.#run(this.#stopping.signal);
   }
 
-  /** Stops and publishes the last head, for at most 2 s. Call it after the last line. Never rejects. */
+  /**
+   * Stops, publishes the head once more if it changed, and gives up after 2 s. Call it after the journal has written its last line. Never
+   * rejects.
+   */
   async close(): Promise<void> {
     this.#stopping.abort();
     await this.#running;
     const timeout = new AbortController();
-    await withDeadline(this.#deps.clock, lastWriteMs, this.publish(timeout.signal)).catch((error: unknown) => {
+    await withDeadline(this.#deps.clock, lastWriteMs, this.#publish(timeout.signal)).catch((error: unknown) => {
       timeout.abort(error);
-      this.#deps.log.warn('last audit head not published', { error: describe(error) });
+      this.#deps.log.warn('last audit head not published', { ...this.#logFields, error: describe(error) });
     });
   }
 
-  /** Publishes the current head if it changed. Every 5 minutes, also checks whether the ConfigMap still has it. Never rejects. */
-  async publish(signal?: AbortSignal): Promise<void> {
+  /** Publishes the head if it changed. If the last check is 5 minutes old, also checks that the ConfigMap still has it. Never rejects. */
+  async #publish(signal: AbortSignal): Promise<void> {
     try {
-      await this.#publishIfChanged(signal ? { signal } : {});
+      await this.#publishIfChanged({ signal });
       this.#failing = false;
     } catch (error) {
-      if (signal?.aborted) return;
+      if (signal.aborted) return;
       // Log once per outage; the metric shows how long it lasts.
-      if (!this.#failing) this.#deps.log.error('audit head not published', { error: describe(error) });
+      if (!this.#failing) {
+        this.#deps.log.error('audit head not published', {
+          ...this.#logFields,
+          error: describe(error),
+        });
+      }
       this.#failing = true;
     }
     this.#deps.onUnsigned?.(this.#deps.journal.head.seq - this.#published.seq);
@@ -82,63 +93,75 @@ export class AuditHeads {
   async #run(signal: AbortSignal): Promise<void> {
     const { clock } = this.#deps;
     while (!signal.aborted) {
-      await this.publish(signal);
+      await this.#publish(signal);
       await sleep(clock, publishEveryMs, signal).catch(() => undefined);
     }
   }
 
-  async #publishIfChanged(options: { signal?: AbortSignal }): Promise<void> {
+  async #publishIfChanged(options: { signal: AbortSignal }): Promise<void> {
     const { journal, clock, replica } = this.#deps;
     const { head } = journal;
     const signer = this.#currentSigner();
     if (head.seq === 0 || !signer) return;
-    if (head.seq === this.#published.seq && signer.publicKey === this.#published.key) {
-      if (clock.monotonic() - this.#published.atMs < recheckMs || (await this.#isStillPublished(options))) return;
+    if (head.seq === this.#published.seq && signer.publicKey === this.#published.publicKey) {
+      if (clock.monotonic() - this.#published.checkedAtMs < recheckMs) return;
+      if (await this.#recheck(options)) return;
     }
     const text = JSON.stringify(signer.sign({ ...head, replica, time: formatMicroTime(clock.now()) }));
     const written = await this.#write({ [head.chain]: text }, options);
-    this.#published = { seq: head.seq, key: signer.publicKey, text, atMs: clock.monotonic() };
-    const surplus = surplusOf(written, head.chain);
-    if (surplus.length > 0) await this.#write(Object.fromEntries(surplus.map((chain) => [chain, null])), options);
+    this.#published = { seq: head.seq, publicKey: signer.publicKey, text, checkedAtMs: clock.monotonic() };
+    await this.#removeSurplus(written, head.chain, options);
   }
 
-  async #isStillPublished(options: { signal?: AbortSignal }): Promise<boolean> {
+  /** If it fails, the next write of a head tries again. */
+  async #removeSurplus(written: KubeObject, ownChain: string, options: { signal: AbortSignal }): Promise<void> {
+    const surplus = surplusOf(written, ownChain);
+    if (surplus.length === 0) return;
+    try {
+      await this.#write(Object.fromEntries(surplus.map((chain) => [chain, null])), options);
+    } catch (error) {
+      if (options.signal.aborted) return;
+      this.#deps.log.warn('old audit heads not removed', { ...this.#logFields, error: describe(error) });
+    }
+  }
+
+  /** Reads the ConfigMap. Resolves to whether it still has the head; otherwise logs a warning. */
+  async #recheck(options: { signal: AbortSignal }): Promise<boolean> {
     const { client, journal, clock, log } = this.#deps;
     const found = await findObject(client, configMaps, this.#name, options);
     const isPublished = own(own(found, 'data'), journal.head.chain) === this.#published.text;
-    if (isPublished) this.#published = { ...this.#published, atMs: clock.monotonic() };
-    else log.warn('the audit head in the ConfigMap was removed or changed; publishing it again');
+    if (isPublished) this.#published = { ...this.#published, checkedAtMs: clock.monotonic() };
+    else log.warn('audit head removed or changed in the ConfigMap; publishing it again', this.#logFields);
     return isPublished;
   }
 
-  /** A merge patch without a lock: each process changes only its own entry and removes surplus ones, so replicas do not conflict. */
-  async #write(data: Readonly<Record<string, string | null>>, options: { signal?: AbortSignal }): Promise<KubeObject> {
-    return patchConfigMap(this.#deps.client, this.#name, { data }, options);
+  /** Needs no resourceVersion: a process writes only its own entry, and all replicas remove the same surplus. */
+  async #write(data: Readonly<Record<string, string | null>>, options: { signal: AbortSignal }): Promise<KubeObject> {
+    return createOrPatchConfigMap(this.#deps.client, this.#name, { data }, options);
   }
 
   #currentSigner(): HeadSigner | undefined {
     const secret = this.#deps.keys.keys?.current;
     if (!secret) return undefined;
-    if (this.#signer?.secret !== secret) this.#signer = { secret, signer: new HeadSigner(secret) };
-    return this.#signer.signer;
+    if (this.#cached?.secret !== secret) this.#cached = { secret, signer: new HeadSigner(secret) };
+    return this.#cached.signer;
   }
 
   get #name() {
     const { namespace, name } = this.#deps;
     return { namespace, name };
   }
+
+  get #logFields() {
+    return { configMap: keyOf(this.#name), chain: this.#deps.journal.head.chain };
+  }
 }
 
-/** The entries beyond the limit: invalid ones first, then those signed longest ago; never that of `ownChain`. */
+/** The entries above the limit: invalid ones first, then the heads signed longest ago; never that of `ownChain`. */
 function surplusOf(configMap: KubeObject, ownChain: string): string[] {
-  const data = own(configMap, 'data');
-  if (!isRecord(data)) return [];
-  const names = Object.keys(data);
-  const signedAt = (name: string): string => parseHead(data[name])?.time ?? '';
-  return names
-    .filter((name) => name !== ownChain)
-    .map((name) => ({ name, time: signedAt(name) }))
-    .sort((a, b) => (a.time < b.time ? -1 : 1))
-    .slice(0, Math.max(0, names.length - maxHeads))
-    .map(({ name }) => name);
+  const { heads, unreadable } = readHeads(configMap);
+  const oldestFirst = heads.sort((a, b) => a.time.localeCompare(b.time)).map(({ chain }) => chain);
+  return [...unreadable, ...oldestFirst]
+    .filter((chain) => chain !== ownChain)
+    .slice(0, Math.max(0, heads.length + unreadable.length - maxHeads));
 }

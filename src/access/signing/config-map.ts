@@ -10,8 +10,11 @@ interface ConfigMapPatch {
   readonly data: Readonly<Record<string, string | null>>;
 }
 
-/** Patches a ConfigMap of the server, and creates it if it does not exist. Resolves to the result. Rejects as the client does. */
-export async function patchConfigMap(
+/**
+ * Patches a ConfigMap in the server's namespace, and creates it first if it does not exist. Resolves to the patched ConfigMap. Rejects as
+ * the client does.
+ */
+export async function createOrPatchConfigMap(
   client: Client,
   name: ObjectName,
   patch: ConfigMapPatch,
@@ -22,7 +25,7 @@ export async function patchConfigMap(
   } catch (error) {
     if (!isNotFound(error)) throw error;
   }
-  // Server-side apply instead of create, because RBAC can restrict the former to this name.
+  // Create by server-side apply: its URL has the name, so a Role can limit the verb create to this ConfigMap.
   const metadata = { ...name, labels: { ...ownLabels } };
   const empty = { apiVersion: apiVersionOf(configMaps), kind: configMaps.kind, metadata };
   await client.apply(configMaps, empty, { ...options, fieldManager: 'drawbridge' });

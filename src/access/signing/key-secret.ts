@@ -9,7 +9,7 @@ import { isRecord, own } from '../../kit/json-value.ts';
 import { type Client, findObject } from '../../kube/client.ts';
 import { isAlreadyExists } from '../../kube/errors.ts';
 import type { Log } from '../../observe/log.ts';
-import { patchConfigMap } from './config-map.ts';
+import { createOrPatchConfigMap } from './config-map.ts';
 import type { KeyRing, SigningKeys } from './signer.ts';
 
 /** Name of the Secret with the keys that sign requesters, authors, grants, and children, and of the ConfigMap with their public keys. */
@@ -145,7 +145,7 @@ export class KeySecret implements KeyRing {
     this.#newKeys ??= { current: randomBytes(KEY_BYTES), previous: randomBytes(KEY_BYTES) };
     const keys = this.#newKeys;
     // List the keys first. If the replica stops now, the list has unused keys, which do no harm; an unlisted Secret would be rejected.
-    await patchConfigMap(client, this.#name, { data: this.#publicKeys(keys) }, options);
+    await createOrPatchConfigMap(client, this.#name, { data: this.#publicKeys(keys) }, options);
     try {
       const created = await client.create(secrets, this.#newSecret(keys), options);
       this.#createdUid = created.metadata.uid ?? '';
@@ -181,7 +181,7 @@ export class KeySecret implements KeyRing {
     const missing = Object.entries(publicKeys).filter(([publicKey, use]) => own(listed, publicKey) !== use);
     const isUidListed = list?.metadata.annotations?.[secretUidAnnotation] === uid;
     if (surplus.length === 0 && missing.length === 0 && isUidListed) return;
-    await patchConfigMap(
+    await createOrPatchConfigMap(
       client,
       this.#name,
       {

@@ -168,7 +168,9 @@ describe('the published audit heads', () => {
       const head = { chain: chainOf(1000 + i), seq: 1, hash: 'ab'.repeat(32), replica: 'gone', time };
       return [head.chain, JSON.stringify(signer.sign(head))];
     });
-    const data = Object.fromEntries([...old, ['nonsense', '{}']]);
+    // An entry under the name of another chain is invalid, too, whatever time it claims.
+    const [, misplaced] = old[0] ?? [];
+    const data = Object.fromEntries([...old, ['nonsense', '{}'], ['misplaced', misplaced]]);
     cluster.put(configMaps, { apiVersion: 'v1', kind: 'ConfigMap', metadata: name, data });
     replica.write();
     await clock.advance(5000);
@@ -177,5 +179,21 @@ describe('the published audit heads', () => {
       [maxHeads, 1, 1, undefined],
     );
     assert.deepEqual(readHeads(cluster.find(configMaps, name)).unreadable, []);
+  });
+
+  it('count as published if only the removal of old ones fails, which the next head repeats', async () => {
+    const data = Object.fromEntries(Array.from({ length: maxHeads }, (_, i) => [`invalid-${i}`, '{}']));
+    cluster.put(configMaps, { apiVersion: 'v1', kind: 'ConfigMap', metadata: name, data });
+    cluster.fault = () => {
+      if (ofChain(1)) throw new ApiError(503, 'ServiceUnavailable', 'away');
+    };
+    replica.write();
+    await clock.advance(5000);
+    assert.deepEqual([ofChain(1)?.seq, replica.unsigned], [1, 0]);
+    assert.deepEqual(replica.problems, ['old audit heads not removed']);
+    cluster.fault = () => {};
+    replica.write();
+    await clock.advance(5000);
+    assert.equal(readHeads(cluster.find(configMaps, name)).unreadable.length, maxHeads - 1);
   });
 });
