@@ -31,7 +31,7 @@ const alreadyDueMs = 0;
 export class RequestReconciler implements Reconciler {
   readonly #deps: RequestReconcilerDeps;
   readonly #deadlines: GrantDeadlines;
-  /** By key: the request at its last reconcile. If it has vanished since, the server revokes its access from this copy. */
+  /** By key: the request at its last reconcile. If it no longer exists, the server revokes its access from this copy. */
   readonly #lastReconciled = new Map<string, RequestView>();
 
   constructor(deps: RequestReconcilerDeps) {

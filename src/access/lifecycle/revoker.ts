@@ -25,17 +25,21 @@ const revocationOrder = [
   ['Pod', pods],
 ] as const satisfies readonly (readonly [RequestChild['kind'], Resource])[];
 
-/** Ends grants: deletes the children and the request, and then removes our finalizer. Every step is idempotent. */
+/**
+ * Ends grants: deletes the children and the request, and then removes the server's finalizer. Every deletion is idempotent. The end is
+ * reported once, but around a stop of the process it can be reported twice or not at all.
+ */
 export class Revoker {
   readonly #deps: RevokerDeps;
   /** uids of requests whose RoleBinding this process deleted. */
   readonly #roleBindingDeleted = new Set<string>();
-  /** uids of requests whose children are deleted, so that the events of our deletes cause no further calls. */
-  readonly #closed = new Set<string>();
+  /** uids of requests whose children are deleted, so that the events of these deletions cause no further calls. */
+  readonly #childrenDeleted = new Set<string>();
   /** uids of requests whose finalizer this process removed, because a store that lags behind still shows the finalizer. */
   readonly #finalizerRemoved = new Set<string>();
   /** uids of requests that this process deleted, because a store that lags behind still shows them. */
-  readonly #deleted = new Set<string>();
+  readonly #requestDeleted = new Set<string>();
+  /** When the finalizer may be removed. */
   readonly #retention: GrantDeadlines;
 
   constructor(deps: RevokerDeps) {
@@ -44,8 +48,8 @@ export class Revoker {
   }
 
   /**
-   * Why an open grant must end early: its template or its pod no longer exists, or another has its name. A store may lag behind, so a live
-   * read confirms that the object is missing. Rejects as the client does.
+   * Returns why an open grant must end early: its template or its pod was deleted, or another object replaced it under its name. Undefined
+   * if both exist. If the store does not show the object, a live read decides, because the store may lag behind. Rejects as the client does.
    */
   async lostPrerequisite(request: RequestView, grant: Grant, signal: AbortSignal): Promise<Ending | undefined> {
     const { kind } = this.#deps;
@@ -63,13 +67,16 @@ export class Revoker {
   }
 
   /**
-   * Deletes the RoleBinding, which gives access. Resolves to whether this call deleted it; false for a request without a grant. Also false
-   * if the API server forbids the call: a finalizer keeps the RoleBinding, and another client added permissions to its Role that the server
-   * lacks. `end` must not wait for that. Rejects as the client does on any other error.
+   * Deletes the RoleBinding, which gives access. Resolves to whether this call ended its access: it deleted the RoleBinding, or removed its
+   * subjects because finalizers keep it. False without a grant.
+   *
+   * Also false on a 403, so that `end` still deletes the other children before it rejects with that 403. Example: finalizers keep the
+   * RoleBinding, and the server may not remove its subjects, because another client added permissions to the Role that the server lacks.
+   * Rejects as the client does on any other error.
    */
   async deleteRoleBinding(request: RequestView, signal: AbortSignal): Promise<boolean> {
     const { uid } = request;
-    if (!request.grant || this.#roleBindingDeleted.has(uid) || this.#closed.has(uid)) return false;
+    if (!request.grant || this.#roleBindingDeleted.has(uid) || this.#childrenDeleted.has(uid)) return false;
     try {
       const existed = await this.#deleteChild(request, 'RoleBinding', roleBindings, signal);
       if (existed) this.#roleBindingDeleted.add(uid);
@@ -81,40 +88,42 @@ export class Revoker {
   }
 
   /**
-   * Deletes the children and the request, and reports the end of a grant. Removes our finalizer once the signature is too old to reuse, and
-   * until then resolves to a requeue at that time. Rejects as the client does.
+   * Deletes the children and the request, and reports the end of a grant. Keeps the server's finalizer until the requester's signature is
+   * too old to be reused, and requeues for that time. Rejects as the client does.
    */
   async end(request: RequestView, ending: Ending, signal: AbortSignal): Promise<Result> {
     if (this.#finalizerRemoved.has(request.uid)) return done;
-    if (request.grant && !this.#closed.has(request.uid)) {
+    if (request.grant && !this.#childrenDeleted.has(request.uid)) {
       const existed = await this.deleteChildren(request, signal);
-      this.#closed.add(request.uid);
-      // If the request was being deleted and had no children, an earlier run has already reported the end.
+      this.#childrenDeleted.add(request.uid);
+      // If the request was being deleted and had no children, an earlier process normally reported the end: report it at most once.
       if (existed || !request.deleting) this.#deps.reporter.revoked(request, ending);
     }
-    if (!request.deleting && !this.#deleted.has(request.uid)) {
+    if (!request.deleting && !this.#requestDeleted.has(request.uid)) {
       await this.#deps.client
         .delete(this.#deps.kind.requestResource, request, { uid: request.uid, signal })
         .catch((error: unknown) => this.#ignoreIfDeleted(request, error, signal));
-      this.#deleted.add(request.uid);
+      this.#requestDeleted.add(request.uid);
     }
-    const [fromMs, untilMs] = [request.createdAtMs, retainUntilMs(request)];
-    if (!this.#retention.hasPassed(request.uid, fromMs, untilMs))
-      return at(this.#retention.nextCheckMs(request.uid, fromMs, untilMs));
+    const { uid, createdAtMs } = request;
+    const untilMs = retainUntilMs(request);
+    if (!this.#retention.hasPassed(uid, createdAtMs, untilMs)) {
+      return at(this.#retention.nextCheckMs(uid, createdAtMs, untilMs));
+    }
     await this.#removeFinalizer(request, signal);
     return done;
   }
 
-  /** Deletes the children of a request that vanished. Reports the end only if a child existed. Rejects as `deleteChildren` does. */
+  /** Deletes the children of a request that no longer exists. Reports the end only if a child existed. Rejects as `deleteChildren` does. */
   async deleteChildrenOfVanished(request: RequestView, signal: AbortSignal): Promise<void> {
-    if (!request.grant || this.#closed.has(request.uid)) return;
+    if (!request.grant || this.#childrenDeleted.has(request.uid)) return;
     if (await this.deleteChildren(request, signal)) this.#deps.reporter.revoked(request, 'Deleted');
   }
 
   /**
-   * Deletes every child, and resolves to whether one existed or `deleteRoleBinding` deleted one before. It keeps an object of the same name
-   * that is not ours, and does not count a Pod that is already terminating. If the API server forbids a deletion, it deletes the other
-   * children before it rejects. It rejects at once on any other error, and the caller retries.
+   * Deletes every child, and resolves to whether one existed or `deleteRoleBinding` deleted one before. Keeps foreign objects of these
+   * names, and skips a Pod that is already terminating. If the API server forbids a deletion, deletes the other children before it rejects.
+   * Rejects at once on any other error, and the caller retries.
    */
   async deleteChildren(request: RequestView, signal: AbortSignal): Promise<boolean> {
     let existed = this.#roleBindingDeleted.has(request.uid);
@@ -137,9 +146,9 @@ export class Revoker {
   /** Discards what this process recorded for the request with this uid. Call it when the request no longer exists. */
   forget(uid: string): void {
     this.#roleBindingDeleted.delete(uid);
-    this.#closed.delete(uid);
+    this.#childrenDeleted.delete(uid);
     this.#finalizerRemoved.delete(uid);
-    this.#deleted.delete(uid);
+    this.#requestDeleted.delete(uid);
     this.#retention.forget(uid);
   }
 
@@ -153,19 +162,19 @@ export class Revoker {
     // Do not use the name in the status: a client that can write the status could choose any object.
     const name = { namespace: request.namespace, name: childNameOf(request) };
     if (kind === 'Pod') {
-      // The pod is already being deleted: the kubelet has not stopped it yet, or its node is down. An earlier run reported the end.
+      // The Pod is already being deleted. Do not count it: while its node is down, each restart would report the end again.
       const pod = this.#deps.pods.get(keyOf(name));
       if (pod?.terminating && pod.requestRef?.uid === request.uid) return false;
     }
-    const owner = child ? { uid: child.uid, ownerUid: request.uid } : { ownerUid: request.uid };
-    return this.#deps.applier.delete(resource, name, owner, signal);
+    const expected = child ? { uid: child.uid, ownerUid: request.uid } : { ownerUid: request.uid };
+    return this.#deps.applier.delete(resource, name, expected, signal);
   }
 
   async #noLongerExists(resource: Resource, name: ObjectName, uid: string, signal: AbortSignal): Promise<boolean> {
     return (await findObject(this.#deps.client, resource, name, { signal }))?.metadata.uid !== uid;
   }
 
-  /** Removes our finalizer, and keeps all others. */
+  /** Removes the server's finalizer, and keeps all others. */
   async #removeFinalizer(request: RequestView, signal: AbortSignal): Promise<void> {
     const index = request.finalizers.indexOf(revokeFinalizer);
     if (index < 0) return;
@@ -186,6 +195,7 @@ export class Revoker {
   /** Rejects with `error`, unless the request no longer exists. Another request may have its name. */
   async #ignoreIfDeleted(request: RequestView, error: unknown, signal: AbortSignal): Promise<void> {
     if (isNotFound(error)) return;
+    // 422: a `test` of the JSON Patch failed.
     const maybeReplaced = isConflict(error) || (error instanceof ApiError && error.code === 422);
     const isDeleted =
       maybeReplaced && (await this.#noLongerExists(this.#deps.kind.requestResource, request, request.uid, signal));

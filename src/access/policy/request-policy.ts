@@ -134,7 +134,7 @@ const callerIsEligible: Check<RequestInput> = ({ caller, templateName, template,
   if (isEligibleByGroup(caller, allowedGroups) || alreadyHolds) return undefined;
   return {
     code: 'NotEligible',
-    message: `user ${shown(caller.username)} is in ${list(caller.groups)}; template ${templateName} allows ${list(allowedGroups)}`,
+    message: `user ${shown(caller.username)} is in ${list(caller.groups)}; template ${templateName} allows ${list(allowedGroups)}; ask for membership in one of these groups, or name another template`,
     field: 'spec.templateName',
     status: 403,
   };

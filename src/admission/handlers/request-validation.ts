@@ -18,7 +18,10 @@ import type { AdmissionPorts } from '../ports.ts';
 
 type Ports = Pick<AdmissionPorts, 'templateState' | 'alreadyHolds' | 'limitUses'>;
 
-/** Validating webhook of requests: applies the request policy early, with an explanation. The controller applies it again before a grant. */
+/**
+ * Validating webhook of requests. Denies a new request that violates `createRequestPolicy`, and an update that violates
+ * `updateRequestPolicy`. The warnings of a dry run explain every rule. Before a grant, the controller checks `grantPolicy` again.
+ */
 export function validateRequest(kind: RequestKind, ports: Ports): Handler {
   return {
     decide(review, signal) {
@@ -28,7 +31,7 @@ export function validateRequest(kind: RequestKind, ports: Ports): Handler {
         case 'UPDATE':
           return validateChange(kind, review);
         default:
-          // Any caller that RBAC allows to delete the request may revoke its access.
+          // A deletion revokes the access. RBAC alone decides who may delete, so no rule applies.
           return { details: templateOf(own(review.oldObject, 'spec')) };
       }
     },
@@ -44,7 +47,7 @@ async function validateNew(kind: RequestKind, review: Review, ports: Ports, sign
   const template = await ports.templateState(templateKind, namespace, spec.templateName, signal);
   const byGroup = template.found && isEligibleByGroup(user, template.spec.accessConfig.allowedGroups);
   const chosenTemplate = template.found && { kind: templateKind, name: spec.templateName, spec: template.spec };
-  // Calls the API server only for callers whom no group makes eligible.
+  // Creates SubjectAccessReviews only for a caller in no allowed group.
   const alreadyHolds =
     chosenTemplate &&
     !byGroup &&
@@ -54,7 +57,7 @@ async function validateNew(kind: RequestKind, review: Review, ports: Ports, sign
   const input = inputOf(kind, 'CREATE', review, spec, { template, alreadyHolds, limits });
   const violation = firstViolation(createRequestPolicy, input);
   const details = { template: spec.templateName };
-  // A dry run explains every check.
+  // The API server shows warnings to the caller, so a dry run shows which rules the request violates.
   const explanation = review.dryRun ? explanationLines(explain(createRequestPolicy, input)) : [];
   if (violation) return { ...deny(violation, details), warnings: explanation };
   return {
@@ -74,13 +77,11 @@ function validateChange(kind: RequestKind, review: Review): Decision {
   if (!now.ok) return invalidSpec(now.errors);
   const before = readSpec(kind, review.oldObject);
   if (!before.ok) {
-    return deny({
-      code: 'SpecImmutable',
-      message: 'the spec of a request is immutable; delete the request and create another',
-      field: 'spec',
-      status: 422,
-    });
+    const found = before.errors.map(({ field, message }) => `${field} ${message}`).join('; ');
+    const message = `the stored spec is invalid: ${found}; an invalid spec cannot be changed; delete the request and create another`;
+    return deny({ code: 'SpecImmutable', message, field: 'spec', status: 422 }, templateOf(own(review.object, 'spec')));
   }
+  // The update rules read neither the template nor whether the caller is eligible.
   const input = inputOf(kind, 'UPDATE', review, now.value, { template: { found: false }, alreadyHolds: false });
   const violation = firstViolation(updateRequestPolicy, { ...input, oldSpec: before.value });
   const details = { template: now.value.templateName };
@@ -117,7 +118,7 @@ function readSpec(kind: RequestKind, object: unknown): Read<RequestSpec> {
   return readBySchema<RequestSpec>(accessOfRequest(kind).request.structural.spec, own(object, 'spec'), 'spec');
 }
 
-/** Warns that the template limits the requested duration. */
+/** A warning if the template shortens the requested duration; otherwise empty. */
 function durationWarnings(spec: RequestSpec, template: TemplateState): string[] {
   if (!template.found) return [];
   const chosen = chooseDuration(spec.duration, template.spec.accessConfig);

@@ -129,7 +129,7 @@ describe('request policy on create', () => {
       },
       'NotEligible',
       403,
-      /^user bob is in \[qa\]; template payments-shell allows \[devs, sre\]$/,
+      /^user bob is in \[qa\]; template payments-shell allows \[devs, sre\]; ask for membership in one of these groups, or name another template$/,
     ],
     ['a word as duration', withSpec({ duration: 'long' }), 'InvalidDuration', 422, /spec\.duration .*"30m"/],
     ['no time', withSpec({ duration: '0' }), 'InvalidDuration', 422, /must be above zero.*30m/],
