@@ -11,7 +11,7 @@ import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import { type BindConditionUpdate, conditionFalse, conditionTrue } from '../conditions.ts';
 import { candidateProblem } from '../sessions/candidate-problem.ts';
-import { type Kubeconfig, kubeconfigFrom } from '../sessions/kubeconfig.ts';
+import { type Kubeconfig, readKubeconfig } from '../sessions/kubeconfig.ts';
 import type { OpenSession } from '../sessions/open-session.ts';
 import { dataOf, type SecretView, secretView, textOf } from '../sessions/secret-watches.ts';
 
@@ -48,14 +48,14 @@ export class SecretSync {
   ): Promise<BindConditionUpdate> {
     if (!provider)
       return notFound(
-        `secret ${name} not found in the provider; ask the provider to create it with this cluster's kubeconfig`,
+        `Secret ${name} not found in the provider; ask the provider to create it with this cluster's kubeconfig`,
       );
     const text = textOf(provider, key);
-    if (text === undefined) return invalid(`secret ${name} has no key ${quote(key)}; ask the provider to add it`);
+    if (text === undefined) return invalid(`Secret ${name} has no key ${quote(key)}; ask the provider to add it`);
     const stale: SecretKeyRef[] = [];
     for (const ref of this.#deps.refs()) if (isStale(await this.#getSecret(ref, signal), ref, text)) stale.push(ref);
     if (stale.length > 0) {
-      const problem = await this.#kubeconfigProblem(text, `secret ${name}`, signal);
+      const problem = await this.#kubeconfigProblem(text, `Secret ${name}`, signal);
       if (problem !== undefined) return invalid(problem);
       for (const ref of stale) await this.#write(ref, text, signal);
     }
@@ -74,7 +74,7 @@ export class SecretSync {
   /** Verifies a kubeconfig before it replaces the one in use. Returns why it must not; undefined if it may. */
   async #kubeconfigProblem(text: string, where: string, signal: AbortSignal): Promise<string | undefined> {
     const { session, connect } = this.#deps;
-    const read = await kubeconfigFrom(text, where);
+    const read = await readKubeconfig(text, where);
     signal.throwIfAborted();
     if ('problem' in read) return read.problem.message;
     const { kubeconfig } = read;
@@ -83,7 +83,7 @@ export class SecretSync {
     if (endpointOf(server) !== endpointOf(session.server)) {
       return (
         `${where} names server ${server}, but the kubeconfig in use names ${session.server}; a provider may not change the server. ` +
-        `If the provider has moved, put its kubeconfig into the consumer's secret by hand`
+        `If the provider has moved, put its kubeconfig into the consumer's Secret by hand`
       );
     }
     const problem = await this.#candidateProblem(kubeconfig, connect, signal);

@@ -1,84 +1,85 @@
 import type { BindingDeps } from '../deps.ts';
 import type { ObjectSyncer, RunningSyncer, RunningSyncers } from '../service-binding/running-syncers.ts';
-import type { SyncMode } from '../sync-engine/kind.ts';
 
-export interface WantedSyncer {
-  /** Digest of the syncer's inputs. When it changes, the syncer is restarted. */
+/** A syncer that `SyncerSet.apply` starts if it does not run yet. */
+export interface WantedSyncer extends Pick<RunningSyncer, 'crd' | 'mode'> {
+  /** Digest of the syncer's inputs. When it changes, `apply` restarts the syncer. */
   readonly fingerprint: string;
-  /** The CustomResourceDefinition whose objects it syncs; undefined for claimed objects. */
-  readonly crd: string | undefined;
-  readonly mode: SyncMode;
-  /** Opens the syncer. It calls `onChange` when its problems or its progress may have changed. */
-  open(onChange: () => void): ObjectSyncer;
+  /** Opens the syncer, which calls `onChange` when its problems or its progress may have changed. */
+  readonly open: (onChange: () => void) => ObjectSyncer;
 }
 
-interface Running extends RunningSyncer {
+interface StartedSyncer extends RunningSyncer {
   readonly fingerprint: string;
 }
 
-/** The syncers of one session, by export and by name within it. */
+/** The syncers of one session, by export, and by name within the export. */
 export class SyncerSet {
-  readonly #running: BindingDeps['running'];
-  readonly #syncers: RunningSyncers;
-  readonly #exports = new Map<string, Map<string, Running>>();
+  readonly #controllers: BindingDeps['running'];
+  readonly #registry: RunningSyncers;
+  readonly #exports = new Map<string, Map<string, StartedSyncer>>();
 
   constructor({ running, syncers }: { readonly running: BindingDeps['running']; readonly syncers: RunningSyncers }) {
-    this.#running = running;
-    this.#syncers = syncers;
+    this.#controllers = running;
+    this.#registry = syncers;
   }
 
   /**
-   * Starts, stops, and restarts the syncers of an export so that exactly `wanted` runs. Syncers with an unchanged fingerprint keep running.
-   * Resolves when the stopped ones have settled. Rejects if a syncer could not be opened, after starting the others.
+   * Stops the syncers of an export that are not wanted or whose fingerprint changed, waits for their last reconciles, and then starts the
+   * missing ones. `exportKey`: `<cluster namespace>/<export>`; `binding`: name of its APIServiceBinding; `wanted`: by name within the
+   * export. Do not call it again for an export before it settles.
+   *
+   * If syncers cannot be opened, starts the others, and rejects with the first error.
    */
   async apply(exportKey: string, binding: string, wanted: ReadonlyMap<string, WantedSyncer>): Promise<void> {
-    const current = this.#exports.get(exportKey) ?? new Map<string, Running>();
-    const stale = [...current].filter(([name, { fingerprint }]) => wanted.get(name)?.fingerprint !== fingerprint);
-    await Promise.all(stale.map(([name, running]) => this.#stop(current, name, running)));
+    const started = this.#exports.get(exportKey) ?? new Map<string, StartedSyncer>();
+    const stale = [...started].filter(([name, { fingerprint }]) => wanted.get(name)?.fingerprint !== fingerprint);
+    await Promise.all(stale.map(([name, syncer]) => this.#stop(started, name, syncer)));
     const failures: unknown[] = [];
-    const onChange = (): void => this.#syncers.notifyChanged(binding);
+    const onChange = (): void => this.#registry.notifyChanged(binding);
     for (const [name, { fingerprint, crd, mode, open }] of wanted) {
-      if (current.has(name)) continue;
+      if (started.has(name)) continue;
       try {
-        current.set(name, this.#start({ fingerprint, binding, crd, mode, syncer: open(onChange) }));
+        started.set(name, this.#start({ fingerprint, binding, crd, mode, syncer: open(onChange) }));
       } catch (error) {
         failures.push(error);
       }
     }
-    if (current.size > 0) this.#exports.set(exportKey, current);
+    if (started.size > 0) this.#exports.set(exportKey, started);
     else this.#exports.delete(exportKey);
     if (failures.length > 0) throw failures[0];
   }
 
-  /** Reconciles every object of an export again. */
+  /** Reconciles every object of an export again, and retries failed calls at once. */
   resync(exportKey: string): void {
     for (const { syncer } of this.#exports.get(exportKey)?.values() ?? []) syncer.resync();
   }
 
-  /** Allows the deletes that are held back. */
+  /** Allows the syncers of an export to send the deletes that they hold back because there are too many at once. */
   allowDeletes(exportKey: string): void {
     for (const { syncer } of this.#exports.get(exportKey)?.values() ?? []) syncer.allowDeletes?.();
   }
 
+  /** Stops all syncers, and resolves when their last reconciles have settled. Call it only when no `apply` is pending. */
   async closeAll(): Promise<void> {
     const all = [...this.#exports.values()];
     this.#exports.clear();
     await Promise.all(
-      all.flatMap((present) => [...present].map(([name, running]) => this.#stop(present, name, running))),
+      all.flatMap((started) => [...started].map(([name, syncer]) => this.#stop(started, name, syncer))),
     );
   }
 
-  #start(running: Running): Running {
-    this.#syncers.add(running);
-    for (const controller of running.syncer.controllers) this.#running.add(controller);
-    return running;
+  #start(started: StartedSyncer): StartedSyncer {
+    this.#registry.add(started);
+    for (const controller of started.syncer.controllers) this.#controllers.add(controller);
+    return started;
   }
 
-  async #stop(present: Map<string, Running>, name: string, running: Running): Promise<void> {
-    const { syncer } = running;
-    await Promise.all(syncer.controllers.map((controller) => this.#running.remove(controller)));
+  async #stop(syncersOfExport: Map<string, StartedSyncer>, name: string, started: StartedSyncer): Promise<void> {
+    const { syncer } = started;
+    await Promise.all(syncer.controllers.map((controller) => this.#controllers.remove(controller)));
     syncer.close();
-    present.delete(name);
-    this.#syncers.delete(running);
+    syncersOfExport.delete(name);
+    this.#registry.delete(started);
   }
 }

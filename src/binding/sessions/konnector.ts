@@ -9,7 +9,7 @@ import { type Client, findObject } from '../../kube/client.ts';
 import { isForbidden } from '../../kube/errors.ts';
 import { bySecret, type ConsumerStores } from '../stores/consumer-stores.ts';
 import { candidateProblem } from './candidate-problem.ts';
-import { type Kubeconfig, type KubeconfigProblem, kubeconfigIn } from './kubeconfig.ts';
+import { type Kubeconfig, type KubeconfigProblem, readKubeconfigSecret } from './kubeconfig.ts';
 import type { OpenSession } from './open-session.ts';
 import { type SecretView, type SecretWatches, secretView } from './secret-watches.ts';
 import type { SessionPool } from './session-pool.ts';
@@ -89,14 +89,14 @@ export class Konnector implements Reconciler {
       return { secret: found && secretView(found) };
     } catch (error) {
       if (!isForbidden(error)) throw error;
-      const message = `secret ${secret} cannot be read; the konnector needs permission to get, list, and watch it: ${describe(error)}`;
+      const message = `Secret ${secret} cannot be read; the konnector needs permission to get, list, and watch it: ${describe(error)}`;
       return { problem: { reason: 'KubeconfigSecretInvalid', message } };
     }
   }
 
   async #serveRef(ref: SecretKeyRef, secret: SecretView | undefined, signal: AbortSignal): Promise<Result> {
     const { registry, pool } = this.#deps;
-    const read = await kubeconfigIn(ref, secret);
+    const read = await readKubeconfigSecret(ref, secret);
     signal.throwIfAborted();
     if ('problem' in read) {
       registry.fail(ref, read.problem);
@@ -123,7 +123,7 @@ export class Konnector implements Reconciler {
     try {
       const problem = await candidateProblem(session, serving, signal);
       if (problem !== undefined) {
-        const message = `secret ${keyOf(ref)}: its new kubeconfig is not used, and the previous one stays in use: ${problem}`;
+        const message = `Secret ${keyOf(ref)}: its new kubeconfig is not used, and the previous one stays in use: ${problem}`;
         registry.fail(ref, { reason: 'KubeconfigSecretInvalid', message });
         return retry(problem);
       }

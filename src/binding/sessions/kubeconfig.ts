@@ -7,58 +7,73 @@ import { type InlineCredentials, inlineCredentials } from '../../kube/inline-kub
 import type { SecretProblem } from './provider-session.ts';
 import { type SecretView, textOf } from './secret-watches.ts';
 
-/** A valid kubeconfig, from which a session can be opened. */
+/** The content of a valid kubeconfig, from which the konnector can open a session. */
 export interface Kubeconfig {
-  /** Short hash of server, namespace, and credentials. */
+  /** The first 10 hexadecimal digits of the SHA-256 of server, namespace, and credentials, which it does not reveal. Identifies a session. */
   readonly id: string;
   readonly credentials: Credentials;
-  /** The cluster namespace. */
+  /** The namespace of the current context, which the provider reserves for this consumer. */
   readonly namespace: string;
 }
 
-/** Why no session can be opened from a Secret, and what to do. */
+/** Why the konnector cannot open a session from a Secret. `message` also says what to do. */
 export interface KubeconfigProblem {
   readonly reason: SecretProblem;
   readonly message: string;
 }
 
-export type ReadKubeconfig = { readonly kubeconfig: Kubeconfig } | { readonly problem: KubeconfigProblem };
+type KubeconfigResult = { readonly kubeconfig: Kubeconfig } | { readonly problem: KubeconfigProblem };
 
-/** Parses the kubeconfig under a key of a Secret, without a call to the provider. */
-export async function kubeconfigIn(ref: SecretKeyRef, secret: SecretView | undefined): Promise<ReadKubeconfig> {
+/**
+ * Parses the kubeconfig under a key of a Secret, without a call to the provider. `secret`: undefined if it does not exist. Never rejects:
+ * any fault is a `problem`.
+ */
+export async function readKubeconfigSecret(
+  ref: SecretKeyRef,
+  secret: SecretView | undefined,
+): Promise<KubeconfigResult> {
   const name = keyOf(ref);
   if (!secret) {
     return problem(
       'KubeconfigSecretNotFound',
-      `secret ${name} not found; create it with the kubeconfig of the provider, or run kubectl bind again`,
+      `Secret ${name} not found; create it with the kubeconfig of the provider, or run kubectl bind again`,
     );
   }
   const text = textOf(secret, ref.key);
   if (text === undefined) {
-    const keys = Object.keys(secret.data)
-      .sort()
-      .slice(0, 8)
-      .map((key) => quote(key));
-    const content = keys.length > 0 ? `it has ${keys.join(', ')}` : 'it is empty';
-    return invalid(`secret ${name}: missing key ${quote(ref.key)}; ${content}`);
+    const content = contentOf(Object.keys(secret.data).sort());
+    return invalid(
+      `Secret ${name} has no key ${quote(ref.key)}; ${content}; add the key with the kubeconfig of the provider, or run kubectl bind again`,
+    );
   }
-  return kubeconfigFrom(text, `secret ${name}`);
+  return readKubeconfig(text, `Secret ${name}`);
 }
 
-/** Parses a kubeconfig. `where` is the prefix of the message. */
-export async function kubeconfigFrom(text: string, where: string): Promise<ReadKubeconfig> {
+/** Parses a kubeconfig. `where`: its source in messages, such as `Secret kube-bind/acme`. Never rejects: any fault is a `problem`. */
+export async function readKubeconfig(text: string, where: string): Promise<KubeconfigResult> {
   let credentials: InlineCredentials;
   try {
     credentials = await inlineCredentials(text);
   } catch (error) {
-    return invalid(`${where}: ${describe(error)}`);
+    return invalid(`${where}: ${describe(error)}; replace it with the kubeconfig that the provider issued`);
   }
   const { context, namespace } = credentials;
   if (!namespace) {
-    const allowed = "it must be the provider's namespace for this cluster";
-    return invalid(`${where}: current context ${quote(context)} has no namespace set; ${allowed}`);
+    return invalid(
+      `${where}: current context ${quote(context)} has no namespace; set the namespace that the provider reserves for this cluster`,
+    );
   }
   return { kubeconfig: { id: await idOf(credentials, namespace), credentials, namespace } };
+}
+
+/** Maximum number of keys that a message lists. */
+const maxShownKeys = 8;
+
+function contentOf(keys: readonly string[]): string {
+  if (keys.length === 0) return 'it is empty';
+  const shown = keys.slice(0, maxShownKeys).map((key) => quote(key));
+  const more = keys.length > maxShownKeys ? `, and ${keys.length - maxShownKeys} more` : '';
+  return `it has ${shown.join(', ')}${more}`;
 }
 
 async function idOf({ server, connectionAuth }: Credentials, namespace: string): Promise<string> {
@@ -68,5 +83,5 @@ async function idOf({ server, connectionAuth }: Credentials, namespace: string):
   return sha256Hex(canonicalJson([server, namespace, headers, pems, servername ?? ''])).slice(0, 10);
 }
 
-const problem = (reason: SecretProblem, message: string): ReadKubeconfig => ({ problem: { reason, message } });
-const invalid = (message: string): ReadKubeconfig => problem('KubeconfigSecretInvalid', message);
+const problem = (reason: SecretProblem, message: string): KubeconfigResult => ({ problem: { reason, message } });
+const invalid = (message: string): KubeconfigResult => problem('KubeconfigSecretInvalid', message);

@@ -34,7 +34,7 @@ const kubeconfigs: [what: string, change: (text: string) => string, message: Reg
   [
     'has no namespace',
     (text) => text.replace(/\n *namespace: .*/, ''),
-    /has no namespace set; it must be the provider's namespace/,
+    /has no namespace; set the namespace that the provider reserves for this cluster/,
   ],
   [
     'runs a program',
@@ -136,7 +136,7 @@ describe('bad input', () => {
         'no-key',
         'SecretValid',
         'KubeconfigSecretInvalid',
-        /missing key "kubeconfig"; it has "other"/,
+        /has no key "kubeconfig"; it has "other"; add the key/,
       );
     });
 

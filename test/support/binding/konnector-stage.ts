@@ -7,7 +7,7 @@ import {
 import { keyOf, type Resource } from '../../../src/api/object.ts';
 import { secrets } from '../../../src/api/resources.ts';
 import { Konnector } from '../../../src/binding/sessions/konnector.ts';
-import { kubeconfigFrom } from '../../../src/binding/sessions/kubeconfig.ts';
+import { readKubeconfig } from '../../../src/binding/sessions/kubeconfig.ts';
 import type { SessionLookup } from '../../../src/binding/sessions/provider-session.ts';
 import { SecretWatches } from '../../../src/binding/sessions/secret-watches.ts';
 import { SessionPool } from '../../../src/binding/sessions/session-pool.ts';
@@ -223,7 +223,7 @@ export class KonnectorStage {
 }
 
 /** Loads the module in advance, because that takes half a second of real time. */
-export const loadYamlOnce = (): Promise<unknown> => kubeconfigFrom(kubeconfigText(), 'test');
+export const loadYamlOnce = (): Promise<unknown> => readKubeconfig(kubeconfigText(), 'test');
 
 function checked(client: Client, check: () => void): Client {
   const first =

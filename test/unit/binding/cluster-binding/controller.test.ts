@@ -191,9 +191,14 @@ describe('ClusterBinding', () => {
     });
 
     const refused: [what: string, text: string, reason: string, says: RegExp, arrange?: () => void][] = [
-      ['does not exist', '', 'ProviderSecretNotFound', /secret kb-acme\/kubeconfig not found/],
+      ['does not exist', '', 'ProviderSecretNotFound', /Secret kb-acme\/kubeconfig not found/],
       ['is no kubeconfig', 'hello', 'ProviderSecretInvalid', /it is not a YAML mapping/],
-      ['has no namespace', kubeconfigText({ namespace: '' }), 'ProviderSecretInvalid', /has no namespace set/],
+      [
+        'has no namespace',
+        kubeconfigText({ namespace: '' }),
+        'ProviderSecretInvalid',
+        /has no namespace; set the namespace that the provider reserves/,
+      ],
       ...['https://10.0.0.1', 'https://acme.example:8443', `${acme}/clusters/other`, acme.replace('https', 'http')].map(
         (server): [string, string, string, RegExp] => [
           `names ${server} instead of ${acme}`,

@@ -124,13 +124,13 @@ describe('konnector', () => {
   });
 
   const unusable: [what: string, text: string | undefined, says: RegExp][] = [
-    ['has no such key', undefined, /missing key "kubeconfig"; it is empty/],
-    ['is not YAML', '{', /secret kube-bind\/kubeconfig-acme: invalid kubeconfig: it is not YAML/],
+    ['has no such key', undefined, /Secret .* has no key "kubeconfig"; it is empty; add the key/],
+    ['is not YAML', '{', /Secret kube-bind\/kubeconfig-acme: invalid kubeconfig: it is not YAML; replace it/],
     ['has no current context', '{}', /current context "" not found/],
     [
       'has no namespace',
       kubeconfigText({ namespace: '' }),
-      /current context "default" has no namespace set; it must be/,
+      /current context "default" has no namespace; set the namespace/,
     ],
     ['runs a program for credentials', execPlugin(), /exec of the user is not allowed here/],
     ['names a server with plain http', kubeconfigText({ server: 'http://acme' }), /it must begin with https/],
@@ -170,7 +170,7 @@ describe('konnector', () => {
     stage.bind();
     await stage.reconcile();
     assert.equal(invalid().reason, 'KubeconfigSecretNotFound');
-    assert.match(invalid().message, /secret kube-bind\/kubeconfig-acme not found; create it/);
+    assert.match(invalid().message, /Secret kube-bind\/kubeconfig-acme not found; create it/);
     stage.secret(kubeconfigText());
     await stage.reconcile();
     const good = session();
