@@ -2,57 +2,74 @@ import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { formatTime, parseTime } from '../kit/clock.ts';
 import { own } from '../kit/json-value.ts';
 
-/** The last segment of the path of every webhook of an installation. */
+/**
+ * A random segment that the leader appends to the path of every webhook whose certificate is in the same Secret. The server answers only
+ * calls with it, so clients that cannot read the webhook configurations cannot call the webhooks (docs/adr/0028-port-budgets.md).
+ */
 export interface PathSegment {
+  /** 32 hexadecimal digits. */
   readonly text: string;
   /**
-   * The server may also answer paths without a segment until this instant (epoch ms); 0: never. `WebhookPaths` has the further conditions
-   * and the exception. Configurations carry the segment from five minutes before it, when every replica of a version without segments
-   * must have stopped.
+   * After an upgrade from a version without segments: epoch ms until which replicas may also answer paths without a segment; 0: never.
+   * `WebhookPaths` lists the other conditions. The leader appends the segment 5 minutes earlier.
    */
-  readonly fixedUntilMs: number;
+  readonly unsegmentedUntilMs: number;
 }
 
 /** The keys of the Secret's `data`. */
-const keys = { text: 'path-segment', fixedUntil: 'fixed-paths-until' } as const;
+const dataKeys = { text: 'path-segment', unsegmentedUntil: 'fixed-paths-until' } as const;
 
-const FIXED_PATHS_MS = 15 * 60_000;
-const CARRY_BEFORE_MS = 5 * 60_000;
+/** How long after an upgrade replicas may answer paths without a segment. */
+const UNSEGMENTED_PATHS_MS = 15 * 60_000;
+/** How long before the end of that time the leader appends the segment. Replicas of the old version, which cannot answer it, have 10 minutes to stop. */
+const APPEND_BEFORE_END_MS = 5 * 60_000;
 
-/** @param isUpgrade Whether the configurations have paths without a segment, as a version without segments writes them. */
-export const newSegment = (nowMs: number, isUpgrade: boolean): PathSegment => ({
-  text: randomBytes(16).toString('hex'),
-  fixedUntilMs: isUpgrade ? nowMs + FIXED_PATHS_MS : 0,
-});
+/**
+ * Creates a random segment. `nowMs`: epoch ms. `isUpgrade`: the Secret existed without a segment, and no path has one, so replicas of a
+ * version without segments may still run.
+ */
+export function newSegment(nowMs: number, isUpgrade: boolean): PathSegment {
+  return {
+    text: randomBytes(16).toString('hex'),
+    unsegmentedUntilMs: isUpgrade ? nowMs + UNSEGMENTED_PATHS_MS : 0,
+  };
+}
 
-/** Milliseconds until configurations carry the segment; 0: at once. */
-export const upgradeDelayMs = ({ fixedUntilMs }: PathSegment, nowMs: number): number =>
-  Math.max(0, fixedUntilMs - CARRY_BEFORE_MS - nowMs);
+/** How long an upgrade still delays appending the segment, milliseconds; 0 if it does not. `nowMs`: epoch ms. */
+export function upgradeDelayMs({ unsegmentedUntilMs }: PathSegment, nowMs: number): number {
+  return Math.max(0, unsegmentedUntilMs - APPEND_BEFORE_END_MS - nowMs);
+}
 
-/** A merge patch of `data`; null removes a key. */
-export const segmentData = ({ text, fixedUntilMs }: PathSegment): Record<string, string | null> => ({
-  [keys.text]: Buffer.from(text).toString('base64'),
-  [keys.fixedUntil]: fixedUntilMs === 0 ? null : Buffer.from(formatTime(fixedUntilMs)).toString('base64'),
-});
+/** A merge patch of the Secret's `data`, in base64; null removes a key. */
+export function segmentData({ text, unsegmentedUntilMs }: PathSegment): Record<string, string | null> {
+  const base64 = (content: string): string => Buffer.from(content).toString('base64');
+  return {
+    [dataKeys.text]: base64(text),
+    [dataKeys.unsegmentedUntil]: unsegmentedUntilMs === 0 ? null : base64(formatTime(unsegmentedUntilMs)),
+  };
+}
 
-/** The segment in the Secret's `data`; undefined if there is none or it does not have the server's format. */
+/** The segment in the Secret's `data`; undefined if it is missing or invalid. A missing or invalid time counts as 0. */
 export function readSegment(data: unknown): PathSegment | undefined {
-  const text = decoded(own(data, keys.text));
+  const text = decoded(own(data, dataKeys.text));
   if (!/^[0-9a-f]{32}$/.test(text)) return undefined;
-  return { text, fixedUntilMs: parseTime(decoded(own(data, keys.fixedUntil))) ?? 0 };
+  return { text, unsegmentedUntilMs: parseTime(decoded(own(data, dataKeys.unsegmentedUntil))) ?? 0 };
 }
 
 const decoded = (value: unknown): string =>
   Buffer.from(typeof value === 'string' ? value : '', 'base64').toString('latin1');
 
-/** A webhook's path without its segment, and the segment; empty if there is none. The path of a route has one part. */
+/**
+ * Splits a path at its second slash: `/validate/abc` has the route `/validate` and the segment `abc`. Without a second slash, the segment
+ * is empty.
+ */
 export function splitPath(path: string): { readonly route: string; readonly segment: string } {
   const slash = path.indexOf('/', 1);
   return slash < 0 ? { route: path, segment: '' } : { route: path.slice(0, slash), segment: path.slice(slash + 1) };
 }
 
-/** Whether `text` is one of `segments`. Compares in constant time, so that timing does not reveal how much of it matches. */
-export function isOneOf(text: string, segments: Iterable<string>): boolean {
+/** Whether `text` is one of `segments`. Compares in constant time, so that the duration does not reveal how many characters match. */
+export function matchesAny(text: string, segments: Iterable<string>): boolean {
   const bytes = Buffer.from(text);
   let found = false;
   for (const segment of segments) {

@@ -1,5 +1,5 @@
 import type { Clock } from '../kit/clock.ts';
-import { isOneOf, type PathSegment, splitPath } from './path-segment.ts';
+import { matchesAny, type PathSegment, splitPath } from './path-segment.ts';
 import { settleMs } from './rotation.ts';
 import type { CertificateStores, ConfigurationView } from './stores.ts';
 
@@ -17,7 +17,7 @@ export class WebhookPaths {
   #segment: PathSegment | undefined;
   /** Whether the server's Secret has no segment, because a version without segments wrote it. */
   #secretLacksSegment = false;
-  /** Segments in the configurations, and until when each counts (monotonic). */
+  /** Segments in the configurations, and until when each counts, milliseconds of the monotonic clock. */
   readonly #carried = new Map<string, number>();
 
   constructor(stores: CertificateStores, clock: Clock) {
@@ -40,7 +40,7 @@ export class WebhookPaths {
   /** `path` without its segment; undefined if the segment, or its absence, is not accepted. Does not check that a webhook has the path. */
   readonly routeOf = (path: string): string | undefined => {
     const { route, segment } = splitPath(path);
-    const accepted = segment === '' ? this.#answersFixed() : isOneOf(segment, this.#segments());
+    const accepted = segment === '' ? this.#answersUnsegmented() : matchesAny(segment, this.#segments());
     return accepted ? route : undefined;
   };
 
@@ -49,10 +49,10 @@ export class WebhookPaths {
     for (const segment of this.#carried.keys()) if (this.#isCarried(segment)) yield segment;
   }
 
-  #answersFixed(): boolean {
+  #answersUnsegmented(): boolean {
     if (this.#stores.configurations.some((store) => [...store.list()].some(isCalledByUrl))) return true;
     if (!this.#isCarried('')) return false;
-    return this.#secretLacksSegment || this.#clock.now() < (this.#segment?.fixedUntilMs ?? 0);
+    return this.#secretLacksSegment || this.#clock.now() < (this.#segment?.unsegmentedUntilMs ?? 0);
   }
 
   #isCarried(segment: string): boolean {
