@@ -15,6 +15,7 @@ export class Narrator {
     console.log(`\n${bold(text)}\n`);
   }
 
+  /** Prints the heading of a step, with the seconds since the demo started. A heading that reports an event follows its observation. */
   step(text: string): void {
     this.#step += 1;
     const seconds = ((performance.now() - this.#startedAt) / 1000).toFixed(1);

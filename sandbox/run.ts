@@ -78,8 +78,8 @@ async function story(narrator: Narrator, plane: Plane, server: ServerProcess): P
   narrator.evidence(await run('create -f -', { ...asAlice, input: manifest }));
   narrator.audit(await auditLine((line) => line.who.user === 'alice' && line.event === 'admission'));
 
-  narrator.step('The server creates a pod, a Role, and a RoleBinding for alice');
   await run(`wait -n ${namespace} podaccessrequest/${request} --for=condition=AccessResourcesReady --timeout=30s`);
+  narrator.step('The server has created a pod, a Role, and a RoleBinding for alice');
   const pod = (await run(`get -n ${namespace} podaccessrequest/${request} -o jsonpath={.status.podName}`)).trim();
   narrator.evidence(await run(`get -n ${namespace} pods,roles,rolebindings -l access.drawbridge.dev/request`));
   narrator.audit(await auditLine((line) => line.event === 'grant' && line.verdict === 'granted'));
@@ -104,13 +104,14 @@ async function story(narrator: Narrator, plane: Plane, server: ServerProcess): P
   narrator.evidence(await run(`exec -n ${namespace} ${pod} -- echo hello from the access pod`, asAlice));
   narrator.audit(await auditLine((line) => line.event === 'exec' && line.who.user === 'alice'));
 
-  narrator.step('The grant has expired: the server has deleted everything');
+  narrator.evidence(`waiting until the grant expires, at ${status.grant.expiresAt}`);
   await until(
     'the request to be gone',
     async () =>
       (await plane.kubectl(['get', '-n', namespace, 'podaccessrequest', request], { reject: false })).code !== 0,
     { timeoutMs: 60_000, everyMs: 200 },
   );
+  narrator.step('The grant has expired: the server has deleted everything');
   narrator.evidence(`alice: ${await expectAnswer('no', canI(alice))}`);
   narrator.evidence(
     await run(`get -n ${namespace} podaccessrequests,pods,roles,rolebindings -l access.drawbridge.dev/request`),
