@@ -91,19 +91,19 @@ describe('an API server with faulty answers', () => {
         const asked = await Promise.all(manifests.map((manifest) => stage.createOk(stage.alice, manifest)));
         const isLasting = ({ metadata }: StoredRequest): boolean => metadata.name.startsWith('lasting');
 
-        const settled = async (): Promise<boolean> => {
-          const requests = await requestsIn(stage.plane, stage.namespace);
-          return requests.every((request) => isLasting(request) && request.status?.ready === true);
-        };
+        const unsettled = async (): Promise<StoredRequest[]> =>
+          (await requestsIn(stage.plane, stage.namespace)).filter(
+            (request) => !isLasting(request) || request.status?.ready !== true,
+          );
         const startedMs = performance.now();
-        const allSettled = (): Promise<unknown> =>
-          until('lasting grants to be Ready and short ones gone', settled, { timeoutMs: 40_000 });
-        await allSettled().catch(async () => {
-          // About 12 s are usual. Bad luck can need more; print what is slow, and wait once more.
-          for (const { kind, metadata, status } of await requestsIn(stage.plane, stage.namespace))
-            if (!status?.ready) console.log(`      ${kind} ${metadata.name} ${JSON.stringify(status)}`);
+        await until('lasting grants to be Ready and short ones gone', async () => (await unsettled()).length === 0, {
+          timeoutMs: 80_000,
+        }).catch(async (error: Error) => {
           console.log((await stage.server.log()).split('\n').slice(-60).join('\n'));
-          await allSettled();
+          const left = (await unsettled()).map(
+            ({ kind, metadata, status }) => `${kind} ${JSON.stringify(metadata)} ${JSON.stringify(status)}`,
+          );
+          throw new Error(`${error.message}; left:\n${left.join('\n')}`);
         });
         console.log(`      settled after ${Math.round(performance.now() - startedMs)} ms`);
         for (const request of asked.filter(isLasting)) {
