@@ -14,6 +14,8 @@ RUN npm run build
 FROM ${RUNTIME_IMAGE}
 # The extension .mjs marks an ES module; the image has no package.json.
 COPY --from=build /drawbridge/dist/drawbridge.js /drawbridge.mjs
+# The thread that answers probes; the program looks for it beside itself.
+COPY --from=build /drawbridge/dist/health-thread.mjs /health-thread.mjs
 USER 65532:65532
 EXPOSE 9443 8081 8080
 ENTRYPOINT ["/nodejs/bin/node", "/drawbridge.mjs"]

@@ -92,7 +92,7 @@ verify: node_modules ## fails when a generated file is out of date
 	  [ "$$before" = "$$after" ] || { echo 'generated files were out of date; make manifests has written them, commit them' >&2; exit 1; }
 
 .PHONY: build
-build: dist/drawbridge.js ## one file that runs with plain node: dist/drawbridge.js
+build: dist/drawbridge.js ## the program, which runs with plain node: dist/drawbridge.js and its thread dist/health-thread.mjs
 
 .PHONY: clean
 clean: ## removes what make has built here (the sandbox's programs stay in the cache)

@@ -10,7 +10,8 @@ import { ambientCredentials } from './kube/kubeconfig.ts';
 import { openCluster } from './kube/open-cluster.ts';
 import { watchClockSkew } from './observe/clock-skew.ts';
 import { Health } from './observe/health.ts';
-import { startHealthServer, startMetricsServer } from './observe/http.ts';
+import { startHealthServer } from './observe/health-server.ts';
+import { startMetricsServer } from './observe/http.ts';
 import { createLog, type Log } from './observe/log.ts';
 import { createMetrics, type Metrics } from './observe/metrics.ts';
 import { unhandledRejectionsMetric } from './observe/process-metrics.ts';
@@ -23,7 +24,8 @@ const allFeatures: readonly Feature[] = [access, binding, inventory];
  * features, their shared parts, the connection to the cluster, the ports, and, last, the audit journal.
  *
  * Rejects with a CodedError if a file, the credentials, or a port is unavailable. It then closes nothing: end the process. Rejects with
- * `DrainDeadlineExceeded` if controllers do not stop in time.
+ * `DrainDeadlineExceeded` if controllers do not stop in time. If the thread that answers probes ends, stops in the same way and rejects
+ * with `HealthThreadEnded`.
  */
 export async function serve(config: Config, signal: AbortSignal): Promise<void> {
   const log = createLog({ level: config.logLevel, format: config.logFormat, clock });
@@ -42,7 +44,10 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
     connections: Math.max(...features.map(({ connections }) => connections)),
     onServerTime: watchClockSkew({ clock, log, metrics }),
   });
-  const healthServer = await startHealthServer({ ...config.health, health });
+  const endStart = health.ready('start', () => 'the process is starting');
+  const program = new URL('health-thread.mjs', import.meta.url);
+  const healthServer = await startHealthServer({ ...config.health, health, clock, program });
+  const stop = AbortSignal.any([signal, healthServer.failed]);
   const metricsServer = await startMetricsServer({
     host: config.bindAddress,
     port: config.metricsPort,
@@ -50,7 +55,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
     clock,
   });
   const manager = new Manager({ clock, log });
-  const parts = { config, cluster, credentials, metrics, log, manager, signal };
+  const parts = { config, cluster, credentials, metrics, log, manager, signal: stop };
   const serving = servingFiles && openServing(parts, servingFiles);
   const host: Host = { ...parts, serving: () => required(serving) };
   const registerChecks = ({ readiness }: Pick<OpenFeature, 'readiness'>): void => {
@@ -64,7 +69,8 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
     opened.push(feature);
   }
   const webhooks = serving && (await openWebhooks(host, serving, opened));
-  health.ready('shutdown', () => (signal.aborted ? 'shutting down' : undefined));
+  health.ready('shutdown', () => (stop.aborted ? 'shutting down' : undefined));
+  endStart();
   log.info('serving', {
     features: config.features,
     ...webhooks?.ports,
@@ -77,7 +83,8 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
 
   try {
     await Promise.all(opened.map(({ ready }) => ready?.()));
-    await manager.run(signal);
+    await manager.run(stop);
+    healthServer.failed.throwIfAborted();
   } finally {
     await closeAll(log, {
       ...webhooks?.close,

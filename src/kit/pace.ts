@@ -2,7 +2,7 @@ import { type Clock, sleep } from './clock.ts';
 
 /** How long work that needs the processor runs without a pause, milliseconds. */
 export const SLICE_MS = 5;
-/** Rounds of the event loop in a pause. A port accepts one connection in a round, and a probe may wait behind many others. */
+/** Rounds of the event loop in a pause. A port accepts one connection in a round, and a call may wait behind many others. */
 const ROUNDS = 16;
 /** If other work makes the rounds long, the pause ends after this time, milliseconds. */
 const LONGEST_PAUSE_MS = 20;

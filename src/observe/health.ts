@@ -8,41 +8,50 @@ export interface HealthReport {
   readonly checks: readonly { readonly name: string; readonly problem?: string }[];
 }
 
-/** Named checks of `/readyz` (may this process get traffic?) and `/livez` (would a restart help?). */
+/** Named checks of `/readyz` (may this process get traffic?). */
 export class Health {
-  readonly #ready = new Map<string, HealthCheck>();
-  readonly #live = new Map<string, HealthCheck>();
+  readonly #checks = new Map<string, HealthCheck>();
 
   /** Registers or replaces a check; returns a function that removes it. */
   ready(name: string, check: HealthCheck): () => void {
-    return register(this.#ready, name, check);
-  }
-
-  live(name: string, check: HealthCheck): () => void {
-    return register(this.#live, name, check);
+    this.#checks.set(name, check);
+    return () => {
+      if (this.#checks.get(name) === check) this.#checks.delete(name);
+    };
   }
 
   readiness(): HealthReport {
-    return report(this.#ready);
-  }
-
-  liveness(): HealthReport {
-    return report(this.#live);
+    return reportOf([...this.#checks].map(([name, check]) => ({ name, problem: problemOf(check) })));
   }
 }
 
-function register(checks: Map<string, HealthCheck>, name: string, check: HealthCheck): () => void {
-  checks.set(name, check);
-  return () => {
-    if (checks.get(name) === check) checks.delete(name);
-  };
+/** `/readyz` fails if the last report of the event loop is older, as a probe of the kubelet without an answer does by default. */
+const MAX_READY_AGE_MS = 1_000;
+/** `/livez` fails if the last report is older. The chart's liveness probe waits as long for an answer. */
+const MAX_LIVE_AGE_MS = 5_000;
+
+/** The answer of `/readyz`, from the last report of the event loop and its age in milliseconds. */
+export function readinessAt(ageMs: number, { checks }: HealthReport): HealthReport {
+  return reportOf([eventLoop(ageMs, MAX_READY_AGE_MS), ...checks]);
 }
 
-function report(checks: ReadonlyMap<string, HealthCheck>): HealthReport {
-  const results = [...checks].map(([name, check]) => {
-    const problem = problemOf(check);
-    return problem === undefined ? { name } : { name, problem };
-  });
+/** The answer of `/livez` (would a restart help?), from the age of the event loop's last report in milliseconds. */
+export function livenessAt(ageMs: number): HealthReport {
+  return reportOf([eventLoop(ageMs, MAX_LIVE_AGE_MS)]);
+}
+
+interface Checked {
+  readonly name: string;
+  readonly problem: string | undefined;
+}
+
+function eventLoop(ageMs: number, maxMs: number): Checked {
+  const problem = `blocked for ${(ageMs / 1000).toFixed(1)} s; at most ${maxMs / 1000} s`;
+  return { name: 'event-loop', problem: ageMs > maxMs ? problem : undefined };
+}
+
+function reportOf(checks: readonly (HealthReport['checks'][number] | Checked)[]): HealthReport {
+  const results = checks.map(({ name, problem }) => (problem === undefined ? { name } : { name, problem }));
   return { healthy: results.every((result) => result.problem === undefined), checks: results };
 }
 

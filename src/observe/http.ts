@@ -4,24 +4,28 @@ import { type Clock, sleep } from '../kit/clock.ts';
 import { describe } from '../kit/errors.ts';
 import { FairShare } from '../kit/fair-share.ts';
 import { type Listening, listenHttp } from '../kit/listen.ts';
-import type { Health, HealthReport } from './health.ts';
+import type { HealthReport } from './health.ts';
 import type { Metrics } from './metrics.ts';
 
-interface Address {
+export interface Address {
   readonly host: string;
   /** 0 takes a free port. */
   readonly port: number;
+}
+
+interface Probes {
+  readonly readiness: () => HealthReport;
+  readonly liveness: () => HealthReport;
 }
 
 /**
  * Serves `/healthz` and `/livez` (would a restart help?) and `/readyz` (may this process get traffic?): 200 or 503, one line for each
  * check, then `ok` or `not ok`. Rejects with `PortUnavailable` if it cannot listen on the port.
  */
-export function startHealthServer(options: Address & { readonly health: Health }): Promise<Listening> {
-  const { health } = options;
+export function startProbeServer(options: Address & Probes): Promise<Listening> {
   return start(options, (path, response) => {
-    if (path === '/readyz') return report(response, health.readiness());
-    if (path === '/healthz' || path === '/livez') return report(response, health.liveness());
+    if (path === '/readyz') return report(response, options.readiness());
+    if (path === '/healthz' || path === '/livez') return report(response, options.liveness());
     return send(response, 404, TEXT, 'not found; available paths: /healthz, /livez, /readyz\n');
   });
 }

@@ -1,5 +1,6 @@
 // An attacker that reaches the server's ports and nothing else, as a process of its own: `attacker.ts JSON` with an `Attack`.
-// It attacks until it is killed. Each second it prints one line with its counts so far.
+// It attacks until it is killed. Each second it prints one line with its counts so far. It encodes its bodies once, so that its processor
+// time goes into sending them.
 import { Agent, get as httpGet } from 'node:http';
 import { request } from 'node:https';
 import { connect as connectTcp, type Socket } from 'node:net';
@@ -57,7 +58,11 @@ const review = (userInfo: object, name: string, note = ''): string =>
   });
 const eve = { username: 'eve', groups: ['devs'] };
 const large = Buffer.from(review(eve, 'large', 'é'.repeat(1_900_000)));
-const groups = review({ ...eve, groups: Array.from({ length: 1_000_000 }, () => '') }, 'groups');
+const groups = Buffer.from(review({ ...eve, groups: Array.from({ length: 1_000_000 }, () => '') }, 'groups'));
+const unfinished = Buffer.concat([
+  Buffer.from(`${head}Content-Length: 4000000\r\n\r\n`),
+  groups.subarray(0, 3_900_000),
+]);
 let names = 0;
 const small = (): string => review({ ...eve, username: `eve-${names}` }, `n-${names++}`);
 
@@ -103,12 +108,7 @@ const post = (localAddress: string, body: () => Buffer | string): void => {
 const play: Readonly<Record<AttackRole, (localAddress: string) => void>> = {
   silent: (localAddress) => keepOpen(() => tcp(attack.webhooks, localAddress)),
   idle: (localAddress) => keepOpen(() => tls(localAddress, () => {})),
-  body: (localAddress) =>
-    keepOpen(() =>
-      tls(localAddress, (socket) =>
-        socket.write(`${head}Content-Length: 4000000\r\n\r\n${groups.slice(0, 3_900_000)}`),
-      ),
-    ),
+  body: (localAddress) => keepOpen(() => tls(localAddress, (socket) => socket.write(unfinished))),
   large: (localAddress) => post(localAddress, () => large),
   groups: (localAddress) => post(localAddress, () => groups),
   small: (localAddress) => post(localAddress, small),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -17,6 +17,7 @@ import { ambientCredentials } from '../../src/kube/kubeconfig.ts';
 import { noLog } from '../../src/observe/log.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
 import { webhookFiles } from '../../webhooks/webhook-files.ts';
+import { unreachableKubeconfig } from '../support/unreachable-kubeconfig.ts';
 
 const configurationsOf = (feature: 'access' | 'inventory') =>
   [
@@ -414,6 +415,28 @@ describe('the program', () => {
     const { status, stdout, stderr } = spawned('serve', ...withCertificate, '--kubeconfig=FOLDER/text');
     assert.deepEqual([status, stdout], [2, ''], stderr);
     assert.match(stderr.replaceAll(folder, 'FOLDER'), /^drawbridge: [^\n]*FOLDER\/text[^\n]*\n$/);
+  });
+
+  it('stops in order, with exit code 1, if the thread that answers probes ends', function () {
+    this.timeout(60_000);
+    const copy = join(folder, 'drawbridge.mjs');
+    copyFileSync(program, copy);
+    writeFileSync(
+      join(folder, 'health-thread.mjs'),
+      `import { parentPort } from 'node:worker_threads';
+       parentPort.postMessage({ port: 1 });
+       setTimeout(() => { throw new Error('a bug'); }, 500);`,
+    );
+    writeFileSync(join(folder, 'kubeconfig'), unreachableKubeconfig);
+    const flags = ['--features=binding', `--kubeconfig=${folder}/kubeconfig`, '--health-port=0', '--metrics-port=0'];
+    const { status, stderr } = spawnSync(process.execPath, [copy, 'serve', ...flags], {
+      encoding: 'utf8',
+      env: { HOME: folder },
+    });
+    const [stopped = '', last] = stderr.trim().split('\n').slice(-2);
+    assert.equal(JSON.parse(stopped).message, 'stopped', stderr);
+    assert.match(last ?? '', /^drawbridge: the thread that answers probes ended: a bug;/);
+    assert.equal(status, 1);
   });
 
   it('has exit code 1 for errors that no flag and no file can fix', () => {

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { unreachableKubeconfig } from '../support/unreachable-kubeconfig.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const lines = readFileSync(join(root, 'Dockerfile'), 'utf8')
@@ -30,12 +31,18 @@ describe('the image', () => {
     for (const image of images) assert.match(image, /^\$\{(BUILD|RUNTIME)_IMAGE\}$/);
   });
 
-  it('contains one file, which runs without other files', function () {
-    this.timeout(20_000);
-    const [from, source = '', target = ''] = argumentOf('COPY').split(' ');
-    assert.deepEqual([from, basename(source)], ['--from=build', 'drawbridge.js']);
-    const [node, program] = JSON.parse(argumentOf('ENTRYPOINT')) as string[];
-    assert.deepEqual([node, program], ['/nodejs/bin/node', target]);
+  it('contains the program and its thread, which run without other files', async function () {
+    this.timeout(60_000);
+    const files = last.filter((line) => line.startsWith('COPY ')).map((line) => line.split(' ').slice(1));
+    assert.deepEqual(
+      files.map(([from, source = '']) => [from, basename(source)]),
+      [
+        ['--from=build', 'drawbridge.js'],
+        ['--from=build', 'health-thread.mjs'],
+      ],
+    );
+    const [node, program = ''] = JSON.parse(argumentOf('ENTRYPOINT')) as string[];
+    assert.deepEqual([node, program], ['/nodejs/bin/node', files[0]?.[2]]);
 
     // For the inventory, the chart adds a Node flag.
     const deployment = readFileSync(join(root, 'charts/drawbridge/templates/deployment.yaml'), 'utf8');
@@ -43,17 +50,26 @@ describe('the image', () => {
     const [chartNode, flag = '', chartProgram] = command.split(', ');
     assert.deepEqual([chartNode, chartProgram], [node, program]);
 
-    const bundle = join(root, 'dist/drawbridge.js');
-    if (!existsSync(bundle)) throw new Error(`${bundle} is missing: run npm run build`);
     const folder = mkdtempSync(join(tmpdir(), 'drawbridge-image-'));
     try {
-      copyFileSync(bundle, join(folder, basename(target)));
-      const ran = spawnSync(process.execPath, [flag, join(folder, basename(target)), '--version'], {
+      for (const [, source = '', target = ''] of files) {
+        const built = join(root, 'dist', basename(source));
+        if (!existsSync(built)) throw new Error(`${built} is missing: run npm run build`);
+        copyFileSync(built, join(folder, target));
+      }
+      writeFileSync(join(folder, 'kubeconfig'), unreachableKubeconfig);
+      const flags = ['--features=binding', '--kubeconfig=kubeconfig', '--health-port=0', '--metrics-port=0'];
+      const child = spawn(process.execPath, [flag, join(folder, program), 'serve', ...flags], {
         cwd: folder,
         env: {},
-        encoding: 'utf8',
+        stdio: ['ignore', 'ignore', 'pipe'],
       });
-      assert.match(ran.stdout, /^drawbridge \d+\.\d+\.\d+\n$/, ran.stderr);
+      let log = '';
+      for await (const chunk of child.stderr) {
+        log += chunk;
+        if (log.includes('"message":"serving"')) child.kill('SIGKILL');
+      }
+      assert.match(log, /"message":"serving".*"health":[1-9]/);
     } finally {
       rmSync(folder, { recursive: true });
     }

@@ -4,8 +4,8 @@ import { get } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { systemClock } from '../../../src/kit/clock.ts';
 import type { Listening } from '../../../src/kit/listen.ts';
-import { Health } from '../../../src/observe/health.ts';
-import { startHealthServer, startMetricsServer } from '../../../src/observe/http.ts';
+import { Health, livenessAt } from '../../../src/observe/health.ts';
+import { startMetricsServer, startProbeServer } from '../../../src/observe/http.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 
 const read = async (server: Listening, path: string): Promise<{ status: number; text: string }> => {
@@ -18,11 +18,12 @@ const read = async (server: Listening, path: string): Promise<{ status: number; 
 describe('the probe and metrics servers', () => {
   const servers: Listening[] = [];
   const local = { host: '127.0.0.1', port: 0 };
+  const healthy = { readiness: () => livenessAt(0), liveness: () => livenessAt(0) };
   afterEach(() => Promise.all(servers.splice(0).map((server) => server.close())));
 
   it('list each check, with 503 while one of them fails', async () => {
     const health = new Health();
-    const server = await startHealthServer({ ...local, health });
+    const server = await startProbeServer({ ...local, ...healthy, readiness: () => health.readiness() });
     servers.push(server);
     let problem: string | undefined = 'not synced';
     health.ready('stores', () => problem);
@@ -48,7 +49,7 @@ describe('the probe and metrics servers', () => {
   });
 
   it('answer a probe while other clients use every connection, from any number of addresses', async () => {
-    const server = await startHealthServer({ ...local, health: new Health() });
+    const server = await startProbeServer({ ...local, ...healthy });
     servers.push(server);
     const sockets: Socket[] = [];
     try {
@@ -65,7 +66,7 @@ describe('the probe and metrics servers', () => {
   });
 
   it('answer one call for each connection', async () => {
-    const server = await startHealthServer({ ...local, health: new Health() });
+    const server = await startProbeServer({ ...local, ...healthy });
     servers.push(server);
     const socket = connect({ host: '127.0.0.1', port: server.port });
     socket.on('error', () => {});
@@ -90,9 +91,9 @@ describe('the probe and metrics servers', () => {
   });
 
   it('reject if the port is taken', async () => {
-    const server = await startHealthServer({ ...local, health: new Health() });
+    const server = await startProbeServer({ ...local, ...healthy });
     servers.push(server);
-    await assert.rejects(startHealthServer({ host: '127.0.0.1', port: server.port, health: new Health() }), {
+    await assert.rejects(startProbeServer({ ...local, ...healthy, port: server.port }), {
       code: 'PortUnavailable',
     });
   });

@@ -1,0 +1,75 @@
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import type { Cancel, Clock } from '../kit/clock.ts';
+import { CodedError, describe } from '../kit/errors.ts';
+import type { Listening } from '../kit/listen.ts';
+import type { Health, HealthReport } from './health.ts';
+import type { Address } from './http.ts';
+
+interface HealthServerOptions extends Address {
+  readonly health: Health;
+  readonly clock: Clock;
+  /** The built program of the thread, `dist/health-thread.mjs`. */
+  readonly program: URL;
+}
+
+export interface HealthServer extends Listening {
+  /** Aborts with CodedError `HealthThreadEnded` if the thread ends before `close`. */
+  readonly failed: AbortSignal;
+}
+
+/** What the thread needs to start. */
+export interface ThreadData extends Address {
+  readonly report: HealthReport;
+}
+
+/** The first and only message of the thread. */
+export type ThreadStarted = { readonly port: number } | { readonly problem: string };
+
+/** Interval of the event loop's reports to the thread, milliseconds: ten in the time after which `/readyz` fails without one. */
+const REPORT_MS = 100;
+/** Probes need about 5 MB. A thread that needs more is broken. */
+const LIMITS = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4 };
+
+/**
+ * Answers probes as `startProbeServer` does, in a thread of their own. So connections at this port wait for no other work of the process,
+ * and `/livez` can report that the event loop of the process is blocked. Rejects with `PortUnavailable` if it cannot listen on the port.
+ */
+export async function startHealthServer(options: HealthServerOptions): Promise<HealthServer> {
+  const { host, port, health, clock, program } = options;
+  const workerData: ThreadData = { host, port, report: health.readiness() };
+  const thread = new Worker(program, { workerData, resourceLimits: LIMITS });
+  const failure = new AbortController();
+  let cancel: Cancel = () => {};
+  const fail = (cause: unknown): void => {
+    cancel();
+    const found = `the thread that answers probes ended: ${describe(cause)}`;
+    failure.abort(new CodedError('HealthThreadEnded', `${found}; start the server again, and report this error`));
+  };
+  thread.once('error', fail);
+  thread.once('exit', (code) => fail(`exit code ${code}`));
+  const report = (): void => {
+    thread.postMessage(health.readiness());
+    cancel = clock.schedule(REPORT_MS, report);
+  };
+  const close = async (): Promise<void> => {
+    cancel();
+    thread.removeAllListeners();
+    await thread.terminate();
+  };
+  report();
+  const started = await firstMessage(thread, failure.signal);
+  if ('port' in started) return { port: started.port, failed: failure.signal, close };
+  await close();
+  throw new CodedError('PortUnavailable', started.problem);
+}
+
+async function firstMessage(thread: Worker, failed: AbortSignal): Promise<ThreadStarted> {
+  try {
+    const [message] = await once(thread, 'message', { signal: failed });
+    return message as ThreadStarted;
+  } catch (error) {
+    failed.throwIfAborted();
+    throw error;
+  }
+}

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { until } from '../../../sandbox/wait.ts';
+import { systemClock as clock } from '../../../src/kit/clock.ts';
+import { aborted } from '../../../src/kit/promises.ts';
+import { Health } from '../../../src/observe/health.ts';
+import { type HealthServer, startHealthServer } from '../../../src/observe/health-server.ts';
+
+/** The built thread, because threads do not load TypeScript. */
+const program = new URL('../../../dist/health-thread.mjs', import.meta.url);
+const local = { host: '127.0.0.1', port: 0 };
+
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+  readonly ms: number;
+}
+
+/** Probes with a process of its own, and blocks the event loop of this one meanwhile. Sends the probe after `delayMs`. */
+const probeBlocked = ({ port }: HealthServer, path: string, delayMs: number): Answer => {
+  const script = `setTimeout(async () => {
+    const startedMs = performance.now();
+    const answer = await fetch('http://127.0.0.1:${port}${path}');
+    const text = await answer.text();
+    console.log(JSON.stringify({ status: answer.status, text, ms: performance.now() - startedMs }));
+  }, ${delayMs});`;
+  const { stdout, stderr } = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8', env: {} });
+  assert.notEqual(stdout, '', stderr);
+  return JSON.parse(stdout) as Answer;
+};
+
+describe('the health server', () => {
+  const servers: HealthServer[] = [];
+  const start = async (health: Health): Promise<HealthServer> => {
+    const server = await startHealthServer({ ...local, health, clock, program });
+    servers.push(server);
+    return server;
+  };
+  const probe = async ({ port }: HealthServer, path: string): Promise<{ status: number; text: string }> => {
+    const answer = await fetch(`http://127.0.0.1:${port}${path}`);
+    return { status: answer.status, text: await answer.text() };
+  };
+  const untilStatus = (server: HealthServer, path: string, status: number): Promise<true> =>
+    until(`${path} to answer ${status}`, async () => (await probe(server, path)).status === status, {
+      timeoutMs: 30_000,
+      everyMs: 10,
+    });
+
+  before(() => {
+    if (!existsSync(program)) throw new Error(`${fileURLToPath(program)} is missing: run npm run build`);
+  });
+  afterEach(() => Promise.all(servers.splice(0).map((server) => server.close())));
+
+  it('answers from its start, and repeats each change of readiness', async () => {
+    const health = new Health();
+    let problem: string | undefined = 'not synced';
+    health.ready('stores', () => problem);
+    const server = await start(health);
+    assert.deepEqual(await probe(server, '/readyz'), {
+      status: 503,
+      text: '[+] event-loop\n[-] stores: not synced\nnot ok\n',
+    });
+    problem = undefined;
+    await untilStatus(server, '/readyz', 200);
+    problem = 'stale';
+    await untilStatus(server, '/readyz', 503);
+    assert.deepEqual(await probe(server, '/livez'), { status: 200, text: '[+] event-loop\nok\n' });
+  });
+
+  it('answers while the event loop is blocked: /readyz fails after 1 s and /livez after 5 s, until it runs again', async function () {
+    this.timeout(60_000);
+    const server = await start(new Health());
+    const readyz = probeBlocked(server, '/readyz', 1_100);
+    assert.equal(readyz.status, 503);
+    assert.match(readyz.text, /^\[-\] event-loop: blocked for \d+\.\d s; at most 1 s\nnot ok\n$/);
+    await untilStatus(server, '/readyz', 200);
+    assert.equal(probeBlocked(server, '/livez', 1_100).status, 200);
+    await untilStatus(server, '/readyz', 200);
+    const livez = probeBlocked(server, '/livez', 5_100);
+    assert.equal(livez.status, 503);
+    assert.match(livez.text, /^\[-\] event-loop: blocked for \d+\.\d s; at most 5 s\nnot ok\n$/);
+    await untilStatus(server, '/livez', 200);
+  });
+
+  it('rejects if the port is taken', async () => {
+    const { port } = await start(new Health());
+    await assert.rejects(startHealthServer({ ...local, port, health: new Health(), clock, program }), {
+      code: 'PortUnavailable',
+      message: new RegExp(`^cannot listen on 127\\.0\\.0\\.1, port ${port}: .*EADDRINUSE`),
+    });
+  });
+
+  it('rejects if the thread cannot start', async () => {
+    const missing = new URL('none.mjs', program);
+    await assert.rejects(startHealthServer({ ...local, health: new Health(), clock, program: missing }), {
+      code: 'HealthThreadEnded',
+      message: /none\.mjs/,
+    });
+  });
+
+  it('reports that its thread ended', async () => {
+    const ending = `import { parentPort } from 'node:worker_threads';
+      parentPort.postMessage({ port: 1 });
+      parentPort.once('message', () => setImmediate(() => { throw new Error('a bug'); }));`;
+    const options = { ...local, health: new Health(), clock, program: new URL(`data:text/javascript,${ending}`) };
+    const server = await startHealthServer(options);
+    servers.push(server);
+    await aborted(server.failed);
+    const { code, message } = server.failed.reason;
+    assert.equal(code, 'HealthThreadEnded');
+    assert.match(message, /^the thread that answers probes ended: a bug; /);
+  });
+
+  it('closes its port and reports nothing then', async () => {
+    const server = await start(new Health());
+    await server.close();
+    await assert.rejects(probe(server, '/livez'));
+    assert.equal(server.failed.aborted, false);
+  });
+});
