@@ -26,8 +26,8 @@ export interface ThreadData extends Address {
 /** The first and only message of the thread. */
 export type ThreadStarted = { readonly port: number } | { readonly problem: string };
 
-/** Interval of the event loop's reports to the thread, milliseconds: ten in the time after which `/readyz` fails without one. */
-const REPORT_MS = 100;
+/** Interval of the event loop's reports to the thread, milliseconds: five in the time after which `/readyz` fails without one. */
+const REPORT_MS = 200;
 /** Probes need about 5 MB. A thread that needs more is broken. */
 const LIMITS = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4 };
 
@@ -41,20 +41,22 @@ export async function startHealthServer(options: HealthServerOptions): Promise<H
   const thread = new Worker(program, { workerData, resourceLimits: LIMITS });
   const failure = new AbortController();
   let cancel: Cancel = () => {};
+  let closed = false;
   const fail = (cause: unknown): void => {
     cancel();
+    if (closed) return;
     const found = `the thread that answers probes ended: ${describe(cause)}`;
     failure.abort(new CodedError('HealthThreadEnded', `${found}; start the server again, and report this error`));
   };
-  thread.once('error', fail);
+  thread.on('error', fail);
   thread.once('exit', (code) => fail(`exit code ${code}`));
   const report = (): void => {
     thread.postMessage(health.readiness());
     cancel = clock.schedule(REPORT_MS, report);
   };
   const close = async (): Promise<void> => {
+    closed = true;
     cancel();
-    thread.removeAllListeners();
     await thread.terminate();
   };
   report();
