@@ -97,7 +97,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
   /** Adds the indexes of another reader; false if a name belongs to a different function. */
   addIndexes(indexes: StoreSpec<T>['indexes'] = {}): boolean {
     if (!this.#indexes.accepts(indexes)) return false;
-    this.#indexes.add(indexes, this.#objects.values());
+    this.#indexes.add(indexes, [...this.#objects.values()]);
     return true;
   }
 

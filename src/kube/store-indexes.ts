@@ -10,7 +10,8 @@ export class StoreIndexes<T extends { readonly key: string }> {
     return Object.entries(functions).every(([name, valuesOf]) => (this.#functions.get(name) ?? valuesOf) === valuesOf);
   }
 
-  add(functions: Readonly<Record<string, IndexFunction<T>>>, objects: Iterable<T>): void {
+  /** Adds the indexes whose names are free, and fills them with `objects`. */
+  add(functions: Readonly<Record<string, IndexFunction<T>>>, objects: readonly T[]): void {
     for (const [name, valuesOf] of Object.entries(functions)) {
       if (this.#functions.has(name)) continue;
       this.#functions.set(name, valuesOf);

@@ -589,6 +589,19 @@ describe('list-watch', () => {
     assert.equal(server.watches.length, 1);
   });
 
+  it('fills every index of a second reader from the objects it already has', async () => {
+    const { store } = await start((request, answer) =>
+      request.watch ? answer.open() : answer.list('10', [pod('a', '5'), pod('b', '6')]),
+    );
+    await store.whenSynced();
+    const indexes = { key: ({ key }: { key: string }) => [key], all: () => ['all'] };
+    const second = cluster.watch({ resource: pods, project: view, indexes });
+    assert.equal(second.store, store);
+    assert.equal(second.store.byIndex('key', 'default/a').length, 1);
+    assert.equal(second.store.byIndex('all', 'all').length, 2);
+    second.release();
+  });
+
   it('rejects waiting callers if it is stopped before the sync', async () => {
     const { store } = await start((_request, answer) => answer.status(403, 'Forbidden'));
     const abort = new AbortController();
