@@ -24,11 +24,12 @@ export interface ListOptions extends CallOptions {
 }
 
 export interface DeleteOptions extends CallOptions {
-  /** Deletes only the object with this uid; another object with the name answers 409. */
+  /** Deletes only the object with this uid. If another object has the name, the call rejects with ApiError 409. */
   readonly uid?: string;
+  /** Deletes the object only at this version. If it has changed, the call rejects with ApiError 409. */
   readonly resourceVersion?: string;
   readonly propagation?: 'Background' | 'Foreground' | 'Orphan';
-  /** For Pods: how long their containers may take to stop. */
+  /** For Pods: how long their containers may take to stop. Default: as the Pod's spec says. */
   readonly gracePeriodSeconds?: number;
 }
 
@@ -104,7 +105,7 @@ export interface Client {
     options: WriteOptions & { fieldManager: string; force?: boolean },
   ): Promise<KubeObject>;
   delete(resource: Resource, name: ObjectName, options?: DeleteOptions): Promise<Deletion>;
-  /** Creates a token of a ServiceAccount with the TokenRequest API. */
+  /** Creates a token of a ServiceAccount with the TokenRequest API. `expiresAt`: RFC 3339; the server may choose another time. */
   createToken(
     serviceAccount: ObjectName,
     request: { audiences?: string[]; expirationSeconds: number; boundObject?: unknown },
@@ -114,7 +115,10 @@ export interface Client {
   isAllowed(question: AccessQuestion, options?: CallOptions): Promise<boolean>;
   /** The user of a token (TokenReview). Undefined if the token is invalid or for none of `audiences`. Default: the audience of the API server. */
   reviewToken(token: string, options?: CallOptions & { audiences?: string[] }): Promise<TokenUser | undefined>;
-  /** The same client, but its writes call `check` before every attempt, and reject with the error that `check` throws. */
+  /**
+   * The same client, but its writes call `check` before every attempt, and reject with the error that `check` throws. `check` replaces
+   * that of an earlier `leaderOnly`.
+   */
   leaderOnly(check: () => void): Client;
   /**
    * The same client over reserved connections. A call, with its retries, takes at most 5 s (a list: for each page), so that the caller's

@@ -11,11 +11,11 @@ import { type KubeLog, silentLog } from './log.ts';
 /** Records events.k8s.io/v1 Events. Best effort: it never blocks, throws, or fails the work that it reports on. */
 export interface EventRecorder {
   /**
-   * Writes the Event, or counts it as a repetition of one less than six minutes old. Drops it after `close`, beyond the budget of its
-   * object, or if too many writes wait.
+   * Writes the Event, or counts it as a repetition if an equal one was recorded less than six minutes ago. Drops it after `close`, beyond
+   * the budget of its object, or if too many writes wait. Does not retry a failed write; a repetition writes the Event again.
    */
   record(event: RecordedEvent): void;
-  /** Writes pending Events for at most 2 s, and ends the recorder. */
+  /** Writes pending Events for at most 2 s, then drops the rest and ends the recorder. */
   close(): Promise<void>;
 }
 

@@ -1,6 +1,6 @@
 import { own } from '../kit/json-value.ts';
 
-/** Reads untrusted parsed JSON: own properties only; undefined or empty if the shape is unexpected. */
+/** Reads untrusted parsed JSON: own properties only; undefined if the shape is unexpected. */
 
 /** The string at `name`; undefined if it is absent, empty, or not a string. */
 export function text(value: unknown, name: string): string | undefined {
@@ -11,9 +11,4 @@ export function text(value: unknown, name: string): string | undefined {
 export function number(value: unknown, name: string): number | undefined {
   const found = own(value, name);
   return typeof found === 'number' ? found : undefined;
-}
-
-export function array(value: unknown, name: string): readonly unknown[] {
-  const found = own(value, name);
-  return Array.isArray(found) ? found : [];
 }

@@ -1,15 +1,13 @@
 import { CodedError, quote } from '../kit/errors.ts';
-import { isRecord, own } from '../kit/json-value.ts';
+import { isRecord, listIn, own } from '../kit/json-value.ts';
 import { type ClusterTls, type Credentials, staticCredentials } from './credentials.ts';
-import { array } from './fields.ts';
 
 /** Credentials from a kubeconfig text. */
 export interface InlineCredentials extends Credentials {
   readonly context: string;
 }
 
-/** Compared with the UTF-16 length, so a text with other characters than ASCII may have more bytes. */
-const MAX_BYTES = 1024 * 1024;
+const MAX_CHARACTERS = 1024 * 1024;
 
 /**
  * Fields that would let the author of the text make this process read files, run programs, use a proxy, skip TLS verification, or
@@ -33,14 +31,17 @@ const forbiddenInUser = [
 
 /**
  * The credentials of the current context of an untrusted kubeconfig: an https server, an inline CA, an inline token or client
- * certificate, tls-server-name, and namespace. Rejects with CodedError `KubeconfigInvalid`, `KubeconfigContextNotFound`,
- * `KubeconfigForbidden` (names the field), or `InvalidTlsData`. Messages never contain credentials.
+ * certificate, tls-server-name, and namespace. At most 1,048,576 characters. Rejects with CodedError `KubeconfigInvalid`,
+ * `KubeconfigContextNotFound`, `KubeconfigForbidden` (names the field), or `InvalidTlsData`. Messages never contain credentials.
  */
 export async function inlineCredentials(text: string): Promise<InlineCredentials> {
   const document = await parse(text);
   const context = string(document, 'current-context') ?? '';
   const entry = findEntry(document, 'contexts', context, 'context');
-  if (!entry) throw new CodedError('KubeconfigContextNotFound', `current context ${quote(context)} not found`);
+  if (!entry) {
+    const message = `current context ${quote(context)} not found; set current-context to the name of one of contexts`;
+    throw new CodedError('KubeconfigContextNotFound', message);
+  }
   const cluster = required(document, 'clusters', entry, 'cluster');
   const user = required(document, 'users', entry, 'user');
   forbidFields(cluster, forbiddenInCluster, 'cluster');
@@ -57,7 +58,7 @@ export async function inlineCredentials(text: string): Promise<InlineCredentials
 }
 
 async function parse(text: string): Promise<object> {
-  if (text.length > MAX_BYTES) throw invalid(`it is larger than ${MAX_BYTES} bytes`);
+  if (text.length > MAX_CHARACTERS) throw invalid(`it is longer than ${MAX_CHARACTERS} characters`);
   const { loadYaml } = await import('@kubernetes/client-node');
   let document: unknown;
   try {
@@ -73,7 +74,7 @@ async function parse(text: string): Promise<object> {
 function serverOf(cluster: object): string {
   const server = string(cluster, 'server') ?? '';
   const url = URL.canParse(server) ? new URL(server) : undefined;
-  if (!url) throw invalid('server is not a URL');
+  if (!url) throw invalid('server is not a URL; it must begin with https://');
   if (url.protocol !== 'https:') throw forbidden('cluster', 'server', 'it must begin with https://');
   if (url.username || url.password || url.search || url.hash) {
     throw forbidden('cluster', 'server', 'it must not have a user, query, or fragment');
@@ -127,7 +128,7 @@ function required(document: object, list: string, context: object, kind: 'cluste
 }
 
 function findEntry(document: object, list: string, name: string, kind: string): object | undefined {
-  const entry = array(document, list).find((candidate) => own(candidate, 'name') === name);
+  const entry = listIn(document, list).find((candidate) => own(candidate, 'name') === name);
   const value = own(entry, kind);
   return isRecord(value) ? value : undefined;
 }

@@ -234,7 +234,7 @@ export function openAgent(tls: Tls, { connections, connectTimeoutMs = 10_000 }: 
 
 export interface JsonRequest extends Omit<JsonCall, 'origin' | 'path' | 'maxAnswerBytes'> {
   readonly url: URL;
-  /** Default 10 000. */
+  /** Milliseconds for the whole call. Default 10 000. */
   readonly timeoutMs?: number;
   /** Default 3 MiB, twice the largest object that the API server stores. */
   readonly maxAnswerBytes?: number;
@@ -251,7 +251,7 @@ export class JsonCaller {
     this.#clock = clock;
   }
 
-  /** As jsonCall. */
+  /** Sends one call and returns its whole answer, with any status. Rejects with CallError, or with the reason of `request.signal`. */
   async call(request: JsonRequest): Promise<JsonAnswer> {
     const { url, timeoutMs = 10_000, maxAnswerBytes = 3 * 1024 * 1024, signal, ...rest } = request;
     const limit = new Limit(this.#clock, signal, timeoutMs);

@@ -1,9 +1,9 @@
 import { apiVersionOf, type KubeObject, type Resource } from '../api/object.ts';
-import { own } from '../kit/json-value.ts';
+import { listIn, own } from '../kit/json-value.ts';
 import { resourcePath } from './api-paths.ts';
 import type { ListOptions } from './client.ts';
 import { isExpired, TransportError } from './errors.ts';
-import { array, text } from './fields.ts';
+import { text } from './fields.ts';
 import type { Transport } from './transport.ts';
 
 export interface Page {
@@ -71,7 +71,7 @@ function parsePage(answer: unknown, resource: Resource) {
     throw new TransportError(`list of ${resource.plural}: the answer is not a Kubernetes list`, undefined, false);
   }
   return {
-    items: array(answer, 'items')
+    items: listIn(answer, 'items')
       .filter(isKubeObject)
       .map((item) => withType(item, resource)),
     resourceVersion,

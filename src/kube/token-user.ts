@@ -1,4 +1,4 @@
-import { isRecord, own } from '../kit/json-value.ts';
+import { isRecord, own, strings } from '../kit/json-value.ts';
 import type { TokenUser } from './client.ts';
 
 /** Reads the status of a TokenReview; undefined unless the token is authenticated for one of the requested audiences. */
@@ -6,19 +6,17 @@ export function tokenUserOf(status: unknown, audiences: readonly string[] | unde
   const username = own(own(status, 'user'), 'username');
   if (own(status, 'authenticated') !== true || typeof username !== 'string' || username === '') return undefined;
   // An authenticator that does not check audiences reports none; the token is then valid for the API server only.
-  if (audiences && !texts(own(status, 'audiences')).some((audience) => audiences.includes(audience))) return undefined;
+  if (audiences && !strings(own(status, 'audiences')).some((audience) => audiences.includes(audience)))
+    return undefined;
   const user = own(status, 'user');
   const uid = own(user, 'uid');
   const extra = own(user, 'extra');
   return {
     username,
     uid: typeof uid === 'string' ? uid : '',
-    groups: texts(own(user, 'groups')),
+    groups: strings(own(user, 'groups')),
     extra: Object.fromEntries(
-      Object.entries(isRecord(extra) ? extra : {}).map(([key, values]) => [key, texts(values)]),
+      Object.entries(isRecord(extra) ? extra : {}).map(([key, values]) => [key, strings(values)]),
     ),
   };
 }
-
-const texts = (list: unknown): string[] =>
-  Array.isArray(list) ? list.filter((item): item is string => typeof item === 'string') : [];

@@ -57,7 +57,7 @@ const USER_AGENT = 'drawbridge';
 
 /**
  * HTTP to one cluster over persistent connections. Rejects with ApiError, with TransportError, or with the reason of the caller's signal.
- * Uses new certificates and tokens within 10 s after the credentials return them, or in the next attempt after a 401.
+ * Uses new certificates and tokens within 10 s after the credentials return them, or in the next call after a 401.
  */
 export class Transport {
   readonly #clock: Clock;
@@ -188,7 +188,7 @@ export class Transport {
   }
 
   #explain(error: unknown, what: string, signal: AbortSignal | undefined, limit: Limit): unknown {
-    // The next attempt reads the credentials again, because a token may have been replaced early.
+    // The next call reads the credentials again, because a token may have been replaced early.
     if (error instanceof ApiError && error.code === 401) this.#auth = undefined;
     const isTyped = error instanceof ApiError || error instanceof TransportError;
     if (isTyped && !(error instanceof CallError)) return error;

@@ -2,12 +2,12 @@ import { syncerFinalizer } from '../../api/binding/names.ts';
 import type { KubeObject, Resource } from '../../api/object.ts';
 import { customResourceDefinitions } from '../../api/resources.ts';
 import type { Clock } from '../../kit/clock.ts';
-import { own } from '../../kit/json-value.ts';
+import { listIn, own } from '../../kit/json-value.ts';
 import { withDeadline } from '../../kit/promises.ts';
 import { type Client, findObject } from '../../kube/client.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import { isNotFound } from '../../kube/errors.ts';
-import { array, text } from '../../kube/fields.ts';
+import { text } from '../../kube/fields.ts';
 import type { Projected } from '../../kube/store.ts';
 import { commonView } from '../stores/common-view.ts';
 import { type CrdView, isEstablished } from '../stores/consumer-stores.ts';
@@ -89,7 +89,7 @@ async function servedResource(client: Client, name: string, signal: AbortSignal)
 /** Undefined if the definition is not established or serves no version, so that its objects cannot be read. */
 function resourceOf(crd: KubeObject): Resource | undefined {
   const { spec } = crd;
-  const version = array(spec, 'versions').find((candidate) => own(candidate, 'served') === true);
+  const version = listIn(spec, 'versions').find((candidate) => own(candidate, 'served') === true);
   const names = own(spec, 'names');
   const [group, plural, kind, served] = [
     text(spec, 'group'),
