@@ -89,7 +89,7 @@ export class Controller {
     }
   }
 
-  /** Calls `admit` again for all refused keys, or for `keys`. Has no effect while the controller does not run. */
+  /** Calls `admit` again for every refused key, or for the refused ones in `keys`. Has no effect while the controller does not run. */
   wake(keys?: Iterable<string>): void {
     this.#dispatcher?.queue.readmit(keys);
   }

@@ -39,7 +39,7 @@ export class Dispatcher {
     this.#options = options;
     this.#lowestLane = Math.max(1, options.lanes ?? 1) - 1;
     const onWantedAgain = (key: string, lane: number): void => {
-      if (options.lane0Aborts && lane === 0) this.#overtake(key);
+      if (options.lane0Aborts && lane === 0) this.#abortLowestLane(key);
     };
     this.queue = new KeyedQueue(options.clock, () => this.#wake(), { ...options, onWantedAgain }, options.metrics);
   }
@@ -118,7 +118,7 @@ export class Dispatcher {
   }
 
   /** Aborts the reconcile of the key if it runs in the lowest lane. */
-  #overtake(key: string): void {
+  #abortLowestLane(key: string): void {
     const running = this.#active.get(key);
     if (running?.work.lane === this.#lowestLane) running.controller.abort();
   }
@@ -157,8 +157,13 @@ export class Dispatcher {
 
   /** Keeps the key's lane, because an urgent key that failed is still urgent. */
   #retry({ key, lane, reasons }: Work, cause: unknown): ReconcileOutcome {
-    const inMs = this.queue.retry(key, 'retry', lane, askedDelayMs(cause));
-    this.#options.log.warn('reconcile failed', { key, reasons, error: describe(cause), retryInMs: Math.round(inMs) });
+    const delayMs = this.queue.retry(key, 'retry', lane, askedDelayMs(cause));
+    this.#options.log.warn('reconcile failed', {
+      key,
+      reasons,
+      error: describe(cause),
+      retryInMs: Math.round(delayMs),
+    });
     return 'error';
   }
 }

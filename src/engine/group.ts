@@ -26,6 +26,7 @@ export class Group {
     if (this.#leading && independent && !this.#closed) void member.start();
   }
 
+  /** Stops the member. Resolves once none of its work is in flight. */
   async remove(member: Member): Promise<void> {
     this.#members.delete(member);
     await member.stop('stopped');
@@ -58,7 +59,7 @@ export class Group {
   async #lead(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return;
     this.#leading = signal;
-    const stopped = this.#stoppedBy(signal);
+    const stopped = this.#stopMembersOnAbort(signal);
     for (const [member, { ordered }] of this.#members) if (!ordered) void member.start();
     for (const [member, { ordered }] of this.#members) {
       if (!ordered) continue;
@@ -68,8 +69,11 @@ export class Group {
     await stopped;
   }
 
-  /** Aborts all work synchronously when `signal` aborts, because no write may start after that. */
-  #stoppedBy(signal: AbortSignal): Promise<unknown> {
+  /**
+   * When `signal` aborts, aborts the work of all members synchronously, because no write may start after that. Resolves once that work
+   * has settled.
+   */
+  #stopMembersOnAbort(signal: AbortSignal): Promise<unknown> {
     return new Promise((resolve) => {
       const onAbort = (): void => {
         this.#leading = undefined;

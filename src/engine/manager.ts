@@ -9,7 +9,7 @@ import { Member, type MemberState, type Runnable } from './member.ts';
 export interface ManagerOptions {
   readonly clock: Clock;
   readonly log: Log;
-  /** How long `run` waits for reconciles in flight when it stops, milliseconds. Default 8000. */
+  /** How long `run`, when it stops, waits for reconciles in flight and for the release of Leases, milliseconds. Default 8000. */
   readonly drainMs?: number;
   /** Uniform in [0, 1), for restart delays. Default Math.random. */
   readonly random?: () => number;
@@ -48,7 +48,10 @@ export class Manager {
     this.#random = random;
   }
 
-  /** Gates with the same name are one gate: the first one is used. Adding a controller twice is an error (`AlreadyAdded`). */
+  /**
+   * Controllers without a gate run in every replica. Gates with the same name are one gate: the manager uses the first one.
+   * @throws CodedError `AlreadyAdded` if the controller was added before and not removed.
+   */
   add(controller: Runnable, gate?: LeaderGate): void {
     if (this.#members.has(controller)) {
       throw new CodedError('AlreadyAdded', `controller ${controller.name} was added twice; remove it first`);
@@ -70,10 +73,11 @@ export class Manager {
   /**
    * Runs until `signal` aborts, then stops the controllers, last added first, and resolves when all have stopped. Rejects with
    * `DrainDeadlineExceeded` if some did not stop in time; their Leases then expire, because these controllers may still write.
-   * A second call rejects with `AlreadyRunning`.
+   * A manager runs only once: a second call rejects with `AlreadyRunning`.
    */
   async run(signal: AbortSignal): Promise<void> {
-    if (this.#signal) throw new CodedError('AlreadyRunning', 'the manager is already running; call run once');
+    if (this.#signal)
+      throw new CodedError('AlreadyRunning', 'run was called twice; a manager runs only once; create another');
     const groupsStop = new AbortController();
     this.#signal = groupsStop.signal;
     for (const group of this.#groups.values()) this.#groupRuns.push(group.run(groupsStop.signal));

@@ -111,7 +111,7 @@ export class KeyedQueue {
     this.#merge(key, reason, lane, this.#clock.monotonic() + Math.max(0, delayMs));
   }
 
-  /** Adds a key, due after its next backoff, but not before `atLeastMs`. Returns the delay, milliseconds. */
+  /** Counts a failure and adds the key, due after its next backoff, but not before `atLeastMs`. Returns the delay, milliseconds. */
   retry(key: string, reason: string, lane?: number, atLeastMs = 0): number {
     const attempt = this.#failures.get(key) ?? 0;
     this.#failures.set(key, attempt + 1);
@@ -148,7 +148,7 @@ export class KeyedQueue {
     if (pending) this.#place(pending);
   }
 
-  /** Calls `admit` again for refused keys, all or those of `keys`. */
+  /** Calls `admit` again for every refused key, or for the refused ones in `keys`. */
   readmit(keys: Iterable<string> = this.#refused): void {
     for (const key of [...keys]) {
       const pending = this.#refused.has(key) ? this.#pending.get(key) : undefined;

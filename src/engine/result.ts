@@ -8,7 +8,7 @@ export type Result =
   | { readonly kind: 'at'; readonly atMs: number; readonly lane?: number }
   /** Waits for objects that a source will report; `missing` names them for the log. No requeue. */
   | { readonly kind: 'notReady'; readonly missing: readonly string[] }
-  /** A fault that may pass: requeue with exponential backoff, in the same lane. */
+  /** A fault that may pass: requeue in the same lane with exponential backoff, but not before the `retryAfterMs` of `cause`. */
   | { readonly kind: 'retry'; readonly cause: unknown };
 
 export const done: Result = { kind: 'done' };

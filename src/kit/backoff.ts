@@ -19,7 +19,7 @@ interface Jitter {
   readonly random: Random;
 }
 
-/** Returns the upper bound, without jitter: for one process that waits for its own resource. */
+/** `none`: the delay is the upper bound. For one process that waits for a resource of its own. */
 interface NoJitter {
   readonly jitter: 'none';
 }
@@ -50,7 +50,7 @@ interface KeyBackoffOptions extends Bounds {
   readonly random: Random;
 }
 
-/** Counts consecutive failures by key and computes the backoff. A key without failures takes no memory. */
+/** Counts consecutive failures by key, in a WeakMap, and computes the backoff. */
 export class KeyBackoff<Key extends WeakKey> {
   readonly #options: KeyBackoffOptions;
   readonly #failures = new WeakMap<Key, number>();
@@ -59,6 +59,7 @@ export class KeyBackoff<Key extends WeakKey> {
     this.#options = options;
   }
 
+  /** Records a failure. */
   failed(key: Key): void {
     this.#failures.set(key, this.count(key) + 1);
   }

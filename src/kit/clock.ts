@@ -43,7 +43,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** Keeps the process alive while it only waits, which the timers of the clock do not. */
+/** Keeps the process alive while it only waits, which the timers of the clock do not, until the returned function is called. */
 export function stayAlive(): Cancel {
   const timer = setInterval(() => undefined, LONGEST_TIMER_MS);
   return () => clearInterval(timer);

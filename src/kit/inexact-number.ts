@@ -3,8 +3,8 @@ import { isRecord } from './json-value.ts';
 const int64 = 2 ** 63;
 
 /**
- * The path, such as `spec.sizes[2]`, of the first whole number that parsing may have changed. Beyond 2^53, one JavaScript number
- * represents several integers. Undefined if all numbers are exact. Beyond 2^63, API servers store numbers of the same precision, so nothing is lost.
+ * The path, such as `spec.sizes[2]`, of the first whole number that parsing may have changed; undefined if all numbers are exact. Beyond
+ * 2^53, one JavaScript number represents several integers. Beyond 2^63, API servers store numbers of the same precision.
  */
 export function inexactNumber(value: unknown, path = ''): string | undefined {
   if (typeof value === 'number') return isInexact(value) ? path : undefined;

@@ -25,7 +25,7 @@ export function collectBody(
   const announced = announcedBytes(request);
   if (announced !== undefined && announced > maxBytes) return Promise.resolve(undefined);
   return new Promise((resolve, reject) => {
-    // One buffer, because chunks may have one byte each, and each kept chunk costs a hundred.
+    // One buffer, because a chunk may have a single byte, and each kept chunk costs about a hundred bytes.
     const isSmall = announced !== undefined && announced <= SMALL_BYTES;
     const memory = isSmall ? undefined : new ArrayBuffer(0, { maxByteLength: announced ?? maxBytes });
     let bytes = memory ? Buffer.from(memory) : Buffer.allocUnsafe(announced ?? 0);
@@ -70,7 +70,7 @@ export function collectBody(
     const incomplete = (): CodedError => new CodedError('IncompleteBody', 'the connection ended before the body did');
     request.once('error', (error) => fail(request.complete ? error : incomplete()));
     request.once('close', () => {
-      // The event follows every request; creating an error with a stack each time would dominate the cost.
+      // `close` follows every request; creating an error with a stack each time would dominate the cost.
       if (!request.complete) fail(incomplete());
     });
   });

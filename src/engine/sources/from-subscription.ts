@@ -36,40 +36,40 @@ export function fromSubscription<Event>(
   };
 }
 
-/** A set of members that changes; each member has events of its own. */
-export interface Members<Member> {
-  list(): Iterable<Member>;
-  /** Calls back when a member may have been added or removed; returns a function that unsubscribes. */
+/** A set that changes, such as the open sessions. Each of its items has events of its own. */
+export interface ChangingSet<Item> {
+  list(): Iterable<Item>;
+  /** Calls back when an item may have been added or removed; returns a function that unsubscribes. */
   subscribe(listener: () => void): () => void;
 }
 
-/** Emits the keys that `follow` derives from the events of each member while it is in the set. Waits for no member to sync. */
-export function fromEach<Member>(
+/** Emits the keys that `follow` derives from the events of each item while it is in the set. Does not wait until items have synced. */
+export function fromEach<Item>(
   name: string,
-  members: Members<Member>,
-  /** Subscribes to one member; returns a function that unsubscribes. */
-  follow: (member: Member, emit: Emit) => () => void,
+  items: ChangingSet<Item>,
+  /** Subscribes to one item; returns a function that unsubscribes. */
+  follow: (item: Item, emit: Emit) => () => void,
 ): Source {
   return {
     name,
     start(emit, signal) {
       signal.throwIfAborted();
-      const followed = new Map<Member, () => void>();
-      const followMembers = (): void => {
-        const current = new Set(members.list());
-        for (const [member, unfollow] of followed) {
-          if (current.has(member)) continue;
-          followed.delete(member);
+      const followed = new Map<Item, () => void>();
+      const followItems = (): void => {
+        const current = new Set(items.list());
+        for (const [item, unfollow] of followed) {
+          if (current.has(item)) continue;
+          followed.delete(item);
           unfollow();
         }
-        for (const member of current) {
-          if (followed.has(member)) continue;
+        for (const item of current) {
+          if (followed.has(item)) continue;
           // Its first events may arrive synchronously, and their handlers may check the set again.
-          followed.set(member, () => undefined);
-          followed.set(member, follow(member, emit));
+          followed.set(item, () => undefined);
+          followed.set(item, follow(item, emit));
         }
       };
-      const unsubscribe = members.subscribe(followMembers);
+      const unsubscribe = items.subscribe(followItems);
       signal.addEventListener(
         'abort',
         () => {
@@ -78,7 +78,7 @@ export function fromEach<Member>(
         },
         { once: true },
       );
-      followMembers();
+      followItems();
       return Promise.resolve();
     },
   };
