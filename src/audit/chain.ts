@@ -34,6 +34,7 @@ export class Chain {
     return { chain: this.#id, seq: this.#seq, hash: this.#hash };
   }
 
+  /** The link of the next line. Does not advance the chain. */
   next(): ChainLink {
     return { chain: this.#id, seq: this.#seq + 1, prev: this.#hash, lost: this.#lost };
   }

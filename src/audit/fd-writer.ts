@@ -24,9 +24,9 @@ const NEWLINE = 0x0a;
 const CLOSED = -1;
 
 /**
- * Appends whole lines to a descriptor, synchronously: once `writeLine` returns, the kernel has the bytes, and a killed process cannot lose
- * them. A stalled reader blocks the process once, for `stallMs`. Until a write succeeds again, every further line gets a single attempt,
- * so the delays of an outage do not add up.
+ * Appends whole lines to a descriptor, synchronously: once `writeLine` returns, the kernel has the bytes. A killed process cannot lose
+ * them; a crash of the node can. A stalled reader blocks the process once, for `stallMs`. Until a write succeeds again, every further
+ * line gets a single attempt, so the delays of an outage do not add up.
  */
 export class FdWriter {
   readonly #destination: Destination;
@@ -110,7 +110,7 @@ function open(destination: Destination): number {
   }
 }
 
-/** Whether the file ends within a line, which this or an earlier process left incomplete. Undefined for a pipe or an unreadable file. */
+/** Whether the file ends within a line, which a process left incomplete. Undefined for standard output, a pipe, or an unreadable file. */
 function endsTorn(destination: Destination): boolean | undefined {
   if (!('path' in destination)) return undefined;
   try {

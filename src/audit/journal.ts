@@ -4,11 +4,11 @@ import { Chain, type ChainHead, withHash } from './chain.ts';
 import { type Destination, FdWriter, type WriteSync } from './fd-writer.ts';
 import { type AuditRecord, formatRecord } from './record.ts';
 
-/** The audit journal: one line of JSON per decision, written before the decision takes effect. */
+/** The audit journal: one line of JSON for each decision. Callers append before a decision opens access, and after access has ended. */
 export interface Journal {
   /**
-   * Resolves once the kernel has the line.
-   * Rejects with CodedError `AuditUnavailable` if the line could not be written; a later append tries again.
+   * Resolves once the kernel has the line. Rejects with CodedError `AuditUnavailable` if the line could not be written. The journal does
+   * not retry it; the next line that it writes counts it in `lost`.
    */
   append(record: AuditRecord): Promise<void>;
   /** False after a failed append, until one succeeds. */

@@ -29,7 +29,8 @@ export interface CertificateReconcilerOptions {
 /**
  * Each reconcile does the first step that is due: fill the Secret; write its trust bundle and, when due, its path segment into the webhook
  * configurations; advance a rotation. So every configuration trusts the certificate before a rotation changes the Secret again. The work
- * queue has one key, the Secret's `namespace/name`.
+ * queue has one key, the Secret's `namespace/name`. A reconcile rejects with CodedError `ForeignSecret` while the server did not create
+ * the Secret, and with ApiError 409 if another process changed it.
  */
 export class CertificateReconciler implements Reconciler {
   readonly #options: CertificateReconcilerOptions;
@@ -39,7 +40,7 @@ export class CertificateReconciler implements Reconciler {
    */
   #trusted: { readonly content: string; readonly sinceMs: number } | undefined;
   /** The segment in the Secret. `sinceMs`: monotonic time, milliseconds, at which this replica first saw it. */
-  #segmentKnown: { readonly segment: string; readonly sinceMs: number } | undefined;
+  #knownSegment: { readonly segment: string; readonly sinceMs: number } | undefined;
 
   constructor(options: CertificateReconcilerOptions) {
     this.#options = options;
@@ -142,9 +143,9 @@ export class CertificateReconciler implements Reconciler {
   #segmentDelayMs(segment: PathSegment): number {
     const { clock } = this.#options;
     const nowMs = clock.monotonic();
-    if (this.#segmentKnown?.segment !== segment.text) this.#segmentKnown = { segment: segment.text, sinceMs: nowMs };
+    if (this.#knownSegment?.segment !== segment.text) this.#knownSegment = { segment: segment.text, sinceMs: nowMs };
     const replaces = this.#segments().some((existing) => existing !== '' && existing !== segment.text);
-    const settlesInMs = replaces ? Math.max(0, this.#segmentKnown.sinceMs + settleMs - nowMs) : 0;
+    const settlesInMs = replaces ? Math.max(0, this.#knownSegment.sinceMs + settleMs - nowMs) : 0;
     return Math.max(upgradeDelayMs(segment, clock.now()), settlesInMs);
   }
 

@@ -10,7 +10,7 @@ interface SignedPair {
   readonly authority: string;
 }
 
-/** What the replicas share: the pair that all of them serve, and the state of a rotation. */
+/** The pair that all replicas serve, and the state of a rotation, as the Secret stores them. */
 export interface Material extends SignedPair {
   /** The replicas serve it once every configuration trusts its authority. */
   readonly next?: SignedPair;
@@ -54,7 +54,7 @@ const keys = {
   previousAuthority: 'previous-ca.crt',
 } as const;
 
-/** A merge patch of `data`; null removes a key. */
+/** A merge patch of the Secret's `data`, in base64; null removes a key. */
 export function toData({ pair, authority, next, previousAuthority }: Material): Record<string, string | null> {
   const base64 = (text: Buffer | string | undefined): string | null =>
     text === undefined ? null : Buffer.from(text).toString('base64');

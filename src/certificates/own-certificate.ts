@@ -29,7 +29,7 @@ export class OwnCertificate {
   #shared = false;
   /** Once a replica is ready, one broken configuration must not take its other webhooks out of service. */
   #wasReady = false;
-  #problem = 'it does not exist yet; see the log of the leader';
+  #secretProblem = 'it does not exist yet; see the log of the leader';
   #listener: (pair: KeyPair) => void = () => {};
 
   constructor(options: OwnCertificateOptions) {
@@ -52,7 +52,10 @@ export class OwnCertificate {
     return this.#shared;
   }
 
-  /** Calls back with the current pair, which may be newer than the value read from `current`, and with each new pair until `close`. */
+  /**
+   * Calls back with the current pair, which may be newer than the value read from `current`, and with each new pair until `close`. If the
+   * listener throws on a new pair, the server logs that and keeps the previous pair.
+   */
   start(listener: (pair: KeyPair) => void): void {
     this.#listener = listener;
     listener(this.current);
@@ -68,7 +71,7 @@ export class OwnCertificate {
     const { clock, secret, stores } = this.#options;
     const name = `Secret ${keyOf(secret)}`;
     if (!this.#shared) {
-      return stores.secret.synced ? `${name}: ${this.#problem}` : `${name} could not be read yet; see the log`;
+      return stores.secret.synced ? `${name}: ${this.#secretProblem}` : `${name} could not be read yet; see the log`;
     }
     return expiryOf(this.current, clock.now()) ?? this.#distrust();
   };
@@ -91,7 +94,7 @@ export class OwnCertificate {
     const { log, secret } = this.#options;
     const field = { secret: keyOf(secret) };
     if (event.type === 'deleted') {
-      this.#problem = 'it was deleted';
+      this.#secretProblem = 'it was deleted';
       log.warn('the Secret of the serving certificate was deleted; the certificate stays in use', field);
       return;
     }
@@ -100,10 +103,10 @@ export class OwnCertificate {
       this.#adopt(material);
       return;
     }
-    this.#problem = ours ? problem : foreignSecretProblem;
+    this.#secretProblem = ours ? problem : foreignSecretProblem;
     log.error('the Secret of the serving certificate is unusable; the current certificate stays in use', {
       ...field,
-      error: this.#problem,
+      error: this.#secretProblem,
     });
   }
 
@@ -114,8 +117,10 @@ export class OwnCertificate {
     try {
       if (changed) this.#listener(pair);
     } catch (error) {
-      this.#problem = describe(error);
-      log.error('the new serving certificate is unusable; the previous one stays in use', { error: this.#problem });
+      this.#secretProblem = describe(error);
+      log.error('the new serving certificate is unusable; the previous one stays in use', {
+        error: this.#secretProblem,
+      });
       return;
     }
     this.#material = material;

@@ -33,15 +33,15 @@ interface Remaining {
 }
 
 /**
- * Deletes every request in every namespace, until no request and no object of a grant has existed for 3 s. Objects that are being deleted
- * do not count, except RoleBindings with subjects. A server must be running, because it revokes the access and then removes its finalizer
- * from the request. If a call fails, reports the error and tries again.
+ * Deletes every request in every namespace, until no request and no object of a grant has existed for 3 s. Does not wait for objects of
+ * grants that are being deleted, except RoleBindings with subjects. A server must be running, because it revokes the access and then
+ * removes its finalizer from the request. If a call fails, reports the error and tries again.
  * Rejects with `StillOpen` after `timeoutMs`; the message names up to 5 objects that remain. If `signal` aborts, rejects with its reason.
  */
 export async function revokeAll({ client, clock, timeoutMs, printLine, signal }: RevokeAllOptions): Promise<void> {
   const deadlineMs = clock.monotonic() + timeoutMs;
   const report = onChange(clock, printLine);
-  let lastLine = 'requests could not be listed';
+  let lastLine = '';
   let quietSinceMs: number | undefined;
   for (;;) {
     try {
@@ -52,6 +52,7 @@ export async function revokeAll({ client, clock, timeoutMs, printLine, signal }:
       report(lastLine);
     } catch (error) {
       quietSinceMs = undefined;
+      lastLine = `the last attempt failed: ${describe(error)}`;
       report(`retrying: ${describe(error)}`);
     }
     if (quietSinceMs !== undefined && clock.monotonic() - quietSinceMs >= QUIET_MS) return;

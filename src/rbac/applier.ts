@@ -5,11 +5,11 @@ import { own } from '../kit/json-value.ts';
 import { type Client, type Deletion, findObject } from '../kube/client.ts';
 import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts';
 
-/** Proves that the server created an object for a request: the owner's uid, the hash of the plan, and our MAC. */
+/** What an object must have to prove that the server created it for a request: the owner's uid, the hash of the plan, and our MAC. */
 interface Provenance {
   readonly ownerUid: string;
   readonly planHash: string;
-  /** Whether the object's MAC, if it has one, is ours. */
+  /** Whether `mac`, the annotation of the object, is our MAC of it. False without a MAC. Rejects if the keys cannot be read. */
   isOurMac(mac: string | undefined, signal: AbortSignal): Promise<boolean>;
 }
 
@@ -40,7 +40,7 @@ export class Applier {
     this.#client = client;
   }
 
-  /** Creates `object`, or adopts it if it exists and is ours. Rejects on temporary errors, or if it cannot read an existing object. */
+  /** Creates `object`, or adopts it if it exists and is ours. Rejects on temporary errors, or if it cannot read or verify an existing object. */
   async create(resource: Resource, object: KubeObject, provenance: Provenance, signal: AbortSignal): Promise<Created> {
     try {
       return { kind: 'created', object: await this.#client.create(resource, object, { signal }) };

@@ -79,13 +79,13 @@ function isRecordLike(json: string): boolean {
   }
 }
 
-/** JSON strings, of which the last may be cut off. */
-const strings = /"(?:[^"\\]|\\.)*(?:"|\\?$)/g;
+/** Every JSON string of a text; the last one may be cut off. */
+const jsonStrings = /"(?:[^"\\]|\\.)*(?:"|\\?$)/g;
 
 /** Whether the text ends before its first object is closed. */
 function isUnfinished(json: string): boolean {
   let depth = 0;
-  for (const character of json.replace(strings, '')) {
+  for (const character of json.replace(jsonStrings, '')) {
     if (character === '{') depth++;
     else if (character === '}' && --depth === 0) return false;
   }

@@ -37,13 +37,9 @@ export class Verifier {
     this.#options = options;
   }
 
+  /** Adds a head, or reports it as `BadHead` if its signature or its key is wrong. */
   head(head: SignedHead): void {
-    const { keys } = this.#options;
-    const problem = !isSigned(head)
-      ? 'its signature is wrong'
-      : keys && !keys.includes(head.key)
-        ? `it is signed by key ${head.key}, which is none of the given keys`
-        : undefined;
+    const problem = this.#headProblem(head);
     if (problem) {
       this.#report({ code: 'BadHead', chain: head.chain, message: `the head at line ${head.seq}: ${problem}` });
       return;
@@ -52,11 +48,19 @@ export class Verifier {
     getOrCreate(this.#heads, head.chain, () => new Map()).set(head.seq, head);
   }
 
+  #headProblem(head: SignedHead): string | undefined {
+    const { keys } = this.#options;
+    if (!isSigned(head)) return 'its signature is wrong';
+    if (!keys || keys.includes(head.key)) return undefined;
+    return `it is signed by key ${head.key}, which is none of the given keys`;
+  }
+
   /** Reports an entry of the ConfigMap that is not a head. */
   unreadableHead(name: string): void {
     this.#report({ code: 'BadHead', message: `the entry ${quote(name)} is not a signed head` });
   }
 
+  /** Checks one line. `number` starts at 1; `text` has one character for each byte, as `byteLines` returns it. */
   line(file: string, number: number, text: string): void {
     const at = { file, line: number };
     const reading = readLine(text);
@@ -135,8 +139,8 @@ export class Verifier {
       else expectContinuation(chain, before, segment.first, (finding) => this.#report(finding));
     }
     const last = Math.max(0, ...segments.map((segment) => segment.last.seq));
-    const elsewhere = last === 0 && this.#options.partial && this.#segments.size > 0;
-    if (newest && newest.seq > last && !elsewhere) {
+    const mayBeAbsent = last === 0 && this.#options.partial && this.#segments.size > 0;
+    if (newest && newest.seq > last && !mayBeAbsent) {
       const message = `${numbers(last + 1, newest.seq)} missing at the end: the head signed ${newest.time} covers them`;
       this.#report({ code: 'Missing', chain, message });
     }
@@ -162,7 +166,7 @@ export class Verifier {
         code: 'Broken',
         chain,
         at: first.at,
-        message: 'is the first line of its chain but continues another line',
+        message: 'the first line of the chain continues another line',
       });
     }
   }
@@ -180,7 +184,7 @@ export class Verifier {
 const inserted = (at: Place): Finding => ({
   code: 'Inserted',
   at,
-  message: 'resembles an audit record but belongs to no chain',
+  message: 'the line resembles an audit record but belongs to no chain',
 });
 
 function getOrCreate<K, V>(map: Map<K, V>, key: K, create: () => V): V {
@@ -241,7 +245,7 @@ function expectContinuation(
     const message = `${missing} missing between ${place(before.at)} and ${place(next.at)}`;
     report({ code: 'Missing', chain, at: next.at, message });
   } else if (next.prev !== before.hash) {
-    const message = `does not continue ${place(before.at)}: one of the two was replaced`;
+    const message = `the line does not continue ${place(before.at)}: one of the two was replaced`;
     report({ code: 'Broken', chain, at: next.at, message });
   }
 }
