@@ -85,25 +85,30 @@ export interface ListPage {
  * answers 429 or 5xx. Writes are retried only if the server did not act (429 and 503 with Retry-After, no connection).
  */
 export interface Client {
+  /** Gets an object, or a subresource of it. */
   get(resource: Resource, name: ObjectName, options?: CallOptions & { subresource?: string }): Promise<KubeObject>;
   /** Lists all pages, in order; rejects if one fails. If the list expires between two pages, it restarts once. */
   list(resource: Resource, options?: ListOptions): Promise<ListPage>;
+  /** Creates the object. If an object has the name, rejects with ApiError 409, reason `AlreadyExists`. */
   create(resource: Resource, object: KubeObject, options?: WriteOptions): Promise<KubeObject>;
+  /** Applies a JSON merge patch (RFC 7396). With `metadata.resourceVersion`, rejects with ApiError 409 if the object has changed. */
   mergePatch(resource: Resource, name: ObjectName, patch: unknown, options?: WriteOptions): Promise<KubeObject>;
+  /** Applies a JSON Patch (RFC 6902). A failed `test` rejects with ApiError 422. */
   jsonPatch(
     resource: Resource,
     name: ObjectName,
     ops: readonly JsonPatchOp[],
     options?: WriteOptions,
   ): Promise<KubeObject>;
-  /** Replaces (PUT) the object. With `metadata.resourceVersion`, it fails if the object has changed. */
+  /** Replaces (PUT) the object. With `metadata.resourceVersion`, rejects with ApiError 409 if the object has changed. */
   replace(resource: Resource, object: KubeObject, options?: WriteOptions): Promise<KubeObject>;
-  /** Server-side apply. */
+  /** Server-side apply, which creates a missing object. Without `force`, rejects with ApiError 409 if another manager owns a field. */
   apply(
     resource: Resource,
     object: KubeObject,
     options: WriteOptions & { fieldManager: string; force?: boolean },
   ): Promise<KubeObject>;
+  /** Requests the deletion. Does not wait for its end. */
   delete(resource: Resource, name: ObjectName, options?: DeleteOptions): Promise<Deletion>;
   /** Creates a token of a ServiceAccount with the TokenRequest API. `expiresAt`: RFC 3339; the server may choose another time. */
   createToken(

@@ -26,7 +26,7 @@ interface ClientOptions {
 export function createClient(transport: Transport, options: ClientOptions = {}): Client {
   const { beforeWrite } = options;
   const send = (spec: CallSpec): Promise<unknown> =>
-    transport.request(options.urgent ? { ...spec, lane: 'urgent', timeoutMs: URGENT_MS } : spec);
+    transport.request(options.urgent ? { ...spec, pool: 'urgent', timeoutMs: URGENT_MS } : spec);
   const object = async (spec: CallSpec): Promise<KubeObject> => {
     const answer = await send(spec);
     if (isKubeObject(answer)) return answer;
@@ -39,7 +39,7 @@ export function createClient(transport: Transport, options: ClientOptions = {}):
       body,
       query: writeQuery(options),
       signal: options.signal,
-      lane: path.startsWith(rbac) ? 'slow' : 'quick',
+      pool: path.startsWith(rbac) ? 'slow' : 'quick',
       beforeTry: beforeWrite,
       ...(type === undefined ? {} : { contentType: type }),
     });

@@ -19,8 +19,8 @@ const inClusterToken = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 
 /**
  * The credentials of this process: from `file`, else `paths`, else the Pod's ServiceAccount, else `~/.kube/config`. Skips missing files
- * of `paths`. Rejects with CodedError `KubeconfigMissing` if no file of `paths` exists, or `~/.kube/config` does not; with
- * `KubeconfigInvalid`, also if `file` does not exist or the context's cluster has a proxy-url; or with `KubeconfigContextNotFound`.
+ * of `paths`. Rejects with CodedError `KubeconfigMissing` if no file of `paths` exists, or `~/.kube/config` does not. Rejects with
+ * `KubeconfigInvalid`, also if `file` does not exist or the context's cluster has a proxy-url, or with `KubeconfigContextNotFound`.
  */
 export async function ambientCredentials({ file, paths, context }: AmbientOptions = {}): Promise<Credentials> {
   if (file) return credentialsOf(await loadFiles([file]), context);

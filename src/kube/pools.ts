@@ -4,7 +4,7 @@ import type { ClusterTls } from './credentials.ts';
 import { openAgent } from './json-call.ts';
 
 /** Which connections a call uses. `urgent`: it revokes access or renews a Lease. `slow`: the server delays it. `quick`: all others. */
-export type Lane = 'urgent' | 'quick' | 'slow';
+export type PoolName = 'urgent' | 'quick' | 'slow';
 
 /**
  * Connections to create and update RBAC objects. The API server delays these writes by 50 to 200 ms, because it waits for a current
@@ -20,14 +20,14 @@ const URGENT_CONNECTIONS = 10;
  */
 export class Pools {
   readonly tls: ClusterTls;
-  readonly #lanes: Readonly<Record<Lane, Agent>>;
+  readonly #agents: Readonly<Record<PoolName, Agent>>;
   readonly #watches: Agent;
   #running = 0;
   #onIdle = (): void => {};
 
   constructor(tls: ClusterTls, connections: number) {
     this.tls = tls;
-    this.#lanes = {
+    this.#agents = {
       urgent: openAgent(tls, { connections: URGENT_CONNECTIONS }),
       quick: openAgent(tls, { connections }),
       slow: openAgent(tls, { connections: SLOW_CONNECTIONS }),
@@ -36,10 +36,10 @@ export class Pools {
   }
 
   /** Runs one call to its end, including the body. */
-  async call<T>(lane: Lane, work: (agent: Agent) => Promise<T>): Promise<T> {
+  async call<T>(pool: PoolName, work: (agent: Agent) => Promise<T>): Promise<T> {
     this.#running++;
     try {
-      return await work(this.#lanes[lane]);
+      return await work(this.#agents[pool]);
     } finally {
       if (--this.#running === 0) this.#onIdle();
     }
@@ -61,7 +61,7 @@ export class Pools {
     });
     await this.#watches.destroy();
     await idle;
-    await Promise.all(Object.values(this.#lanes).map((agent) => agent.destroy()));
+    await Promise.all(Object.values(this.#agents).map((agent) => agent.destroy()));
   }
 }
 

@@ -25,6 +25,7 @@ export interface ReflectorSpec {
 export interface ReflectorSink {
   /** Receives a complete list in parts: `restart` discards the parts so far, `commit` replaces the content. */
   beginList(): { add(items: readonly KubeObject[]): void; restart(): void; commit(): void };
+  /** Receives a watch event. Events may be repeated or out of order. */
   apply(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: KubeObject, resourceVersion: string): void;
   /** The kind is not installed, so it has no objects. */
   absent(): void;

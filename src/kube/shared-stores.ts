@@ -31,6 +31,7 @@ export class SharedStores {
     this.#options = options;
   }
 
+  /** As `Cluster.watch`. */
   open<T extends Projected>(spec: StoreSpec<T>): StoreHandle<T> {
     if (this.#closed)
       throw new CodedError('ClusterClosed', `cannot watch ${spec.resource.plural}: the cluster was closed`);

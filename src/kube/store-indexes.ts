@@ -21,6 +21,7 @@ export class StoreIndexes<T extends { readonly key: string }> {
     }
   }
 
+  /** Updates the indexes after a change of one object. Undefined: it did not exist before, or does not exist now. */
   replace(before: T | undefined, now: T | undefined): void {
     for (const [name, valuesOf] of this.#functions) {
       const values = this.#entries.get(name);

@@ -75,5 +75,6 @@ export interface Failing {
 /** A reference-counted handle; the watch ends when the last handle is released. */
 export interface StoreHandle<T extends Projected> {
   readonly store: Store<T>;
+  /** Idempotent. Listeners stay subscribed while other handles remain. */
   release(): void;
 }

@@ -3,7 +3,7 @@ import { CodedError, describe } from '../kit/errors.ts';
 import type { ConnectionAuth, Credentials } from './credentials.ts';
 import { ApiError, TransportError } from './errors.ts';
 import { CallError, jsonCall, Limit } from './json-call.ts';
-import { type Lane, Pools, sameTls } from './pools.ts';
+import { type PoolName, Pools, sameTls } from './pools.ts';
 import { retryDelayMs } from './retry.ts';
 import { textOf, toApiError } from './status-error.ts';
 
@@ -24,7 +24,7 @@ export interface CallSpec {
   /** `idempotent`: GET and reviews. `write`: retried only if the server did not act. `never`: the caller retries. Default by method. */
   readonly retry?: 'idempotent' | 'write' | 'never';
   /** `slow`: the server delays such calls. `urgent`: the call revokes access or renews a Lease. Default `quick`. */
-  readonly lane?: Lane | undefined;
+  readonly pool?: PoolName | undefined;
   /** Called before every attempt, including retries; an error ends the call. */
   readonly beforeTry?: (() => void) | undefined;
 }
@@ -151,7 +151,7 @@ export class Transport {
     const limit = this.#limit(spec.signal, timeoutMs);
     try {
       const { pools, headers } = await this.#prepare(limit);
-      const { method, path, query, body, contentType, lane = 'quick' } = spec;
+      const { method, path, query, body, contentType, pool = 'quick' } = spec;
       const call = {
         method,
         origin: this.#origin,
@@ -161,7 +161,7 @@ export class Transport {
         contentType,
         maxAnswerBytes: MAX_ANSWER_BYTES,
       };
-      const answer = await pools.call(lane, (agent) => jsonCall(agent, call, limit));
+      const answer = await pools.call(pool, (agent) => jsonCall(agent, call, limit));
       this.#reportServerTime(answer.headers['date']);
       const text = textOf(answer);
       return text === '' ? undefined : JSON.parse(text);

@@ -44,8 +44,8 @@ interface PendingCalls {
 }
 
 /**
- * Reads that include this process's own writes: the object of a key as the watch shows it, or as the API server answered a later call.
- * Without it, a reconcile between a write and its watch event would repeat the write, or compare with an older object.
+ * Reads that include this process's own writes: the object as the watch shows it, or as the API server answered a later call. Without it, a
+ * reconcile between a write and its watch event would repeat the write, or compare with an older object.
  *
  * The caller chooses the keys, such as `namespace/name` or a uid. It reports each watch event to `observe`, or deleted keys to
  * `forget`.
@@ -147,6 +147,7 @@ export class WriteThroughCache<T extends Versioned> {
     this.#forgetPending(key);
   }
 
+  /** Trusts the watch again for every key. Ignores the answers of calls in flight. */
   clear(): void {
     this.#answers.clear();
     this.#deleting.clear();

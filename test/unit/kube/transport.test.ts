@@ -58,7 +58,7 @@ describe('transport', () => {
 
   it('keeps quick calls possible while more slow ones hang than there are quick connections', async () => {
     await start((request, answer) => (request.path === '/slow' ? undefined : answer.json(200, {})));
-    const slow = Array.from({ length: 20 }, () => transport.request({ method: 'POST', path: '/slow', lane: 'slow' }));
+    const slow = Array.from({ length: 20 }, () => transport.request({ method: 'POST', path: '/slow', pool: 'slow' }));
     const cut = Promise.all(slow.map((call) => assert.rejects(call)));
     await until(() => server.requests.length === 20);
     assert.deepEqual(await get(), {});
@@ -68,12 +68,12 @@ describe('transport', () => {
 
   it('keeps urgent calls possible while others hang on all of their connections', async () => {
     await start((request, answer) => (request.path === '/hangs' ? undefined : answer.json(200, {})));
-    const hang = (lane: 'quick' | 'slow', count: number): Promise<unknown>[] =>
-      Array.from({ length: count }, () => transport.request({ method: 'POST', path: '/hangs', lane }));
+    const hang = (pool: 'quick' | 'slow', count: number): Promise<unknown>[] =>
+      Array.from({ length: count }, () => transport.request({ method: 'POST', path: '/hangs', pool }));
     const others = [...hang('quick', 10), ...hang('slow', 32)];
     const cut = Promise.all(others.map((call) => assert.rejects(call)));
     await until(() => server.requests.length === 42);
-    assert.deepEqual(await transport.request({ method: 'DELETE', path: '/urgent', lane: 'urgent' }), {});
+    assert.deepEqual(await transport.request({ method: 'DELETE', path: '/urgent', pool: 'urgent' }), {});
     await server.close();
     await cut;
   });
