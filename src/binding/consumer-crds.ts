@@ -27,9 +27,8 @@ export interface ConsumerCrdDeps {
 }
 
 /**
- * Installs the CRDs of APIServiceBindings and APIServiceBindingBundles in the consumer. Resolves when they are established. Errors,
- * including missing permissions and an unreachable API server, are logged and retried until `signal` aborts. Code `Aborted`: `signal`
- * aborted first.
+ * Installs the CRDs of APIServiceBindings and APIServiceBindingBundles in the consumer. Resolves when they are established. Logs and retries
+ * errors, including missing permissions and an unreachable API server. Rejects with CodedError `Aborted` if `signal` aborts first.
  */
 export async function installConsumerCrds(deps: ConsumerCrdDeps, signal: AbortSignal): Promise<void> {
   await Promise.all(consumerKinds.map((kind) => install(consumerCrd(kind), deps, signal)));
@@ -124,9 +123,9 @@ export function consumerCrd(kind: Kind): KubeObject {
 }
 
 /**
- * Plans the installation of a CRD that drawbridge, kube-bind, or an administrator may have installed already. The plan changes the CRD only
- * if it does not serve our version with a status subresource, or if it is an older revision of drawbridge. It removes no version, because
- * objects may be stored in it.
+ * Plans the installation of a CRD that drawbridge, kube-bind, or an administrator may have installed already. The plan changes an installed
+ * CRD only if it lacks our version with a status subresource, or is an older revision of drawbridge. It removes no version, because objects
+ * may be stored in it.
  */
 export function planConsumerCrd(found: KubeObject | undefined, wanted: KubeObject): CrdStep {
   if (!found) return { do: 'create', object: wanted };
@@ -147,8 +146,8 @@ function isOlderRevision({ metadata }: KubeObject): boolean {
 }
 
 /**
- * Adds missing versions and replaces {@link bindVersion}; in an older revision of drawbridge, all its versions. Other installed versions
- * keep their schemas, but the API server stores no more objects in them.
+ * Adds missing versions and replaces {@link bindVersion}, or, in an older revision of drawbridge, all versions of `wanted`. Other installed
+ * versions keep their schemas, but the API server stores no more objects in them.
  */
 function patchOf(found: KubeObject, wanted: KubeObject): unknown {
   const installed = new Map(versionsOf(found).map((version) => [own(version, 'name'), version]));

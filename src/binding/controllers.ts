@@ -48,7 +48,7 @@ interface SessionDeps extends BindingControllersDeps {
   readonly syncers: RunningSyncers;
 }
 
-/** The controllers of the binding feature that run once, in their start order. */
+/** The controllers of the binding feature that belong to no session, in their start order. */
 export function bindingControllers(deps: BindingControllersDeps): Runnable[] {
   const registry = new SessionRegistry();
   const syncers = new RunningSyncers();
@@ -97,14 +97,14 @@ function consumerCrds({ consumer, client, clock, log, dryRun }: BindingControlle
   };
 }
 
-/** The age of each session's last heartbeat, in milliseconds. Sessions without a heartbeat are left out. */
+/** The age of each session's last heartbeat, in milliseconds. Omits sessions without a heartbeat. */
 function* heartbeatAges(
   sessions: Iterable<ProviderSession>,
   clock: Clock,
 ): Iterable<{ readonly session: string; readonly ageMs: number }> {
   for (const { id, clusterNamespace, stores } of sessions) {
     const clusterBinding = stores.clusterBindings.get(keyOf({ namespace: clusterNamespace, name: clusterBindingName }));
-    const beatMs = parseTime(clusterBinding?.lastHeartbeatTime ?? '');
-    if (beatMs !== undefined) yield { session: id, ageMs: Math.max(0, clock.now() - beatMs) };
+    const lastMs = parseTime(clusterBinding?.lastHeartbeatTime ?? '');
+    if (lastMs !== undefined) yield { session: id, ageMs: Math.max(0, clock.now() - lastMs) };
   }
 }

@@ -14,7 +14,7 @@ export interface BindingDeps {
   /** Client of the consumer. It writes only while this replica is the leader; in a dry run it changes nothing. */
   readonly client: Client;
   readonly stores: ConsumerStores;
-  /** Namespaces of the consumer that hold the server's keys and the kubeconfigs of providers. Their objects are never shared. */
+  /** Namespaces of the consumer with the server's keys and the kubeconfigs of providers. The server copies none of their objects. */
   readonly ownNamespaces: ReadonlySet<string>;
   /** Recorder of Events in the consumer. The server has no permission to write Events in a provider. */
   readonly events: EventRecorder;

@@ -8,15 +8,14 @@ import { type Client, type DeleteOptions, findObject, type WriteOptions } from '
 import { ApiError } from '../kube/errors.ts';
 import type { Log } from '../observe/log.ts';
 
-/** Most writes whose last line is remembered, so that a retried write is printed once. */
+/** Most writes whose last line the printer remembers, so that it logs a retried write once. */
 const maxPrinted = 10_000;
 
 /**
  * A client that changes nothing. It sends each create, update, apply, and patch as a server-side dry run. It checks the preconditions of a
- * delete with a read. It logs verb, resource, name, and the changed fields; for Secrets, field names without values. Errors of a dry run
- * reject as those of a write do. If a webhook does not support dry runs, the write counts as successful. Reads pass through.
- *
- * Code `DryRun`: `createToken` is not supported.
+ * delete with a read; if they hold, the delete resolves to `deleted`, whatever finalizers the object has. It logs verb, resource, name, and
+ * the changed fields; for Secrets, field names without values. Errors of a dry run reject as those of a write do. If a webhook does not
+ * support dry runs, the write counts as successful. Reads pass through. `createToken` rejects with CodedError `DryRun`.
  */
 export function dryRunClient(client: Client, log: Log): Client {
   return decorate(client, new WritePrinter(log));
@@ -47,7 +46,7 @@ function decorate(client: Client, printer: WritePrinter): Client {
 
   const withDryRun = <Options extends WriteOptions>(options: Options | undefined) =>
     ({ ...options, dryRun: true }) as Options & { readonly dryRun: true };
-  const always = (object: KubeObject) => () => object;
+  const assume = (object: KubeObject) => () => object;
 
   return {
     get: (resource, name, options) => client.get(resource, name, options),
@@ -59,19 +58,19 @@ function decorate(client: Client, printer: WritePrinter): Client {
       dryRun(
         { verb: 'create', resource, name: object.metadata, options },
         () => client.create(resource, object, withDryRun(options)),
-        always(object),
+        assume(object),
       ),
     replace: (resource, object, options) =>
       dryRun(
         { verb: 'update', resource, name: object.metadata, options },
         () => client.replace(resource, object, withDryRun(options)),
-        always(object),
+        assume(object),
       ),
     apply: (resource, object, options) =>
       dryRun(
         { verb: 'apply', resource, name: object.metadata, options },
         () => client.apply(resource, object, withDryRun(options)),
-        always(object),
+        assume(object),
       ),
     mergePatch: (resource, name, patch, options) =>
       dryRun(
@@ -178,10 +177,9 @@ const serverFields = new Set(['managedFields', 'resourceVersion', 'generation', 
 export function changesBetween(before: KubeObject | undefined, after: KubeObject, isSecret: boolean): string[] {
   const changes: string[] = [];
   compare(comparableFields(before), comparableFields(after), '', (path, from, to) => {
-    if (isSecret) changes.push(`${path} ${from === undefined ? 'added' : to === undefined ? 'removed' : 'changed'}`);
-    else if (from === undefined) changes.push(`${path}: ${formatValue(to)} added`);
-    else if (to === undefined) changes.push(`${path}: ${formatValue(from)} removed`);
-    else changes.push(`${path}: ${formatValue(from)} → ${formatValue(to)}`);
+    if (from === undefined) changes.push(isSecret ? `${path} added` : `${path}: ${formatValue(to)} added`);
+    else if (to === undefined) changes.push(isSecret ? `${path} removed` : `${path}: ${formatValue(from)} removed`);
+    else changes.push(isSecret ? `${path} changed` : `${path}: ${formatValue(from)} → ${formatValue(to)}`);
   });
   const more = changes.length - maxChanges;
   return more > 0 ? [...changes.slice(0, maxChanges), `${more} more`] : changes;

@@ -128,7 +128,7 @@ export interface SyncObserver {
 /** Measures the time from the first event of a key to the next write. */
 export class Latency {
   readonly #clock: Clock;
-  readonly #seenAt = new Map<string, number>();
+  readonly #startedAtMs = new Map<string, number>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -136,17 +136,17 @@ export class Latency {
 
   /** Starts the measurement, unless one is running. */
   start(key: string): void {
-    if (!this.#seenAt.has(key)) this.#seenAt.set(key, this.#clock.monotonic());
+    if (!this.#startedAtMs.has(key)) this.#startedAtMs.set(key, this.#clock.monotonic());
   }
 
   /** Ends the measurement. Returns seconds; undefined if none was started. */
   stop(key: string): number | undefined {
-    const seenAt = this.#seenAt.get(key);
-    this.#seenAt.delete(key);
-    return seenAt === undefined ? undefined : (this.#clock.monotonic() - seenAt) / 1000;
+    const startedAtMs = this.#startedAtMs.get(key);
+    this.#startedAtMs.delete(key);
+    return startedAtMs === undefined ? undefined : (this.#clock.monotonic() - startedAtMs) / 1000;
   }
 
   clear(): void {
-    this.#seenAt.clear();
+    this.#startedAtMs.clear();
   }
 }

@@ -36,7 +36,10 @@ interface Outcome {
   readonly result: Result;
 }
 
-/** Creates a binding for each export of the provider, and deletes the bundle's bindings of deleted exports. */
+/**
+ * Creates a binding for each export of the provider, and deletes the bundle's bindings of deleted exports. The key is the bundle's name.
+ * Failed creates and deletes become a condition and a retry. A reconcile rejects if it cannot write the status, also after a conflict.
+ */
 export class BundleReconciler implements Reconciler {
   readonly #deps: BundleDeps;
 
@@ -76,6 +79,7 @@ export class BundleReconciler implements Reconciler {
       exports = isWatched(session) ? watchedExports(session) : await listedExports(session, signal);
     } catch (error) {
       signal.throwIfAborted();
+      // The next poll retries.
       return failed(
         'ListExportsFailed',
         'Error',
@@ -179,7 +183,7 @@ const deletionNotObserved = 'the provider no longer lists these exports, but the
 function keptMessage(kept: readonly BindingView[], why: string): string {
   const names = kept.map(({ name }) => name).sort();
   const listed = names.slice(0, 10).join(', ') + (names.length > 10 ? ` and ${names.length - 10} more` : '');
-  return `the provider has no export for ${listed}. No binding is deleted: ${why}. To unbind, delete the bindings`;
+  return `the provider has no export for ${listed}. The server keeps these bindings: ${why}. To unbind, delete the bindings`;
 }
 
 const failed = (reason: BindReason, severity: 'Error' | 'Warning', message: string, result: Result): Outcome => ({
@@ -205,9 +209,9 @@ async function listedExports(session: ProviderSession, signal: AbortSignal): Pro
 }
 
 /**
- * Why the observed deletion of an export may be unintended: the cluster namespace is being deleted, does not exist, was created again, or
- * its ClusterBinding is missing or unreadable. Undefined if none of these is the case; without permission to read the namespace, only the
- * ClusterBinding counts. Rejects if a read fails otherwise.
+ * Why the observed deletion of an export may be unintended. The ClusterBinding may be missing or forbidden to read. The cluster namespace
+ * may be missing, being deleted, or created again. Undefined if none of these is the case. Without permission to read the namespace, only
+ * the ClusterBinding counts. Rejects if a read fails otherwise.
  */
 async function deletionDoubt(session: ProviderSession, signal: AbortSignal): Promise<string | undefined> {
   const { client, clusterNamespace: namespace, clusterNamespaceUid } = session;

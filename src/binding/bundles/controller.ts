@@ -21,8 +21,9 @@ export function bundleController(deps: BundleControllerDeps): Controller {
   const { stores, sessions, clock, log, metrics, pollingMs } = deps;
   const { bundles, bindings } = stores;
   const deleted = new DeletedExports();
-  const ofSecret = (secret: string): string[] => bundles.byIndex(bySecret, secret).map((bundle) => bundle.key);
-  const ofSession = (session: ProviderSession): string[] => [...sessions.secretsOf(session)].flatMap(ofSecret);
+  const bundlesOfSecret = (secret: string): string[] => bundles.byIndex(bySecret, secret).map((bundle) => bundle.key);
+  const bundlesOfSession = (session: ProviderSession): string[] =>
+    [...sessions.secretsOf(session)].flatMap(bundlesOfSecret);
   return new Controller({
     name,
     sources: [
@@ -30,12 +31,12 @@ export function bundleController(deps: BundleControllerDeps): Controller {
       fromSubscription('binding', bindings, (event) =>
         bundleOwners('now' in event ? event.now : event.before).map((owner) => owner.name),
       ),
-      fromSubscription('session', sessions, ofSecret),
+      fromSubscription('session', sessions, bundlesOfSecret),
       fromEach('export', sessions, (session, emit) =>
         session.stores.exports.subscribe((event) => {
           deleted.observe(session, event);
           if (event.type === 'updated') return;
-          for (const key of ofSession(session)) emit(key, 'export');
+          for (const key of bundlesOfSession(session)) emit(key, 'export');
         }),
       ),
       // The reconciler lists live only while the watch is broken.

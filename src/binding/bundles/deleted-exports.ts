@@ -3,10 +3,13 @@ import type { StoreEvent } from '../../kube/store.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { ExportView } from '../stores/provider-stores.ts';
 
-/** Most deleted exports that are remembered for one session. Those that were used longest ago are forgotten first. */
+/** Most deleted exports that it remembers for one session. It forgets those that were used longest ago first. */
 const maxDeleted = 1024;
 
-/** The exports whose deletion was observed. An export that only disappears from a list is not among them, unless it was being deleted. */
+/**
+ * The exports whose deletion was observed. An export that only disappears from a list is not among them, unless it was being deleted. The
+ * memory is lost with the session, so after a restart an earlier deletion counts as not observed.
+ */
 export class DeletedExports {
   readonly #sessions = new WeakMap<ProviderSession, RecentMap<string, true>>();
 

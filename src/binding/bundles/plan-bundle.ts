@@ -20,8 +20,8 @@ export interface BundlePlan {
 }
 
 /**
- * Plans the bindings of a bundle. A list without an export does not delete its binding, because that would delete objects in both clusters:
- * the provider may have been restored from a backup, or its CRDs may have been installed again.
+ * Plans the bindings of a bundle. A list without an export does not delete its binding, because that would delete objects in both clusters.
+ * The provider may have been restored from a backup, or its CRDs may have been installed again.
  */
 export function planBundle({ bundle, exports, bindings, isDeleted }: BundleInput): BundlePlan {
   const existing = [...bindings];

@@ -24,13 +24,17 @@ import type { UsedNamespaces } from './used-namespaces.ts';
 export interface ClaimedKind {
   readonly resource: Resource;
   readonly controller: Controller;
-  /** Number of deletes of copies that are held back. */
+  /** Number of deletes of copies that the delete breaker holds back. */
   readonly held: number;
-  /** In mode `drain`: number of copies to delete. Infinity while that is not known. */
+  /** In mode `drain`: number of copies to delete. Infinity until both sides are listed. */
   remaining(): number;
+  /** Problems of the lists, then those of single objects, worst first. */
   problems(): readonly string[];
+  /** As `Syncer.resync`. */
   resync(): void;
+  /** As `Syncer.allowDeletes`. */
   allowDeletes(): void;
+  /** Ends the watches. The caller has removed the controller. */
   close(): void;
 }
 
@@ -54,6 +58,7 @@ const workers = 8;
 const notListed =
   'this cluster has not listed its objects yet; check that the konnector has permission to list and watch them';
 
+/** Opens the watches and creates the controller. The controller handles their events once the caller starts it. */
 export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps): ClaimedKind {
   const { session, exported, resource, selector, references, usedNamespaces, mode, mayDelete, random, onChange } =
     options;

@@ -72,7 +72,7 @@ export class ClaimedObjects implements SyncKind {
     if (!plan) return 'the deletion of the bound objects';
     const { namespace } = placeOf(key);
     const service = provider.serviceNamespace(namespace);
-    return service.kind === 'ready' && !provider.isKnown(namespace) ? `objects of ${service.name}` : undefined;
+    return service.kind === 'ready' && !provider.isListed(namespace) ? `objects of ${service.name}` : undefined;
   }
 
   plan(pass: SyncPass): readonly SyncAction[] {
@@ -102,7 +102,8 @@ export class ClaimedObjects implements SyncKind {
   finish(key: string): KeyState {
     const { consumer, provider } = this.#options;
     const { namespace, name } = placeOf(key);
-    const [consumerObject, providerObject] = [consumer.get(key), provider.get(namespace, name)];
+    const consumerObject = consumer.get(key);
+    const providerObject = provider.get(namespace, name);
     consumer.deletions.retain(key, providerObject?.origin.consumerUid);
     provider.deletions.retain(key, consumerObject?.origin.providerUid);
     return { consumer: consumerObject, isDeleted: !consumerObject && !providerObject, isAhead: false };
@@ -205,7 +206,8 @@ export class ClaimedObjects implements SyncKind {
     const { side } = action;
     const client = clients[side];
     const options = { fieldManager: bindFieldManager, signal };
-    const [current, original] = [live[side], live[otherOf(side)]];
+    const current = live[side];
+    const original = live[otherOf(side)];
     switch (action.kind) {
       case 'delete':
         await client.delete(resource, place, { uid: action.uid, signal });

@@ -100,6 +100,7 @@ export function contentOf(object: KubeObject): Readonly<Record<string, unknown>>
 export const sharedLabels = (labels: Readonly<Record<string, string>>): Record<string, string> =>
   withoutKeys(labels, (key) => isOfBinding(key) || key.includes('claimed.internal.apis.kcp.io'));
 
+/** The annotations that copies share with their original. */
 export const sharedAnnotations = (annotations: Readonly<Record<string, string>>): Record<string, string> =>
   withoutKeys(annotations, (key) => isOfBinding(key) || key.includes('kcp.io/cluster'));
 
@@ -109,5 +110,5 @@ const isOfBinding = (key: string): boolean =>
 
 const withoutKeys = (
   map: Readonly<Record<string, string>>,
-  isLeftOut: (key: string) => boolean,
-): Record<string, string> => Object.fromEntries(Object.entries(map).filter(([key]) => !isLeftOut(key)));
+  isOmitted: (key: string) => boolean,
+): Record<string, string> => Object.fromEntries(Object.entries(map).filter(([key]) => !isOmitted(key)));

@@ -1,20 +1,21 @@
 import { RecentMap } from '../../kit/recent-map.ts';
 import type { Projected, StoreEvent } from '../../kube/store.ts';
-import type { Deletion } from './plan.ts';
+import type { KnownDeletion } from './plan.ts';
 
-/** Most deletions that are remembered. A forgotten deletion counts as not observed. */
+/** Most deletions that it remembers. A forgotten deletion counts as not observed. */
 const maxDeletions = 10_000;
 
-/** The deletions of one side, by key. They are kept while a copy may have to be deleted. */
+/** The deletions of one side, by key. It keeps each while a copy may have to be deleted. */
 export class Deletions {
-  readonly #deletions = new RecentMap<string, Deletion>(maxDeletions);
+  readonly #deletions = new RecentMap<string, KnownDeletion>(maxDeletions);
 
+  /** Call with every event of the side. */
   observe(key: string, event: StoreEvent<Projected>): void {
     if (event.type !== 'deleted') return;
     this.#deletions.set(key, { uid: event.before.uid, wasObserved: event.inferred !== true });
   }
 
-  get(key: string): Deletion | undefined {
+  get(key: string): KnownDeletion | undefined {
     return this.#deletions.get(key);
   }
 

@@ -32,14 +32,14 @@ const clusterTypes = ['kubernetes.io/service-account-token', 'bootstrap.kubernet
  */
 export function exemption(resource: Resource, object: Exemptible, context: ExemptionContext): string | undefined {
   const { key, name, labels, type } = object;
-  if (context.ownNamespaces.has(nameOf(key).namespace ?? '')) return 'its namespace holds the keys of this program';
-  if (isOurs(labels)) return 'it belongs to this program';
+  if (context.ownNamespaces.has(nameOf(key).namespace ?? '')) return 'its namespace contains the keys of drawbridge';
+  if (isOurs(labels)) return 'it belongs to drawbridge';
   if (resource === configMaps && name === 'kube-root-ca.crt') return 'every namespace has its own';
   if (resource === serviceAccounts && name === 'default') return 'every namespace has its own';
   if (resource !== secrets) return undefined;
-  if (clusterTypes.includes(type ?? '')) return 'it is a credential that its own cluster keeps';
+  if (clusterTypes.includes(type ?? '')) return 'it is a credential that its own cluster writes';
   const isProviderKubeconfig = labels[providerKubeconfigLabel] !== undefined || context.isKubeconfig(key);
-  return isProviderKubeconfig ? 'it holds the kubeconfig of a provider' : undefined;
+  return isProviderKubeconfig ? 'it contains the kubeconfig of a provider' : undefined;
 }
 
 /** Labels of any drawbridge installation, or of kubeconfigs and accounts of inventory entries. */

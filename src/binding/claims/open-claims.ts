@@ -19,8 +19,8 @@ export interface ClaimsOptions {
   /** The export whose claims are synced. After a change of the claims or of its resources, the caller opens new Claims. */
   readonly exported: ExportView;
   /**
-   * `drain`: the binding is being deleted. Once its bound objects are deleted, the copies of claimed objects are deleted on both sides,
-   * unless another binding that may share the provider claims the kind. Default `sync`.
+   * `drain`: the binding is being deleted. Once its bound objects are deleted, the syncer deletes the copies of claimed objects on both
+   * sides. It keeps those of a kind that another binding claims, if that binding may share the provider. Default `sync`.
    */
   readonly mode?: SyncMode;
   /** Whether another binding may use the same provider. True while its provider is not known. */
@@ -33,14 +33,15 @@ export interface ClaimsOptions {
 
 /**
  * Syncs the objects that one export claims, in both directions, with one controller for each kind. Claimed objects get no finalizer. Once
- * its bound objects are deleted, a binding waits for the copies for at most a minute. Before and after that, `remaining()` is 0.
+ * its bound objects are deleted, a binding waits for the copies for at most a minute. A restart of the server starts that minute again.
+ * Before and after it, `remaining()` is 0. Copies that remain then stay where they are.
  */
 export type Claims = Omit<Syncer, 'served'>;
 
 /** Longest wait of a binding for the deletion of copies of claimed objects, milliseconds. */
 const drainMs = 60_000;
 
-/** Opens the watches of claimed objects. Their events are handled once the caller starts the controllers. */
+/** Opens the watches of claimed objects. The syncer handles their events once the caller starts the controllers. */
 export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
   const { session, exported, mode = 'sync', random = Math.random } = options;
   const claims = exported.permissionClaims;
@@ -111,7 +112,7 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
   };
 }
 
-/** Whether the binding owns no CustomResourceDefinition of the export any more: they are deleted, and with them the bound objects. */
+/** Whether the binding owns no CustomResourceDefinition of the export any more. Then the bound objects are deleted too. */
 function areDefinitionsDeleted({ name, resources }: ExportView, { stores }: BindingDeps): boolean {
   const binding = stores.bindings.get(name);
   return resources.every((resource) => {

@@ -89,7 +89,8 @@ export function referrersOf(session: ProviderSession, exported: ExportView, deps
     const version = schema && syncVersion(schema, exported);
     if (!version) return 'none of its versions is synced';
     // An export may name any definition, including one that the binding does not own.
-    const [definition, binding] = [deps.stores.crds.get(crd), deps.stores.bindings.get(exported.name)];
+    const definition = deps.stores.crds.get(crd);
+    const binding = deps.stores.bindings.get(exported.name);
     if (definition && binding && !isOwnedBy(definition.ownerReferences, binding)) {
       return 'the binding does not own its CustomResourceDefinition';
     }

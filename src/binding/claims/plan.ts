@@ -25,10 +25,11 @@ export interface ClaimFacts {
   /** uid that identifies this provider; undefined while it is not known. */
   readonly providerIdentity: string | undefined;
   /** The last known deletion under the key on each side. */
-  readonly deleted: Readonly<Record<Side, Deletion | undefined>>;
+  readonly deleted: Readonly<Record<Side, KnownDeletion | undefined>>;
 }
 
-export interface Deletion {
+/** A deletion that the server noticed. */
+export interface KnownDeletion {
   readonly uid: string;
   /** False if the object was missing from a list and no watch event showed its deletion. */
   readonly wasObserved: boolean;
@@ -52,7 +53,7 @@ export type ClaimAction =
 
 export type DeleteReason =
   /** The deletion of the original was observed, or the original is being deleted. */
-  | 'gone'
+  | 'deleted'
   /** The original does not exist, and its deletion was not observed. */
   | 'inferred'
   /** The API server would reject the update of the copy. The server deletes the copy and creates it again. */
@@ -63,7 +64,7 @@ export type DeleteReason =
 export interface ClaimPlan {
   /** Run in this order. Each runs only if those before it succeeded. */
   readonly actions: readonly ClaimAction[];
-  /** Why the object cannot be synced, and mostly what to do. */
+  /** Why the server cannot sync the object and, if the user can correct it, what to do. */
   readonly problem?: string;
   /** The event that will enqueue the key again. */
   readonly waitsFor?: string;
@@ -136,8 +137,8 @@ function isOfAnotherProvider(
   if (origin.providerIdentity !== undefined && origin.providerIdentity !== providerIdentity) {
     return providerIdentity !== undefined || origin.providerUid !== (provider ?? deleted.provider)?.uid;
   }
-  const isKnown = serviceNamespace.kind === 'ready' && origin.providerNamespace !== undefined;
-  return isKnown && origin.providerNamespace !== serviceNamespace.name;
+  if (serviceNamespace.kind !== 'ready' || origin.providerNamespace === undefined) return false;
+  return origin.providerNamespace !== serviceNamespace.name;
 }
 
 /** Plans an object that the consumer owns: its copy in the provider. */
@@ -256,7 +257,7 @@ const copyOfValue = (name: string, { consumerCluster, consumerNamespace }: Claim
 
 function planConsumerCopyDelete(copy: ClaimedView, facts: ClaimFacts): ClaimPlan {
   if (!isOwnConsumerCopy(copy, facts)) return nothing;
-  const reason = facts.provider ? 'gone' : reasonOf(copy.origin.providerUid, facts.deleted.provider);
+  const reason = facts.provider ? 'deleted' : reasonOf(copy.origin.providerUid, facts.deleted.provider);
   return { actions: [{ kind: 'delete', side: 'consumer', uid: copy.uid, reason }] };
 }
 
@@ -282,12 +283,12 @@ export function planUnclaim(facts: ClaimFacts): ClaimPlan {
   return { actions };
 }
 
-const reasonOf = (uid: string | undefined, deletion: Deletion | undefined): DeleteReason =>
-  deletion?.wasObserved && deletion.uid === uid ? 'gone' : 'inferred';
+const reasonOf = (uid: string | undefined, deletion: KnownDeletion | undefined): DeleteReason =>
+  deletion?.wasObserved && deletion.uid === uid ? 'deleted' : 'inferred';
 
 /** Whether other consumers may use the same service namespace: without isolation, it has the name of the consumer namespace. */
 const isShared = ({ serviceNamespace, consumerNamespace }: ClaimFacts): boolean =>
   serviceNamespace.kind === 'ready' && serviceNamespace.name === consumerNamespace;
 
-/** Kubernetes reserves the prefix `kube-`. ConfigMaps and Secrets in these namespaces configure the cluster and hold its credentials. */
+/** Kubernetes reserves the prefix `kube-`. ConfigMaps and Secrets in these namespaces are the cluster's configuration and credentials. */
 const isSystemNamespace = (namespace: string): boolean => namespace.startsWith('kube-');

@@ -20,7 +20,7 @@ export interface ProviderObjectsOptions {
   readonly consumerKeys: (namespace: string) => Iterable<string>;
 }
 
-/** Time after which an unlisted service namespace is a problem, milliseconds. Providers grant permissions within seconds. */
+/** Time after which an unlisted service namespace is a problem, milliseconds. Providers normally grant permissions within seconds. */
 const gracePeriodMs = 10_000;
 
 /**
@@ -96,7 +96,7 @@ export class ProviderObjects {
   }
 
   /** Whether the service namespace of a consumer namespace is listed. Only then does a missing entry mean a missing object. */
-  isKnown(namespace: string): boolean {
+  isListed(namespace: string): boolean {
     const service = this.serviceNamespace(namespace);
     return service.kind === 'ready' && this.#store.knows(keyOf({ namespace: service.name, name: '' }));
   }
@@ -156,9 +156,9 @@ export class ProviderObjects {
     const { clock, problems, resource } = this.#options;
     if (serviceNamespace === undefined) return;
     this.#endGracePeriod(serviceNamespace);
-    if (!exists || this.isKnown(name)) return;
+    if (!exists || this.isListed(name)) return;
     const cancel = clock.schedule(gracePeriodMs, () => {
-      if (this.isKnown(name)) return;
+      if (this.isListed(name)) return;
       const message = `the ${resource.plural} in this namespace of the provider have not been listed; ask the provider to grant permission for the claims of its export`;
       problems.set(serviceNamespace, { rank: 'forbidden', message });
     });

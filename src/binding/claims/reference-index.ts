@@ -63,7 +63,7 @@ export class ReferenceIndex {
 
   /** The name of one object that refers to `namespace/name`, for messages; undefined if none does. */
   referrer(namespace: string, name: string): string | undefined {
-    for (const key of [keyOf({ namespace, name }), keyOf({ namespace: undefined, name })]) {
+    for (const key of [targetKey({ namespace, name }), targetKey({ namespace: undefined, name })]) {
       for (const { label } of this.#referrers.get(key) ?? []) return label;
     }
     return undefined;
@@ -71,7 +71,7 @@ export class ReferenceIndex {
 
   /** Whether a bound object refers to that name in exactly that namespace. */
   hasBoundReferrer(namespace: string, name: string): boolean {
-    return hasBound(this.#referrers.get(keyOf({ namespace, name })));
+    return hasBound(this.#referrers.get(targetKey({ namespace, name })));
   }
 
   /** Calls `listener` with each target whose selection may have changed. Returns a function that unsubscribes. */
@@ -119,10 +119,10 @@ function targetsIn({ object }: SyncedObject, paths: ReferencePaths): Map<string,
     const defaultsToOwn = paths.namespace !== undefined || paths.isolation === 'Namespaced';
     const target = { name, namespace: namespace ?? (defaultsToOwn ? ownNamespace : undefined) };
     if (defaultsToOwn && target.namespace === undefined) continue;
-    if (!name.includes('/')) targets.set(keyOf(target), target);
+    if (!name.includes('/')) targets.set(targetKey(target), target);
   }
   return targets;
 }
 
-/** An empty namespace stands for an undefined one: every namespace. A namespace value of a reference is never empty. */
-const keyOf = ({ namespace = '', name }: Target): string => `${namespace}/${name}`;
+/** In the key, an empty namespace means every namespace. A reference never names an empty namespace. */
+const targetKey = ({ namespace = '', name }: Target): string => `${namespace}/${name}`;

@@ -17,13 +17,13 @@ const MAX_LENGTH = 512;
 const INDEX = /^(0|[1-9]\d*)$/;
 
 /**
- * Parses the part of gjson's path syntax that names fields, such as `spec.refs.#.name`: `#` is each element of an array, a number is one
- * element, and `\.` is a dot within a name. Other gjson syntax (globs, queries, modifiers) is rejected with a problem in one clause, so
- * that no path is silently misread.
+ * Parses the part of gjson's path syntax that names fields, such as `spec.refs.#.name`. `#` is each element of an array, a number is one
+ * element, and `\.` is a dot within a name. For other gjson syntax (globs, queries, modifiers), returns a problem in one clause, so that no
+ * path is silently misread.
  */
 export function parseReferencePath(text: string): ReferencePath | { readonly problem: string } {
   const rejected = (why: string) => ({
-    problem: `the path ${quote(text)} ${why}: allowed are names joined by dots, # for every element of a list, numbers, and \\. for a dot within a name`,
+    problem: `the path ${quote(text)} ${why}; allowed are names joined by dots, # for every element of a list, numbers, and \\. for a dot within a name`,
   });
   if (text.length > MAX_LENGTH) return rejected(`is longer than ${MAX_LENGTH} characters`);
   const steps: PathStep[] = [];

@@ -38,10 +38,12 @@ export class SelectedObjects {
     return this.#handles.every(({ store }) => store.synced);
   }
 
+  /** Rejects if a watch is closed first. */
   async whenSynced(): Promise<void> {
     await Promise.all(this.#handles.map(({ store }) => store.whenSynced()));
   }
 
+  /** The newest version of the object that a watch has shown. */
   get(key: string): ClaimedView | undefined {
     let newest: ClaimedView | undefined;
     for (const { store } of this.#handles) {
@@ -51,6 +53,7 @@ export class SelectedObjects {
     return newest;
   }
 
+  /** All keys. Repeats those of objects in both watches, as `keysIn` and `keysNamed` do. */
   *keys(): Iterable<string> {
     for (const { store } of this.#handles) for (const { key } of store.list()) yield key;
   }

@@ -48,8 +48,9 @@ const silentMs = 30_000;
 export const isSilent = ({ stores }: OpenSession): boolean => stores.clusterBindings.ageMs >= silentMs;
 
 /**
- * Copies the provider's kubeconfig to the consumer and writes the status of the ClusterBinding. A failed copy does not prevent the write.
- * A heartbeat succeeds if a write succeeded, or if a recent call to the provider succeeded and no write is due.
+ * Copies the provider's kubeconfig to the consumer and writes the status of the ClusterBinding. A failed copy does not prevent the write, and
+ * is retried. A heartbeat succeeds if a write succeeded, or if a recent call to the provider succeeded and no write is due. The key is that
+ * of the ClusterBinding. A reconcile rejects only if `signal` aborts.
  */
 export class ClusterBindingReconciler implements Reconciler {
   readonly #deps: ClusterBindingDeps;
@@ -204,8 +205,8 @@ class KonnectorConflicts {
   }
 
   #heartbeatConflict({ lastHeartbeatTime }: ClusterBindingView): ConflictingKonnector | undefined {
-    const beatMs = lastHeartbeatTime === undefined ? undefined : parseTime(lastHeartbeatTime);
-    if (this.#sentMs !== undefined && beatMs !== undefined && beatMs > this.#sentMs)
+    const lastMs = lastHeartbeatTime === undefined ? undefined : parseTime(lastHeartbeatTime);
+    if (this.#sentMs !== undefined && lastMs !== undefined && lastMs > this.#sentMs)
       this.#otherHeartbeatMs = this.#clock.monotonic();
     if (!this.#isRecent(this.#otherHeartbeatMs)) return undefined;
     return { reason: 'AnotherKonnector', message: `another konnector reports to this ClusterBinding. ${advice}` };

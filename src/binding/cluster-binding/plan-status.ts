@@ -76,7 +76,7 @@ export function planStatus(input: StatusInput): StatusPlan {
 
   const status: StatusPatch = {};
   const [consumerSecretRef] = secrets;
-  const version = konnectorVersion(input.version) ?? 'unknown';
+  const version = comparableVersion(input.version) ?? 'unknown';
   const conditions = conditionsOf(input, dueInMs <= 0);
   if (consumerSecretRef && (!isOurs || !recorded)) status.consumerSecretRef = consumerSecretRef;
   if (view.heartbeatInterval !== heartbeatInterval) status.heartbeatInterval = heartbeatInterval;
@@ -103,7 +103,7 @@ function conditionsOf(
 ): BindCondition[] {
   const updates: BindConditionUpdate[] = [
     ...(secretValid ? [secretValid] : []),
-    konnectorVersion(version) === undefined
+    comparableVersion(version) === undefined
       ? conditionFalse(
           bindConditions.validVersion,
           'Warning',
@@ -120,7 +120,7 @@ function conditionsOf(
 const conflictCondition = ({ reason, message }: ConflictingKonnector): BindConditionUpdate =>
   conditionFalse(soleKonnector, 'Warning', reason, message);
 
-/** Milliseconds until the next heartbeat. A time more than 150 s in the future is ignored. */
+/** Milliseconds until the next heartbeat; 0 also if the last time is invalid or more than 150 s in the future. */
 function msUntilHeartbeat(last: string | undefined, nowMs: number): number {
   const lastMs = last === undefined ? undefined : parseTime(last);
   if (lastMs === undefined || lastMs - nowMs > beatMs) return 0;
@@ -131,7 +131,7 @@ function msUntilHeartbeat(last: string | undefined, nowMs: number): number {
  * The version that backends and kubectl plugins compare: `v0.1.0` for `0.1.0`, `v0.1.0-rc.1`, or `v0.1.0+build`. Undefined if `version` is
  * no semantic version.
  */
-export function konnectorVersion(version: string): string | undefined {
+export function comparableVersion(version: string): string | undefined {
   const [, numbers] = /^v?(\d+\.\d+\.\d+)(?:[-+][0-9A-Za-z.+-]+)?$/.exec(version) ?? [];
   return numbers === undefined ? undefined : `v${numbers}`;
 }

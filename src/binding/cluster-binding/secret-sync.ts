@@ -38,7 +38,8 @@ export class SecretSync {
   /**
    * Copies the kubeconfig and returns the condition `SecretValid`. `provider` is the Secret that the ClusterBinding names, `name` its
    * `namespace/name`, and `key` the key in it. Writes only the referenced keys of consumer Secrets, and only the session's own or a
-   * verified kubeconfig. Skips Secrets with the annotation `keep-kubeconfig`. Rejects if a read or a write fails or `signal` aborts.
+   * verified kubeconfig. Skips Secrets whose annotation `keep-kubeconfig` is `true`. Rejects if a read or a write in the consumer fails,
+   * also after a conflict, or if `signal` aborts. Secrets that it wrote before that keep the new kubeconfig.
    */
   async run(
     provider: SecretView | undefined,
@@ -62,7 +63,7 @@ export class SecretSync {
     return conditionTrue(bindConditions.secretValid);
   }
 
-  /** Reads a Secret of the consumer live while its watch has not synced: without permission to list it, it never does. */
+  /** Reads a Secret of the consumer live while its watch has not synced: without permission to list it, the watch never does. */
   async #getSecret(ref: SecretKeyRef, signal: AbortSignal): Promise<SecretView | undefined> {
     const { namespace, name } = ref;
     const watched = this.#deps.getSecret(keyOf(ref));

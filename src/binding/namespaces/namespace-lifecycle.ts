@@ -81,8 +81,9 @@ const forbiddenBackoff = { baseMs: 250, capMs: 5_000 };
 const leftoversBackoff = { baseMs: 5_000, capMs: 5 * 60_000 };
 
 /**
- * Syncs the existence of a consumer namespace and its APIServiceNamespace. The owner label names the side that decides; without it, the
- * consumer decides.
+ * Creates a missing consumer namespace if the provider owns it, by the owner label of its APIServiceNamespace. Otherwise deletes the
+ * APIServiceNamespace of a missing consumer namespace, once the provider has no copies of its objects. Retries a 403 within 5 s. Other
+ * errors reject, and the engine retries them.
  */
 class NamespaceReconciler implements Reconciler {
   readonly #options: NamespaceReconcilerOptions;
@@ -106,7 +107,10 @@ class NamespaceReconciler implements Reconciler {
       this.#forbidden.set(name, times + 1);
       const { log } = this.#options;
       const level = times === 0 ? 'warn' : 'debug';
-      log[level]('permission for a namespace was denied', { namespace: name, message: error.message });
+      log[level]('a call for a namespace was forbidden; the server retries', {
+        namespace: name,
+        message: error.message,
+      });
       return after(backoffMs({ ...forbiddenBackoff, attempt: times, jitter: 'half', random: this.#options.random }));
     }
   }

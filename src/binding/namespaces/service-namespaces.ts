@@ -10,7 +10,7 @@ const pendingCalls = new WeakMap<ProviderSession, Map<string, Promise<void>>>();
 /**
  * Requests a service namespace: creates an APIServiceNamespace with the name of the consumer namespace, unless it exists. Once the provider
  * has created the service namespace, the session's store shows it. Concurrent requests for one namespace share one call, with the options
- * of the first. Rejects with the error of the call.
+ * of the first; so an abort of the first rejects all. Rejects with the error of the call.
  *
  * The APIServiceNamespace has no owner reference: if an export owned it, deleting that export would delete the objects of all others.
  */

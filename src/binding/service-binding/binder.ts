@@ -14,7 +14,7 @@ import {
   problemsRefreshMs,
   type Unserved,
 } from './binding-conditions.ts';
-import { type BindingParts, bindingFacts, crdsOf, exportOf, isExportGone, type Provider } from './binding-parts.ts';
+import { type BindingParts, bindingFacts, crdsOf, exportOf, isExportAbsent, type Provider } from './binding-parts.ts';
 import type { BoundStatus } from './binding-writer.ts';
 import { type CrdOutcome, missingSchema, notAllowed, notWritten } from './crd-outcome.ts';
 import { judgeClaims } from './sync-plan.ts';
@@ -32,6 +32,10 @@ export class Binder {
     this.#parts = parts;
   }
 
+  /**
+   * Failed writes of the finalizer and of definitions become conditions, and the result is a retry. Rejects if the status write fails,
+   * except with a conflict, or if it cannot release the objects of a kind that is no longer exported.
+   */
   async bind(binding: BindingView, provider: Provider, signal: AbortSignal): Promise<Result> {
     const { session } = provider;
     const syncedSession = session?.state.kind === 'synced' ? session : undefined;
@@ -166,7 +170,7 @@ export class Binder {
     releaser.forget(crds.filter(isExported));
     const idle = crds.filter((crd) => !isExported(crd) && !syncers.isSyncing(binding.name, crd.name));
     const unreleased = releaser.unreleased(idle);
-    if (unreleased.length === 0 || !(exported || (await isExportGone(session, binding.name, signal)))) return;
+    if (unreleased.length === 0 || !(exported || (await isExportAbsent(session, binding.name, signal)))) return;
     await releaser.release(unreleased, signal);
   }
 }

@@ -74,7 +74,7 @@ export function exportOf({ stores, clusterNamespace }: ProviderSession, name: st
 }
 
 /** Whether the export is neither in the store nor found by a live read. Rejects if the read fails for another reason. */
-export async function isExportGone(session: ProviderSession, name: string, signal: AbortSignal): Promise<boolean> {
+export async function isExportAbsent(session: ProviderSession, name: string, signal: AbortSignal): Promise<boolean> {
   const { client, clusterNamespace: namespace } = session;
   if (exportOf(session, name)) return false;
   return (await liveUid(client, apiServiceExports, { namespace, name }, signal)) === undefined;

@@ -20,7 +20,7 @@ export interface BindingWriterDeps {
   readonly clock: Clock;
 }
 
-/** Writes APIServiceBindings. Each write carries the uid and resourceVersion that it was planned from. */
+/** Writes APIServiceBindings. Each write has the uid and resourceVersion of the view that it was planned from. */
 export class BindingWriter {
   readonly #deps: BindingWriterDeps;
   readonly #written: WriteThroughCache<ObjectVersion>;

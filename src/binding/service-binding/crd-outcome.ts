@@ -10,7 +10,10 @@ import { problemsOf } from '../stores/open-stores.ts';
 /** The state of one exported resource in the consumer. */
 export type CrdOutcome =
   | { readonly kind: 'inSync' }
-  /** The CustomResourceDefinition cannot be created or updated. After a rejected update, it and its syncer stay as they were. */
+  /**
+   * The CustomResourceDefinition cannot be created or updated. After a rejected update, it and its syncer stay as they were. Not retried:
+   * the next event that enqueues the binding, such as one of its BoundSchema, tries again.
+   */
   | { readonly kind: 'refused'; readonly reason: RefusedReason; readonly message: string }
   /** The CustomResourceDefinition does not match the BoundSchema, or not yet. With a `cause`, the server retries the write. */
   | { readonly kind: 'outOfSync'; readonly reason: OutOfSyncReason; readonly message: string; readonly cause?: unknown }
@@ -33,14 +36,7 @@ export const inSync: CrdOutcome = { kind: 'inSync' };
 
 export const refused = (reason: RefusedReason, message: string): CrdOutcome => ({ kind: 'refused', reason, message });
 
-/** `unreadable`: why the BoundSchema cannot be used; undefined if the provider has none. */
-const noBoundSchema = (name: string, clusterNamespace: string, unreadable?: string): CrdOutcome =>
-  refused(
-    'BoundSchemaFetchFailed',
-    unreadable === undefined
-      ? `the provider exports ${name} but has no BoundSchema of that name in namespace ${clusterNamespace}; ask the provider to create it`
-      : `BoundSchema ${name} in the provider's namespace ${clusterNamespace} is not valid: ${unreadable}; ask the provider to correct it`,
-  );
+const fetchFailed = (message: string): CrdOutcome => refused('BoundSchemaFetchFailed', message);
 
 export const notAllowed = (name: string): CrdOutcome =>
   refused(
@@ -51,7 +47,7 @@ export const notAllowed = (name: string): CrdOutcome =>
 export const foreignCrd = (name: string, binding: string): CrdOutcome =>
   refused(
     'ForeignCustomResourceDefinition',
-    `CustomResourceDefinition ${name} exists and is not owned by APIServiceBinding ${binding}; the server does not change it. Delete one of the two`,
+    `CustomResourceDefinition ${name} exists and is not owned by APIServiceBinding ${binding}; the server does not change it. Delete the binding or, if its objects are not needed, the definition`,
   );
 
 export const notWritten = (what: string, why: string, cause: unknown): CrdOutcome => ({
@@ -82,13 +78,17 @@ export function namesOutcome({ name, conditions }: CrdView): CrdOutcome {
  * Why the store has no BoundSchema of that name, from a live read: it does not exist, is not valid, or cannot be read. One that the store
  * does not show yet counts as missing. Rejects only when `signal` has aborted.
  */
-export async function missingSchema(client: Client, name: ObjectName, signal: AbortSignal): Promise<CrdOutcome> {
-  const { namespace = '' } = name;
+export async function missingSchema(client: Client, key: ObjectName, signal: AbortSignal): Promise<CrdOutcome> {
+  const { name, namespace = '' } = key;
+  const missing = `the provider exports ${name} but has no BoundSchema of that name in namespace ${namespace}; ask the provider to create it`;
+  const schema = `BoundSchema ${name} in the provider's namespace ${namespace}`;
   try {
-    const read = readBoundSchema(await client.get(boundSchemas, name, { signal }));
-    return noBoundSchema(name.name, namespace, read.ok ? undefined : problemsOf(read.errors).join(', '));
+    const read = readBoundSchema(await client.get(boundSchemas, key, { signal }));
+    if (read.ok) return fetchFailed(missing);
+    return fetchFailed(`${schema} is not valid: ${problemsOf(read.errors).join(', ')}; ask the provider to correct it`);
   } catch (error) {
     signal.throwIfAborted();
-    return noBoundSchema(name.name, namespace, isNotFound(error) ? undefined : describe(error));
+    if (isNotFound(error)) return fetchFailed(missing);
+    return fetchFailed(`${schema} cannot be read: ${describe(error)}; ask the provider to let this cluster read it`);
   }
 }

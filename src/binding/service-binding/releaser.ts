@@ -91,12 +91,10 @@ function resourceOf(crd: KubeObject): Resource | undefined {
   const { spec } = crd;
   const version = listIn(spec, 'versions').find((candidate) => own(candidate, 'served') === true);
   const names = own(spec, 'names');
-  const [group, plural, kind, served] = [
-    text(spec, 'group'),
-    text(names, 'plural'),
-    text(names, 'kind'),
-    text(version, 'name'),
-  ];
+  const group = text(spec, 'group');
+  const plural = text(names, 'plural');
+  const kind = text(names, 'kind');
+  const served = text(version, 'name');
   if (!isEstablished(crd) || !group || !plural || !kind || !served) return undefined;
   return { group, version: served, plural, kind, namespaced: text(spec, 'scope') === 'Namespaced' };
 }

@@ -7,7 +7,7 @@ export type ObjectSyncer = Pick<Syncer, 'controllers' | 'resync' | 'problems' | 
 /** A running syncer. */
 export interface RunningSyncer {
   readonly binding: string;
-  /** The CustomResourceDefinition whose objects it syncs; undefined for claimed objects. */
+  /** Name of the CustomResourceDefinition whose objects it syncs; undefined for claimed objects. */
   readonly crd: string | undefined;
   readonly mode: SyncMode;
   readonly syncer: ObjectSyncer;
@@ -20,22 +20,24 @@ export class RunningSyncers {
 
   /** Whether a syncer runs for the objects of a definition; with `mode`, whether one runs in that mode. */
   isSyncing(binding: string, crd: string, mode?: SyncMode): boolean {
-    return this.#of(binding).some((running) => running.crd === crd && (mode === undefined || running.mode === mode));
+    return this.#syncersOf(binding).some(
+      (running) => running.crd === crd && (mode === undefined || running.mode === mode),
+    );
   }
 
   /** Whether a running syncer of the definition has listed its objects, or has no version to sync. */
   isServed(binding: string, crd: string): boolean {
-    return this.#of(binding).some((running) => running.crd === crd && running.syncer.served?.());
+    return this.#syncersOf(binding).some((running) => running.crd === crd && running.syncer.served?.());
   }
 
   /** The problems of all syncers; those of each syncer worst first. */
   problemsOf(binding: string): readonly string[] {
-    return this.#of(binding).flatMap(({ syncer }) => syncer.problems());
+    return this.#syncersOf(binding).flatMap(({ syncer }) => syncer.problems());
   }
 
   /** Number of objects and copies that unbinding waits for; Infinity while that is not known. */
   remainingOf(binding: string): number {
-    return this.#of(binding).reduce((sum, { syncer }) => sum + (syncer.remaining?.() ?? 0), 0);
+    return this.#syncersOf(binding).reduce((sum, { syncer }) => sum + (syncer.remaining?.() ?? 0), 0);
   }
 
   add(running: RunningSyncer): void {
@@ -64,7 +66,7 @@ export class RunningSyncers {
     return () => void this.#listeners.delete(subscription);
   }
 
-  #of(binding: string): RunningSyncer[] {
+  #syncersOf(binding: string): RunningSyncer[] {
     return [...(this.#running.get(binding) ?? [])];
   }
 }

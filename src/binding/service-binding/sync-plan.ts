@@ -46,7 +46,7 @@ export function syncFacts({ exported, binding, session, crds, bindable }: SyncPa
 export interface PlannedSyncer {
   readonly schema: BoundSchemaView;
   readonly mode: SyncMode;
-  /** Digest of its inputs. When it changes, the syncer is restarted. */
+  /** Digest of its inputs. When it changes, the export controller restarts the syncer. */
   readonly fingerprint: string;
 }
 
@@ -77,8 +77,8 @@ export function plannedSyncers(facts: SyncFacts): Map<string, PlannedSyncer> {
 }
 
 /**
- * Whether a syncer may run: the resource may be bound, and the binding owns the definition, which is established and has the scope of the
- * schema. With another scope the objects would have other keys. Mode `drain` needs no definition, because copies may outlive it.
+ * Whether a syncer may run. The resource must be bindable, and the binding must own the definition, which must be established and have the
+ * scope of the schema. With another scope the objects would have other keys. Mode `drain` needs no definition, because copies may outlive it.
  */
 function canSync(
   { binding, bindable, crd: crdOf }: SyncFacts,
@@ -119,7 +119,7 @@ export interface PlannedClaims {
   /** The export with only the accepted claims. */
   readonly exported: ExportView;
   readonly mode: SyncMode;
-  /** Digest of its inputs. When it changes, the syncer is restarted. */
+  /** Digest of its inputs. When it changes, the export controller restarts the syncer. */
   readonly fingerprint: string;
 }
 
@@ -138,7 +138,8 @@ export function plannedClaims(facts: SyncFacts): PlannedClaims | undefined {
   const { uid, isolation, informerScope, resources } = exported;
   // References are followed through kinds with an established definition only, in their synced version.
   const served = resources.map(boundSchemaName).map((name) => {
-    const [crd, schema] = [facts.crd(name), facts.schema(name)];
+    const crd = facts.crd(name);
+    const schema = facts.schema(name);
     return [name, crd?.established && crd.uid, schema && syncVersion(schema, exported)?.name];
   });
   const fingerprint = canonicalJson({
@@ -161,6 +162,7 @@ export interface JudgedClaims {
 
 const claimableNames = claimableResources.map(({ plural }) => plural);
 
+/** Compares the claims with the binding's annotation {@link claimableAnnotation}; without it, the binding accepts every claimable resource. */
 export function judgeClaims({ permissionClaims }: ExportView, { annotations }: BindingView): JudgedClaims {
   const allowedNames =
     annotations[claimableAnnotation]?.split(',').flatMap((name) => name.trim() || []) ?? claimableNames;

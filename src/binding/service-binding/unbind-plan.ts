@@ -27,7 +27,7 @@ export interface BoundCrdState {
 }
 
 export type UnbindStep =
-  /** Nothing is left: the finalizer may be removed. */
+  /** No definition is left, and no copy to wait for: remove the finalizer. */
   | { readonly kind: 'finish' }
   | { readonly kind: 'wait'; readonly blocked: boolean; readonly message: string }
   /** Delete the definitions and with them the objects. Objects of `release` lose our finalizer first, and their copies stay. */
@@ -49,6 +49,7 @@ export function unbindPolicy({ annotations }: BindingView): UnbindPolicy | undef
   return value === 'Delete' || value === 'Orphan' ? value : undefined;
 }
 
+/** The next step for a binding that is being deleted. */
 export function planUnbind({ binding, crds, provider, remaining, draining }: UnbindFacts): UnbindStep {
   const policy = unbindPolicy(binding);
   if (crds.length === 0) {
@@ -63,18 +64,18 @@ export function planUnbind({ binding, crds, provider, remaining, draining }: Unb
       `the annotation ${unbindPolicyAnnotation} is ${found}; allowed are Delete and Orphan. Set one of them`,
     );
   }
-  const released = crds.filter(({ exportState }) => policy === 'Orphan' || exportState === 'unexported');
-  if (released.some(({ syncing }) => syncing)) return waiting('waiting for the syncers to stop');
-  const drained = crds.filter((crd) => !released.includes(crd));
-  if (drained.length > 0 && provider !== 'known') {
+  const toRelease = crds.filter(({ exportState }) => policy === 'Orphan' || exportState === 'unexported');
+  if (toRelease.some(({ syncing }) => syncing)) return waiting('waiting for the syncers to stop');
+  const toDrain = crds.filter((crd) => !toRelease.includes(crd));
+  if (toDrain.length > 0 && provider !== 'known') {
     const why =
       provider === 'away'
         ? 'there is no valid kubeconfig for the provider'
         : 'the provider has not listed its objects yet';
-    return blocked(`${why}, so the copies of ${namesOf(drained)} there cannot be deleted; ${recoveryHint}`);
+    return blocked(`${why}, so the copies of ${namesOf(toDrain)} there cannot be deleted; ${recoveryHint}`);
   }
-  const stuck = drained.filter(({ exportState }) => exportState === 'withoutSchema');
-  const step = { kind: 'delete' as const, release: released.map(({ name }) => name), blocked: stuck.length > 0 };
+  const stuck = toDrain.filter(({ exportState }) => exportState === 'withoutSchema');
+  const step = { kind: 'delete' as const, release: toRelease.map(({ name }) => name), blocked: stuck.length > 0 };
   if (step.blocked) {
     const message = `the provider has no matching BoundSchema ${namesOf(stuck)}, so the copies there cannot be deleted; ${recoveryHint}`;
     return { ...step, message };

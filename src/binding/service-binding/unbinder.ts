@@ -6,7 +6,7 @@ import { findCondition } from '../conditions.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { BindingView, CrdView } from '../stores/consumer-stores.ts';
 import { bindingConditions } from './binding-conditions.ts';
-import { type BindingParts, bindingFacts, crdsOf, exportOf, isExportGone, type Provider } from './binding-parts.ts';
+import { type BindingParts, bindingFacts, crdsOf, exportOf, isExportAbsent, type Provider } from './binding-parts.ts';
 import { plannedSyncers, syncFacts } from './sync-plan.ts';
 import { type BoundCrdState, planUnbind, type UnbindStep } from './unbind-plan.ts';
 
@@ -21,6 +21,10 @@ export class Unbinder {
     this.#parts = parts;
   }
 
+  /**
+   * Runs the next step. Requeues every 5 s until the finalizer is removed. Failed calls become the condition, and the result is a retry.
+   * Rejects only if `signal` aborts or the status cannot be written.
+   */
   async unbind(binding: BindingView, provider: Provider, signal: AbortSignal): Promise<Result> {
     const { stores, writer } = this.#parts;
     const crds = crdsOf(stores.crds, binding);
@@ -53,15 +57,15 @@ export class Unbinder {
   ): Promise<UnbindStep> {
     const { syncers } = this.#parts;
     const syncedSession = session?.state.kind === 'synced' ? session : undefined;
-    const exportGone = syncedSession !== undefined && (await isExportGone(syncedSession, binding.name, signal));
+    const exportAbsent = syncedSession !== undefined && (await isExportAbsent(syncedSession, binding.name, signal));
     return planUnbind({
       binding,
       crds: crds.map((crd) => ({
         name: crd.name,
-        exportState: syncedSession ? exportStateOf(crd, syncedSession, binding, exportGone) : 'exported',
+        exportState: syncedSession ? exportStateOf(crd, syncedSession, binding, exportAbsent) : 'exported',
         syncing: syncers.isSyncing(binding.name, crd.name),
       })),
-      provider: syncedSession ? 'known' : session ? 'connecting' : 'away',
+      provider: syncedSession ? 'known' : providerWithoutStores(session),
       remaining: syncers.remainingOf(binding.name),
       draining: !syncedSession || this.#isDraining(binding, syncedSession),
     });
@@ -88,6 +92,9 @@ export class Unbinder {
   }
 }
 
+const providerWithoutStores = (session: ProviderSession | undefined): 'connecting' | 'away' =>
+  session ? 'connecting' : 'away';
+
 /** After a restart the condition keeps its value until the session is synced or fails. */
 const isOpening = ({ session }: Provider): boolean =>
   session?.state.kind === 'connecting' && session.state.problem === undefined;
@@ -98,10 +105,10 @@ function exportStateOf(
   crd: CrdView,
   session: ProviderSession,
   { name }: BindingView,
-  exportGone: boolean,
+  exportAbsent: boolean,
 ): BoundCrdState['exportState'] {
   const exported = exportOf(session, name);
-  if (!exported) return exportGone ? 'unexported' : 'withoutSchema';
+  if (!exported) return exportAbsent ? 'unexported' : 'withoutSchema';
   // An export that is not valid does not prove that the resource is no longer exported.
   if (exported.unreadable !== undefined) return 'withoutSchema';
   if (!exported.resources.some((resource) => boundSchemaName(resource) === crd.name)) return 'unexported';

@@ -13,7 +13,7 @@ import { SyncerSet } from './syncer-set.ts';
 /** Backoff, milliseconds. The cap bounds the time until a provider that was unreachable gets its status. */
 const backoff = { baseMs: 100, capMs: 5000 };
 
-/** The controller of the APIServiceExports of one session. Its syncers are closed before a run ends. */
+/** The controller of the APIServiceExports of one session. It closes its syncers before a run ends. */
 export function serviceExportController(
   session: ProviderSession,
   sessions: Sessions,
@@ -54,18 +54,18 @@ class ExportController extends Controller {
 /** Events of everything that the exports of one session depend on. */
 function exportSources(session: ProviderSession, sessions: Sessions, consumer: ConsumerStores): Source[] {
   const { exports, schemas } = session.stores;
-  const keyOf = (binding: string): string => `${session.clusterNamespace}/${binding}`;
+  const exportKey = (binding: string): string => `${session.clusterNamespace}/${binding}`;
   const exporting = (schema: string): string[] => exports.byIndex(bySchema, schema).map(({ key }) => key);
   return [
     fromSubscription('export', exports, ({ key }) => [key]),
     fromSubscription('schema', schemas, (event) => exporting('now' in event ? event.now.name : event.before.name)),
-    fromSubscription('binding', consumer.bindings, ({ key }) => [keyOf(key)]),
+    fromSubscription('binding', consumer.bindings, ({ key }) => [exportKey(key)]),
     fromSubscription('crd', consumer.crds, (event) => {
       const { ownerReferences } = 'now' in event ? event.now : event.before;
-      return [...exporting(event.key), ...owningBindings(ownerReferences).map(keyOf)];
+      return [...exporting(event.key), ...owningBindings(ownerReferences).map(exportKey)];
     }),
     fromSubscription('session', sessions, (secret) =>
-      consumer.bindings.byIndex(bySecret, secret).map(({ key }) => keyOf(key)),
+      consumer.bindings.byIndex(bySecret, secret).map(({ key }) => exportKey(key)),
     ),
   ];
 }

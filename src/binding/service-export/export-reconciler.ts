@@ -39,19 +39,19 @@ export class ExportReconciler implements Reconciler {
     const { session, stores, set } = this.#deps;
     const { name } = nameOf(key);
     const binding = stores.bindings.get(name);
-    const use = this.#bindingUse(binding);
-    if (use === 'unknown') return notReady('the session of the binding');
-    const servedBinding = use === 'this session' ? binding : undefined;
+    const servedBy = this.#servedBy(binding);
+    if (servedBy === 'unknown') return notReady('the session of the binding');
+    const servedBinding = servedBy === 'this session' ? binding : undefined;
     const exported = session.stores.exports.get(key);
     await set.apply(key, name, exported && servedBinding ? this.#wanted(exported, servedBinding) : new Map());
     this.#applyAnnotations(key, servedBinding);
     // With other credentials for the same provider, the other session reports the status.
-    if (exported && use !== 'same provider') await this.#reportStatus(exported, servedBinding, signal);
+    if (exported && servedBy !== 'same provider') await this.#reportStatus(exported, servedBinding, signal);
     return done;
   }
 
   /** Which session serves the binding: this one, another one of the same provider, or none of this provider. `unknown`: not read yet. */
-  #bindingUse(binding: BindingView | undefined): 'this session' | 'same provider' | 'none' | 'unknown' {
+  #servedBy(binding: BindingView | undefined): 'this session' | 'same provider' | 'none' | 'unknown' {
     if (!binding) return 'none';
     const { session, sessions } = this.#deps;
     const lookup = lookupOf(sessions, binding);
@@ -90,7 +90,10 @@ export class ExportReconciler implements Reconciler {
     return wanted;
   }
 
-  /** Acts on annotations that have got a new value since the last reconcile. The first reconcile with the binding only records them. */
+  /**
+   * Acts on annotations with a new value since the last reconcile. The first reconcile with the binding only records them, so a value that
+   * was set while no server ran has no effect.
+   */
   #applyAnnotations(key: string, binding: BindingView | undefined): void {
     const before = this.#lastAnnotations.get(key);
     if (!binding) {

@@ -15,8 +15,8 @@ import type { CrdView } from '../stores/consumer-stores.ts';
 import type { BoundSchemaView, ExportView } from '../stores/provider-stores.ts';
 
 /**
- * Writes the status of exports and BoundSchemas, if it differs. Each write carries the uid and resourceVersion that it was planned from.
- * While the store does not show the last write of an object, the next one is left out; the event of the last write enqueues the object.
+ * Writes the status of exports and BoundSchemas, if it differs. Each write has the uid and resourceVersion of the view that it was planned
+ * from. While the store does not show the last write of an object, skips the next one; the event of the last write enqueues the object.
  */
 export class ExportWriter {
   readonly #client: Client;
@@ -32,13 +32,17 @@ export class ExportWriter {
     this.#schemas = new WriteThroughCache<ObjectVersion>({ watched: (key) => stores.schemas.get(key), uidOf, clock });
   }
 
+  /** Sets conditions of an export. Ignores a conflict or a deletion, whose event enqueues the export. Rejects with other errors. */
   async writeExport(exported: ExportView, updates: readonly BindConditionUpdate[], signal: AbortSignal): Promise<void> {
     const conditions = setConditionsAndReady(exported.conditions, updates, this.#clock.now());
     if (sameConditions(exported.conditions, conditions)) return;
     await this.#write(apiServiceExports, this.#exports, exported, { conditions }, signal);
   }
 
-  /** Writes the status of a BoundSchema. Returns a problem if the provider rejects it as invalid (422). Rejects with other errors. */
+  /**
+   * Copies the status of the definition to its BoundSchema. Returns a problem if the provider rejects it as invalid (422). Ignores a
+   * conflict or a deletion. Rejects with other errors.
+   */
   async writeSchema(schema: BoundSchemaView, crd: CrdView, signal: AbortSignal): Promise<string | undefined> {
     const status = boundSchemaStatusPatch(schema, crd, this.#clock.now());
     if (!status) return undefined;

@@ -34,7 +34,7 @@ export async function candidateProblem(
     signal.throwIfAborted();
     return isNotFound(error)
       ? `namespace ${namespace} does not exist at ${server}`
-      : `${server} rejects it: ${describe(error)}`;
+      : `a read from ${server} failed: ${describe(error)}`;
   }
   const before = serving.clusterNamespaceUid;
   if (uid === undefined || before === undefined || uid === before) return undefined;

@@ -30,7 +30,8 @@ const catchUpMs = 10_000;
 
 /**
  * Opens, shares, replaces, and releases sessions. The key is `namespace/name` of a Secret. Each reconcile compares the Secret's content
- * with the sessions that serve its keys.
+ * with the sessions that serve its keys. The server retries a forbidden read and a rejected new kubeconfig with backoff. It reads a
+ * malformed kubeconfig again only when the Secret changes.
  */
 export class Konnector implements Reconciler {
   readonly #deps: KonnectorDeps;
@@ -110,7 +111,7 @@ export class Konnector implements Reconciler {
     return done;
   }
 
-  /** Verifies the new session before it stops the old one. If that fails, the old session keeps serving. */
+  /** Verifies the new session before it stops the old one. If the verification fails, the old session keeps serving. */
   async #replace(
     ref: SecretKeyRef,
     serving: OpenSession,
@@ -135,6 +136,7 @@ export class Konnector implements Reconciler {
       unused = serving;
     } finally {
       pool.release(unused);
+      // Also after an abort: each session that the registry lists must run.
       for (const candidate of [session, serving]) if (registry.list().has(candidate)) candidate.start();
     }
     return done;

@@ -7,8 +7,8 @@ import type { Store, StoreHandle } from '../../kube/store.ts';
 import { type CommonView, commonView } from '../stores/common-view.ts';
 
 /**
- * Watches the consumer's Secrets that the konnector needs: each Secret that a binding or bundle names, in any namespace, and labeled
- * Secrets in the namespace of kubectl bind. The server needs no permission to read other Secrets.
+ * Watches the consumer's Secrets that the konnector needs. Those are the Secrets that a binding or bundle names, in any namespace, and
+ * labeled ones in the namespace of kubectl bind. The server needs no permission to read others.
  */
 export class SecretWatches {
   readonly labeled: Store<SecretView>;

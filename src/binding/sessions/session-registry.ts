@@ -88,6 +88,7 @@ export class SessionRegistry implements Sessions {
     return forgotten.flatMap(([, { session }]) => session ?? []);
   }
 
+  /** Removes every key of every Secret. Releases no session. */
   forgetAll(): void {
     const secrets = [...this.#slots.keys()];
     this.#slots.clear();

@@ -15,7 +15,7 @@ export interface CommonView extends Projected {
   readonly ownerReferences: readonly OwnerReference[];
   /**
    * Why the spec is not valid; its fields are then placeholders. Only bindings and exports have it, because their absence from a store
-   * would cause deletions. Stores leave out other objects that are not valid.
+   * would cause deletions. Stores omit other objects that are not valid.
    */
   readonly unreadable?: string;
 }
@@ -25,7 +25,7 @@ export const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 
 /**
  * The metadata of an object of either cluster; undefined without uid or resourceVersion. A provider may send any JSON, so entries of the
- * wrong type are left out.
+ * wrong type are absent from the view.
  */
 export function commonView({ metadata }: KubeObject): CommonView | undefined {
   const { uid, resourceVersion, name, namespace, generation } = metadata;

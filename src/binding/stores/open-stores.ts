@@ -16,6 +16,7 @@ export interface OpenedStores<Stores> {
 
 type Open = <T extends Projected>(spec: StoreSpec<T>) => Store<T>;
 
+/** Opens the stores that `openAll` opens through `open`. */
 export function openStores<Stores>(cluster: Cluster, openAll: (open: Open) => Stores): OpenedStores<Stores> {
   const handles: StoreHandle<Projected>[] = [];
   const stores = openAll((spec) => {
@@ -40,7 +41,7 @@ export function openStores<Stores>(cluster: Cluster, openAll: (open: Open) => St
 export type ViewBuilder<Spec, T extends CommonView> = (common: CommonView, spec: Spec, object: KubeObject) => T;
 
 /**
- * A projection that logs objects whose spec is not valid and leaves them out. With `blank`, the store keeps such an object with that spec
+ * A projection that logs objects whose spec is not valid and omits them. With `blank`, the store keeps such an object with that spec
  * and `unreadable`. The status is not validated: otherwise an object with an unexpected condition would look deleted.
  */
 export const projection =

@@ -171,14 +171,14 @@ const boundSchemaView: ViewBuilder<SchemaSpec, BoundSchemaView> = (common, spec,
   group: spec.group,
   names: spec.names,
   scope: spec.scope,
-  versions: spec.versions.map(versionOf),
+  versions: spec.versions.map(boundVersion),
   conversion: spec.conversion,
   conditions: readBindConditions(status),
   acceptedNames: own(status, 'acceptedNames'),
   storedVersions: strings(own(status, 'storedVersions')),
 });
 
-function versionOf({ schema, subresources, additionalPrinterColumns, ...version }: SchemaVersion): BoundVersion {
+function boundVersion({ schema, subresources, additionalPrinterColumns, ...version }: SchemaVersion): BoundVersion {
   const wrapped = own(schema, 'openAPIV3Schema');
   return {
     ...version,

@@ -16,7 +16,7 @@ interface Attempt {
  */
 export class Attempts {
   readonly #random: () => number;
-  readonly #keys = new Map<string, Map<string, Attempt>>();
+  readonly #attempts = new Map<string, Map<string, Attempt>>();
   #sweptAtMs = 0;
 
   constructor(random: () => number) {
@@ -25,14 +25,14 @@ export class Attempts {
 
   /** Milliseconds until `action` may be tried with this content; Infinity after an ineffective write without a cap. */
   waitMs(key: string, action: string, content: string, nowMs: number): number {
-    const attempt = this.#keys.get(key)?.get(action);
+    const attempt = this.#attempts.get(key)?.get(action);
     if (!attempt || attempt.fingerprint !== fingerprint(content)) return 0;
     return Math.max(0, attempt.notBeforeMs - nowMs);
   }
 
   /** Records a failure. Returns the milliseconds until the write may be retried. */
   recordFailure(key: string, action: string, content: string, nowMs: number, capMs: number): number {
-    const before = this.#keys.get(key)?.get(action);
+    const before = this.#attempts.get(key)?.get(action);
     const attempt = before?.failed ? before.count : 0;
     const waitMs = backoffMs({ baseMs: BASE_MS, capMs, attempt, jitter: 'half', random: this.#random });
     this.#set(key, action, { content, count: attempt + 1, failed: true, nowMs, waitMs });
@@ -41,7 +41,7 @@ export class Attempts {
 
   /** Records a success. The same write may be repeated only after a pause. */
   recordSuccess(key: string, action: string, content: string, nowMs: number): void {
-    const before = this.#keys.get(key)?.get(action);
+    const before = this.#attempts.get(key)?.get(action);
     const isRepeat = before && !before.failed && before.fingerprint === fingerprint(content);
     const count = isRepeat ? before.count + 1 : 0;
     const waitMs = backoffMs({ baseMs: REPEAT_BASE_MS, capMs: REPEAT_CAP_MS, attempt: count, jitter: 'none' });
@@ -49,8 +49,8 @@ export class Attempts {
   }
 
   /**
-   * Records a success that the cluster did not keep. The same write backs off up to `capMs` milliseconds; with the default, Infinity, it is
-   * not repeated until the content changes, or `forget` or `clear` is called. Returns the milliseconds until it may be repeated.
+   * Records a success that the cluster did not keep. The same write backs off up to `capMs` milliseconds. With the default, Infinity, it may
+   * be repeated only after `forget` or `clear`. Returns the milliseconds until it may be repeated.
    */
   recordIneffective(
     key: string,
@@ -59,7 +59,7 @@ export class Attempts {
     nowMs: number,
     capMs = Number.POSITIVE_INFINITY,
   ): number {
-    const count = this.#keys.get(key)?.get(action)?.count ?? 0;
+    const count = this.#attempts.get(key)?.get(action)?.count ?? 0;
     const repeat = { baseMs: REPEAT_BASE_MS, capMs, attempt: count, jitter: 'none' } as const;
     const waitMs = Number.isFinite(capMs) ? backoffMs(repeat) : capMs;
     this.#set(key, action, { content, count, failed: false, nowMs, waitMs });
@@ -68,17 +68,17 @@ export class Attempts {
 
   /** Ends the backoff of all failed actions of the key. */
   retryNow(key: string): void {
-    for (const attempt of this.#keys.get(key)?.values() ?? []) if (attempt.failed) attempt.notBeforeMs = 0;
+    for (const attempt of this.#attempts.get(key)?.values() ?? []) if (attempt.failed) attempt.notBeforeMs = 0;
   }
 
   /** Forgets the action; without `action`, all actions of the key. */
   forget(key: string, action?: string): void {
-    if (action === undefined) this.#keys.delete(key);
-    else this.#keys.get(key)?.delete(action);
+    if (action === undefined) this.#attempts.delete(key);
+    else this.#attempts.get(key)?.delete(action);
   }
 
   clear(): void {
-    this.#keys.clear();
+    this.#attempts.clear();
   }
 
   #set(
@@ -88,8 +88,8 @@ export class Attempts {
   ): void {
     const { content, count, failed, nowMs, waitMs } = next;
     this.#sweep(nowMs);
-    const actions = this.#keys.get(key) ?? new Map<string, Attempt>();
-    this.#keys.set(key, actions);
+    const actions = this.#attempts.get(key) ?? new Map<string, Attempt>();
+    this.#attempts.set(key, actions);
     actions.set(action, {
       fingerprint: fingerprint(content),
       count,
@@ -103,11 +103,11 @@ export class Attempts {
   #sweep(nowMs: number): void {
     if (nowMs - this.#sweptAtMs < FORGET_MS) return;
     this.#sweptAtMs = nowMs;
-    for (const [key, actions] of this.#keys) {
+    for (const [key, actions] of this.#attempts) {
       for (const [action, { atMs, notBeforeMs }] of actions) {
         if (nowMs - Math.max(atMs, notBeforeMs) >= FORGET_MS) actions.delete(action);
       }
-      if (actions.size === 0) this.#keys.delete(key);
+      if (actions.size === 0) this.#attempts.delete(key);
     }
   }
 }

@@ -1,6 +1,7 @@
 /**
- * Holds back deletes of copies when there are many at once and no watch showed the deletion of their originals. A cluster that was restored
- * from an old backup, or that lost its data, causes such deletes. Times are monotonic milliseconds.
+ * Holds back deletes of copies when there are 20 or more within a minute and no watch showed the deletion of their originals. A cluster that
+ * was restored from an old backup, or that lost its data, causes such deletes. Times are monotonic milliseconds. After a restart it counts
+ * from zero, and the deletes are requested again.
  */
 export class DeleteBreaker {
   /** By key of the copy to delete: the time of the first request. */
@@ -10,8 +11,8 @@ export class DeleteBreaker {
   #tripped = false;
 
   /**
-   * Requests the delete of the copy of `key`. Returns 0 if the delete may be sent, otherwise the milliseconds until the next request;
-   * Infinity while the delete is held back, which ends with `allow` or the last `withdraw`.
+   * Requests the delete of the copy of `key`. Returns 0 if the delete may be sent, otherwise the milliseconds until the next request.
+   * Infinity: the breaker holds the delete back until `allow` or the last `withdraw`.
    */
   request(key: string, nowMs: number): number {
     if (this.#allowed.has(key)) return 0;

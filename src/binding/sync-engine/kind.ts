@@ -17,7 +17,7 @@ export interface SyncKind {
   plan(pass: SyncPass): readonly SyncAction[];
   /** Called at the end of a pass, unless a list is missing. Drops state that the key no longer needs, and returns the key's state. */
   finish(key: string): KeyState;
-  /** Drops the state of earlier runs of the controller. */
+  /** Drops the state of earlier runs of the controller. Called at each start, before the first event. */
   clear(): void;
 }
 
@@ -80,7 +80,7 @@ export interface Call<Answer> extends Write {
 }
 
 /** A call as an action, with the type of its answer checked. */
-export const call = <Answer>(call: Call<Answer>): SyncAction => ({ do: 'call', ...call });
+export const call = <Answer>(spec: Call<Answer>): SyncAction => ({ do: 'call', ...spec });
 
 /** The call that requests the service namespace of a consumer namespace. */
 export const requestNamespace = (namespace: string, request: (signal: AbortSignal) => Promise<void>): SyncAction =>
@@ -144,7 +144,7 @@ export interface Syncer {
   readonly controllers: readonly Controller[];
   /** Reconciles every object again and retries failed calls at once. */
   resync(): void;
-  /** Allows the deletes that are held back because there are too many at once. */
+  /** Releases the deletes that the delete breaker holds back because there are too many at once. */
   allowDeletes(): void;
   /**
    * Number of consumer objects with our finalizer and, in mode `drain`, of copies that the drain deletes. Infinity while that is not known.

@@ -3,7 +3,7 @@ import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 
 /** Worst first. */
-const problemRanks = ['paused', 'forbidden', 'failing', 'refused', 'partial'] as const;
+const problemRanks = ['forbidden', 'failing', 'refused', 'partial'] as const;
 
 export interface Problem {
   readonly rank: (typeof problemRanks)[number];

@@ -43,6 +43,7 @@ export class SyncReconciler implements Reconciler {
       }
       const actions = kind.plan(pass);
       if (await this.#runActions(pass, actions)) continue;
+      // The plan has no unobserved delete any more. A failed read proves nothing.
       if (!actions.some(({ do: verb }) => verb === 'holdDeletes' || verb === 'read')) breaker.withdraw(key);
       break;
     }

@@ -42,7 +42,7 @@ export interface SyncLoopParts {
   keys(): Iterable<string>;
   /** Number of synced objects in the consumer and of copies in the provider. */
   size(): { readonly objects: number; readonly copies: number };
-  /** Milliseconds since the watches of a side last received data. A side that is left out has no metric. */
+  /** Milliseconds since the watches of a side last received data. An absent side has no metric. */
   readonly ages: Partial<Record<Side, () => number>>;
   /** Problems for lists that are not complete, consumer first; empty if all are complete. */
   unlisted(): readonly string[];
@@ -90,7 +90,8 @@ export class SyncLoop {
     const { prefix, session, binding, label, workers, random } = this.#options;
     const { clock, log, metrics } = this.#deps;
     const { observer } = this;
-    const [breaker, latency] = [this.#breaker, this.#latency];
+    const breaker = this.#breaker;
+    const latency = this.#latency;
     const wake = (key: string): void => void this.#hints.hint(key, 'reachable');
     const writer = new Writer({ rules: kind.rules, clock, log: this.log, observer, random, wake });
     this.#writer = writer;
@@ -133,12 +134,12 @@ export class SyncLoop {
     this.wakeAll('resync');
   }
 
-  /** Allows the deletes that are held back. */
+  /** Releases the deletes that the delete breaker holds back. */
   allowDeletes(): void {
     for (const key of this.#breaker.allow()) this.#hints.hint(key, 'allowed');
   }
 
-  /** Number of deletes of copies that are held back. */
+  /** Number of deletes of copies that the delete breaker holds back. */
   get held(): number {
     return this.#breaker.held;
   }

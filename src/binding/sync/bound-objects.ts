@@ -159,7 +159,6 @@ export class BoundObjects implements SyncKind {
       repeatable: true,
       direction: 'up',
       call: async (signal) => {
-        // From here on, the copy may exist.
         caches.recordCopyCreate(key);
         try {
           const options = { signal, fieldManager: bindFieldManager };

@@ -19,7 +19,7 @@ export interface Copies {
 
 /**
  * Opens the watches. A namespaced kind with `informerScope` Namespaced has one for each service namespace. Other kinds have one for the
- * whole cluster, or for the only namespace that holds copies.
+ * whole cluster, or for the only namespace with copies.
  */
 export function openCopies(
   session: ProviderSession,

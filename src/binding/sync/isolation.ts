@@ -18,6 +18,7 @@ export interface Isolation {
   readonly providerNamespace?: string;
   /** The cluster namespace owns the copies, so that the provider garbage-collects them with it. */
   readonly ownedByClusterNamespace: boolean;
+  /** The place of the copy of this consumer object. */
   placeOf(consumerKey: string): Place;
   /** Undefined if the object cannot be a copy for this consumer, or no APIServiceNamespace names its namespace. */
   consumerKeyOf(providerKey: string): string | undefined;
@@ -25,9 +26,11 @@ export interface Isolation {
 
 /** Pairs of a consumer namespace and its service namespace in the provider. */
 export interface NamespacePairs {
+  /** The pair of a consumer namespace; undefined without an APIServiceNamespace. */
   ofConsumer(
     namespace: string,
   ): { readonly serviceNamespace: string | undefined; readonly deleting: boolean } | undefined;
+  /** The consumer namespace of a service namespace; undefined if no APIServiceNamespace names it. */
   ofProvider(serviceNamespace: string): string | undefined;
 }
 

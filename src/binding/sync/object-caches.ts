@@ -22,7 +22,7 @@ export class ObjectCaches {
   readonly #options: ObjectCachesOptions;
   /** By consumer key: uid of the consumer object whose deletion was observed. */
   readonly #deletedConsumers = new Map<string, string>();
-  /** Provider keys at which no copy exists: it left a watch that is still open, or a read found none. */
+  /** Provider keys at which no copy exists: a watch that is still open showed its deletion, or a read found none. */
   readonly #absentCopies = new Set<string>();
 
   constructor(options: ObjectCachesOptions) {
@@ -45,7 +45,7 @@ export class ObjectCaches {
   }
 
   /**
-   * Records an event of the provider's watch. Returns the consumer key to reconcile; undefined if the object is neither a copy for this
+   * Records an event of the provider's watch. Returns the consumer key to reconcile. Undefined if the object is neither a copy for this
    * consumer nor at the place of a consumer object's copy.
    */
   observeCopy(event: StoreEvent<SyncedObject>): string | undefined {
@@ -66,18 +66,22 @@ export class ObjectCaches {
     this.#deletedConsumers.set(key, uid);
   }
 
+  /** uid of the consumer object of this key whose deletion was observed; undefined if none was. */
   deletedConsumerUid(key: string): string | undefined {
     return this.#deletedConsumers.get(key);
   }
 
+  /** Whether no copy exists at this provider key, by an observed deletion or a read. */
   isCopyAbsent(key: string | undefined): boolean {
     return key !== undefined && this.#absentCopies.has(key);
   }
 
+  /** Call after a read has found no copy at this provider key. */
   recordCopyAbsent(key: string): void {
     this.#absentCopies.add(key);
   }
 
+  /** Call before a create is sent, because the copy may exist from then on. */
   recordCopyCreate(key: string): void {
     this.#absentCopies.delete(key);
   }

@@ -14,7 +14,7 @@ import { isRecord, type JsonObject, own } from '../../kit/json-value.ts';
 import { type BindingIdentity, copyOfValue } from './ownership.ts';
 import { annotationOf, type SyncedObject } from './synced-object.ts';
 
-// Each merge patch carries the uid of its object: the API server answers 409 if another object has that name.
+// Each merge patch contains the uid of its object: the API server answers 409 if another object has that name.
 
 interface NewCopy {
   readonly consumer: SyncedObject;
@@ -79,6 +79,7 @@ export function addFinalizerPatch(consumer: SyncedObject, copy: SyncedObject): o
   return annotations && { metadata: { uid: consumer.uid, ...annotations } };
 }
 
+/** Removes our finalizer. Fails with 409 if another client has changed the object meanwhile. */
 export function removeFinalizerPatch(consumer: SyncedObject): object {
   const { finalizers = [] } = consumer.object.metadata;
   return {
@@ -128,7 +129,7 @@ export const syncedFields = (object: KubeObject): [string, unknown][] =>
   Object.entries(object).filter(([field]) => !notSynced.has(field));
 
 /**
- * The JSON merge patch (RFC 7386) that turns `from` into `to`; undefined if they are equal. A member that is null counts as absent:
+ * The JSON merge patch (RFC 7396) that turns `from` into `to`; undefined if they are equal. A member that is null counts as absent:
  * merge patches cannot distinguish the two, and API servers drop such members.
  */
 export function mergePatch(from: unknown, to: unknown): unknown {

@@ -137,7 +137,7 @@ function planSync(facts: ObjectFacts, consumer: SyncedObject, context: SyncConte
   const actions: ObjectAction[] = [];
   if (inexact !== undefined) actions.push(inexactProblem(inexact, 'the copy keeps its current fields'));
   const update = copyPatch(consumer, copy, context);
-  // A part of a change may have another meaning than the whole, so the update is left out.
+  // A part of a change may have another meaning than the whole, so there is no partial update.
   if (update && inexactNumber(update) === undefined) actions.push({ do: 'update', key, patch: update });
   const finalizer = addFinalizerPatch(consumer, copy);
   if (finalizer) actions.push({ do: 'addFinalizer', patch: finalizer });

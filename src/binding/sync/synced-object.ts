@@ -52,6 +52,6 @@ export function annotationOf({ object }: SyncedObject, name: string): string | u
 
 export const isDeleting = ({ object }: SyncedObject): boolean => object.metadata.deletionTimestamp !== undefined;
 
-/** Whether the consumer object carries our finalizer. */
+/** Whether the consumer object has our finalizer. */
 export const hasSyncerFinalizer = ({ object }: SyncedObject): boolean =>
   object.metadata.finalizers?.includes(syncerFinalizer) ?? false;

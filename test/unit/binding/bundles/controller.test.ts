@@ -187,7 +187,10 @@ describe('the controller of bundles', () => {
         'Synced False ExportsVanished',
       ]);
       assert.match(message('Synced'), says);
-      assert.match(message('Synced'), /^the provider has no export for kettles, pots\. No binding is deleted/);
+      assert.match(
+        message('Synced'),
+        /^the provider has no export for kettles, pots\. The server keeps these bindings/,
+      );
     });
   }
 
@@ -217,7 +220,7 @@ describe('the controller of bundles', () => {
     assert.deepEqual(bindings(), ['kettles', 'pots']);
     assert.match(
       message('Synced'),
-      /^the provider has no export for kettles\. No binding is deleted: the provider no longer lists/,
+      /^the provider has no export for kettles\. The server keeps these bindings: the provider no longer lists/,
     );
     withdraw('pots');
     await settle();

@@ -135,19 +135,19 @@ describe('the plan for a claimed object', () => {
       {
         what: 'deletes the copy with its original',
         facts: { provider: copyUp(), claimed: unclaimed, deleted: went('consumer-uid', true) },
-        actions: ['delete provider provider-uid gone'],
+        actions: ['delete provider provider-uid deleted'],
       },
       {
         what: 'deletes the copy in the consumer with its original',
         facts: { consumer: copyDown(), claimed: unclaimed, deleted: went('provider-uid', true) },
-        actions: ['delete consumer consumer-uid gone'],
+        actions: ['delete consumer consumer-uid deleted'],
       },
     ],
     'whose original in the consumer is deleted': [
       {
         what: 'deletes the copy',
         facts: { provider: copyUp(), deleted: went('consumer-uid', true) },
-        actions: ['delete provider provider-uid gone'],
+        actions: ['delete provider provider-uid deleted'],
       },
       {
         what: 'marks the delete as inferred after a list',
@@ -187,7 +187,7 @@ describe('the plan for a claimed object', () => {
           hasConflictingKonnector: true,
           deleted: went('consumer-uid', true),
         },
-        actions: ['delete provider provider-uid gone'],
+        actions: ['delete provider provider-uid deleted'],
       },
       {
         what: 'keeps a copy that names no original',
@@ -235,7 +235,7 @@ describe('the plan for a claimed object', () => {
       {
         what: 'deletes the copy of a deleted object',
         facts: { provider: copyUp(), serviceNamespace: shared, deleted: went('consumer-uid', true) },
-        actions: ['delete provider provider-uid gone'],
+        actions: ['delete provider provider-uid deleted'],
       },
     ],
     'that the provider owns': [
@@ -263,7 +263,7 @@ describe('the plan for a claimed object', () => {
       {
         what: 'deletes the copy with its original',
         facts: { provider: provider({ owner: 'provider', deleting: true }), consumer: copyDown() },
-        actions: ['delete consumer consumer-uid gone'],
+        actions: ['delete consumer consumer-uid deleted'],
       },
       {
         what: 'marks the delete as inferred without an observed deletion',
@@ -359,7 +359,7 @@ describe('the plan for a claimed object', () => {
       {
         what: 'deletes the copy of a deleted original while the provider is not identified',
         facts: { consumer: copyDown(), providerIdentity: undefined, deleted: went('provider-uid', true) },
-        actions: ['delete consumer consumer-uid gone'],
+        actions: ['delete consumer consumer-uid deleted'],
       },
       {
         what: 'keeps a copy in a shared namespace that does not name its provider',
@@ -375,7 +375,7 @@ describe('the plan for a claimed object', () => {
           serviceNamespace: shared,
           deleted: went('provider-uid', true),
         },
-        actions: ['delete consumer consumer-uid gone'],
+        actions: ['delete consumer consumer-uid deleted'],
       },
       {
         what: 'keeps the copy from another namespace of the provider',

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { BindCondition } from '../../../../src/api/binding/condition.ts';
 import {
   beatMs,
-  konnectorVersion,
+  comparableVersion,
   planStatus,
   type StatusInput,
 } from '../../../../src/binding/cluster-binding/plan-status.ts';
@@ -171,6 +171,6 @@ describe('version of the konnector', () => {
     ['v1.2.3 of mine', undefined],
   ];
   for (const [found, said] of versions) {
-    it(`is ${said} for ${JSON.stringify(found)}`, () => assert.equal(konnectorVersion(found), said));
+    it(`is ${said} for ${JSON.stringify(found)}`, () => assert.equal(comparableVersion(found), said));
   }
 });

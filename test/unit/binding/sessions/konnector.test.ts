@@ -229,13 +229,13 @@ describe('konnector', () => {
         'are rejected',
         kubeconfigText({ token: 'bad' }),
         ({ acme }) => acme.revoked.add('bad'),
-        /rejects it: Unauthorized/,
+        /a read from https:\/\/\S+ failed: Unauthorized/,
       ],
       [
         'are for a server that does not answer',
         kubeconfigText({ server: other }),
         (all) => (all.provider(other).down = true),
-        /https:\/\/other\.example:6443 rejects it: connect ECONNREFUSED/,
+        /a read from https:\/\/other\.example:6443 failed: connect ECONNREFUSED/,
       ],
       [
         'are for another provider',
