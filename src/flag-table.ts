@@ -22,7 +22,7 @@ export interface Flag {
   readonly env?: string | false;
   /** The value when none is given, as text. */
   readonly fallback?: string;
-  /** The default in words, where `fallback` alone does not say it. */
+  /** The default in words, if it is more than `fallback`. */
   readonly otherwise?: string;
   /** Sentences for `--help` and docs/reference/flags.md. */
   readonly help: string;

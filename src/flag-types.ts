@@ -13,6 +13,7 @@ export interface FlagType<T> {
   parse(text: string, flag: string): T;
 }
 
+/** Any text but the empty one. */
 export const text = (placeholder: string): FlagType<string> => ({
   placeholder,
   parse: (value, flag) => {
@@ -70,6 +71,7 @@ export const duration = (leastMs = 0): FlagType<number> => ({
   },
 });
 
+/** Names separated by commas, without spaces. */
 export const names: FlagType<readonly string[]> = {
   placeholder: 'NAMES',
   parse: (value, flag) => {

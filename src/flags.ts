@@ -112,6 +112,7 @@ function parseFlags(args: readonly string[]): Partial<Record<FlagName, string>> 
     >;
   } catch (error) {
     const reason = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
+    // Omits the hint of Node about arguments that begin with a dash.
     throw new UsageError(`${reason.replace(/\. To specify.*$/, '')}; see drawbridge --help`);
   }
 }

@@ -6,7 +6,7 @@ import type { ChainHead } from './chain.ts';
 /** Purpose of the key pairs that sign heads. */
 export const headPurpose = 'drawbridge.dev/audit-head/v1';
 
-/** Names of the objects that hold the heads of a process and the keys that sign them, in its namespace. */
+/** Names of the objects with the heads of a process and the keys that sign them, in its namespace. */
 interface HeadNames {
   /** The ConfigMap of the heads: one entry per chain, under the chain's name. */
   readonly heads: string;
@@ -34,6 +34,7 @@ export interface SignedHead extends Head {
   readonly signature: string;
 }
 
+/** Signs heads with one key pair. */
 export class HeadSigner {
   /** Public key for verifiers, 32 bytes in base64. */
   readonly publicKey: string;
@@ -65,8 +66,11 @@ export function parseHead(text: unknown): SignedHead | undefined {
   } catch {
     return undefined;
   }
-  const [seq, replica, time] = [own(value, 'seq'), own(value, 'replica'), own(value, 'time')];
-  const [chain, hash] = [matching(value, 'chain', /^[0-9a-f]{24}$/), matching(value, 'hash', /^[0-9a-f]{64}$/)];
+  const seq = own(value, 'seq');
+  const replica = own(value, 'replica');
+  const time = own(value, 'time');
+  const chain = matching(value, 'chain', /^[0-9a-f]{24}$/);
+  const hash = matching(value, 'hash', /^[0-9a-f]{64}$/);
   const key = matching(value, 'key', /^[A-Za-z0-9+/]{43}=$/);
   const signature = matching(value, 'signature', /^[A-Za-z0-9+/]{86}==$/);
   if (!chain || !hash || !key || !signature || typeof replica !== 'string' || typeof time !== 'string')

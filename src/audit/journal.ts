@@ -23,6 +23,7 @@ export interface OpenJournal extends Journal {
    * opens standard output again, which has no visible effect.
    */
   reopen(): void;
+  /** Closes the file. Later appends reject. */
   close(): void;
 }
 

@@ -23,7 +23,7 @@ interface AuditObject {
 export const connectSubresources = ['exec', 'attach', 'portforward', 'proxy', 'ephemeralcontainers'] as const;
 export type ConnectSubresource = (typeof connectSubresources)[number];
 
-/** One decision. The journal writes only these fields, and nothing of the objects themselves, which can hold secrets. */
+/** One decision. The journal writes only these fields, and nothing of the objects themselves, which may contain secrets. */
 export interface AuditRecord {
   readonly event: 'admission' | 'grant' | 'revocation' | ConnectSubresource;
   readonly verdict: 'allowed' | 'denied' | 'granted' | 'revoked' | 'observed';

@@ -27,10 +27,10 @@ export interface CertificateReconcilerOptions {
 }
 
 /**
- * Each reconcile does the first step that is due: fill the Secret; write its trust bundle and, when due, its path segment into the webhook
- * configurations; advance a rotation. So every configuration trusts the certificate before a rotation changes the Secret again. The work
- * queue has one key, the Secret's `namespace/name`. A reconcile rejects with CodedError `ForeignSecret` while the server did not create
- * the Secret, and with ApiError 409 if another process changed it.
+ * Each reconcile does the first step that is due: fill the Secret, update the webhook configurations, or advance a rotation. So every
+ * configuration trusts the certificate before a rotation changes the Secret again. The work queue has one key, the Secret's
+ * `namespace/name`. A reconcile rejects with CodedError `ForeignSecret` if the server did not create the Secret. If a write fails, also with
+ * a conflict, it rejects as the client does.
  */
 export class CertificateReconciler implements Reconciler {
   readonly #options: CertificateReconcilerOptions;

@@ -20,7 +20,7 @@ interface OwnCertificateOptions {
 
 /**
  * The serving certificate that the replicas share through a Secret. The leader writes the Secret; every replica watches it.
- * Until the Secret holds a pair, the replica serves a pair that no client trusts, and is not ready.
+ * Until the Secret has a pair, the replica serves a pair that no client trusts, and is not ready.
  */
 export class OwnCertificate {
   readonly #options: OwnCertificateOptions;
@@ -38,6 +38,7 @@ export class OwnCertificate {
     this.#unsubscribe = options.stores.secret.subscribe((event) => this.#onSecretEvent(event));
   }
 
+  /** The pair to serve. */
   get current(): KeyPair {
     return this.#material.pair;
   }

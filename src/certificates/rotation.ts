@@ -17,7 +17,7 @@ interface Moment {
 /** Every API server is expected to know an authority this long after the watch of this replica showed it. */
 export const settleMs = 10_000;
 /**
- * Every ready replica is expected to serve a new pair after this long: it replaces a silent watch within half a minute, and without any
+ * Every ready replica is expected to serve a new pair after this long. A replica replaces a silent watch within half a minute. Without any
  * answer from the API server for a minute, it is not ready.
  */
 export const graceMs = 5 * 60_000;

@@ -108,6 +108,7 @@ function parseFlags(args: readonly string[]) {
       },
     });
   } catch (error) {
+    // Omits the hint of Node about arguments that begin with a dash.
     throw usageError((describe(error).split('\n')[0] ?? '').replace(/\. To specify.*$/, ''));
   }
 }
@@ -142,7 +143,10 @@ async function readLines(file: string, chunks: AsyncIterable<Uint8Array>, verifi
 async function headSources({ heads, kubeconfig, namespace }: AuditArgs, io: AuditIo): Promise<unknown[]> {
   if (heads.length > 0) return Promise.all(heads.map(readHeadsFile));
   const { kubeconfigPaths: paths } = io;
-  const credentials = await ambientCredentials(kubeconfig ? { file: kubeconfig } : paths ? { paths } : {});
+  const credentials = await ambientCredentials({
+    ...(kubeconfig ? { file: kubeconfig } : {}),
+    ...(paths ? { paths } : {}),
+  });
   const cluster = openCluster(credentials, { clock: systemClock });
   try {
     const names = Object.values(headNames).map(({ heads: name }) => ({ namespace, name }));

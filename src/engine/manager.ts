@@ -93,6 +93,7 @@ export class Manager {
     }
   }
 
+  /** The state of every controller, in the order of `add`. */
   status(): ControllerStatus[] {
     return [...this.#members.values()].map(({ member, group, gated }) => ({
       name: member.name,

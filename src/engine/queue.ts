@@ -38,8 +38,8 @@ interface Pending {
 const MAX_REASONS = 8;
 
 /**
- * Timers run on monotonic time and do not notice when the wall clock is set forward. While a key waits for a wall-clock instant,
- * the timer never sleeps longer than this, so that keys become due within half a second of a jump.
+ * Timers run on monotonic time and do not notice when the wall clock is set forward. While a key waits for a wall-clock instant, no timer
+ * is longer than this, so keys become due within half a second of a jump.
  */
 const WALL_CHECK_MS = 500;
 

@@ -15,7 +15,7 @@ export type Emit = (key: string, reason: string, options?: EmitOptions) => void;
 export interface Source {
   readonly name: string;
   /**
-   * Starts emitting. A source of one store resolves once the store has synced and each existing key is emitted; it rejects if `signal`
+   * Starts emitting. A source of one store resolves once the store has synced and it has emitted each existing key. It rejects if `signal`
    * aborts or the store closes first. Sources of hints, intervals, deadlines, or changing sets of stores wait for nothing.
    */
   start(emit: Emit, signal: AbortSignal): Promise<void>;

@@ -39,6 +39,7 @@ export class DeadlineHeap<K> {
     return this.#byKey.get(key)?.at;
   }
 
+  /** Returns whether the heap had the key. */
   delete(key: K): boolean {
     const entry = this.#byKey.get(key);
     if (!entry) return false;
@@ -51,6 +52,7 @@ export class DeadlineHeap<K> {
     return true;
   }
 
+  /** The key with the earliest instant; undefined if the heap is empty. */
   peek(): { readonly key: K; readonly at: number } | undefined {
     return this.#heap[0];
   }

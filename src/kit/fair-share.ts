@@ -2,9 +2,9 @@
 type Release = () => void;
 
 interface FairShareOptions {
-  /** The most that all sources may hold together. */
+  /** The most that all sources may have together. */
   readonly total: number;
-  /** The most that one source may hold. Default: the whole budget. */
+  /** The most that one source may have. Default: the whole budget. */
   readonly perSource?: number;
 }
 
@@ -15,7 +15,7 @@ interface Part {
   readonly isIdle: () => boolean;
 }
 
-/** The parts that one source holds, oldest first. */
+/** The parts that one source has, oldest first. */
 interface Share {
   held: number;
   readonly parts: Set<Part>;
@@ -23,8 +23,8 @@ interface Share {
 
 /**
  * A budget, of connections or bytes, that sources share. While there is room, a source takes parts up to its own limit. If there is
- * none, a source that holds little takes room from the source that holds the most. That source loses idle parts first, oldest first.
- * So greedy sources cannot keep a modest one out, however many parts they hold and for however long. It evicts no part if that does
+ * none, a source that has little takes room from the source that has the most. That source loses idle parts first, oldest first.
+ * So greedy sources cannot lock a modest one out, however many parts they have and for however long. It evicts no part if that does
  * not make enough room. A source loses one of its own parts only to a smaller part.
  */
 export class FairShare {
@@ -38,7 +38,7 @@ export class FairShare {
     this.#perSource = perSource;
   }
 
-  /** The amount that all sources hold. */
+  /** The amount that all sources have. */
   get held(): number {
     return this.#held;
   }
@@ -113,7 +113,7 @@ export class FairShare {
   }
 }
 
-/** Equal sources do not displace each other; only a source that holds nothing may become equal. */
+/** Equal sources do not displace each other; only a source without parts may become equal. */
 function mayEvict(held: number, amount: number, most: number): boolean {
   return held === 0 ? amount <= most : held + amount < most;
 }

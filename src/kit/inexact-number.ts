@@ -12,11 +12,13 @@ export function inexactNumber(value: unknown, path = ''): string | undefined {
   const isList = Array.isArray(value);
   for (const [name, item] of Object.entries(value)) {
     if (typeof item !== 'number' && typeof item !== 'object') continue;
-    const found = inexactNumber(item, isList ? `${path}[${name}]` : path === '' ? name : `${path}.${name}`);
+    const found = inexactNumber(item, isList ? `${path}[${name}]` : fieldPath(path, name));
     if (found !== undefined) return found;
   }
   return undefined;
 }
+
+const fieldPath = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`);
 
 /** The JSON merge patch without the members that contain an inexact number; a list counts as one member. Undefined if nothing remains. */
 export function exactPart(patch: unknown): unknown {

@@ -53,9 +53,9 @@ export type JsonCopy =
   { readonly value: unknown; readonly weight: number } | { readonly problem: string; readonly tooLarge: boolean };
 
 /**
- * Copies a JSON value deeply, into new plain objects and arrays without undefined fields. Otherwise returns, as a clause, why the value
- * must not be used: it is nested too deep, is heavier than `limit`, is not JSON, or has a key `__proto__`. No Kubernetes field, label,
- * or annotation may have that key.
+ * Copies a JSON value deeply, into new plain objects and arrays without undefined fields. Returns a problem, as a clause, if the value has
+ * more than 64 levels, is heavier than `limit`, is not JSON, or has a key `__proto__`. No Kubernetes field, label, or annotation may have
+ * that key.
  */
 export function copyJson(value: unknown, limit: number = maxWeight): JsonCopy {
   const budget = { left: limit };

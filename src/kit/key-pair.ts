@@ -12,11 +12,12 @@ export interface KeyPair {
   readonly expiresAtMs: number;
 }
 
-/** @throws Error whose message says why the two cannot serve. Accepts an expired certificate. */
+/** Accepts an expired certificate. @throws Error if the two cannot serve; its message is the reason. */
 export function readKeyPair(cert: Buffer, key: Buffer): KeyPair {
   const parsed = new X509Certificate(cert);
   if (!parsed.checkPrivateKey(createPrivateKey(key))) throw new Error('the key does not match the certificate');
-  const [startsAtMs, expiresAtMs] = [parseValidity(parsed.validFrom), parseValidity(parsed.validTo)];
+  const startsAtMs = parseValidity(parsed.validFrom);
+  const expiresAtMs = parseValidity(parsed.validTo);
   // Also parses the rest of the chain.
   createSecureContext({ cert, key });
   return { cert, key, startsAtMs, expiresAtMs };

@@ -7,7 +7,11 @@ export function listen(server: Server, host: string, port: number): Promise<void
   return new Promise((resolve, reject) => {
     const onError = (cause: unknown): void =>
       reject(
-        new CodedError('PortUnavailable', `cannot listen on ${host}, port ${port}: ${describe(cause)}`, { cause }),
+        new CodedError(
+          'PortUnavailable',
+          `cannot listen on ${host}, port ${port}: ${describe(cause)}; set another address or port`,
+          { cause },
+        ),
       );
     server.once('error', onError);
     server.listen(port, host, () => {

@@ -39,8 +39,8 @@ const BACKSLASH = 0x5c;
 const [OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY, COMMA, LETTER_U] = [0x7b, 0x7d, 0x5b, 0x5d, 0x2c, 0x75];
 
 /**
- * Parses an untrusted document. Before JSON.parse allocates memory, a scan of the bytes rejects what is expensive or ambiguous to parse:
- * deep nesting, many keys or values, duplicate keys, `__proto__` (also escaped), NUL, lone surrogates, and invalid UTF-8. Throws
+ * Parses an untrusted document. Before JSON.parse allocates memory, a scan of the bytes rejects what is expensive or ambiguous to parse.
+ * That is deep nesting, many keys or values, duplicate keys, `__proto__` (also escaped), NUL, lone surrogates, and invalid UTF-8. Throws
  * JsonError. For single documents only: a list from the API server may exceed these limits and may contain any character.
  */
 export function parseJson(bytes: Uint8Array, limits: JsonLimits = {}): unknown {

@@ -1,7 +1,9 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { ControllerMetrics } from './controller-metrics.ts';
 
+/** Pass a value for each of the metric's labels. */
 export interface CounterMetric {
+  /** `by`: default 1. */
   inc(labels?: Record<string, string>, by?: number): void;
 }
 
@@ -45,6 +47,7 @@ const RECONCILE_BUCKETS = [
 /** Without controller-runtime's buckets below 1 ms, because timers in Node resolve to a millisecond. */
 const QUEUE_BUCKETS = [0.001, 0.01, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1000];
 
+/** Creates a registry with the default metrics of prom-client. Registering a name twice throws. */
 export function createMetrics(): Metrics {
   const registry = new Registry();
   const registers = [registry];

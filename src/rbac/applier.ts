@@ -5,7 +5,7 @@ import { own } from '../kit/json-value.ts';
 import { type Client, type Deletion, findObject } from '../kube/client.ts';
 import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts';
 
-/** What an object must have to prove that the server created it for a request: the owner's uid, the hash of the plan, and our MAC. */
+/** The proof that the server created an object for a request: the owner's uid, the hash of the plan, and our MAC. */
 interface Provenance {
   readonly ownerUid: string;
   readonly planHash: string;

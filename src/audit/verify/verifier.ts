@@ -79,9 +79,10 @@ export class Verifier {
   report(): VerifyReport {
     const chainIds = [...new Set([...this.#heads.keys(), ...this.#segments.keys()])];
     const chains = chainIds.map((chain) => this.#chainReport(chain));
-    const unsigned = chains.some(({ last, signedTo }) => last > 0 && signedTo === 0);
+    const isUnsigned = chains.some(({ last, signedTo }) => last > 0 && signedTo === 0);
+    const verdictWithoutFindings = isUnsigned ? 'unsigned' : 'intact';
     return {
-      verdict: this.#findings.length > 0 ? 'changed' : unsigned ? 'unsigned' : 'intact',
+      verdict: this.#findings.length > 0 ? 'changed' : verdictWithoutFindings,
       findings: this.#findings,
       chains,
       stumps: this.#stumps,
@@ -130,7 +131,8 @@ export class Verifier {
   #chainReport(chain: string): ChainReport {
     const segments = [...(this.#segments.get(chain)?.values() ?? [])].sort((a, b) => a.first.seq - b.first.seq);
     const heads = [...(this.#heads.get(chain)?.values() ?? [])].sort((a, b) => a.seq - b.seq);
-    const [first, newest] = [segments[0]?.first, heads.at(-1)];
+    const first = segments[0]?.first;
+    const newest = heads.at(-1);
     this.#expectStart(chain, first);
     for (const [i, segment] of segments.entries()) {
       const before = segments[i - 1]?.last;

@@ -18,7 +18,7 @@ describe('listen', () => {
     const { port } = first.address() as AddressInfo;
     await assert.rejects(listen(createServer(), '127.0.0.1', port), {
       code: 'PortUnavailable',
-      message: `cannot listen on 127.0.0.1, port ${port}: listen EADDRINUSE: address already in use 127.0.0.1:${port}`,
+      message: `cannot listen on 127.0.0.1, port ${port}: listen EADDRINUSE: address already in use 127.0.0.1:${port}; set another address or port`,
     });
     first.close();
     await once(first, 'close');
