@@ -12,7 +12,8 @@ export const templateConditionTexts: Readonly<Record<TemplateCondition, string>>
     '`NotFound`: create the workload, or correct `controllerTargetRef`. The template becomes ready when the workload exists.',
   AccessCommandValid:
     '`InvalidAccessCommand`: correct `accessCommand`. The webhook denies new templates with this error.',
-  AuthorHoldsRights: '`AuthorUnknown`, `AuthorLacksRights`: see [template authors](../concepts/template-authors.md).',
+  AuthorHoldsRights:
+    '`AuthorUnknown`, `AuthorLacksRights`: see [template authors](../concepts/template-authors.md). `InvalidRules`, `TooManyRights`: see [codes](codes.md).',
 };
 
 export const requestConditionTexts: Readonly<Record<RequestCondition, string>> = {
@@ -28,8 +29,9 @@ export const requestConditionTexts: Readonly<Record<RequestCondition, string>> =
 
 export const summaryConditionTexts: Readonly<Record<ValueOf<typeof summaryConditions>, string>> = {
   Ready: 'True once every other condition is True.',
-  Reconciling: 'True while the server waits and no user needs to act. Absent otherwise.',
-  Stalled: 'True if the object does not become ready until a user changes something. Absent otherwise.',
+  Reconciling:
+    'True while the object may become ready without an edit: its Pod starts, its workload is created, or its author gets the permissions. Absent otherwise.',
+  Stalled: 'True if only an edit of the template or a new request helps. Absent otherwise.',
 };
 
 export const bindReasonTexts: Readonly<Record<BindReason, readonly [condition: string, text: string]>> = {

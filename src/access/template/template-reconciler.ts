@@ -131,15 +131,14 @@ interface TemplateReconcilerDeps {
   readonly clock: Clock;
 }
 
-/** Conditions that only an edit of the template can make True. AuthorHoldsRights is not one, although some of its reasons need an edit. */
-const needEdit: ReadonlySet<string> = new Set([
-  templateConditions.templateDurationsValid,
-  templateConditions.accessCommandValid,
-]);
+/** Reasons that another object can end: its workload is created, or its author is granted the permissions. Others need an edit. */
+const needNoEdit: ReadonlySet<string> = new Set(['NotFound', 'AuthorLacksRights']);
 
 function summaryOf(updates: readonly AccessConditionUpdate<TemplateCondition>[]): Summary {
-  const failing = updates.find(({ status }) => status === 'False');
-  if (!failing) return { state: 'ready', message: 'requests can name this template' };
-  const { type, reason, message } = failing;
-  return { state: needEdit.has(type) ? 'stalled' : 'reconciling', reason, message };
+  const failing = updates.filter(({ status }) => status === 'False');
+  const stalled = failing.find(({ reason }) => !needNoEdit.has(reason));
+  const shown = stalled ?? failing[0];
+  if (!shown) return { state: 'ready', message: 'requests can name this template' };
+  const { reason, message } = shown;
+  return { state: stalled ? 'stalled' : 'reconciling', reason, message };
 }

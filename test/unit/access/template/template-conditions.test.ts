@@ -6,19 +6,27 @@ import { podTemplateManifest } from '../../../support/access-objects.ts';
 import { LifecycleStage } from '../lifecycle/lifecycle-stage.ts';
 
 describe('the conditions of a template', () => {
-  const statusWith = async (accessCommand: string): Promise<TemplateStatus> => {
+  /** Skips the webhook, like a template from before the webhook denied its spec. */
+  const statusOf = async (spec: object, { isAuthorSigned = false } = {}): Promise<TemplateStatus> => {
     const stage = new LifecycleStage();
     const manifest = podTemplateManifest();
-    const { accessConfig } = manifest.spec as { accessConfig: object };
-    // Skips the webhook, like a template from before the webhook denied such commands.
-    const spec = { ...(manifest.spec as object), accessConfig: { ...accessConfig, accessCommand } };
-    stage.cluster.put(podAccessTemplates, { ...manifest, spec } as KubeObject);
-    await stage.start();
     const { namespace = '', name } = manifest.metadata;
+    const version = { uid: 't-1', generation: 2 };
+    const author = { username: 'erin', uid: '', groups: [], time: '2026-11-21T09:00:00Z' };
+    const kind = 'PodAccessTemplate';
+    const signature = stage.signer.signAuthor({ kind, namespace, name, version, author });
+    const signed = isAuthorSigned ? { author: { ...author, signature } } : {};
+    const metadata = { ...manifest.metadata, ...version };
+    const complete = { ...(manifest.spec as object), ...signed, ...spec };
+    stage.cluster.put(podAccessTemplates, { ...manifest, metadata, spec: complete } as KubeObject);
+    await stage.start();
     const status = stage.cluster.find(podAccessTemplates, { namespace, name })?.status as TemplateStatus;
     await stage.stop();
     return status;
   };
+  const { accessConfig, controllerTargetRef } = podTemplateManifest().spec as Record<string, object>;
+  const statusWith = (accessCommand: string): Promise<TemplateStatus> =>
+    statusOf({ accessConfig: { ...accessConfig, accessCommand } });
   const condition = ({ conditions = [] }: TemplateStatus, type: string) =>
     conditions.filter((one) => one.type === type).map(({ status, reason }) => [status, reason])[0];
 
@@ -34,4 +42,34 @@ describe('the conditions of a template', () => {
     assert.deepEqual(condition(status, 'AccessCommandValid'), ['True', 'Success']);
     assert.equal(status.ready, true);
   });
+
+  const rules = (...added: { verbs: string[]; resources: string[] }[]) => ({
+    accessConfig: { ...accessConfig, rules: added.map((rule) => ({ apiGroups: [''], ...rule })) },
+  });
+  /** 32 rights. */
+  const rightsTo = (...verbs: string[]) => ({ verbs, resources: ['pods', 'pods/a', 'pods/b', 'pods/c'] });
+  const missing = { controllerTargetRef: { ...controllerTargetRef, name: 'missing' } };
+  const unsigned = { author: { username: 'erin', uid: '', groups: [], time: '2026-11-21T09:00:00Z', signature: 'A' } };
+  const summaries: [title: string, reason: string, summary: 'Stalled' | 'Reconciling', spec: object][] = [
+    ['its author is unknown', 'AuthorUnknown', 'Stalled', unsigned],
+    ['its rules are invalid', 'InvalidRules', 'Stalled', rules({ verbs: ['get'], resources: ['secrets'] })],
+    [
+      'it adds too many rights',
+      'TooManyRights',
+      'Stalled',
+      rules(rightsTo(...'abcdefgh'), rightsTo(...'ijklmnop'), rightsTo('q')),
+    ],
+    ['its author is unknown and its workload is missing', 'AuthorUnknown', 'Stalled', { ...missing, ...unsigned }],
+    ['its workload is missing, which may be created', 'NotFound', 'Reconciling', missing],
+    ['its author lacks permissions, which may be granted', 'AuthorLacksRights', 'Reconciling', {}],
+  ];
+  for (const [title, reason, summary, spec] of summaries) {
+    it(`report ${summary} if ${title}`, async () => {
+      const status = await statusOf(spec, { isAuthorSigned: true });
+      const found = ['Ready', 'Stalled', 'Reconciling'].map((type) => condition(status, type));
+      const abnormal = ['True', reason];
+      const [stalled, reconciling] = summary === 'Stalled' ? [abnormal, undefined] : [undefined, abnormal];
+      assert.deepEqual(found, [['False', reason], stalled, reconciling]);
+    });
+  }
 });
