@@ -1,5 +1,7 @@
 import type { Grant } from '../../api/access/grant.ts';
+import { accessOfTemplate } from '../../api/access/kinds.ts';
 import { keyOf } from '../../api/object.ts';
+import { readObject } from '../../api/schema/kind.ts';
 import { type Clock, formatTime, parseTime } from '../../kit/clock.ts';
 import { parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
 import { type Client, findObject } from '../../kube/client.ts';
@@ -25,8 +27,7 @@ type Decision =
   | { readonly kind: 'granted'; readonly request: RequestView; readonly plan: Plan }
   | { readonly kind: 'denied' }
   /**
-   * The template is not in the store yet, or violates its schema, or its reconciler has not observed this generation. A watch event
-   * requeues the request.
+   * The template is not in the store yet, or its reconciler has not observed this generation. A watch event requeues the request.
    */
   | { readonly kind: 'waiting' };
 
@@ -130,14 +131,22 @@ export class Decider {
     });
   }
 
-  /** Only a live read proves that the template does not exist: the store may lag behind, and omits a template that violates its schema. */
+  /**
+   * Only a live read proves that the template does not exist: the store may lag behind, and omits a template that violates its schema. As
+   * in the webhook, such a template counts as not found, because no request may wait for an edit.
+   */
   async #withoutTemplate(request: RequestView, signal: AbortSignal): Promise<Decision> {
+    const { client, kind } = this.#deps;
     const name = { namespace: request.namespace, name: request.spec.templateName };
-    if (await findObject(this.#deps.client, this.#deps.kind.templateResource, name, { signal }))
-      return { kind: 'waiting' };
-    const message = `${this.#deps.kind.templateKind} ${keyOf(name)} does not exist; create a request that names an existing template`;
-    const violation = { code: 'TemplateNotFound', message, field: 'spec.templateName', status: 404 } as const;
-    return this.#deny(request, violation, signal);
+    const found = await findObject(client, kind.templateResource, name, { signal });
+    const read = found && readObject(accessOfTemplate(kind.templateKind).template, found);
+    if (read?.ok) return { kind: 'waiting' };
+    const template = `${kind.templateKind} ${keyOf(name)}`;
+    const [error] = read?.errors ?? [];
+    const message = error
+      ? `${template} violates its schema: ${error.field} ${error.message}; correct the template, then create a new request`
+      : `${template} does not exist; create a request that names an existing template`;
+    return this.#deny(request, { code: 'TemplateNotFound', message, field: 'spec.templateName', status: 404 }, signal);
   }
 
   async #deny(request: RequestView, violation: Violation, signal: AbortSignal): Promise<Decision> {

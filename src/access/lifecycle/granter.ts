@@ -120,19 +120,24 @@ export class Granter {
     const { grant } = request;
     if (!grant) throw new Error(`request ${request.key} has no grant to plan for`);
     const template = this.#templateOf(request);
-    const planChanged: Violation = {
+    const changed = `template ${grant.template.name} or its target was changed or deleted after the decision`;
+    const planChanged = (remedy: string): Violation => ({
       code: 'PlanChanged',
-      message: `template ${grant.template.name} or its target was changed or deleted after the decision; create a new request`,
+      message: `${changed}; ${remedy}`,
       status: 422,
-    };
-    if (!template) return planChanged;
+    });
+    if (!template) return planChanged('create a new request');
     const terms = {
       subjects: grant.subjects,
       durationMs: (parseTime(grant.expiresAt) ?? 0) - request.createdAtMs,
       pinned: grant.rules ? { ...grant.pod, rules: grant.rules } : grant.pod,
     };
     const planned = await this.#deps.kind.plan(request, template, terms, signal);
-    return 'plan' in planned && planned.plan.hash === grant.planHash ? planned.plan : planChanged;
+    if ('violation' in planned) {
+      const { code, message } = planned.violation;
+      return planChanged(`a new request would be denied, too: ${code}: ${message}`);
+    }
+    return planned.plan.hash === grant.planHash ? planned.plan : planChanged('create a new request');
   }
 
   /** Deletes the children that exist, and then records the reason in the status. */
@@ -143,7 +148,7 @@ export class Granter {
   }
 
   async #updateProgress(request: RequestView, opened: OpenedGrant, signal: AbortSignal): Promise<number | undefined> {
-    const pod = this.#podOf(request);
+    const pod = this.#podOf(request, opened);
     const nowMs = this.#deps.clock.now();
     if (!pod?.ready && request.children.length === 0 && nowMs < opened.atMs + podGraceMs)
       return opened.atMs + podGraceMs;
@@ -163,12 +168,11 @@ export class Granter {
     return `until ${formatTime(endMs)}, because the maxDuration of the template was shortened`;
   }
 
-  /** The granted pod. If the grant has a UID (ExecAccess), only that pod counts; otherwise (PodAccess), any pod of that name. */
-  #podOf(request: RequestView): PodView | undefined {
-    const pod =
-      request.grant && this.#deps.pods.get(keyOf({ namespace: request.namespace, name: request.grant.pod.name }));
-    const uid = request.grant?.pod.uid;
-    return pod && (uid === undefined || uid === pod.uid) ? pod : undefined;
+  /** The granted pod, by the UID in the grant (ExecAccess) or of the created Pod (PodAccess): another Pod may have taken its name. */
+  #podOf({ namespace, grant }: RequestView, { children }: OpenedGrant): PodView | undefined {
+    const pod = grant && this.#deps.pods.get(keyOf({ namespace, name: grant.pod.name }));
+    const uid = grant?.pod.uid ?? children.find(({ kind }) => kind === 'Pod')?.uid;
+    return pod?.uid === uid ? pod : undefined;
   }
 
   #templateOf({ namespace, grant }: RequestView): TemplateView | undefined {

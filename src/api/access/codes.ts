@@ -36,8 +36,8 @@ export const requestCodes = {
   },
   TemplateNotFound: {
     audience: 'requester',
-    meaning: 'The namespace of the request has no such template.',
-    remedy: 'Correct `spec.templateName`.',
+    meaning: 'The namespace of the request has no such template, or the template violates its schema.',
+    remedy: 'Correct `spec.templateName`, or the template.',
   },
   TemplateNotReady: {
     audience: 'requester',
@@ -103,7 +103,7 @@ export const requestCodes = {
     audience: 'requester',
     meaning:
       'The template or the workload changed after the decision, and before the server opened the access after a restart or a failure.',
-    remedy: 'Create a new request.',
+    remedy: 'Create a new request. If that would be denied, too, the message says why.',
   },
   NameCollision: {
     audience: 'operator',

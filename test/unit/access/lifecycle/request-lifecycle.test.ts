@@ -47,7 +47,7 @@ describe('the lifecycle of a request', () => {
     assert.deepEqual(stage.cluster.names(roleBindings), []);
   });
 
-  it('is denied with PlanChanged if its workload is deleted before its Role is created', async () => {
+  it('is denied with PlanChanged, and the reason, if its workload is deleted before its Role is created', async () => {
     let faults = 1;
     stage.cluster.fault = ({ verb, plural }) => {
       if (verb !== 'create' || plural !== 'roles' || faults-- <= 0) return;
@@ -64,10 +64,34 @@ describe('the lifecycle of a request', () => {
       [reason, message],
       [
         'PlanChanged',
-        'template payments-shell or its target was changed or deleted after the decision; create a new request',
+        'template payments-shell or its target was changed or deleted after the decision; a new request would be denied, too: ' +
+          'TargetNotFound: Deployment payments does not exist in namespace payments; create it or correct the template',
       ],
     );
     assert.deepEqual(childrenLeft(), []);
+  });
+
+  it('is not ready with a foreign pod that replaced its pod before the status named it, and ends', async () => {
+    const states: unknown[] = [];
+    const replacePod = (): void => {
+      const [key = ''] = stage.cluster.names(pods);
+      const [namespace = '', name = ''] = key.split('/');
+      const pod = stage.cluster.find(pods, { namespace, name });
+      assert.ok(pod);
+      stage.cluster.drop(pods, pod.metadata);
+      const { uid: _, ...metadata } = pod.metadata;
+      const status = { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] };
+      stage.cluster.put(pods, { ...pod, metadata, status });
+    };
+    stage.cluster.fault = ({ verb, plural }) => {
+      states.push((stage.request?.status as { ready?: boolean } | undefined)?.ready);
+      if (verb === 'create' && plural === 'roles') replacePod();
+    };
+    stage.ask();
+    await stage.clock.advance(15_000);
+    assert.ok(!states.includes(true), 'its status was Ready');
+    assert.deepEqual(stage.cluster.names(roleBindings), []);
+    assert.equal(stage.lines.at(-1)?.code, 'TargetPodGone');
   });
 
   it('reports a grant once, even after retries of its objects', async () => {
@@ -100,6 +124,26 @@ describe('the lifecycle of a request', () => {
     assert.equal(stage.request, undefined);
     assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
     assert.equal(stage.lines[1]?.code, 'Revoked');
+  });
+
+  it('is denied if its template violates its schema, instead of waiting until its end', async () => {
+    const name = { namespace: 'payments', name: 'payments-shell' };
+    const template = stage.cluster.find(podAccessTemplates, name);
+    assert.ok(template);
+    stage.cluster.put(podAccessTemplates, { ...template, spec: { ...(template.spec as object), accessConfig: 7 } });
+    stage.ask();
+    await stage.clock.advance(100);
+    assert.deepEqual(
+      stage.lines.map(({ verdict, code, message }) => [verdict, code, message]),
+      [
+        [
+          'denied',
+          'TemplateNotFound',
+          'PodAccessTemplate payments/payments-shell violates its schema: spec.accessConfig must be an object; found 7; ' +
+            'correct the template, then create a new request',
+        ],
+      ],
+    );
   });
 
   const kept: [string, number][] = [
