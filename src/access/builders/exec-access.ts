@@ -12,7 +12,7 @@ import { isObjectName } from '../policy/request-policy.ts';
 import { byNamespace } from '../stores/access-stores.ts';
 import { targetKey } from '../stores/access-views.ts';
 import { controllerOf, type PodView, type WorkloadView } from '../stores/cluster-views.ts';
-import { type Builder, type Planned, planChildren, type RequestIdentity } from './plan.ts';
+import { type Builder, type Planned, planChildren, type RequestIdentity, targetNotFound } from './plan.ts';
 
 /** Input of `chooseExecPod`. */
 export interface ExecPodInput {
@@ -158,16 +158,17 @@ export const buildExecAccess: Builder<ExecAccessTemplateSpec> = async (
     });
   if (pinned?.uid) return planFor({ name: pinned.name, uid: pinned.uid });
   const workload = stores.workload(targetKey(spec.controllerTargetRef, namespace));
+  if (!workload) return { violation: targetNotFound(spec.controllerTargetRef, namespace) };
   const input = {
     requestUid: request.uid,
     targetPod: 'targetPod' in request.spec ? request.spec.targetPod : undefined,
-    selector: workload?.selector,
+    selector: workload.selector,
     pods: stores.pods.byIndex(byNamespace, request.namespace),
   };
   const selected = selectedPods(input);
   const matching = 'pods' in selected ? selected.pods : [];
   const pods = input.targetPod ? matching : matching.filter(isRunning);
-  const controllers = workload ? await controllersOf(workload, pods, client, signal) : new Set<string>();
+  const controllers = await controllersOf(workload, pods, client, signal);
   const chosen = chooseExecPod({ ...input, controllers });
   return 'violation' in chosen ? chosen : planFor(chosen.pod);
 };

@@ -68,6 +68,17 @@ export interface BuilderDeps {
  */
 export type AccessPods = 'confined' | 'oz';
 
+/** The workload of the template does not exist. The template may be ready, because its status lags behind. */
+export const targetNotFound = (
+  ref: { readonly kind: string; readonly name: string },
+  namespace: string,
+): Violation => ({
+  code: 'TargetNotFound',
+  message: `${ref.kind} ${ref.name} does not exist in namespace ${namespace}; create it or correct the template`,
+  field: 'spec.controllerTargetRef',
+  status: 404,
+});
+
 /** The fields of a request that builders use. */
 export interface RequestIdentity {
   readonly namespace: string;

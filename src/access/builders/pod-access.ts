@@ -21,6 +21,7 @@ import {
   type Planned,
   planChildren,
   type RequestIdentity,
+  targetNotFound,
 } from './plan.ts';
 import { type PlanBudget, withinBudget } from './plan-budget.ts';
 import { checkPodReach, serviceAccountOf } from './pod-security-baseline.ts';
@@ -192,8 +193,7 @@ function sourceOf({ request, templateSpec, workload }: PodAccessInput): Source |
     return { violation: { code: 'MissingTarget', message, field: 'spec', status: 422 } };
   }
   if (workload) return { podTemplate: workload.podTemplate, workload };
-  const message = `${ref.kind} ${ref.name} does not exist in namespace ${request.namespace}; create it or correct the template`;
-  return { violation: { code: 'TargetNotFound', message, field: 'spec.controllerTargetRef', status: 404 } };
+  return { violation: targetNotFound(ref, request.namespace) };
 }
 
 function mutate({ podTemplate, workload }: Source, input: PodAccessInput, budget: PlanBudget): MutatedTemplate {

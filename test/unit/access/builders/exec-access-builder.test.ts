@@ -167,7 +167,7 @@ describe('the pods of a workload', () => {
       { subjects: [{ kind: 'User', name: 'alice' }], durationMs: 60_000 },
       {
         stores: {
-          workload: () => workload(kind),
+          workload: () => (kind === 'missing' ? undefined : workload(kind)),
           workloadsIn: () => [],
           selectorsIn: () => [],
           pods: { byIndex: () => [...pods] } as never,
@@ -201,6 +201,9 @@ describe('the pods of a workload', () => {
       assert.deepEqual(found, ['b', ['web-gone', 'web-other', 'web-rs']]);
     });
   }
+
+  it('are none if the workload does not exist, and its selector is not blamed', async () =>
+    assert.deepEqual(await choosing('missing', [pod('a')], []), ['TargetNotFound', []]));
 
   it('exclude those of a ReplicaSet that the workload owns but does not control', async () =>
     assert.deepEqual(await choosing('Deployment', [pod('a')], [replicaSetOf('rs', undefined)]), [
