@@ -97,22 +97,24 @@ function issueKubeconfig(
   return withCluster(deps, run, text, async (client, signal) => {
     const [account, binding] = accessOf(run.request.entry.id);
     await asAdministrator(() => ensure(client, account, signal));
-    await asAdministrator(() => ensure(client, binding, signal));
     const { namespace = '', name } = account.name;
     const { token, expiresAt } = await client.createToken(
       { namespace, name },
       { expirationSeconds: lifetimeSeconds },
       { signal },
     );
-    const expiresAtMs = parseTime(expiresAt) ?? deps.clock.now() + lifetimeSeconds * 1000;
-    return { text: await kubeconfigOf(credentials, token), expiresAtMs };
+    const issued = await kubeconfigOf(credentials, token);
+    // Before the account gets permissions: with an empty Secret, the teardown assumes that there is no account.
+    if (textIn(await ifPresent(run.entry.kubeconfig())) === undefined) await run.entry.writeKubeconfig(issued);
+    await asAdministrator(() => ensure(client, binding, signal));
+    return { text: issued, expiresAtMs: parseTime(expiresAt) ?? deps.clock.now() + lifetimeSeconds * 1000 };
   });
 }
 
 /**
  * Removes the account from the cluster with the account's own kubeconfig. If that is gone, unusable, or rejected, uses the supplied one:
  * without its ClusterRoleBinding, the account may no longer delete itself. Ignores missing and rejected credentials, so the account may
- * stay. Ignores any error if nothing was published. NotReady while another component has outputs.
+ * stay. Ignores any error if no kubeconfig was issued. NotReady while another component has outputs.
  */
 async function tearDown(deps: ComponentsDeps, run: RunContext, entry: KubeObject): Promise<Outcome> {
   const unused = whenUnused(entry);
@@ -121,14 +123,14 @@ async function tearDown(deps: ComponentsDeps, run: RunContext, entry: KubeObject
   const secret = textAt(entry, secretName);
   const supplied =
     secret && textIn(await ifPresent(run.entry.secret(secret), isWithheld), textAt(entry, secretKey) ?? 'config');
-  const wasPublished = issued !== undefined || valueAt(entry, kubeconfigOutput) !== undefined;
+  const wasIssued = issued !== undefined || valueAt(entry, kubeconfigOutput) !== undefined;
   for (const text of [issued, supplied]) {
     if (!text || !(await isUsable(text))) continue;
     try {
       await removeAccount(deps, run, text);
       break;
     } catch (error) {
-      if (wasPublished && !isRejected(error)) throw error;
+      if (wasIssued && !isRejected(error)) throw error;
     }
   }
   return unused;

@@ -22,6 +22,10 @@ describe('byoc', () => {
     return Buffer.from(String(valueAt(data, '/config')), 'base64').toString();
   };
 
+  const unavailable = (): never => {
+    throw new ApiError(503, 'ServiceUnavailable', 'away');
+  };
+
   it('publishes a new kubeconfig in the same place instead of the supplied one', async () => {
     const world = await stage(simulatedKubeconfig('administrator'));
     assert.equal((await world.run('byoc')).outcome, 'Done');
@@ -82,9 +86,7 @@ describe('byoc', () => {
 
   it('answers Retry while the cluster or the Secret is unavailable', async () => {
     const world = await stage(simulatedKubeconfig('administrator'));
-    world.managed.fault = () => {
-      throw new ApiError(503, 'ServiceUnavailable', 'away');
-    };
+    world.managed.fault = unavailable;
     assert.equal((await world.run('byoc')).outcome, 'Retry');
     world.management.drop(secrets, { namespace: 'fleet', name: 'supplied' });
     assert.equal((await world.run('byoc')).outcome, 'Retry');
@@ -112,9 +114,7 @@ describe('byoc', () => {
 
   it('tears down an entry whose cluster never answered', async () => {
     const world = await stage(simulatedKubeconfig('administrator'));
-    world.managed.fault = () => {
-      throw new ApiError(503, 'ServiceUnavailable', 'away');
-    };
+    world.managed.fault = unavailable;
     await world.run('byoc');
     assert.deepEqual(await world.run('byoc', 'delete'), { outcome: 'Deleted' });
   });
@@ -145,11 +145,34 @@ describe('byoc', () => {
   it('retries while the cluster with its account is unreachable', async () => {
     const world = await stage(simulatedKubeconfig('administrator'));
     await world.run('byoc');
-    world.managed.fault = () => {
-      throw new ApiError(503, 'ServiceUnavailable', 'away');
-    };
+    world.managed.fault = unavailable;
     assert.equal((await world.run('byoc', 'delete')).outcome, 'Retry');
   });
+
+  for (const [what, away] of [
+    ['the cluster is away', ({ managed }: ComponentStage) => Object.assign(managed, { fault: unavailable })],
+    ['the supplied kubeconfig is gone', (world: ComponentStage) => world.secret('supplied', undefined)],
+  ] as const) {
+    it(`leaves no cluster-admin behind if its first run ends early and ${what} at teardown`, async () => {
+      for (let writes = 0; writes <= 6; writes++) {
+        const world = await stage(simulatedKubeconfig('administrator'));
+        let written = 0;
+        for (const cluster of [world.management, world.managed]) {
+          cluster.fault = ({ verb }) => {
+            if (verb !== 'get' && ++written > writes) unavailable();
+          };
+        }
+        // After five writes, the server itself cannot store the outputs.
+        await world.run('byoc').catch(() => undefined);
+        world.management.fault = () => undefined;
+        world.managed.fault = () => undefined;
+        away(world);
+        const { outcome } = await world.run('byoc', 'delete');
+        const bound = world.managed.list(clusterRoleBindings).length;
+        assert.ok(outcome !== 'Deleted' || bound === 0, `after ${writes} writes`);
+      }
+    });
+  }
 
   it('removes only its account from the cluster at teardown', async () => {
     const world = await stage(simulatedKubeconfig('administrator'));
