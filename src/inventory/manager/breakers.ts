@@ -44,7 +44,7 @@ export class Breakers {
     return this.#breakers.get(component)?.state === 'open';
   }
 
-  /** Resets the breaker: the endpoint changed, or leadership starts. A deleted registration keeps its breaker. */
+  /** Removes the breaker: the endpoint changed, its registration was created or deleted, or leadership starts. */
   forget(component: string): void {
     const wasOpen = this.isOpen(component);
     this.#timers.get(component)?.();
@@ -63,9 +63,14 @@ export class Breakers {
     return [...this.#breakers].map(([component, breaker]) => ({ component, state: metricValue(breaker) }));
   }
 
-  /** Resets all breakers. */
+  /** Removes the breakers of components that are not registered. */
+  forgetUnregistered(isRegistered: (component: string) => boolean): void {
+    for (const component of [...this.#breakers.keys()]) if (!isRegistered(component)) this.forget(component);
+  }
+
+  /** Removes all breakers. */
   clear(): void {
-    for (const component of [...this.#breakers.keys()]) this.forget(component);
+    this.forgetUnregistered(() => false);
   }
 
   #set(component: string, breaker: Breaker): void {

@@ -213,7 +213,8 @@ export class InventoryManager {
     changes: readonly RegistrationChange[],
     signal: AbortSignal,
   ): void {
-    const { random, log } = this.#deps;
+    const { registrations, random, log } = this.#deps;
+    this.#breakers.forgetUnregistered((component) => registrations.get(component) !== undefined);
     for (const { registration, endpoint } of changes) {
       if (endpoint) this.#breakers.forget(registration.name);
       const withinMs = (keys: number): number => Math.min(spread.maxMs, keys * spread.perKeyMs);

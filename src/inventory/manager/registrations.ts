@@ -21,7 +21,7 @@ export interface RegistrationLister {
   problem(component: string): string | undefined;
 }
 
-/** A registration was created, its spec changed, or it became usable or unusable. `endpoint`: its endpoint or its CA bundle changed. */
+/** A registration was created, its spec changed, or it became usable or unusable. `endpoint`: it was created, or its endpoint or CA bundle changed. */
 export interface RegistrationChange {
   readonly registration: Registration;
   readonly endpoint: boolean;
@@ -43,7 +43,7 @@ export class Registrations implements RegistrationLister {
       const before = event.type === 'updated' ? event.before.registration : undefined;
       const current = event.type === 'deleted' ? undefined : event.now.registration;
       const isNewGeneration = current !== undefined && current.generation !== before?.generation;
-      const endpoint = before !== undefined && !sameEndpoint(before, current ?? before);
+      const endpoint = current !== undefined && (before === undefined || !sameEndpoint(before, current));
       const all = isNewGeneration ? [{ registration: current, endpoint }, ...changes] : changes;
       // Also notify after a deletion: the statuses of entries may contain the component.
       if (all.length > 0 || event.type === 'deleted') for (const listener of this.#listeners) listener(all);

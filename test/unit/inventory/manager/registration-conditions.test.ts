@@ -174,4 +174,24 @@ describe('the conditions of registrations', () => {
     assert.deepEqual(abnormalConditions(manager, 'network'), []);
     assert.equal([...(await manager.metric('drawbridge_inventory_breaker_state')).values()][0], 0);
   });
+
+  it('report nothing of an earlier registration of the same name', async () => {
+    let dead = true;
+    const network: Behavior = () => (dead ? { kind: 'notAccepted', code: 'Unreachable', message: 'refused' } : done());
+    const stage = await memoryStage([{ name: 'network' }], { network });
+    const { clock, inventory, registrations } = stage;
+    ({ manager } = stage);
+    for (let i = 0; i < 8; i++) inventory.create({ name: `e${i}` });
+    await clock.advance(5000);
+    assert.deepEqual(abnormalConditions(manager, 'network'), ['Reachable=False NotAnswering']);
+    registrations.remove('network');
+    await clock.advance(1000);
+    assert.deepEqual([...(await manager.metric('drawbridge_inventory_breaker_state')).keys()], []);
+    const before = manager.callsOf('network').length;
+    dead = false;
+    registrations.put({ name: 'network' });
+    await clock.advance(500);
+    assert.deepEqual(abnormalConditions(manager, 'network'), []);
+    assert.equal(manager.callsOf('network').length - before, 8, 'no call waits for a probe');
+  });
 });
