@@ -104,10 +104,10 @@ async function story(narrator: Narrator, consumer: Plane, acme: Plane, backend: 
   narrator.evidence(manifest);
   await here('apply -f -', { input: manifest });
 
-  narrator.step('The konnector has created a copy at Acme');
   const service = await backend.whenNamespace(namespace);
   const copy = `kettle/${kettle.name} -n ${service}`;
   await eventually('the copy', async () => (await there(`get ${copy} -o name`, { reject: false })).includes('/'));
+  narrator.step('The konnector has created a copy at Acme');
   narrator.command('kubectl get kettles -A   # at Acme');
   narrator.evidence(await there('get kettles -A'));
   narrator.evidence(await there(`get ${copy} -o jsonpath={.metadata.annotations}`));
