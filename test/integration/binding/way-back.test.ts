@@ -107,12 +107,12 @@ describe("for kube-bind's konnector, this konnector leaves", () => {
     await stage.whenObjectGone(kind(), name('tea'));
   });
 
-  it('a binding that is deleted once its finalizer is removed, as docs/tasks/migrate-from-kube-bind.md says', async () => {
+  it('a binding that is deleted once kubectl removed its finalizer, as docs/tasks/migrate-from-kube-bind.md says', async () => {
     const { consumer } = stage.side;
     assert.deepEqual(binding.metadata.finalizers, [unbindFinalizer]);
-    await consumer.client.jsonPatch(apiServiceBindings, { name: 'kitchen' }, [
-      { op: 'remove', path: '/metadata/finalizers' },
-    ]);
+    const shown = JSON.parse((await consumer.plane.kubectl(['get', 'sb', 'kitchen', '-o', 'json'])).stdout);
+    shown.metadata.finalizers = shown.metadata.finalizers.filter((finalizer: string) => finalizer !== unbindFinalizer);
+    await consumer.plane.kubectl(['replace', '-f', '-'], { input: JSON.stringify(shown) });
     await consumer.client.delete(apiServiceBindings, { name: 'kitchen' });
     assert.equal(await consumer.get(apiServiceBindings, { name: 'kitchen' }), undefined);
   });
