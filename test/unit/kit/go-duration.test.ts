@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { formatGoDuration, parseGoDuration, toMilliseconds } from '../../../src/kit/go-duration.ts';
 import { anyCharacter } from '../../support/any-character.ts';
+import { runs } from '../../support/runs.ts';
 
 const S = 1_000_000_000n;
 const MAX = (1n << 63n) - 1n;
@@ -125,7 +126,7 @@ describe('formatGoDuration', () => {
       fc.property(fc.bigInt({ min: -MAX - 1n, max: MAX }), (ns) => {
         assert.deepEqual(parseGoDuration(formatGoDuration(ns)), { ns });
       }),
-      { seed: 20261121, numRuns: 2000 },
+      { seed: 20261121, numRuns: runs(2000) },
     );
   });
 });

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { type Labels, labelsOf, type SelectionInput } from '../../../../src/access/builders/pod-selection.ts';
 import type { SelectorView } from '../../../../src/access/stores/cluster-views.ts';
 import { compileSelector } from '../../../../src/kit/label-selector.ts';
+import { runs } from '../../../support/runs.ts';
 
 const view = (kind: SelectorView['kind'], name: string, selector: SelectorView['selector']): SelectorView => ({
   key: `payments/${name}`,
@@ -258,9 +259,9 @@ describe('the labels of access pods, with any policies, Services, and labels', (
         }
         assert.ok(!matches(deployment, found.labels) || matches(deployment, given));
       }),
-      { seed: 29, numRuns: 5000 },
+      { seed: 29, numRuns: runs(5000) },
     );
-    assert.ok(seen.made > 500 && seen.refused > 500, JSON.stringify(seen));
+    assert.ok(seen.made > runs(500) && seen.refused > runs(500), JSON.stringify(seen));
   }).timeout(30_000);
 });
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import fc from 'fast-check';
 import { readAccessCommand, renderAccessMessage } from '../../../../src/access/policy/access-client.ts';
+import { runs } from '../../../support/runs.ts';
 
 const refusalOf = (source: string): string => {
   const read = readAccessCommand(source);
@@ -117,11 +118,11 @@ describe('the client in an access command', () => {
       '-',
     );
     const tail = fc.array(piece, { maxLength: 8 }).map((parts) => parts.join(''));
-    const commands = fc.sample(tail, { seed: 23, numRuns: 3000 }).flatMap((text) => {
+    const commands = fc.sample(tail, { seed: 23, numRuns: runs(3000) }).flatMap((text) => {
       const message = renderAccessMessage(`kubectl exec ${pod.name} -- ${text}`, subject);
       return 'text' in message ? [message.text] : [];
     });
-    assert.ok(commands.length > 100, `${commands.length} commands are allowed`);
+    assert.ok(commands.length > runs(100), `${commands.length} commands are allowed`);
     // Prints one line for each call of a program of any name.
     const script = [
       'kubectl() { printf \'kubectl %s\\n\' "$*"; }',

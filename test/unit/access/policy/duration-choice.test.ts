@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { chooseDuration, verifyDurations } from '../../../../src/access/policy/duration-choice.ts';
+import { runs } from '../../../support/runs.ts';
 
 const minute = 60_000;
 
@@ -65,7 +66,7 @@ describe('duration choice', () => {
         assert.ok(!('code' in longest));
         assert.ok(chosen.grantedMs >= 1000 && chosen.grantedMs <= longest.grantedMs);
       }),
-      { seed: 3, numRuns: 2000 },
+      { seed: 3, numRuns: runs(2000) },
     );
   });
 });
