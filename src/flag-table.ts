@@ -67,12 +67,12 @@ const general = {
   'audit-log': {
     type: text('FILE|-'),
     fallback: '-',
-    help: 'File that the audit journal is appended to, one JSON line for each decision. - is standard output.',
+    help: 'File to which the server appends the audit journal, one JSON line for each decision. - is standard output.',
   },
   identity: {
     type: optional(text('NAME')),
     otherwise: '$HOSTNAME and the process id; $POD_NAME if binding runs',
-    help: 'Name of this replica in Leases and audit lines.',
+    help: 'Name of this replica in Leases, Events, audit lines, and audit heads.',
   },
   'log-level': {
     type: oneOf('error', 'warn', 'info', 'debug'),
