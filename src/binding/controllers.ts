@@ -32,7 +32,7 @@ export interface BindingControllersDeps extends BindingDeps {
   readonly writeClient: (client: Client) => Client;
   /** True if `client` and `writeClient` change nothing. Then no controller waits for the CRDs. Default false. */
   readonly dryRun?: boolean;
-  /** Version of this program. */
+  /** Version of drawbridge. */
   readonly version: string;
   /** Interval between reconciles of each bundle, which list the exports while their watch is broken, milliseconds. */
   readonly pollingMs: number;

@@ -33,7 +33,9 @@ export interface ClaimedObjectsOptions {
   readonly selectedBy: (object: ClaimedView, namespace: string) => string | undefined;
   /** Whether the server may create a copy with this name in this consumer namespace. */
   readonly mayCopyToConsumer: (namespace: string, name: string) => boolean;
+  /** uid of the cluster namespace; undefined while it is not known. */
   readonly providerIdentity: () => string | undefined;
+  /** Whether another konnector seems to report to the same ClusterBinding. */
   readonly hasConflictingKonnector: () => boolean;
   /** Creates the APIServiceNamespace of a consumer namespace, if there is none. */
   readonly requestNamespace: (namespace: string, signal: AbortSignal) => Promise<void>;
@@ -46,7 +48,10 @@ type CopyAction = Exclude<ClaimAction, { kind: 'request-namespace' }>;
 
 /** This namespace exists in every cluster for its whole life, so its uid identifies the cluster. */
 const clusterIdentityNamespace = 'kube-system';
-const storedOtherwise = 'the API server accepts writes to its copy but stores something else; check its webhooks';
+const storedOtherwise = {
+  consumer: 'this cluster accepts writes to the copy but stores something else; check its webhooks',
+  provider: 'the provider accepts writes to the copy but stores something else; ask the provider to check its webhooks',
+};
 
 /**
  * Syncs claimed objects. If a plan from the stores has actions, the pass reads both sides live and plans again. It runs only the actions of
@@ -58,7 +63,7 @@ export class ClaimedObjects implements SyncKind {
     forbiddenAtOnce: false,
     // The schemas of claimable kinds never change, so a write is not repeated until the original changes.
     ineffectiveCapMs: Number.POSITIVE_INFINITY,
-    ineffective: { consumer: storedOtherwise, provider: storedOtherwise },
+    ineffective: storedOtherwise,
   };
   readonly #options: ClaimedObjectsOptions;
   readonly #live = new WeakMap<SyncPass, LivePair>();

@@ -50,7 +50,7 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
     .filter((claim) => !claimable(claim))
     .map(
       (claim) =>
-        `The claim on ${formatGroupResource(claim)} is ignored; a provider may claim configmaps, secrets, and serviceaccounts`,
+        `The claim on ${formatGroupResource(claim)} is ignored; a provider may claim configmaps, secrets, and serviceaccounts; ask the provider to remove it`,
     );
   const usedNamespaces = openUsedNamespaces(session, exported, deps);
   const mayDelete = mode === 'drain' && areDefinitionsDeleted(exported, deps);
@@ -88,7 +88,11 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
     ? deps.clock.schedule(drainMs, () => {
         const copies = copiesLeft();
         hasTimedOut = true;
-        if (copies > 0) deps.log.warn('copies of claimed objects are left behind', { export: exported.name, copies });
+        if (copies > 0)
+          deps.log.warn('the unbinding waits no longer for copies of claimed objects; they stay', {
+            export: exported.name,
+            copies,
+          });
         notify.trigger();
       })
     : undefined;

@@ -177,7 +177,8 @@ function planProviderOwned(facts: ClaimFacts): ClaimPlan {
   if (isSystemNamespace(consumerNamespace)) {
     return {
       actions: [],
-      problem: 'the provider owns it, and the server copies no object of a provider to a system namespace (kube-*)',
+      problem:
+        'the provider owns it, and the server copies no object of a provider to a system namespace (kube-*); ask the provider to use another namespace',
     };
   }
   if (consumer && consumer.owner === undefined) {

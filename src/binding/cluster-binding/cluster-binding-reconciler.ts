@@ -36,7 +36,7 @@ export interface ClusterBindingDeps {
   readonly isAlone: () => boolean;
   readonly recordHeartbeat: (heartbeat: Heartbeat) => void;
   readonly events: EventRecorder;
-  /** Version of this program. */
+  /** Version of drawbridge. */
   readonly version: string;
   readonly clock: Clock;
 }

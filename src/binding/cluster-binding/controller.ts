@@ -21,7 +21,7 @@ export interface ClusterBindingControllerDeps extends BindingDeps {
   readonly registry: SessionRegistry;
   readonly watches: SecretWatches;
   readonly connect: (credentials: Credentials) => Cluster;
-  /** Version of this program. */
+  /** Version of drawbridge. */
   readonly version: string;
 }
 

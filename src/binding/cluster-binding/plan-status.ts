@@ -34,7 +34,7 @@ export interface StatusInput {
   readonly secrets: readonly SecretName[];
   /** Result of copying the provider's Secret; undefined if not known. */
   readonly secretValid: BindConditionUpdate | undefined;
-  /** Version of this program. */
+  /** Version of drawbridge. */
   readonly version: string;
   /** Another konnector that reports to this ClusterBinding; undefined if none was detected. */
   readonly conflict: ConflictingKonnector | undefined;

@@ -172,7 +172,7 @@ async function exists(client: Client, name: string, signal: AbortSignal): Promis
 }
 
 /**
- * Number of this consumer's copies of bound objects in a service namespace, from live lists. Leaves out kinds without a served version.
+ * Number of this consumer's copies of bound objects in a service namespace, from live lists. Omits kinds without a served version.
  * Rejects if it cannot count them, for example because an export or its schema is not valid.
  */
 async function leftoverCopies(

@@ -162,7 +162,7 @@ function connectedCondition(facts: BindingFacts): BindConditionUpdate | undefine
       connected,
       'Warning',
       'InvalidPermissionClaim',
-      `the provider claims ${names}, which is not shared; a provider may claim configmaps, secrets, and serviceaccounts of the core group`,
+      `the provider claims ${names}, which is not shared; a provider may claim configmaps, secrets, and serviceaccounts of the core group; ask the provider to remove the claim`,
     );
   }
   return objectsCondition(facts);

@@ -49,8 +49,8 @@ export class Attempts {
   }
 
   /**
-   * Records a success that the cluster did not keep. The same write backs off up to `capMs` milliseconds. With the default, Infinity, it may
-   * be repeated only after `forget` or `clear`. Returns the milliseconds until it may be repeated.
+   * Records a success that the cluster did not keep; call it after `recordSuccess`. The same write backs off up to `capMs` milliseconds. With
+   * the default, Infinity, it may be repeated only after `forget` or `clear`. Returns the milliseconds until it may be repeated.
    */
   recordIneffective(
     key: string,
@@ -99,7 +99,7 @@ export class Attempts {
     });
   }
 
-  /** At most every five minutes, forgets attempts that ended, with their backoff, at least five minutes ago. */
+  /** At most every five minutes, forgets attempts whose backoff ended at least five minutes ago. */
   #sweep(nowMs: number): void {
     if (nowMs - this.#sweptAtMs < FORGET_MS) return;
     this.#sweptAtMs = nowMs;
@@ -117,7 +117,7 @@ const BASE_MS = 100;
 /** First and longest pause between equal writes that succeeded, milliseconds. `capMs` limits the pauses after ineffective writes. */
 const REPEAT_BASE_MS = 500;
 const REPEAT_CAP_MS = 30_000;
-/** Age at which attempts are forgotten, milliseconds. */
+/** Time after which it forgets an attempt, and interval between sweeps, milliseconds. */
 const FORGET_MS = 5 * 60_000;
 
 /** The content itself, or its digest if it is long. */

@@ -63,7 +63,9 @@ export interface Write {
   readonly repeatable?: boolean;
 }
 
+/** A call, and what follows its success or failure. */
 export interface Call<Answer> extends Write {
+  /** Sends the call. */
   call(signal: AbortSignal): Promise<Answer>;
   /** Called if the object does not exist (404), which then counts as a success, without `onSuccess`. Without it, a 404 is a failure. */
   onNotFound?(): NextStep;

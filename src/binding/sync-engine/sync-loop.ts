@@ -177,7 +177,8 @@ export class SyncLoop {
   #report({ key, problem }: SyncPass, consumer: KeyState['consumer']): void {
     const { held } = this.#breaker;
     if (held !== this.#held) {
-      if (this.#held === 0) this.log.error('deletes of copies are held back', { copies: held });
+      if (this.#held === 0)
+        this.log.error('deletes of copies are held back; see the conditions of the binding', { copies: held });
       this.#held = held;
       this.#options.onChange();
     }

@@ -160,7 +160,7 @@ describe('claims', () => {
       assert.equal(updates(), 1);
       assert.match(
         stage.claims.problems().join(),
-        /secrets team-a\/creds: .*stores something else; check its webhooks/,
+        /secrets team-a\/creds: the provider accepts .*stores something else; ask the provider to check its webhooks/,
       );
       stage.change('consumer', 'team-a/creds', { data: { password: 'bmV3ZXI=' } });
       await stage.settle(1000);
