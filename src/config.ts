@@ -13,6 +13,7 @@ export interface Config {
   readonly bindAddress: string;
   /** Source of the serving certificate: two files, or a Secret that the server creates and renews. */
   readonly certificates: FlagValue<'certificates'>;
+  /** With certificates from files: the serving certificate chain and its private key, PEM. */
   readonly certFile: string;
   readonly keyFile: string;
   /** File with authorities (PEM) for the client certificates that callers of the webhooks must present; undefined: none required. */

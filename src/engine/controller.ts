@@ -24,7 +24,7 @@ export interface ControllerOptions extends QueueOptions {
   readonly lane0Aborts?: boolean;
 }
 
-/** Sources fill a queue, and the queue feeds a reconciler. A stopped controller can run again; each run starts with an empty queue. */
+/** Sources fill a queue, and the queue feeds a reconciler. Once a run has settled, `run` may be called again; each starts with an empty queue. */
 export class Controller {
   readonly name: string;
   readonly #options: ControllerOptions;

@@ -3,8 +3,9 @@ export interface LeaderGate {
   /** Name of the Lease, for logs, metrics, and health. */
   readonly name: string;
   /**
-   * Campaigns until `signal` aborts. Each time this process leads, `lead` runs with a signal of its own. That signal aborts with `signal`,
-   * or the moment leadership can no longer be proved by the monotonic clock. The next campaign starts only after `lead` has settled.
+   * Campaigns until `signal` aborts. Each time this process leads, `lead` runs with a signal of its own. That signal aborts with `signal`. It
+   * also aborts once another process leads, or once the monotonic clock no longer proves that this one does. The next campaign starts only
+   * after `lead` has settled.
    *
    * Once `lead` settles while the process still leads, releases the Lease, so that a successor takes over at once. Then resolves, or
    * rejects with the error of `lead`, even if `signal` has not aborted. Ignores errors of `lead` after its signal aborted.

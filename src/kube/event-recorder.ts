@@ -29,6 +29,7 @@ export interface EventRecorderOptions extends EventSource {
 const SERIES_MS = 6 * 60_000;
 /** How long the recorder collects repetitions before it writes their count. It writes the first occurrence at once. */
 const GATHER_MS = 10_000;
+/** Most series, and most budgets of objects, that the recorder remembers. It forgets the oldest. */
 const MAX_SERIES = 1_000;
 /** Writes that wait or run; the recorder drops further ones. */
 const MAX_PENDING = 200;

@@ -202,6 +202,7 @@ export interface ConnectionOptions {
 }
 
 const KEEP_ALIVE_MS = 30_000;
+/** Idle time of a connection before TCP keep-alive probes begin, milliseconds. */
 const PROBE_AFTER_MS = 30_000;
 
 /** An empty list of authorities trusts no server; without a list, Node trusts the public authorities. */

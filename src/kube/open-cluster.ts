@@ -25,7 +25,7 @@ export interface OpenCluster extends Cluster {
   update(credentials: Credentials): void;
 }
 
-/** The first call or watch opens a connection. */
+/** Opens no connection before the first call or watch. Throws TypeError if `credentials.server` is not a URL. */
 export function openCluster(credentials: Credentials, options: OpenClusterOptions): OpenCluster {
   const { clock, log = silentLog, random = Math.random } = options;
   const transport = new Transport(credentials, options);

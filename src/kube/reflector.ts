@@ -43,15 +43,18 @@ export interface ReflectorOptions {
   readonly signal: AbortSignal;
 }
 
+/** Requested duration of a watch, seconds; jitter changes it by up to 10%. */
 const WATCH_SECONDS = 300;
+/** Bounds of the backoff after a failure, milliseconds. The cap also limits how long a watch lags behind a recovered API server. */
 const BASE_MS = 500;
-/** Also limits how long the watches lag behind a recovered API server. */
 const CAP_MS = 5_000;
 /** Consecutive failures between two warnings, about one warning a minute. */
 const WARN_EVERY = 15;
+/** Longest pause between two checks for a kind that is not installed, milliseconds. */
 const ABSENT_CAP_MS = 30_000;
-/** Long, because a retry reads the whole list again. */
+/** Longest pause after `TooManyObjects`, milliseconds; jitter shortens it by up to a half. Long, because a retry reads the whole list again. */
 const TOO_MANY_MS = 300_000;
+/** Longest Retry-After that the reflector obeys, milliseconds. */
 const LONGEST_RETRY_AFTER_MS = 60_000;
 /** A watch that ends sooner counts as a failure, so that the reflector backs off from a server that closes at once. */
 const SHORT_LIVED_MS = 5_000;

@@ -2,6 +2,7 @@ import { askedDelayMs, backoffMs } from '../kit/backoff.ts';
 import { ApiError, isUnreachable, TransportError } from './errors.ts';
 
 const MAX_TRIES = 4;
+/** Bounds of the backoff between two tries, milliseconds. */
 const BASE_MS = 250;
 const CAP_MS = 5_000;
 

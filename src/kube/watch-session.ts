@@ -4,10 +4,11 @@ import type { Query, Transport } from './transport.ts';
 import type { WatchEvent } from './watch-event.ts';
 import { openWatchStream } from './watch-stream.ts';
 
-/** A watch that is silent for this long gets a successor. */
+/** A watch that is silent for this long gets a successor, milliseconds. */
 const SILENCE_MS = 20_000;
 /** With SILENCE_MS, this limits how long a dead connection stays unnoticed: 28 s, unless the server refuses successors. */
 const SUCCESSOR_HEAD_MS = 8_000;
+/** How long the server may take to accept the first connection, milliseconds. */
 const FIRST_HEAD_MS = 30_000;
 /** Delay before the next successor if the server refuses one without Retry-After. */
 const REFUSED_MS = 5_000;
