@@ -10,7 +10,10 @@ import type { Log } from '../observe/log.ts';
 /** The certificate and key that the webhook port presents. */
 export interface ServingCertificate {
   readonly current: KeyPair;
-  /** Calls back with each new pair until `close`, and perhaps at once with the current one, which may be newer than a value read before. */
+  /**
+   * Calls back with each new pair until `close`. May first call back with the current pair before it returns, so listeners must accept a
+   * repeated pair. If `listener` throws, the earlier pair stays. Call it once.
+   */
   start(listener: (pair: KeyPair) => void): void;
   close(): void;
 }
@@ -25,29 +28,30 @@ interface CertificateOptions {
 }
 
 const POLL_MS = 10_000;
-/** Editors and kubelets write in several steps; an earlier read would find a half-written pair. */
+/** Wait after a file event. One change causes several events, and an editor may have written only one of the two files. */
 const SETTLE_MS = 100;
 const DAY_MS = 24 * 3600 * 1000;
 
 /**
- * The serving certificate, reloaded when its files change. If the new pair is unusable (half-written, mismatched, expired), the server
- * logs that and keeps the current pair.
+ * The serving certificate from two files, reloaded when they change. If the files are missing or unusable (half-written, mismatched,
+ * expired), the server logs that and keeps the current pair.
  */
-export class Certificate implements ServingCertificate {
+export class FileCertificate implements ServingCertificate {
   readonly #options: CertificateOptions;
   readonly #watchers: FSWatcher[] = [];
   #current: KeyPair;
   #listener: (pair: KeyPair) => void = () => {};
   #cancelPoll: Cancel = () => {};
   #cancelSettle: Cancel = () => {};
-  /** The last logged problem: a broken pair is logged once, not at every poll. */
-  #problem = '';
+  /** The last logged error, so that unusable files are logged once, not at every poll. */
+  #loggedError: string | undefined;
   #warnedAbout: KeyPair | undefined;
 
   /** @throws CodedError `BadCertificate` if the pair is unusable. */
   constructor(options: CertificateOptions) {
     this.#options = options;
-    this.#current = loadKeyPair(options.certFile, options.keyFile, options.clock.now());
+    this.#current = readPair(options.certFile, options.keyFile);
+    requireUnexpired(this.#current, options.certFile, options.keyFile, options.clock.now());
     options.onServing?.(this.#current);
   }
 
@@ -56,23 +60,22 @@ export class Certificate implements ServingCertificate {
   }
 
   /**
-   * A readiness check: the problem, only once the certificate has expired. An earlier failure would make every replica unready at the
-   * same time, although their certificate still works.
+   * A readiness check: why the certificate has expired; undefined until then. It must not fail earlier, because all replicas would become
+   * unready at once while their certificate still works.
    */
   readonly problem = (): string | undefined => expiryOf(this.#current, this.#options.clock.now());
 
-  /** Calls back with each new pair until `close`. */
   start(listener: (pair: KeyPair) => void): void {
     this.#listener = listener;
-    const { certFile, keyFile, log } = this.#options;
+    const { certFile, keyFile } = this.#options;
     // The folder, not the file: the kubelet swaps a symbolic link beside it.
     for (const folder of new Set([dirname(certFile), dirname(keyFile)])) {
       try {
         const watcher = watch(folder, { persistent: false }, () => this.#settleThenReload());
-        watcher.on('error', (error) => log.warn('failed to watch the certificate folder', { error: describe(error) }));
+        watcher.on('error', (error) => this.#warnOfPolling(folder, error));
         this.#watchers.push(watcher);
       } catch (error) {
-        log.warn('failed to watch the certificate folder; polling only', { folder, error: describe(error) });
+        this.#warnOfPolling(folder, error);
       }
     }
     this.#poll();
@@ -84,6 +87,10 @@ export class Certificate implements ServingCertificate {
     for (const watcher of this.#watchers.splice(0)) watcher.close();
   }
 
+  #warnOfPolling(folder: string, error: unknown): void {
+    this.#options.log.warn('failed to watch the certificate folder; polling only', { folder, error: describe(error) });
+  }
+
   /** Polls, because some file systems never notify. */
   #poll(): void {
     this.#cancelPoll = this.#options.clock.schedule(POLL_MS, () => {
@@ -93,13 +100,14 @@ export class Certificate implements ServingCertificate {
     });
   }
 
-  /** Warns once per certificate. */
+  /** Warns once for each pair, in the day before it expires. */
   #warnBeforeExpiry(): void {
-    const { clock, log } = this.#options;
+    const { certFile, clock, log } = this.#options;
     const current = this.#current;
     if (this.#warnedAbout === current || current.expiresAtMs - clock.now() >= DAY_MS) return;
     this.#warnedAbout = current;
-    log.warn('serving certificate expires within a day and was not renewed', {
+    log.warn('serving certificate expires within a day and was not renewed; check what renews its files', {
+      certFile,
       expiresAt: formatTime(current.expiresAtMs),
     });
   }
@@ -112,59 +120,80 @@ export class Certificate implements ServingCertificate {
   #reload(): void {
     const { certFile, keyFile, clock, log } = this.#options;
     try {
-      const pair = loadKeyPair(certFile, keyFile, clock.now());
-      this.#problem = '';
-      if (pair.cert.equals(this.#current.cert) && pair.key.equals(this.#current.key)) return;
+      const pair = readPair(certFile, keyFile);
+      // An unchanged pair is not loaded again, so its expiry is not reported as that of a new pair.
+      if (pair.cert.equals(this.#current.cert) && pair.key.equals(this.#current.key)) {
+        this.#loggedError = undefined;
+        return;
+      }
+      requireUnexpired(pair, certFile, keyFile, clock.now());
+      this.#loggedError = undefined;
+      // First the listener: if it throws, the current pair stays.
       this.#listener(pair);
       this.#current = pair;
       this.#options.onServing?.(pair);
       log.info('serving certificate reloaded', { expiresAt: formatTime(pair.expiresAtMs) });
     } catch (error) {
       const problem = describe(error);
-      if (problem === this.#problem) return;
-      this.#problem = problem;
-      log.error('the new serving certificate is unusable; the previous one stays in use', { error: problem });
+      if (problem === this.#loggedError) return;
+      this.#loggedError = problem;
+      log.error('the serving certificate files are unusable; the certificate loaded before stays in use', {
+        error: problem,
+      });
     }
   }
 }
 
-/** @throws CodedError `BadCertificate` that names the files and the cause. */
-function loadKeyPair(certFile: string, keyFile: string, nowMs: number): KeyPair {
-  const cert = readPem(certFile);
-  const key = readPem(keyFile);
+/** Accepts an expired certificate. @throws CodedError `BadCertificate` that names the files and the cause. */
+function readPair(certFile: string, keyFile: string): KeyPair {
+  const cert = readPem(certFile, '--cert-file');
+  const key = readPem(keyFile, '--key-file');
   try {
-    const pair = readKeyPair(cert, key);
-    const expired = expiryOf(pair, nowMs);
-    if (expired !== undefined) throw new Error(expired);
-    return pair;
+    return readKeyPair(cert, key);
   } catch (error) {
-    throw badCertificate(`${certFile} and ${keyFile} are not a usable serving certificate and key`, error);
+    throw unusablePair(certFile, keyFile, describe(error));
   }
 }
 
+/** @throws CodedError `BadCertificate` that names the files, if the certificate has expired. */
+function requireUnexpired(pair: KeyPair, certFile: string, keyFile: string, nowMs: number): void {
+  const expired = expiryOf(pair, nowMs);
+  if (expired !== undefined) throw unusablePair(certFile, keyFile, expired);
+}
+
+const unusablePair = (certFile: string, keyFile: string, cause: string): CodedError =>
+  badCertificate(
+    `${certFile} and ${keyFile} are not a usable serving certificate and key: ${cause}; --cert-file needs an unexpired PEM certificate chain, and --key-file its private key in PEM`,
+  );
+
 /**
- * Reads a PEM file with one or more CA certificates; checks only that the first is a certificate.
+ * Reads a PEM file with one or more CA certificates. Checks that TLS accepts the file and that the first is a certificate, not that it is
+ * an authority.
  * @throws CodedError `BadCertificate` that names the file and the cause.
  */
-export function readAuthorities(file: string): Buffer {
-  const pem = readPem(file);
+export function readClientCAs(file: string): Buffer {
+  const pem = readPem(file, '--client-ca-file');
   try {
+    // Parses the whole file, but also accepts one without certificates.
     createSecureContext({ ca: pem });
     new X509Certificate(pem);
     return pem;
   } catch (error) {
-    throw badCertificate(`${file} contains no CA certificate`, error);
+    throw badCertificate(
+      `${file} contains no CA certificate: ${describe(error)}; --client-ca-file needs PEM CA certificates`,
+      error,
+    );
   }
 }
 
-function readPem(file: string): Buffer {
+function readPem(file: string, flag: string): Buffer {
   try {
     return readFileSync(file);
   } catch (error) {
-    throw badCertificate(`cannot read ${file}`, error);
+    throw badCertificate(`cannot read ${file}: ${describe(error)}; ${flag} needs a readable PEM file`, error);
   }
 }
 
-function badCertificate(message: string, cause: unknown): CodedError {
-  return new CodedError('BadCertificate', `${message}: ${describe(cause)}`, { cause });
+function badCertificate(message: string, cause?: unknown): CodedError {
+  return new CodedError('BadCertificate', message, { cause });
 }

@@ -1,7 +1,7 @@
 import { AuditHeads } from '../access/signing/audit-heads.ts';
 import { KeySecret } from '../access/signing/key-secret.ts';
 import { createAdmissionApp, type ServedFeatures } from '../admission/app.ts';
-import { Certificate, readAuthorities, type ServingCertificate } from '../admission/certificate.ts';
+import { FileCertificate, readClientCAs, type ServingCertificate } from '../admission/certificate.ts';
 import { FairQueue } from '../admission/fair-queue.ts';
 import { outcomeMetrics, overloadMetrics, unknownPathMetric } from '../admission/metrics.ts';
 import type { ReviewPorts } from '../admission/ports.ts';
@@ -33,7 +33,7 @@ export interface ServingFiles {
 export function openServingFiles(config: Config, log: Log, metrics: Metrics): ServingFiles {
   const openCertificate = certificateFrom(config, log, metrics);
   const { clientCaFile } = config;
-  const clientAuthentication = clientCaFile === undefined ? {} : { clientAuthorities: readAuthorities(clientCaFile) };
+  const clientAuthentication = clientCaFile === undefined ? {} : { clientAuthorities: readClientCAs(clientCaFile) };
   const journal = openJournal({ destination: destinationOf(config.auditLog), replica: config.identity, clock });
   return { openCertificate, journal, ...clientAuthentication };
 }
@@ -163,7 +163,7 @@ export async function openWebhooks(
 }
 
 interface OpenCertificate {
-  readonly certificate: Certificate | OwnCertificate;
+  readonly certificate: FileCertificate | OwnCertificate;
   /** Dependencies of its controllers, if the server issues the certificate. */
   readonly controllerDeps?: Omit<CertificateDeps, 'client' | 'clock' | 'log' | 'metrics'>;
   readonly paths?: WebhookPaths;
@@ -176,7 +176,7 @@ function certificateFrom(config: Config, log: Log, metrics: Metrics): Certificat
   const { certFile, keyFile, certificateNames: names } = config;
   const deps = { log, onServing: certificateExpiry(metrics) };
   if (config.certificates === 'files') {
-    const certificate = new Certificate({ certFile, keyFile, clock, ...deps });
+    const certificate = new FileCertificate({ certFile, keyFile, clock, ...deps });
     return () => ({ certificate });
   }
   const secret = { namespace: config.leaseNamespace, name: config.certificateSecret };

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { install } from '../../sandbox/installation.ts';
 import { startPlane } from '../../sandbox/plane.ts';
 import { freePorts } from '../../sandbox/ports.ts';
-import { Certificate } from '../../src/admission/certificate.ts';
+import { FileCertificate } from '../../src/admission/certificate.ts';
 import { startAdmissionServer } from '../../src/admission/server.ts';
 import { systemClock } from '../../src/kit/clock.ts';
 import { createLog } from '../../src/observe/log.ts';
@@ -46,7 +46,7 @@ const plane = await startPlane({ onProgress: (line) => console.error(line) });
 try {
   const [port = 0] = await freePorts(1);
   const { certFile, keyFile } = await install(plane, port);
-  const certificate = new Certificate({ certFile, keyFile, clock: systemClock, log });
+  const certificate = new FileCertificate({ certFile, keyFile, clock: systemClock, log });
   const app = recording(world.app as RequestListener);
   const server = await startAdmissionServer({ app, certificate, host: '127.0.0.1', port, clock: systemClock, log });
   const alice = await plane.kubeconfigFor('alice', ['devs', 'system:masters']);

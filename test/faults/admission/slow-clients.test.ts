@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { createAuthority, issue } from '../../../sandbox/pki.ts';
-import { Certificate } from '../../../src/admission/certificate.ts';
+import { FileCertificate } from '../../../src/admission/certificate.ts';
 import { type AdmissionServer, startAdmissionServer } from '../../../src/admission/server.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
 import { noLog } from '../../../src/observe/log.ts';
@@ -35,7 +35,7 @@ describe('slow clients', function () {
     writeFileSync(files.keyFile, key);
     const app = new World().app as RequestListener;
     const options = { clock: systemClock, log: noLog };
-    const loaded = new Certificate({ ...files, ...options });
+    const loaded = new FileCertificate({ ...files, ...options });
     server = await startAdmissionServer({ app, certificate: loaded, host: '127.0.0.1', port: 0, ...options });
   });
   after(async () => {

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createAuthority, type Identity, issue } from '../../../sandbox/pki.ts';
-import { Certificate } from '../../../src/admission/certificate.ts';
+import { FileCertificate } from '../../../src/admission/certificate.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
 import { type Log, noLog } from '../../../src/observe/log.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
@@ -16,7 +16,7 @@ describe('the serving certificate', () => {
   let clock: SimulatedClock;
   let errors: string[];
   let log: Log;
-  const certificates: Certificate[] = [];
+  const certificates: FileCertificate[] = [];
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'drawbridge-tls-'));
     clock = new SimulatedClock(Date.now());
@@ -31,9 +31,9 @@ describe('the serving certificate', () => {
     if (certificate !== undefined) writeFileSync(join(folder, 'tls.crt'), certificate);
     if (key !== undefined) writeFileSync(join(folder, 'tls.key'), key);
   };
-  const load = (overrides: { clock?: typeof systemClock } = {}): Certificate => {
+  const load = (overrides: { clock?: typeof systemClock } = {}): FileCertificate => {
     const files = { certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') };
-    const certificate = new Certificate({ ...files, clock, log, ...overrides });
+    const certificate = new FileCertificate({ ...files, clock, log, ...overrides });
     certificates.push(certificate);
     return certificate;
   };
@@ -124,6 +124,28 @@ describe('the serving certificate', () => {
     assert.match(certificate.problem() ?? '', /^the serving certificate expired at 20/);
   });
 
+  it('causes no error about new files when it expires unchanged', async () => {
+    write(identity(2));
+    const certificate = load();
+    certificate.start(() => assert.fail('loaded an unchanged pair'));
+    clock.setWall(certificate.current.expiresAtMs);
+    await clock.advance(60_000);
+    assert.deepEqual(errors, []);
+    assert.match(certificate.problem() ?? '', /expired/);
+  });
+
+  it('is reported once as unusable while its files are missing', async () => {
+    write(identity());
+    load().start(() => assert.fail('loaded missing files'));
+    rmSync(join(folder, 'tls.crt'));
+    await clock.advance(60_000);
+    assert.equal(errors.length, 1);
+    assert.match(
+      errors[0] ?? '',
+      /^the serving certificate files are unusable; the certificate loaded before stays in use: cannot read/,
+    );
+  });
+
   it('causes one warning in its last day', async () => {
     write(identity(2));
     const warnings: string[] = [];
@@ -134,6 +156,8 @@ describe('the serving certificate', () => {
     assert.deepEqual(warnings, []);
     clock.setWall(certificate.current.expiresAtMs - 23 * 3600 * 1000);
     await clock.advance(20_000);
-    assert.deepEqual(warnings, ['serving certificate expires within a day and was not renewed']);
+    assert.deepEqual(warnings, [
+      'serving certificate expires within a day and was not renewed; check what renews its files',
+    ]);
   });
 });

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
 import { createAuthority, type Identity, issue } from '../../../sandbox/pki.ts';
-import { Certificate } from '../../../src/admission/certificate.ts';
+import { FileCertificate } from '../../../src/admission/certificate.ts';
 import { type AdmissionServer, startAdmissionServer } from '../../../src/admission/server.ts';
 import { type Clock, systemClock } from '../../../src/kit/clock.ts';
 import { deferred } from '../../../src/kit/promises.ts';
@@ -45,7 +45,7 @@ describe('the webhook server', () => {
   };
   /** With a simulated clock, the server ends its connections only when the test advances the clock. */
   const start = async (app: RequestListener, clock: Clock = systemClock): Promise<void> => {
-    const certificate = new Certificate({ ...files, clock: systemClock, log: noLog });
+    const certificate = new FileCertificate({ ...files, clock: systemClock, log: noLog });
     server = await startAdmissionServer({
       app,
       certificate,
@@ -380,7 +380,7 @@ describe('the webhook server', () => {
   it('serves only callers with a client certificate of the authority, also after a new serving certificate', async () => {
     const clients = createAuthority('clients');
     const app: RequestListener = (_request, response) => response.end('answered');
-    const certificate = new Certificate({ ...files, clock: systemClock, log: noLog });
+    const certificate = new FileCertificate({ ...files, clock: systemClock, log: noLog });
     const options = { app, certificate, host: '127.0.0.1', port: 0, clock: systemClock, log: noLog };
     server = await startAdmissionServer({ ...options, clientAuthorities: Buffer.from(clients.certificate) });
     const asked = async (identity?: Identity): Promise<string> => {
@@ -406,7 +406,7 @@ describe('the webhook server', () => {
 
   it('reports that the port is taken', async () => {
     await start(new World().app);
-    const certificate = new Certificate({ ...files, clock: systemClock, log: noLog });
+    const certificate = new FileCertificate({ ...files, clock: systemClock, log: noLog });
     const options = { app: new World().app, certificate, clock: systemClock, log: noLog };
     await assert.rejects(startAdmissionServer({ ...options, host: '127.0.0.1', port: server.port }), {
       code: 'PortUnavailable',
