@@ -8,7 +8,19 @@ import {
   sign,
 } from 'node:crypto';
 import { isIP } from 'node:net';
-import { bits, booleanTrue, explicit, implicit, integer, octets, oid, sequence, set, time, utf8 } from './der.ts';
+import {
+  bitString,
+  booleanTrue,
+  explicit,
+  implicit,
+  integer,
+  octetString,
+  oid,
+  sequence,
+  setOf,
+  time,
+  utf8String,
+} from './der.ts';
 
 /** A certificate and its private key, both PEM. */
 export interface Identity {
@@ -57,7 +69,7 @@ export function createAuthority(commonName: string, validity: Validity): Authori
   const extensions = [
     extension(oids.basicConstraints, sequence(booleanTrue, integer([0])), true),
     // digitalSignature, keyCertSign, cRLSign
-    extension(oids.keyUsage, bits(Buffer.from([0x86]), 1), true),
+    extension(oids.keyUsage, bitString(Buffer.from([0x86]), 1), true),
   ];
   const issuer = { commonName, key: privateKey };
   const certificate = certify({ subject: { commonName }, key: publicKey, issuer, validity, extensions });
@@ -71,7 +83,7 @@ export function issue(authority: Authority, subject: Subject, validity: Validity
   const purpose = serves.length > 0 ? oids.serverAuth : oids.clientAuth;
   const extensions = [
     // digitalSignature
-    extension(oids.keyUsage, bits(Buffer.from([0x80]), 7), true),
+    extension(oids.keyUsage, bitString(Buffer.from([0x80]), 7), true),
     extension(oids.extKeyUsage, sequence(oid(purpose))),
     ...(serves.length > 0 ? [extension(oids.subjectAltName, sequence(...serves.map(generalName)))] : []),
   ];
@@ -103,12 +115,12 @@ function certify({ subject, key, issuer, validity, extensions }: ToBeSigned): st
       3,
       sequence(
         ...extensions,
-        extension(oids.subjectKeyIdentifier, octets(keyIdentifier(key))),
+        extension(oids.subjectKeyIdentifier, octetString(keyIdentifier(key))),
         extension(oids.authorityKeyIdentifier, sequence(implicit(0, keyIdentifier(createPublicKey(issuer.key))))),
       ),
     ),
   );
-  return pem('CERTIFICATE', sequence(body, ecdsaWithSha256, bits(sign('sha256', body, issuer.key))));
+  return pem('CERTIFICATE', sequence(body, ecdsaWithSha256, bitString(sign('sha256', body, issuer.key))));
 }
 
 function spki(key: KeyObject): Buffer {
@@ -121,7 +133,7 @@ function keyIdentifier(key: KeyObject): Buffer {
 }
 
 function name(commonName: string, organizations: readonly string[] = []): Buffer {
-  const attribute = (type: string, value: string): Buffer => set(sequence(oid(type), utf8(value)));
+  const attribute = (type: string, value: string): Buffer => setOf(sequence(oid(type), utf8String(value)));
   return sequence(
     ...organizations.map((group) => attribute(oids.organization, group)),
     attribute(oids.commonName, commonName),
@@ -129,7 +141,7 @@ function name(commonName: string, organizations: readonly string[] = []): Buffer
 }
 
 function extension(id: string, value: Buffer, critical = false): Buffer {
-  return sequence(oid(id), ...(critical ? [booleanTrue] : []), octets(value));
+  return sequence(oid(id), ...(critical ? [booleanTrue] : []), octetString(value));
 }
 
 function generalName(host: string): Buffer {

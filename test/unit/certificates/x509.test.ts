@@ -41,6 +41,9 @@ describe('DER', () => {
       assert.equal(written.length, head.length / 2 + length);
     });
   }
+  it('rejects a content of more than 65,535 bytes', () => {
+    assert.throws(() => sequence(Buffer.alloc(65_536)), RangeError);
+  });
 });
 
 describe('X.509', () => {
