@@ -14,7 +14,7 @@ import type { Entry, EntryRef } from '../entry.ts';
 import type { ComponentWatches, RemoteEvent, RemoteEvents } from '../ports.ts';
 import { ManagedClusterWatches } from './managed-cluster.ts';
 import { ManagementWatches } from './management-watches.ts';
-import { aboutOf, watchText } from './watch-spec.ts';
+import { aboutOf, watchKey } from './watch-spec.ts';
 
 interface RemoteHubOptions {
   /** The management cluster. */
@@ -209,10 +209,10 @@ export class RemoteHub implements RemoteEvents {
     const watchedEntry = this.#entries.get(entryUid);
     if (!watchedEntry) return;
     watchedEntry.lastChangeMs = this.#options.clock.monotonic();
-    const text = watchText(changed);
+    const key = watchKey(changed);
     const about = aboutOf(changed);
     for (const { component, watches } of watchedEntry.watches) {
-      if (!watches.some((watch) => watchText(watch) === text)) continue;
+      if (!watches.some((watch) => watchKey(watch) === key)) continue;
       for (const listener of this.#listeners) listener({ entryUid, component, about });
     }
   }

@@ -4,7 +4,7 @@ import type { Cancel, Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import type { Failing, Store, StoreEvent } from '../../kube/store.ts';
-import { type Watched, watchSpec, watchText } from './watch-spec.ts';
+import { type Watched, watchKey, watchSpec } from './watch-spec.ts';
 
 interface ManagedClusterOptions {
   /** Connects to the cluster with the current kubeconfig. */
@@ -46,16 +46,16 @@ export class ManagedClusterWatches {
 
   /** Replaces the watches. */
   setWatches(watches: readonly RemoteWatch[]): void {
-    const wanted = new Map(watches.map((watch) => [watchText(watch), watch]));
-    for (const [text, watch] of [...this.#watches]) {
-      if (wanted.has(text)) continue;
+    const wanted = new Map(watches.map((watch) => [watchKey(watch), watch]));
+    for (const [key, watch] of [...this.#watches]) {
+      if (wanted.has(key)) continue;
       watch.detach();
-      this.#watches.delete(text);
+      this.#watches.delete(key);
     }
-    for (const [text, watch] of wanted) {
-      if (this.#watches.has(text)) continue;
+    for (const [key, watch] of wanted) {
+      if (this.#watches.has(key)) continue;
       const managed = new ManagedWatch(watch, () => this.#options.onChange(watch));
-      this.#watches.set(text, managed);
+      this.#watches.set(key, managed);
       if (this.#cluster) managed.attach(this.#cluster);
     }
   }

@@ -1,13 +1,14 @@
 import type { RemoteWatch } from '../../api/inventory/component-reconciler.ts';
+import { nameOf } from '../../api/object.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import type { StoreEvent } from '../../kube/store.ts';
 import type { EntryRef } from '../entry.ts';
-import { type Watched, watchSpec, watchText } from './watch-spec.ts';
+import { type Watched, watchKey, watchSpec } from './watch-spec.ts';
 
+/** Receives each entry that a change may concern, and the watch that showed the change. */
 type OnChange = (entryUid: string, watch: RemoteWatch) => void;
 
-/** A watch that is shared by entries. */
-interface OpenWatch {
+interface SharedWatch {
   /** Namespaces of the entries that want this watch, by UID. */
   readonly wantedBy: Map<string, string>;
   readonly close: () => void;
@@ -21,24 +22,34 @@ interface OpenWatch {
 export class ManagementWatches {
   readonly #cluster: Cluster;
   readonly #onChange: OnChange;
-  readonly #open = new Map<string, OpenWatch>();
+  readonly #open = new Map<string, SharedWatch>();
 
+  /**
+   * `onChange` is called synchronously for each change of a watched object. The first list of a watch is no change, unless the kind was
+   * installed after the watch had started.
+   */
   constructor(cluster: Cluster, onChange: OnChange) {
     this.#cluster = cluster;
     this.#onChange = onChange;
   }
 
-  /** Replaces the watches of the entry. Closes watches that no entry wants any more. */
+  /**
+   * Replaces the watches of the entry; an empty list ends them. Closes watches that no entry wants any more. `watches`: only those with
+   * cluster `management`.
+   */
   setWatches({ uid, namespace }: EntryRef, watches: readonly RemoteWatch[]): void {
-    const wanted = new Map(watches.map((watch) => [watchText(watch), watch]));
-    for (const [text, { wantedBy, close }] of [...this.#open]) {
-      if (wanted.has(text) || !wantedBy.delete(uid) || wantedBy.size > 0) continue;
-      this.#open.delete(text);
+    const wanted = new Map(watches.map((watch) => [watchKey(watch), watch]));
+    for (const [key, { wantedBy, close }] of [...this.#open]) {
+      if (wanted.has(key)) continue;
+      wantedBy.delete(uid);
+      if (wantedBy.size > 0) continue;
+      this.#open.delete(key);
       close();
     }
-    for (const [text, watch] of wanted) {
-      const open = this.#open.get(text) ?? this.#start(watch);
-      this.#open.set(text, open);
+    for (const [key, watch] of wanted) {
+      const open = this.#open.get(key) ?? this.#start(watch);
+      this.#open.set(key, open);
+      // After the subscription, so that the objects that the store already has are not reported.
       open.wantedBy.set(uid, namespace);
     }
   }
@@ -49,21 +60,22 @@ export class ManagementWatches {
     this.#open.clear();
   }
 
-  #start(watch: RemoteWatch): OpenWatch {
+  #start(watch: RemoteWatch): SharedWatch {
     const wantedBy = new Map<string, string>();
     const { store, release } = this.#cluster.watch(watchSpec(watch));
-    const report = (entryUid: string, objectNamespace: string): void => {
+    const reportIfAllowed = (entryUid: string, objectNamespace: string | undefined): void => {
       const entryNamespace = wantedBy.get(entryUid);
       if (entryNamespace === undefined) return;
-      // Only administrators create cluster-scoped objects, so their labels may name any entry.
-      const isClusterScoped = objectNamespace === '';
-      if (isClusterScoped || objectNamespace === entryNamespace || watch.namespace !== undefined)
-        this.#onChange(entryUid, watch);
+      // Creating cluster-scoped objects needs cluster-wide permissions, so their labels may name any entry.
+      const isClusterScoped = objectNamespace === undefined;
+      const isInEntryNamespace = objectNamespace === entryNamespace;
+      const isNamespaceRegistered = watch.namespace !== undefined;
+      if (isClusterScoped || isInEntryNamespace || isNamespaceRegistered) this.#onChange(entryUid, watch);
     };
     const unsubscribe = store.subscribe((event) => {
-      // Objects of the initial list are not changes.
+      // Objects of the first list are not changes. The store counts as synced while the kind is not installed.
       if (!store.synced && event.type === 'added') return;
-      for (const entryUid of entriesOf(event)) report(entryUid, namespaceOf(event.key));
+      for (const entryUid of entriesOf(event)) reportIfAllowed(entryUid, nameOf(event.key).namespace);
     });
     return {
       wantedBy,
@@ -75,7 +87,7 @@ export class ManagementWatches {
   }
 }
 
-/** UIDs of the entries that an event concerns; empty if the relevant fields are unchanged. */
+/** UIDs of the entries that an event concerns; empty if neither the label nor the part that `watch.fields` selects has changed. */
 function entriesOf(event: StoreEvent<Watched>): ReadonlySet<string> {
   switch (event.type) {
     case 'added':
@@ -87,5 +99,3 @@ function entriesOf(event: StoreEvent<Watched>): ReadonlySet<string> {
       return new Set([event.before.entryUid, event.now.entryUid]);
   }
 }
-
-const namespaceOf = (key: string): string => key.slice(0, Math.max(0, key.indexOf('/')));

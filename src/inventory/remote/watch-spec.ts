@@ -35,8 +35,8 @@ export function watchSpec({
 export const aboutOf = ({ cluster, group, resource }: RemoteWatch): string =>
   `${cluster}/${resource}${group === '' ? '' : `.${group}`}`;
 
-/** Equal watches have equal texts. */
-export const watchText = ({
+/** Equal watches have equal keys. */
+export const watchKey = ({
   cluster,
   group,
   version,
