@@ -12,13 +12,13 @@ import type { Component, RunContext } from '../ports.ts';
 import { ensure, remove, type Wanted, withCluster } from './clusters.ts';
 import { type ComponentsDeps, missingOf, textAt } from './inputs.ts';
 import {
+  deletedOnceUnused,
+  digestOf,
   type IssuedKubeconfig,
   ifPresent,
   keepKubeconfig,
   lifetimeOf,
   textIn,
-  versionOf,
-  whenUnused,
 } from './kubeconfig.ts';
 
 const name = 'byoc';
@@ -77,7 +77,7 @@ async function publish(
 ): Promise<Outcome> {
   const issue = () => issueKubeconfig(deps, run, { text, credentials }, lifetimeOf(entry, name));
   try {
-    return await keepKubeconfig(run, entry, { component: name, origin: versionOf(text), issue }, deps.clock);
+    return await keepKubeconfig(run, entry, { component: name, origin: digestOf(text), issue }, deps.clock);
   } catch (error) {
     if (!(error instanceof CodedError && error.code === 'NotAdministrator')) throw error;
     return { outcome: 'Failed', message: error.message };
@@ -117,7 +117,7 @@ function issueKubeconfig(
  * stay. Ignores any error if no kubeconfig was issued. NotReady while another component has outputs.
  */
 async function tearDown(deps: ComponentsDeps, run: RunContext, entry: KubeObject): Promise<Outcome> {
-  const unused = whenUnused(entry);
+  const unused = deletedOnceUnused(entry);
   if (unused.outcome !== 'Deleted') return unused;
   const issued = textIn(await ifPresent(run.entry.kubeconfig(), isWithheld));
   const secret = textAt(entry, secretName);

@@ -1,6 +1,6 @@
 import type { Outcome } from '../../api/inventory/contract/outcome.ts';
 import { forceAnnotation, kubeconfigKey, kubeconfigOutput, kubeconfigSecretName } from '../../api/inventory/names.ts';
-import type { KubeObject } from '../../api/object.ts';
+import { type KubeObject, keyOf } from '../../api/object.ts';
 import { sha256Hex } from '../../kit/canonical-json.ts';
 import { type Clock, formatTime, parseTime } from '../../kit/clock.ts';
 import { CodedError, describe } from '../../kit/errors.ts';
@@ -21,28 +21,37 @@ import {
 } from './inputs.ts';
 
 const name = 'kubeconfig';
-const shoot = '/status/outputs/cluster/shootName';
-const endpoint = '/status/outputs/cluster/endpoint';
-const authority = '/status/outputs/cluster/ca';
+const shootNamePath = '/status/outputs/cluster/shootName';
+const endpointPath = '/status/outputs/cluster/endpoint';
+const caPath = '/status/outputs/cluster/ca';
 
-/** Lifetimes in seconds. Gardener's minimum is 10 minutes. */
-const lifetimes = { min: 600, default: 86_400 };
+/** Gardener's minimum is 10 minutes. */
+const lifetimeSeconds = { min: 600, default: 86_400 };
 
-/** Publishes the kubeconfig of a Gardener cluster. The first run after about 60 % of its lifetime replaces it. */
+/**
+ * Publishes the kubeconfig of a Gardener cluster. The first run after about 60 % of the kubeconfig's lifetime replaces it. If the interval
+ * of the registration is above 30 % of the lifetime, the kubeconfig can expire before that run.
+ */
 export function kubeconfigComponent({ management, namespace, clock }: ComponentsDeps): Component {
   return {
     name,
     reconcile: async (run) => {
       const entry = await run.entry.get();
-      if (run.request.operation === 'delete') return whenUnused(entry);
-      const missing = missingOf(entry, shoot, endpoint);
+      if (run.request.operation === 'delete') return deletedOnceUnused(entry);
+      const missing = missingOf(entry, shootNamePath, endpointPath);
       if (missing) return missing;
-      const shootKey = { namespace: namespace ?? entry.metadata.namespace ?? '', name: textAt(entry, shoot) ?? '' };
-      const lifetimeSeconds = lifetimeOf(entry, name);
+      const shootName = textAt(entry, shootNamePath);
+      // Not NotReady: the path has a value, so the server would start the next run at once.
+      if (shootName === undefined) {
+        const message = `${shootNamePath} is not a text; the component that writes it must publish the name of the Shoot`;
+        return { outcome: 'Failed', message };
+      }
+      const shootKey = { namespace: namespace ?? entry.metadata.namespace ?? '', name: shootName };
+      const expirationSeconds = lifetimeOf(entry, name);
       const source = {
         component: name,
-        origin: versionOf(`${textAt(entry, endpoint)} ${textAt(entry, authority)}`),
-        issue: () => adminKubeconfig(management, shootKey, lifetimeSeconds, clock, run.signal),
+        origin: digestOf(`${textAt(entry, endpointPath)} ${textAt(entry, caPath)}`),
+        issue: () => requestAdminKubeconfig(management, shootKey, expirationSeconds, clock, run.signal),
       };
       return keepKubeconfig(run, entry, source, clock);
     },
@@ -53,16 +62,20 @@ export function kubeconfigComponent({ management, namespace, clock }: Components
  * Deleted once the entry has no outputs besides `network`, `cluster`, and `kubeconfig`. Until then NotReady, because other components need
  * the kubeconfig to tear down their resources.
  */
-export const whenUnused = (entry: KubeObject): Outcome =>
+export const deletedOnceUnused = (entry: KubeObject): Outcome =>
   waitForAbsence(entry, ...outputsBesides(entry, 'network', 'cluster', 'kubeconfig')) ?? { outcome: 'Deleted' };
 
-/** Configured lifetime of a component's kubeconfigs, seconds: at least 600; default: one day. */
+/** Configured lifetime of a component's kubeconfigs, seconds. Values below 600 count as 600; default: one day. */
 export function lifetimeOf(entry: KubeObject, component: string): number {
-  return Math.max(lifetimes.min, wholeNumberAt(entry, configOf(component, 'lifetimeSeconds')) ?? lifetimes.default);
+  const configured = wholeNumberAt(entry, configOf(component, 'lifetimeSeconds'));
+  return Math.max(lifetimeSeconds.min, configured ?? lifetimeSeconds.default);
 }
 
-/** Requests a kubeconfig from Gardener. Rejects like the client, and with CodedError `NoKubeconfig` if the answer contains none. */
-async function adminKubeconfig(
+/**
+ * Requests a kubeconfig from Gardener. If the answer contains no expiry, the requested lifetime counts. Rejects as the client does, and with
+ * CodedError `NoKubeconfig` if the answer contains no kubeconfig.
+ */
+async function requestAdminKubeconfig(
   management: Client,
   shootKey: { readonly namespace: string; readonly name: string },
   expirationSeconds: number,
@@ -76,16 +89,17 @@ async function adminKubeconfig(
     spec: { expirationSeconds },
   };
   const { status } = await management.create(shoots, request, { subresource: 'adminkubeconfig', signal });
-  const [kubeconfig, expires] = [own(status, 'kubeconfig'), own(status, 'expirationTimestamp')];
-  if (typeof kubeconfig !== 'string')
-    throw new CodedError('NoKubeconfig', 'the answer of Gardener contains no kubeconfig');
+  const kubeconfig = own(status, 'kubeconfig');
+  if (typeof kubeconfig !== 'string') {
+    const answered = `Gardener answered the AdminKubeconfigRequest for Shoot ${keyOf(shootKey)} without status.kubeconfig`;
+    throw new CodedError('NoKubeconfig', `${answered}; check the version and the log of gardener-apiserver`);
+  }
   return {
     text: Buffer.from(kubeconfig, 'base64').toString('utf8'),
-    expiresAtMs: instant(expires) ?? clock.now() + expirationSeconds * 1000,
+    expiresAtMs: instant(own(status, 'expirationTimestamp')) ?? clock.now() + expirationSeconds * 1000,
   };
 }
 
-/** A new kubeconfig. */
 export interface IssuedKubeconfig {
   readonly text: string;
   /** Epoch milliseconds. */
@@ -95,21 +109,21 @@ export interface IssuedKubeconfig {
 /** How a component issues its kubeconfigs. */
 interface KubeconfigSource {
   readonly component: string;
-  /** Version of the source. A change requires a new kubeconfig. */
+  /** Digest of what the kubeconfig is issued for. A change requires a new kubeconfig. */
   readonly origin: string;
   readonly issue: () => Promise<IssuedKubeconfig>;
 }
 
 /** Share of its lifetime after which a kubeconfig is replaced. The old one stays valid for the rest. */
-const rotateAt = 0.6;
-/** Spread around that share, so that kubeconfigs issued together are not replaced together. */
+const rotationShare = 0.6;
+/** Full width of the spread around that share: 55 to 65 %. It keeps kubeconfigs that were issued together from being replaced together. */
 const rotationSpread = 0.1;
 
 /**
- * Keeps a valid kubeconfig in the Secret of the entry and publishes its location. Issues a new one if the Secret contains none, or not
- * the published one. Also issues a new one if its origin or the force annotation changed, or rotation is due. Writes the Secret before the
- * outputs: after a crash in between, the next run issues another one. Rejects as `issue` and the accessor do. If `issue` rejects with
- * status 422, resolves to Failed.
+ * Resolves to Done if the Secret of the entry contains the published kubeconfig, and neither its origin, the force annotation, nor the
+ * rotation time requires another. Otherwise it issues one, writes it to the Secret, and resolves to outputs with its location. If the
+ * process crashes in between, the next run issues another. Resolves to Failed if `issue` rejects with status 422. Rejects with any other
+ * error of `issue` and of `entry` (EntryAccessor).
  */
 export async function keepKubeconfig(
   { entry, request }: RunContext,
@@ -125,28 +139,30 @@ export async function keepKubeconfig(
     own(published, 'origin') === origin &&
     own(published, 'forced') === force &&
     clock.now() < rotationTime(published, version) &&
-    version === versionOf(textIn(await ifPresent(entry.kubeconfig())));
+    version === digestOf(textIn(await ifPresent(entry.kubeconfig())));
   if (isCurrent) return { outcome: 'Done' };
   const issuedAt = formatTime(clock.now());
-  const issued = await issue().catch(failedIfInvalid);
-  if ('outcome' in issued) return issued;
+  let issued: IssuedKubeconfig;
+  try {
+    issued = await issue();
+  } catch (error) {
+    // The same request stays invalid.
+    if (!(error instanceof ApiError && error.code === 422)) throw error;
+    const remedy = `correct the cause, for example spec.components.${component}.config.lifetimeSeconds`;
+    return { outcome: 'Failed', message: `the request for a kubeconfig is invalid: ${describe(error)}; ${remedy}` };
+  }
   const { text, expiresAtMs } = issued;
   await entry.writeKubeconfig(text);
   const outputs = {
     secretRef: { name: kubeconfigSecretName(request.entry.id), key: kubeconfigKey },
-    version: versionOf(text),
+    version: digestOf(text),
     issuedAt,
     expiresAt: formatTime(expiresAtMs),
     origin,
+    // Outputs are a merge patch, in which null removes the field.
     forced: force ?? null,
   };
   return { outcome: 'Done', outputs: { kubeconfig: outputs } };
-}
-
-/** Failed for status 422: the same request stays invalid, for example because its lifetime is too long. */
-function failedIfInvalid(error: unknown): Outcome {
-  if (error instanceof ApiError && error.code === 422) return { outcome: 'Failed', message: describe(error) };
-  throw error;
 }
 
 /** The text under `key` in a Secret; undefined if there is none or it is empty. */
@@ -155,22 +171,22 @@ export function textIn(secret: KubeObject | undefined, key: string = kubeconfigK
   return typeof data === 'string' && data !== '' ? Buffer.from(data, 'base64').toString('utf8') : undefined;
 }
 
-/** Version of a kubeconfig, 12 hex digits of its digest. A new version triggers its readers. */
-export const versionOf = (text: string | undefined): string => sha256Hex(text ?? '').slice(0, 12);
+/** The first 12 hex digits of the SHA-256. For a kubeconfig, the published version: a new one triggers its readers. */
+export const digestOf = (text: string | undefined): string => sha256Hex(text ?? '').slice(0, 12);
 
 /** Time to replace the published kubeconfig, epoch milliseconds; in the past if its times are unreadable. */
 function rotationTime(published: unknown, version: string): number {
-  const [issuedAt, expiresAt] = [own(published, 'issuedAt'), own(published, 'expiresAt')];
-  const [issued, expires] = [instant(issuedAt), instant(expiresAt)];
+  const issued = instant(own(published, 'issuedAt'));
+  const expires = instant(own(published, 'expiresAt'));
   if (issued === undefined || expires === undefined) return Number.NEGATIVE_INFINITY;
   // A fixed pseudo-random number for each kubeconfig.
   const random = Number.parseInt(sha256Hex(version).slice(0, 8), 16) / 2 ** 32;
-  return issued + (expires - issued) * (rotateAt + rotationSpread * (random - 0.5));
+  return issued + (expires - issued) * (rotationShare + rotationSpread * (random - 0.5));
 }
 
 const instant = (text: unknown): number | undefined => (typeof text === 'string' ? parseTime(text) : undefined);
 
-/** Resolves to undefined if `reading` rejects with an absence, by default NotFound. Rejects with any other error. */
+/** Resolves to undefined if `reading` rejects with an error for which `isAbsence` is true; default: any 404. Rejects with any other error. */
 export async function ifPresent(
   reading: Promise<KubeObject>,
   isAbsence: (error: unknown) => boolean = isNotFound,

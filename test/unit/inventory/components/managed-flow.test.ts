@@ -151,7 +151,11 @@ describe('components of a managed cluster', () => {
     const world = await stage({ ...managed, components: long });
     for (const component of ['network', 'cluster']) await world.finish(component);
     const outcome = await world.run('kubeconfig');
-    assert.deepEqual(outcome, { outcome: 'Failed', message: 'spec.expirationSeconds: must not be more than 24h' });
+    assert.deepEqual(outcome, {
+      outcome: 'Failed',
+      message:
+        'the request for a kubeconfig is invalid: spec.expirationSeconds: must not be more than 24h; correct the cause, for example spec.components.kubeconfig.config.lifetimeSeconds',
+    });
   });
 
   it('keep a kubeconfig until rotation is due, and replace it well before it expires', async () => {
