@@ -1,4 +1,4 @@
-import type { ClusterInventory, ComponentStatus, Setter } from '../api/inventory/cluster-inventory.ts';
+import type { ClusterInventory, ComponentStatus, KubeconfigSetter } from '../api/inventory/cluster-inventory.ts';
 import type { Mode } from '../api/inventory/fields.ts';
 import type { Condition, ObjectName } from '../api/object.ts';
 
@@ -29,7 +29,7 @@ export interface Entry {
   readonly suspended: boolean;
   readonly kubeconfigSecretRef: ClusterInventory['spec']['kubeconfigSecretRef'] | undefined;
   /** The user who set `kubeconfigSecretRef`, as the webhook recorded; undefined if the webhook recorded none. */
-  readonly kubeconfigSetBy: Setter | undefined;
+  readonly kubeconfigSetBy: KubeconfigSetter | undefined;
   /** Names of the components in `spec.components` with `enabled: false`. */
   readonly disabled: ReadonlySet<string>;
   /** Size as `entryBytes` counts it; the limit for runs and writes of users and components is 65,536. */

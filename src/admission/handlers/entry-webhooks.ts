@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Setter } from '../../api/inventory/cluster-inventory.ts';
+import type { KubeconfigSetter } from '../../api/inventory/cluster-inventory.ts';
 import { sizeViolation } from '../../inventory/policy/entry-size.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import type { UserInfo } from '../codec.ts';
@@ -42,7 +42,7 @@ export const attestKubeconfigSetter: Handler = {
 };
 
 /** Omits the extra keys that only describe the credential: SubjectAccessReviews do not need them. */
-function setterOf({ username, uid, groups, extra }: UserInfo): Setter {
+function setterOf({ username, uid, groups, extra }: UserInfo): KubeconfigSetter {
   const kept = Object.entries(extra).filter(([key]) => !key.startsWith('authentication.kubernetes.io/'));
   return {
     username,

@@ -20,7 +20,7 @@ export const apiServiceExportKind = defineKind({
       resources: exportedResources,
       permissionClaims: Type.Optional(immutablePermissionClaims),
       informerScope: Type.Union([Type.Literal('Cluster'), Type.Literal('Namespaced')], {
-        description: 'Whether the konnector watches all namespaces at once or each separately.',
+        description: 'Part of the format of kube-bind. drawbridge uses informerScope of the BoundSchemas instead.',
         ...immutable('informerScope'),
       }),
       isolation: isolation('isolation', 'How the provider separates the cluster-scoped objects of its consumers.'),

@@ -5,19 +5,19 @@ import type { Read } from '../schema/read.ts';
 import { bindConditionList, readyColumn } from './condition.ts';
 import { boundSchemas } from './names.ts';
 
-const name = (description: string) => Type.String({ description, maxLength: 253 });
-const names = (description: string) => listOf(Type.String({ maxLength: 253 }), 64, { description });
+const nameField = (description: string) => Type.String({ description, maxLength: 253 });
+const nameList = (description: string) => listOf(Type.String({ maxLength: 253 }), 64, { description });
 
 /** The names of a custom resource, as a CustomResourceDefinition has them. */
 const crdNames = (description: string) =>
   Type.Object(
     {
-      plural: name('The name in URLs.'),
-      kind: name('The name in manifests.'),
-      singular: Type.Optional(name('The singular name.')),
-      listKind: Type.Optional(name('The kind of lists.')),
-      shortNames: Type.Optional(names('Short names for kubectl.')),
-      categories: Type.Optional(names('Groups of resources for kubectl.')),
+      plural: nameField('The name in URLs.'),
+      kind: nameField('The name in manifests.'),
+      singular: Type.Optional(nameField('The singular name.')),
+      listKind: Type.Optional(nameField('The kind of lists.')),
+      shortNames: Type.Optional(nameList('Short names for kubectl.')),
+      categories: Type.Optional(nameList('Categories of the resource, such as all: kubectl get CATEGORY lists it.')),
     },
     { description },
   );
@@ -45,11 +45,11 @@ const printerColumn = Type.Object({
 /** One version of a bound kind, as a CustomResourceDefinition has it. */
 const boundSchemaVersion = Type.Object({
   name: Type.String({
-    description: 'The name of the version.',
+    description: 'The name of the version, such as v1 or v1beta1. Other forms are not allowed.',
     maxLength: 63,
     pattern: '^v[1-9][0-9]*([a-z]+[1-9][0-9]*)?$',
   }),
-  served: Type.Boolean({ description: 'Whether the version is served.', default: true }),
+  served: Type.Boolean({ description: 'Whether the API server answers calls in this version.', default: true }),
   storage: Type.Boolean({ description: 'Whether objects are stored in this version; true for exactly one.' }),
   deprecated: Type.Optional(Type.Boolean({ description: 'Whether the API server warns clients of this version.' })),
   deprecationWarning: Type.Optional(text('The text of the warning.', 4096)),
@@ -78,19 +78,19 @@ const clientConfig = Type.Object(
     url: Type.Optional(text('The URL of the webhook.', 4096)),
     caBundle: Type.Optional(
       Type.String({
-        description: 'The CA certificate that signed the certificate of the webhook, in PEM.',
+        description: 'The CA certificates that may sign the certificate of the webhook: PEM, base64-encoded.',
         format: 'byte',
         maxLength: 1_048_576,
       }),
     ),
   },
-  { description: 'The address of the webhook. Only a URL is allowed.' },
+  { description: 'The address of the webhook, as a URL.' },
 );
 
 const conversion = Type.Object(
   {
     strategy: Type.Union([Type.Literal('None'), Type.Literal('Webhook')], {
-      description: 'The conversion strategy.',
+      description: 'None or Webhook.',
     }),
     webhook: Type.Optional(
       Type.Object(
@@ -102,16 +102,18 @@ const conversion = Type.Object(
             }),
           ),
         },
-        { description: 'The conversion webhook.' },
+        { description: 'The conversion webhook of the provider. The consumer does not call it.' },
       ),
     ),
   },
   {
-    description: 'How objects are converted between versions.',
+    description:
+      'How the provider converts objects between versions. The server never copies it to the consumer: with strategy Webhook and several versions, the consumer serves only the synced version.',
     'x-kubernetes-validations': [
       {
         rule: "(self.strategy == 'Webhook') == has(self.webhook)",
-        message: 'webhook must be set if strategy is Webhook, and only then',
+        message:
+          'strategy and webhook contradict each other; webhook is required for strategy Webhook and forbidden for None; correct one of them',
       },
     ],
   },
@@ -121,13 +123,15 @@ const scopes = [Type.Literal('Cluster'), Type.Literal('Namespaced')] as const;
 
 export const boundSchemaKind = defineKind({
   resource: boundSchemas,
-  description: 'A BoundSchema describes the CustomResourceDefinition that a consumer creates for an exported resource.',
+  description:
+    'A BoundSchema describes the CustomResourceDefinition that the konnector creates for an exported resource.',
   spec: Type.Object(
     {
       informerScope: Type.Union([...scopes], {
-        description: 'Whether the konnector watches all namespaces at once or each separately.',
+        description:
+          'How the konnector watches copies in the provider. Cluster: all namespaces with one watch. Namespaced: each service namespace with its own watch, if the resource is namespaced.',
       }),
-      group: Type.String({ description: 'The API group.', maxLength: 253 }),
+      group: Type.String({ description: 'The API group of the resource.', maxLength: 253 }),
       names: crdNames('The names of the resource.'),
       scope: Type.Union([...scopes], { description: 'Whether the resource is cluster-scoped or namespaced.' }),
       versions: Type.Array(boundSchemaVersion, {
@@ -152,7 +156,7 @@ export const boundSchemaKind = defineKind({
       ),
       conditions: Type.Optional(bindConditionList),
       instantiations: Type.Optional(
-        Type.Integer({ description: 'The number of instantiations of the schema.', minimum: 0 }),
+        Type.Integer({ description: 'Part of the format of kube-bind. drawbridge does not use it.', minimum: 0 }),
       ),
     },
     { description: 'The state of the CustomResourceDefinition in the consumer.' },
@@ -164,6 +168,7 @@ export const boundSchemaKind = defineKind({
 
 export type BoundSchema = ObjectOf<typeof boundSchemaKind>;
 
+/** Reads and validates a BoundSchema. It does not validate the content of `schema`, which stays untrusted. */
 export function readBoundSchema(object: unknown): Read<BoundSchema> {
   return readObject(boundSchemaKind, object);
 }

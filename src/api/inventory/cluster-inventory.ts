@@ -7,8 +7,7 @@ import { clusterInventories } from './names.ts';
 
 const text = (description: string) => Type.String({ description, maxLength: 1024 });
 
-/** The user who set `kubeconfigSecretRef`, as the API server authenticated them. */
-const setter = Type.Object(
+const kubeconfigSetter = Type.Object(
   {
     username: Type.String({ description: 'The user name.', minLength: 1, maxLength: 1024 }),
     uid: Type.String({
@@ -16,38 +15,41 @@ const setter = Type.Object(
       default: '',
       maxLength: 1024,
     }),
-    groups: listOf(text('A group.'), 1024, { description: 'The groups of the user at that time.', default: [] }),
+    groups: listOf(text('A group.'), 1024, {
+      description: 'The groups of the user when they set kubeconfigSecretRef.',
+      default: [],
+    }),
     extra: Type.Optional(
       Type.Record(Type.String(), listOf(text('A value.'), 64), {
-        description: 'Extra fields that the authenticator provided.',
+        description: 'Extra fields that the authenticator provided, without those of authentication.kubernetes.io.',
         maxProperties: 64,
       }),
     ),
   },
   {
     description:
-      'The user who set kubeconfigSecretRef. The admission webhook overwrites any submitted value. The server uses the Secret only if this user may read it.',
+      'The user who set kubeconfigSecretRef, as the API server authenticated them. The admission webhook overwrites any submitted value. The server uses the Secret only if this user may read it.',
   },
 );
 
-export type Setter = Static<typeof setter>;
+export type KubeconfigSetter = Static<typeof kubeconfigSetter>;
 
-/** Maximum number of components in one entry. */
+/** Maximum number of components, and of owners of outputs, in one entry. */
 const maxComponents = 64;
 
 const component = Type.Object(
   {
     enabled: Type.Boolean({
-      description: 'If false, the server does not run the component for this cluster. Existing resources stay.',
+      description:
+        'If false, the server does not reconcile the component for this cluster, and its resources stay. If the ClusterInventory is deleted, the server still runs the teardown of the component.',
       default: true,
     }),
     config: Type.Optional(opaqueObject('Configuration of the component. The component defines the schema.')),
   },
-  // Components may define additional fields.
+  // Components may define fields beside `config`. The server ignores them.
   { 'x-kubernetes-preserve-unknown-fields': true },
 );
 
-/** Consumers must treat an unknown state as Progressing. */
 const state = Type.Union(
   [
     Type.Literal('Done'),
@@ -58,7 +60,10 @@ const state = Type.Union(
     Type.Literal('NotApplicable'),
     Type.Literal('Deleting'),
   ],
-  { description: 'State of the component for this entry.' },
+  {
+    description:
+      'State of the component for this entry. Done: it reconciled the current inputs. NotReady: it waits for `missing`. Progressing: it runs, or waits for an external operation. Retrying: it failed, and the server retries. Failed: it needs a change of its inputs. NotApplicable: it does not run for this entry. Deleting: it deletes what it created. Clients must treat an unknown state as Progressing.',
+  },
 );
 
 const componentStatus = Type.Object({
@@ -74,7 +79,7 @@ const componentStatus = Type.Object({
     }),
   ),
   observedInputs: Type.Optional(
-    Type.String({ description: 'Digest of the inputs of the run that produced this state.', maxLength: 64 }),
+    Type.String({ description: 'Digest of the inputs of the last run that ended.', maxLength: 64 }),
   ),
   since: time('Time at which the component entered this state.'),
 });
@@ -90,11 +95,15 @@ export const clusterInventoryKind = defineKind({
     {
       mode: mode({
         description:
-          'managed: components create the cluster. byoc: the cluster already exists, and the server never deletes it.',
+          'managed: components create the cluster. byoc (bring your own cluster): the cluster already exists, and no component may delete it.',
         default: 'managed',
       }),
       cluster: Type.Optional(opaqueObject('Free-form information about the cluster.')),
-      suspend: Type.Boolean({ description: 'If true, the server starts no runs.', default: false }),
+      suspend: Type.Boolean({
+        description:
+          'If true, the server starts no runs; current runs continue. If the ClusterInventory is deleted, it stays until this is false.',
+        default: false,
+      }),
       kubeconfigSecretRef: Type.Optional(
         Type.Object(
           {
@@ -112,7 +121,7 @@ export const clusterInventoryKind = defineKind({
           },
         ),
       ),
-      kubeconfigSetBy: Type.Optional(setter),
+      kubeconfigSetBy: Type.Optional(kubeconfigSetter),
       components: Type.Optional(
         Type.Record(Type.String(), component, {
           description:
@@ -145,7 +154,7 @@ export const clusterInventoryKind = defineKind({
       outputs: Type.Optional(
         Type.Record(Type.String(), opaqueObject('Outputs of one component.'), {
           description:
-            'Outputs of the components, one subtree per owner. Outputs reference Secrets and never contain secret values.',
+            'Outputs of the components. Each field belongs to the component of that name, or to one that its registration allows. Components must reference Secrets here and must not write secret values; the server does not check that.',
           maxProperties: maxComponents,
         }),
       ),
@@ -163,8 +172,12 @@ export const clusterInventoryKind = defineKind({
   ),
   printerColumns: [
     column('Mode', '.spec.mode', 'Whether components create the cluster or it already exists.'),
-    column('Ready', '.status.conditions[?(@.type=="Ready")].status', 'Whether every component is Done.'),
-    column('Waiting For', '.status.conditions[?(@.type=="Ready")].message', 'Components that are not Done.'),
+    column('Ready', '.status.conditions[?(@.type=="Ready")].status', 'Whether every applicable component is Done.'),
+    column(
+      'Waiting For',
+      '.status.conditions[?(@.type=="Ready")].message',
+      'Why Ready is not True, usually the components that are not Done.',
+    ),
     column('Since', '.status.conditions[?(@.type=="Ready")].lastTransitionTime', 'Time of the last change of Ready.', {
       type: 'date',
     }),

@@ -71,7 +71,7 @@ export const reconcileRunKind = defineKind({
         default: false,
       }),
       leaseUntil: Type.Optional(time('Deadline of the current run. A heartbeat extends it.')),
-      attempt: count('Number of consecutive Retry outcomes.'),
+      attempt: count('Number of Retry outcomes since the last Done, or since the first run with these inputs.'),
       nextAt: Type.Optional(time('Time of the next run if nothing triggers one earlier.')),
       lastOutcome: Type.Optional(
         Type.Object(

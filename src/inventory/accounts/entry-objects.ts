@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Setter } from '../../api/inventory/cluster-inventory.ts';
+import type { KubeconfigSetter } from '../../api/inventory/cluster-inventory.ts';
 import {
   accountName,
   clusterInventories,
@@ -210,7 +210,7 @@ export function accountQuestion(ref: EntryRef, component: string, right: Right):
  */
 export function setterMayReadSecret(
   client: Client,
-  { username, uid, groups, extra }: Setter,
+  { username, uid, groups, extra }: KubeconfigSetter,
   namespace: string,
   name: string,
   signal: AbortSignal,

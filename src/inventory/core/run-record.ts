@@ -4,32 +4,39 @@ import type { EntryRef } from '../entry.ts';
 
 type Spec = ReconcileRun['spec'];
 
-/** The stored record of a key. Instants are epoch milliseconds. */
+/**
+ * The stored record of one component of one entry. Instants are epoch milliseconds. `attempt` counts the Retry outcomes since the last Done,
+ * or since the first run with these inputs, and sets the backoff.
+ */
 export interface RunRecord
   extends Readonly<Pick<Spec, 'component' | 'seq' | 'phase' | 'operation' | 'asynchronous' | 'attempt'>> {
   readonly entry: EntryRef;
   /** Reasons of the last started run, at most `maxReasons`. */
   readonly reasons: readonly string[];
-  /** Digest of the inputs of the last run that was not rolled back; undefined if there is none, or if they changed during that run. */
+  /** Digest of the inputs of the last run that the component accepted; undefined before the first, or if the inputs changed during that run. */
   readonly inputsDigest: string | undefined;
-  /** ID of the token that may write; undefined unless the phase is Running, and after the deletion of the entry revoked it. */
+  /** ID of the token that may write. Undefined outside of phase Running, and once the deletion of the entry has revoked it. */
   readonly credentialId: string | undefined;
-  /** The token before the last refresh; it may write until `expiresAtMs`, the maximum lifetime of a token after the refresh. */
+  /** The token before the last refresh. It may write until `expiresAtMs`: the time of the refresh plus the lifetime of a token, 10 minutes. */
   readonly previousCredential: { readonly id: string; readonly expiresAtMs: number } | undefined;
-  /** Start of the last started run. */
+  /** Start of the last started run; undefined before the first. */
   readonly startedAtMs: number | undefined;
-  /** Deadline of the current run as last stored. A heartbeat that moves it only a little is not stored. */
-  readonly leaseUntilMs: number | undefined;
+  /**
+   * Deadline of the current run; undefined without one. The true deadline may differ by up to `unstoredShare` (10 %) of the granted time,
+   * because the server does not store small changes. The next leader adds that share.
+   */
+  readonly deadlineMs: number | undefined;
   /** Time of the next run if no trigger starts one earlier; undefined during a run. */
   readonly nextAtMs: number | undefined;
+  /** Undefined until a run has ended. */
   readonly lastOutcome: LastOutcome | undefined;
-  /** Runs before the last started one that ended with an outcome, latest first, at most `maxHistory`. */
+  /** Earlier runs that ended with an outcome, without the last started run; latest first, at most `maxHistory`. */
   readonly history: readonly PastRun[];
 }
 
 /** Outcome of the last run that ended. */
 export interface LastOutcome extends Readonly<Pick<NonNullable<Spec['lastOutcome']>, 'seq' | 'outcome'>> {
-  /** Stable, UpperCamelCase; undefined if the outcome needs no reason. */
+  /** Code of the server or the component, UpperCamelCase; undefined if neither gave one. */
   readonly reason: string | undefined;
   readonly message: string | undefined;
   readonly missing: readonly MissingInput[];
@@ -37,7 +44,7 @@ export interface LastOutcome extends Readonly<Pick<NonNullable<Spec['lastOutcome
   readonly durationMs: number;
 }
 
-/** A run in the history. */
+/** A run that ended before the last started run. */
 export interface PastRun extends Readonly<Pick<Spec['history'][number], 'seq' | 'operation' | 'outcome'>> {
   readonly reasons: readonly string[];
   readonly startedAtMs: number;

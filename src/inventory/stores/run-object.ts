@@ -42,7 +42,7 @@ function recordOf(spec: ReconcileRun['spec'], namespace: string): RunRecord {
         : { id: spec.previousCredentialID, expiresAtMs: previousEnd },
     startedAtMs: instant(spec.startedAt),
     asynchronous: spec.asynchronous,
-    leaseUntilMs: instant(spec.leaseUntil),
+    deadlineMs: instant(spec.leaseUntil),
     attempt: spec.attempt,
     nextAtMs: instant(spec.nextAt),
     lastOutcome: spec.lastOutcome && lastOutcomeOf(spec.lastOutcome),
@@ -114,7 +114,7 @@ export function specPatch(record: RunRecord): Record<string, unknown> {
     previousCredentialExpiresAt: time(previousCredential?.expiresAtMs),
     startedAt: time(record.startedAtMs),
     asynchronous: record.asynchronous,
-    leaseUntil: time(record.leaseUntilMs),
+    leaseUntil: time(record.deadlineMs),
     attempt: record.attempt,
     nextAt: time(record.nextAtMs),
     lastOutcome: lastOutcome

@@ -267,7 +267,7 @@ describe('a user with all permissions in a namespace without entries', function 
       previousCredential: undefined,
       startedAtMs: Date.now(),
       asynchronous: true,
-      leaseUntilMs: Date.now() + hour,
+      deadlineMs: Date.now() + hour,
       attempt: 0,
       nextAtMs: undefined,
       lastOutcome: undefined,

@@ -180,7 +180,7 @@ export class WriteAuthorizationStage {
       previousCredential: previous,
       startedAtMs: clock.now(),
       asynchronous: false,
-      leaseUntilMs: undefined,
+      deadlineMs: undefined,
       attempt: 0,
       nextAtMs: undefined,
       lastOutcome: undefined,

@@ -17,7 +17,7 @@ const record = (entry: EntryRef, seq: number): RunRecord => ({
   previousCredential: undefined,
   startedAtMs: 0,
   asynchronous: false,
-  leaseUntilMs: 5000,
+  deadlineMs: 5000,
   attempt: 0,
   nextAtMs: undefined,
   lastOutcome: undefined,

@@ -126,7 +126,7 @@ function adoptRun(
     return;
   }
   const longestMs = Math.max(graceMs, registration.leaseMs, registration.timeoutMs);
-  const leftMs = (record.leaseUntilMs ?? nowMs) - nowMs + longestMs * unstoredShare;
+  const leftMs = (record.deadlineMs ?? nowMs) - nowMs + longestMs * unstoredShare;
   transition.update({
     deadlineAt: Math.max(grantedDeadline, monotonicMs + Math.min(Math.max(graceMs, leftMs), longestMs)),
   });

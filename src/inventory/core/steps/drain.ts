@@ -115,7 +115,7 @@ export function endedRecord({ state, context }: Transition, record: RunRecord, e
     // The component may have read other inputs than those at the start.
     inputsDigest: state.inputsChanged ? undefined : record.inputsDigest,
     asynchronous: false,
-    leaseUntilMs: undefined,
+    deadlineMs: undefined,
     attempt: outcome === 'Done' ? 0 : record.attempt + (outcome === 'Retry' ? 1 : 0),
     lastOutcome,
   };

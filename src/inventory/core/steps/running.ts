@@ -39,12 +39,12 @@ function extendDeadline(
   const grantedMs = Math.max(0, Math.min(leaseMs, leftMs));
   transition.update({ deadlineAt: monotonicMs + grantedMs });
   const { record } = stored;
-  const gainedMs = nowMs + grantedMs - (record.leaseUntilMs ?? nowMs);
+  const gainedMs = nowMs + grantedMs - (record.deadlineMs ?? nowMs);
   // The next leader adds the unstored share to the stored deadline.
   const isWorthStoring =
     !record.asynchronous || 'credentialId' in change || Math.abs(gainedMs) >= grantedMs * unstoredShare;
   if (isWorthStoring)
-    transition.store({ ...record, ...change, asynchronous: true, leaseUntilMs: nowMs + grantedMs }, stored);
+    transition.store({ ...record, ...change, asynchronous: true, deadlineMs: nowMs + grantedMs }, stored);
   transition.scheduleDeadline();
 }
 

@@ -66,7 +66,7 @@ function start(
     previousCredential: undefined,
     startedAtMs: nowMs,
     asynchronous: false,
-    leaseUntilMs: nowMs + registration.timeoutMs + callSlackMs,
+    deadlineMs: nowMs + registration.timeoutMs + callSlackMs,
     attempt: repeatsRun ? before.attempt : 0,
     nextAtMs: undefined,
     lastOutcome: before?.lastOutcome,
@@ -147,7 +147,7 @@ export function rolledBack(
     credentialId: undefined,
     previousCredential: undefined,
     asynchronous: false,
-    leaseUntilMs: undefined,
+    deadlineMs: undefined,
     nextAtMs,
   };
 }

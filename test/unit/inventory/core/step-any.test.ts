@@ -87,7 +87,7 @@ function anyEvent(random: () => number, stage: StepStage, known: StoredRecord | 
       ...credentialsOf(random, phase),
       asynchronous: random() < 0.5,
       nextAtMs: oneOf(undefined, 0, stage.nowMs, Number.MAX_SAFE_INTEGER),
-      leaseUntilMs: oneOf(undefined, 0, stage.nowMs + 5000, Number.MAX_SAFE_INTEGER),
+      deadlineMs: oneOf(undefined, 0, stage.nowMs + 5000, Number.MAX_SAFE_INTEGER),
     },
     resourceVersion: `r${random()}`,
   };

@@ -110,7 +110,7 @@ describe('a queued key', () => {
       [next.seq, next.phase, next.inputsDigest, next.reasons, next.operation, next.attempt],
       [1, 'Running', 'a', ['Created'], 'reconcile', 0],
     );
-    assert.equal(next.leaseUntilMs, stage.nowMs + 10_000);
+    assert.equal(next.deadlineMs, stage.nowMs + 10_000);
   });
 
   it('does not start before it is due', () => {
@@ -453,7 +453,7 @@ describe('an asynchronous run', () => {
   it('stores its deadline', () => {
     const stage = accepted();
     assert.equal(seen(stage), 'running endpoint store enqueue');
-    assert.deepEqual([stage.record.asynchronous, stage.record.leaseUntilMs], [true, stage.nowMs + 60_000]);
+    assert.deepEqual([stage.record.asynchronous, stage.record.deadlineMs], [true, stage.nowMs + 60_000]);
   });
 
   it('stores its deadline only if it grew by a tenth, however often it reports', () => {
@@ -471,7 +471,7 @@ describe('an asynchronous run', () => {
 
   it('is extended by each heartbeat up to its maximum duration', () => {
     const stage = accepted().later(50_000).handle({ kind: 'heartbeat', leaseMs: 60_000, credential: undefined });
-    assert.equal(stage.record.leaseUntilMs, stage.nowMs + 40_000);
+    assert.equal(stage.record.deadlineMs, stage.nowMs + 40_000);
     stage.later(39_999).slot();
     assert.equal(stage.state.phase, 'running');
     stage.later(1).slot();
@@ -582,7 +582,7 @@ describe('a record from the store', () => {
 
   it('of an asynchronous run: keeps it until its deadline and accepts its outcome', () => {
     // The granted deadline may be a tenth later than the stored one.
-    const stage = found(new StepStage(), { asynchronous: true, leaseUntilMs: at(30_000) });
+    const stage = found(new StepStage(), { asynchronous: true, deadlineMs: at(30_000) });
     assert.deepEqual([stage.state.phase, stage.effect('enqueue').delayMs], ['running', 36_000]);
     stage.outcome({ outcome: 'Done' });
     assert.equal(stage.record.lastOutcome?.outcome, 'Done');
@@ -593,7 +593,7 @@ describe('a record from the store', () => {
     [300_000, 60_000],
   ] as const) {
     it(`of an asynchronous run with a deadline in ${leaseMs} ms on another clock: ${expected} ms on ours`, () => {
-      const stage = found(new StepStage(), { asynchronous: true, leaseUntilMs: at(leaseMs) });
+      const stage = found(new StepStage(), { asynchronous: true, deadlineMs: at(leaseMs) });
       assert.equal(stage.effect('enqueue').delayMs, expected);
     });
   }
@@ -652,7 +652,7 @@ describe('a record from the store', () => {
   });
 
   it('of a later run: replaces ours', () => {
-    const stage = found(new StepStage().running(), { seq: 2, asynchronous: true, leaseUntilMs: at(30_000) });
+    const stage = found(new StepStage().running(), { seq: 2, asynchronous: true, deadlineMs: at(30_000) });
     assert.equal(stage.record.seq, 2);
     stage.outcome({ outcome: 'Done' }, undefined, 1);
     assert.deepEqual([stage.state.phase, stage.kinds], ['running', []]);

@@ -86,8 +86,8 @@ describe('a record that the API server rejects', () => {
       if (operation !== 'run.swap' || when !== 'before' || ++swaps !== 2) return undefined;
       const [stored] = inventory.records();
       assert.ok(stored);
-      const leaseUntilMs = clock.now() + 600_000;
-      const next = { ...stored.record, seq: stored.record.seq + 1, credentialId: 'of-the-other', leaseUntilMs };
+      const deadlineMs = clock.now() + 600_000;
+      const next = { ...stored.record, seq: stored.record.seq + 1, credentialId: 'of-the-other', deadlineMs };
       await other.runs.swap(next, stored, new AbortController().signal);
       return undefined;
     };

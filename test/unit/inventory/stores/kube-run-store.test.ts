@@ -47,7 +47,7 @@ describe('records of runs', () => {
     previousCredential: undefined,
     startedAtMs: undefined,
     asynchronous: true,
-    leaseUntilMs: undefined,
+    deadlineMs: undefined,
     attempt: 0,
     nextAtMs: undefined,
     lastOutcome: undefined,
