@@ -149,9 +149,9 @@ export class SyncLoop {
     return (this.#isLate && this.#parts?.unlisted()) || [];
   }
 
-  /** Call when a list is complete. */
+  /** Call when a list is complete. Notifies the owner if the list was late or, in mode `drain`, because the number of remaining objects is now known. */
   listed(): void {
-    if (this.#isLate) this.#options.onChange();
+    if (this.#isLate || this.#options.mode !== 'sync') this.#options.onChange();
   }
 
   /** Unregisters the metrics. The caller stops the controller. */

@@ -122,13 +122,16 @@ const noop = (): void => {};
  * export names versions, only those. Undefined without candidates.
  */
 export function syncVersion(schema: BoundSchemaView, exported: ExportView): BoundVersion | undefined {
-  const { group, names, versions } = schema;
-  const exportedResource = exported.resources.find((entry) => entry.group === group && entry.resource === names.plural);
-  const wantedVersions = exportedResource?.versions ?? [];
-  const candidates = versions.filter(
-    ({ name, served }) => served && (wantedVersions.length === 0 || wantedVersions.includes(name)),
+  const wanted = wantedVersions(schema, exported);
+  const candidates = schema.versions.filter(
+    ({ name, served }) => served && (wanted.length === 0 || wanted.includes(name)),
   );
   return candidates.find(({ storage }) => storage) ?? candidates[0];
+}
+
+/** The versions of the resource that the export names; empty if it allows any. */
+export function wantedVersions({ group, names }: BoundSchemaView, { resources }: ExportView): readonly string[] {
+  return resources.find((entry) => entry.group === group && entry.resource === names.plural)?.versions ?? [];
 }
 
 /** The resource of the bound kind in the consumer. */

@@ -1,4 +1,4 @@
-import { allowDeletesAnnotation, bindGroup, clusterNamespaceAnnotation } from '../../api/binding/names.ts';
+import { allowDeletesAnnotation, clusterNamespaceAnnotation } from '../../api/binding/names.ts';
 import type { OwnerReference, Resource } from '../../api/object.ts';
 import type { Source } from '../../engine/source.ts';
 import { fromSubscription } from '../../engine/sources/from-subscription.ts';
@@ -15,7 +15,7 @@ import {
 import type { Syncer, SyncMode } from '../sync-engine/kind.ts';
 import { coalesce, SyncLoop } from '../sync-engine/sync-loop.ts';
 import { BoundObjects } from './bound-objects.ts';
-import { ConsumerObjects, consumerResource, syncVersion } from './consumer-objects.ts';
+import { ConsumerObjects, consumerResource, syncVersion, wantedVersions } from './consumer-objects.ts';
 import { type Copies, onSynced, openCopies } from './copies.ts';
 import { isolationOf, type NamespacePairs } from './isolation.ts';
 import { ObjectCaches } from './object-caches.ts';
@@ -23,6 +23,7 @@ import { type BindingIdentity, ownershipOf } from './ownership.ts';
 import type { SyncContext } from './plan.ts';
 import { annotationOf, copyProjection, hasSyncerFinalizer, type SyncedObject } from './synced-object.ts';
 
+/** Inputs of `openSyncer`. `schema`: the BoundSchema of one resource of `exported`. */
 export interface SyncerOptions {
   readonly session: ProviderSession;
   readonly exported: ExportView;
@@ -38,40 +39,40 @@ export interface SyncerOptions {
   readonly random?: () => number;
 }
 
-/** Keys that are reconciled at the same time. */
+/** Maximum number of keys that are reconciled at the same time. */
 const WORKERS = 32;
 
 /**
- * Opens the watches of one bound kind. Their events are handled once the caller starts the controllers. Without a version to sync, it opens
- * nothing: the syncer only has a problem.
+ * Opens the watches of one bound kind. Their events are handled once the caller starts the controllers. If no version can be synced, it
+ * opens no watch and returns a syncer without controllers, whose `problems()` names the cause.
  */
 export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
   const { session, exported, schema, mode, random = Math.random } = options;
   const { clock } = deps;
-  // Any version, even one that the schema does not mark as served, may do to delete copies and remove finalizers.
+  // A drain can use any version to delete copies and remove finalizers, even one that the schema does not serve.
   const version = syncVersion(schema, exported) ?? (mode === 'sync' ? undefined : schema.versions[0]);
   if (!version) return withoutVersion(options);
 
-  const consumer = consumerResource(schema, version.name);
+  const resource = consumerResource(schema, version.name);
   const { clusterNamespace } = session;
   const { serviceNamespaces } = session.stores;
   const isolation = isolationOf(schema, exported, clusterNamespace, namespacePairs(session));
-  const provider: Resource = { ...consumer, namespaced: isolation.providerNamespaced };
+  const providerResource: Resource = { ...resource, namespaced: isolation.providerNamespaced };
   const usesNamespaces = schema.scope === 'Namespaced';
   const namespacesKnown = (): boolean => !usesNamespaces || serviceNamespaces.synced;
 
   const { crds } = deps.stores;
-  const crd = `${consumer.plural}.${consumer.group}`;
-  const consumers = new ConsumerObjects({ cluster: deps.consumer, crds, crd, resource: consumer });
-  const copies = openCopies(session, schema, isolation, provider);
-  const caches = new ObjectCaches({ consumers, copies, isolation, clusterNamespace, clock });
+  const crd = `${resource.plural}.${resource.group}`;
+  const consumerObjects = new ConsumerObjects({ cluster: deps.consumer, crds, crd, resource });
+  const copies = openCopies(session, schema, isolation, providerResource);
+  const caches = new ObjectCaches({ consumers: consumerObjects, copies, isolation, clusterNamespace, clock });
   const identity = (): BindingIdentity => ({
     clusterNamespace,
     bindingUid: deps.stores.bindings.get(exported.name)?.uid,
   });
   const context = (): SyncContext => ({
     ...identity(),
-    provider,
+    provider: providerResource,
     owner: isolation.ownedByClusterNamespace ? ownerOf(session) : undefined,
     statusSubresource: version.subresources.status !== undefined,
   });
@@ -81,17 +82,17 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
   const notify = coalesce(clock, options.onChange ?? (() => undefined));
   const binding = exported.name;
   const label = schema.name;
-  const onChange = notify.trigger;
+  const notifySoon = notify.trigger;
   const loop = new SyncLoop(
-    { prefix: 'sync', session, binding, resource: consumer, label, mode, workers: WORKERS, random, onChange },
+    { prefix: 'sync', session, binding, resource, label, mode, workers: WORKERS, random, onChange: notifySoon },
     deps,
   );
   const controller = loop.open({
     kind: new BoundObjects({
       mode,
-      resources: { consumer, provider },
+      resources: { consumer: resource, provider: providerResource },
       clients: { consumer: deps.client, provider: session.client },
-      consumers,
+      consumers: consumerObjects,
       copies,
       isolation,
       namespacesKnown,
@@ -103,41 +104,35 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
       clock,
     }),
     sources: [
-      ...objectSources(caches, consumers, copies, loop),
-      ...(usesNamespaces ? namespaceSources(session, consumers, loop) : []),
+      ...objectSources(caches, consumerObjects, copies, loop),
+      ...(usesNamespaces ? namespaceSources(session, consumerObjects, loop) : []),
     ],
     *keys() {
-      for (const { key } of consumers.list()) yield key;
+      for (const { key } of consumerObjects.list()) yield key;
       for (const { key } of copies.store.list()) {
         const consumerKey = isolation.consumerKeyOf(key);
         if (consumerKey !== undefined) yield consumerKey;
       }
     },
-    size: () => ({ objects: [...consumers.list()].length, copies: copiesOfConsumer().length }),
+    size: () => ({ objects: [...consumerObjects.list()].length, copies: copiesOfConsumer().length }),
     ages: { provider: () => copies.store.ageMs },
-    unlisted() {
-      const unlisted: string[] = [];
-      if (consumers.state === 'unknown')
-        unlisted.push(
-          'this cluster has not listed its objects yet; check that the konnector has permission to list and watch them',
-        );
-      if (!copies.store.synced)
-        unlisted.push(
-          'the provider has not listed its objects yet; check that its kubeconfig has permission to list and watch them',
-        );
-      return unlisted;
-    },
+    unlisted: () => [
+      ...(consumerObjects.state === 'unknown'
+        ? [crds.get(crd)?.established === false ? unestablished(crd) : unlistedHere]
+        : []),
+      ...(copies.store.synced ? [] : [unlistedInProvider]),
+    ],
   });
   // Not coalesced: a client may be waiting for the binding to become ready.
-  if (options.onChange) consumers.onListed(options.onChange);
+  if (options.onChange) consumerObjects.onListed(options.onChange);
   // The new schema may keep fields that the old one dropped.
   const unsubscribeCrd = crds.subscribe((event) => {
     const changed = event.type === 'updated' && event.before.generation !== event.now.generation;
     if (event.key === crd && changed) loop.resync();
   });
 
-  /** Whether the drain deletes the copy. It keeps copies without proof that they were created through this binding. */
-  const isOrphan = (copy: SyncedObject): boolean => {
+  /** Whether the copy was proven to be created through this binding. The drain deletes such copies, and `remaining` counts them. */
+  const isProvenCopy = (copy: SyncedObject): boolean => {
     const key = isolation.consumerKeyOf(copy.key);
     return key !== undefined && ownershipOf(copy, undefined, identity(), key) === 'orphan';
   };
@@ -146,52 +141,54 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
     resync: () => loop.resync(),
     allowDeletes: () => loop.allowDeletes(),
     remaining() {
-      const isKnown = mode !== 'drain' || (copies.store.synced && namespacesKnown());
-      if (consumers.state === 'unknown' || !isKnown) return Number.POSITIVE_INFINITY;
-      const finalized = [...consumers.list()].filter(hasSyncerFinalizer).length;
+      const areCopiesKnown = copies.store.synced && namespacesKnown();
+      if (consumerObjects.state === 'unknown' || (mode === 'drain' && !areCopiesKnown)) return Number.POSITIVE_INFINITY;
+      const finalized = [...consumerObjects.list()].filter(hasSyncerFinalizer).length;
       if (mode !== 'drain') return finalized;
-      return finalized + copiesOfConsumer().filter(isOrphan).length;
+      return finalized + copiesOfConsumer().filter(isProvenCopy).length;
     },
-    problems: () => [
-      ...[...loop.slowLists(), ...(loop.held > 0 ? [heldBack(loop.held)] : [])].map(
-        (problem) => `${label}: ${problem}`,
-      ),
-      ...loop.problems.list(label),
-    ],
-    served: () => consumers.state === 'listed',
+    problems() {
+      const ofKind = loop.held > 0 ? [...loop.slowLists(), heldBack(loop.held, binding)] : loop.slowLists();
+      return [...ofKind.map((problem) => `${label}: ${problem}`), ...loop.problems.list(label)];
+    },
+    served: () => consumerObjects.state === 'listed',
     close() {
       unsubscribeCrd();
       loop.close();
       notify.stop();
-      consumers.close();
+      consumerObjects.close();
       copies.close();
     },
   };
 }
 
-const heldBack = (copies: number): string =>
-  `${copies} copies in the provider have no object in this cluster, and the watch did not show that the objects were deleted. The copies are kept, because so many at once look like lost data. Restore the objects. To delete the copies, set the annotation ${allowDeletesAnnotation} on the binding to a new value`;
+const unestablished = (crd: string): string =>
+  `CustomResourceDefinition ${crd} is not established; read its conditions: kubectl describe crd ${crd}`;
+const unlistedHere =
+  'the konnector has not listed the objects in this cluster yet; it needs permission to list and watch them';
+const unlistedInProvider =
+  'the konnector has not listed the copies in the provider yet; the user of the kubeconfig needs permission to list and watch them there';
 
-/**
- * Enqueues a key for each event of either side. The sources wait for no list: a namespace that cannot be listed must delay no other.
- * The reconciler defers keys whose lists are missing.
- */
+const heldBack = (copies: number, binding: string): string =>
+  `${copies} copies in the provider have no object in this cluster, and no watch showed that the objects were deleted; the server keeps such copies if it would delete 20 or more within a minute; restore the objects, or delete the copies: kubectl annotate apiservicebinding ${binding} --overwrite ${allowDeletesAnnotation}="$(date)"`;
+
+/** Enqueues a key for each event of either side, also before the lists are complete. The reconciler defers keys whose lists are missing. */
 function objectSources(caches: ObjectCaches, consumers: ConsumerObjects, copies: Copies, loop: SyncLoop) {
-  const recordChange = (side: 'consumer' | 'provider', key: string | undefined): string[] => {
+  const keysOf = (side: 'consumer' | 'provider', key: string | undefined): string[] => {
     if (key === undefined) return [];
     loop.recordChange(side, key);
     return [key];
   };
   return [
-    fromSubscription('consumer', consumers, (event) => recordChange('consumer', caches.observeConsumer(event))),
-    fromSubscription('provider', copies, (event) => recordChange('provider', caches.observeCopy(event))),
-    onceListed('listed', (listener) => consumers.onListed(listener), loop),
-    onceListed('listed', (listener) => copies.onListed(listener), loop),
+    fromSubscription('consumer', consumers, (event) => keysOf('consumer', caches.observeConsumer(event))),
+    fromSubscription('provider', copies, (event) => keysOf('provider', caches.observeCopy(event))),
+    onListChange('consumer-listed', (listener) => consumers.onListed(listener), loop),
+    onListChange('provider-listed', (listener) => copies.onListed(listener), loop),
   ];
 }
 
-/** Enqueues all keys when a list is complete, and withdraws the problem of a late one. */
-function onceListed(name: string, subscribe: (listener: () => void) => () => void, loop: SyncLoop): Source {
+/** Enqueues all keys when a list is complete or the CRD is no longer established. Also notifies the owner of a late list, or of a drain. */
+function onListChange(name: string, subscribe: (listener: () => void) => () => void, loop: SyncLoop): Source {
   return fromSubscription(name, { subscribe: (listener) => subscribe(() => listener(undefined)) }, () => {
     loop.wakeAll(name);
     loop.listed();
@@ -218,9 +215,11 @@ function namespaceSources(
     if (view.namespace !== clusterNamespace || unchanged) return [];
     return consumers.inNamespace(view.name).map(({ key }) => key);
   };
+  // Without `whenSynced`, so that the controller does not wait for the list.
+  const events: Pick<typeof store, 'subscribe'> = { subscribe: (listener) => store.subscribe(listener) };
   return [
-    fromSubscription('namespace', { subscribe: (listener) => store.subscribe(listener) }, keysOf),
-    onceListed('namespaces', (listener) => onSynced(store, listener), loop),
+    fromSubscription('namespace', events, keysOf),
+    onListChange('namespaces', (listener) => onSynced(store, listener), loop),
   ];
 }
 
@@ -235,14 +234,16 @@ function namespacePairs({ clusterNamespace, stores }: ProviderSession): Namespac
   };
 }
 
-/** Undefined while the uid is not known. Copies that are created meanwhile have no owner reference. */
+/** The cluster namespace as owner of copies; undefined while its UID is not known. Copies that are created meanwhile have no owner reference. */
 function ownerOf({ clusterNamespace, clusterNamespaceUid }: ProviderSession): OwnerReference | undefined {
   if (clusterNamespaceUid === undefined) return undefined;
   return { apiVersion: 'v1', kind: 'Namespace', name: clusterNamespace, uid: clusterNamespaceUid };
 }
 
 function withoutVersion({ schema, exported }: SyncerOptions): Syncer {
-  const problem = `${schema.name}: the provider serves no version for export ${exported.name} of ${bindGroup}; ask the provider to serve one`;
+  const served = schema.versions.filter((version) => version.served).map(({ name }) => name);
+  const wanted = wantedVersions(schema, exported);
+  const problem = `${schema.name}: the BoundSchema serves ${served.join(', ') || 'no version'}; APIServiceExport ${exported.name} allows ${wanted.join(', ') || 'any version'}; ask the provider to serve a version that the export allows`;
   return {
     controllers: [],
     resync() {},
@@ -250,6 +251,7 @@ function withoutVersion({ schema, exported }: SyncerOptions): Syncer {
     // Without a version the objects can be neither read nor changed.
     remaining: () => 0,
     problems: () => [problem],
+    // Otherwise `Ready` would wait for this kind forever.
     served: () => true,
     close() {},
   };

@@ -5,15 +5,16 @@ import type { Projected } from '../../kube/store.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import { lastApplied } from '../stores/common-view.ts';
 
-/** An object of a bound kind, on either side, without managedFields and kubectl's last-applied-configuration. */
+/** An object that the konnector syncs or follows, without managedFields and kubectl's last-applied-configuration. */
 export interface SyncedObject extends Projected {
-  /** Only the metadata, if it is a provider object that is no copy for this consumer. */
+  /** Of a provider object that is not a copy for this consumer: only `apiVersion`, `kind`, and `metadata`. */
   readonly object: KubeObject;
 }
 
+/** Reduces an object to what a store keeps. */
 export type Projection = (object: KubeObject) => SyncedObject;
 
-/** The projection of consumer objects. */
+/** `uid` and `resourceVersion` are empty if the object has none. */
 export function projectObject(object: KubeObject): SyncedObject {
   const { managedFields: _, ...metadata } = object.metadata;
   if (own(metadata.annotations, lastApplied) !== undefined) {
@@ -28,9 +29,10 @@ export function projectObject(object: KubeObject): SyncedObject {
   };
 }
 
+/** By session, because watches share a store only if their projections are identical. */
 const copyProjections = new WeakMap<ProviderSession, Projection>();
 
-/** The projection of provider objects. Each session has one function, so that its watches of a kind are shared. */
+/** The projection of provider objects. Returns the same function for each call with a session. */
 export function copyProjection(session: ProviderSession): Projection {
   const existing = copyProjections.get(session);
   if (existing) return existing;
@@ -45,13 +47,14 @@ export function copyProjection(session: ProviderSession): Projection {
   return projection;
 }
 
+/** The annotation; undefined if it is absent or no string, because a provider may send any JSON. */
 export function annotationOf({ object }: SyncedObject, name: string): string | undefined {
   const value = own(own(object.metadata, 'annotations'), name);
   return typeof value === 'string' ? value : undefined;
 }
 
+/** Whether the watch showed a deletionTimestamp. */
 export const isDeleting = ({ object }: SyncedObject): boolean => object.metadata.deletionTimestamp !== undefined;
 
-/** Whether the consumer object has our finalizer. */
 export const hasSyncerFinalizer = ({ object }: SyncedObject): boolean =>
   object.metadata.finalizers?.includes(syncerFinalizer) ?? false;

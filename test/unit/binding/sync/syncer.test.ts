@@ -650,7 +650,7 @@ describe('syncer', () => {
     await stage.settle(20_000);
     assert.match(
       syncer.problems().join(),
-      /kettles\.kitchen\.example: this cluster has not listed its objects yet; check that the konnector has permission to list and watch them/,
+      /kettles\.kitchen\.example: the konnector has not listed the objects in this cluster yet; it needs permission to list and watch them/,
     );
     assert.equal(changes, 1);
   });
@@ -662,12 +662,26 @@ describe('syncer', () => {
       const reported: string[] = [];
       const syncer = stage.start('sync', { onChange: () => void reported.push(syncer.problems().join()) });
       await stage.settle(40_000);
-      assert.match(reported.at(-1) ?? '', /the provider has not listed its objects yet/);
+      assert.match(reported.at(-1) ?? '', /the konnector has not listed the copies in the provider yet/);
       list();
       await stage.settle();
       assert.equal(reported.at(-1), '');
     });
   }
+
+  it('notifies its owner when a drain learns that the provider has no copies', async () => {
+    open();
+    const list = unlist(stage.provider);
+    let changes = 0;
+    const syncer = stage.start('drain', { onChange: () => changes++ });
+    await stage.settle(1_000);
+    assert.equal(syncer.remaining(), Number.POSITIVE_INFINITY);
+    const before = changes;
+    list();
+    await stage.settle(1_000);
+    assert.equal(syncer.remaining(), 0);
+    assert.ok(changes > before);
+  });
 
   it('backs off and reports a problem if the namespace of the provider does not exist', async () => {
     open();
