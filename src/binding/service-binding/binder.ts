@@ -14,7 +14,14 @@ import {
   problemsRefreshMs,
   type Unserved,
 } from './binding-conditions.ts';
-import { type BindingParts, bindingFacts, crdsOf, exportOf, isExportAbsent, type Provider } from './binding-parts.ts';
+import {
+  type BindingDependencies,
+  type BoundSession,
+  bindingFacts,
+  exportOf,
+  isExportAbsent,
+  ownedCrds,
+} from './binding-parts.ts';
 import type { BoundStatus } from './binding-writer.ts';
 import { type CrdOutcome, missingSchema, notAllowed, notWritten } from './crd-outcome.ts';
 import { judgeClaims } from './sync-plan.ts';
@@ -24,11 +31,11 @@ const settleMs = 10_000;
 
 /** Creates and updates the CustomResourceDefinitions of a binding, writes its status, and releases objects that are no longer exported. */
 export class Binder {
-  readonly #parts: BindingParts;
+  readonly #parts: BindingDependencies;
   /** By session: the monotonic time of the first reconcile with synced stores, and the bindings with a problem since then. */
   readonly #synced = new WeakMap<ProviderSession, { readonly atMs: number; readonly withProblem: Set<string> }>();
 
-  constructor(parts: BindingParts) {
+  constructor(parts: BindingDependencies) {
     this.#parts = parts;
   }
 
@@ -36,7 +43,7 @@ export class Binder {
    * Failed writes of the finalizer and of definitions become conditions, and the result is a retry. Rejects if the status write fails,
    * except with a conflict, or if it cannot release the objects of a kind that is no longer exported.
    */
-  async bind(binding: BindingView, provider: Provider, signal: AbortSignal): Promise<Result> {
+  async bind(binding: BindingView, provider: BoundSession, signal: AbortSignal): Promise<Result> {
     const { session } = provider;
     const syncedSession = session?.state.kind === 'synced' ? session : undefined;
     const ensured = syncedSession ? await this.#ensureFinalizer(binding, syncedSession, signal) : { binding };
@@ -73,7 +80,7 @@ export class Binder {
     signal: AbortSignal,
   ): Promise<{ binding: BindingView; problem?: CrdOutcome }> {
     const { stores, writer } = this.#parts;
-    if (!exportOf(session, binding.name) && crdsOf(stores.crds, binding).length === 0) return { binding };
+    if (!exportOf(session, binding.name) && ownedCrds(stores.crds, binding).length === 0) return { binding };
     try {
       return { binding: await writer.ensureFinalizer(binding, signal) };
     } catch (error) {
@@ -166,7 +173,7 @@ export class Binder {
     const { releaser, stores, syncers } = this.#parts;
     const isExported = ({ name }: CrdView): boolean =>
       exported?.resources.some((resource) => boundSchemaName(resource) === name) ?? false;
-    const crds = crdsOf(stores.crds, binding);
+    const crds = ownedCrds(stores.crds, binding);
     releaser.forget(crds.filter(isExported));
     const idle = crds.filter((crd) => !isExported(crd) && !syncers.isSyncing(binding.name, crd.name));
     const unreleased = releaser.unreleased(idle);

@@ -8,7 +8,7 @@ import { lookupOf, type ProviderSession, type Sessions, servingSession } from '.
 import { type BindingView, bySecret, type ConsumerStores } from '../stores/consumer-stores.ts';
 import { bySchema } from '../stores/provider-stores.ts';
 import { Binder } from './binder.ts';
-import { abandonedCrds, type BindingParts, crdsWithoutOwner } from './binding-parts.ts';
+import { abandonedCrds, type BindingDependencies, crdsNotOwnedBy } from './binding-parts.ts';
 import { BindingWriter } from './binding-writer.ts';
 import { CrdWriter } from './crd-writer.ts';
 import { owningBindings } from './owner.ts';
@@ -51,11 +51,11 @@ export function bindingController(
 
 /** Reconciles one APIServiceBinding. The key is its name. */
 export class BindingReconciler implements Reconciler {
-  readonly #parts: BindingParts;
+  readonly #parts: BindingDependencies;
   readonly #binder: Binder;
   readonly #unbinder: Unbinder;
 
-  constructor(parts: BindingParts) {
+  constructor(parts: BindingDependencies) {
     this.#parts = parts;
     this.#binder = new Binder(parts);
     this.#unbinder = new Unbinder(parts);
@@ -84,7 +84,7 @@ export class BindingReconciler implements Reconciler {
   async #releaseAbandoned(name: string, binding: BindingView | undefined, signal: AbortSignal): Promise<void> {
     const { client, releaser, stores, syncers } = this.#parts;
     const crds = abandonedCrds(stores.crds, name, binding).filter((crd) => !syncers.isSyncing(name, crd.name));
-    await releaser.release(await crdsWithoutOwner(client, name, releaser.unreleased(crds), signal), signal);
+    await releaser.release(await crdsNotOwnedBy(client, name, releaser.unreleased(crds), signal), signal);
   }
 }
 

@@ -1,5 +1,5 @@
 import { apiServiceBindings, apiServiceExports } from '../../api/binding/names.ts';
-import type { ObjectName, Resource } from '../../api/object.ts';
+import { keyOf, type ObjectName, type Resource } from '../../api/object.ts';
 import type { Client } from '../../kube/client.ts';
 import { isObjectNotFound } from '../../kube/errors.ts';
 import type { Store } from '../../kube/store.ts';
@@ -14,30 +14,30 @@ import { isOwnedBy, owningBindings } from './owner.ts';
 import type { Releaser } from './releaser.ts';
 import type { RunningSyncers } from './running-syncers.ts';
 
-/** Dependencies of the binder and the unbinder. */
-export interface BindingParts extends BindingDeps {
+/** Dependencies of the binding reconciler, the binder, and the unbinder. */
+export interface BindingDependencies extends BindingDeps {
   readonly sessions: Sessions;
   readonly syncers: RunningSyncers;
-  /** Resources that providers may bind, as `<resource>.<group>`; undefined means any. */
+  /** Resources that bindings may use, as `<resource>.<group>`; undefined means any. */
   readonly bindable?: readonly string[] | undefined;
   readonly writer: BindingWriter;
   readonly crdWriter: CrdWriter;
   readonly releaser: Releaser;
 }
 
-/** The provider of a binding. */
-export interface Provider {
+/** The result of looking up the session of a binding. */
+export interface BoundSession {
   readonly lookup: SessionLookup;
-  /** The session that serves the binding; undefined without one. */
+  /** The session that serves the binding; undefined if the Secret is unusable and no earlier session still serves. */
   readonly session: ProviderSession | undefined;
 }
 
-/** Facts from local caches. Callers add `exportFacts` or `unbindProgress`. */
+/** Facts from local caches. Callers add `exportFacts` or `unbindProgress`. The binder also sets `settled`. */
 export function bindingFacts(
-  { sessions, syncers, clock }: BindingParts,
+  { sessions, syncers, clock }: Pick<BindingDependencies, 'sessions' | 'syncers' | 'clock'>,
   binding: BindingView,
-  { lookup, session }: Provider,
-  more: Partial<Pick<BindingFacts, 'exportFacts' | 'unbindProgress'>>,
+  { lookup, session }: BoundSession,
+  added: Partial<Pick<BindingFacts, 'exportFacts' | 'unbindProgress'>>,
 ): BindingFacts {
   return {
     binding,
@@ -49,18 +49,18 @@ export function bindingFacts(
     settled: true,
     unbindProgress: undefined,
     nowMs: clock.now(),
-    ...more,
+    ...added,
   };
 }
 
 /** The CustomResourceDefinitions that the binding owns. */
-export function crdsOf(crds: Store<CrdView>, binding: BindingView): CrdView[] {
+export function ownedCrds(crds: Store<CrdView>, binding: BindingView): CrdView[] {
   return [...crds.list()].filter(({ ownerReferences }) => isOwnedBy(ownerReferences, binding));
 }
 
 /**
- * The CustomResourceDefinitions of an earlier or deleted binding of this name, by the store. No new syncer starts for their objects, but an
- * old one may still run.
+ * The CustomResourceDefinitions in the store that a binding named `name` owns, but not `binding`. That binding was deleted, and perhaps
+ * created again. No new syncer starts for their objects, but an earlier one may still run.
  */
 export function abandonedCrds(crds: Store<CrdView>, name: string, binding: BindingView | undefined): CrdView[] {
   return [...crds.list()].filter(
@@ -69,19 +69,23 @@ export function abandonedCrds(crds: Store<CrdView>, name: string, binding: Bindi
   );
 }
 
+/** The export in the store of the session. Undefined does not prove that it does not exist. */
 export function exportOf({ stores, clusterNamespace }: ProviderSession, name: string): ExportView | undefined {
   return stores.exports.get(`${clusterNamespace}/${name}`);
 }
 
-/** Whether the export is neither in the store nor found by a live read. Rejects if the read fails for another reason. */
+/** Whether the export does not exist. If the store lacks it, a live read decides. Rejects if that read fails with any error but NotFound. */
 export async function isExportAbsent(session: ProviderSession, name: string, signal: AbortSignal): Promise<boolean> {
   const { client, clusterNamespace: namespace } = session;
   if (exportOf(session, name)) return false;
   return (await liveUid(client, apiServiceExports, { namespace, name }, signal)) === undefined;
 }
 
-/** The CustomResourceDefinitions that no binding of that name owns. Reads the binding live, because the store may be stale. */
-export async function crdsWithoutOwner(
+/**
+ * Of `crds`, those that the binding `name` does not own. Reads the binding live, because the store may be stale. Rejects as `client.get`
+ * does.
+ */
+export async function crdsNotOwnedBy(
   client: Client,
   name: string,
   crds: readonly CrdView[],
@@ -92,7 +96,7 @@ export async function crdsWithoutOwner(
   return crds.filter(({ ownerReferences }) => uid === undefined || !isOwnedBy(ownerReferences, { name, uid }));
 }
 
-/** Undefined if the object does not exist. Rejects if the kind is not served, which proves nothing about its objects. */
+/** Undefined if the object does not exist. Rejects if the answer has no UID, or if the kind is not served: that proves nothing. */
 async function liveUid(
   client: Client,
   resource: Resource,
@@ -101,7 +105,9 @@ async function liveUid(
 ): Promise<string | undefined> {
   try {
     const { metadata } = await client.get(resource, name, { signal });
-    return metadata.uid ?? '';
+    if (metadata.uid === undefined)
+      throw new Error(`the API server returned ${resource.kind} ${keyOf(name)} without a UID`);
+    return metadata.uid;
   } catch (error) {
     if (isObjectNotFound(error)) return undefined;
     throw error;

@@ -6,7 +6,14 @@ import { findCondition } from '../conditions.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { BindingView, CrdView } from '../stores/consumer-stores.ts';
 import { bindingConditions } from './binding-conditions.ts';
-import { type BindingParts, bindingFacts, crdsOf, exportOf, isExportAbsent, type Provider } from './binding-parts.ts';
+import {
+  type BindingDependencies,
+  type BoundSession,
+  bindingFacts,
+  exportOf,
+  isExportAbsent,
+  ownedCrds,
+} from './binding-parts.ts';
 import { plannedSyncers, syncFacts } from './sync-plan.ts';
 import { type BoundCrdState, planUnbind, type UnbindStep } from './unbind-plan.ts';
 
@@ -15,9 +22,9 @@ const pollMs = 5000;
 
 /** Deletes the CustomResourceDefinitions of a binding, then removes its finalizer. */
 export class Unbinder {
-  readonly #parts: BindingParts;
+  readonly #parts: BindingDependencies;
 
-  constructor(parts: BindingParts) {
+  constructor(parts: BindingDependencies) {
     this.#parts = parts;
   }
 
@@ -25,9 +32,9 @@ export class Unbinder {
    * Runs the next step. Requeues every 5 s until the finalizer is removed. Failed calls become the condition, and the result is a retry.
    * Rejects only if `signal` aborts or the status cannot be written.
    */
-  async unbind(binding: BindingView, provider: Provider, signal: AbortSignal): Promise<Result> {
+  async unbind(binding: BindingView, provider: BoundSession, signal: AbortSignal): Promise<Result> {
     const { stores, writer } = this.#parts;
-    const crds = crdsOf(stores.crds, binding);
+    const crds = ownedCrds(stores.crds, binding);
     let step: UnbindStep;
     let cause: unknown;
     try {
@@ -52,7 +59,7 @@ export class Unbinder {
   async #plan(
     binding: BindingView,
     crds: readonly CrdView[],
-    { session }: Provider,
+    { session }: BoundSession,
     signal: AbortSignal,
   ): Promise<UnbindStep> {
     const { syncers } = this.#parts;
@@ -96,7 +103,7 @@ const providerWithoutStores = (session: ProviderSession | undefined): 'connectin
   session ? 'connecting' : 'away';
 
 /** After a restart the condition keeps its value until the session is synced or fails. */
-const isOpening = ({ session }: Provider): boolean =>
+const isOpening = ({ session }: BoundSession): boolean =>
   session?.state.kind === 'connecting' && session.state.problem === undefined;
 const isUnbinding = ({ conditions }: BindingView): boolean =>
   findCondition(conditions, bindConditions.connected)?.reason === 'Unbinding';
