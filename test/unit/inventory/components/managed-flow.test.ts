@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forceAnnotation } from '../../../../src/api/inventory/names.ts';
+import { clusterInventories, forceAnnotation } from '../../../../src/api/inventory/names.ts';
 import { deployments, namespaces, secrets } from '../../../../src/api/resources.ts';
 import { shootName, shoots } from '../../../../src/inventory/components/cluster.ts';
 import { serviceInstances } from '../../../../src/inventory/components/connectivity-proxy.ts';
@@ -156,6 +156,16 @@ describe('components of a managed cluster', () => {
       message:
         'the request for a kubeconfig is invalid: spec.expirationSeconds: must not be more than 24h; correct the cause, for example spec.components.kubeconfig.config.lifetimeSeconds',
     });
+  });
+
+  it('fail permanently on a Shoot name that is not a text', async () => {
+    const world = await stage();
+    const status = { outputs: { cluster: { shootName: 7, endpoint: 'https://api.example.org' } } };
+    const entry = { namespace: world.entry.metadata.namespace ?? '', name: world.entry.metadata.name };
+    await world.management.client.mergePatch(clusterInventories, entry, { status }, { subresource: 'status' });
+    const outcome = await world.run('kubeconfig');
+    assert.equal(outcome.outcome, 'Failed');
+    assert.match(outcome.message ?? '', /shootName is not a text/);
   });
 
   it('keep a kubeconfig until rotation is due, and replace it well before it expires', async () => {
