@@ -655,6 +655,14 @@ describe('syncer', () => {
     assert.equal(changes, 1);
   });
 
+  it('reports a CustomResourceDefinition that is not established', async () => {
+    open();
+    stage.establish(false);
+    const syncer = stage.start();
+    await stage.settle(40_000);
+    assert.match(syncer.problems().join(), /CustomResourceDefinition kettles\.kitchen\.example is not established/);
+  });
+
   for (const informerScope of ['Namespaced', 'Cluster'] as const) {
     it(`notifies its owner when a late list of the provider is complete: informerScope ${informerScope}`, async () => {
       open({ informerScope });
