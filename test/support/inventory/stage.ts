@@ -135,7 +135,16 @@ export class InventoryStage {
     for (const { metadata } of items) await client.delete(clusterInventories, metadata);
     for (const { metadata } of items) await this.gone(metadata.name);
     for (const [name, component] of this.#components) {
-      await client.delete(componentReconcilers, { name });
+      await this.until(`registration ${name} to be deleted`, () =>
+        client.delete(componentReconcilers, { name }).then(
+          () => true,
+          (error: Error) => {
+            // The record of a run may outlive its entry for a moment.
+            if (/ HasRuns: /.test(error.message)) return false;
+            throw error;
+          },
+        ),
+      );
       component?.close();
     }
     this.#components.clear();
