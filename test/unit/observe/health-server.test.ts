@@ -103,10 +103,12 @@ describe('the health server', () => {
   it('reports that its thread ended', async () => {
     const ending = `import { parentPort } from 'node:worker_threads';
       parentPort.postMessage({ port: 1 });
-      parentPort.once('message', () => setImmediate(() => { throw new Error('a bug'); }));`;
-    const options = { ...local, health: new Health(), clock, program: new URL(`data:text/javascript,${ending}`) };
+      parentPort.on('message', ({ checks }) => { if (checks.length > 0) throw new Error('a bug'); });`;
+    const health = new Health();
+    const options = { ...local, health, clock, program: new URL(`data:text/javascript,${ending}`) };
     const server = await startHealthServer(options);
     servers.push(server);
+    health.ready('end', () => undefined);
     await aborted(server.failed);
     const { code, message } = server.failed.reason;
     assert.equal(code, 'HealthThreadEnded');
