@@ -8,6 +8,7 @@ WORKDIR /drawbridge
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts
 COPY tsconfig.json ./
+COPY release release
 COPY src src
 RUN npm run build
 

@@ -19,6 +19,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   certificates: ['kit', 'api', 'kube', 'engine', 'observe'],
   admission: ['kit', 'api', 'audit', 'observe', 'access/policy', 'inventory/policy'],
   cli: ['kit', 'api', 'kube', 'audit', 'access/policy'],
+  client: ['kit', 'api', 'kube', 'audit', 'rbac', 'access/policy', 'cli', '../package.json'],
   features: [
     'kit',
     'api',
@@ -41,8 +42,10 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
 export const packages: Readonly<Record<string, string>> = {
   '@kubernetes/client-node': 'kube',
   undici: 'kube',
+  'js-yaml': 'kube',
   express: 'admission',
   jsonpatch: 'access',
+  re2js: 'access',
   winston: 'observe',
   'winston-transport': 'observe',
   'prom-client': 'observe',

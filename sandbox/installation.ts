@@ -26,16 +26,20 @@ export interface Installation {
 
 /**
  * Applies the shipped manifests and sets two fields of the webhooks: `caBundle`, and `port`, because the Service points to this machine
- * (ExternalName), where only root may listen on 443. Call it again to set another port.
+ * (ExternalName), where only root may listen on 443. Call it again to set another port. `ownCertificate`: leaves `caBundle` to the server.
  */
-export async function install(plane: PlaneClient, port: number): Promise<Installation> {
+export async function install(
+  plane: PlaneClient,
+  port: number,
+  { ownCertificate = false } = {},
+): Promise<Installation> {
   await plane.kubectl(['apply', '-f', join(root, 'charts/drawbridge/crds')]);
   await plane.kubectl(['apply', '-f', '-'], { input: stringify(systemNamespace) });
   const rights = await rightsOfTheChart(plane);
   await plane.kubectl(['apply', '-f', '-'], {
     input: [...rights, serviceTo(port)].map((manifest) => stringify(manifest)).join('---\n'),
   });
-  await plane.kubectl(['apply', '-f', '-'], { input: await webhookManifests(plane, port) });
+  await plane.kubectl(['apply', '-f', '-'], { input: await webhookManifests(plane, port, ownCertificate) });
   return {
     namespace,
     serverUser,
@@ -52,7 +56,10 @@ export async function install(plane: PlaneClient, port: number): Promise<Install
 /** The chart's manifests, so that every test runs with the permissions and policies that users get. */
 function rightsOfTheChart(plane: PlaneClient): Promise<Manifest[]> {
   const helm = new Helm({ program: plane.binaries.helm, home: plane.directory });
-  const files = ['rbac.yaml', 'policies.yaml'].flatMap((file) => ['--show-only', `templates/${file}`]);
+  const files = ['rbac.yaml', 'policies.yaml', 'vote-policies.yaml'].flatMap((file) => [
+    '--show-only',
+    `templates/${file}`,
+  ]);
   return helm.template(namespace, {}, ...files);
 }
 
@@ -65,7 +72,7 @@ const serviceTo = (port: number): unknown => ({
   spec: { type: 'ExternalName', externalName: 'localhost', ports: [{ name: 'webhook', port }] },
 });
 
-async function webhookManifests(plane: PlaneClient, port: number): Promise<string> {
+async function webhookManifests(plane: PlaneClient, port: number, ownCertificate: boolean): Promise<string> {
   const caBundle = Buffer.from(plane.authority.certificate).toString('base64');
   const folder = join(root, 'webhooks');
   const documents: unknown[] = [];
@@ -75,7 +82,7 @@ async function webhookManifests(plane: PlaneClient, port: number): Promise<strin
         webhooks: { clientConfig: { caBundle?: string; service: { port?: number } } }[];
       };
       for (const { clientConfig } of configuration.webhooks) {
-        clientConfig.caBundle = caBundle;
+        if (!ownCertificate) clientConfig.caBundle = caBundle;
         clientConfig.service.port = port;
       }
       documents.push(configuration);

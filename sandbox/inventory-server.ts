@@ -38,12 +38,12 @@ export class InventoryServer {
   /** The callback URL of this process alone. */
   readonly callbackUrl: string;
   readonly ports: { readonly webhooks: number; readonly callbacks: number };
+  readonly healthPort: number;
+  readonly metricsPort: number;
   readonly logFile: string;
-  readonly #auditFile: string;
+  readonly auditFile: string;
   readonly #plane: PlaneClient;
   readonly #rights: string;
-  readonly #healthPort: number;
-  readonly #metricsPort: number;
   readonly #start: () => ChildProcess;
   #child: ChildProcess | undefined;
 
@@ -58,10 +58,10 @@ export class InventoryServer {
     this.#rights = rights;
     this.ports = { webhooks, callbacks: callbackPort };
     this.callbackUrl = `http://127.0.0.1:${callbackPort}`;
-    this.#healthPort = healthPort;
-    this.#metricsPort = metricsPort;
+    this.healthPort = healthPort;
+    this.metricsPort = metricsPort;
     this.logFile = join(plane.directory, `inventory-${randomUUID().slice(0, 8)}.log`);
-    this.#auditFile = auditFileOf(plane, webhooks);
+    this.auditFile = auditFileOf(plane, webhooks);
     this.#start = () => start(this.logFile);
   }
 
@@ -139,17 +139,17 @@ export class InventoryServer {
 
   /** The complete lines of its audit journal so far. */
   async audit(): Promise<Record<string, unknown>[]> {
-    const text = await readFile(this.#auditFile, 'utf8').catch(() => '');
+    const text = await readFile(this.auditFile, 'utf8').catch(() => '');
     const lines = text.slice(0, text.lastIndexOf('\n') + 1).split('\n');
     return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as Record<string, unknown>);
   }
 
   metrics(): Promise<string> {
-    return fetch(`http://127.0.0.1:${this.#metricsPort}/metrics`).then((answer) => answer.text());
+    return fetch(`http://127.0.0.1:${this.metricsPort}/metrics`).then((answer) => answer.text());
   }
 
   health(check: 'readyz' | 'livez'): Promise<Response> {
-    return fetch(`http://127.0.0.1:${this.#healthPort}/${check}`);
+    return fetch(`http://127.0.0.1:${this.healthPort}/${check}`);
   }
 
   signal(signal: NodeJS.Signals): void {

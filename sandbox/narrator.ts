@@ -22,9 +22,9 @@ export class Narrator {
     console.log(`${bold(`${this.#step}. ${text}`)} ${dim(`(${seconds} s)`)}`);
   }
 
-  /** A command as a user would type it. */
-  command(text: string): void {
-    console.log(`   ${green('$')} ${text}`);
+  /** A command as a user would type it. `who` is the person, if there are several. */
+  command(text: string, who = ''): void {
+    console.log(`   ${green(`${who}$`)} ${text}`);
   }
 
   /** Output, objects: indented under the step. */

@@ -1,6 +1,7 @@
 import { stringify } from 'yaml';
-import { apiServiceBindings, kubeconfigKey } from '../src/api/binding/names.ts';
+import { apiServiceBindingBundles, kubeconfigKey } from '../src/api/binding/names.ts';
 import { apiVersionOf } from '../src/api/object.ts';
+import { addressesOf } from './addresses.ts';
 import { Backend } from './binding/backend.ts';
 import { fixtureKinds, fixtureObject } from './binding/fixture-kinds.ts';
 import { KonnectorProcess } from './binding/konnector-process.ts';
@@ -12,7 +13,7 @@ import { until } from './wait.ts';
 
 /**
  * `make run DEMO=binding`: the demo of binding on two real control planes. A provider exports a kind, the consumer binds it, an object is
- *copied to the provider, and its status is copied back. The test backend replaces kube-bind's. With ONCE=1 the demo ends there; otherwise
+ * copied to the provider, and its status is copied back. The test backend replaces kube-bind's. With ONCE=1 the demo ends there; otherwise
  * both planes run until Ctrl-C. Exit code 1 if a step failed.
  */
 const release = 'kube-bind';
@@ -80,20 +81,21 @@ async function story(narrator: Narrator, consumer: Plane, acme: Plane, backend: 
   await backend.export({ name: 'kettles', kinds: [kettles] });
   narrator.evidence(await there(`get apiserviceexports,boundschemas -n ${backend.clusterNamespace} -o name`));
 
-  narrator.step('We put the kubeconfig into a Secret and bind the export');
+  narrator.step('We store the kubeconfig in a Secret, and bind everything that Acme exports');
   const kubeconfig = { [kubeconfigKey]: backend.identity.kubeconfig };
   narrator.command(`kubectl create secret generic acme -n ${release} --from-file=kubeconfig=acme.kubeconfig`);
   const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { namespace: release, name: 'acme' } };
   await here('apply -f -', { input: stringify({ ...secret, stringData: kubeconfig }) });
-  const binding = {
-    apiVersion: apiVersionOf(apiServiceBindings),
-    kind: apiServiceBindings.kind,
-    metadata: { name: 'kettles' },
+  const bundle = {
+    apiVersion: apiVersionOf(apiServiceBindingBundles),
+    kind: apiServiceBindingBundles.kind,
+    metadata: { name: 'acme' },
     spec: { kubeconfigSecretRef: { namespace: release, name: 'acme', key: kubeconfigKey } },
   };
-  narrator.command('kubectl apply -f binding.yaml');
-  narrator.evidence(stringify(binding));
-  await here('apply -f -', { input: stringify(binding) });
+  narrator.command('kubectl apply -f bundle.yaml');
+  narrator.evidence(stringify(bundle));
+  await here('apply -f -', { input: stringify(bundle) });
+  await eventually('the binding', async () => (await here('get sb kettles -o name', { reject: false })).includes('/'));
   await here('wait sb/kettles --for=condition=Ready --timeout=60s');
   narrator.evidence(await here('get sb'));
 
@@ -150,8 +152,8 @@ async function stayUp(narrator: Narrator, consumer: Plane, acme: Plane, konnecto
   narrator.command(`cd ${process.cwd()}`);
   narrator.command(`export PATH=${consumer.binaries.kubectl.replace(/\/[^/]+$/, '')}:$PATH`);
   narrator.command(`export KUBECONFIG=${consumer.adminKubeconfig}   # ours`);
-  narrator.command(`export KUBECONFIG=${acme.adminKubeconfig}   # Acme's`);
-  narrator.evidence(`the konnector's log: ${konnector.logFile}`);
+  narrator.command(`# or, for Acme's cluster: export KUBECONFIG=${acme.adminKubeconfig}`);
+  narrator.evidence(addressesOf(consumer, konnector));
   await until('the konnector to end', () => !konnector.running, { timeoutMs: Number.POSITIVE_INFINITY, everyMs: 500 });
   throw new Error('the konnector ended');
 }

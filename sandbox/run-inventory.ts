@@ -3,6 +3,7 @@ import { stringify } from 'yaml';
 import { forceAnnotation } from '../src/api/inventory/names.ts';
 import { inventoryExample } from '../test/support/inventory/examples.ts';
 import { adminKubeconfig, ReferenceFleet } from '../test/support/inventory/reference-fleet.ts';
+import { addressesOf } from './addresses.ts';
 import { InventoryServer } from './inventory-server.ts';
 import { Narrator } from './narrator.ts';
 import { type Plane, startPlane } from './plane.ts';
@@ -59,7 +60,9 @@ async function story(narrator: Narrator, management: Plane, managed: Plane, flee
   narrator.evidence(`ours: ${management.server}`);
   narrator.evidence(`the other: ${managed.server}`);
 
-  narrator.step('Five components, each called over HTTP. No configuration defines their order');
+  narrator.step(
+    'Five components, each called over HTTP on this machine (a cluster needs HTTPS). No configuration defines their order',
+  );
   await fleet.register();
   narrator.command('kubectl get componentreconcilers');
   narrator.evidence(await here('get componentreconcilers'));
@@ -170,8 +173,9 @@ async function stayUp(narrator: Narrator, management: Plane, managed: Plane, ser
   narrator.command(`cd ${process.cwd()}`);
   narrator.command(`export PATH=${management.binaries.kubectl.replace(/\/[^/]+$/, '')}:$PATH`);
   narrator.command(`export KUBECONFIG=${management.adminKubeconfig}   # ours`);
-  narrator.command(`export KUBECONFIG=${managed.adminKubeconfig}   # the other`);
-  narrator.evidence(`the server's log: ${server.logFile}`);
+  narrator.command(`# or, for the other cluster: export KUBECONFIG=${managed.adminKubeconfig}`);
+  narrator.command(`kubectl get clusterinventories,reconcileruns -n ${namespace}`);
+  narrator.evidence(addressesOf(management, server));
   await until('the server to end', () => !server.running, { timeoutMs: Number.POSITIVE_INFINITY, everyMs: 500 });
   throw new Error('the server ended');
 }

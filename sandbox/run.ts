@@ -1,19 +1,27 @@
 import { fileURLToPath } from 'node:url';
-import { parse, stringify } from 'yaml';
+import { parseGoDuration, toMilliseconds } from '../src/kit/go-duration.ts';
+import { accessExamples, applyAccessExamples, commandsToTry, namespace, type People } from './access-examples.ts';
+import { addressesOf, execNote } from './addresses.ts';
+import { DemoClient } from './demo-client.ts';
 import { Narrator } from './narrator.ts';
 import { type Plane, startPlane } from './plane.ts';
 import { type AuditLine, ServerProcess } from './server-process.ts';
 import { until } from './wait.ts';
 
 /**
- * `make run`: the demo of access on a real control plane. Alice requests access, gets it, uses it, and it ends on time.
+ * `make run`: the demo of access on a real control plane. Alice requests access with a reason, carol approves it for less time, alice
+ * uses it and extends it, and it ends on time.
  * With ONCE=1 the demo ends there; otherwise the server runs until Ctrl-C. Exit code 1 if a step failed.
  */
 const root = fileURLToPath(new URL('..', import.meta.url));
-const duration = process.env['DURATION'] ?? '15s';
-const namespace = 'payments';
+const asked = process.env['DURATION'] ?? '15s';
+const askedSeconds = secondsOf(asked);
+/** A word as a shell takes it. */
+const quoted = (word: string): string => (/^[\w./=-]+$/.test(word) ? word : `'${word}'`);
+/** How long carol approves, and by how much alice extends. */
+const [approved, extended] = [`${Math.ceil((askedSeconds * 4) / 5)}s`, `${Math.ceil(askedSeconds / 3)}s`];
 const request = 'debug-payments';
-const examples = ['workload', 'rbac', 'templates'].map((name) => `${root}examples/${name}.yaml`);
+const reason = 'INC-42 payments fail since noon';
 
 async function main(): Promise<void> {
   const narrator = new Narrator();
@@ -26,9 +34,9 @@ async function main(): Promise<void> {
   process.once('SIGTERM', () => process.exit(143));
   const server = await ServerProcess.start(plane, { flags: ['--leader-elect=true'] });
   try {
-    await story(narrator, plane, server);
+    const people = await story(narrator, plane, server);
     if (process.env['ONCE']) return;
-    await stayUp(narrator, plane, server);
+    await stayUp(narrator, plane, server, people);
   } catch (error) {
     console.error(`\nthe server's log:\n${await server.log()}`);
     throw error;
@@ -38,18 +46,11 @@ async function main(): Promise<void> {
   }
 }
 
-async function story(narrator: Narrator, plane: Plane, server: ServerProcess): Promise<void> {
-  const alice = await plane.kubeconfigFor('alice', ['devs']);
-  const bob = await plane.kubeconfigFor('bob', ['qa']);
-  const carol = await plane.kubeconfigFor('carol', ['devs']);
-  const run = async (
-    args: string,
-    options: { kubeconfig?: string; input?: string; reject?: boolean } = {},
-  ): Promise<string> => {
+async function story(narrator: Narrator, plane: Plane, server: ServerProcess): Promise<People> {
+  const run = async (args: string, options: { kubeconfig?: string; reject?: boolean } = {}): Promise<string> => {
     const result = await plane.kubectl(args.split(' '), options);
     return result.stdout + result.stderr;
   };
-  const asAlice = { kubeconfig: alice };
   const auditLine = (matches: (line: AuditLine) => boolean): Promise<AuditLine> =>
     until('the audit line', async () => (await server.audit(matches)).at(-1), { timeoutMs: 30_000 });
 
@@ -59,40 +60,40 @@ async function story(narrator: Narrator, plane: Plane, server: ServerProcess): P
   );
 
   narrator.step('A workload, and templates that name the groups that may enter it');
-  for (const file of examples) await run(`apply -f ${file}`);
-  await run(`rollout status -n ${namespace} deployment/payments --timeout=60s`);
-  await run(`wait -n ${namespace} podaccesstemplate/payments-shell --for=jsonpath={.status.ready}=true --timeout=30s`);
-  narrator.command('kubectl apply -f examples/workload.yaml -f examples/rbac.yaml -f examples/templates.yaml');
+  const people = await applyAccessExamples(plane);
+  const { alice, carol } = people;
+  narrator.command(`kubectl apply${accessExamples.map((file) => ` -f ${file}`).join('')}`);
   narrator.evidence(await run(`get -n ${namespace} deployments,podaccesstemplates,execaccesstemplates`));
 
-  const manifest = requestFor(duration);
+  const client = (who: keyof People, ...args: string[]): DemoClient => {
+    // Flags of the connection come first, because a command may follow --.
+    const line = ['-n', namespace, ...args];
+    narrator.command(['drawbridge', ...line].map(quoted).join(' '), who);
+    return new DemoClient(plane, people[who], line);
+  };
+
   narrator.step('bob of group qa requests access, and is denied');
-  narrator.command(`kubectl create -f pod-access-request.yaml --as bob`);
-  // Step 2 let only devs create requests. With this RoleBinding, drawbridge denies bob's request, and not the API server.
-  await run(`create rolebinding bob-may-request -n ${namespace} --role=request-access --user=bob`);
-  narrator.evidence(await run('create -f -', { kubeconfig: bob, input: manifest, reject: false }));
+  narrator.evidence(await client('bob', 'request', 'pod', 'payments-debug', '--reason', reason).ended);
   narrator.audit(await auditLine((line) => line.who.user === 'bob' && line.verdict === 'denied'));
 
-  narrator.step(`alice of group devs requests ${duration}`);
-  narrator.command(`kubectl create -f pod-access-request.yaml --as alice`);
-  narrator.evidence(await run('create -f -', { ...asAlice, input: manifest }));
+  narrator.step(`alice of group devs requests ${asked}, with a reason; the command waits for approvals`);
+  const ask = ['request', 'pod', 'payments-debug', '--name', request, '--for', asked, '--reason', reason];
+  const asking = client('alice', ...ask);
+  narrator.evidence(await asking.says('waiting for approvals'));
   narrator.audit(await auditLine((line) => line.who.user === 'alice' && line.event === 'admission'));
 
-  await run(`wait -n ${namespace} podaccessrequest/${request} --for=condition=AccessResourcesReady --timeout=30s`);
-  narrator.step('The server has created a pod, a Role, and a RoleBinding for alice');
-  const pod = (await run(`get -n ${namespace} podaccessrequest/${request} -o jsonpath={.status.podName}`)).trim();
+  narrator.step(`carol of group devs approves ${approved} of it`);
+  narrator.evidence(await client('carol', 'pending').ended);
+  narrator.evidence(await client('carol', 'approve', request, '--max', approved).ended);
+  narrator.audit(await auditLine((line) => line.who.user === 'carol' && line.verdict === 'allowed'));
+
+  narrator.step('The server has created a pod, a Role, and a RoleBinding; the command of alice ends');
+  narrator.evidence(await asking.ended);
   narrator.evidence(await run(`get -n ${namespace} pods,roles,rolebindings -l access.drawbridge.dev/request`));
   narrator.audit(await auditLine((line) => line.event === 'grant' && line.verdict === 'granted'));
 
-  narrator.step('The request is ready');
-  narrator.command(`kubectl get -n ${namespace} podaccessrequest/${request}`);
-  narrator.evidence(await run(`get -n ${namespace} podaccessrequest/${request}`, asAlice));
-  const { spec, status } = parse(await run(`get -n ${namespace} podaccessrequest/${request} -o yaml`, asAlice));
-  narrator.evidence(
-    stringify({ spec, status: { grant: status.grant, ready: status.ready, accessMessage: status.accessMessage } }),
-  );
-
-  narrator.step('alice may exec into the pod; carol of the same group may not');
+  narrator.step('alice may enter the pod; carol of the same group may not');
+  const pod = (await run(`get -n ${namespace} podaccessrequest/${request} -o jsonpath={.status.podName}`)).trim();
   const canI = (kubeconfig: string): Promise<string> =>
     run(`auth can-i create pods/${pod} --subresource=exec -n ${namespace}`, { kubeconfig, reject: false }).then(
       (text) => text.split('\n')[0] ?? '',
@@ -100,11 +101,21 @@ async function story(narrator: Narrator, plane: Plane, server: ServerProcess): P
   narrator.evidence(
     `alice: ${await expectAnswer('yes', canI(alice))}   carol: ${await expectAnswer('no', canI(carol))}`,
   );
-  narrator.command(`kubectl exec -n ${namespace} ${pod} -- echo hello from the access pod`);
-  narrator.evidence(await run(`exec -n ${namespace} ${pod} -- echo hello from the access pod`, asAlice));
+  narrator.evidence(await client('alice', 'exec', request, '--', 'echo', 'hello from the access pod').ended);
   narrator.audit(await auditLine((line) => line.event === 'exec' && line.who.user === 'alice'));
 
-  narrator.evidence(`waiting until the grant expires, at ${status.grant.expiresAt}`);
+  narrator.step(`alice extends the access by ${extended}, and carol approves that, too`);
+  const extending = client('alice', 'extend', request, '--by', extended, '--reason', 'INC-42 still reading logs');
+  await until(
+    'the extension to wait for carol',
+    async () => (await run(`get -n ${namespace} podaccessrequest/${request} -o jsonpath={.status.extensions}`)) !== '',
+    { timeoutMs: 30_000, everyMs: 50 },
+  );
+  narrator.evidence(await client('carol', 'approve', request).ended);
+  narrator.evidence(await extending.ended);
+  narrator.audit(await auditLine((line) => line.verdict === 'extended'));
+
+  narrator.evidence(await client('alice', 'list').ended);
   await until(
     'the request to be gone',
     async () =>
@@ -119,20 +130,15 @@ async function story(narrator: Narrator, plane: Plane, server: ServerProcess): P
   const revoked = await auditLine((line) => line.event === 'revocation');
   narrator.audit(revoked);
   narrator.end(
-    `Done: access opened for alice at her request, and closed ${Date.parse(String(revoked['time'])) - Date.parse(String(revoked['expiresAt']))} ms after the deadline.`,
+    `Done: access opened for alice by carol’s approval, and closed ${Date.parse(String(revoked['time'])) - Date.parse(String(revoked['expiresAt']))} ms after the deadline.`,
   );
+  return people;
 }
 
-function requestFor(time: string): string {
-  return `apiVersion: crds.wizardofoz.co/v1alpha1
-kind: PodAccessRequest
-metadata:
-  name: ${request}
-  namespace: ${namespace}
-spec:
-  templateName: payments-shell
-  duration: ${time}
-`;
+function secondsOf(duration: string): number {
+  const parsed = parseGoDuration(duration);
+  if ('error' in parsed) throw new Error(`DURATION ${parsed.error}`);
+  return toMilliseconds(parsed.ns) / 1000;
 }
 
 async function expectAnswer(wanted: string, answer: Promise<string>): Promise<string> {
@@ -141,17 +147,11 @@ async function expectAnswer(wanted: string, answer: Promise<string>): Promise<st
   return got;
 }
 
-async function stayUp(narrator: Narrator, plane: Plane, server: ServerProcess): Promise<void> {
-  const alice = await plane.kubeconfigFor('alice', ['devs']);
-  narrator.title('The server keeps running. Try it as alice in another terminal (Ctrl-C here stops everything):');
-  narrator.command(`cd ${root}`);
-  narrator.command(`export KUBECONFIG=${alice} PATH=${plane.binaries.kubectl.replace(/\/[^/]+$/, '')}:$PATH`);
-  narrator.command('kubectl create -f examples/pod-access-request.yaml');
-  narrator.command(`kubectl get -n ${namespace} podaccessrequests -w`);
-  narrator.command(
-    `kubectl exec -ti -n ${namespace} $(kubectl get -n ${namespace} podaccessrequest debug-payments -o jsonpath={.status.podName}) -- sh`,
-  );
-  narrator.evidence(`audit trail: ${server.auditFile}\nserver log:  ${server.logFile}`);
+async function stayUp(narrator: Narrator, plane: Plane, server: ServerProcess, people: People): Promise<void> {
+  narrator.title('The server keeps running. Try it in another terminal (Ctrl-C here stops everything):');
+  for (const command of commandsToTry(plane, people)) narrator.command(command);
+  narrator.evidence(addressesOf(plane, server));
+  narrator.evidence(execNote(plane));
   await until('the server to end', () => !server.running, { timeoutMs: Number.POSITIVE_INFINITY, everyMs: 500 });
   throw new Error(`the server ended:\n${await server.log()}`);
 }

@@ -53,7 +53,8 @@ export class ServerProcess extends ProgramProcess {
   static async spawn(plane: PlaneClient, options: ServerOptions = {}): Promise<ServerProcess> {
     const { directory } = plane;
     const [port = 0, healthPort = 0, metricsPort = 0] = await freePorts(3);
-    const installation = options.installation ?? (await install(plane, port));
+    const ownCertificate = options.flags?.includes('--certificates=own') ?? false;
+    const installation = options.installation ?? (await install(plane, port, { ownCertificate }));
     const kubeconfig = options.apiserver
       ? await plane.kubeconfigFor(installation.serverUser, ['system:serviceaccounts', 'system:authenticated'], {
           server: options.apiserver,

@@ -16,7 +16,7 @@ export interface Terminal {
   readonly printError: (text: string) => void;
 }
 
-/** Exit codes: 0 success, 1 failed, 2 cannot start because of a flag or a file. */
+/** Exit codes of `serve` and `revoke-all`: 0 success, 1 failed, 2 cannot start because of a flag or a file. */
 const FAILED = 1;
 const CANNOT_START = 2;
 
@@ -54,7 +54,7 @@ async function revokeAllOfCluster(
   }
 }
 
-/** Runs the command in `args`. Resolves to its exit code; never rejects. */
+/** Runs the command in `args`. Resolves to its exit code, for `audit` that of `auditCommand`; never rejects. */
 export async function run(args: readonly string[], terminal: Terminal): Promise<number> {
   const { print, printError } = terminal;
   const [name = '', ...flags] = args;
@@ -69,9 +69,9 @@ export async function run(args: readonly string[], terminal: Terminal): Promise<
     const command = commands.get(name);
     if (!command) {
       const available = ['audit', ...commands.keys()].sort().join(', ');
-      throw new UsageError(`unknown command "${name}"; available commands: ${available}; see drawbridge --help`);
+      throw new UsageError(`${notACommand(name)}; available commands: ${available}; see drawbridge --help`);
     }
-    await untilStopped(command, readConfig(flags), terminal);
+    await command(readConfig(flags), stopSignal(), terminal);
     return 0;
   } catch (error) {
     printError(`drawbridge: ${describe(error)}\n`);
@@ -85,16 +85,24 @@ export function exitCodeOf(error: unknown): number {
   return isSetup ? CANNOT_START : FAILED;
 }
 
-/** Runs the command; SIGTERM or SIGINT aborts it, and a second signal ends the process at once. */
-async function untilStopped(command: Command, config: Config, terminal: Terminal): Promise<void> {
+function notACommand(name: string): string {
+  if (name === '') return 'no command is given';
+  return name.startsWith('-') ? `no command before "${name}"` : `unknown command "${name}"`;
+}
+
+/** A signal that the first SIGTERM or SIGINT aborts. A second one, of either kind, ends the process at once with exit code 1. @testing */
+export function stopSignal(
+  signals: Pick<NodeJS.EventEmitter, 'on'> = process,
+  exit: (code: number) => void = (code) => process.exit(code),
+): AbortSignal {
   const stop = new AbortController();
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.once(signal, () => {
-      stop.abort(new Error(`received ${signal}`));
-      process.once(signal, () => process.exit(FAILED));
+    signals.on(signal, () => {
+      if (stop.signal.aborted) exit(FAILED);
+      else stop.abort(new Error(`received ${signal}`));
     });
   }
-  await command(config, stop.signal, terminal);
+  return stop.signal;
 }
 
 function audit(args: readonly string[], { print, printError }: Terminal): Promise<number> {

@@ -48,7 +48,7 @@ export interface Config {
   /** Maximum number of open grants of one user and of one namespace; 0 means no limit. */
   readonly maxGrantsPerUser: number;
   readonly maxGrantsPerNamespace: number;
-  /** File with the rules that templates may grant besides exec; undefined: none. */
+  /** File with the rules that templates may grant in addition to those of every grant; undefined: none. */
   readonly grantable: string | undefined;
   /** Whether access pods keep the confinement of their workload, or are built as Oz builds them. */
   readonly accessPods: FlagValue<'access-pods'>;
@@ -66,6 +66,7 @@ export interface Config {
   readonly timeoutMs: number;
 }
 
+/** The flags of the inventory feature. */
 export interface InventoryConfig {
   /** Base URL that components report to, without a trailing slash. */
   readonly callbackUrl: string;
@@ -77,6 +78,7 @@ export interface InventoryConfig {
   readonly allowLoopbackHttp: boolean;
 }
 
+/** `access`, `binding`, or `inventory`. */
 export type FeatureName = FlagValue<'features'>[number];
 
 /** Defaults of kube-bind's konnector. */
@@ -85,6 +87,7 @@ const konnectorDefaults = { healthPort: 8090, leaseNamespace: 'kube-system' };
 const klogDebug = 4;
 
 const accessWebhooks: readonly string[] = [
+  'drawbridge-accessvotes',
   'drawbridge-execaccessrequests',
   'drawbridge-execaccesstemplates',
   'drawbridge-podaccessrequests',

@@ -13,6 +13,7 @@ import {
   verbosity,
 } from './flag-types.ts';
 
+/** One flag of `drawbridge serve` and `revoke-all`. */
 export interface Flag {
   readonly type: FlagType<unknown>;
   /**
@@ -22,12 +23,13 @@ export interface Flag {
   readonly env?: string | false;
   /** The value when none is given, as text. */
   readonly fallback?: string;
-  /** The default in words, if it is more than `fallback`. */
+  /** The default in words, if `fallback` alone would not tell it. */
   readonly otherwise?: string;
   /** Sentences for `--help` and docs/reference/flags.md. */
   readonly help: string;
 }
 
+/** Flags by name, without the leading dashes. */
 export type FlagTable = Readonly<Record<string, Flag>>;
 
 const general = {
@@ -114,7 +116,7 @@ const leaderElection = {
   'lease-name': {
     type: text('NAME'),
     fallback: 'kube-bind',
-    help: "Name of the Lease of binding, which kube-bind's konnector uses too. The other Leases are always drawbridge-access and drawbridge-inventory.",
+    help: "Name of the Lease of binding, which kube-bind's konnector uses too. The other Leases are always drawbridge-access and drawbridge-inventory, and, for --certificates=own, the name of --certificate-secret.",
   },
 } as const satisfies FlagTable;
 
@@ -233,7 +235,7 @@ const inventory = {
   'component-api-url': {
     type: optional(text('URL')),
     otherwise: 'the URL that this process uses',
-    help: 'URL of the API server for components.',
+    help: 'URL of the API server that components get with each call.',
   },
   'allow-loopback-http': {
     type: trueOrFalse,

@@ -43,17 +43,21 @@ const matching = <T>(
   },
 });
 
+/** A port; 0 selects a free one. */
 export const port = matching('PORT', /^\d{1,5}$/, 'a port number from 0 to 65535', (value) =>
   Number(value) > 65535 ? undefined : Number(value),
 );
 
+/** A number, of which 0 means no limit. */
 export const count = matching('NUMBER', /^\d{1,6}$/, 'a number from 0 to 999999, where 0 is no limit', Number);
 
+/** One of the given words. */
 export const oneOf = <T extends string>(...allowed: readonly T[]) =>
   matching(allowed.join('|'), /^/, `one of ${allowed.join(', ')}`, (value) =>
     allowed.find((candidate) => candidate === value),
   );
 
+/** `true` or `false`, in lower case. */
 export const trueOrFalse: FlagType<boolean> = {
   placeholder: 'true|false',
   parse: (value, flag) => oneOf('true', 'false').parse(value, flag) === 'true',

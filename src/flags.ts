@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util';
 import { type Flag, type FlagTable, flagSections, flags } from './flag-table.ts';
 import { type FlagType, UsageError } from './flag-types.ts';
 
+/** The name of a flag, without its leading dashes. */
 export type FlagName = keyof typeof flags;
 const flagNames = Object.keys(flags) as FlagName[];
 

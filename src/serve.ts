@@ -2,7 +2,14 @@ import type { Config } from './config.ts';
 import { Manager } from './engine/manager.ts';
 import { access } from './features/access.ts';
 import { binding } from './features/binding.ts';
-import { clock, type Feature, type Host, type OpenFeature } from './features/feature.ts';
+import {
+  clock,
+  type Feature,
+  type Host,
+  type OpenFeature,
+  probedWatches,
+  QUIET_SILENCE_MS,
+} from './features/feature.ts';
 import { inventory } from './features/inventory.ts';
 import { openServing, openServingFiles, openWebhooks } from './features/serving.ts';
 import { describe } from './kit/errors.ts';
@@ -13,8 +20,8 @@ import { Health } from './observe/health.ts';
 import { startHealthServer } from './observe/health-server.ts';
 import { startMetricsServer } from './observe/http.ts';
 import { createLog, type Log } from './observe/log.ts';
-import { createMetrics, type Metrics } from './observe/metrics.ts';
-import { unhandledRejectionsMetric } from './observe/process-metrics.ts';
+import { createProcessMetrics, type Metrics } from './observe/metrics.ts';
+import { unhandledRejectionsMetric, watchRefusalsMetric } from './observe/process-metrics.ts';
 
 /** All features, in the order in which `serve` opens them. */
 const allFeatures: readonly Feature[] = [access, binding, inventory];
@@ -29,20 +36,22 @@ const allFeatures: readonly Feature[] = [access, binding, inventory];
  */
 export async function serve(config: Config, signal: AbortSignal): Promise<void> {
   const log = createLog({ level: config.logLevel, format: config.logFormat, clock });
-  const metrics = createMetrics();
+  const metrics = createProcessMetrics();
   const health = new Health();
   countUnhandledRejections(log, metrics);
 
   const features = allFeatures.filter(({ name }) => config.features.includes(name));
-  const answersCalls = features.some((feature) => feature.answersCalls);
-  const servingFiles = answersCalls ? openServingFiles(config, log, metrics) : undefined;
+  const servesHttps = features.some((feature) => feature.servesHttps);
+  const servingFiles = servesHttps ? openServingFiles(config, log, metrics) : undefined;
   const prepared = features.map((feature) => feature.prepare(config));
+  const watchRefusals = watchRefusalsMetric(metrics);
   const credentials = await ambientCredentials(config.kubeconfig);
   const cluster = openCluster(credentials, {
     clock,
     log,
     connections: Math.max(...features.map(({ connections }) => connections)),
     onServerTime: watchClockSkew({ clock, log, metrics }),
+    watches: { ...probedWatches('own', watchRefusals), ...(servesHttps ? {} : { silenceMs: QUIET_SILENCE_MS }) },
   });
   const endStart = health.ready('start', () => 'the process is starting');
   const program = new URL('health-thread.mjs', import.meta.url);
@@ -55,7 +64,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
     clock,
   });
   const manager = new Manager({ clock, log });
-  const parts = { config, cluster, credentials, metrics, log, manager, signal: stop };
+  const parts = { config, cluster, credentials, metrics, watchRefusals, log, manager, signal: stop };
   const serving = servingFiles && openServing(parts, servingFiles);
   const host: Host = { ...parts, serving: () => required(serving) };
   const registerChecks = ({ readiness }: Pick<OpenFeature, 'readiness'>): void => {
@@ -79,7 +88,8 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
     metrics: metricsServer.port,
     server: credentials.server,
   });
-  for (const { gate, controllers } of opened) for (const controller of controllers) manager.add(controller, gate);
+  const groups = [...opened, ...(serving?.renewal ? [serving.renewal] : [])];
+  for (const { gate, controllers } of groups) for (const controller of controllers) manager.add(controller, gate);
 
   try {
     await Promise.all(opened.map(({ ready }) => ready?.()));
@@ -104,7 +114,7 @@ const mergeRecords = <T>(records: readonly (Readonly<Record<string, T>> | undefi
 
 function required<T>(part: T | undefined): T {
   if (part === undefined)
-    throw new Error('only a feature with answersCalls: true may call host.serving(); set it in that feature');
+    throw new Error('only a feature with servesHttps: true may call host.serving(); set it in that feature');
   return part;
 }
 

@@ -1,18 +1,26 @@
 import { endingTexts } from '../../src/access/lifecycle/ending.ts';
-import { podCodes, requestCodes, templateCodes } from '../../src/api/access/codes.ts';
+import { podCodes, requestCodes } from '../../src/api/access/codes.ts';
 import { policyCodes } from '../../src/api/access/policy-codes.ts';
+import { templateCodes } from '../../src/api/access/template-codes.ts';
+import { voteCodes } from '../../src/api/access/vote-codes.ts';
+import { bindingCodes } from '../../src/api/binding/codes.ts';
 import type { CodeTable } from '../../src/api/code-table.ts';
 import { serverCodes } from '../../src/api/codes.ts';
 import { inventoryCodes } from '../../src/api/inventory/codes.ts';
+import { callCodes, reportCodes } from '../../src/api/inventory/http-codes.ts';
 import { code, codes, page, table } from './markdown.ts';
 
-/** Codes of denials by topic. */
+/** Codes by topic. */
 export const codeSections: Readonly<Record<string, CodeTable>> = {
   Requests: requestCodes,
+  Votes: voteCodes,
   Templates: templateCodes,
   'Entering Pods': podCodes,
   'Objects of grants': policyCodes,
+  Binding: bindingCodes,
   Inventory: inventoryCodes,
+  'Reports of components': reportCodes,
+  'Calls that a component rejects': callCodes,
   Server: serverCodes,
 };
 
@@ -20,7 +28,7 @@ export const codesPage = (): string =>
   page(
     'Codes',
     'the codes in src/api and src/access',
-    'The message of a denial begins with a code. The code is also the `code` of audit lines, and the reason of conditions and Warning Events. Codes are stable between releases. See also [conditions and Events](conditions.md).',
+    'The message of a denial begins with a code. The code is also the `code` of audit lines, and the reason of conditions and Warning Events. Codes are stable between releases. See also [conditions and Events](conditions.md), and [run reasons](run-reasons.md) for the codes of runs.',
     ...Object.entries(codeSections).flatMap(([title, section]) => [
       `## ${title}`,
       table(

@@ -14,21 +14,30 @@ export const templateConditionTexts: Readonly<Record<TemplateCondition, string>>
     '`InvalidAccessCommand`: correct `accessCommand`. The webhook denies new templates with this error.',
   AuthorHoldsRights:
     '`AuthorUnknown`, `AuthorLacksRights`: see [template authors](../concepts/template-authors.md). `InvalidRules`, `TooManyRights`: see [codes](codes.md).',
+  AccessPlanValid:
+    'The [code](codes.md) with which the server would deny every request now, by this template and the objects that its plan reads. Requests read the same objects again, so it denies no request itself and ends no grant. `NotPlanned`: the server checks many templates, and this one waits.',
 };
 
 export const requestConditionTexts: Readonly<Record<RequestCondition, string>> = {
   TargetTemplateExists:
-    '`NotFound`: the namespace has no such template. `TemplateNotReady`: a condition of the template is False. Final.',
+    '`NotFound`: the namespace has no such template. `TemplateNotReady`: a condition of the template other than `AccessPlanValid` is False. Final.',
   AccessDurationsValid: '`NotAcceptable`: the duration is malformed or too short. Final.',
-  AccessStillValid: '`Timeout`: the requested time passed before the server could open access. Final.',
+  AccessStillValid:
+    'What ended the request, for example `Expired`, `Revoked`, or `TargetPodGone`; the message has the time. `Timeout`: the requested time passed before the server could open access. Final.',
   AccessResourcesCreated: 'Any [code](codes.md): the server could not open access. Final.',
-  AccessResourcesReady: '`NotYetReady`: the Pod is not Ready yet; the message says what it waits for.',
+  AccessResourcesReady:
+    '`NotYetReady`: the Pod is not Ready yet; the message says what it waits for. `AccessEnded`: access has ended.',
+  AccessApproved:
+    'Only for requests that wait for other people, for their time, or for a claim. `Unknown` while the request waits; the message says for what and until when. Another code, such as `TemplateNotReady` or `NoRunningPod`: the request is approved, and waits for its template or workload. False once the request is denied or withdrawn.',
+  AccessShortened:
+    'Only for access that is shorter than asked, and it does not count for `ready`. `LessThanAsked`: the template or a vote allows less. `TemplateChanged`: an edit of the template ends the access earlier; False with `AsGranted` once another edit restores the end.',
   AccessMessage:
-    '`InvalidAccessCommand`: the Pod is Ready, but the server cannot render the command of the template for it.',
+    '`InvalidAccessCommand`: the Pod is Ready, but the server cannot render the command of the template for it. `AccessEnded`: access has ended.',
 };
 
 export const summaryConditionTexts: Readonly<Record<ValueOf<typeof summaryConditions>, string>> = {
-  Ready: 'True once every other condition is True.',
+  Ready:
+    'True once every other condition is True. A request that is over has Ready False from that moment, with the reason `Expired`, `Revoked`, or `Denied`.',
   Reconciling:
     'True while the object may become ready without an edit: its Pod starts, its workload is created, or its author gets the permissions. Absent otherwise.',
   Stalled: 'True if only an edit of the template or a new request helps. Absent otherwise.',
@@ -75,7 +84,7 @@ export const bindReasonTexts: Readonly<Record<BindReason, readonly [condition: s
   ],
   ObjectsNotInSync: [
     'Connected',
-    'The server cannot sync some objects, or cannot list the objects of a kind. The message names the five worst problems; each object has an Event.',
+    'The server cannot sync some objects, or one of the clusters does not let it list and watch a kind. The message names the kinds, or the five worst problems; Events on the objects name each, within the limits of Events.',
   ],
   Unbinding: ['Connected', 'The binding is being deleted; the message says what it waits for.'],
   ResourceNotAllowed: ['Connected, SchemaInSync', 'The kind is not in `--bindable`: add it, or delete the binding.'],
@@ -125,7 +134,7 @@ export const bindReasonTexts: Readonly<Record<BindReason, readonly [condition: s
   ],
   ForeignConsumerSecret: [
     'SoleKonnector',
-    'On the ClusterBinding: it names a Secret of another consumer. Give each cluster its own kubeconfig.',
+    'On the ClusterBinding: it named a Secret that no binding of this cluster uses. If that is a Secret of another cluster, give each cluster its own kubeconfig. If you replaced the Secret, do nothing.',
   ],
   APIServiceBindingNotFound: ['Connected', 'On the export: the consumer has no binding for it.'],
   BoundSchemasNotValid: ['Connected', 'On the export: the consumer cannot use its schemas; the message has the cause.'],
@@ -135,7 +144,7 @@ export const bindReasonTexts: Readonly<Record<BindReason, readonly [condition: s
 
 export const entryConditionTexts: Readonly<Record<ValueOf<typeof entryConditions>, string>> = {
   Ready:
-    'True once every component that applies is Done with the current inputs. If False, the reason is the worst state of a component, `Suspended`, `NoComponents`, `TooLarge` (the server starts no run), or `Deleting`.',
+    'True once every component that applies is Done with the current inputs. If False, the reason is the worst state of a component, `Suspended` (also if a suspended entry is being deleted), `NoComponents`, `TooLarge` (the server starts no run), or `Deleting`.',
   RemoteWatchHealthy:
     '`NotWatching`: a watch in the managed cluster does not work; the components with that watch run every five minutes.',
   Livelock:
@@ -144,7 +153,8 @@ export const entryConditionTexts: Readonly<Record<ValueOf<typeof entryConditions
 
 export const registrationConditionTexts: Readonly<Record<ValueOf<typeof registrationConditions>, string>> = {
   Accepted: '`Refused`: the registration breaks a rule, and the component does not run. The message names the rule.',
-  Reachable: '`NotAnswering`: the circuit breaker of the endpoint is open. The server probes the endpoint.',
+  Reachable:
+    '`NotAnswering`: the circuit breaker of the endpoint is open; the message has the call that opened it. The server probes the endpoint. True, `Answering`, also before the first call.',
   Cyclic:
     'True, `ReadsItself`: the component reads fields that depend on its own output, through other components. This is a warning; it is harmless if the values become stable.',
 };

@@ -22,7 +22,7 @@ export const conditionsPage = (): string =>
     '## Conditions of templates',
     conditions(templateConditionTexts),
     '## Conditions of requests',
-    'True conditions have the reason `Success`. If a condition is False and final, create a new request. The server deletes the old one after its requested duration, after one hour if it named none, and after one day at most.',
+    'True conditions have the reason `Success`. If a condition is False and final, create a new request. How long the old one [stays](../concepts/access.md#what-stays-of-a-request) depends on its name and its template.',
     conditions(requestConditionTexts),
     '## Summary conditions',
     'Templates and requests also have the conditions that [kstatus](https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md) reads, for `kubectl wait`, Argo CD, and Flux.',
@@ -44,8 +44,13 @@ export const conditionsPage = (): string =>
       [
         [
           'request',
-          codes(['AccessGranted', 'AccessExpired', 'AccessRevoked']),
-          'The grant began, expired, or was revoked early. A Warning with a code is a denial.',
+          codes(['AccessGranted', 'AccessExtended', 'AccessExpired', 'AccessRevoked']),
+          'The grant began, was extended, expired, or was revoked early. A Warning with a code is a denial, or says why an approved request waits.',
+        ],
+        [
+          'request',
+          codes(['EmergencyAccess', 'EmergencyReviewed', 'ReviewOverdue']),
+          'Warning: emergency access opened without approvals. Another person reviewed it, or should have by now.',
         ],
         [
           'Pod',
@@ -58,6 +63,11 @@ export const conditionsPage = (): string =>
           codes(['Ready', 'ConversionNotBound']),
           '`Ready` changed; or a kind has versions that need a conversion webhook, and the server serves only one version.',
         ],
+        [
+          'binding',
+          code('WatchRefused'),
+          'Warning: one of the clusters no longer lets the server list and watch the kinds that the note names.',
+        ],
         ['bound object', code('NotSynced'), 'Warning: the server cannot sync the object; the note has the cause.'],
         [
           'kubeconfig Secret',
@@ -67,16 +77,17 @@ export const conditionsPage = (): string =>
         [
           'entry',
           codes(['Done', 'NotReady', 'Progressing', 'Retry', 'Failed', 'Deleted']),
-          'The outcome of a component changed.',
+          'The outcome of a component, or its reason, changed. A Warning needs a person: Failed, or an answer that violates the contract.',
         ],
         [
           'entry',
-          codes(['Livelock', 'MissingAlreadySatisfied', 'SecretNotReadable']),
-          'Warning: inputs repeatedly return to earlier values; a component waits for an input that is present; or the user who named a Secret may not read it.',
+          codes(['Livelock', 'MissingAlreadySatisfied', 'SecretNotReadable', 'Abandoned']),
+          'Warning: inputs repeatedly return to earlier values; a component waits for an input that is present; the user who named a Secret may not read it; or a user abandoned a component, whose resources stay.',
         ],
       ],
     ),
+    'Events are best effort: for each object and kind of work, such as runs or abandonments, the server records 25 at once, then one every five minutes. For all objects together, each replica writes at most 300 for a kind of work at once, then 5 a second. It drops further ones. Logs and metrics have every run, and the audit journal has every abandonment.',
     '## Why is a request denied?',
     '```sh\nkubectl create --dry-run=server -f request.yaml\n```',
-    'This command creates nothing. The server answers with one warning for each rule: `pass`, `FAIL` with the way to fix it, or `????` if the rule depends on a template that does not exist. A denial without a dry run names only the first reason.',
+    'This command creates nothing. The server answers with warnings: first each rule that fails, with the way to fix it, then each rule that it could not check. The last warning counts the rules that passed. A denial without a dry run names only the first reason.',
   );

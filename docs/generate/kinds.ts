@@ -1,4 +1,4 @@
-import { accessKinds } from '../../src/api/access/kinds.ts';
+import { accessCrds } from '../../src/api/access/kinds.ts';
 import { consumerKinds, providerKinds } from '../../src/api/binding/kinds.ts';
 import { inventoryKinds } from '../../src/api/inventory/kinds.ts';
 import type { Kind } from '../../src/api/schema/kind.ts';
@@ -11,7 +11,7 @@ const legend =
 
 /** A page for each API group, by file name. */
 export const kindPages = (): [string, string][] => [
-  ['access-kinds.md', kindsPage('Kinds of access', 'src/api/access', accessKinds, 'Requests and templates.')],
+  ['access-kinds.md', kindsPage('Kinds of access', 'src/api/access', accessCrds, 'Requests, templates, and votes.')],
   [
     'binding-kinds.md',
     kindsPage(

@@ -7,7 +7,7 @@ import {
   writeAuthorizationMetrics,
 } from '../../src/admission/metrics.ts';
 import { bindingMetrics } from '../../src/binding/metrics.ts';
-import { observeInventory } from '../../src/inventory/manager/gauges.ts';
+import { registerInventoryGauges } from '../../src/inventory/manager/gauges.ts';
 import { inventoryMetrics } from '../../src/inventory/manager/metrics.ts';
 import { unhealthyWatchesMetric } from '../../src/inventory/remote/hub.ts';
 import { loopMetrics, type MetricOptions, type Metrics } from '../../src/observe/metrics.ts';
@@ -16,6 +16,7 @@ import {
   clockSkewMetric,
   unhandledRejectionsMetric,
   unsignedLinesMetric,
+  watchRefusalsMetric,
 } from '../../src/observe/process-metrics.ts';
 import { code, codes, page, table } from './markdown.ts';
 
@@ -28,6 +29,7 @@ const sections: Readonly<Record<string, (metrics: Metrics) => void>> = {
     certificateExpiryMetric(metrics);
     unsignedLinesMetric(metrics);
     unhandledRejectionsMetric(metrics);
+    watchRefusalsMetric(metrics);
   },
   Webhooks: (metrics) => {
     outcomeMetrics(metrics);
@@ -37,12 +39,12 @@ const sections: Readonly<Record<string, (metrics: Metrics) => void>> = {
   Access: (metrics) => {
     grantMetrics(metrics);
     orphansMetric(metrics);
-    stateMetrics({ metrics, stores: unused, clock: unused });
+    stateMetrics({ metrics, stores: unused, signer: unused, clock: unused, reviews: unused });
   },
   Binding: bindingMetrics,
   Inventory: (metrics) => {
     inventoryMetrics(metrics);
-    observeInventory(metrics, unused);
+    registerInventoryGauges(metrics, unused);
     unhealthyWatchesMetric(metrics, () => 0);
     writeAuthorizationMetrics(metrics);
   },

@@ -1,5 +1,6 @@
 import { chartValuesPage } from './chart-values.ts';
 import { codesPage } from './codes.ts';
+import { commandsPage } from './commands.ts';
 import { conditionsPage } from './conditions.ts';
 import { flagsPage } from './flags.ts';
 import { kindPages } from './kinds.ts';
@@ -10,6 +11,7 @@ import { runReasonsPage } from './run-reasons.ts';
 export const referencePages = (): ReadonlyMap<string, string> =>
   new Map([
     ['flags.md', flagsPage()],
+    ['commands.md', commandsPage()],
     ['chart-values.md', chartValuesPage()],
     ['metrics.md', metricsPage()],
     ['codes.md', codesPage()],

@@ -1,14 +1,14 @@
-import type { NotRunReason } from '../../src/inventory/core/step.ts';
+import type { NotAcceptedCode, NotRunReason } from '../../src/inventory/core/key-state.ts';
 import type { TriggerReason } from '../../src/inventory/core/triggers.ts';
 import type { CallFailureCode } from '../../src/inventory/ports.ts';
 import { code, page, table } from './markdown.ts';
 
 /** Why a run was started. LeaseOver is a reason of outcomes and of queued keys; a run after it has the reason Retry. */
 const triggerTexts: Readonly<Record<Exclude<TriggerReason, 'LeaseOver'>, readonly [example: string, text: string]>> = {
-  Created: ['Created', 'The entry is new, or the component now applies to it.'],
+  Created: ['Created', 'The component has no run for this entry yet.'],
   ConfigChanged: [
     'ConfigChanged:/spec/components/network/config',
-    'A field below `/spec` that the component reads changed, or `spec.suspend` or the labels of the entry did.',
+    'A field below `/spec` that the component reads changed, or `spec.suspend`, the labels (`/metadata/labels`), or an abandonment (`/metadata/annotations`) did.',
   ],
   InputChanged: [
     'InputChanged:/status/outputs/network/vnetName',
@@ -16,14 +16,17 @@ const triggerTexts: Readonly<Record<Exclude<TriggerReason, 'LeaseOver'>, readonl
   ],
   InputArrived: [
     'InputArrived:/status/outputs/network/vnetName',
-    'All inputs that the last outcome reported as missing hold. The path is one of them.',
+    'All inputs that the last outcome reported as missing hold. The path is one of them; it may also be a field that is now absent.',
   ],
   Forced: ['Forced', 'The annotation `force.inventory.drawbridge.dev/COMPONENT` has a new value.'],
   Remote: [
     'Remote:managed/serviceinstances.services.cloud.sap.com',
     'A watched object may have changed. `Remote:unwatched`: the watches of the cluster are unhealthy, and five minutes have passed.',
   ],
-  RegistrationChanged: ['RegistrationChanged', 'The registration of the component changed.'],
+  RegistrationChanged: [
+    'RegistrationChanged',
+    'The registration of the component was created or changed. A new registration has this reason on existing entries.',
+  ],
   Interval: ['Interval', 'The interval of the registration passed, or the delay after NotReady or Failed.'],
   Requeue: ['Requeue', '`requeueAfterSeconds` of the last outcome passed, or the server recovered from an error.'],
   Retry: ['Retry', 'The backoff after the last Retry passed, or the component had not accepted the call.'],
@@ -36,14 +39,18 @@ const notRunTexts: Readonly<Record<NotRunReason, string>> = {
   NotApplicable: 'The mode or the labels of the entry do not match the registration.',
   TooLarge: 'The entry is larger than 64 KiB. Move large values to a Secret.',
   RegistrationRefused: 'The registration breaks a rule. See its condition `Accepted`.',
-  Abandoned: 'The entry has the annotation `abandon.inventory.drawbridge.dev/COMPONENT` and is being deleted.',
+  Abandoned:
+    'The entry has the annotation `abandon.inventory.drawbridge.dev/COMPONENT`. The message says who set it and why.',
 };
 
-const callFailureTexts: Readonly<Record<CallFailureCode, string>> = {
+const callFailureTexts: Readonly<Record<CallFailureCode | NotAcceptedCode, string>> = {
+  Unreachable:
+    'The server could not connect to the endpoint. It retries; see the condition `Reachable` of the registration.',
+  Busy: 'The component answered 429 or 503. The server retries, not before the time in `Retry-After`. The status of the component shows it after five such answers in a row, or if one asks for more than a minute.',
   Timeout: 'The component did not answer within `timeoutSeconds`. Answer 202 for longer work.',
   Cut: 'The connection broke after the request was sent.',
   TooLarge: 'The answer is larger than 131,072 bytes.',
-  NotJson: 'The answer is not JSON.',
+  NotJson: 'The answer is not HTTP, or its body is not JSON. If it is not HTTP, check the port of the endpoint.',
   InvalidOutcome:
     'The answer violates the [contract](component-contract.md), or the outcome does not fit the operation.',
   WrongRun: 'The answer names another run.',
@@ -53,15 +60,22 @@ const callFailureTexts: Readonly<Record<CallFailureCode, string>> = {
 };
 
 const otherTexts: Readonly<Record<string, string>> = {
-  LeaseOver: 'The component did not report before the deadline of the run. The server runs it again.',
+  LeaseOver:
+    'The component did not report before the deadline of the run, or a restart or a change of the leader interrupted the run. The server runs it again.',
   MissingAlreadySatisfied:
     'The component reported NotReady, but its missing inputs held when it was called. Check how it reads the entry.',
-  NotWritten: 'The API server rejected the outputs, or their removal. The message has the cause.',
+  NotWritten:
+    'The API server rejected the outputs, their removal, or the removal of the access of an abandoned component. The message has the cause.',
   NotStored:
     'The API server rejected the record of the run, which the server retries, or the message of the outcome, which is lost.',
+  NameTaken:
+    'Another object has a name that the run or the access of the component needs. The message names it, and the command that deletes it.',
+  GrantNotInForce: 'The API server does not yet grant the component its access to the entry. The server retries.',
+  NoCredentialId: 'The API server issues tokens without an ID. Use Kubernetes 1.30 or later.',
   InternalError: 'The server met an unexpected error. It retries; its log has the error.',
   NotRegistered: 'The component has a run, but no registration. Register it again, or abandon it.',
-  InputsChanged: 'The last run was Done, but the inputs have changed since. A run follows.',
+  InputsChanged:
+    'The last run was Done, but since then the inputs, or the force annotation, have changed. A run follows.',
   Pending: 'The component has not run yet.',
 };
 

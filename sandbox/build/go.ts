@@ -11,7 +11,7 @@ export async function goVersion(): Promise<string> {
   if (answer === undefined) {
     throw new Error(
       'The sandbox builds etcd and Kubernetes from source and found no `go` on the PATH: install Go 1.26 or newer ' +
-        '(https://go.dev/dl). etcd and kube-apiserver alone can come from KUBEBUILDER_ASSETS.',
+        '(https://go.dev/dl), or set DRAWBRIDGE_PROGRAMS to a folder that has every program of the sandbox.',
     );
   }
   if (answer.code !== 0)

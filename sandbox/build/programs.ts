@@ -9,6 +9,9 @@ export type GoProgram = (typeof goPrograms)[number];
 export type ClientProgram = (typeof clientPrograms)[number];
 export type Program = (typeof programs)[number];
 
+/** Absolute paths of the programs of a plane. */
+export type Binaries = Readonly<Record<Program, string>>;
+
 export interface GoTarget {
   /** Folder of the module that pins the program's version. */
   readonly module: string;

@@ -9,7 +9,9 @@ import { buildPodAccess } from './builders/pod-access.ts';
 import type { AccessStores } from './stores/access-stores.ts';
 import type { RequestView, TemplateView } from './stores/access-views.ts';
 
-/** What the controllers need to know of one kind of access. Each kind has its own instances of the same controllers. */
+/**
+ * One kind of access, such as PodAccess: its resources, its stores, and its builder. Each kind has its own instances of the controllers.
+ */
 export interface AccessKind {
   readonly requestKind: RequestKind;
   readonly templateKind: TemplateKind;
@@ -19,7 +21,7 @@ export interface AccessKind {
   readonly createsPod: boolean;
   readonly requests: Store<RequestView>;
   readonly templates: Store<TemplateView>;
-  /** Plans the grant. Reads stores, so call it only after they have synced. Rejects as the client does. */
+  /** Plans a grant of this kind; see `Builder`. */
   plan(request: RequestView, template: TemplateView, terms: GrantTerms, signal: AbortSignal): Promise<Planned>;
 }
 
@@ -29,7 +31,7 @@ const builders: { readonly [Kind in RequestKind]: Builder<never> } = {
   ExecAccessRequest: buildExecAccess,
 };
 
-/** Combines every kind of access with its stores and its builder. */
+/** One `AccessKind` for each kind of request, with its stores and its builder. All kinds share one queue of plans. */
 export function createAccessKinds(
   deps: Omit<BuilderDeps, 'queue' | 'stores'> & { readonly stores: AccessStores },
 ): AccessKind[] {

@@ -1,28 +1,62 @@
-import { type Access, accesses, accessOfTemplate } from '../api/access/kinds.ts';
-import type { TemplateKind } from '../api/access/names.ts';
-import { keyOf, type ObjectName } from '../api/object.ts';
+import type { VoteSpec } from '../api/access/access-vote.ts';
+import type { Ended } from '../api/access/ended.ts';
+import { type Access, accesses, accessOfRequest, accessOfTemplate, type RequestKind } from '../api/access/kinds.ts';
+import { type TemplateKind, templateConditions } from '../api/access/names.ts';
+import { type KubeObject, keyOf, type ObjectName } from '../api/object.ts';
 import { pods } from '../api/resources.ts';
-import { type Clock, parseTime } from '../kit/clock.ts';
+import type { Clock } from '../kit/clock.ts';
+import { isRecord } from '../kit/json-value.ts';
+import { SharedCalls } from '../kit/shared-calls.ts';
 import { type AccessQuestion, type Client, findObject } from '../kube/client.ts';
-import { isSummary } from './conditions.ts';
+import { allTrue, isSummary } from './conditions.ts';
+import { type OwedReviews, votedReview } from './emergency/owed-reviews.ts';
 import type { GrantQuota } from './lifecycle/grant-quota.ts';
+import { hasEndedCondition, isDeniedOrEnded } from './lifecycle/request-conditions.ts';
+import { accessEndMs, type EndSigner, extendableOf, hasVerifiedEnd } from './lifecycle/request-ends.ts';
+import type { Extendable } from './policy/extension-choice.ts';
 import { rulesViolation } from './policy/granted-rules.ts';
 import type { Account } from './policy/limits.ts';
 import type { Caller, TemplateState } from './policy/request-policy.ts';
 import { type GrantingTemplate, type Permission, permissionsToHold } from './policy/template-permissions.ts';
+import type { VotedRequest } from './policy/vote-policy.ts';
 import type { Signer } from './signing/signer.ts';
 import { type AccessStores, byPod, byUid } from './stores/access-stores.ts';
 import { type RequestView, type TemplateView, viewRequest, viewTemplate } from './stores/access-views.ts';
 import { type PodView, viewPod } from './stores/cluster-views.ts';
 
 /** The reads for the webhooks that admit requests and templates. Implements a part of `AccessReviews`. */
-export function admissionReads(stores: AccessStores, client: Client, quota: GrantQuota) {
+export function admissionReads({ stores, client, quota, reviews, signer, clock }: AdmissionReadsDeps) {
+  const approvePermission = new ApprovePermission(client);
   return {
     templateState: (kind: TemplateKind, namespace: string, name: string, signal: AbortSignal) =>
       readTemplate(accessOfTemplate(kind), { namespace, name }, stores, client, signal),
     alreadyHolds: (caller: Caller & WithExtra, namespace: string, template: GrantingTemplate, signal: AbortSignal) =>
       alreadyHolds(client, caller, namespace, template, signal),
     limitUses: (account: Account) => quota.uses(account),
+    openAccess: (kind: RequestKind, request: unknown): Extendable | undefined => {
+      const view = isRecord(request) ? viewRequest({ ...(request as unknown as KubeObject), kind }) : undefined;
+      return view && !isDeniedOrEnded(view) && isOpen(view, signer, clock)
+        ? extendableOf(view, signer, stores.pods)
+        : undefined;
+    },
+    verifiedEnd: (kind: RequestKind, request: unknown): Ended | undefined => {
+      const view = isRecord(request) ? viewRequest({ ...(request as unknown as KubeObject), kind }) : undefined;
+      return view && hasVerifiedEnd(view, signer) ? view.ended : undefined;
+    },
+    overdueReview: (user: Caller, namespace: string, templateKind: TemplateKind, template: string) =>
+      reviews.overdueOf({ user, namespace, templateKind, template }),
+    votedRequest: async (
+      { kind, name, uid }: VoteSpec['request'],
+      namespace: string,
+      signal: AbortSignal,
+    ): Promise<VotedRequest> => {
+      const found = await readVotedRequest(accessOfRequest(kind), { namespace, name }, stores, client, signal);
+      if (found.found && (uid === undefined || uid === found.uid)) return found;
+      const review = reviews.find(kind, { namespace, name }, uid);
+      return review ? votedReview(review) : found;
+    },
+    mayApprove: (caller: Caller & WithExtra, template: NamedTemplate, signal: AbortSignal) =>
+      approvePermission.mayApprove(caller, template, signal),
     missingPermissions: (
       caller: Caller & WithExtra,
       namespace: string,
@@ -32,9 +66,19 @@ export function admissionReads(stores: AccessStores, client: Client, quota: Gran
   };
 }
 
+interface AdmissionReadsDeps {
+  readonly stores: AccessStores;
+  readonly client: Client;
+  readonly quota: GrantQuota;
+  readonly reviews: OwedReviews;
+  readonly signer: EndSigner;
+  readonly clock: Clock;
+}
+
 /**
  * Reads the store. If the template is missing there, reads live, because the store may lag behind the caller's own write. A template that
- * violates its schema counts as not found. Rejects as the client does.
+ * violates its schema counts as not found. If there is no such template, `otherKind` is the kind that has one of this name in the stores.
+ * Rejects as the client does.
  */
 async function readTemplate(
   access: Access,
@@ -47,24 +91,94 @@ async function readTemplate(
   if (cached) return templateState(cached);
   const object = await findObject(client, access.template.resource, name, { signal });
   const template = object && viewTemplate(access)(object);
-  return template ? templateState(template) : { found: false };
+  if (template) return templateState(template);
+  const other = accesses.find(({ request }) => stores.of(request.resource.kind).templates.get(keyOf(name)));
+  return { found: false, ...(other && { otherKind: other.template.resource.kind }) };
+}
+
+/**
+ * Reads the store. If the request is missing there, reads live, because the store may lag behind its creation. Rejects as the client does.
+ */
+async function readVotedRequest(
+  access: Access,
+  name: ObjectName,
+  stores: AccessStores,
+  client: Client,
+  signal: AbortSignal,
+): Promise<VotedRequest> {
+  const { resource } = access.request;
+  const cached = stores.of(resource.kind).requests.get(keyOf(name));
+  const object = cached ? undefined : await findObject(client, resource, name, { signal });
+  const request = cached ?? (object && viewRequest(object));
+  if (!request) return { found: false };
+  return {
+    found: true,
+    uid: request.uid,
+    templateName: request.spec.templateName,
+    requester: request.spec.requester,
+    emergency: request.spec.emergency === true,
+    extensions: request.spec.extensions?.length ?? 0,
+    // Admission trusts the status, which only decides whether to deny a vote early.
+    decidedExtensions: request.extensions.filter(({ state }) => state !== 'Pending').length,
+    ended: request.deleting || request.revoked || isDeniedOrEnded(request),
+  };
+}
+
+/** A template that may not exist. */
+interface NamedTemplate {
+  readonly kind: TemplateKind;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/**
+ * Checks whether voters hold the verb `approve` on templates. Checks of the same person and template at the same time share one
+ * SubjectAccessReview.
+ */
+export class ApprovePermission {
+  readonly #shared: SharedCalls<AccessQuestion, boolean>;
+
+  constructor(client: Client) {
+    this.#shared = new SharedCalls(([question], signal) => client.isAllowed(question, { signal }));
+  }
+
+  /** Rejects as the client does. */
+  mayApprove(
+    { username, uid, groups, extra }: Caller & WithExtra,
+    { kind, namespace, name }: NamedTemplate,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const { group, plural } = accessOfTemplate(kind).template.resource;
+    const asked = { verb: 'approve', group, resource: plural, namespace, name };
+    const question = { user: username, uid, groups, ...asked, ...(extra ? { extra } : {}) };
+    return this.#shared.ask(JSON.stringify(question), question, signal);
+  }
 }
 
 type FoundTemplate = Extract<TemplateState, { found: true }>;
 
-/** The state of a template that the rule books check. */
+const { accessPlanValid, ...otherConditions } = templateConditions;
+
+/**
+ * The state of a template, as input of the rules of `policy/`. The template counts as ready even if AccessPlanValid is False: the leader
+ * plans each request again, with the objects that exist then.
+ */
 export function templateState(template: TemplateView): FoundTemplate {
-  const failing = template.conditions.find((condition) => condition.status === 'False' && !isSummary(condition));
+  const others = template.conditions.filter(({ type }) => type !== accessPlanValid);
+  const failing = others.find((condition) => condition.status === 'False' && !isSummary(condition));
+  const plan = template.conditions.find(({ type }) => type === accessPlanValid);
+  const isUnplannable = plan?.status === 'False' && plan.observedGeneration === template.generation;
   const generations = template.conditions.map((condition) => condition.observedGeneration ?? 0);
   return {
     found: true,
     uid: template.uid,
     generation: template.generation,
     spec: template.spec,
-    ready: template.ready,
+    ready: template.ready === false ? allTrue(others, Object.values(otherConditions)) : template.ready,
     // Each condition has its own generation. The lowest is the generation that all conditions have observed.
     observedGeneration: generations.length > 0 ? Math.min(...generations) : undefined,
     ...(failing ? { failing: { type: failing.type, reason: failing.reason, message: failing.message } } : {}),
+    ...(isUnplannable ? { unplannable: { code: plan.reason, message: plan.message } } : {}),
   };
 }
 
@@ -74,8 +188,9 @@ interface WithExtra {
 }
 
 /**
- * Whether the caller already holds `permissionsToHold(template)` in the namespace, and so needs none of its groups. False if the rules of
- * the template are invalid. Rejects as the client does.
+ * Whether the caller already holds in the namespace what the template hands out (`permissionsToHold`: exec or reading pods, the template's
+ * rules, and creating its Pod). Such a caller needs none of the template's groups. Creates one SubjectAccessReview for each permission.
+ * False if the rules of the template are invalid. Rejects as the client does.
  */
 export async function alreadyHolds(
   client: Client,
@@ -84,7 +199,7 @@ export async function alreadyHolds(
   template: GrantingTemplate,
   signal: AbortSignal,
 ): Promise<boolean> {
-  // The server never grants such rules. A template that predates the bound may have hundreds of permissions to check.
+  // The server never grants invalid rules. A template that was stored before rules were limited may have hundreds of permissions to check.
   if (rulesViolation(template.spec.accessConfig.rules)) return false;
   return (await lackingPermissions(client, caller, namespace, permissionsToHold(template), signal)).length === 0;
 }
@@ -114,19 +229,16 @@ function questionOf(
 interface ConnectTargetsDeps {
   readonly stores: Pick<AccessStores, 'pods' | 'requests' | 'of'>;
   readonly client: Pick<Client, 'get'>;
-  readonly signer: Pick<Signer, 'isOurGrant'>;
+  readonly signer: EndSigner & Pick<Signer, 'isOurGrant'>;
   readonly clock: Clock;
 }
 
 /** The reads of pods and their grants for the webhooks that audit and authorize connects. Implements a part of `AccessReviews`. */
 export function connectTargets({ stores, client, signer, clock }: ConnectTargetsDeps) {
-  const isOpen = ({ grant, revoked, deleting }: RequestView): boolean =>
-    grant !== undefined && !revoked && !deleting && clock.now() < (parseTime(grant.expiresAt) ?? 0);
-
   const podCreators = accesses.filter(({ createsPod }) => createsPod);
   const podRequests = podCreators.map(({ request }) => stores.of(request.resource.kind).requests);
 
-  /** The stored request that the pod was created for. If a client changed our metadata of the pod, the pod's uid identifies the request. */
+  /** The stored request that the pod was created for, by the pod's label and owner or, if a client changed those, by the pod's uid. */
   const requestOf = (pod: PodView): RequestView | undefined =>
     podRequests
       .flatMap((store) => store.byIndex(byUid, pod.requestRef?.uid ?? ''))
@@ -141,18 +253,23 @@ export function connectTargets({ stores, client, signer, clock }: ConnectTargets
       const pod = stores.pods.get(key);
       if (!pod) return undefined;
       const requests = stores.requests.flatMap((store) => store.byIndex(byPod, key));
-      return { uid: pod.uid, ours: requestOf(pod) !== undefined, grants: requests.filter(isOpen).flatMap(grantOf) };
+      return {
+        uid: pod.uid,
+        isAccessPod: requestOf(pod) !== undefined,
+        grants: requests.filter((request) => isOpen(request, signer, clock)).flatMap(grantsOf),
+      };
     },
 
     async connectTarget(namespace: string, name: string, signal: AbortSignal) {
       const pod = stores.pods.get(keyOf({ namespace, name })) ?? (await livePod({ namespace, name }, signal));
       if (!pod) return undefined;
       const cached = requestOf(pod);
-      const ours = cached !== undefined || pod.requestRef !== undefined;
+      const isAccessPod = cached !== undefined || pod.requestRef !== undefined;
       // The server stores the grant before it creates the pod, so if the store has no request with a grant, it may lag behind.
       const request = cached?.grant ? cached : await liveRequest(pod, signal);
-      const isProven = request?.grant && isOpen(request) && (await signer.isOurGrant(request, request.grant, signal));
-      return { uid: pod.uid, ours, grants: ours && request && isProven ? grantOf(request) : [] };
+      const isProven =
+        request?.grant && isOpen(request, signer, clock) && (await signer.isOurGrant(request, request.grant, signal));
+      return { uid: pod.uid, isAccessPod, grants: isAccessPod && request && isProven ? grantsOf(request) : [] };
     },
   };
 
@@ -174,4 +291,16 @@ export function connectTargets({ stores, client, signer, clock }: ConnectTargets
   }
 }
 
-const grantOf = ({ name, grant }: RequestView) => (grant ? [{ request: name, subjects: grant.subjects }] : []);
+/**
+ * Whether the access of a request is open by the wall clock. A request may outlive its access, for example until the review of an
+ * emergency.
+ */
+const isOpen = (request: RequestView, signer: EndSigner, clock: Clock): boolean =>
+  !request.revoked &&
+  !request.deleting &&
+  !request.ended &&
+  !hasEndedCondition(request) &&
+  clock.now() < (accessEndMs(request, signer) ?? 0);
+
+const grantsOf = ({ name, grant }: RequestView) =>
+  grant ? [{ request: name, template: grant.template.name, subjects: grant.subjects }] : [];

@@ -1,3 +1,4 @@
+import type { TemplateKind } from '../api/access/names.ts';
 import type { Journal } from '../audit/journal.ts';
 import { Controller } from '../engine/controller.ts';
 import { deadlines } from '../engine/sources/deadlines.ts';
@@ -12,24 +13,34 @@ import type { Metrics } from '../observe/metrics.ts';
 import { Applier } from '../rbac/applier.ts';
 import type { RbacRule } from '../rbac/rule-cover.ts';
 import { type AccessKind, createAccessKinds } from './access-kind.ts';
-import type { AccessPods } from './builders/plan.ts';
+import type { AccessPodMode } from './builders/plan.ts';
+import { PlanQueue } from './builders/plan-budget.ts';
+import { changedReviews, type OwedReviews } from './emergency/owed-reviews.ts';
+import { ReviewReconciler } from './emergency/review-reconciler.ts';
 import { Janitor } from './janitor.ts';
 import { Decider } from './lifecycle/decider.ts';
-import { type GrantMetrics, grantMetrics } from './lifecycle/grant-metrics.ts';
+import { Extender } from './lifecycle/extender.ts';
+import { grantMetrics } from './lifecycle/grant-metrics.ts';
 import type { GrantQuota } from './lifecycle/grant-quota.ts';
 import { GrantReporter } from './lifecycle/grant-reporter.ts';
 import { Granter } from './lifecycle/granter.ts';
+import { History } from './lifecycle/history.ts';
+import { Openings } from './lifecycle/openings.ts';
 import { cleanupLane, normalLane, RequestReconciler, revocationLane } from './lifecycle/request-reconciler.ts';
 import { StatusWriter } from './lifecycle/request-status.ts';
 import { RequesterAttestations } from './lifecycle/requester-attestations.ts';
 import { Revoker } from './lifecycle/revoker.ts';
 import { TemplateEdits } from './lifecycle/template-edits.ts';
+import { Votes } from './lifecycle/votes.ts';
 import type { Signer } from './signing/signer.ts';
 import { orphansMetric, stateMetrics } from './state-metrics.ts';
-import { type AccessStores, byTarget, byTemplate, requestsOfPod } from './stores/access-stores.ts';
-import { targetKey } from './stores/access-views.ts';
-import type { RequestRef } from './stores/cluster-views.ts';
+import { type AccessStores, byNamespace, byTarget, byTemplate, byUid, requestsOfPod } from './stores/access-stores.ts';
+import { type RequestView, targetKey } from './stores/access-views.ts';
+import type { PodView, RequestRef } from './stores/cluster-views.ts';
+import { JudgementQueue } from './template/judgement-queue.ts';
 import { AuthorPermissions, TemplateAuthors } from './template/template-authors.ts';
+import { TemplateJudge } from './template/template-judge.ts';
+import { type PlanRunner, TemplatePlans } from './template/template-plans.ts';
 import { TemplateReconciler } from './template/template-reconciler.ts';
 
 /** Dependencies of the controllers of the access feature. */
@@ -40,6 +51,8 @@ export interface AccessDeps {
   /** The rules that templates may hand out in addition to those of every grant. */
   readonly grantable: readonly RbacRule[];
   readonly stores: AccessStores;
+  /** The reviews of emergency access that another person still has to make. */
+  readonly reviews: OwedReviews;
   readonly journal: Journal;
   readonly events: EventRecorder;
   readonly clock: Clock;
@@ -47,33 +60,49 @@ export interface AccessDeps {
   readonly metrics: Metrics;
   /** Whether the server grants through templates without an author, unless they set `allowPrivilegedPod`. */
   readonly trustExistingTemplates: boolean;
-  readonly accessPods: AccessPods;
+  readonly accessPods: AccessPodMode;
 }
 
-/** The controllers of the access feature, in start order: templates, requests, janitor. Each starts once the one before has synced. */
+/**
+ * The controllers of the access feature, in start order: templates, requests, emergency reviews, janitor. Each starts once the one before
+ * has synced.
+ */
 export function accessControllers(deps: AccessDeps): Controller[] {
   const metricsOf = grantMetrics(deps.metrics);
   stateMetrics(deps);
   const permissions = new AuthorPermissions(deps);
   const kinds = createAccessKinds(deps);
+  const queue = new JudgementQueue(new PlanQueue(deps.clock), deps.clock);
+  const plansIn = (runner: PlanRunner): TemplatePlans => new TemplatePlans({ ...deps, queue: runner });
   const controllers = kinds.map((kind) => {
-    const { signer, trustExistingTemplates: trustExisting } = deps;
+    const { signer, stores, trustExistingTemplates: trustExisting } = deps;
     const authors = new TemplateAuthors({ kind: kind.templateKind, signer, permissions, trustExisting });
+    const metrics = metricsOf(kind.requestKind);
+    const votes = new Votes({ ...deps, ...kind, store: stores.votes });
+    const { requestResource } = kind;
+    const reporter = new GrantReporter({ ...deps, metrics, requestResource, votes: stores.votes });
+    metrics.watch(kind.requests);
     return {
-      templates: templateController(kind, authors, deps),
-      requests: requestController(kind, authors, deps, metricsOf(kind.requestKind)),
+      kind,
+      votes,
+      reporter,
+      templates: templateController(kind, authors, new TemplateJudge({ ...deps, kind, plansIn, queue }), deps),
+      requests: requestController(kind, { authors, votes, reporter }, deps),
     };
   });
   return [
     ...controllers.map(({ templates }) => templates),
     ...controllers.map(({ requests }) => requests),
+    reviewController(controllers, deps),
     janitorController(kinds, deps),
   ];
 }
 
 /** Interval of the janitor's sweep, milliseconds. Even with its jitter, it is below the documented minute. */
 const sweepMs = 50_000;
-/** Delay before the janitor checks the children of a deleted request, milliseconds. Meanwhile, the request reconciler deletes them. */
+/**
+ * Delay before the janitor checks the children of a deleted or ended request, milliseconds. Meanwhile, the request reconciler deletes them.
+ */
 const janitorDelayMs = 1000;
 
 function janitorController(kinds: readonly AccessKind[], deps: AccessDeps): Controller {
@@ -94,7 +123,7 @@ function janitorController(kinds: readonly AccessKind[], deps: AccessDeps): Cont
       ),
       ...kinds.map(({ requests }) =>
         fromSubscription(requests.resource.plural, requests, (event) =>
-          event.type === 'deleted' ? [{ key: event.before.uid, atMs: clock.now() + janitorDelayMs }] : [],
+          deletedOrEndedUid(event).map((key) => ({ key, atMs: clock.now() + janitorDelayMs })),
         ),
       ),
       interval({ name: 'sweep', clock, everyMs: sweepMs, keys: () => janitor.suspects() }),
@@ -106,7 +135,42 @@ function janitorController(kinds: readonly AccessKind[], deps: AccessDeps): Cont
   });
 }
 
-function templateController(kind: AccessKind, authors: TemplateAuthors, deps: AccessDeps): Controller {
+function reviewController(
+  kinds: readonly { readonly kind: AccessKind; readonly votes: Votes; readonly reporter: GrantReporter }[],
+  deps: AccessDeps,
+): Controller {
+  const { reviews, stores, client } = deps;
+  const { votes } = stores;
+  const partsOf = (templateKind: TemplateKind) => {
+    const parts = kinds.find(({ kind }) => kind.templateKind === templateKind);
+    if (!parts) throw new Error(`a review names the unknown kind ${templateKind}`);
+    return parts;
+  };
+  return controller('EmergencyReview', deps, {
+    sources: [
+      fromSubscription('review', reviews.store, changedReviews),
+      fromSubscription('vote', votes, (event) => {
+        const { requestUid, spec } = 'now' in event ? event.now : event.before;
+        return spec.about === 'Review' ? [requestUid] : [];
+      }),
+    ],
+    reconciler: new ReviewReconciler({
+      reviews,
+      votes,
+      judgeOf: (kind) => partsOf(kind).votes,
+      reviewed: (review, vote) => partsOf(review.templateKind).reporter.reviewed(review, vote),
+      client,
+    }),
+    workers: 1,
+  });
+}
+
+function templateController(
+  kind: AccessKind,
+  authors: TemplateAuthors,
+  judge: TemplateJudge,
+  deps: AccessDeps,
+): Controller {
   const { client, clock, stores, signer } = deps;
   const { templates } = kind;
   return controller(kind.templateKind, deps, {
@@ -122,12 +186,17 @@ function templateController(kind: AccessKind, authors: TemplateAuthors, deps: Ac
           return affected.map((template) => template.key);
         }),
       ),
+      judge,
     ],
     reconciler: new TemplateReconciler({
       resource: kind.templateResource,
       templates,
       workload: (key) => stores.workload(key),
       authors,
+      judge,
+      planned: kind.createsPod
+        ? 'the server can build the access pod, and no object of the namespace forbids it'
+        : 'the workload exists, and its pods can be found',
       signer,
       client,
       clock,
@@ -138,19 +207,22 @@ function templateController(kind: AccessKind, authors: TemplateAuthors, deps: Ac
 
 function requestController(
   kind: AccessKind,
-  authors: TemplateAuthors,
+  {
+    authors,
+    votes,
+    reporter,
+  }: { readonly authors: TemplateAuthors; readonly votes: Votes; readonly reporter: GrantReporter },
   deps: AccessDeps,
-  metrics: GrantMetrics,
 ): Controller {
-  const { client, clock, stores, signer, quota, grantable } = deps;
+  const { client, clock, stores, signer, quota, grantable, reviews } = deps;
   const { pods } = stores;
   const readByBuilders: readonly Store<Projected>[] = [...stores.workloads, ...stores.selectors];
-  const reporter = new GrantReporter({ ...deps, metrics, requestResource: kind.requestResource });
   const status = new StatusWriter({ client, kind, clock });
   const applier = new Applier(client);
   const revoker = new Revoker({ kind, pods, client, applier: new Applier(client.urgent()), reporter, clock });
-  const edits = new TemplateEdits({ kind, client });
-  const granter = new Granter({ kind, pods, applier, revoker, edits, signer, status, reporter, clock });
+  const edits = new TemplateEdits({ kind, client, signer });
+  const history = new History({ kind, signer, clock });
+  const granter = new Granter({ kind, pods, applier, revoker, edits, signer, history, status, reporter, clock });
   const attestations = new RequesterAttestations({ kind: kind.requestKind, signer, clock });
   const decider = new Decider({
     kind,
@@ -159,12 +231,15 @@ function requestController(
     status,
     reporter,
     attestations,
+    openings: new Openings({ votes, signer, clock }),
     authors,
     signer,
+    history,
     quota,
+    reviews,
     grantable,
   });
-  metrics.watch(kind.requests);
+  const extender = new Extender({ templates: kind.templates, pods, status, reporter, votes, signer, clock });
   const deadlineSource = deadlines({ name: 'end', clock, lane: revocationLane });
   return controller(kind.requestKind, deps, {
     sources: [
@@ -173,24 +248,44 @@ function requestController(
       fromSubscription('template', kind.templates, (event) => {
         const requests = kind.requests.byIndex(byTemplate, event.key);
         return emissions(
-          requests.map(({ key }) => key),
+          requests.filter(hasNoEnd).map(({ key }) => key),
           endsAccess(event),
         );
       }),
+      fromSubscription('vote', stores.votes, (event) => {
+        const { requestUid, spec } = 'now' in event ? event.now : event.before;
+        const keys = kind.requests.byIndex(byUid, requestUid).map(({ key }) => key);
+        return emissions(keys, event.type === 'added' && spec.decision === 'Deny');
+      }),
+      // The reconciler keeps a request with emergency access until its review, and then deletes it.
+      fromSubscription('review', reviews.store, (event) =>
+        changedReviews(event).flatMap((uid) => kind.requests.byIndex(byUid, uid).map(({ key }) => key)),
+      ),
       fromSubscription('pod', pods, (event) => {
-        const keys = requestsOfPod(kind.requests, 'now' in event ? event.now : event.before);
-        // The revoker deletes the pod itself. In lane 0, that event could abort a revocation that runs in the normal lane.
+        const pod = 'now' in event ? event.now : event.before;
+        const keys = requestsOfPod(kind.requests, pod).filter((key) => hasNoEnd(kind.requests.get(key)));
+        // The revoker deletes pods, too. An event in lane 0 aborts a running reconcile, so the event of its own delete could abort the
+        // revocation.
         return keys.map((key) => ({ key, lane: endsAccess(event) ? cleanupLane : normalLane }));
       }),
+      ...(kind.createsPod
+        ? []
+        : [fromSubscription('running pod', pods, (event) => waitingForPods(kind.requests, event))]),
       // Builders read these stores, so the controller waits until they have synced. Later changes do not affect a grant.
       ...readByBuilders.map((store) => fromSubscription(store.resource.plural, store, () => [])),
     ],
     reconciler: new RequestReconciler({
       decider,
       granter,
+      extender,
       revoker,
       attestations,
+      votes,
+      templates: kind.templates,
       edits,
+      reviews,
+      history,
+      reporter,
       signer,
       status,
       clock,
@@ -214,10 +309,38 @@ function controller(
   return new Controller({ name, clock, log, metrics: metrics.controller(name), ...options });
 }
 
+/**
+ * Whether `status.ended` is empty. Changes of the template or the pod do not enqueue an ended request. If a client forged `status.ended`,
+ * the event of the request itself enqueues it.
+ */
+const hasNoEnd = (request: RequestView | undefined): boolean => request?.ended === undefined;
+
+/** The uid of the request, if the event shows that it was deleted or has ended; otherwise empty. */
+function deletedOrEndedUid(event: StoreEvent<RequestView>): string[] {
+  if (event.type === 'deleted') return [event.before.uid];
+  return event.type === 'updated' && event.now.ended && !event.before.ended ? [event.now.uid] : [];
+}
+
 /** Whether the event ends access: a user revoked a request, or deleted a request, a template, or a pod. */
 const endsAccess = (
   event: StoreEvent<Projected & { readonly deleting?: boolean; readonly revoked?: boolean }>,
 ): boolean => event.type === 'deleted' || event.now.deleting === true || event.now.revoked === true;
+
+/** Delay between the start of a pod and the decisions that it causes, milliseconds, because several pods often start at once. */
+const podSettleMs = 1000;
+
+/** The approved requests that may wait for the pod of the event, if it has started to run. */
+function waitingForPods(requests: Store<RequestView>, event: StoreEvent<PodView>): Emission[] {
+  const hasStarted =
+    event.type !== 'deleted' &&
+    event.now.phase === 'Running' &&
+    !(event.type === 'updated' && event.before.phase === 'Running');
+  if (!hasStarted) return [];
+  return requests
+    .byIndex(byNamespace, event.now.namespace)
+    .filter((request) => request.approval?.state === 'Approved' && !request.grant && hasNoEnd(request))
+    .map(({ key }) => ({ key, delayMs: podSettleMs, lane: normalLane }));
+}
 
 const emissions = (keys: readonly string[], urgent: boolean): Emission[] =>
   keys.map((key) => ({ key, lane: urgent ? revocationLane : normalLane }));

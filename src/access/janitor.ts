@@ -2,7 +2,7 @@ import { apiVersionOf, keyOf, type Resource } from '../api/object.ts';
 import type { Journal } from '../audit/journal.ts';
 import type { AuditRecord } from '../audit/record.ts';
 import { done, type Reconciler, type Result } from '../engine/result.ts';
-import { type Clock, parseTime } from '../kit/clock.ts';
+import type { Clock } from '../kit/clock.ts';
 import { describe } from '../kit/errors.ts';
 import { type Client, findObject } from '../kube/client.ts';
 import type { Store } from '../kube/store.ts';
@@ -10,6 +10,7 @@ import type { Log } from '../observe/log.ts';
 import type { Applier } from '../rbac/applier.ts';
 import type { AccessKind } from './access-kind.ts';
 import { childNameOf } from './builders/plan.ts';
+import { accessEndMs, type EndSigner } from './lifecycle/request-ends.ts';
 import { type AccessStores, byRequest, byUid } from './stores/access-stores.ts';
 import { type RequestView, viewRequest } from './stores/access-views.ts';
 import type { ChildView, PodView } from './stores/cluster-views.ts';
@@ -18,12 +19,13 @@ import type { ChildView, PodView } from './stores/cluster-views.ts';
 const overdueMs = 60_000;
 
 /**
- * Deletes orphans: objects of grants without a live request, for example after a client removed the finalizer of the request. An object is
- * also an orphan 60 s after the deadline, or if its request neither lists it nor gives it its name. Keys are uids of requests.
+ * Deletes orphans: objects of grants whose request no longer exists, for example after a client removed its finalizer. An object is
+ * also an orphan once `status.ended` of its request is set, 60 s after the deadline, or if its request neither lists it nor gives it its
+ * name. Keys are uids of requests.
  */
 export class Janitor implements Reconciler {
   readonly #deps: JanitorDeps;
-  /** By request uid: uids of children that this janitor deleted and the stores may still show. */
+  /** By request uid: uids of children that this janitor deleted, because a store that lags behind still shows them. */
   readonly #deleted = new Map<string, Set<string>>();
 
   constructor(deps: JanitorDeps) {
@@ -67,8 +69,9 @@ export class Janitor implements Reconciler {
   }
 
   #belongsTo(child: Child, request: RequestView): boolean {
-    if (child.namespace !== request.namespace) return false;
-    const endMs = request.grant && parseTime(request.grant.expiresAt);
+    // The API server may have created the object after the end, for a call that was aborted.
+    if (child.namespace !== request.namespace || request.ended) return false;
+    const endMs = accessEndMs(request, this.#deps.signer);
     if (endMs !== undefined && this.#deps.clock.now() >= endMs + overdueMs) return false;
     return child.name === childNameOf(request) || request.children.some(({ uid }) => uid === child.uid);
   }
@@ -106,6 +109,7 @@ export class Janitor implements Reconciler {
 }
 
 interface JanitorDeps {
+  readonly signer: EndSigner;
   readonly kinds: readonly AccessKind[];
   readonly stores: Pick<AccessStores, 'roleBindings' | 'roles' | 'pods'>;
   readonly client: Client;
@@ -126,9 +130,9 @@ function childrenIn(store: Store<PodView> | Store<ChildView>, request: string): 
   const { resource } = store;
   return store
     .byIndex(byRequest, request)
-    .flatMap(({ key, uid, resourceVersion, namespace, name, requestRef, terminating }) => {
-      return requestRef && !terminating
-        ? [{ key, uid, resourceVersion, namespace, name, requestRef, terminating, resource }]
+    .flatMap(({ key, uid, resourceVersion, namespace, name, requestRef, nothingToRevoke }) => {
+      return requestRef && !nothingToRevoke
+        ? [{ key, uid, resourceVersion, namespace, name, requestRef, nothingToRevoke, resource }]
         : [];
     });
 }

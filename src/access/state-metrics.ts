@@ -1,6 +1,8 @@
-import { type Clock, parseTime } from '../kit/clock.ts';
+import type { Clock } from '../kit/clock.ts';
 import type { Projected, Store } from '../kube/store.ts';
 import type { CounterMetric, GaugeMetric, Metrics } from '../observe/metrics.ts';
+import type { OwedReviews } from './emergency/owed-reviews.ts';
+import { accessEndMs, type EndSigner } from './lifecycle/request-ends.ts';
 import { type AccessStores, byRequest, byUid } from './stores/access-stores.ts';
 import type { RequestView } from './stores/access-views.ts';
 import type { RequestRef } from './stores/cluster-views.ts';
@@ -8,20 +10,33 @@ import type { RequestRef } from './stores/cluster-views.ts';
 interface StateMetricsDeps {
   readonly metrics: Metrics;
   readonly stores: AccessStores;
+  readonly signer: EndSigner;
   readonly clock: Clock;
+  readonly reviews: OwedReviews;
 }
 
-/** Registers the counter of orphans that the janitor deleted. */
+/** Registers the counter of orphans: objects of grants without a live request, which the janitor deleted. */
 export const orphansMetric = (metrics: Metrics): CounterMetric =>
   metrics.counter({
     name: 'drawbridge_orphans_total',
-    help: 'Objects deleted because they belonged to no live request. The usual cause is a client that removed the finalizer of a request.',
+    help: 'Objects that the janitor deleted: their request did not exist, did not list them, or was past its deadline by more than 60 s. The usual cause is a client that removed the finalizer of a request.',
     labels: ['kind'],
   });
 
-/** Registers metrics that count requests, templates, and objects of grants in the stores at each scrape. No label names a user. */
-export function stateMetrics({ metrics, stores, clock }: StateMetricsDeps): void {
+/**
+ * Registers metrics that count requests, templates, objects of grants, and overdue reviews in the stores at each scrape. No label names a
+ * user.
+ */
+export function stateMetrics({ metrics, stores, signer, clock, reviews }: StateMetricsDeps): void {
   const { requests } = stores;
+  metrics.collected(
+    {
+      name: 'drawbridge_reviews_overdue',
+      help: 'Emergency access whose review is overdue. Alert above 0.',
+      labels: [],
+    },
+    (set) => set({}, reviews.overdue().length),
+  );
   metrics.collected(
     {
       name: 'drawbridge_grants_past_expiry',
@@ -38,7 +53,7 @@ export function stateMetrics({ metrics, stores, clock }: StateMetricsDeps): void
   metrics.collected(
     {
       name: 'drawbridge_drift_objects',
-      help: 'Objects of grants that do not match the requests. orphaned: the object belongs to no request and is not being deleted. missing: a request lists the object, which does not exist. If it stays above 0 for minutes, another client interferes.',
+      help: 'Objects of grants that do not match the requests. orphaned: the object belongs to no request, and is not being deleted or still gives access. missing: the object that a request lists was deleted, replaced, or lost its marks (label, plan hash, or owner). If it stays above 0 for minutes, another client interferes.',
       labels: ['kind', 'drift'],
     },
     (set) => {
@@ -76,21 +91,21 @@ export function stateMetrics({ metrics, stores, clock }: StateMetricsDeps): void
     },
   );
 
-  const isPastExpiry = ({ grant }: RequestView): boolean =>
-    grant !== undefined && clock.now() >= (parseTime(grant.expiresAt) ?? Number.POSITIVE_INFINITY);
+  const isPastExpiry = (request: RequestView): boolean =>
+    clock.now() >= (accessEndMs(request, signer) ?? Number.POSITIVE_INFINITY);
 
   const isOpen = ({ uid }: RequestView): boolean =>
-    stores.roleBindings.byIndex(byRequest, uid).some(({ terminating }) => !terminating);
+    stores.roleBindings.byIndex(byRequest, uid).some(({ nothingToRevoke }) => !nothingToRevoke);
 
   const isOrphaned = ({
     requestRef,
-    terminating,
+    nothingToRevoke,
   }: {
     readonly requestRef?: RequestRef;
-    readonly terminating: boolean;
+    readonly nothingToRevoke: boolean;
   }): boolean =>
     requestRef !== undefined &&
-    !terminating &&
+    !nothingToRevoke &&
     requests.every((store) => store.byIndex(byUid, requestRef.uid).length === 0);
 
   const missingIn = (store: Store<Projected>, kind: string): number =>

@@ -11,35 +11,36 @@ import { handleReview } from './handle-review.ts';
 import type { AdmissionPorts, InventoryPorts, ReviewPorts } from './ports.ts';
 import { type Route, routes } from './routes.ts';
 
-/** Ports of the routes by feature. The server does not serve the routes of an absent feature. */
+/** The ports of the webhooks of each feature. The server does not serve the webhooks of an absent feature. */
 export interface ServedFeatures {
   readonly access?: AdmissionPorts | undefined;
   readonly inventory?: InventoryPorts | undefined;
 }
 
-/** Most bytes of bodies in memory, from before their first byte until their answer. */
+/** Maximum bytes of bodies in memory. A body counts from before its first byte until the response closes. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
-/** Bytes of a review that the server parses per millisecond in the worst case, which is text with characters beyond ASCII. */
+/** How many bytes of a review the server parses in a millisecond, in the worst case: text with characters beyond ASCII. */
 const BYTES_PER_MS = 100_000;
 
-/** Ports and limits that all calls share. */
-interface SharedLimits extends BodyLimits {
+/** What all calls share: the limits of bodies, and the ports. */
+interface CallDeps extends BodyLimits {
   readonly ports: ReviewPorts;
 }
 
 interface AppOptions {
-  /** Default: a separate queue. */
+  /** Queue of bodies and reviews. Default: a new queue. */
   readonly queue?: FairQueue;
   /** Maps a called path to the path of its route; undefined to answer 404. Default: the same path. */
   readonly routeOf?: (path: string) => string | undefined;
-  /** Called for each call of a path without a route. */
+  /** Called for each call that the server answers with 404. */
   readonly onUnknownPath?: () => void;
 }
 
 /**
- * Serves the routes of the table: hot ones directly, all others through express. No input ends the process or stays without an answer.
- * A connection stays open only after a review. After any other answer the server closes it, so the client pays for a new handshake.
+ * Serves the webhooks in `routes`: those that are `hot` directly, all others through express. Answers every call, unless the connection
+ * ends first. A connection stays open only after a review. After any other answer the server closes it, so that the client needs a new
+ * handshake.
  */
 export function createAdmissionApp(
   features: ServedFeatures,
@@ -50,7 +51,7 @@ export function createAdmissionApp(
     onUnknownPath = () => {},
   }: AppOptions = {},
 ): RequestListener {
-  const shared: SharedLimits = { ports, queue, memory: new FairShare({ total: MAX_BYTES }) };
+  const shared: CallDeps = { ports, queue, memory: new FairShare({ total: MAX_BYTES }) };
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -73,10 +74,10 @@ export function createAdmissionApp(
     const path = routeOf(called);
     if (path === undefined || !paths.has(path)) {
       onUnknownPath();
-      sendText(response, 404, 'no webhook has this path');
+      sendText(response, 404, 'no webhook has this path; check the path in the webhook configuration');
       return;
     }
-    // Drops the path segment of this installation, so that no log shows it.
+    // Omits the random path segment of this installation, so that no log shows it.
     request.url = `${path}${request.url?.slice(called.length) ?? ''}`;
     (hot.get(path) ?? app)(request, response);
   };
@@ -88,7 +89,7 @@ function handlerOf(route: Route, { access, inventory }: ServedFeatures): Handler
 }
 
 /** Answers every request to the path of the route. */
-function webhookListener(route: Route, handler: Handler, shared: SharedLimits): RequestListener {
+function webhookListener(route: Route, handler: Handler, shared: CallDeps): RequestListener {
   return (request, response) => {
     if (request.method === 'POST') {
       answer(route, handler, request, response, shared).catch((error) => fail(error, request, response, shared.ports));
@@ -104,14 +105,15 @@ async function answer(
   handler: Handler,
   request: IncomingMessage,
   response: ServerResponse,
-  shared: SharedLimits,
+  shared: CallDeps,
 ): Promise<void> {
   const { ports, queue } = shared;
   try {
-    const limitMs = deadlineMs(route, timeoutOf(request));
+    const limitMs = timeLimitMs(route, timeoutOf(request));
     const body = await readBody(request, response, shared);
     const deadline = { atMs: ports.clock.monotonic() + limitMs, limitMs };
     const decide = (): Promise<unknown> => {
+      // No answer can reach the client, so the review needs no decision.
       if (response.destroyed)
         throw new BodyError(400, 'IncompleteBody', 'the client closed the connection before the answer');
       return handleReview(route, handler, parseBody(body), deadline, ports);
@@ -140,16 +142,19 @@ function timeoutOf({ url = '' }: IncomingMessage): string | null {
   return query < 0 ? null : new URLSearchParams(url.slice(query)).get('timeout');
 }
 
-/** Time to answer, milliseconds: the timeout in the query (default: that of the route), at most 30 s, less a reserve for the network. */
-function deadlineMs(route: Route, timeout: string | null): number {
-  const defaultMs = route.timeoutSeconds * 1000;
-  const parsed = timeout === null ? { error: '' } : parseGoDuration(timeout);
-  const timeoutMs = 'ns' in parsed && parsed.ns > 0n ? toMilliseconds(parsed.ns) : defaultMs;
+/**
+ * Time to answer, milliseconds: the timeout in the query, at most 30 s, less up to 200 ms for the network. Without a valid timeout, that of
+ * the route counts.
+ */
+function timeLimitMs(route: Route, timeout: string | null): number {
+  const parsed = parseGoDuration(timeout ?? '');
+  const isValid = 'ns' in parsed && parsed.ns > 0n;
+  const timeoutMs = isValid ? toMilliseconds(parsed.ns) : route.timeoutSeconds * 1000;
   const limitMs = Math.min(timeoutMs, MAX_WAIT_MS);
   return limitMs - Math.min(200, limitMs / 10);
 }
 
-/** The longest timeout that a webhook configuration can have. */
+/** The longest timeout that a webhook configuration can have, milliseconds. */
 const MAX_WAIT_MS = 30_000;
 
 function errorHandler(ports: ReviewPorts): ErrorRequestHandler {

@@ -1,15 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { CodedError } from '../kit/errors.ts';
+import { CodedError, quote } from '../kit/errors.ts';
 import type { FairShare } from '../kit/fair-share.ts';
 import { announcedBytes, collectBody, freeBody } from '../kit/request-body.ts';
 import type { FairQueue } from './fair-queue.ts';
 
 /** etcd accepts objects up to 1.5 MiB, and an UPDATE has two of them. */
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
-/** Processor time of reading 256 KiB, milliseconds. Decrypting and copying them costs as much as a review. */
+/** Processor time of reading one piece of a body (256 KiB), milliseconds: decrypting and copying it costs as much as a usual review. */
 const PIECE_COST_MS = 0.5;
 
-/** A call that the server rejects before it parses the body. `status` is the HTTP status. */
+/** Why the server rejects a call before it parses the body. `status` is the HTTP status of the answer. */
 export class BodyError extends CodedError {
   override readonly name = 'BodyError';
   constructor(
@@ -30,9 +30,10 @@ export interface BodyLimits {
 }
 
 /**
- * Reads the bytes of a JSON body. It acquires their memory before the first byte and releases it when the response closes. If an
- * address with less memory needs it, the server destroys the connection. Rejects with BodyError before the limit is exceeded, whatever
- * the headers claim. Also rejects like `collectBody`, and with CodedError `Overloaded` if the queue is full.
+ * Reads the bytes of a JSON body. Acquires memory for them before the first byte, and releases it when the response closes. If the memory
+ * is used up, and an address that holds less of it needs some, the server destroys this connection. Rejects with BodyError:
+ * `UnsupportedMediaType`, `UnsupportedEncoding`, `BodyTooLarge` (above 4 MiB, whatever the headers claim), or `Overloaded` (no memory).
+ * Also rejects as `collectBody` does, and with CodedError `Overloaded` if the queue is full.
  */
 export async function readBody(
   request: IncomingMessage,
@@ -47,7 +48,7 @@ export async function readBody(
   response.once('close', release);
   const nextTurn = (): Promise<void> => queue.run(addressOf(request), () => {}, PIECE_COST_MS);
   const body = await collectBody(request, { maxBytes: MAX_BODY_BYTES, nextTurn });
-  if (!body) throw tooLarge('the body is longer');
+  if (!body) throw tooLarge('the body is too long');
   response.once('close', () => freeBody(body));
   return body;
 }
@@ -58,14 +59,20 @@ export const addressOf = ({ socket }: IncomingMessage): string => socket.remoteA
 function expectJson(request: IncomingMessage): void {
   const type = request.headers['content-type'] ?? '';
   if (!/^application\/json[\t ]*(;|$)/i.test(type)) {
-    throw new BodyError(415, 'UnsupportedMediaType', 'the body must be application/json');
+    const message = `the content type is ${quote(type)}; only application/json is allowed; set the header Content-Type`;
+    throw new BodyError(415, 'UnsupportedMediaType', message);
   }
   const encoding = request.headers['content-encoding'] ?? 'identity';
   if (encoding.toLowerCase() !== 'identity') {
-    throw new BodyError(415, 'UnsupportedEncoding', 'the body must not be compressed');
+    const message = `the content encoding is ${quote(encoding)}; only identity is allowed; send the body uncompressed`;
+    throw new BodyError(415, 'UnsupportedEncoding', message);
   }
 }
 
 function tooLarge(found: string): BodyError {
-  return new BodyError(413, 'BodyTooLarge', `${found}; a body may have at most ${MAX_BODY_BYTES} bytes`);
+  return new BodyError(
+    413,
+    'BodyTooLarge',
+    `${found}; a body may have at most ${MAX_BODY_BYTES} bytes; make the object smaller`,
+  );
 }

@@ -27,8 +27,9 @@ interface CertificateOptions {
   readonly onServing?: (pair: KeyPair) => void;
 }
 
+/** Interval between checks of the files, milliseconds. */
 const POLL_MS = 10_000;
-/** Wait after a file event. One change causes several events, and an editor may have written only one of the two files. */
+/** Wait after a file event, milliseconds. One change causes several events, and an editor may have written only one of the two files. */
 const SETTLE_MS = 100;
 const DAY_MS = 24 * 3600 * 1000;
 
@@ -144,7 +145,7 @@ export class FileCertificate implements ServingCertificate {
   }
 }
 
-/** Accepts an expired certificate. @throws CodedError `BadCertificate` that names the files and the cause. */
+/** Reads the pair, even if it has expired. @throws CodedError `BadCertificate` that names the files and the cause. */
 function readPair(certFile: string, keyFile: string): KeyPair {
   const cert = readPem(certFile, '--cert-file');
   const key = readPem(keyFile, '--key-file');

@@ -4,7 +4,7 @@ import type { AdmissionPatchOp } from './json-patch.ts';
 
 const API_VERSION = 'admission.k8s.io/v1';
 const KIND = 'AdmissionReview';
-/** Characters; a UUID has 36. */
+/** Maximum length of the uid of a review, characters; a UUID has 36. */
 const MAX_UID = 64;
 
 const operations = ['CREATE', 'UPDATE', 'DELETE', 'CONNECT'] as const;
@@ -18,21 +18,21 @@ export interface UserInfo {
   readonly extra: Readonly<Record<string, readonly string[]>>;
 }
 
-/** `request` of an AdmissionReview. `object` and `oldObject` are untrusted and unchecked: read only their own properties. */
+/** `request` of an AdmissionReview. `object` and `oldObject` are untrusted, and their shape is not checked: read only own properties. */
 export interface Review {
   readonly uid: string;
   readonly operation: Operation;
   readonly kind: { readonly group: string; readonly version: string; readonly kind: string };
   readonly resource: { readonly group: string; readonly version: string; readonly resource: string };
-  /** Empty: the object itself. */
+  /** The subresource; empty for the object itself. */
   readonly subResource: string;
   /** Empty on a CREATE with generateName, and on a DELETE of a collection. */
   readonly name: string;
   readonly namespace: string;
   readonly user: UserInfo;
-  /** Undefined on DELETE. */
+  /** The object after the operation, or the options of a CONNECT. Undefined on DELETE. */
   readonly object: unknown;
-  /** Undefined on CREATE and CONNECT. */
+  /** The stored object before the operation. Undefined on CREATE and CONNECT. */
   readonly oldObject: unknown;
   readonly dryRun: boolean;
 }
@@ -102,8 +102,8 @@ function groupVersion<K extends 'kind' | 'resource'>(
 ): { group: string; version: string } & Record<K, string> {
   const found = objectField(request, field, 'request.');
   const at = `request.${field}.`;
-  const last = { [field]: textField(found, field, at) } as Record<K, string>;
-  return { group: textField(found, 'group', at), version: textField(found, 'version', at), ...last };
+  const kindOrResource = { [field]: textField(found, field, at) } as Record<K, string>;
+  return { group: textField(found, 'group', at), version: textField(found, 'version', at), ...kindOrResource };
 }
 
 function userOf(request: unknown): UserInfo {

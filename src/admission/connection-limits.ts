@@ -4,8 +4,9 @@ import type { Socket } from 'node:net';
 import { FairShare } from '../kit/fair-share.ts';
 import type { FairQueue } from './fair-queue.ts';
 
-/** Open connections, in total and per address. The handshake and buffers of one take about 60 KB. */
+/** Maximum number of open connections. The handshake and buffers of one take about 60 KB. */
 const MAX_CONNECTIONS = 1024;
+/** Maximum number of open connections of one address. */
 const MAX_PER_ADDRESS = 512;
 /** Time limit for the first bytes of a handshake, and again for the rest of it, milliseconds. */
 export const HANDSHAKE_MS = 5_000;
@@ -22,7 +23,8 @@ interface ConnectionLimitOptions {
 /**
  * Limits the connections of `server`. It closes a connection above a limit before TLS. The others start their handshake in the order
  * of the queue, once its first bytes have arrived. If all slots are taken, an address with few connections replaces a connection of the
- * address with the most: the oldest idle one or, if all have a call in flight, the oldest.
+ * address with the most: the oldest idle one or, if all have a call in flight, the oldest. Call it before you add listeners of
+ * `connection`, because it removes the existing ones.
  */
 export function limitConnections(server: Server, { queue, onRejected }: ConnectionLimitOptions): void {
   const slots = new FairShare({ total: MAX_CONNECTIONS, perSource: MAX_PER_ADDRESS });
@@ -52,14 +54,14 @@ export function limitConnections(server: Server, { queue, onRejected }: Connecti
     }
     socket.once('close', release);
     socket.on('error', () => {});
-    const end = (): void => void socket.destroy();
-    socket.setTimeout(HANDSHAKE_MS, end);
+    const destroy = (): void => void socket.destroy();
+    socket.setTimeout(HANDSHAKE_MS, destroy);
     socket.once('readable', () => {
-      socket.setTimeout(0, end);
+      socket.setTimeout(0, destroy);
       const start = (): void => {
         if (!socket.destroyed) startTls.call(server, socket);
       };
-      queue.run(address, start, HANDSHAKE_COST_MS).catch(end);
+      queue.run(address, start, HANDSHAKE_COST_MS).catch(destroy);
     });
   });
 }

@@ -18,13 +18,28 @@ export interface Decision {
   /** Fields of the audit line besides `who`, `what`, and the verdict. */
   readonly details?: Pick<
     AuditRecord,
-    'template' | 'request' | 'pod' | 'container' | 'interactive' | 'component' | 'run' | 'code' | 'message'
+    | 'template'
+    | 'templateUid'
+    | 'templateGeneration'
+    | 'duration'
+    | 'target'
+    | 'startAt'
+    | 'emergency'
+    | 'reason'
+    | 'request'
+    | 'pod'
+    | 'container'
+    | 'interactive'
+    | 'component'
+    | 'run'
+    | 'code'
+    | 'message'
   >;
-  /** All groups that allow this request. The audit line keeps those that the caller is a member of. */
+  /** The groups whose members this decision allows. The audit line lists those of the caller first. */
   readonly decidingGroups?: readonly string[];
   /** UID of the pod on CONNECT, because the review has none. */
   readonly objectUid?: string;
-  /** True if the decision grants access. It becomes a denial if the server cannot write its audit line. */
+  /** True if access may open because of this decision. If the server cannot write its audit line, it denies the request instead. */
   readonly opensAccess?: boolean;
 }
 
@@ -37,11 +52,14 @@ export interface Handler {
   decide(review: Review, signal: AbortSignal): Decision | Promise<Decision>;
 }
 
+/** Allows the request without changes, warnings, or audit details. */
 export const allow: Decision = {};
 
+/** Denies the request. `details`: for the audit line. */
 export const deny = (denial: Denial, details?: Decision['details']): Decision =>
   details ? { denial, details } : { denial };
 
+/** Reason of a metav1.Status, by HTTP status. */
 const reasons: Readonly<Record<number, string>> = {
   400: 'BadRequest',
   403: 'Forbidden',
@@ -77,7 +95,7 @@ function statusOf(denial: Denial): NonNullable<Answer['status']> {
   return { code: status, reason: reasons[status] ?? 'Unknown', message: `${code}: ${where}${message}` };
 }
 
-/** Denies with all errors of a spec at once. */
+/** Denies the request with `InvalidSpec`. The message lists all errors. */
 export function invalidSpec(errors: readonly FieldError[]): Decision {
   const [first] = errors;
   return deny({

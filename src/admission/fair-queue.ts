@@ -5,15 +5,16 @@ import { RecentMap } from '../kit/recent-map.ts';
 
 interface FairQueueOptions {
   readonly clock: Clock;
-  /** Most jobs that may wait. Default 1024. */
+  /** Maximum number of waiting jobs. Default 1024. */
   readonly maxWaiting?: number;
 }
 
 /** The recorded usage of a source halves in this time. */
 const HALF_LIFE_MS = 5_000;
-/** Most sources with recorded usage. */
+/** Maximum number of sources with recorded usage; the queue forgets the one that ran a job longest ago. */
 const MAX_SOURCES = 4096;
 
+/** A task that waits for processor time. */
 interface Job {
   readonly isLong: boolean;
   readonly run: () => void;
@@ -27,9 +28,10 @@ interface Usage {
 }
 
 /**
- * Runs jobs that need the processor, one at a time. A job runs at once while less than one slice (5 ms) of work has run since the last
- * pause, and no job waits. If jobs wait, the next one belongs to the source with the lowest recorded usage, so sources of costly calls
- * wait behind the others. Within a source, jobs that are expected to take longer than a slice wait behind all others.
+ * Runs jobs that need the processor, one at a time, and pauses after each slice of 5 ms for other work of the process. If no job waits and
+ * the slice is not used up, a new job runs at once. Otherwise, the next job is one of the source (client address) with the lowest recorded
+ * usage, so sources of costly calls wait behind the others. Within a source, jobs that are expected to take longer than a slice wait behind
+ * all others.
  */
 export class FairQueue {
   readonly #clock: Clock;
@@ -47,9 +49,9 @@ export class FairQueue {
   }
 
   /**
-   * Settles like `job`. The queue measures only the synchronous part of the job and does not wait for the rest. If too many jobs wait,
+   * Settles as `job` does. The queue measures only the synchronous part of the job and does not wait for the rest. If too many jobs wait,
    * the source with the most loses its last one, which rejects with CodedError `Overloaded`: the newest long job, or else the newest job.
-   * @param leastMs Lowest usage to charge, milliseconds. It covers work that the job only starts, and marks long jobs.
+   * @param leastMs Minimum usage to charge, milliseconds. It covers work that the job only starts. Above 5 ms, the job is long.
    */
   run<T>(source: string, job: () => T | Promise<T>, leastMs = 0): Promise<T> {
     if (this.#waiting === 0 && this.#sliceMs < SLICE_MS) return this.#runMeasured(source, job, leastMs);
@@ -85,7 +87,7 @@ export class FairQueue {
     this.#pause();
   }
 
-  /** Starts a new slice after a pause. */
+  /** Ends the slice: pauses, then runs waiting jobs in a new slice. */
   #pause(): void {
     if (this.#pausing) return;
     this.#pausing = true;
@@ -118,8 +120,8 @@ export class FairQueue {
   }
 
   #usageOf(source: string, nowMs: number): number {
-    const use = this.#usage.get(source);
-    return use ? use.ms * 2 ** ((use.atMs - nowMs) / HALF_LIFE_MS) : 0;
+    const usage = this.#usage.get(source);
+    return usage ? usage.ms * 2 ** ((usage.atMs - nowMs) / HALF_LIFE_MS) : 0;
   }
 
   #jobsOf(source: string): Job[] {

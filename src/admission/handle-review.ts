@@ -22,8 +22,9 @@ export interface ReviewDeadline {
 }
 
 /**
- * Turns the parsed body of one review into the AdmissionReview that answers it. It decides, writes the audit line if the route has one for
- * this decision, then answers. A review beyond `limitViolation` is denied without an audit line.
+ * Answers one review: decodes the parsed body, decides, writes the audit line if the route has one for this decision, and resolves to the
+ * AdmissionReview with the answer. If the review exceeds the limits (`limitViolation`), an observe-only webhook truncates it, and any other
+ * webhook denies it without an audit line.
  * Rejects with CodedError `InvalidReview` if the body is not a review of this route. All other errors become answers.
  */
 export async function handleReview(
@@ -36,7 +37,7 @@ export async function handleReview(
   const decoded = decodeReview(body);
   expectRoute(route, decoded);
   const excess = limitViolation(decoded);
-  // The server does not log, count, or audit it, because a caller can send any number of such reviews with any name.
+  // Do not log, count, or audit this denial: a caller can send any number of such reviews, each with another name.
   if (excess && !route.observeOnly) return encodeAnswer(decoded.uid, answerOf({ denial: excess }));
   const review = excess ? truncateToLimits(decoded) : decoded;
   const start = ports.clock.monotonic();
@@ -60,7 +61,7 @@ export async function handleReview(
   return encodeAnswer(review.uid, answerOf(decision));
 }
 
-/** Runs the handler. Any fault denies the request, unless the webhook is observe-only. It does not decide a review that waited until its deadline. */
+/** Runs the handler, unless the review waited until its deadline. Any fault denies the request, unless the webhook is observe-only. */
 async function decide(
   route: Route,
   handler: Handler,
@@ -72,7 +73,7 @@ async function decide(
   try {
     const leftMs = atMs - clock.monotonic();
     if (leftMs <= 0) throw new CodedError('DeadlineExceeded', `the review waited ${limitMs} ms for its turn`);
-    // Synchronously, so that the queue charges its cost to the caller's address.
+    // Calls the handler synchronously, so that the queue charges its work to the caller's address.
     const deciding = new Promise<Decision>((resolve) => resolve(handler.decide(review, aborter.signal)));
     return await withDeadline(clock, leftMs, deciding);
   } catch (error) {
@@ -99,8 +100,8 @@ function denialOfFault(error: unknown, limitMs: number): Denial {
 }
 
 /**
- * Writes the audit line of a decision, unless the route audits only denials and this is none. If the write fails, a decision that grants
- * access becomes a denial.
+ * Writes the audit line of a decision. A route that audits only denials writes none for other decisions. Resolves to the decision or, if
+ * the write fails and access could open because of the decision, to a denial (`AuditUnavailable`).
  */
 async function recordDecision(
   route: Route,

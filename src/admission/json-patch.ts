@@ -2,7 +2,7 @@ import { CodedError, quote } from '../kit/errors.ts';
 import { pointerOf } from '../kit/json-pointer.ts';
 import { isRecord, own } from '../kit/json-value.ts';
 
-/** An operation of RFC 6902 that `PatchBuilder` emits. */
+/** An operation of RFC 6902 that `PatchBuilder` creates. */
 export type AdmissionPatchOp =
   | { readonly op: 'add'; readonly path: string; readonly value: unknown }
   | { readonly op: 'remove'; readonly path: string };

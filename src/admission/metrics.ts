@@ -64,7 +64,7 @@ export function overloadMetrics(metrics: Metrics): (wanted: 'connection' | 'byte
 export function unknownPathMetric(metrics: Metrics): () => void {
   const calls = metrics.counter({
     name: 'drawbridge_admission_unknown_paths_total',
-    help: 'Calls of the webhook port answered with 404: the path is no webhook, or lacks the path segment of this installation.',
+    help: 'Calls of the webhook port answered with 404: no webhook has the path, or the path lacks the path segment of this installation.',
   });
   return () => calls.inc();
 }

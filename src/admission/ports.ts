@@ -1,15 +1,28 @@
+import type { OverdueReview } from '../access/policy/emergency-policy.ts';
+import type { Extendable } from '../access/policy/extension-choice.ts';
 import type { Account, LimitUse } from '../access/policy/limits.ts';
+import type { Violation } from '../access/policy/policy.ts';
 import type { Caller, TemplateState } from '../access/policy/request-policy.ts';
 import type { GrantingTemplate, Permission } from '../access/policy/template-permissions.ts';
-import type { TemplateInput } from '../access/policy/template-policy.ts';
+import type { notPlanned, PlannedTemplate, TemplateInput } from '../access/policy/template-policy.ts';
+import type { VotedRequest } from '../access/policy/vote-policy.ts';
+import type { VoteAttestation, VoteSpec } from '../api/access/access-vote.ts';
+import type { Ended } from '../api/access/ended.ts';
 import type { GrantSubject } from '../api/access/grant.ts';
+import type { RequestKind } from '../api/access/kinds.ts';
 import type { TemplateKind } from '../api/access/names.ts';
-import type { RequesterAttestation, RequesterSignature } from '../api/access/request-spec.ts';
+import type {
+  ChangedRequest,
+  RequesterAttestation,
+  RequesterChange,
+  RequesterSignature,
+} from '../api/access/request-spec.ts';
 import type { AuthorAttestation } from '../api/access/template-spec.ts';
 import type { ReconcileRun } from '../api/inventory/reconcile-run.ts';
 import type { Journal } from '../audit/journal.ts';
 import type { ConnectSubresource } from '../audit/record.ts';
 import type { RegistrationPaths } from '../inventory/policy/registration-rules.ts';
+import type { RegisteredComponent } from '../inventory/policy/setting-warnings.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { JsonPointer } from '../kit/json-pointer.ts';
 import type { Log } from '../observe/log.ts';
@@ -28,6 +41,8 @@ export interface PodConnectEvent {
 export interface PodGrant {
   /** Name of the request, in the pod's namespace. */
   readonly request: string;
+  /** Name of the template of the request. */
+  readonly template: string;
   readonly subjects: readonly GrantSubject[];
 }
 
@@ -35,11 +50,11 @@ export interface PodGrant {
 export interface ConnectTarget {
   readonly uid: string;
   /** Whether the pod is an access pod, which the server created for one request. */
-  readonly ours: boolean;
+  readonly isAccessPod: boolean;
   readonly grants: readonly PodGrant[];
 }
 
-/** One answered review, for metrics. It has no identities. */
+/** One answered review, for metrics. It names no user. */
 export interface Outcome {
   readonly webhook: string;
   readonly operation: Operation;
@@ -60,7 +75,7 @@ export interface Outcome {
 /** Dependencies of every webhook. */
 export interface ReviewPorts {
   recordOutcome(outcome: Outcome): void;
-  /** Records that the server rejected a call: no memory for its bytes, or a full queue. */
+  /** Records that the server rejected a call because it had no memory for its bytes, or because the queue was full (`turn`). */
   recordOverload(wanted: 'bytes' | 'turn'): void;
   readonly journal: Journal;
   readonly clock: Clock;
@@ -75,8 +90,8 @@ export interface AccessReviews {
   /** Reads the store. If the template is missing there, one live read follows, because the store may lag behind the caller's own write. */
   templateState(kind: TemplateKind, namespace: string, name: string, signal: AbortSignal): Promise<TemplateState>;
   /**
-   * SubjectAccessReviews: true if the caller already has all permissions of the template in the namespace, and may create its pod. False
-   * for a template whose rules the server never grants.
+   * Whether the caller already has all permissions of the template in the namespace, and may create its pod, by SubjectAccessReviews. False
+   * for a template whose rules are invalid.
    */
   alreadyHolds(
     caller: Caller & Pick<UserInfo, 'extra'>,
@@ -86,9 +101,19 @@ export interface AccessReviews {
   ): Promise<boolean>;
   /** Permissions that templates may grant besides those of every grant. */
   readonly grantable: TemplateInput['grantable'];
+  /**
+   * What would deny every request through the template even in an empty namespace. Undefined if nothing would, or if planning takes too
+   * much work for a webhook. `notPlanned` if too many plans wait.
+   */
+  ownViolation(template: PlannedTemplate, signal: AbortSignal): Promise<Violation | typeof notPlanned | undefined>;
+  /**
+   * What would deny a request through the template now, according to the stores. Undefined if nothing would, or if planning takes too much
+   * work for a webhook. `notPlanned` if too many plans wait.
+   */
+  presentViolation(template: PlannedTemplate, signal: AbortSignal): Promise<Violation | typeof notPlanned | undefined>;
   /** Current use of every limit that applies to one more grant, from local caches. */
   limitUses(account: Account): readonly LimitUse[];
-  /** SubjectAccessReviews: returns those of `permissions` that the caller does not have. */
+  /** Those of `permissions` that the caller does not hold, by SubjectAccessReviews. */
   missingPermissions(
     caller: Caller & Pick<UserInfo, 'extra'>,
     namespace: string,
@@ -97,26 +122,44 @@ export interface AccessReviews {
   ): Promise<readonly Permission[]>;
   /** Signs who created a request. Undefined until the server has read its keys. */
   signRequester(attestation: RequesterAttestation): RequesterSignature | undefined;
+  /** Signs that the requester claimed or extended access. Undefined until the server has read its keys. */
+  signChange(request: ChangedRequest, change: RequesterChange): string | undefined;
+  /** The access of a request as the API server sent it. Undefined unless it is open. */
+  openAccess(kind: RequestKind, request: unknown): Extendable | undefined;
+  /** How the request ended, if `status.ended` has a valid signature. Undefined until the server has read its keys. */
+  verifiedEnd(kind: RequestKind, request: unknown): Ended | undefined;
+  /** An overdue review that blocks further emergencies of this user through this template, from the store. Undefined if there is none. */
+  overdueReview(user: Caller, namespace: string, kind: TemplateKind, template: string): OverdueReview | undefined;
+  /** The request that a vote names or, once that is deleted, the record of its emergency. Reads live if the store lacks the request. */
+  votedRequest(request: VoteSpec['request'], namespace: string, signal: AbortSignal): Promise<VotedRequest>;
+  /** Whether the caller holds the verb `approve` on the template, by a SubjectAccessReview. */
+  mayApprove(
+    caller: Caller & Pick<UserInfo, 'extra'>,
+    template: { readonly kind: TemplateKind; readonly namespace: string; readonly name: string },
+    signal: AbortSignal,
+  ): Promise<boolean>;
+  /** Signs who voted. Undefined until the server has read its keys. */
+  signVote(attestation: VoteAttestation): string | undefined;
   /** Signs who wrote a template. Undefined until the server has read its keys. */
   signAuthor(attestation: AuthorAttestation): string | undefined;
-  /** Reads only the stores, for audit lines, and does not verify grants. Undefined if the stores do not have the pod. */
+  /** The pod and its open grants from the stores, not verified: for audit lines only. Undefined if the stores do not have the pod. */
   cachedConnectTarget(namespace: string, name: string): ConnectTarget | undefined;
-  /** Adds live reads where a store may lag, and returns only grants with a valid signature. Undefined if the pod does not exist. */
+  /** The pod and its open grants with a valid signature. Reads live where a store may lag behind. Undefined if the pod does not exist. */
   connectTarget(namespace: string, name: string, signal: AbortSignal): Promise<ConnectTarget | undefined>;
-  /** Members may connect to every access pod; each call leaves a Warning Event. Undefined if the administrator set no group. */
+  /** The group whose members may connect to every access pod, each time with a Warning Event. Undefined if the administrator set none. */
   readonly breakGlassGroup: string | undefined;
   /** Enqueues an Event on the pod; must not block or throw. */
   recordConnect(event: PodConnectEvent): void;
 }
 
+/** Dependencies of the access webhooks. */
 export interface AdmissionPorts extends AccessReviews, ReviewPorts {}
 
 /** Reads and writes of the inventory webhooks. If one rejects, the webhook denies the request. */
 export interface InventoryPorts extends ReviewPorts {
   /** Live read of the latest run record of a component and entry. Undefined if there is no readable one. */
   latestRun(
-    namespace: string,
-    entryUid: string,
+    entry: { readonly namespace: string; readonly name: string; readonly uid: string },
     component: string,
     signal: AbortSignal,
   ): Promise<ReconcileRun | undefined>;
@@ -124,8 +167,10 @@ export interface InventoryPorts extends ReviewPorts {
   writesOf(component: string, signal: AbortSignal): Promise<readonly JsonPointer[] | undefined>;
   /** Live read of all readable registrations. */
   registrations(signal: AbortSignal): Promise<readonly RegistrationPaths[]>;
-  /** `namespace/name` of one run record of the component. Undefined if it has none. */
-  anyRunOf(component: string, signal: AbortSignal): Promise<string | undefined>;
+  /** The registered components, from the store, for warnings. */
+  registered(): readonly RegisteredComponent[];
+  /** `NAMESPACE/NAME` of some entries with run records of the component; empty if it has none. */
+  entriesOf(component: string, signal: AbortSignal): Promise<readonly string[]>;
   /** Records that the webhook denied a write of a component. Dry runs are excluded. */
   recordDeniedWrite(code: string): void;
 }

@@ -3,22 +3,23 @@ import { own } from '../kit/json-value.ts';
 import type { Review, UserInfo } from './codec.ts';
 import type { Denial } from './decision.ts';
 
-/** Groups of a caller, and separately, keys and values of its `extra`. */
+/** Maximum number of groups of a caller. The keys and values of its `extra` together have the same limit. */
 const MAX_GROUPS = 1_000;
-/** Characters of a username, a uid, a group, and of each key and value of `extra`. */
+/** Maximum length of a username, a uid, a group, and each key and value of `extra`, characters. */
 const MAX_TEXT = 1_024;
 
 const label = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 const subdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const MAX_NAME = 253;
-/** Characters of the uid of an object; a UUID has 36. */
+/** Maximum length of the uid of an object, characters; a UUID has 36. */
 const MAX_UID = 64;
-/** `name:port` or `scheme:name:port`, the names of proxy calls. Each part may be empty. */
-const proxied = /^(?:[a-z]{0,5}:(?=[^:]*:))?([^:]{0,253})(?::[-a-z0-9]{0,15})?$/;
+/** `name`, `name:port`, or `scheme:name:port`, the names of proxy calls. Each part may be empty. */
+const proxyName = /^(?:[a-z]{0,5}:(?=[^:]*:))?([^:]{0,253})(?::[-a-z0-9]{0,15})?$/;
 
 /**
- * Denies a review before any work: its name, namespace, or uid is one that no object can have, or its caller is too large for logs,
- * records, and signatures. Undefined if the review is within limits. The API server calls webhooks before it validates names.
+ * Why the server denies a review before its handler runs; undefined if the review is within the limits. `InvalidName` or `InvalidObject`:
+ * no object can have its name, namespace, or uid; the API server calls webhooks before it validates names. `CallerTooLarge`: the name, uid,
+ * groups, or extra fields of its caller are too long or too many for logs, audit lines, and signatures.
  */
 export const limitViolation = (review: Review): Denial | undefined =>
   nameViolation(review) ??
@@ -30,11 +31,11 @@ function nameViolation({ namespace, name, subResource }: Review): Denial | undef
   if (namespace !== '' && !label.test(namespace)) {
     return invalidName(`namespace ${quote(namespace)}`, 'a DNS label of at most 63 characters');
   }
-  const object = subResource === 'proxy' ? (proxied.exec(name)?.[1] ?? '') : name;
+  const object = subResource === 'proxy' ? (proxyName.exec(name)?.[1] ?? '') : name;
   return name === '' || isName(object) ? undefined : invalidName(`name ${quote(name)}`, nameRule);
 }
 
-/** Attestations sign the name and uid in the object, which may differ from the review's own if a caller forged the review. */
+/** Attestations sign the name and uid in the object. In a forged review, these may differ from the name and uid of the review. */
 function metadataViolation(object: unknown): Denial | undefined {
   const metadata = own(object, 'metadata');
   const name = own(metadata, 'name') ?? '';
@@ -63,7 +64,7 @@ function callerViolation({ username, uid, groups, extra }: UserInfo): Denial | u
   const longest = [username, uid, ...groups, ...extraTexts].find((text) => text.length > MAX_TEXT);
   if (longest === undefined) return undefined;
   return callerTooLarge(
-    `has a name, uid, group or extra of ${longest.length} characters; at most ${MAX_TEXT} are allowed; shorten it`,
+    `has a name, uid, group, or extra of ${longest.length} characters; at most ${MAX_TEXT} are allowed; shorten it`,
   );
 }
 

@@ -1,3 +1,4 @@
+import { accessVotes } from '../api/access/access-vote.ts';
 import { accesses, type RequestKind } from '../api/access/kinds.ts';
 import { childNameSuffix, type TemplateKind } from '../api/access/names.ts';
 import { accountPrefix, clusterInventories, componentReconcilers } from '../api/inventory/names.ts';
@@ -8,51 +9,59 @@ import type { Operation } from './codec.ts';
 import type { Handler } from './decision.ts';
 import { attestAuthor } from './handlers/author-attestation.ts';
 import { authorizeComponentWrite } from './handlers/component-write-authorization.ts';
-import { attestKubeconfigSetter, validateEntrySize } from './handlers/entry-webhooks.ts';
+import { attestEntry, validateEntry } from './handlers/entry-webhooks.ts';
 import { guardAccessPod, observePod } from './handlers/exec-guard.ts';
 import { validateRegistration } from './handlers/registration-validation.ts';
 import { validateRequest } from './handlers/request-validation.ts';
 import { attestRequester } from './handlers/requester-attestation.ts';
 import { validateTemplate } from './handlers/template-validation.ts';
+import { attestVote } from './handlers/vote-attestation.ts';
+import { validateVote } from './handlers/vote-validation.ts';
 import type { AdmissionPorts, InventoryPorts } from './ports.ts';
 
-/** One webhook: its registration, and its handler if the feature is enabled. */
+/** One webhook: its registration in a webhook configuration, and its handler. */
 export type Route = AccessRoute | InventoryRoute;
 
+/** A webhook of the access feature. */
 interface AccessRoute extends Webhook {
   readonly feature: 'access';
   readonly handler: (ports: AdmissionPorts) => Handler;
 }
 
+/** A webhook of the inventory feature. */
 interface InventoryRoute extends Webhook {
   readonly feature: 'inventory';
   readonly handler: (ports: InventoryPorts) => Handler;
 }
 
+/** What the routes of all features have. */
 interface Webhook {
   readonly path: string;
   readonly name: string;
   readonly type: 'mutating' | 'validating';
   readonly resource: Resource;
-  /** Replace the object itself; the empty string is the object. */
+  /** The subresources that it reviews; the empty string is the object itself. Default: only the object. */
   readonly subresources?: readonly string[];
   readonly operations: readonly Operation[];
   readonly failurePolicy: 'Fail' | 'Ignore';
-  /** Operations that get a webhook of their own with failurePolicy Ignore. Revoking access must work while the server is down. */
+  /**
+   * Operations that `make manifests` registers as a separate webhook with failurePolicy Ignore, so that they work while the server is down.
+   * Deleting a request, which revokes access, is one.
+   */
   readonly failOpen?: readonly Operation[];
-  /** `NoneOnDryRun` if the handler writes an Event, or an audit line, which is marked on dry runs. */
+  /** `NoneOnDryRun` if the handler records an Event or writes an audit line. On a dry run it records no Event, and marks the line. */
   readonly sideEffects: 'None' | 'NoneOnDryRun';
   /** How long the API server waits for the answer. */
   readonly timeoutSeconds: number;
-  /** CEL. The API server calls the webhook only if all are true. */
+  /** CEL expressions. The API server calls the webhook only if all are true. */
   readonly matchConditions?: readonly { readonly name: string; readonly expression: string }[];
-  /** Mutating only. */
+  /** For mutating webhooks only. */
   readonly reinvocationPolicy?: 'Never' | 'IfNeeded';
-  /** Its reviews come in bursts, so they bypass express, which costs more than the decision. */
+  /** True if its reviews come in bursts. The server then handles them without express, which takes more time than the decision. */
   readonly hot?: true;
-  /** It never denies, even if it fails. */
+  /** True if the webhook never denies, even if it fails. */
   readonly observeOnly?: true;
-  /** Only denials leave an audit line, as for mutating webhooks. Default: every decision does. */
+  /** True if the webhook writes audit lines only for denials, as all mutating webhooks do. Default: for every decision. */
   readonly auditsDenialsOnly?: true;
 }
 
@@ -62,8 +71,9 @@ const groupPath = (resource: Resource): string => `${resource.group.replaceAll('
 const objectName = (resource: Resource): string => resource.kind.toLowerCase();
 
 /**
- * While a request is being deleted, of its spec only `revoked` can change. So its updates need no webhook, and its finalizer can be removed
- * while the server is down. For a template, the signature of the old spec does not cover a new one.
+ * Excludes updates of an object that is being deleted, so that its finalizer can be removed while the server is down. Such an update cannot
+ * open access: the leader grants nothing for a request that is being deleted, and the author's signature does not cover a new spec of a
+ * template.
  */
 const notBeingDeleted = [
   {
@@ -82,7 +92,6 @@ const mutate = (resource: Resource): Webhook & { readonly feature: 'access' } =>
   failurePolicy: 'Fail',
   sideEffects: 'None',
   timeoutSeconds: TIMEOUT_SECONDS,
-  matchConditions: notBeingDeleted,
   // A later webhook may remove the attestation, add finalizers, or change a template. A second call is idempotent.
   reinvocationPolicy: 'IfNeeded',
 });
@@ -100,7 +109,12 @@ const validate = (resource: Resource): Webhook & { readonly feature: 'access' } 
 });
 
 const requestRoutes = (resource: Resource, kind: RequestKind): readonly AccessRoute[] => [
-  { ...mutate(resource), hot: true, handler: (ports) => attestRequester(kind, ports) },
+  {
+    ...mutate(resource),
+    hot: true,
+    matchConditions: notBeingDeleted,
+    handler: (ports) => attestRequester(kind, ports),
+  },
   {
     ...validate(resource),
     hot: true,
@@ -112,14 +126,20 @@ const requestRoutes = (resource: Resource, kind: RequestKind): readonly AccessRo
 ];
 
 const templateRoutes = (resource: Resource, kind: TemplateKind): readonly AccessRoute[] => [
-  { ...mutate(resource), handler: (ports) => attestAuthor(kind, ports) },
+  { ...mutate(resource), matchConditions: notBeingDeleted, handler: (ports) => attestAuthor(kind, ports) },
   { ...validate(resource), handler: (ports) => validateTemplate(kind, ports) },
+];
+
+/** Votes are created and never changed; the CRD and an admission policy deny updates and deletes. */
+const voteRoutes: readonly AccessRoute[] = [
+  { ...mutate(accessVotes), hot: true, operations: ['CREATE'], handler: attestVote },
+  { ...validate(accessVotes), hot: true, operations: ['CREATE'], handler: validateVote },
 ];
 
 /**
  * Matches access pods by name, because the object of a CONNECT has no metadata for a selector. A proxy call names the pod as `name`,
- * `name:port`, or `scheme:name:port`. It excludes the namespaces that administrators repair a cluster from: these must stay reachable
- * while the server is down.
+ * `name:port`, or `scheme:name:port`. The expression excludes the namespaces whose pods administrators need to repair a cluster: these pods
+ * must stay reachable while the server is down.
  */
 const isAccessPodName =
   `request.name.matches('^([^:]*${childNameSuffix}(:[^:]*)?|[^:]*:[^:]*${childNameSuffix}:[^:]*)$')` +
@@ -167,29 +187,40 @@ const fromInventory = (
   ...route,
 });
 
-/** Matches only service accounts of components, in any namespace. Calls of people never reach this webhook. */
+/** Matches only service accounts of components, in any namespace. The API server never sends calls of people to this webhook. */
 const byComponent = `request.userInfo.username.matches('^system:serviceaccount:[^:]+:${accountPrefix}')`;
 
 const differs = (field: string): string =>
   `has(object.spec.${field}) != has(oldObject.spec.${field}) || (has(object.spec.${field}) && object.spec.${field} != oldObject.spec.${field})`;
 
-/** Matches writes that set or change the Secret reference, or the field that says who set it. */
+/** Matches writes that set or change the Secret reference, or the field with the user who set it. */
 const namesSecret =
   "request.operation == 'CREATE'" +
   ' ? has(object.spec) && (has(object.spec.kubeconfigSecretRef) || has(object.spec.kubeconfigSetBy))' +
   ` : ${differs('kubeconfigSecretRef')} || ${differs('kubeconfigSetBy')}`;
+
+const annotationsOf = (object: string): string =>
+  `(has(${object}.metadata.annotations) ? ${object}.metadata.annotations : {})`;
+const annotations = annotationsOf('object');
+const annotationsBefore = `(request.operation == 'CREATE' ? {} : ${annotationsOf('oldObject')})`;
+const isAbandonment = "k.matches('^abandon(ed-by)?[.]inventory[.]drawbridge[.]dev/')";
+
+/** Matches writes that set, change, or remove the abandonment of a component, or the annotation with the user who set it. */
+const abandons =
+  `${annotations}.exists(k, ${isAbandonment} && !(k in ${annotationsBefore} && ${annotationsBefore}[k] == ${annotations}[k]))` +
+  ` || ${annotationsBefore}.exists(k, ${isAbandonment} && !(k in ${annotations}))`;
 
 const inventoryRoutes: readonly InventoryRoute[] = [
   fromInventory({
     path: `/mutate-${groupPath(clusterInventories)}-clusterinventory`,
     name: 'setter.clusterinventory.inventory.drawbridge.dev',
     type: 'mutating',
-    handler: () => attestKubeconfigSetter,
+    handler: () => attestEntry,
     resource: clusterInventories,
     operations: ['CREATE', 'UPDATE'],
     failurePolicy: 'Fail',
     sideEffects: 'None',
-    matchConditions: [{ name: 'names-kubeconfig-secret', expression: namesSecret }],
+    matchConditions: [{ name: 'attested', expression: `(${namesSecret}) || ${abandons}` }],
     // A later webhook may change the Secret reference.
     reinvocationPolicy: 'IfNeeded',
   }),
@@ -211,7 +242,7 @@ const inventoryRoutes: readonly InventoryRoute[] = [
     name: 'size.clusterinventory.inventory.drawbridge.dev',
     type: 'validating',
     auditsDenialsOnly: true,
-    handler: () => validateEntrySize,
+    handler: validateEntry,
     resource: clusterInventories,
     subresources: ['', 'status'],
     operations: ['CREATE', 'UPDATE'],
@@ -233,6 +264,7 @@ const inventoryRoutes: readonly InventoryRoute[] = [
 export const routes: readonly Route[] = [
   ...accesses.flatMap(({ request: { resource } }) => requestRoutes(resource, resource.kind)),
   ...accesses.flatMap(({ template: { resource } }) => templateRoutes(resource, resource.kind)),
+  ...voteRoutes,
   ...podRoutes,
   ...inventoryRoutes,
 ];

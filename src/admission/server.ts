@@ -14,11 +14,11 @@ interface ServerOptions {
   readonly app: RequestListener;
   readonly certificate: ServingCertificate;
   readonly host: string;
-  /** 0: any free port. */
+  /** The port to listen on; 0 for any free port. */
   readonly port: number;
   readonly clock: Clock;
   readonly log: Log;
-  /** PEM. If set, the server accepts only callers with a client certificate from one of these CAs. */
+  /** CA certificates, PEM. If set, the server accepts only callers with a client certificate from one of them. */
   readonly clientAuthorities?: Buffer | undefined;
   /** Queue of the handshakes. Default: a separate queue. */
   readonly queue?: FairQueue;
@@ -26,26 +26,32 @@ interface ServerOptions {
   readonly onRejected?: () => void;
 }
 
+/** A listening webhook server. */
 export interface AdmissionServer {
   readonly port: number;
   /**
-   * Shuts down without losing calls. The server answers late calls and closes each connection with its next answer. Resolves after
-   * 0.5 s without a call (at once if no connection is open), and after about 5 s at the latest, with calls in flight aborted.
+   * Shuts down without losing calls. The server answers late calls and closes each connection with its next answer. Resolves after 0.5 s
+   * without a call, or at once if no connection is open. After about 5 s, it aborts the calls in flight.
    */
   close(): Promise<void>;
 }
 
 /**
- * Longer than the API server keeps idle connections (90 s), including spare ones without a call. If this side closed first, it would
- * lose the calls that are in flight.
+ * How long the server keeps idle connections, milliseconds. The API server keeps its own, including spare ones without a call, for 90 s. If
+ * this side closed first, calls in flight would be lost.
  */
 const KEEP_ALIVE_MS = 120_000;
+/** Time limit of the headers of a call, and of bytes that do not belong to a call, milliseconds. */
 const HEADERS_MS = 5_000;
-const CHECK_MS = 1_000;
+/** Time limit of a whole call, headers and body, milliseconds. */
 const REQUEST_MS = 10_000;
+/** Interval of the checks of both limits, milliseconds. */
+const CHECK_MS = 1_000;
+/** Time limit of a shutdown, milliseconds. */
 const DRAIN_MS = 5_000;
-/** Long enough for a call in flight to arrive. */
+/** A shutdown ends after this time without a call, milliseconds: long enough for a call in flight to arrive. */
 const QUIET_MS = 500;
+/** Interval of the checks during a shutdown, milliseconds. */
 const SWEEP_MS = 50;
 
 /** Serves `app` over HTTPS. Rejects with `PortUnavailable` if the port cannot be bound. */
@@ -68,7 +74,6 @@ export async function startAdmissionServer(options: ServerOptions): Promise<Admi
       keepAliveTimeout: KEEP_ALIVE_MS,
       headersTimeout: HEADERS_MS,
       requestTimeout: REQUEST_MS,
-      // How often Node checks the two timeouts above.
       connectionsCheckingInterval: CHECK_MS,
     },
     (request, response) => {
@@ -84,7 +89,7 @@ export async function startAdmissionServer(options: ServerOptions): Promise<Admi
   server.on('secureConnection', (socket) => connections.addSecure(socket));
   server.on('clientError', rejectClient);
   await listen(server, options.host, options.port);
-  const stopChecking = connections.closeTalkative(clock);
+  const stopChecking = connections.closeSendersWithoutCall(clock);
   server.on('error', (error) => log.error('webhook server', { error: error.message }));
   certificate.start((pair) => {
     server.setSecureContext(tlsOptions(pair, clientAuthorities));
@@ -95,22 +100,25 @@ export async function startAdmissionServer(options: ServerOptions): Promise<Admi
     close() {
       certificate.close();
       stopChecking();
-      connections.retireAlways();
+      connections.retireAll();
       return drain(server, connections, clock);
     },
   };
 }
 
 /**
- * Closes connections with their next answer, by `Connection: close`. Closing an idle connection could lose a request that is in
- * flight.
+ * The open connections. It closes them with their next answer, by `Connection: close`, because closing an idle connection could lose a
+ * request in flight.
  */
 class Connections {
   #generation = 0;
   /** TCP sockets. Node's own list misses connections that never finish the handshake. */
   readonly #accepted = new Set<Duplex>();
   readonly #generationOf = new WeakMap<Socket, number>();
-  /** By TLS connection between calls: its bytes when it was last found silent, and when that was, monotonic milliseconds. */
+  /**
+   * The last check that found no new bytes: the bytes read until then, and its monotonic time, milliseconds. By TLS connection; undefined
+   * since its last call.
+   */
   readonly #silence = new Map<Socket, { readonly bytes: number; readonly atMs: number } | undefined>();
   readonly #unanswered = new Map<Socket, ServerResponse>();
   #requestCount = 0;
@@ -131,7 +139,7 @@ class Connections {
    * Closes connections that send bytes for 5 s without a call. Node's own limits do not see line breaks between calls. Returns a
    * function that ends the checks.
    */
-  closeTalkative(clock: Clock): () => void {
+  closeSendersWithoutCall(clock: Clock): () => void {
     let cancel: Cancel = () => {};
     const check = (): void => {
       const nowMs = clock.monotonic();
@@ -147,7 +155,10 @@ class Connections {
     return () => cancel();
   }
 
-  /** False while an earlier call of the connection has no answer, or if its answer was the last one. */
+  /**
+   * Registers a call. Returns false, and registers nothing, while an earlier call of the connection has no answer, or if the connection
+   * closes with that answer.
+   */
   beginRequest(socket: Socket, response: ServerResponse): boolean {
     const earlier = this.#unanswered.get(socket);
     // A client may send its next call before Node reports that the answer was written.
@@ -170,8 +181,8 @@ class Connections {
     }
   }
 
-  /** Does the same for all connections, including those that open later. */
-  retireAlways(): void {
+  /** Closes every connection with its next answer, including those that open later. */
+  retireAll(): void {
     this.#closing = true;
     this.retire();
   }
@@ -200,8 +211,8 @@ function tlsOptions({ cert, key }: KeyPair, ca: Buffer | undefined) {
 }
 
 /**
- * Keeps answering, once more per connection, until no call has arrived for QUIET_MS. Closing idle connections or the listener at once
- * would lose requests in flight. New connections are answered too.
+ * Continues to answer, one call for each connection, until no call has arrived for QUIET_MS. Closing idle connections or the listener at
+ * once would lose requests in flight. The server also answers new connections.
  */
 async function drain(server: Server, connections: Connections, clock: Clock): Promise<void> {
   let quietMs = connections.hasOpen ? 0 : QUIET_MS;
@@ -218,7 +229,7 @@ async function drain(server: Server, connections: Connections, clock: Clock): Pr
   await closed;
 }
 
-/** Answers a client that is too slow or sends no HTTP with one status line. Other errors have no HTTP yet or no open socket. */
+/** Answers a client that is too slow or sends invalid HTTP with one status line. After any other error, destroys the socket. */
 function rejectClient(error: NodeJS.ErrnoException, socket: Socket): void {
   const code = error.code ?? '';
   // Node counts its limits from the handshake. Closing a spare connection could lose a call that the API server is sending.

@@ -8,4 +8,5 @@ export interface CodeText {
   readonly remedy: string;
 }
 
+/** Texts by code. */
 export type CodeTable = Readonly<Record<string, CodeText>>;

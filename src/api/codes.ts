@@ -1,5 +1,7 @@
-import type { podCodes, requestCodes, templateCodes } from './access/codes.ts';
+import type { podCodes, requestCodes } from './access/codes.ts';
 import type { policyCodes } from './access/policy-codes.ts';
+import type { templateCodes } from './access/template-codes.ts';
+import type { voteCodes } from './access/vote-codes.ts';
 import type { CodeTable } from './code-table.ts';
 import type { inventoryCodes } from './inventory/codes.ts';
 
@@ -42,11 +44,12 @@ export const serverCodes = {
   },
   InternalError: {
     audience: 'operator',
-    meaning: 'The webhook failed.',
-    remedy: 'Search the log for the uid of the review; it has the cause.',
+    meaning: 'The webhook failed unexpectedly.',
+    remedy: 'Read the log of the server: the line `webhook failed to decide` has the cause.',
   },
 } as const satisfies CodeTable;
 
+/** Codes of denials by the webhooks of the inventory. */
 export type InventoryCode = keyof typeof inventoryCodes;
 
 /**
@@ -56,6 +59,7 @@ export type InventoryCode = keyof typeof inventoryCodes;
 export type Code =
   | keyof typeof requestCodes
   | keyof typeof templateCodes
+  | keyof typeof voteCodes
   | keyof typeof podCodes
   | keyof typeof policyCodes
   | keyof typeof serverCodes

@@ -17,6 +17,7 @@ export type ConditionUpdate<Condition extends AnyCondition> = Omit<
   'lastTransitionTime' | 'observedGeneration'
 >;
 
+/** How to merge conditions into a status. */
 export interface MergeOptions {
   /** The metadata.generation of the observed object; becomes observedGeneration. Default: no observedGeneration. */
   readonly generation?: number | undefined;

@@ -18,6 +18,14 @@ export const events = resource('events.k8s.io', 'v1', 'events', 'Event');
 export const leases = resource('coordination.k8s.io', 'v1', 'leases', 'Lease');
 export const roles = resource('rbac.authorization.k8s.io', 'v1', 'roles', 'Role');
 export const roleBindings = resource('rbac.authorization.k8s.io', 'v1', 'rolebindings', 'RoleBinding');
+export const clusterRoles = resource('rbac.authorization.k8s.io', 'v1', 'clusterroles', 'ClusterRole', false);
+export const clusterRoleBindings = resource(
+  'rbac.authorization.k8s.io',
+  'v1',
+  'clusterrolebindings',
+  'ClusterRoleBinding',
+  false,
+);
 export const deployments = resource('apps', 'v1', 'deployments', 'Deployment');
 export const replicaSets = resource('apps', 'v1', 'replicasets', 'ReplicaSet');
 export const statefulSets = resource('apps', 'v1', 'statefulsets', 'StatefulSet');

@@ -9,32 +9,36 @@ export function destinationOf(auditLog: string): Destination {
   return auditLog === '-' ? { fd: 1 } : { path: auditLog };
 }
 
+/** The file, or `standard output`, for messages. */
+export const nameOf = (destination: Destination): string =>
+  'path' in destination ? destination.path : 'standard output';
+
+/** write(2): returns the number of bytes written from `offset`. @throws its error. */
 export type WriteSync = (fd: number, bytes: Uint8Array, offset: number) => number;
 
 interface FdWriterOptions {
   readonly clock: Clock;
-  /** Longest time that a full pipe blocks the process, milliseconds. Default 50. */
-  readonly stallMs?: number;
   /** Replaces write(2), so that tests can inject disk errors. */
   readonly writeSync?: WriteSync;
 }
 
-const DEFAULT_STALL_MS = 50;
+/** Maximum time that a full pipe blocks the process, milliseconds. No effect on a blocking descriptor: see `open`. */
+export const stallMs = 50;
 const NEWLINE = 0x0a;
 const CLOSED = -1;
 
 /**
  * Appends whole lines to a descriptor, synchronously: once `writeLine` returns, the kernel has the bytes. A killed process cannot lose
  * them; a crash of the node can. A stalled reader blocks the process once, for `stallMs`. Until a write succeeds again, every further
- * line gets a single attempt, so the delays of an outage do not add up.
+ * line gets a single attempt, so the delays of an outage do not add up. If standard output cannot be opened again and is blocking, a
+ * stalled reader blocks the process until it reads.
  */
 export class FdWriter {
   readonly #destination: Destination;
   readonly #clock: Clock;
-  readonly #stallMs: number;
   readonly #write: WriteSync;
   #fd: number;
-  #stalled = false;
+  #failing = false;
   /** The last write was cut off: the next one starts on a new line, so that the fragment stays recognizable as invalid JSON. */
   #torn = false;
 
@@ -42,7 +46,6 @@ export class FdWriter {
   constructor(destination: Destination, options: FdWriterOptions) {
     this.#destination = destination;
     this.#clock = options.clock;
-    this.#stallMs = options.stallMs ?? DEFAULT_STALL_MS;
     this.#write = options.writeSync ?? writeSync;
     this.#fd = open(destination);
     this.#torn = endsTorn(destination) ?? false;
@@ -50,23 +53,24 @@ export class FdWriter {
 
   /**
    * Writes `line` and a newline. If only the newline fails, the next write adds it.
-   * @throws the error of write(2), with code `EAGAIN` when the reader stalled for too long.
+   * @throws the error of write(2), with code `EAGAIN` if the reader stalled for `stallMs`.
    */
   writeLine(line: string): void {
     const bytes = Buffer.from(`${this.#torn ? '\n' : ''}${line}\n`);
-    const deadline = this.#clock.monotonic() + (this.#stalled ? 0 : this.#stallMs);
+    const deadline = this.#clock.monotonic() + (this.#failing ? 0 : stallMs);
+    // Bounds the loop if the clock stands still.
     let pauses = 0;
     for (let offset = 0; offset < bytes.length; ) {
       try {
         offset += this.#write(this.#fd, bytes, offset);
       } catch (error) {
-        if (isAgain(error) && pauses < this.#stallMs && this.#clock.monotonic() < deadline) {
+        if (isAgain(error) && pauses < stallMs && this.#clock.monotonic() < deadline) {
           pauses++;
           pauseOneMillisecond();
           continue;
         }
-        this.#stalled = true;
-        // Only the newline is missing: the line is complete, so this is no failure.
+        this.#failing = true;
+        // Only the newline is missing: the line is complete, so this is not a failure.
         if (offset === bytes.length - 1) {
           this.#torn = true;
           return;
@@ -76,7 +80,7 @@ export class FdWriter {
         throw error;
       }
     }
-    this.#stalled = false;
+    this.#failing = false;
     this.#torn = false;
   }
 
@@ -105,7 +109,7 @@ function open(destination: Destination): number {
   try {
     return openSync('/dev/stdout', flags);
   } catch {
-    // A socket, or a pipe that belongs to another user: only the inherited descriptor is left.
+    // A socket, or a pipe that belongs to another user: only the inherited descriptor is left. If it is blocking, `stallMs` has no effect.
     return destination.fd;
   }
 }
@@ -129,7 +133,8 @@ function endsTorn(destination: Destination): boolean | undefined {
   }
 }
 
-function isAgain(error: unknown): boolean {
+/** Whether write(2) failed because the reader of a full pipe did not read. */
+export function isAgain(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'EAGAIN';
 }
 

@@ -27,6 +27,7 @@ interface Head extends ChainHead {
   readonly time: string;
 }
 
+/** A head with its signature and the key that verifies it. */
 export interface SignedHead extends Head {
   /** Ed25519 public key, 32 bytes in base64. */
   readonly key: string;

@@ -1,7 +1,7 @@
 import { type Clock, formatMicroTime } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import { Chain, type ChainHead, withHash } from './chain.ts';
-import { type Destination, FdWriter, type WriteSync } from './fd-writer.ts';
+import { type Destination, FdWriter, isAgain, nameOf, stallMs, type WriteSync } from './fd-writer.ts';
 import { type AuditRecord, formatRecord } from './record.ts';
 
 /** The audit journal: one line of JSON for each decision. Callers append before a decision opens access, and after access has ended. */
@@ -15,6 +15,7 @@ export interface Journal {
   readonly available: boolean;
 }
 
+/** The journal of this process. */
 export interface OpenJournal extends Journal {
   /** Head of this process's chain of lines. */
   readonly head: ChainHead;
@@ -27,19 +28,27 @@ export interface OpenJournal extends Journal {
   close(): void;
 }
 
+/** Where the journal writes, and as which replica. */
 interface JournalOptions {
   readonly destination: Destination;
-  /** Name of this process among its replicas. */
+  /** Name of this replica, in each line. */
   readonly replica: string;
   readonly clock: Clock;
   /** Replaces write(2), so that tests can inject disk errors. */
   readonly writeSync?: WriteSync;
 }
 
-/** @throws CodedError `AuditUnavailable` if the destination cannot be opened, because a server without a journal cannot grant anything. */
+/**
+ * Opens the journal, and begins a new chain of lines. Throws CodedError `AuditUnavailable`, which names the destination, if that cannot be
+ * opened: a server without a journal cannot grant anything.
+ */
 export function openJournal(options: JournalOptions): OpenJournal {
   const { clock, replica, destination, writeSync } = options;
-  const writer = orUnavailable('open', () => new FdWriter(destination, writeSync ? { clock, writeSync } : { clock }));
+  const writer = orUnavailable(
+    'open',
+    destination,
+    () => new FdWriter(destination, writeSync ? { clock, writeSync } : { clock }),
+  );
   const chain = new Chain();
   let available = true;
 
@@ -70,22 +79,31 @@ export function openJournal(options: JournalOptions): OpenJournal {
         available = true;
       } catch (error) {
         available = false;
-        throw unavailable('write to', error);
+        throw writeFailed(destination, error);
       }
     },
-    reopen: () => orUnavailable('reopen', () => writer.reopen()),
+    reopen: () => orUnavailable('reopen', destination, () => writer.reopen()),
     close: () => writer.close(),
   };
 }
 
-function orUnavailable<T>(verb: string, run: () => T): T {
+function orUnavailable<T>(verb: string, destination: Destination, run: () => T): T {
   try {
     return run();
-  } catch (error) {
-    throw unavailable(verb, error);
+  } catch (cause) {
+    throw unavailable(`cannot ${verb} the audit journal ${nameOf(destination)}: ${describe(cause)}`, cause);
   }
 }
 
-function unavailable(verb: string, cause: unknown): CodedError {
-  return new CodedError('AuditUnavailable', `cannot ${verb} the audit journal: ${describe(cause)}`, { cause });
+function writeFailed(destination: Destination, cause: unknown): CodedError {
+  const what = `cannot write to the audit journal ${nameOf(destination)}`;
+  if (isAgain(cause)) {
+    const why = `its reader did not read for ${stallMs} ms (${describe(cause)})`;
+    return unavailable(`${what}: ${why}; check the log collector`, cause);
+  }
+  const remedy = 'path' in destination ? 'free disk space' : 'check the log collector';
+  return unavailable(`${what}: ${describe(cause)}; ${remedy}, or restart with another --audit-log`, cause);
 }
+
+const unavailable = (message: string, cause: unknown): CodedError =>
+  new CodedError('AuditUnavailable', message, { cause });

@@ -10,7 +10,7 @@ interface AuditSubject {
 
 /** The object of an operation. */
 interface AuditObject {
-  /** `CREATE`, `UPDATE`, `DELETE`, or `CONNECT`; `GRANT` or `REVOKE` for operations of the controller. */
+  /** `CREATE`, `UPDATE`, `DELETE`, or `CONNECT` of a review; `GRANT`, `REVOKE`, `REVIEW`, or `ABANDON` of a controller. */
   readonly operation: string;
   readonly apiVersion: string;
   readonly kind: string;
@@ -23,14 +23,41 @@ interface AuditObject {
 export const connectSubresources = ['exec', 'attach', 'portforward', 'proxy', 'ephemeralcontainers'] as const;
 export type ConnectSubresource = (typeof connectSubresources)[number];
 
+/** A vote that decided. */
+interface AuditVote {
+  readonly uid: string;
+  /** Absent if the vote no longer exists. */
+  readonly voter?: string;
+  readonly decision?: string;
+  /** The longest duration that the vote approves. */
+  readonly max?: string;
+  readonly reason?: string;
+  /** The person for whom a program claims to vote. */
+  readonly onBehalfOf?: string;
+}
+
 /** One decision. The journal writes only these fields, and nothing of the objects themselves, which may contain secrets. */
 export interface AuditRecord {
-  readonly event: 'admission' | 'grant' | 'revocation' | ConnectSubresource;
-  readonly verdict: 'allowed' | 'denied' | 'granted' | 'revoked' | 'observed';
+  readonly event: 'admission' | 'grant' | 'revocation' | 'review' | ConnectSubresource;
+  readonly verdict: 'allowed' | 'denied' | 'granted' | 'extended' | 'revoked' | 'reviewed' | 'observed';
   readonly who: AuditSubject;
   readonly what: AuditObject;
   /** Name of the access template, in the object's namespace. */
   readonly template?: string;
+  readonly templateUid?: string;
+  readonly templateGeneration?: number;
+  /** The requested duration, as written. */
+  readonly duration?: string;
+  /** The requested pod. */
+  readonly target?: string;
+  /** The requested beginning, as written. */
+  readonly startAt?: string;
+  /** True if the request asks for emergency access. */
+  readonly emergency?: boolean;
+  /** The reason of a request, a vote, or a revocation, as the user wrote it. */
+  readonly reason?: string;
+  /** The votes that approved a grant, or that ended access. */
+  readonly votes?: readonly AuditVote[];
   /** Name of the access request that allowed entry to the pod, or, if none did, that the pod belongs to. In the object's namespace. */
   readonly request?: string;
   /** The pod that was opened or entered. */
@@ -49,7 +76,7 @@ export interface AuditRecord {
   readonly message?: string;
   readonly latencyMs?: number;
   readonly dryRun?: boolean;
-  /** `request.uid` of the AdmissionReview, which the audit log of the API server has, too. */
+  /** `request.uid` of the AdmissionReview. The log of the server names it, too, if the webhook failed. */
   readonly reviewUid?: string;
 }
 
@@ -68,6 +95,10 @@ export function decidingGroupsFirst(groups: readonly string[], deciding: readonl
 
 const MAX_TEXT = 1024;
 const MAX_GROUPS = 32;
+/** Maximum number of votes in a line. */
+const MAX_VOTES = 40;
+/** Maximum length of the reason of each vote, in characters. The line of the vote itself has up to 1,024. */
+const MAX_VOTE_REASON = 256;
 
 /**
  * Formats one line of JSON, without its hash and newline. Only allow-listed fields are written, texts are truncated at 1,024 characters,
@@ -99,6 +130,14 @@ export function formatRecord(fields: JournalFields, record: AuditRecord): string
       uid: bounded(what.uid),
     },
     template: bounded(record.template),
+    templateUid: bounded(record.templateUid),
+    templateGeneration: record.templateGeneration,
+    duration: bounded(record.duration),
+    target: bounded(record.target),
+    startAt: bounded(record.startAt),
+    emergency: record.emergency,
+    reason: bounded(record.reason),
+    votes: record.votes?.slice(0, MAX_VOTES).map(boundedVote),
     request: bounded(record.request),
     pod: bounded(record.pod),
     container: bounded(record.container),
@@ -121,7 +160,18 @@ const UNPRINTABLE = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\
 
 const escapeUnit = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
-function bounded(text: string | undefined): string | undefined {
-  if (text === undefined || text.length <= MAX_TEXT) return text;
-  return `${text.slice(0, MAX_TEXT)}… (${text.length} characters)`;
+const boundedVote = ({ uid, voter, decision, max, reason, onBehalfOf }: AuditVote) => ({
+  uid: bounded(uid),
+  voter: bounded(voter),
+  decision: bounded(decision),
+  max: bounded(max),
+  reason: truncated(reason, MAX_VOTE_REASON),
+  onBehalfOf: bounded(onBehalfOf),
+});
+
+const bounded = (text: string | undefined): string | undefined => truncated(text, MAX_TEXT);
+
+function truncated(text: string | undefined, max: number): string | undefined {
+  if (text === undefined || text.length <= max) return text;
+  return `${text.slice(0, max)}… (${text.length} characters)`;
 }

@@ -5,9 +5,10 @@ import { customResourceDefinitions } from '../api/resources.ts';
 import { customResourceDefinition } from '../api/schema/crd.ts';
 import type { Kind } from '../api/schema/kind.ts';
 import { Controller } from '../engine/controller.ts';
-import { done, notReady, type Reconciler } from '../engine/result.ts';
+import { after, done, notReady, type Reconciler, type Result } from '../engine/result.ts';
 import type { Source } from '../engine/source.ts';
 import { fromSubscription } from '../engine/sources/from-subscription.ts';
+import { backoffMs } from '../kit/backoff.ts';
 import type { Clock } from '../kit/clock.ts';
 import { CodedError } from '../kit/errors.ts';
 import { type JsonObject, own } from '../kit/json-value.ts';
@@ -27,7 +28,7 @@ export interface ConsumerCrdDeps {
 }
 
 /**
- * Installs the CRDs of APIServiceBindings and APIServiceBindingBundles in the consumer. Resolves when they are established. Logs and retries
+ * Installs the CRDs of APIServiceBindings and APIServiceBindingBundles in the consumer. Resolves when they are served. Logs and retries
  * errors, including missing permissions and an unreachable API server. Rejects with CodedError `Aborted` if `signal` aborts first.
  */
 export async function installConsumerCrds(deps: ConsumerCrdDeps, signal: AbortSignal): Promise<void> {
@@ -37,8 +38,8 @@ export async function installConsumerCrds(deps: ConsumerCrdDeps, signal: AbortSi
 async function install(wanted: KubeObject, deps: ConsumerCrdDeps, signal: AbortSignal): Promise<void> {
   const { name } = wanted.metadata;
   const handle = watchCrd(deps.cluster, name);
-  const established = new AbortController();
-  const installer = new Installer(wanted, handle, deps, () => established.abort());
+  const served = new AbortController();
+  const installer = new Installer(wanted, handle, deps, () => served.abort());
   const start: Source = { name: 'start', start: async (emit) => emit(name, 'start') };
   const changes = fromSubscription('crd', handle.store, ({ key }) => [key]);
   const controller = new Controller({
@@ -49,9 +50,9 @@ async function install(wanted: KubeObject, deps: ConsumerCrdDeps, signal: AbortS
     workers: 1,
   });
   try {
-    await controller.run(AbortSignal.any([signal, established.signal]));
-    if (!established.signal.aborted)
-      throw new CodedError('Aborted', `the installation of ${name} ended before the CRD was established`);
+    await controller.run(AbortSignal.any([signal, served.signal]));
+    if (!served.signal.aborted)
+      throw new CodedError('Aborted', `the installation of ${name} ended before the CRD was served`);
   } finally {
     handle.release();
   }
@@ -61,21 +62,26 @@ class Installer implements Reconciler {
   readonly #wanted: KubeObject;
   readonly #handle: StoreHandle<CrdObject>;
   readonly #deps: ConsumerCrdDeps;
-  readonly #onEstablished: () => void;
+  readonly #onServed: () => void;
+  /** Checks since the last change of the CRD that have found it not served. */
+  #checks = { resourceVersion: '', count: 0 };
 
-  constructor(wanted: KubeObject, handle: StoreHandle<CrdObject>, deps: ConsumerCrdDeps, onEstablished: () => void) {
+  constructor(wanted: KubeObject, handle: StoreHandle<CrdObject>, deps: ConsumerCrdDeps, onServed: () => void) {
     this.#wanted = wanted;
     this.#handle = handle;
     this.#deps = deps;
-    this.#onEstablished = onEstablished;
+    this.#onServed = onServed;
   }
 
-  async reconcile(name: string, signal: AbortSignal) {
+  async reconcile(name: string, signal: AbortSignal): Promise<Result> {
     const { client, log } = this.#deps;
-    const step = planConsumerCrd(this.#handle.store.get(name)?.object, this.#wanted);
+    const found = this.#handle.store.get(name)?.object;
+    const step = planConsumerCrd(found, this.#wanted);
     if (step.do === 'wait') {
-      if (step.established) this.#onEstablished();
-      return notReady('Established');
+      if (found?.metadata.deletionTimestamp !== undefined) return notReady('the end of the deletion');
+      if (!step.established && !(await this.#isServed(signal))) return this.#checkLater(found?.metadata);
+      this.#onServed();
+      return done;
     }
     try {
       if (step.do === 'create') await client.create(customResourceDefinitions, step.object, { signal });
@@ -87,7 +93,32 @@ class Installer implements Reconciler {
     }
     return done;
   }
+
+  /** No watch shows when a kind is served. After the last check, the next change of the CRD leads to another one. */
+  #checkLater({ resourceVersion = '' }: Partial<KubeObject['metadata']> = {}): Result {
+    if (this.#checks.resourceVersion !== resourceVersion) this.#checks = { resourceVersion, count: 0 };
+    const attempt = this.#checks.count++;
+    if (attempt === REPEATED_CHECKS) return notReady('the CRD to be established');
+    return after(backoffMs({ ...checkBackoff, attempt, jitter: 'none' }));
+  }
+
+  /** Some API servers serve a kind seconds before its CRD is established. */
+  async #isServed(signal: AbortSignal): Promise<boolean> {
+    const { spec } = this.#wanted;
+    const path = `/apis/${own(spec, 'group')}/${bindVersion}/${own(own(spec, 'names'), 'plural')}?limit=1`;
+    try {
+      await this.#deps.client.raw(path, { signal });
+      return true;
+    } catch {
+      return false;
+    }
+  }
 }
+
+/** Backoff between checks whether a CRD that is not established is served, milliseconds. */
+const checkBackoff = { baseMs: 500, capMs: 1_000 };
+/** Maximum number of checks after the first one, for the same version of the CRD. They take a minute. */
+const REPEATED_CHECKS = 61;
 
 interface CrdObject extends Projected {
   readonly object: KubeObject;

@@ -1,7 +1,7 @@
 import { clusterBindingName } from '../api/binding/names.ts';
 import { keyOf } from '../api/object.ts';
 import type { Controller } from '../engine/controller.ts';
-import type { Runnable } from '../engine/member.ts';
+import type { Runnable } from '../engine/supervisor.ts';
 import { type Clock, parseTime } from '../kit/clock.ts';
 import { aborted } from '../kit/promises.ts';
 import type { Client } from '../kube/client.ts';
@@ -53,7 +53,10 @@ export function bindingControllers(deps: BindingControllersDeps): Runnable[] {
   const registry = new SessionRegistry();
   const syncers = new RunningSyncers();
   const secrets = changedSecrets();
-  const watches = new SecretWatches(deps.consumer, (secret) => secrets.hint(secret));
+  const watches = new SecretWatches(deps.consumer, (secret) => {
+    secrets.hint(secret);
+    registry.notifySecret(secret);
+  });
   const pool = new SessionPool({
     ...deps,
     controllers: (session, running) => sessionControllers(session, { ...deps, running, registry, watches, syncers }),

@@ -8,7 +8,7 @@ import { type Client, type DeleteOptions, findObject, type WriteOptions } from '
 import { ApiError } from '../kube/errors.ts';
 import type { Log } from '../observe/log.ts';
 
-/** Most writes whose last line the printer remembers, so that it logs a retried write once. */
+/** Maximum number of writes that the printer remembers, so that it logs a retried write only once. */
 const maxPrinted = 10_000;
 
 /**
@@ -163,9 +163,9 @@ function missing({ plural }: Resource, name: ObjectName): never {
   throw new ApiError(404, 'NotFound', `${plural} ${keyOf(name)} not found`);
 }
 
-/** Most changed fields that are listed for one write. */
+/** Maximum number of changed fields that are listed for one write. */
 const maxChanges = 12;
-/** Longest printed value, characters. */
+/** Maximum length of a printed value, characters. */
 const maxValueLength = 60;
 /** Fields that the API server sets on writes. */
 const serverFields = new Set(['managedFields', 'resourceVersion', 'generation', 'uid', 'creationTimestamp']);

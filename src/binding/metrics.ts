@@ -2,11 +2,11 @@ import type { Clock } from '../kit/clock.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { Side } from './sync-engine/kind.ts';
 
-/** The metrics of bindings. Labels are resources, bindings, and sessions, never names of synced objects. */
+/** The metrics of bindings. Labels are resources, bindings, sessions, and sides, never names of synced objects. */
 export interface BindingMetrics {
   /** Observes latencies, conflicts, and repairs of a kind. `resource`: `<plural>.<group>` of a bound kind, `<plural>` of a claimed kind. */
   observer(resource: string): SyncObserver;
-  /** Exports the time since a watch last received data, until the returned function is called. Of equal labels, the highest counts. */
+  /** Exports the time since a watch last received data, until the returned function is called. If several watches have equal labels, exports the highest age. */
   watching(labels: { session: string; side: Side; resource: string }, ageMs: () => number): () => void;
   /** Exports the age of each session's heartbeat, for the life of the process. */
   heartbeats(ages: () => Iterable<{ readonly session: string; readonly ageMs: number }>): void;
@@ -34,11 +34,11 @@ function register(metrics: Metrics): BindingMetrics {
   );
   const down = latency(
     'drawbridge_binding_sync_down_seconds',
-    'From a status change seen in the provider until it is written to the consumer.',
+    'From a change seen in the provider (of a bound object: of its status) until it is written to the consumer.',
   );
   const conflicts = metrics.counter({
     name: 'drawbridge_binding_conflicts_total',
-    help: 'Writes that failed because the object had changed since it was read.',
+    help: 'Writes that failed, and are retried, because the object was changed, created, or deleted meanwhile (409, 404).',
     labels: ['resource', 'side'],
   });
   const repairs = metrics.counter({
@@ -117,7 +117,7 @@ function readerGauge(
 export interface SyncObserver {
   /** A change of a consumer object reached the provider `seconds` after the watch showed it. */
   up(seconds: number): void;
-  /** A change of a copy's status reached the consumer `seconds` after the watch showed it. */
+  /** A change in the provider (of a copy: of its status) reached the consumer `seconds` after the watch showed it. */
   down(seconds: number): void;
   /** A write failed, and will be retried, because its object was changed, created, or deleted meanwhile (409, 404). */
   conflict(side: Side): void;

@@ -8,12 +8,13 @@ import type { Client } from '../kube/client.ts';
 import { isAlreadyExists } from '../kube/errors.ts';
 import type { Store } from '../kube/store.ts';
 import type { Log } from '../observe/log.ts';
-import { type Material, toData, trustBundle } from './material.ts';
+import { authorityIn, type Material, toData, trustBundle } from './material.ts';
 import { foreignSecretProblem, type OwnCertificate } from './own-certificate.ts';
 import { newSegment, type PathSegment, segmentData, splitPath, upgradeDelayMs } from './path-segment.ts';
 import { nextStep, settleMs, withNext } from './rotation.ts';
 import { type CertificateStores, type ConfigurationView, madeByServerLabel, type SecretView } from './stores.ts';
 
+/** What the reconciler reads and writes, and for which names it issues the certificate. */
 export interface CertificateReconcilerOptions {
   /** Writes only while this process leads. */
   readonly client: Client;
@@ -29,8 +30,8 @@ export interface CertificateReconcilerOptions {
 /**
  * Each reconcile does the first step that is due: fill the Secret, update the webhook configurations, or advance a rotation. So every
  * configuration trusts the certificate before a rotation changes the Secret again. The work queue has one key, the Secret's
- * `namespace/name`. A reconcile rejects with CodedError `ForeignSecret` if the server did not create the Secret. If a write fails, also with
- * a conflict, it rejects as the client does.
+ * `namespace/name`. A reconcile rejects with CodedError `ForeignSecret` if the server did not create the Secret. If a write fails, also
+ * with a conflict, it rejects as the client does.
  */
 export class CertificateReconciler implements Reconciler {
   readonly #options: CertificateReconcilerOptions;
@@ -56,10 +57,16 @@ export class CertificateReconciler implements Reconciler {
       return this.#write(stored, toData(this.#replacementMaterial()), `the Secret is unusable: ${problem}`, signal);
     }
     if (!segment) {
-      // If no path has a segment, replicas of a version without segments may still run.
-      const isUpgrade = !this.#segments().some((existing) => existing !== '');
-      const data = segmentData(newSegment(this.#options.clock.now(), isUpgrade));
+      const data = segmentData(newSegment(this.#options.clock.now(), this.#areUnsegmented()));
       return this.#write(stored, data, 'the Secret has no path segment', signal);
+    }
+    const earlier = this.#earlierAuthority(material);
+    if (earlier !== undefined) {
+      const data = {
+        ...toData({ ...material, previousAuthority: earlier }),
+        ...segmentData(newSegment(this.#options.clock.now(), true)),
+      };
+      return this.#write(stored, data, 'replicas with a certificate from files may still run', signal);
     }
     const wanted = this.#wanted(material, segment);
     const outdated = this.#outdated(wanted);
@@ -70,6 +77,18 @@ export class CertificateReconciler implements Reconciler {
       return done;
     }
     return this.#advance(stored, material, segment, signal);
+  }
+
+  /**
+   * The authority of a certificate from files, which replicas serve until an upgrade to `--certificates=own` has replaced them: no
+   * configuration has our authority or a path segment yet. Undefined once the Secret contains it.
+   */
+  #earlierAuthority({ authority, previousAuthority }: Material): string | undefined {
+    const webhooks = this.#webhooks();
+    if (webhooks.some(({ caBundle, path }) => caBundle.includes(authority) || splitPath(path).segment !== ''))
+      return undefined;
+    const [earlier] = webhooks.flatMap(({ caBundle }) => authorityIn(caBundle) ?? []);
+    return earlier === previousAuthority ? undefined : earlier;
   }
 
   async #advance(stored: SecretView, material: Material, segment: PathSegment, signal: AbortSignal): Promise<Result> {
@@ -93,8 +112,9 @@ export class CertificateReconciler implements Reconciler {
   }
 
   async #create(signal: AbortSignal): Promise<Result> {
-    const { client, log, secret } = this.#options;
-    const segment = newSegment(this.#options.clock.now(), false);
+    const { certificate, client, log, secret } = this.#options;
+    // During an upgrade, a deleted Secret must not end the time in which paths have no segment.
+    const segment = newSegment(this.#options.clock.now(), certificate.shared && this.#areUnsegmented());
     const data = Object.entries({ ...toData(this.#replacementMaterial()), ...segmentData(segment) }).filter(
       ([, value]) => value !== null,
     );
@@ -130,10 +150,20 @@ export class CertificateReconciler implements Reconciler {
     return done;
   }
 
+  #webhooks(): ConfigurationView['webhooks'] {
+    return this.#options.stores.configurations.flatMap((store) =>
+      [...store.list()].flatMap(({ webhooks }) => webhooks),
+    );
+  }
+
   /** The segment of each path; empty if a path has none. */
   #segments(): string[] {
-    const views = this.#options.stores.configurations.flatMap((store) => [...store.list()]);
-    return views.flatMap(({ webhooks }) => webhooks.map(({ path }) => splitPath(path).segment));
+    return this.#webhooks().map(({ path }) => splitPath(path).segment);
+  }
+
+  /** Whether no path has a segment, so that replicas that answer none may still run. */
+  #areUnsegmented(): boolean {
+    return this.#segments().every((segment) => segment === '');
   }
 
   /**
@@ -201,6 +231,7 @@ interface Wanted {
   readonly pathOf: (path: string) => string;
 }
 
+/** A webhook configuration whose caBundle or paths are not current. */
 interface OutdatedConfiguration {
   readonly store: Store<ConfigurationView>;
   readonly view: ConfigurationView;

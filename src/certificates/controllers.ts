@@ -5,6 +5,7 @@ import { interval } from '../engine/sources/interval.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import { CertificateReconciler, type CertificateReconcilerOptions } from './certificate-reconciler.ts';
 
+/** Options of the reconciler, and the metrics of its controller. */
 export interface CertificateDeps extends CertificateReconcilerOptions {
   readonly metrics: Metrics;
 }

@@ -93,8 +93,11 @@ function readSignedPair(cert: Buffer, key: Buffer, pem: Buffer): SignedPair {
   return { pair, authority };
 }
 
+/** The first authority of a bundle; undefined if the bundle is empty or unreadable. */
+export const authorityIn = (bundle: string): string | undefined => unlessUnusable(() => readAuthority(bundle));
+
 /** Encodes the first certificate of `pem` again, so that a bundle contains nothing else. */
-const readAuthority = (pem: Buffer): string => new X509Certificate(pem).toString();
+const readAuthority = (pem: Buffer | string): string => new X509Certificate(pem).toString();
 
 function unlessUnusable<T>(read: () => T): T | undefined {
   try {

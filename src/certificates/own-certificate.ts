@@ -12,6 +12,8 @@ interface OwnCertificateOptions {
   readonly secret: ObjectName;
   /** DNS names and IPv4 addresses of a certificate that the server creates. */
   readonly names: readonly string[];
+  /** Whether this replica leads now. Only the leader writes the webhook configurations. */
+  readonly leads: () => boolean;
   readonly clock: Clock;
   readonly log: Log;
   /** Called with the first pair that is read from the Secret, and with each other pair that follows. */
@@ -67,7 +69,11 @@ export class OwnCertificate {
     this.#listener = () => {};
   }
 
-  /** A readiness check: why the API server could not call this replica, in one line. */
+  /**
+   * A readiness check: why the API server could not call this replica, in one line. The leader waits until every configuration trusts its
+   * certificate. Other replicas need one such configuration. During an upgrade, an earlier version leads, which does not write
+   * configurations that are new, and the rollout keeps that leader until a new replica is ready.
+   */
   readonly problem = (): string | undefined => {
     const { clock, secret, stores } = this.#options;
     const name = `Secret ${keyOf(secret)}`;
@@ -78,16 +84,18 @@ export class OwnCertificate {
   };
 
   #distrust(): string | undefined {
-    const configurations = this.#options.stores.configurations.flatMap((store) => [...store.list()]);
+    const { leads, stores } = this.#options;
+    const configurations = stores.configurations.flatMap((store) => [...store.list()]);
     const authority = this.#material.authority;
     const distrusting = configurations.filter(({ webhooks }) =>
       webhooks.some(({ caBundle }) => !caBundle.includes(authority)),
     );
-    if (distrusting.length === 0) {
-      if (configurations.length > 0) this.#wasReady = true;
+    if (configurations.length === 0) return undefined;
+    const mayLackSome = this.#wasReady || !leads();
+    if (mayLackSome ? distrusting.length < configurations.length : distrusting.length === 0) {
+      this.#wasReady = true;
       return undefined;
     }
-    if (this.#wasReady && distrusting.length < configurations.length) return undefined;
     return `caBundle does not contain the authority of the serving certificate yet: ${distrusting.map(({ name }) => name).join(', ')}`;
   }
 

@@ -6,6 +6,7 @@ type Step =
   | { readonly kind: 'store'; readonly material: Material; readonly why: string }
   | { readonly kind: 'wait'; readonly delayMs: number };
 
+/** The state on which the next step of a rotation depends. */
 interface Moment {
   /** Names that the certificate must have. */
   readonly names: readonly string[];

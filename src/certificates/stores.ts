@@ -27,6 +27,7 @@ export interface ConfigurationView extends Projected {
   readonly webhooks: readonly { readonly name: string; readonly caBundle: string; readonly path: string }[];
 }
 
+/** Watches of the objects that the certificate controller writes. */
 export interface CertificateStores {
   /** Holds at most one Secret. */
   readonly secret: Store<SecretView>;

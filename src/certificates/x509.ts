@@ -28,6 +28,7 @@ export interface Identity {
   readonly key: string;
 }
 
+/** A certificate authority, with its key. */
 export interface Authority extends Identity {
   readonly commonName: string;
 }
@@ -92,6 +93,7 @@ export function issue(authority: Authority, subject: Subject, validity: Validity
   return { certificate, key: pemKey(privateKey) };
 }
 
+/** The content of a certificate, and who signs it. */
 interface ToBeSigned {
   readonly subject: Subject;
   readonly key: KeyObject;

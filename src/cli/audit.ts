@@ -10,10 +10,12 @@ import { Verifier } from '../audit/verify/verifier.ts';
 import { systemClock } from '../kit/clock.ts';
 import { CodedError, describe, quote } from '../kit/errors.ts';
 import { own } from '../kit/json-value.ts';
+import { printable } from '../kit/printable.ts';
 import { findObject } from '../kube/client.ts';
 import { ambientCredentials } from '../kube/kubeconfig.ts';
 import { openCluster } from '../kube/open-cluster.ts';
 
+/** Input and output of `drawbridge audit`. */
 interface AuditIo {
   readonly stdin: AsyncIterable<Uint8Array>;
   readonly print: (text: string) => void;
@@ -64,6 +66,7 @@ export async function auditCommand(args: readonly string[], io: AuditIo): Promis
   }
 }
 
+/** The command line of `drawbridge audit verify`; its usage describes each flag. */
 interface AuditArgs {
   readonly files: readonly string[];
   readonly heads: readonly string[];
@@ -140,6 +143,7 @@ async function readLines(file: string, chunks: AsyncIterable<Uint8Array>, verifi
   verifier.endOfFile();
 }
 
+/** The ConfigMaps with heads: those of --heads, else those of the cluster. Rejects with CodedError `HeadsMissing` or `FileUnreadable`. */
 async function headSources({ heads, kubeconfig, namespace }: AuditArgs, io: AuditIo): Promise<unknown[]> {
   if (heads.length > 0) return Promise.all(heads.map(readHeadsFile));
   const { kubeconfigPaths: paths } = io;
@@ -209,6 +213,3 @@ function chainText({ chain, replica, first, last, signedTo, unproven, lost }: Ch
   ];
   return `${name}: ${parts.join(', ')}`;
 }
-
-/** Replaces control and invisible characters by `?`: names of files and replicas may contain control sequences for a terminal. */
-const printable = (text: string): string => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?');

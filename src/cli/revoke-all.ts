@@ -8,10 +8,11 @@ import { own } from '../kit/json-value.ts';
 import type { Client } from '../kube/client.ts';
 import { isConflict, isNotFound } from '../kube/errors.ts';
 
+/** The cluster, the timeout, and the output of `revokeAll`. */
 export interface RevokeAllOptions {
   readonly client: Client;
   readonly clock: Clock;
-  /** Time after which `revokeAll` rejects, milliseconds. A pass that is running then continues to its end. */
+  /** Milliseconds. `revokeAll` rejects at the end of the first pass that finishes after this time without success. */
   readonly timeoutMs: number;
   /** Takes one line of progress, without its newline. */
   readonly printLine: (line: string) => void;
@@ -20,47 +21,62 @@ export interface RevokeAllOptions {
 
 /** Pause between two passes, milliseconds. */
 const POLL_MS = 500;
-/** Longer than an API server takes to apply a new policy that denies requests, about a second. */
+/**
+ * How long nothing must be open before `revokeAll` resolves, milliseconds. At uninstallation, a ValidatingAdmissionPolicy denies new access
+ * requests first, and an API server needs about 1 s to enforce it.
+ */
 const QUIET_MS = 3000;
 /** Time after which an unchanged line of progress is printed again, milliseconds. */
 const REPEAT_MS = 10_000;
 const CONCURRENT_DELETES = 20;
 const MAX_NAMED = 5;
+const LIST_SERVERS = 'kubectl get pods -A -l app.kubernetes.io/name=drawbridge,app.kubernetes.io/component=server';
 
+interface FoundObject {
+  readonly resource: Resource;
+  readonly object: KubeObject;
+}
+
+/** What remains, described as `<kind> <namespace>/<name>`. */
 interface Remaining {
+  /** Requests without a recorded end. */
   readonly requests: readonly string[];
+  /** Requests that the server keeps after their end, so that people can read how they ended. */
+  readonly ended: readonly string[];
   readonly children: readonly string[];
 }
 
 /**
- * Deletes every request in every namespace, until no request and no object of a grant has existed for 3 s. Does not wait for objects of
+ * Deletes every request in every namespace, open ones first, until no request and no object of a grant has existed for 3 s. Does not wait for objects of
  * grants that are being deleted, except RoleBindings with subjects. A server must be running, because it revokes the access and then
  * removes its finalizer from the request. If a call fails, reports the error and tries again.
- * Rejects with `StillOpen` after `timeoutMs`; the message names up to 5 objects that remain. If `signal` aborts, rejects with its reason.
+ * Rejects with `StillOpen` after `timeoutMs`; the message names up to 5 objects that remain, or the last error.
+ * If `signal` aborts, rejects with its reason.
  */
 export async function revokeAll({ client, clock, timeoutMs, printLine, signal }: RevokeAllOptions): Promise<void> {
   const deadlineMs = clock.monotonic() + timeoutMs;
   const report = onChange(clock, printLine);
-  let lastLine = '';
+  let unfinished = '';
   let quietSinceMs: number | undefined;
   for (;;) {
     try {
       const remaining = await deleteRequests(client, signal);
-      lastLine = describeRemaining(remaining);
-      if (remaining.requests.length + remaining.children.length > 0) quietSinceMs = undefined;
+      const line = describeRemaining(remaining);
+      if (remaining.requests.length + remaining.ended.length + remaining.children.length > 0) quietSinceMs = undefined;
       else quietSinceMs ??= clock.monotonic();
-      report(lastLine);
+      unfinished =
+        quietSinceMs === undefined
+          ? `${line}; a running server must revoke the access; check that one runs: ${LIST_SERVERS}`
+          : `${line}, but for less than ${QUIET_MS / 1000} s; run the command again`;
+      report(line);
     } catch (error) {
       quietSinceMs = undefined;
-      lastLine = `the last attempt failed: ${describe(error)}`;
+      unfinished = `the last attempt failed: ${describe(error)}; correct that, and run the command again`;
       report(`retrying: ${describe(error)}`);
     }
     if (quietSinceMs !== undefined && clock.monotonic() - quietSinceMs >= QUIET_MS) return;
     if (clock.monotonic() >= deadlineMs) {
-      throw new CodedError(
-        'StillOpen',
-        `${lastLine} after ${timeoutMs / 1000} s; a running server must revoke the access; check kubectl get pods -A -l app.kubernetes.io/name=drawbridge`,
-      );
+      throw new CodedError('StillOpen', `not finished after ${timeoutMs / 1000} s: ${unfinished}`);
     }
     await sleep(clock, POLL_MS, signal);
   }
@@ -68,23 +84,27 @@ export async function revokeAll({ client, clock, timeoutMs, printLine, signal }:
 
 /** Deletes every request that is not being deleted. Resolves to all requests that it found, and to the objects of grants in effect. */
 async function deleteRequests(client: Client, signal: AbortSignal): Promise<Remaining> {
-  const requests: string[] = [];
+  const found: FoundObject[] = [];
   for (const { resource } of accesses.map(({ request }) => request)) {
-    const found = await listInstalled(client, resource, { signal });
-    requests.push(...found.map((object) => describeObject(resource, object)));
-    const live = found.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
-    for (let i = 0; i < live.length; i += CONCURRENT_DELETES) {
-      await Promise.all(
-        live.slice(i, i + CONCURRENT_DELETES).map((object) => deleteOne(client, resource, object, signal)),
-      );
-    }
+    const objects = await listInstalled(client, resource, { signal });
+    found.push(...objects.map((object) => ({ resource, object })));
+  }
+  const open = found.filter(({ object }) => !isEnded(object));
+  const ended = found.filter(({ object }) => isEnded(object));
+  const live = [...open, ...ended].filter(({ object }) => object.metadata.deletionTimestamp === undefined);
+  for (let i = 0; i < live.length; i += CONCURRENT_DELETES) {
+    await Promise.all(
+      live.slice(i, i + CONCURRENT_DELETES).map(({ resource, object }) => deleteOne(client, resource, object, signal)),
+    );
   }
   const children: string[] = [];
   for (const resource of [roleBindings, roles, pods]) {
-    const found = (await listInstalled(client, resource, { labelSelector: requestLabel, signal })).filter(isInEffect);
-    children.push(...found.map((object) => describeObject(resource, object)));
+    const inEffect = (await listInstalled(client, resource, { labelSelector: requestLabel, signal })).filter(
+      isInEffect,
+    );
+    children.push(...inEffect.map((object) => describeObject({ resource, object })));
   }
-  return { requests, children };
+  return { requests: open.map(describeObject), ended: ended.map(describeObject), children };
 }
 
 /** The objects of the resource; none if its kind is not installed. */
@@ -118,14 +138,25 @@ const isInEffect = ({ metadata, ...object }: KubeObject): boolean => {
   return metadata.deletionTimestamp === undefined || (Array.isArray(subjects) && subjects.length > 0);
 };
 
-const describeObject = ({ kind }: Resource, { metadata }: KubeObject): string => `${kind} ${keyOf(metadata)}`;
+/** Whether the server recorded the end of the request. Not verified: it decides only the order and the count. */
+const isEnded = ({ status }: KubeObject): boolean => own(status, 'ended') !== undefined;
 
-function describeRemaining({ requests, children }: Remaining): string {
-  const all = [...requests, ...children];
-  if (all.length === 0) return 'nothing is open';
-  const names = all.slice(0, MAX_NAMED).join(', ') + (all.length > MAX_NAMED ? ', …' : '');
-  return `${requests.length} requests and ${children.length} objects of grants remain: ${names}`;
+const describeObject = ({ resource: { kind }, object: { metadata } }: FoundObject): string =>
+  `${kind} ${keyOf(metadata)}`;
+
+function describeRemaining({ requests, ended, children }: Remaining): string {
+  if (requests.length + children.length === 0) {
+    return ended.length === 0
+      ? 'nothing is open'
+      : `no access is open, and ${ended.length} ended requests remain: ${namesOf(ended)}`;
+  }
+  const others = ended.length === 0 ? '' : `; ${ended.length} ended requests remain, too`;
+  const names = namesOf([...requests, ...children]);
+  return `${requests.length} open requests and ${children.length} objects of grants remain: ${names}${others}`;
 }
+
+const namesOf = (all: readonly string[]): string =>
+  all.slice(0, MAX_NAMED).join(', ') + (all.length > MAX_NAMED ? ', …' : '');
 
 /** Reports a line when it differs from the previous one, and every 10 s. */
 function onChange(clock: Clock, printLine: (line: string) => void): (line: string) => void {

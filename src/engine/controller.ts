@@ -8,6 +8,7 @@ import type { QueueOptions } from './queue.ts';
 import type { Reconciler } from './result.ts';
 import type { Source } from './source.ts';
 
+/** What a controller reconciles, how, and with how much concurrency. */
 export interface ControllerOptions extends QueueOptions {
   /** Unique in the process: log field, metric label. */
   readonly name: string;
@@ -18,13 +19,18 @@ export interface ControllerOptions extends QueueOptions {
   readonly metrics?: ControllerMetrics;
   /** Reconciles at a time. Default 16. */
   readonly workers?: number;
-  /** Workers that the lowest lane (the one with the highest number) may not use, so that its long work never delays other lanes. Default 0. */
+  /**
+   * Workers that the lowest lane (the one with the highest number) may not use, so that its long work never delays other lanes. Default 0.
+   */
   readonly reservedForUpperLanes?: number;
   /** Aborts a reconcile of the lowest lane when its key becomes due in lane 0, so that urgent work does not wait for it. Default false. */
   readonly lane0Aborts?: boolean;
 }
 
-/** Sources fill a queue, and the queue feeds a reconciler. Once a run has settled, `run` may be called again; each starts with an empty queue. */
+/**
+ * Sources fill a queue, and the queue feeds a reconciler. Once a run has settled, `run` may be called again; each starts with an empty
+ * queue.
+ */
 export class Controller {
   readonly name: string;
   readonly #options: ControllerOptions;

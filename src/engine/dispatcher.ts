@@ -5,9 +5,10 @@ import { pause, SLICE_MS } from '../kit/pace.ts';
 import { deferred } from '../kit/promises.ts';
 import type { ControllerMetrics, ReconcileOutcome } from '../observe/controller-metrics.ts';
 import type { Log } from '../observe/log.ts';
-import { KeyedQueue, type QueueOptions, type Work } from './queue.ts';
+import { KeyedQueue, type QueueOptions, type TakenKey } from './queue.ts';
 import { type Reconciler, type Result, retry } from './result.ts';
 
+/** As `ControllerOptions`, with its defaults filled in. */
 export interface DispatcherOptions extends QueueOptions {
   readonly clock: Clock;
   readonly reconciler: Reconciler;
@@ -18,7 +19,7 @@ export interface DispatcherOptions extends QueueOptions {
   readonly lane0Aborts: boolean;
 }
 
-/** Least time to charge a reconcile, milliseconds. Only its part before the first wait is measured. */
+/** Minimum time to charge a reconcile, milliseconds. Only its part before the first wait is measured. */
 const LEAST_CHARGE_MS = SLICE_MS / 256;
 
 /** Passes the keys of one queue to the reconciler, with bounded concurrency, and schedules each key by its result. */
@@ -26,10 +27,10 @@ export class Dispatcher {
   readonly queue: KeyedQueue;
   readonly #options: DispatcherOptions;
   /** The reconcile in flight of each key; one at a time. */
-  readonly #active = new Map<string, { readonly work: Work; readonly controller: AbortController }>();
+  readonly #active = new Map<string, { readonly work: TakenKey; readonly controller: AbortController }>();
   readonly #drained = deferred();
-  readonly #lowestLane: number;
-  #lowestLaneActive = 0;
+  readonly #lastLane: number;
+  #lastLaneActive = 0;
   #state: 'collecting' | 'open' | 'stopped' = 'collecting';
   #scheduled = false;
   /** Processor time charged since the last pause, milliseconds. Reconciles that never wait would otherwise starve timers and sockets. */
@@ -37,7 +38,7 @@ export class Dispatcher {
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
-    this.#lowestLane = Math.max(1, options.lanes ?? 1) - 1;
+    this.#lastLane = Math.max(1, options.lanes ?? 1) - 1;
     const onWantedAgain = (key: string, lane: number): void => {
       if (options.lane0Aborts && lane === 0) this.#abortLowestLane(key);
     };
@@ -78,15 +79,13 @@ export class Dispatcher {
 
   #dispatch(): void {
     const { clock, workers, reservedForUpperLanes } = this.#options;
-    const lowestLaneWorkers = workers - reservedForUpperLanes;
+    const lastLaneWorkers = workers - reservedForUpperLanes;
     while (this.#state === 'open' && this.#active.size < workers) {
       if (this.#sliceMs >= SLICE_MS) {
         this.#wake();
         return;
       }
-      const work = this.queue.take(
-        this.#lowestLaneActive < lowestLaneWorkers ? this.#lowestLane : this.#lowestLane - 1,
-      );
+      const work = this.queue.take(this.#lastLaneActive < lastLaneWorkers ? this.#lastLane : this.#lastLane - 1);
       if (!work) return;
       const startMs = clock.monotonic();
       void this.#reconcile(work);
@@ -94,7 +93,7 @@ export class Dispatcher {
     }
   }
 
-  async #reconcile(work: Work): Promise<void> {
+  async #reconcile(work: TakenKey): Promise<void> {
     const { clock, metrics, reconciler } = this.#options;
     const controller = new AbortController();
     this.#occupy(work, controller);
@@ -111,32 +110,32 @@ export class Dispatcher {
     this.#release(work);
   }
 
-  #occupy(work: Work, controller: AbortController): void {
+  #occupy(work: TakenKey, controller: AbortController): void {
     this.#active.set(work.key, { work, controller });
-    if (work.lane === this.#lowestLane) this.#lowestLaneActive += 1;
+    if (work.lane === this.#lastLane) this.#lastLaneActive += 1;
     this.#options.metrics.active(this.#active.size);
   }
 
   /** Aborts the reconcile of the key if it runs in the lowest lane. */
   #abortLowestLane(key: string): void {
     const running = this.#active.get(key);
-    if (running?.work.lane === this.#lowestLane) running.controller.abort();
+    if (running?.work.lane === this.#lastLane) running.controller.abort();
   }
 
-  #release(work: Work): void {
+  #release(work: TakenKey): void {
     this.#active.delete(work.key);
-    if (work.lane === this.#lowestLane) this.#lowestLaneActive -= 1;
+    if (work.lane === this.#lastLane) this.#lastLaneActive -= 1;
     this.#options.metrics.active(this.#active.size);
     if (this.#state === 'stopped' && this.#active.size === 0) this.#drained.resolve();
     this.queue.done(work.key);
     this.#wake();
   }
 
-  #apply(work: Work, result: Result): ReconcileOutcome {
+  #apply(work: TakenKey, result: Result): ReconcileOutcome {
     const { log } = this.#options;
     const { queue } = this;
     const { key } = work;
-    if (result.kind === 'retry') return this.#retry(work, result.cause);
+    if (result.kind === 'retry') return this.#retry(work, result.cause, result.isUsual);
     if (result.kind === 'at' && Number.isNaN(result.atMs))
       return this.#retry(work, 'the reconciler returned an invalid time');
     queue.forget(key);
@@ -156,14 +155,15 @@ export class Dispatcher {
   }
 
   /** Keeps the key's lane, because an urgent key that failed is still urgent. */
-  #retry({ key, lane, reasons }: Work, cause: unknown): ReconcileOutcome {
+  #retry({ key, lane, reasons }: TakenKey, cause: unknown, isUsual = false): ReconcileOutcome {
+    const isRepeated = this.queue.hasFailed(key);
     const delayMs = this.queue.retry(key, 'retry', lane, askedDelayMs(cause));
-    this.#options.log.warn('reconcile failed', {
-      key,
-      reasons,
-      error: describe(cause),
-      retryInMs: Math.round(delayMs),
-    });
+    const fields = { key, reasons, error: describe(cause), retryInMs: Math.round(delayMs) };
+    if (isUsual && !isRepeated) {
+      this.#options.log.debug('reconcile again after a conflict', fields);
+      return 'requeue_after';
+    }
+    this.#options.log.warn('reconcile failed', fields);
     return 'error';
   }
 }

@@ -1,13 +1,13 @@
 import { describe } from '../kit/errors.ts';
 import type { LeaderGate } from './leader-gate.ts';
-import { type Member, type Supervision, supervise } from './member.ts';
+import { type SupervisedController, type Supervision, supervise } from './supervisor.ts';
 
 /** The controllers behind one leader gate, which run while this process leads. */
 export class Group {
   readonly #gate: LeaderGate;
   readonly #supervision: Supervision;
   /** In the order in which they were added. */
-  readonly #members = new Map<Member, { readonly ordered: boolean }>();
+  readonly #controllers = new Map<SupervisedController, { readonly ordered: boolean }>();
   #leading: AbortSignal | undefined;
   #closed = false;
 
@@ -20,24 +20,24 @@ export class Group {
     return this.#gate.name;
   }
 
-  /** An independent member waits for no other member, and no other member waits for it. */
-  add(member: Member, independent: boolean): void {
-    this.#members.set(member, { ordered: !independent });
-    if (this.#leading && independent && !this.#closed) void member.start();
+  /** An independent controller waits for no other controller, and no other controller waits for it. */
+  add(controller: SupervisedController, independent: boolean): void {
+    this.#controllers.set(controller, { ordered: !independent });
+    if (this.#leading && independent && !this.#closed) void controller.start();
   }
 
-  /** Stops the member. Resolves once none of its work is in flight. */
-  async remove(member: Member): Promise<void> {
-    this.#members.delete(member);
-    await member.stop('stopped');
+  /** Stops the controller. Resolves once none of its work is in flight. */
+  async remove(controller: SupervisedController): Promise<void> {
+    this.#controllers.delete(controller);
+    await controller.stop('stopped');
   }
 
-  /** Starts no member from now on. */
+  /** Starts no controller from now on. */
   close(): void {
     this.#closed = true;
   }
 
-  /** Campaigns, and runs its members while it leads, until `signal` aborts. Retries a failed gate with backoff. */
+  /** Campaigns, and runs its controllers while it leads, until `signal` aborts. Retries a failed gate with backoff. */
   run(signal: AbortSignal): Promise<void> {
     return supervise(
       this.#supervision,
@@ -59,26 +59,26 @@ export class Group {
   async #lead(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return;
     this.#leading = signal;
-    const stopped = this.#stopMembersOnAbort(signal);
-    for (const [member, { ordered }] of this.#members) if (!ordered) void member.start();
-    for (const [member, { ordered }] of this.#members) {
+    const stopped = this.#stopControllersOnAbort(signal);
+    for (const [controller, { ordered }] of this.#controllers) if (!ordered) void controller.start();
+    for (const [controller, { ordered }] of this.#controllers) {
       if (!ordered) continue;
       if (signal.aborted || this.#closed) break;
-      await member.start();
+      await controller.start();
     }
     await stopped;
   }
 
   /**
-   * When `signal` aborts, aborts the work of all members synchronously, because no write may start after that. Resolves once that work
+   * When `signal` aborts, aborts the work of all controllers synchronously, because no write may start after that. Resolves once that work
    * has settled.
    */
-  #stopMembersOnAbort(signal: AbortSignal): Promise<unknown> {
+  #stopControllersOnAbort(signal: AbortSignal): Promise<unknown> {
     return new Promise((resolve) => {
       const onAbort = (): void => {
         this.#leading = undefined;
         const state = this.#closed ? 'stopped' : 'waiting';
-        resolve(Promise.all([...this.#members.keys()].map((member) => member.stop(state))));
+        resolve(Promise.all([...this.#controllers.keys()].map((controller) => controller.stop(state))));
       };
       signal.addEventListener('abort', onAbort, { once: true });
     });

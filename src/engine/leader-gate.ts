@@ -2,6 +2,8 @@
 export interface LeaderGate {
   /** Name of the Lease, for logs, metrics, and health. */
   readonly name: string;
+  /** Whether this process leads now. A Lease proves that by the monotonic clock. */
+  readonly leading: boolean;
   /**
    * Campaigns until `signal` aborts. Each time this process leads, `lead` runs with a signal of its own. That signal aborts with `signal`. It
    * also aborts once another process leads, or once the monotonic clock no longer proves that this one does. The next campaign starts only
@@ -16,5 +18,6 @@ export interface LeaderGate {
 /** For controllers without a Lease, or `--leader-elect=false`: this process always leads. `run` settles as `lead` does. */
 export const openGate = (name: string): LeaderGate => ({
   name,
+  leading: true,
   run: (lead, signal) => lead(signal),
 });

@@ -4,8 +4,9 @@ import { aborted, withDeadline } from '../kit/promises.ts';
 import type { Log } from '../observe/log.ts';
 import { Group } from './group.ts';
 import { type LeaderGate, openGate } from './leader-gate.ts';
-import { Member, type MemberState, type Runnable } from './member.ts';
+import { type ControllerState, type Runnable, SupervisedController } from './supervisor.ts';
 
+/** Clock, log, and stop time of a manager. */
 export interface ManagerOptions {
   readonly clock: Clock;
   readonly log: Log;
@@ -15,11 +16,12 @@ export interface ManagerOptions {
   readonly random?: () => number;
 }
 
+/** What a manager reports about one of its controllers. */
 export interface ControllerStatus {
   readonly name: string;
   /** Name of its leader gate; absent if it runs in every replica. */
   readonly gate?: string;
-  readonly state: MemberState;
+  readonly state: ControllerState;
   /** The last failure; absent once the controller has synced again. */
   readonly error?: string;
 }
@@ -37,7 +39,10 @@ export class Manager {
   readonly #drainMs: number;
   readonly #random: () => number;
   readonly #groups = new Map<string, Group>();
-  readonly #members = new Map<Runnable, { readonly member: Member; readonly group: Group; readonly gated: boolean }>();
+  readonly #controllers = new Map<
+    Runnable,
+    { readonly supervised: SupervisedController; readonly group: Group; readonly gated: boolean }
+  >();
   #signal: AbortSignal | undefined;
   #groupRuns: Promise<void>[] = [];
 
@@ -53,21 +58,25 @@ export class Manager {
    * @throws CodedError `AlreadyAdded` if the controller was added before and not removed.
    */
   add(controller: Runnable, gate?: LeaderGate): void {
-    if (this.#members.has(controller)) {
+    if (this.#controllers.has(controller)) {
       throw new CodedError('AlreadyAdded', `controller ${controller.name} was added twice; remove it first`);
     }
     const group = this.#groupOf(gate);
-    const member = new Member(controller, { clock: this.#clock, log: this.#log, random: this.#random });
-    this.#members.set(controller, { member, group, gated: gate !== undefined });
-    group.add(member, this.#signal !== undefined);
+    const supervised = new SupervisedController(controller, {
+      clock: this.#clock,
+      log: this.#log,
+      random: this.#random,
+    });
+    this.#controllers.set(controller, { supervised, group, gated: gate !== undefined });
+    group.add(supervised, this.#signal !== undefined);
   }
 
   /** Stops the controller and resolves when its last reconcile has settled. Do not await it inside that reconcile. */
   async remove(controller: Runnable): Promise<void> {
-    const entry = this.#members.get(controller);
+    const entry = this.#controllers.get(controller);
     if (!entry) return;
-    this.#members.delete(controller);
-    await entry.group.remove(entry.member);
+    this.#controllers.delete(controller);
+    await entry.group.remove(entry.supervised);
   }
 
   /**
@@ -95,17 +104,17 @@ export class Manager {
 
   /** The state of every controller, in the order of `add`. */
   status(): ControllerStatus[] {
-    return [...this.#members.values()].map(({ member, group, gated }) => ({
-      name: member.name,
+    return [...this.#controllers.values()].map(({ supervised, group, gated }) => ({
+      name: supervised.name,
       ...(gated ? { gate: group.name } : {}),
-      state: member.state,
-      ...(member.error === undefined ? {} : { error: member.error }),
+      state: supervised.state,
+      ...(supervised.error === undefined ? {} : { error: supervised.error }),
     }));
   }
 
   async #drain(groupsStop: AbortController): Promise<void> {
     for (const group of this.#groups.values()) group.close();
-    for (const { member } of [...this.#members.values()].reverse()) await member.stop('stopped');
+    for (const { supervised } of [...this.#controllers.values()].reverse()) await supervised.stop('stopped');
     groupsStop.abort();
     await Promise.all(this.#groupRuns);
   }

@@ -4,12 +4,13 @@ import { DeadlineHeap } from '../kit/deadline-heap.ts';
 import { type ControllerMetrics, noControllerMetrics } from '../observe/controller-metrics.ts';
 import type { EmitOptions } from './source.ts';
 
+/** Lanes, admission, and backoff of a queue. */
 export interface QueueOptions {
   /** Number of priority lanes, served in order from 0. Default 1. */
   readonly lanes?: number;
   /** Decides whether a due key may run. A refused key waits until `readmit()` or its next add. Default: every key may run. */
   readonly admit?: (key: string) => boolean;
-  /** Called when a key that a worker processes becomes due again, with its lane. */
+  /** Called at each add of a key that a worker processes and that is due, with its lane. */
   readonly onWantedAgain?: (key: string, lane: number) => void;
   /** Delays of `retry`, milliseconds. Default base 100, cap 30000. */
   readonly backoff?: { readonly baseMs: number; readonly capMs: number };
@@ -18,13 +19,14 @@ export interface QueueOptions {
 }
 
 /** A key that a worker processes. */
-export interface Work {
+export interface TakenKey {
   readonly key: string;
   readonly lane: number;
   /** Reasons without duplicates; at most the first 8. */
   readonly reasons: readonly string[];
 }
 
+/** A key that was added and that no worker has taken yet. */
 interface Pending {
   readonly key: string;
   lane: number;
@@ -95,7 +97,10 @@ export class KeyedQueue {
     return this.#delays.size;
   }
 
-  /** Adds a key, due now, at `atMs`, or after `delayMs`. Of several adds, the earliest time and the most urgent lane count. */
+  /**
+   * Adds a key, due now, at `atMs`, or after `delayMs`, which overrides `atMs`. Default lane: the last. Of several adds, the earliest time
+   * and the most urgent lane count.
+   */
   add(key: string, reason: string, { lane, atMs, delayMs }: EmitOptions = {}): void {
     if (delayMs !== undefined) {
       this.addAfter(key, reason, delayMs, lane);
@@ -111,14 +116,22 @@ export class KeyedQueue {
     this.#merge(key, reason, lane, this.#clock.monotonic() + Math.max(0, delayMs));
   }
 
-  /** Counts a failure and adds the key, due after its next backoff, but not before `atLeastMs`. Returns the delay, milliseconds. */
-  retry(key: string, reason: string, lane?: number, atLeastMs = 0): number {
+  /**
+   * Counts a failure and adds the key, due after its next backoff or after `minDelayMs` (milliseconds, default 0), whichever is longer. If
+   * the key was added during its run, the earlier time counts. Returns the delay, milliseconds.
+   */
+  retry(key: string, reason: string, lane?: number, minDelayMs = 0): number {
     const attempt = this.#failures.get(key) ?? 0;
     this.#failures.set(key, attempt + 1);
-    const delayMs = Math.max(atLeastMs, backoffMs({ ...this.#backoff, attempt, random: this.#random }));
+    const delayMs = Math.max(minDelayMs, backoffMs({ ...this.#backoff, attempt, random: this.#random }));
     this.#metrics.retried();
     this.addAfter(key, reason, delayMs, lane);
     return delayMs;
+  }
+
+  /** Whether the key has failed since the last `forget`. */
+  hasFailed(key: string): boolean {
+    return this.#failures.has(key);
   }
 
   /** Resets the failures of the key: its next backoff starts from the base. */
@@ -126,9 +139,9 @@ export class KeyedQueue {
     this.#failures.delete(key);
   }
 
-  /** Returns the next due key of the lanes 0 to `lowestLane` that `admit` allows. The caller processes it and then calls `done`. */
-  take(lowestLane: number = this.#lanes.length - 1): Work | undefined {
-    for (const lane of this.#lanes.slice(0, lowestLane + 1)) {
+  /** Returns the next due key of the lanes 0 to `lastLane` that `admit` allows. The caller processes it and then calls `done`. */
+  take(lastLane: number = this.#lanes.length - 1): TakenKey | undefined {
+    for (const lane of this.#lanes.slice(0, lastLane + 1)) {
       for (let first = lane.peek(); first; first = lane.peek()) {
         lane.delete(first.key);
         if (this.#admit && !this.#admit(first.key)) {
@@ -148,7 +161,9 @@ export class KeyedQueue {
     if (pending) this.#place(pending);
   }
 
-  /** Calls `admit` again for every refused key, or for the refused ones in `keys`. */
+  /**
+   * Makes every refused key, or the refused ones in `keys`, ready again. The next `take` that reaches such a key calls `admit` for it.
+   */
   readmit(keys: Iterable<string> = this.#refused): void {
     for (const key of [...keys]) {
       const pending = this.#refused.has(key) ? this.#pending.get(key) : undefined;
@@ -161,6 +176,7 @@ export class KeyedQueue {
     this.#closed = true;
     this.#timer?.cancel();
     this.#pending.clear();
+    this.#delays.clear();
     this.#metrics.depth(0);
   }
 
@@ -196,7 +212,7 @@ export class KeyedQueue {
     if (pending.dueAt > monotonic && wallAt > this.#clock.now()) {
       this.#delays.set(key, pending.dueAt);
       if (wallAt !== Number.POSITIVE_INFINITY) this.#wallDeadlines.set(key, wallAt);
-      this.#arm();
+      this.#setTimer();
       return;
     }
     this.#delays.delete(key);
@@ -214,7 +230,7 @@ export class KeyedQueue {
     this.#onReady();
   }
 
-  #start(key: string): Work | undefined {
+  #start(key: string): TakenKey | undefined {
     const pending = this.#pending.get(key);
     if (!pending) return undefined;
     this.#pending.delete(key);
@@ -224,8 +240,8 @@ export class KeyedQueue {
     return { key, lane: pending.lane, reasons: pending.reasons };
   }
 
-  /** Keeps one timer for the earliest key. A timer that fires too early only checks once more. */
-  #arm(): void {
+  /** Sets the one timer for the earliest key. A timer that fires too early only checks once more. */
+  #setTimer(): void {
     const delay = this.#delays.peek();
     if (!delay) return;
     const deadline = this.#wallDeadlines.peek();
@@ -247,6 +263,6 @@ export class KeyedQueue {
       const pending = this.#pending.get(key);
       if (pending) this.#place(pending);
     }
-    this.#arm();
+    this.#setTimer();
   }
 }

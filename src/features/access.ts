@@ -1,11 +1,16 @@
 import { readFileSync } from 'node:fs';
 import { admissionReads, connectTargets } from '../access/admission-reads.ts';
+import { admissionWork, PlanQueue } from '../access/builders/plan-budget.ts';
 import { accessControllers } from '../access/controllers.ts';
+import { OwedReviews, reviewsSpec } from '../access/emergency/owed-reviews.ts';
 import { GrantQuota } from '../access/lifecycle/grant-quota.ts';
 import { parseGrantable } from '../access/policy/granted-rules.ts';
+import type { Violation } from '../access/policy/policy.ts';
+import { notPlanned } from '../access/policy/template-policy.ts';
 import { Signer } from '../access/signing/signer.ts';
 import { signingKeys } from '../access/signing/signing-keys.ts';
 import { type AccessStores, openAccessStores } from '../access/stores/access-stores.ts';
+import { TemplatePlans } from '../access/template/template-plans.ts';
 import type { AccessReviews } from '../admission/ports.ts';
 import { keyOf } from '../api/object.ts';
 import { pods } from '../api/resources.ts';
@@ -25,7 +30,7 @@ const keysWaitMs = 1000;
 export const access: Feature = {
   name: 'access',
   connections: 10,
-  answersCalls: true,
+  servesHttps: true,
   prepare({ grantable }) {
     const rules = grantable === undefined ? [] : readGrantable(grantable);
     return (host) => open(host, rules);
@@ -44,25 +49,38 @@ function readGrantable(file: string): RbacRule[] {
 
 function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
   const { config, cluster, metrics, log, signal } = host;
-  const { journal, certificateControllers } = host.serving();
+  const { journal } = host.serving();
   const { leaseNamespace: namespace, adoptSigningKeys: adopt } = config;
   const keys = signingKeys({ client: cluster.client, namespace, adopt, clock, log });
   const keysTried = keys.start(signal);
   const stores = openAccessStores(cluster);
   const signer = new Signer(keys);
   const limits = { perUser: config.maxGrantsPerUser, perNamespace: config.maxGrantsPerNamespace };
-  const quota = new GrantQuota({ stores, limits, clock });
+  const quota = new GrantQuota({ stores, limits, signer, clock });
+  const reviewStore = cluster.watch(reviewsSpec(namespace)).store;
   // Every replica answers webhooks, so their Events use the plain client; Events of controllers use the leader-only client.
   const podEvents = recorder(host, 'access', cluster.client);
   const { gate, leaderOnly } = leadership(host, { namespace: config.leaseNamespace, name: leaseName });
   const client = leaderOnly(cluster.client);
+  const reviews = new OwedReviews({ store: reviewStore, client, signer, namespace, clock });
   const requestEvents = recorder(host, 'access', client);
   const { breakGlassGroup, trustExistingTemplates, accessPods } = config;
-  const reviewDeps = { stores, signer, quota, grantable, client: cluster.client, events: podEvents, breakGlassGroup };
+  const reviewDeps = {
+    plans: new TemplatePlans({ stores, queue: new PlanQueue(clock), clock, accessPods, work: admissionWork }),
+    stores,
+    signer,
+    quota,
+    reviews,
+    grantable,
+    client: cluster.client,
+    events: podEvents,
+    breakGlassGroup,
+  };
   const controllerDeps = {
     client,
     signer,
     quota,
+    reviews,
     grantable,
     stores,
     journal,
@@ -73,23 +91,27 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
   };
   return {
     gate,
-    controllers: [
-      ...accessControllers({ ...controllerDeps, trustExistingTemplates, accessPods }),
-      // Last, because revoking access on time must not wait for it.
-      ...certificateControllers(client),
-    ],
-    webhooks: (reviews) => ({ access: { ...accessReviews(reviewDeps), ...reviews } }),
-    readiness: { stores: () => storesProblem(stores.all), 'signing-keys': () => keys.problem() },
+    controllers: accessControllers({ ...controllerDeps, trustExistingTemplates, accessPods }),
+    webhookDeps: (shared) => ({ access: { ...accessReviews(reviewDeps), ...shared } }),
+    readiness: { stores: () => storesProblem([...stores.all, reviewStore]), 'signing-keys': () => keys.problem() },
     // Without keys, every open grant would fail its first reconcile. Revoking needs no keys, so controllers wait at most 1 s for them.
     ready: () => Promise.race([keysTried, sleep(clock, keysWaitMs, signal).catch(() => undefined)]),
     close: { events: () => Promise.all([podEvents.close(), requestEvents.close()]) },
   };
 }
 
+/** The limit of a plan at admission is lower than that of a grant, so exceeding it proves nothing. */
+const unlessTooLarge = (
+  planned: Violation | typeof notPlanned | undefined,
+): Violation | typeof notPlanned | undefined =>
+  planned !== notPlanned && planned?.code === 'PlanTooLarge' ? undefined : planned;
+
 interface AdmissionDeps {
+  readonly plans: TemplatePlans;
   readonly stores: AccessStores;
   readonly signer: Signer;
   readonly quota: GrantQuota;
+  readonly reviews: OwedReviews;
   readonly grantable: readonly RbacRule[];
   readonly client: Client;
   readonly events: EventRecorder;
@@ -97,22 +119,27 @@ interface AdmissionDeps {
 }
 
 function accessReviews(deps: AdmissionDeps): AccessReviews {
-  const { stores, signer, quota, grantable, client, events, breakGlassGroup } = deps;
+  const { plans, stores, signer, quota, reviews, grantable, client, events, breakGlassGroup } = deps;
   return {
-    ...admissionReads(stores, client, quota),
+    ...admissionReads({ stores, client, quota, reviews, signer, clock }),
     grantable,
+    ownViolation: async (template, signal) => unlessTooLarge(await plans.violationInEmptyNamespace(template, signal)),
+    presentViolation: async (template, signal) => unlessTooLarge(await plans.violationInNamespace(template, signal)),
     signRequester: (attestation) => signer.signRequester(attestation),
+    signChange: (owner, change) => signer.signChange(owner, change),
+    signVote: (attestation) => signer.signVote(attestation),
     signAuthor: (attestation) => signer.signAuthor(attestation),
     ...connectTargets({ stores, client, signer, clock }),
     breakGlassGroup,
     recordConnect: ({ type, namespace, pod, reason, note }) => {
-      // kubectl describe looks for Events by uid, and the review has none.
+      // `kubectl describe` finds Events by uid, and the review has none.
       const uid = stores.pods.get(keyOf({ namespace, name: pod }))?.uid;
       events.record({
         regarding: regarding(pods, { namespace, name: pod, uid }),
         type,
         reason,
-        action: 'Connect',
+        // The Event of a break-glass call must not be crowded out by those of other calls.
+        action: reason === 'BreakGlass' ? 'BreakGlass' : 'Connect',
         note,
       });
     },

@@ -5,21 +5,31 @@ import { dryRunClient } from '../binding/dry-run.ts';
 import { openConsumerStores } from '../binding/stores/consumer-stores.ts';
 import type { Client } from '../kube/client.ts';
 import { openCluster } from '../kube/open-cluster.ts';
-import { clock, type Feature, type Host, leadership, type OpenFeature, recorder, storesProblem } from './feature.ts';
+import {
+  clock,
+  type Feature,
+  type Host,
+  leadership,
+  type OpenFeature,
+  probedWatches,
+  QUIET_SILENCE_MS,
+  recorder,
+  storesProblem,
+} from './feature.ts';
 
-/** Most connections for quick calls to one provider. Slow and urgent calls, and each watch, have additional ones. */
+/** Maximum number of connections for quick calls to one provider. Slow and urgent calls, and each watch, have additional ones. */
 const providerConnections = 32;
 
 /** The binding feature: binds the APIs of provider clusters into this cluster. Each provider session adds its own controllers. */
 export const binding: Feature = {
   name: 'binding',
   connections: 32,
-  answersCalls: false,
+  servesHttps: false,
   prepare: () => open,
 };
 
 function open(host: Host): OpenFeature {
-  const { config, cluster, metrics, log, manager } = host;
+  const { config, cluster, metrics, watchRefusals, log, manager } = host;
   const { gate, leaderOnly } = leadership(host, config.bindingLease);
   const writeClient = config.dryRun ? (real: Client): Client => dryRunClient(real, log) : leaderOnly;
   const client = writeClient(cluster.client);
@@ -40,7 +50,13 @@ function open(host: Host): OpenFeature {
         add: (controller) => manager.add(controller, gate),
         remove: (controller) => manager.remove(controller),
       },
-      connect: (credentials) => openCluster(credentials, { clock, log, connections: providerConnections }),
+      connect: (credentials) =>
+        openCluster(credentials, {
+          clock,
+          log: log.child({ server: credentials.server }),
+          connections: providerConnections,
+          watches: { ...probedWatches('provider', watchRefusals), silenceMs: QUIET_SILENCE_MS },
+        }),
       writeClient,
       dryRun: config.dryRun,
       version: pkg.version,

@@ -5,34 +5,36 @@ import type { OpenJournal } from '../audit/journal.ts';
 import type { Config, FeatureName } from '../config.ts';
 import { type LeaderGate, openGate } from '../engine/leader-gate.ts';
 import type { Manager } from '../engine/manager.ts';
-import type { Runnable } from '../engine/member.ts';
+import type { Runnable } from '../engine/supervisor.ts';
 import { systemClock } from '../kit/clock.ts';
 import type { Client } from '../kube/client.ts';
 import type { Cluster } from '../kube/cluster.ts';
 import type { Credentials } from '../kube/credentials.ts';
 import { type EventRecorder, eventRecorder } from '../kube/event-recorder.ts';
 import { type LeaseGateOptions, leaseGate } from '../kube/lease-gate.ts';
+import type { WatchOptions } from '../kube/shared-stores.ts';
 import type { Projected, Store } from '../kube/store.ts';
 import type { HealthCheck } from '../observe/health.ts';
 import type { Log } from '../observe/log.ts';
-import type { Metrics } from '../observe/metrics.ts';
+import type { CounterMetric, Metrics } from '../observe/metrics.ts';
 
+/** The clock of all features and of `serve`. */
 export const clock = systemClock;
 
 /** A feature that `--features` can name. */
 export interface Feature {
   readonly name: FeatureName;
   /**
-   * Most connections for quick calls to the API server of this process's cluster. Several features share the largest number. Slow and
-   * urgent calls, and each watch, have additional ones.
+   * Maximum number of connections for quick calls to the API server of this process's cluster. If a process runs several features, it
+   * uses the largest of their numbers. Slow and urgent calls, and each watch, have additional ones.
    */
   readonly connections: number;
-  /** Whether the feature serves HTTPS, so that it needs the serving certificate and the audit journal. */
-  readonly answersCalls: boolean;
+  /** Whether the feature needs the serving certificate and the audit journal. */
+  readonly servesHttps: boolean;
   /**
-   * Reads the feature's files at once, so that a wrong file name fails the start, and returns a function that opens the feature. Throws if
-   * a file cannot be read or is invalid. The returned function rejects with a CodedError if a port is unavailable, or with the error of
-   * `credentials`.
+   * Reads the feature's files at once, so that a wrong file name fails the start, and returns a function that opens the feature. Throws a
+   * CodedError, such as `InvalidGrantable`, if a file cannot be read or is invalid. The returned function rejects with CodedError
+   * `PortUnavailable`, or with the error of `credentials`.
    */
   prepare(config: Config): (host: Host) => OpenFeature | Promise<OpenFeature>;
 }
@@ -44,10 +46,12 @@ export interface Host {
   /** Credentials for `cluster`. */
   readonly credentials: Credentials;
   readonly metrics: Metrics;
+  /** Counts refused lists and watches, as `watchRefusalsMetric`. */
+  readonly watchRefusals: CounterMetric;
   readonly log: Log;
   /** Starts and stops controllers at run time. */
   readonly manager: Pick<Manager, 'add' | 'remove'>;
-  /** The shared parts of features with `answersCalls`; throws for others. */
+  /** The shared parts of features with `servesHttps`. Throws if no feature of this process has it. */
   readonly serving: () => Serving;
   /** Aborts when the process must stop. */
   readonly signal: AbortSignal;
@@ -55,19 +59,22 @@ export interface Host {
 
 /** A feature whose stores, webhooks, and ports are open. `serve` runs its controllers. */
 export interface OpenFeature {
-  /** Gate of the feature's controllers. Each feature has its own, so that none waits for another. */
+  /** Gate of the feature's controllers. Each feature has its own Lease, so another replica may lead another feature. */
   readonly gate: LeaderGate;
   /** The controllers, in the order in which they start. */
   readonly controllers: readonly Runnable[];
-  /** Dependencies of its webhooks, which every replica serves. */
-  readonly webhooks?: (reviews: ReviewPorts) => ServedFeatures;
+  /**
+   * Returns the dependencies of the feature's webhooks, given those that all webhooks share. Absent if the feature has no webhooks. Every
+   * replica serves them.
+   */
+  readonly webhookDeps?: (shared: ReviewPorts) => ServedFeatures;
   /** Checks of `/readyz`, by name. */
   readonly readiness: Readonly<Record<string, HealthCheck>>;
-  /** Resolves when its controllers may start. The controllers of all features wait until each has resolved. Default: immediately. */
+  /** Resolves when the controllers of this process may start; they wait for `ready` of every feature. Default: immediately. */
   readonly ready?: () => Promise<void>;
-  /** Ports that it opened, by name, for the log. */
+  /** TCP ports that it opened, by name, for the log. */
   readonly ports?: Readonly<Record<string, number>>;
-  /** Closes its parts, in order. */
+  /** Closes its parts, in order. `serve` calls these after the controllers have stopped. */
   readonly close: Readonly<Record<string, () => unknown>>;
 }
 
@@ -77,27 +84,28 @@ export interface Serving {
   certificate(): ServingCertificate;
   /** Authorities (PEM) for the client certificates that callers of the webhooks must present. */
   readonly clientAuthorities?: Buffer;
-  /** A called path without its segment; undefined if the server must not answer it. Absent if the server answers all fixed paths. */
-  readonly routeOf?: (path: string) => string | undefined;
   /**
-   * The controllers that renew the certificate, if the server issues it. The first feature that calls this runs them behind its gate with
-   * its client; later callers get none.
+   * Strips the random path segment of this installation from the path of a call. Returns undefined if the segment is not accepted; the
+   * server then answers 404. Absent if the certificate comes from files: webhook paths then have no segment.
    */
-  certificateControllers(client: Client): readonly Runnable[];
+  readonly routeOf?: (path: string) => string | undefined;
+  /** The controllers that renew the certificate, if the server issues it. */
+  readonly renewal?: Pick<OpenFeature, 'gate' | 'controllers'>;
   readonly journal: OpenJournal;
   readonly readiness: Readonly<Record<string, HealthCheck>>;
-  /** Closes its parts, in order, after the last audit line. The journal stays open; `serve` closes it last. */
+  /** Closes its parts, in order. `serve` calls these after it has closed all features, and closes the journal last. */
   readonly close: Readonly<Record<string, () => unknown>>;
 }
 
 type LeaseTimes = Pick<LeaseGateOptions, 'leaseDurationMs' | 'renewDeadlineMs' | 'retryPeriodMs'>;
 
 /**
- * The Lease of one feature, and the client that writes only while this process holds it. Without leader election, or in a dry run, an open
- * gate and the client itself.
+ * The gate of one feature's Lease, and a function that restricts a client: its writes reject with CodedError `NotLeading` while this
+ * process is not the leader. Without leader election, or in a dry run, the gate is always open, and the function returns the client
+ * unchanged.
  */
 export function leadership(
-  { config, cluster, log }: Host,
+  { config, cluster, log }: Pick<Host, 'config' | 'cluster' | 'log'>,
   { namespace, name, ...times }: { readonly namespace: string; readonly name: string } & LeaseTimes,
 ): { readonly gate: LeaderGate; readonly leaderOnly: (client: Client) => Client } {
   // A dry run writes no Lease either, so that it can run beside the leader.
@@ -112,11 +120,35 @@ export function recorder({ config, log }: Host, feature: FeatureName, client: Cl
   return eventRecorder({ client, clock, log, controller: `drawbridge.dev/${feature}`, instance: config.identity });
 }
 
-/** A healthy watch session gets an answer at least every 28 s; after twice that, the store is stale. Milliseconds. */
+/**
+ * How long a watch of the binding feature may be silent before a second connection checks it, milliseconds. API servers send a bookmark each
+ * minute, so that a healthy watch is never checked. The other features check a silent watch sooner.
+ */
+export const QUIET_SILENCE_MS = 75_000;
+
+/** Options of the watches of one cluster whose permissions are probed. `cluster` is a label of the metric. */
+export function probedWatches(cluster: 'own' | 'provider', watchRefusals: CounterMetric): WatchOptions {
+  return {
+    probe: true,
+    onRefusal: ({ plural, group }, code) =>
+      watchRefusals.inc({ cluster, resource: group === '' ? plural : `${plural}.${group}`, code: String(code) }),
+  };
+}
+
+/** Age from which a store counts as stale, milliseconds. The server hears from a healthy API server at least every 28 s. */
 const MAX_STORE_AGE_MS = 60_000;
 
-/** A readiness check that names the stores that are not listed yet or are stale. An optional kind that is not installed counts as listed. */
-export function storesProblem(all: readonly Store<Projected>[]): string | undefined {
+/**
+ * How long a permission may be missing before the process should get no more traffic, milliseconds: longer than an upgrade that deletes and
+ * creates RBAC objects, and less than MAX_STORE_AGE_MS.
+ */
+const MAX_REFUSED_MS = 10_000;
+
+/**
+ * A readiness check: names the stores that are not listed yet, refused, or stale. Undefined if all stores are listed and current. An
+ * optional kind that is not installed counts as listed. A refusal is only a warning until it has lasted 10 s.
+ */
+export function storesProblem(all: readonly Store<Projected>[]): ReturnType<HealthCheck> {
   const names = (which: (store: Store<Projected>) => boolean): string =>
     all
       .filter(which)
@@ -124,6 +156,11 @@ export function storesProblem(all: readonly Store<Projected>[]): string | undefi
       .join(', ');
   const unlisted = names((store) => !store.synced);
   if (unlisted) return `not listed yet: ${unlisted}`;
+  const refusal = (refused: string): string =>
+    `the API server no longer allows to list and watch: ${refused}; grant these permissions to the ServiceAccount of the server again`;
+  const refused = names((store) => store.failing?.refused !== undefined);
+  if (all.some((store) => (store.failing?.refusedForMs ?? 0) >= MAX_REFUSED_MS)) return refusal(refused);
   const stale = names((store) => store.ageMs > MAX_STORE_AGE_MS);
-  return stale ? `no answer from the API server for over ${MAX_STORE_AGE_MS / 1000} s: ${stale}` : undefined;
+  if (stale) return `no data from the API server for over ${MAX_STORE_AGE_MS / 1000} s: ${stale}`;
+  return refused ? { warning: refusal(refused) } : undefined;
 }

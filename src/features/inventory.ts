@@ -3,10 +3,10 @@ import { writeAuthorizationMetrics } from '../admission/metrics.ts';
 import { startAdmissionServer } from '../admission/server.ts';
 import type { Config } from '../config.ts';
 import { openAdmissionReads } from '../inventory/admission-reads.ts';
-import { isLoopbackHttp } from '../inventory/http/http-client.ts';
+import { isLoopbackHttp } from '../inventory/http/http-component-client.ts';
 import { openInventory } from '../inventory/open-inventory.ts';
 import { type Listening, listenHttp } from '../kit/listen.ts';
-import { staticCredentials } from '../kube/credentials.ts';
+import { withoutClientCertificate, withToken } from '../kube/credentials.ts';
 import { openCluster } from '../kube/open-cluster.ts';
 import type { Log } from '../observe/log.ts';
 import {
@@ -22,27 +22,24 @@ import {
 
 /** Components wait while there is no leader, so the takeover must be fast. */
 const lease = { name: 'drawbridge-inventory', leaseDurationMs: 5_000, renewDeadlineMs: 3_500, retryPeriodMs: 1_000 };
-/** Most connections for quick calls to one managed cluster. Slow and urgent calls, and each watch, have additional ones. */
+/** Maximum number of connections for quick calls to one managed cluster. Slow and urgent calls, and each watch, have additional ones. */
 const managedConnections = 4;
 
 /** The inventory feature: runs the components of each cluster when their inputs change. */
 export const inventory: Feature = {
   name: 'inventory',
   connections: 32,
-  answersCalls: true,
+  servesHttps: true,
   prepare: () => open,
 };
 
 async function open(host: Host): Promise<OpenFeature> {
   const { config, cluster, credentials, metrics, log } = host;
-  const { journal, certificate, certificateControllers } = host.serving();
+  const { journal, certificate } = host.serving();
   const { callbackUrl, apiUrl, allowLoopbackHttp } = config.inventory;
   const { gate, leaderOnly } = leadership(host, { namespace: config.leaseNamespace, ...lease });
   const client = leaderOnly(cluster.client);
   const events = recorder(host, 'inventory', client);
-  const { ca, servername } = (await credentials.connectionAuth()).tls;
-  // Without the client certificate of the server.
-  const tls = { ...(ca ? { ca } : {}), ...(servername ? { servername } : {}) };
   const { manager, callbacks, stores, close } = openInventory({
     cluster,
     client,
@@ -53,8 +50,9 @@ async function open(host: Host): Promise<OpenFeature> {
     log,
     metrics,
     connect: (managed) => openCluster(managed, { clock, log, connections: managedConnections }),
-    clientWith: (token) => openCluster(staticCredentials({ server: credentials.server, tls, token }), { clock, log }),
-    api: { url: apiUrl ?? credentials.server, ca: ca?.toString() },
+    clientWith: (token) => openCluster(withToken(credentials, token), { clock, log }),
+    apiUrl: apiUrl ?? credentials.server,
+    apiTls: withoutClientCertificate((await credentials.connectionAuth()).tls),
     callbackUrl,
     homeNamespace: config.leaseNamespace,
     allowLoopbackHttp,
@@ -63,8 +61,8 @@ async function open(host: Host): Promise<OpenFeature> {
   const webhooks = openInventoryWebhooks(host);
   return {
     gate,
-    controllers: [...certificateControllers(client), ...manager.controllers()],
-    webhooks: webhooks.webhooks,
+    controllers: manager.controllers(),
+    webhookDeps: webhooks.webhookDeps,
     readiness: { 'inventory-stores': () => storesProblem(stores), ...webhooks.readiness },
     ports: { callbacks: callbackServer.port },
     close: {
@@ -75,15 +73,15 @@ async function open(host: Host): Promise<OpenFeature> {
   };
 }
 
-/** Opens the webhooks alone. Every replica serves them, leader or not. */
+/** Opens only the webhooks. Every replica serves them, leader or not. */
 export function openInventoryWebhooks({
   cluster,
   metrics,
-}: Pick<Host, 'cluster' | 'metrics'>): Required<Pick<OpenFeature, 'webhooks' | 'readiness'>> {
+}: Pick<Host, 'cluster' | 'metrics'>): Required<Pick<OpenFeature, 'webhookDeps' | 'readiness'>> {
   const { reads, stores } = openAdmissionReads(cluster);
   return {
-    webhooks: (reviews) => ({
-      inventory: { ...reviews, ...reads, recordDeniedWrite: writeAuthorizationMetrics(metrics) },
+    webhookDeps: (shared) => ({
+      inventory: { ...shared, ...reads, recordDeniedWrite: writeAuthorizationMetrics(metrics) },
     }),
     readiness: { 'inventory-webhooks': () => storesProblem(stores) },
   };

@@ -20,7 +20,7 @@ import type { Cluster } from '../kube/cluster.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import { certificateExpiryMetric, unsignedLinesMetric } from '../observe/process-metrics.ts';
-import { clock, type Host, type OpenFeature, type Serving, storesProblem } from './feature.ts';
+import { clock, type Host, leadership, type OpenFeature, type Serving, storesProblem } from './feature.ts';
 
 /** The parts of serving that are opened before the cluster. */
 export interface ServingFiles {
@@ -29,7 +29,10 @@ export interface ServingFiles {
   readonly clientAuthorities?: Buffer;
 }
 
-/** Opens the journal and reads the other files at once, so that a wrong name fails the start. Throws a CodedError that names the file. */
+/**
+ * Opens the journal and reads the other files at once, so that a wrong name fails the start. Throws CodedError `BadCertificate` or
+ * `AuditUnavailable`, which names the file.
+ */
 export function openServingFiles(config: Config, log: Log, metrics: Metrics): ServingFiles {
   const openCertificate = certificateFrom(config, log, metrics);
   const { clientCaFile } = config;
@@ -38,7 +41,7 @@ export function openServingFiles(config: Config, log: Log, metrics: Metrics): Se
   return { openCertificate, journal, ...clientAuthentication };
 }
 
-/** Opens the parts that features with HTTPS share. From then on, SIGHUP reopens the audit journal. */
+/** Opens the parts that features with HTTPS share. Until they close, SIGHUP reopens the audit journal. */
 export function openServing(
   { config, cluster, metrics, log, signal }: Omit<Host, 'serving'>,
   { openCertificate, journal, clientAuthorities }: ServingFiles,
@@ -47,7 +50,7 @@ export function openServing(
   const { leaseNamespace: namespace, identity: replica } = config;
   const reopen = (): void => reopenJournal(journal, log);
   process.on('SIGHUP', reopen);
-  const { certificate, controllerDeps, paths } = openCertificate(cluster);
+  const { certificate, controllerDeps, paths } = openCertificate(cluster, () => renewal?.gate.leading === true);
   const objectNames = config.features.includes('access') ? headNames.access : headNames.inventory;
   const shared = { client, namespace, clock, log };
   const adopt = config.adoptSigningKeys;
@@ -56,16 +59,12 @@ export function openServing(
   const onUnsigned = unsignedLines(metrics);
   const heads = new AuditHeads({ ...shared, name: objectNames.heads, replica, journal, keys, onUnsigned });
   heads.start();
-  let unclaimed = controllerDeps;
+  const renewal = controllerDeps && certificateRenewal({ config, cluster, metrics, log }, controllerDeps);
   return {
     certificate: sharedAmongServers(certificate),
+    ...(renewal ? { renewal } : {}),
     ...(paths ? { routeOf: paths.routeOf } : {}),
     ...(clientAuthorities ? { clientAuthorities } : {}),
-    certificateControllers(leader) {
-      const claimed = unclaimed;
-      unclaimed = undefined;
-      return claimed ? certificateControllers({ ...claimed, client: leader, clock, log, metrics }) : [];
-    },
     journal,
     readiness: {
       certificate: () => certificate.problem(),
@@ -81,7 +80,25 @@ export function openServing(
   };
 }
 
-/** Shares one certificate among servers: each gets a handle that it starts and closes independently. */
+/** Times of the Lease of the certificate, milliseconds. Longer than those of features, because no step of a rotation is urgent. */
+const renewalLease = { leaseDurationMs: 30_000, renewDeadlineMs: 20_000, retryPeriodMs: 5_000 };
+
+/**
+ * The controllers of the certificate, behind a Lease with the name of its Secret. Only replicas that issue the certificate take that Lease:
+ * after a change of `--certificates`, Kubernetes keeps replicas with the earlier value until a new one is ready, and one of them may lead the
+ * features.
+ */
+function certificateRenewal(
+  host: Pick<Host, 'config' | 'cluster' | 'metrics' | 'log'>,
+  deps: NonNullable<OpenCertificate['controllerDeps']>,
+): Pick<OpenFeature, 'gate' | 'controllers'> {
+  const { cluster, metrics, log } = host;
+  const { gate, leaderOnly } = leadership(host, { ...deps.secret, ...renewalLease });
+  const client = leaderOnly(cluster.client);
+  return { gate, controllers: certificateControllers({ ...deps, client, clock, log, metrics }) };
+}
+
+/** Shares one certificate among servers: each gets a handle that it starts and closes independently. `certificate` stays open. */
 export function sharedAmongServers(certificate: ServingCertificate): () => ServingCertificate {
   const listeners = new Set<(pair: KeyPair) => void>();
   let started = false;
@@ -95,7 +112,7 @@ export function sharedAmongServers(certificate: ServingCertificate): () => Servi
         registered = listener;
         listeners.add(listener);
         if (started) {
-          // Another pair may have been adopted since this server read `current`.
+          // The certificate may have loaded another pair since this server read `current`.
           listener(certificate.current);
           return;
         }
@@ -118,7 +135,7 @@ function reopenJournal(journal: OpenJournal, log: Log): void {
     journal.reopen();
     log.info('audit journal reopened');
   } catch (error) {
-    log.error('audit journal not reopened; the old file stays in use', { error: describe(error) });
+    log.error('failed to reopen the audit journal; the old file stays in use', { error: describe(error) });
   }
 }
 
@@ -127,11 +144,11 @@ function unsignedLines(metrics: Metrics): (lines: number) => void {
   return (lines) => gauge.set({}, lines);
 }
 
-/** Serves the webhooks of all open features. Rejects with a CodedError if the port is unavailable. */
+/** Serves the webhooks of all open features. Rejects with CodedError `PortUnavailable`. */
 export async function openWebhooks(
   { config, metrics, log }: Pick<Host, 'config' | 'metrics' | 'log'>,
   serving: Pick<Serving, 'certificate' | 'clientAuthorities' | 'journal' | 'routeOf'>,
-  features: readonly Pick<OpenFeature, 'webhooks'>[],
+  features: readonly Pick<OpenFeature, 'webhookDeps'>[],
 ): Promise<Required<Pick<OpenFeature, 'ports' | 'close'>>> {
   const { certificate, clientAuthorities, journal, routeOf } = serving;
   const recordOverload = overloadMetrics(metrics);
@@ -143,7 +160,7 @@ export async function openWebhooks(
     log,
   };
   const queue = new FairQueue({ clock });
-  const served: ServedFeatures = Object.assign({}, ...features.map(({ webhooks }) => webhooks?.(reviews)));
+  const served: ServedFeatures = Object.assign({}, ...features.map(({ webhookDeps }) => webhookDeps?.(reviews)));
   const server = await startAdmissionServer({
     app: createAdmissionApp(served, reviews, {
       queue,
@@ -169,7 +186,8 @@ interface OpenCertificate {
   readonly paths?: WebhookPaths;
 }
 
-type CertificateSource = (cluster: Cluster) => OpenCertificate;
+/** `leads`: whether this process leads, so that its controllers write the webhook configurations. */
+type CertificateSource = (cluster: Cluster, leads: () => boolean) => OpenCertificate;
 
 /** The serving certificate: from files, which are read at once, or from a Secret, which needs a cluster. */
 function certificateFrom(config: Config, log: Log, metrics: Metrics): CertificateSource {
@@ -180,9 +198,9 @@ function certificateFrom(config: Config, log: Log, metrics: Metrics): Certificat
     return () => ({ certificate });
   }
   const secret = { namespace: config.leaseNamespace, name: config.certificateSecret };
-  return (cluster) => {
+  return (cluster, leads) => {
     const stores = openCertificateStores(cluster, secret, config.webhookConfigurations);
-    const certificate = new OwnCertificate({ secret, names, stores, clock, ...deps });
+    const certificate = new OwnCertificate({ secret, names, stores, leads, clock, ...deps });
     return {
       certificate,
       controllerDeps: { secret, names, stores, certificate },

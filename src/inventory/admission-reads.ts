@@ -1,41 +1,47 @@
-import { componentLabel, componentReconcilers, reconcileRuns, runName } from '../api/inventory/names.ts';
+import { componentLabel, componentReconcilers, reconcileRuns, runName, runNameByUid } from '../api/inventory/names.ts';
 import { type ReconcileRun, readReconcileRun } from '../api/inventory/reconcile-run.ts';
-import { type KubeObject, keyOf } from '../api/object.ts';
+import type { KubeObject } from '../api/object.ts';
 import type { JsonPointer } from '../kit/json-pointer.ts';
-import { isRecord, listIn, own } from '../kit/json-value.ts';
+import { listIn, own } from '../kit/json-value.ts';
 import { type Client, findObject } from '../kube/client.ts';
 import type { Cluster } from '../kube/cluster.ts';
 import type { Store } from '../kube/store.ts';
-import { type RegistrationPaths, writesOf } from './policy/registration-rules.ts';
+import type { EntryRef } from './entry.ts';
+import { maxNamedEntries, type RegistrationPaths, writesOf } from './policy/registration-rules.ts';
 import { type RegistrationView, registrationView } from './stores/registration-view.ts';
 
-/** Reads for the inventory webhooks, which reject like the client of kube/, and the stores that must be synced before they serve. */
+/** The reads of the inventory webhooks, and the stores that must be synced before the webhooks serve. The reads reject as the client does. */
 export function openAdmissionReads(cluster: Pick<Cluster, 'client' | 'watch'>) {
-  const registered: Store<RegistrationView> = cluster.watch({
+  const registrationStore: Store<RegistrationView> = cluster.watch({
     resource: componentReconcilers,
     project: registrationView,
   }).store;
   const { client } = cluster;
   const reads = {
-    latestRun: (namespace: string, entryUid: string, component: string, signal: AbortSignal) =>
-      latestRun(client, { namespace, name: runName(entryUid, component) }, signal),
+    async latestRun(entry: EntryRef, component: string, signal: AbortSignal): Promise<ReconcileRun | undefined> {
+      const { namespace, uid } = entry;
+      const run = await latestRun(client, { namespace, name: runName(entry, component) }, signal);
+      if (run?.spec.entry.uid === uid) return run;
+      return latestRun(client, { namespace, name: runNameByUid(uid, component) }, signal);
+    },
     /** Paths that a component owns; undefined if it is not registered or invalid. Reads live if the store lacks the registration. */
     async writesOf(component: string, signal: AbortSignal): Promise<readonly JsonPointer[] | undefined> {
-      const registration = registered.get(component) ?? (await liveRegistration(client, component, signal));
+      const registration = registrationStore.get(component) ?? (await liveRegistration(client, component, signal));
       return registration && writesOf(component, registration.spec);
     },
     async registrations(signal: AbortSignal): Promise<readonly RegistrationPaths[]> {
       const { items } = await client.list(componentReconcilers, { signal });
       return items.flatMap((item) => pathsOf(item) ?? []);
     },
-    anyRunOf: (component: string, signal: AbortSignal) => anyRunOf(client, component, signal),
+    registered: () => [...registrationStore.list()].map(({ registration }) => registration),
+    entriesOf: (component: string, signal: AbortSignal) => entriesOf(client, component, signal),
   };
-  return { reads, stores: [registered] };
+  return { reads, stores: [registrationStore] };
 }
 
 /**
- * The latest record; undefined if there is none or it is invalid. A get without resourceVersion returns the latest stored version, not an
- * older one from a cache of the API server.
+ * The latest record; undefined if there is none or it is invalid. A get without resourceVersion reads the latest stored version; a cache of
+ * the API server may be older.
  */
 async function latestRun(
   client: Client,
@@ -56,15 +62,16 @@ async function liveRegistration(
   return found && pathsOf(found);
 }
 
-/** `namespace/name` of any run record with the label of the component; undefined if there is none. */
-async function anyRunOf(client: Client, component: string, signal: AbortSignal): Promise<string | undefined> {
+/** `NAMESPACE/NAME` of entries with a run record of the component, at most one more than `maxNamedEntries`. */
+async function entriesOf(client: Client, component: string, signal: AbortSignal): Promise<readonly string[]> {
   const { group, version, plural } = reconcileRuns;
-  const query = new URLSearchParams({ labelSelector: `${componentLabel}=${component}`, limit: '1' });
+  const limit = String(maxNamedEntries + 1);
+  const query = new URLSearchParams({ labelSelector: `${componentLabel}=${component}`, limit });
   const page = await client.raw(`/apis/${group}/${version}/${plural}?${query}`, { signal });
-  const metadata = own(listIn(page, 'items')[0], 'metadata');
-  return isRecord(metadata)
-    ? keyOf({ namespace: String(metadata['namespace']), name: String(metadata['name']) })
-    : undefined;
+  return listIn(page, 'items').map((run) => {
+    const entry = own(own(own(run, 'spec'), 'entry'), 'name');
+    return `${own(own(run, 'metadata'), 'namespace')}/${entry}`;
+  });
 }
 
 function pathsOf(object: KubeObject): RegistrationPaths | undefined {

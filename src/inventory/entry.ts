@@ -1,5 +1,6 @@
 import type { ClusterInventory, ComponentStatus, KubeconfigSetter } from '../api/inventory/cluster-inventory.ts';
 import type { Mode } from '../api/inventory/fields.ts';
+import { abandonAnnotation, abandonedByAnnotation } from '../api/inventory/names.ts';
 import type { Condition, ObjectName } from '../api/object.ts';
 
 /** Identifies an entry. The UID distinguishes it from a later entry with the same name. */
@@ -23,7 +24,7 @@ export interface Entry {
   readonly deleting: boolean;
   readonly finalizers: readonly string[];
   readonly labels: Readonly<Record<string, string>>;
-  /** Only the force and abandon annotations. */
+  /** Only the force, abandon, and abandoned-by annotations. */
   readonly annotations: Readonly<Record<string, string>>;
   readonly mode: Mode;
   readonly suspended: boolean;
@@ -38,6 +39,37 @@ export interface Entry {
   readonly content: EntryContent;
   /** `status.components`. */
   readonly components: readonly ComponentStatus[];
+  /** `status.waitingFor`. */
+  readonly waitingFor: string | undefined;
   /** `status.conditions`. */
   readonly conditions: readonly Condition[];
+}
+
+type Annotated = Pick<Entry, 'annotations'>;
+
+/**
+ * Whether a user abandoned the component for this entry: the server no longer runs it, and does not wait for its teardown. For an entry that
+ * is not being deleted, the webhook must have recorded the user: earlier versions ignored the annotation on such entries.
+ */
+export const isAbandoned = (
+  { annotations, deleting }: Annotated & Pick<Entry, 'deleting'>,
+  component: string,
+): boolean =>
+  Object.hasOwn(annotations, abandonAnnotation(component)) &&
+  (deleting || Object.hasOwn(annotations, abandonedByAnnotation(component)));
+
+/** Whether the entry has the abandon annotation of the component, and the annotation has no effect: no user is recorded. */
+export const hasUnrecordedAbandonment = (entry: Annotated & Pick<Entry, 'deleting'>, component: string): boolean =>
+  Object.hasOwn(entry.annotations, abandonAnnotation(component)) && !isAbandoned(entry, component);
+
+/** Who abandoned a component, as the webhook recorded, and why. `user` is undefined if the webhook recorded none. */
+export const abandonmentOf = ({ annotations }: Annotated, component: string) => ({
+  user: annotations[abandonedByAnnotation(component)],
+  reason: annotations[abandonAnnotation(component)] ?? '',
+});
+
+/** The abandonment in words, such as `abandoned by alice: its account is lost`. */
+export function abandonmentText(entry: Annotated, component: string): string {
+  const { user = 'an unknown user', reason } = abandonmentOf(entry, component);
+  return `abandoned by ${user}: ${reason || 'no reason given'}`;
 }

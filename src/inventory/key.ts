@@ -1,6 +1,6 @@
 import { runIdOf } from '../api/inventory/names.ts';
 
-/** One component of one entry. The server queues, runs, and records each key on its own. A recreated entry has another UID. */
+/** One component of one entry. The server queues, runs, and records each key separately. A recreated entry has another UID. */
 export interface ComponentKey {
   readonly entryUid: string;
   readonly component: string;
@@ -10,16 +10,16 @@ export interface ComponentKey {
 export const keyText = ({ entryUid, component }: ComponentKey): string => `${entryUid}/${component}`;
 
 /** Parses the text form; undefined if it is invalid. */
-export function readKey(text: string): ComponentKey | undefined {
+export function parseKey(text: string): ComponentKey | undefined {
   const [entryUid = '', component = '', ...rest] = text.split('/');
   return entryUid && component && rest.length === 0 ? { entryUid, component } : undefined;
 }
 
-/** ID of a run in requests and reports. It is not secret, because a report also needs the token of the run. */
+/** ID of a run in requests and reports. It need not be secret: a report also needs the token of the run. */
 export const runId = ({ entryUid, component }: ComponentKey, seq: number): string => runIdOf(entryUid, component, seq);
 
 /** Parses a run ID; undefined if it is invalid. The input is untrusted. */
-export function readRunId(text: string): (ComponentKey & { readonly seq: number }) | undefined {
+export function parseRunId(text: string): (ComponentKey & { readonly seq: number }) | undefined {
   const [, entryUid, component, seq] =
     /^([0-9a-zA-Z-]{1,128})\.([a-z][-a-z0-9]{0,39})\.([1-9]\d{0,14})$/.exec(text) ?? [];
   return entryUid && component && seq ? { entryUid, component, seq: Number(seq) } : undefined;

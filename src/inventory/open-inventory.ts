@@ -4,7 +4,7 @@ import type { Journal } from '../audit/journal.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Client } from '../kube/client.ts';
 import type { Cluster } from '../kube/cluster.ts';
-import type { Credentials } from '../kube/credentials.ts';
+import type { ClusterTls, Credentials } from '../kube/credentials.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { Projected, Store } from '../kube/store.ts';
 import type { Log } from '../observe/log.ts';
@@ -14,7 +14,7 @@ import { EntryAccounts } from './accounts/entry-accounts.ts';
 import { RunTokens, tokenReader } from './accounts/tokens.ts';
 import { referenceComponents } from './components/reference-components.ts';
 import { callbackListener } from './http/callbacks.ts';
-import { HttpClient } from './http/http-client.ts';
+import { HttpComponentClient } from './http/http-component-client.ts';
 import { InventoryManager } from './manager/inventory-manager.ts';
 import { Registrations } from './manager/registrations.ts';
 import type { ComponentClient } from './ports.ts';
@@ -43,7 +43,9 @@ interface InventoryDeps {
   /** A client of the management cluster that authenticates with this token only. */
   readonly clientWith: (token: string) => { readonly client: Client; close(): Promise<void> };
   /** Address of the API server for components. Every request contains it, and components compare it with their configuration. */
-  readonly api: { readonly url: string; readonly ca: string | undefined };
+  readonly apiUrl: string;
+  /** How this process connects to the API server, without its client certificate. Every request contains the CA. */
+  readonly apiTls: Omit<ClusterTls, 'cert' | 'key'>;
   /** URL for reports, without a trailing slash and without the path of the contract. */
   readonly callbackUrl: string;
   /** Namespace of the ServiceAccount that authenticates calls to components. */
@@ -64,7 +66,8 @@ interface OpenInventory {
 
 /** Creates the inventory manager with its dependencies. */
 export function openInventory(deps: InventoryDeps): OpenInventory {
-  const { cluster, client, clock, random, log, metrics, events, api, callbackUrl, homeNamespace } = deps;
+  const { cluster, client, clock, random, log, metrics, events, callbackUrl, homeNamespace } = deps;
+  const { apiUrl, apiTls } = deps;
   // The stores are opened before the manager that counts their relists.
   let opened: InventoryManager | undefined;
   const relisted = (): void => opened?.relisted();
@@ -81,8 +84,8 @@ export function openInventory(deps: InventoryDeps): OpenInventory {
   const accounts = new EntryAccounts({ client, events, clock });
   const tokens = new RunTokens({ client, accounts, homeNamespace, clock });
   const remote = new RemoteHub({ cluster, client, connect: deps.connect, clock, random, metrics });
-  const http = new HttpClient({ tokens, clock, allowLoopbackHttp: deps.allowLoopbackHttp });
-  const transports = httpTransports({ apiUrl: api.url, apiCa: api.ca, callbackCa: undefined }, clock);
+  const http = new HttpComponentClient({ tokens, clock, allowLoopbackHttp: deps.allowLoopbackHttp });
+  const transports = httpTransports({ apiUrl, apiTls, callbackCa: undefined }, clock);
   // The in-process components report to the manager, so they are created after it.
   let inProcess: ComponentClient | undefined;
   const manager = new InventoryManager({
@@ -114,7 +117,7 @@ export function openInventory(deps: InventoryDeps): OpenInventory {
     random,
     log,
     metrics,
-    api,
+    api: { url: apiUrl, ca: apiTls.ca?.toString() },
     callbackUrl,
     account: `system:serviceaccount:${homeNamespace}:${managerAccount}`,
     watchAgeMs: () => entryStore.ageMs,

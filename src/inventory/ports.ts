@@ -4,8 +4,8 @@ import type { RunExtension } from '../api/inventory/contract/report.ts';
 import type { ReconcileRequest } from '../api/inventory/contract/request.ts';
 import type { KubeObject } from '../api/object.ts';
 import type { Subscribable } from '../engine/sources/from-subscription.ts';
+import type { Credential, NotAcceptedCode } from './core/key-state.ts';
 import type { RunRecord, StoredRecord } from './core/run-record.ts';
-import type { Credential } from './core/step.ts';
 import type { Entry, EntryRef } from './entry.ts';
 import type { ComponentKey } from './key.ts';
 import type { Registration } from './registration.ts';
@@ -23,12 +23,12 @@ export interface InventoryStore extends Required<Subscribable<EntryChange>> {
   /** The version that the watch last reported. */
   find(uid: string): Entry | undefined;
   list(): Iterable<Entry>;
-  /** Reads the latest version live. Undefined if the entry is gone or invalid, or another entry has its name. */
+  /** Reads the latest version live. Undefined if the entry was deleted or is invalid, or another entry has its name. */
   get(ref: EntryRef, signal: AbortSignal): Promise<Entry | undefined>;
   /**
    * Sends a merge patch and resolves to the new version. Part `status` sends `patch` to the subresource; part `metadata` sends only
-   * `patch.metadata`. Rejects with Conflict if the stored UID differs from `ref.uid`, or the stored version from a given `resourceVersion`.
-   * Rejects with a plain Error if the patch succeeded but the answer is not a valid entry.
+   * `patch.metadata`. Rejects with ApiError 409 `Conflict` if the stored object has another UID than `ref.uid`, or if `resourceVersion` is
+   * given and the stored object has another one. Rejects with a plain Error if the patch succeeded but the answer is not a valid entry.
    */
   patch(
     ref: EntryRef,
@@ -46,7 +46,7 @@ export type RecordChange =
 /** Result of a compare-and-swap. */
 export type Swap =
   | { readonly kind: 'stored'; readonly stored: StoredRecord }
-  /** The stored record differs from the base; undefined if it is gone or invalid. */
+  /** The stored record differs from the base; `stored` is undefined if it was removed or is invalid. */
   | { readonly kind: 'conflict'; readonly stored: StoredRecord | undefined };
 
 /** Reads and writes the run records, one per key. Rejects like the client of kube/, except for a conflict in `swap`. */
@@ -67,12 +67,12 @@ export interface RunStore extends Required<Subscribable<RecordChange>> {
 /** Result of a call to a component. */
 export type Reply =
   | { readonly kind: 'outcome'; readonly outcome: Outcome }
-  /** The component continues asynchronously and reports to the callback. `leaseMs` undefined: the default of the registration applies. */
-  | { readonly kind: 'accepted'; readonly leaseMs: number | undefined }
+  /** The component continues asynchronously and reports to the callback. `heartbeatTimeoutMs` undefined: the default of the registration applies. */
+  | { readonly kind: 'accepted'; readonly heartbeatTimeoutMs: number | undefined }
   /** The component did not run. `Busy`: it answered 429 or 503. `Unreachable`: the server could not connect, or the endpoint is invalid. */
   | {
       readonly kind: 'notAccepted';
-      readonly code: 'Busy' | 'Unreachable';
+      readonly code: NotAcceptedCode;
       readonly message: string;
       readonly retryAfterMs?: number;
     }
@@ -84,13 +84,18 @@ export type Reply =
 /** Stable codes of failed calls, in records, metrics, and logs. */
 export type CallFailureCode =
   | 'Timeout'
+  /** The connection ended before the answer did. */
   | 'Cut'
   | 'TooLarge'
+  /** The answer is not HTTP, or its body is not JSON. */
   | 'NotJson'
   | 'InvalidOutcome'
+  /** The answer names another run. */
   | 'WrongRun'
+  /** The component answered 400, 401, or 403. */
   | 'Refused'
   | 'UnexpectedStatus'
+  /** The client threw an unexpected error. */
   | 'Crashed';
 
 /** Calls components over HTTP or in this process. */
@@ -107,21 +112,23 @@ export interface RunContext {
   readonly request: ReconcileRequest;
   readonly entry: EntryAccessor;
   /**
-   * The first call answers 202, so that the run continues asynchronously. Later calls report a heartbeat. `leaseSeconds` is the heartbeat
-   * timeout, an integer from 1 to 3,600; default: that of the registration. Rejects with the reason of `signal` if it is or gets aborted.
+   * The first call answers 202, so that the run continues asynchronously. Later calls report a heartbeat. `timeoutSeconds`: time until the
+   * next report is due, an integer from 1 to 3,600 (`leaseSeconds` of the contract); default: `leaseSeconds` of the registration. Rejects
+   * with the reason of `signal` if `signal` is aborted.
    */
-  heartbeat(leaseSeconds?: number): Promise<void>;
+  heartbeat(timeoutSeconds?: number): Promise<void>;
   /**
    * Aborts with CodedError `RunAbandoned` if the server closes an unanswered call, rejects a report, or accepts none before the deadline.
-   * Also aborts when the server of the component stops. The end of an asynchronous run aborts it only at the next report.
+   * Also aborts when the component's own HTTP server stops. If an asynchronous run ends on the server's side, for example by `maxRunMs`,
+   * `signal` aborts only when the component next reports.
    */
   readonly signal: AbortSignal;
 }
 
 /**
  * Reads and writes the entry with the token of the run. Rejects with ApiError, TransportError, or the reason of the run's signal. A 401, or
- * a 403 with the code `NoSuchRun` in its message, means that the run has ended. Another 403 means that a permission is missing or a rule is
- * broken.
+ * a 403 with the code `NoSuchRun` in its message, means that this token may not write, or no longer: usually the run has ended, or the
+ * entry is being deleted. Stop writing, and end with an outcome. Another 403 means that a permission is missing or a rule is broken.
  */
 export interface EntryAccessor {
   get(): Promise<KubeObject>;
@@ -150,7 +157,10 @@ export type ReportAnswer =
   | { readonly status: 200; readonly extension: RunExtension | undefined }
   /** The report violates the contract. */
   | { readonly status: 400; readonly code: 'InvalidReport'; readonly message: string }
-  /** The token does not belong to the run, or has expired. Also: a heartbeat of a run whose token the deletion of the entry revoked. */
+  /**
+   * The token does not belong to the run, or has expired. Also the answer to a heartbeat once the entry is being deleted: the run may no
+   * longer write, but may still report its outcome.
+   */
   | { readonly status: 403; readonly code: 'ForeignCredential'; readonly message: string }
   /** The run has ended, used up `maxRunMs`, or was replaced by a later one. `OutcomeDiffers`: it ended with another outcome. */
   | { readonly status: 409; readonly code: 'RunOver' | 'OutcomeDiffers'; readonly message: string }
@@ -165,7 +175,7 @@ export interface ReportSink {
 
 /**
  * Creates and removes the objects that grant components access to an entry. Rejects like the client of kube/. `prepare` also rejects with
- * CodedError `NameTaken` if a foreign object has a name that it needs.
+ * CodedError `NameTaken` if an object has a name that it needs, and the server may not or cannot use that object.
  */
 export interface EntryAccess {
   /**
@@ -174,8 +184,9 @@ export interface EntryAccess {
    */
   prepare(entry: Entry, registrations: readonly Registration[], signal: AbortSignal): Promise<void>;
   /**
-   * Deletes the RoleBindings first, then the Roles, accounts, and Secret, if the entry owns them. Afterwards these objects
-   * grant the tokens of the entry no permission. Idempotent.
+   * Deletes the RoleBindings first, then the Roles, accounts, and Secret, if the entry owns them. Afterwards the accounts of
+   * the entry have no permission through these objects, even if a finalizer keeps a RoleBinding: the server then removes its subjects.
+   * Idempotent.
    */
   withdraw(ref: EntryRef, signal: AbortSignal): Promise<void>;
   /** Removes one component from the RoleBindings and deletes its account. The Roles and the Secret stay. */
@@ -184,7 +195,9 @@ export interface EntryAccess {
 
 /** Proves that the API server enforces write authorization of components. */
 export interface AuthorizationProof {
-  /** True after the webhook rejected, with our code, a dry-run write by a token without a run. Until then, the server starts no run. */
+  /**
+   * Whether the webhook has denied, with `NoSuchRun`, a dry-run write whose token belongs to no run. Until then, the server starts no run.
+   */
   readonly proved: boolean;
   /** Retries until it is proved or `signal` aborts, then resolves. Never rejects. */
   prove(signal: AbortSignal): Promise<void>;
@@ -199,22 +212,22 @@ export interface TokenReader {
   ): Promise<{ readonly account: string; readonly credentialId: string } | undefined>;
 }
 
-/** A token of a run, of calls to a component, or of the proof of write authorization. */
-export interface RunToken extends Credential {
+/** A token that the API server issued for a run, for calls to a component, or for the proof of write authorization. */
+export interface IssuedToken extends Credential {
   readonly token: string;
 }
 
 /** Requests tokens from the API server. The server keeps them only in memory. Rejects like the client of kube/. */
 export interface TokenIssuer {
   /**
-   * Issues the token of a run, which opens only this entry and its Secrets. Creates the account and its grants on first use, and waits
+   * Issues the token of a run, which gives access only to this entry and its Secrets. Creates the account and its grants on first use, and waits
    * until they are in force. Write authorization checks the credential ID, so the record must contain it before the component gets the
    * token. Also rejects with CodedError `NameTaken`, `GrantNotInForce`, or `NoCredentialId`.
    */
-  forRun(entry: Entry, registration: Registration, signal: AbortSignal): Promise<RunToken>;
+  forRun(entry: Entry, registration: Registration, signal: AbortSignal): Promise<IssuedToken>;
   /**
    * Issues a token that authenticates the server to one component. Calls share it until at most 3 minutes of its lifetime remain. Callers
-   * also share a pending request, so `signal` need not end it. Also rejects with CodedError `NoCredentialId`.
+   * also share a pending request: if `signal` aborts, this call rejects with its reason, and the request continues for the others. Also rejects with CodedError `NoCredentialId`.
    */
   forCall(component: string, signal: AbortSignal): Promise<string>;
 }
@@ -223,7 +236,7 @@ export interface TokenIssuer {
 export interface RemoteEvent {
   readonly entryUid: string;
   readonly component: string;
-  /** Details for the trigger reason, such as `managed/services.example.org`. */
+  /** What may have changed, for the trigger reason, such as `managed/services.example.org`. */
   readonly about: string;
 }
 
@@ -233,8 +246,8 @@ export interface ComponentWatches {
   readonly watches: readonly RemoteWatch[];
 }
 
-/** Watches of objects outside the inventory, by entry. */
-export interface RemoteEvents {
+/** Watches objects outside the inventory, by entry. */
+export interface RemoteWatcher {
   /**
    * Replaces the watches of an entry. Reconnects to the managed cluster if the kubeconfig has a new version. Without a published
    * kubeconfig, does not watch the managed cluster.

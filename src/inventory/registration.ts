@@ -1,4 +1,5 @@
 import type { ComponentReconciler } from '../api/inventory/component-reconciler.ts';
+import { outputsOf } from '../api/inventory/names.ts';
 import type { JsonPointer } from '../kit/json-pointer.ts';
 
 type Spec = ComponentReconciler['spec'];
@@ -28,10 +29,31 @@ export interface Registration extends Readonly<Pick<Spec, 'endpoint' | 'maxConcu
   /** Timeout of a call. */
   readonly timeoutMs: number;
   /** Heartbeat timeout of an asynchronous run, unless the component names another. */
-  readonly leaseMs: number;
+  readonly heartbeatTimeoutMs: number;
   /** Maximum duration of an asynchronous run, including all heartbeats. */
   readonly maxRunMs: number;
   readonly retry: { readonly baseMs: number; readonly capMs: number };
   /** Time in NotReady after which the metric of waiting entries counts the entry. Starts and ends no run. */
   readonly notReadyAlertAfterMs: number;
 }
+
+/** Takes the place of the registration of an unregistered component while the server removes its record. It applies to no entry. */
+export const standInRegistration = (name: string): Registration => ({
+  name,
+  generation: 0,
+  endpoint: {},
+  caBundle: undefined,
+  modes: [],
+  selects: () => false,
+  reads: [],
+  writes: [outputsOf(name)],
+  kubeconfig: 'none',
+  remoteWatches: [],
+  intervalMs: 0,
+  timeoutMs: 0,
+  heartbeatTimeoutMs: 0,
+  maxRunMs: 0,
+  maxConcurrent: 0,
+  retry: { baseMs: 0, capMs: 0 },
+  notReadyAlertAfterMs: 0,
+});

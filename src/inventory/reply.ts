@@ -17,7 +17,7 @@ export function acceptedReply(answer: unknown): Reply {
   const read = readAccepted(answer);
   if (!read.ok) return { kind: 'failed', code: 'InvalidOutcome', message: listed(read.errors) };
   const { leaseSeconds } = read.value;
-  return { kind: 'accepted', leaseMs: leaseSeconds === undefined ? undefined : leaseSeconds * 1000 };
+  return { kind: 'accepted', heartbeatTimeoutMs: leaseSeconds === undefined ? undefined : leaseSeconds * 1000 };
 }
 
 const listed = (errors: readonly FieldError[]): string =>

@@ -1,6 +1,7 @@
 /** Returns numbers that are uniform in [0, 1), as Math.random does. */
 type Random = () => number;
 
+/** Bounds of the delays. */
 interface Bounds {
   /** Upper bound of the first delay, milliseconds. */
   readonly baseMs: number;
@@ -8,6 +9,7 @@ interface Bounds {
   readonly capMs: number;
 }
 
+/** One attempt after failures. */
 interface Attempt extends Bounds {
   /** Failures before this one: 0 gives the first delay. */
   readonly attempt: number;

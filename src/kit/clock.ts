@@ -6,6 +6,7 @@
 /** Cancels the scheduled call. Has no effect if it was cancelled before or has run. */
 export type Cancel = () => void;
 
+/** The two clocks of a process, and its timers. Tests replace it. */
 export interface Clock {
   /** Wall clock, epoch milliseconds. May jump in both directions. */
   now(): number;
@@ -42,6 +43,9 @@ export const systemClock: Clock = {
     return () => clearTimeout(timer);
   },
 };
+
+/** Milliseconds since an arbitrary origin, which all threads of the machine share; never goes backwards. */
+export const threadsMonotonic = (): number => Number(process.hrtime.bigint() / 1_000n) / 1_000;
 
 /** Keeps the process alive while it only waits, which the timers of the clock do not, until the returned function is called. */
 export function stayAlive(): Cancel {
@@ -87,4 +91,9 @@ export function parseHttpDate(text: string): number | undefined {
   if (!/^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/.test(text)) return undefined;
   const instant = Date.parse(text);
   return Number.isNaN(instant) ? undefined : instant;
+}
+
+/** Midnight in UTC of a day, epoch ms. `month` counts from 1; a day beyond the end of the month counts on in the next. */
+export function utcMidnight(year: number, month: number, day: number): number {
+  return Date.UTC(year, month - 1, day);
 }

@@ -1,3 +1,4 @@
+/** A key in the heap; `index` is its position. */
 interface Entry<K> {
   readonly key: K;
   at: number;
@@ -50,6 +51,11 @@ export class DeadlineHeap<K> {
       this.#settle(last);
     }
     return true;
+  }
+
+  clear(): void {
+    this.#heap.length = 0;
+    this.#byKey.clear();
   }
 
   /** The key with the earliest instant; undefined if the heap is empty. */

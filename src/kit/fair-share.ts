@@ -1,13 +1,14 @@
-/** Part of a budget. Releasing it twice has no effect. */
+/** Returns a part to the budget. A second call has no effect. */
 type Release = () => void;
 
 interface FairShareOptions {
-  /** The most that all sources may have together. */
+  /** Maximum that all sources may have together. */
   readonly total: number;
-  /** The most that one source may have. Default: the whole budget. */
+  /** Maximum that one source may have. Default: the whole budget. */
   readonly perSource?: number;
 }
 
+/** What a source took in one call of `acquire`. */
 interface Part {
   readonly source: string;
   readonly amount: number;

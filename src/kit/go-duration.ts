@@ -24,6 +24,7 @@ const LIMIT = 1n << 63n;
 
 const ALLOWED = 'allowed are numbers with a unit of ns, us, µs, ms, s, m, or h, for example "30m" or "1h30m"';
 
+/** A duration in nanoseconds, or what is wrong with the text and what is allowed. */
 export type ParsedDuration = { readonly ns: bigint } | { readonly error: string };
 
 /** Go has no such limit; the parser refuses longer texts to bound its work. */
@@ -55,7 +56,7 @@ function outOfRange(text: string): ParsedDuration {
   return { error: `${quote(text)} is out of range; a duration is at most about 292 years (2562047h47m16.854775807s)` };
 }
 
-/** More digits than 2^63 has are out of range with any unit. */
+/** The digits times the unit, in ns. Returns a value above LIMIT for a number with more digits than 2^63, without parsing it. */
 function wholeNs(digits: string, unit: bigint): bigint {
   const significant = digits.replace(/^0+/, '');
   return significant.length > 19 ? LIMIT + 1n : BigInt(significant) * unit;
@@ -75,27 +76,30 @@ function fractionNs(digits: string, unit: bigint): bigint {
   return value === 0n ? 0n : BigInt(Math.trunc(Number(value) * (Number(unit) / scale)));
 }
 
-/** Whole milliseconds, rounded toward zero, so that rounding never extends access. */
+/** Whole milliseconds, rounded toward zero, so that a positive duration never becomes longer. */
 export function toMilliseconds(ns: bigint): number {
   return Number(ns / MS);
 }
 
-/** Formats as Go's Duration.String: `1h30m0s`, `1.5s`, `250ms`, `2µs`, `0s`. `parseGoDuration` parses it to the same value. */
-export function formatGoDuration(ns: bigint): string {
-  if (ns === 0n) return '0s';
-  const sign = ns < 0n ? '-' : '';
-  const value = ns < 0n ? -ns : ns;
-  if (value < US) return `${sign}${value}ns`;
-  if (value < MS) return `${sign}${decimal(value, US)}µs`;
-  if (value < SECOND) return `${sign}${decimal(value, MS)}ms`;
-  const hours = value >= HOUR ? `${value / HOUR}h` : '';
-  const minutes = value >= MINUTE ? `${(value % HOUR) / MINUTE}m` : '';
-  return `${sign}${hours}${minutes}${decimal(value % MINUTE, SECOND)}s`;
-}
+const DAY = 24n * HOUR;
 
-/** `value / unit` without trailing zeros; `unit` is a power of ten. */
-function decimal(value: bigint, unit: bigint): string {
-  const places = unit.toString().length - 1;
-  const fraction = (value % unit).toString().padStart(places, '0').replace(/0+$/, '');
-  return fraction === '' ? `${value / unit}` : `${value / unit}.${fraction}`;
+/**
+ * A duration for people, rounded toward zero to milliseconds: `4 h`, `1 h 30 min`, `45 s`, `250 ms`. Whole days from two on are days:
+ * `7 days`.
+ */
+export function durationText(ns: bigint): string {
+  if (ns < 0n) return `-${durationText(-ns)}`;
+  if (ns < SECOND) return ns < MS ? '0 s' : `${ns / MS} ms`;
+  if (ns >= 2n * DAY && ns % DAY === 0n) return `${ns / DAY} days`;
+  const milliseconds = ((ns % SECOND) / MS).toString().padStart(3, '0').replace(/0+$/, '');
+  const seconds = `${(ns % MINUTE) / SECOND}${milliseconds === '' ? '' : `.${milliseconds}`}`;
+  const parts: readonly (readonly [string, string])[] = [
+    [`${ns / HOUR}`, 'h'],
+    [`${(ns % HOUR) / MINUTE}`, 'min'],
+    [seconds, 's'],
+  ];
+  return parts
+    .filter(([value]) => value !== '0')
+    .map(([value, unit]) => `${value} ${unit}`)
+    .join(' ');
 }

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 
+/** A JSON object of unknown fields. */
 export type JsonObject = { [field: string]: unknown };
 
 /** Weight of one value, a measure of the work of copying it, in characters. */
@@ -48,6 +49,7 @@ export function sameJson(a: unknown, b: unknown): boolean {
   }
 }
 
+/** The result of `copyJson`: a copy, or why there is none. */
 export type JsonCopy =
   /** `weight` is the number of characters in strings and field names, plus `valueWeight` for each value. */
   { readonly value: unknown; readonly weight: number } | { readonly problem: string; readonly tooLarge: boolean };

@@ -10,6 +10,7 @@ export interface SelectorShape {
   }[];
 }
 
+/** One requirement of a selector, whichever field states it. */
 interface Requirement {
   readonly key: string;
   readonly operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
@@ -22,11 +23,15 @@ const OPERATORS = ['In', 'NotIn', 'Exists', 'DoesNotExist'] as const;
 const NAME = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 const PREFIX = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 
+/** A function that matches labels, or what is wrong with the selector. */
 export type CompiledSelector =
   | { readonly matches: (labels: Readonly<Record<string, string>> | undefined) => boolean }
   | { readonly error: string };
 
-/** An absent selector matches nothing, an empty one everything. The error describes why Kubernetes would reject the selector, and what is allowed. */
+/**
+ * An absent selector matches nothing, an empty one everything. The error describes why Kubernetes would reject the selector, and what is
+ * allowed.
+ */
 export function compileSelector(selector: SelectorShape | undefined): CompiledSelector {
   if (selector === undefined || selector === null) return { matches: () => false };
   const parsed = requirementsOf(selector);

@@ -21,6 +21,7 @@ export function listen(server: Server, host: string, port: number): Promise<void
   });
 }
 
+/** A server that listens. */
 export interface Listening {
   readonly port: number;
   /** Closes the server and every open connection. */

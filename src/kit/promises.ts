@@ -1,6 +1,8 @@
+import { setMaxListeners } from 'node:events';
 import type { Clock } from './clock.ts';
 import { CodedError } from './errors.ts';
 
+/** A promise that its owner settles. */
 export interface Deferred<T> {
   readonly promise: Promise<T>;
   readonly resolve: (value: T) => void;
@@ -18,7 +20,10 @@ export function deferred<T = void>(): Deferred<T> {
   return { promise, resolve, reject };
 }
 
-/** Settles as `promise` does, or rejects with the code `DeadlineExceeded` after `ms`. The work behind `promise` continues: abort it if possible. */
+/**
+ * Settles as `promise` does, or rejects with the code `DeadlineExceeded` after `ms`. The work behind `promise` continues: abort it if
+ * possible.
+ */
 export function withDeadline<T>(clock: Clock, ms: number, promise: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const cancel = clock.schedule(ms, () => reject(new CodedError('DeadlineExceeded', `no result within ${ms} ms`)));
@@ -31,6 +36,8 @@ export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal)
   const { promise: whenAborted, reject } = deferred<never>();
   const onAbort = (): void => reject(signal.reason);
   if (signal.aborted) onAbort();
+  // Many waits may share one signal.
+  setMaxListeners(0, signal);
   signal.addEventListener('abort', onAbort, { once: true });
   try {
     return await Promise.race([whenAborted, promise]);

@@ -5,6 +5,7 @@ export interface Quantity {
   readonly nano: bigint;
 }
 
+/** A quantity, or what is wrong with the text and what is allowed. */
 export type ParsedQuantity = { readonly quantity: Quantity } | { readonly error: string };
 
 const ONE = 10n ** 9n;

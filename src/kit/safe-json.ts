@@ -1,12 +1,13 @@
 import { isAscii, isUtf8, transcode } from 'node:buffer';
 import { CodedError, quote } from './errors.ts';
 
+/** Limits of a JSON text. */
 export interface JsonLimits {
-  /** Most levels of nested objects and arrays. Default 64. */
+  /** Maximum depth of nested objects and arrays. Default 64. */
   readonly depth?: number;
-  /** Most keys in all objects together. Default 20000. */
+  /** Maximum number of keys in all objects together. Default 20000. */
   readonly keys?: number;
-  /** Most commas, objects, and arrays together, about the number of values. Default 100000. */
+  /** Maximum number of commas, objects, and arrays together, which is about the number of values. Default 100000. */
   readonly values?: number;
 }
 

@@ -1,6 +1,7 @@
 import type { Resource } from '../api/object.ts';
 import { CodedError, quote } from '../kit/errors.ts';
 
+/** The object that a path leads to: without `name` the collection, with `subresource` a part of the object. */
 export interface PathTarget {
   readonly namespace?: string | undefined;
   readonly name?: string | undefined;
@@ -21,7 +22,7 @@ export function resourcePath(resource: Resource, { namespace, name, subresource 
   if (resource.namespaced && name !== undefined && !namespace) {
     throw new CodedError(
       'NamespaceRequired',
-      `${resource.plural} ${quote(name)}: a namespace is required, none was given`,
+      `${resource.plural} ${quote(name)}: no namespace was given; the kind is namespaced, so name one`,
     );
   }
   let path = groupPath(resource);
@@ -35,7 +36,7 @@ export function resourcePath(resource: Resource, { namespace, name, subresource 
 /** Names come from untrusted objects: a name with a slash or dots must not reach another path. */
 function segment(text: string): string {
   if (text === '' || text === '.' || text === '..') {
-    throw new CodedError('InvalidPathSegment', `${quote(text)} cannot be part of a request path`);
+    throw new CodedError('InvalidPathSegment', `${quote(text)} cannot be part of a request path; correct the name`);
   }
   return encodeURIComponent(text);
 }

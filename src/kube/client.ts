@@ -1,17 +1,23 @@
 import type { KubeObject, ObjectName, Resource } from '../api/object.ts';
 import { isNotFound } from './errors.ts';
 
+/** Options of every call. */
 export interface CallOptions {
+  /** Aborts the call, which then rejects with the reason of the signal. */
   readonly signal?: AbortSignal;
 }
 
+/** Options of calls that write. */
 export interface WriteOptions extends CallOptions {
+  /** Default: the API server takes the name of the program from the User-Agent. */
   readonly fieldManager?: string;
+  /** Whether the API server checks the write without storing it. Default false. */
   readonly dryRun?: boolean;
   /** Subresource to write instead of the object, such as `status`. */
   readonly subresource?: string;
 }
 
+/** Which objects to list, and how. */
 export interface ListOptions extends CallOptions {
   /** Default: all namespaces. */
   readonly namespace?: string;
@@ -23,6 +29,7 @@ export interface ListOptions extends CallOptions {
   readonly resourceVersion?: string;
 }
 
+/** Which object to delete, and how. */
 export interface DeleteOptions extends CallOptions {
   /** Deletes only the object with this uid. If another object has the name, the call rejects with ApiError 409. */
   readonly uid?: string;
@@ -34,11 +41,12 @@ export interface DeleteOptions extends CallOptions {
 }
 
 /**
- * `absent`: the object does not exist, or its kind is not served. `deleted`: the API server deletes the object, at once or after its
- * grace period. `held`: the current state of the object, which finalizers keep.
+ * The result of a delete call. `absent`: the object does not exist, or its kind is not served. `deleted`: the API server deletes the
+ * object, at once or after its grace period. `held`: finalizers keep the object; its current state.
  */
 export type Deletion = 'absent' | 'deleted' | { readonly held: KubeObject };
 
+/** An operation of RFC 6902. */
 export interface JsonPatchOp {
   readonly op: 'add' | 'remove' | 'replace' | 'move' | 'copy' | 'test';
   readonly path: string;
@@ -70,6 +78,7 @@ export interface TokenUser {
   readonly extra: Readonly<Record<string, readonly string[]>>;
 }
 
+/** A complete list. */
 export interface ListPage {
   readonly items: KubeObject[];
   /** Version of the collection, from which a watch can start. */
@@ -110,7 +119,9 @@ export interface Client {
   ): Promise<KubeObject>;
   /** Requests the deletion. Does not wait for its end. */
   delete(resource: Resource, name: ObjectName, options?: DeleteOptions): Promise<Deletion>;
-  /** Creates a token of a ServiceAccount with the TokenRequest API. `expiresAt`: RFC 3339; the server may choose another time. */
+  /**
+   * Creates a token of a ServiceAccount (TokenRequest). `expiresAt`: RFC 3339; the API server may choose another lifetime than requested.
+   */
   createToken(
     serviceAccount: ObjectName,
     request: { audiences?: string[]; expirationSeconds: number; boundObject?: unknown },
@@ -118,7 +129,10 @@ export interface Client {
   ): Promise<{ token: string; expiresAt: string }>;
   /** Whether the authorizers of the API server allow the action (SubjectAccessReview). */
   isAllowed(question: AccessQuestion, options?: CallOptions): Promise<boolean>;
-  /** The user of a token (TokenReview). Undefined if the token is invalid or for none of `audiences`. Default: the audience of the API server. */
+  /**
+   * The user of a token (TokenReview). Undefined if the token is invalid or for none of `audiences`. Default: the audience of the API
+   * server.
+   */
   reviewToken(token: string, options?: CallOptions & { audiences?: string[] }): Promise<TokenUser | undefined>;
   /**
    * The same client, but its writes call `check` before every attempt, and reject with the error that `check` throws. `check` replaces

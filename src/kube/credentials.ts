@@ -1,7 +1,7 @@
 import { createSecureContext } from 'node:tls';
 import { CodedError } from '../kit/errors.ts';
 
-/** PEM texts and settings of the TLS connection. An absent field takes Node's default. */
+/** Certificates (PEM) and settings of the TLS connections to one cluster. An absent field takes Node's default. */
 export interface ClusterTls {
   readonly ca?: string | Buffer;
   readonly cert?: string | Buffer;
@@ -10,13 +10,18 @@ export interface ClusterTls {
   readonly servername?: string;
   /** `false` disables server certificate verification; for test clusters only. Default true. */
   readonly rejectUnauthorized?: boolean;
+  /**
+   * URL of an HTTP or HTTPS proxy to connect through (CONNECT), with user and password if it needs them. Only from the user's own
+   * kubeconfig.
+   */
+  readonly proxy?: string;
 }
 
-/** Certificates and headers of one connection or call. */
+/** What authenticates one connection or call. */
 export interface ConnectionAuth {
   readonly tls: ClusterTls;
   /** Authorization and impersonation headers. */
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers: Readonly<Record<string, string | string[]>>;
 }
 
 /** The server of one cluster, and the authentication as one user. */
@@ -32,6 +37,7 @@ export interface Credentials {
   connectionAuth(): Promise<ConnectionAuth>;
 }
 
+/** Input of `staticCredentials`. */
 export interface StaticCredentials {
   readonly server: string;
   readonly namespace?: string;
@@ -45,15 +51,35 @@ export interface StaticCredentials {
  */
 export function staticCredentials({ server, namespace, token, tls = {} }: StaticCredentials): Credentials {
   checkTls(tls);
-  const headers: Record<string, string> = {};
-  if (token !== undefined) headers['authorization'] = `Bearer ${token.trim()}`;
-  const connectionAuth: ConnectionAuth = { tls, headers };
+  const connectionAuth: ConnectionAuth = { tls, headers: token === undefined ? {} : bearer(token) };
   return {
     server: server.replace(/\/+$/, ''),
     ...(namespace === undefined ? {} : { namespace }),
     connectionAuth: () => Promise.resolve(connectionAuth),
   };
 }
+
+/** Credentials that authenticate with the token only, and connect like `credentials`: to the same server, through the same proxy. */
+export function withToken({ server, connectionAuth }: Credentials, token: string): Credentials {
+  return {
+    server,
+    connectionAuth: async () => {
+      const { tls } = await connectionAuth();
+      return { tls: withoutClientCertificate(tls), headers: bearer(token) };
+    },
+  };
+}
+
+/** Settings to connect in the same way, through the same proxy, but without authentication. */
+export function withoutClientCertificate({
+  cert: _cert,
+  key: _key,
+  ...tls
+}: ClusterTls): Omit<ClusterTls, 'cert' | 'key'> {
+  return tls;
+}
+
+const bearer = (token: string) => ({ authorization: `Bearer ${token.trim()}` });
 
 function checkTls(tls: ClusterTls): void {
   try {

@@ -14,7 +14,9 @@ export class ApiError extends Error {
   }
 }
 
-/** No complete answer arrived, or it was not what the API promises. Unless `notSent`, the server may have acted on the request. */
+/**
+ * No complete answer arrived, or it was no valid answer of the Kubernetes API. Unless `notSent`, the server may have acted on the request.
+ */
 export class TransportError extends Error {
   override readonly name = 'TransportError';
   constructor(
@@ -25,13 +27,14 @@ export class TransportError extends Error {
      * limit ended the call, even before the call had a connection.
      */
     readonly notSent: boolean,
-    /** The cause, without the request: the same text for every call that fails this way. */
+    /** The message without the request, so that all calls that fail in this way have the same text. */
     readonly why: string = message,
   ) {
     super(message);
   }
 }
 
+export const isUnauthorized = (error: unknown): boolean => error instanceof ApiError && error.code === 401;
 export const isForbidden = (error: unknown): boolean => error instanceof ApiError && error.code === 403;
 /** Any 404: the object does not exist, or its kind or path is not served. */
 export const isNotFound = (error: unknown): boolean => error instanceof ApiError && error.code === 404;
@@ -40,11 +43,24 @@ export const isObjectNotFound = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 404 && error.reason === 'NotFound';
 export const isAlreadyExists = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 409 && error.reason === 'AlreadyExists';
-/** A write of an old version, or a precondition (uid, resourceVersion) that does not hold. */
+/** A write of an old version, or the uid or resourceVersion in a deletion or replacement is not that of the object. */
 export const isConflict = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 409 && error.reason === 'Conflict';
+/**
+ * A merge patch has the uid of an object that another object of its name has replaced. To the API server, the patch changes an immutable
+ * field. If the patch also has an old resourceVersion, the answer is `isConflict`. For the status of a custom resource, the API server
+ * ignores the uid.
+ */
+export const isReplaced = (error: unknown): boolean =>
+  error instanceof ApiError &&
+  error.code === 422 &&
+  error.reason === 'Invalid' &&
+  / is invalid: \[?metadata\.uid: /.test(error.message);
 /** No usable answer, a 5xx, or a 429: the same call may succeed later, and other calls would probably fail now, too. */
 export const isUnreachable = (error: unknown): boolean =>
   error instanceof TransportError || (error instanceof ApiError && (error.code >= 500 || error.code === 429));
+/** The API server will never accept the call as it is: a 4xx other than 404, 409, and 429. */
+export const isRefused = (error: unknown): boolean =>
+  error instanceof ApiError && error.code >= 400 && error.code < 500 && ![404, 409, 429].includes(error.code);
 /** The resourceVersion or the continue token is too old. */
 export const isExpired = (error: unknown): boolean => error instanceof ApiError && error.code === 410;

@@ -12,6 +12,7 @@ export interface ObjectReference {
   readonly uid?: string;
 }
 
+/** What to record as an Event. */
 export interface RecordedEvent {
   readonly regarding: ObjectReference;
   readonly type: 'Normal' | 'Warning';
@@ -45,6 +46,7 @@ const MAX_NOTE_BYTES = 1024;
 const MAX_REASON = 128;
 const MAX_NAME = 200;
 
+/** The process that reports Events. */
 export interface EventSource {
   /** Qualified name of the program, for example `drawbridge.example.org/access`. */
   readonly controller: string;
@@ -52,7 +54,7 @@ export interface EventSource {
   readonly instance: string;
 }
 
-/** The events.k8s.io/v1 Event of the first occurrence. */
+/** The events.k8s.io/v1 Event of the first occurrence. `atMs`: when it occurred, epoch ms. */
 export function eventObject(event: RecordedEvent, source: EventSource, atMs: number): KubeObject {
   const { regarding } = event;
   return {

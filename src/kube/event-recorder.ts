@@ -12,13 +12,15 @@ import { type KubeLog, silentLog } from './log.ts';
 export interface EventRecorder {
   /**
    * Writes the Event, or counts it as a repetition if an equal one was recorded less than six minutes ago. Drops it after `close`, beyond
-   * the budget of its object, or if too many writes wait. Does not retry a failed write; a repetition writes the Event again.
+   * the budget of its object and action, or if too many writes wait. Beyond the budget of its action, writes only a later repetition. Does
+   * not retry a failed write; a repetition writes the Event again.
    */
   record(event: RecordedEvent): void;
   /** Writes pending Events for at most 2 s, then drops the rest and ends the recorder. */
   close(): Promise<void>;
 }
 
+/** The cluster of the Events, and the controller that they name. */
 export interface EventRecorderOptions extends EventSource {
   readonly client: Client;
   readonly clock: Clock;
@@ -29,25 +31,48 @@ export interface EventRecorderOptions extends EventSource {
 const SERIES_MS = 6 * 60_000;
 /** How long the recorder collects repetitions before it writes their count. It writes the first occurrence at once. */
 const GATHER_MS = 10_000;
-/** Most series, and most budgets of objects, that the recorder remembers. It forgets the oldest. */
+/** Maximum number of series, and of budgets of objects, that the recorder remembers. It forgets the oldest. */
 const MAX_SERIES = 1_000;
-/** Writes that wait or run; the recorder drops further ones. */
+/** Maximum number of writes that wait or run; the recorder drops further ones. */
 const MAX_PENDING = 200;
-/** Budget of new series about one object: this many at once, then one every five minutes. The recorder drops further ones. */
-const BURST = 25;
-const REFILL_MS = 5 * 60_000;
+/** Budget of new series about one object and with one action: 25 at once, then one every five minutes. */
+const seriesBudget: Budget = { burst: 25, refillMs: 5 * 60_000 };
+/** Budget of writes with one action: 300 at once, then 5 a second. It bounds what a user causes who makes many objects fail. */
+const writeBudget: Budget = { burst: 300, refillMs: 200 };
+/** Maximum time that `close` waits for pending writes, milliseconds. */
 const CLOSE_MS = 2_000;
 
+/** The EventRecorder of one process. Call `close` when the process stops. */
 export function eventRecorder(options: EventRecorderOptions): EventRecorder {
   return new Recorder(options);
 }
 
+/** The size of a token bucket, and how fast it fills. */
+interface Budget {
+  /** Tokens of a full bucket. */
+  readonly burst: number;
+  /** Interval in which it earns a token, milliseconds. */
+  readonly refillMs: number;
+}
+
+/** A token bucket at an instant of the monotonic clock. */
+interface Bucket {
+  tokens: number;
+  sinceMs: number;
+}
+
+/** Occurrences of one Event, each within SERIES_MS of the previous one. */
 interface Series {
   readonly event: RecordedEvent;
+  /** The written Event; undefined until it is written. */
   name: ObjectName | undefined;
+  /** Number of occurrences. */
   count: number;
+  /** Number of occurrences that the written Event shows. */
   writtenCount: number;
+  /** Time of the last occurrence, milliseconds on the monotonic clock. */
   lastMs: number;
+  /** Cancels the timer that writes the count; undefined if it does not run. */
   cancelGather: Cancel | undefined;
 }
 
@@ -55,7 +80,9 @@ class Recorder implements EventRecorder {
   readonly #options: EventRecorderOptions;
   readonly #log: KubeLog;
   readonly #series = new Map<string, Series>();
-  readonly #budgets = new RecentMap<string, { tokens: number; sinceMs: number }>(MAX_SERIES);
+  readonly #seriesBuckets = new RecentMap<string, Bucket>(MAX_SERIES);
+  /** By action. The server's code defines the actions, so that their number is bounded. */
+  readonly #writeBuckets = new Map<string, Bucket>();
   readonly #stop = new AbortController();
   #writes: Promise<void> = Promise.resolve();
   #pending = 0;
@@ -76,7 +103,7 @@ class Recorder implements EventRecorder {
       return;
     }
     current?.cancelGather?.();
-    if (!this.#isWithinBudget(event, nowMs)) return;
+    if (!this.#takeSeries(event, nowMs)) return;
     const series: Series = {
       event,
       name: undefined,
@@ -117,7 +144,7 @@ class Recorder implements EventRecorder {
 
   /** Sends one write at a time, so that Events do not compete with the work that they report on. */
   #write(series: Series): void {
-    if (this.#pending >= MAX_PENDING) return;
+    if (this.#pending >= MAX_PENDING || !this.#takeWrite(series.event)) return;
     this.#pending++;
     const time = formatMicroTime(this.#options.clock.now());
     this.#writes = this.#writes
@@ -158,16 +185,14 @@ class Recorder implements EventRecorder {
     series.writtenCount = count;
   }
 
-  #isWithinBudget({ regarding }: RecordedEvent, nowMs: number): boolean {
-    const key = JSON.stringify([regarding.kind, regarding.namespace, regarding.name, regarding.uid]);
-    const budget = this.#budgets.get(key) ?? { tokens: BURST, sinceMs: nowMs };
-    const earned = Math.floor((nowMs - budget.sinceMs) / REFILL_MS);
-    budget.tokens = Math.min(BURST, budget.tokens + earned);
-    budget.sinceMs += earned * REFILL_MS;
-    this.#budgets.set(key, budget);
-    if (budget.tokens < 1) return false;
-    budget.tokens--;
-    return true;
+  /** Each action has its own budgets, so that frequent Events, such as those of runs, do not crowd out rare ones. */
+  #takeSeries({ regarding, action }: RecordedEvent, nowMs: number): boolean {
+    const key = JSON.stringify([regarding.kind, regarding.namespace, regarding.name, regarding.uid, action]);
+    return take(this.#seriesBuckets, key, seriesBudget, nowMs);
+  }
+
+  #takeWrite({ action }: RecordedEvent): boolean {
+    return take(this.#writeBuckets, action, writeBudget, this.#options.clock.monotonic());
   }
 
   #trim(): void {
@@ -177,4 +202,16 @@ class Recorder implements EventRecorder {
       this.#series.delete(key);
     }
   }
+}
+
+/** Takes a token from the bucket of `key`. Returns false if it is empty. */
+function take(buckets: Map<string, Bucket>, key: string, { burst, refillMs }: Budget, nowMs: number): boolean {
+  const bucket = buckets.get(key) ?? { tokens: burst, sinceMs: nowMs };
+  const earned = Math.floor((nowMs - bucket.sinceMs) / refillMs);
+  bucket.tokens = Math.min(burst, bucket.tokens + earned);
+  bucket.sinceMs += earned * refillMs;
+  buckets.set(key, bucket);
+  if (bucket.tokens < 1) return false;
+  bucket.tokens--;
+  return true;
 }

@@ -7,16 +7,22 @@ import { isKubeObject, listPages } from './list-pages.ts';
 import { tokenUserOf } from './token-user.ts';
 import type { CallSpec, Transport } from './transport.ts';
 
-/** Creates and updates in this group grant permissions, which the API server takes longer to check. Applies and deletes are `quick`. */
+/**
+ * Path of RBAC objects. POST, PUT, and PATCH below it use the pool `slow`, because the API server delays them for its escalation check. It
+ * does not check deletions. `apply` uses the pool `quick`, because no code applies RBAC objects.
+ */
 const rbac = groupPath({ group: 'rbac.authorization.k8s.io', version: 'v1' });
 const reviews = groupPath({ group: 'authorization.k8s.io', version: 'v1' });
 const authentication = groupPath({ group: 'authentication.k8s.io', version: 'v1' });
 
-/** Milliseconds for an urgent call, with its retries. API servers answer within a few; after 5 s, the connection counts as lost. */
+/**
+ * Time limit of an urgent call, including its retries, milliseconds. An API server normally answers within a few milliseconds. After 5 s,
+ * the call is aborted, so that its caller can try again on another connection.
+ */
 const URGENT_MS = 5000;
 
 interface ClientOptions {
-  /** Called before every attempt of a write. */
+  /** Called before every attempt of a write. If it throws, the client does not send the attempt, and the call rejects with the error. */
   readonly beforeWrite?: () => void;
   /** As `Client.urgent`. Default false. */
   readonly urgent?: boolean;
@@ -114,7 +120,11 @@ export function createClient(transport: Transport, options: ClientOptions = {}):
       });
       const { token, expirationTimestamp } = status(answer);
       if (typeof token !== 'string' || typeof expirationTimestamp !== 'string') {
-        throw new TransportError('TokenRequest: the answer contains no token', undefined, false);
+        throw new TransportError(
+          'TokenRequest: the answer contains no token or no expirationTimestamp',
+          undefined,
+          false,
+        );
       }
       return { token, expiresAt: expirationTimestamp };
     },

@@ -13,6 +13,12 @@ import { StoreIndexes } from './store-indexes.ts';
 /** Number of remembered deletions, so that a late, older event does not restore a deleted object. */
 const MAX_TOMBSTONES = 1024;
 
+/** The current failure of the list-watch. `sinceMs`: when the first failure in a row occurred, on the monotonic clock. */
+interface Failure extends Omit<Failing, 'forMs' | 'refusedForMs'> {
+  readonly sinceMs: number;
+  readonly refusedSinceMs?: number | undefined;
+}
+
 /** The content of one list-watch. A reflector writes it; all other code reads it. */
 export class InformerStore<T extends Projected> implements Store<T>, ReflectorSink {
   readonly resource: Resource;
@@ -32,7 +38,8 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
   #aliveAtMs: number | undefined;
   /** Whether the server has more objects than `maxObjects`. */
   #overflowed = false;
-  #failed: { readonly reason: string; readonly sinceMs: number } | undefined;
+  #failed: Failure | undefined;
+  readonly #refusalListeners = new Set<() => void>();
 
   constructor(spec: StoreSpec<T>, clock: Clock, log: KubeLog) {
     this.resource = spec.resource;
@@ -43,7 +50,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     this.#clock = clock;
     this.#log = log;
     this.#indexes.add(spec.indexes ?? {}, []);
-    // The promise may have no listener.
+    // Without a listener, a rejection would end the process.
     this.#firstSync.promise.catch(() => undefined);
   }
 
@@ -69,8 +76,16 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
 
   get failing(): Failing | undefined {
     if (!this.#failed) return undefined;
-    const { reason, sinceMs } = this.#failed;
-    return { reason, forMs: this.#clock.monotonic() - sinceMs };
+    const { reason, sinceMs, refused, refusedSinceMs } = this.#failed;
+    const nowMs = this.#clock.monotonic();
+    const failing = { reason, forMs: nowMs - sinceMs };
+    return refusedSinceMs === undefined ? failing : { ...failing, refused, refusedForMs: nowMs - refusedSinceMs };
+  }
+
+  onRefusal(listener: () => void): () => void {
+    const subscription = (): void => listener();
+    this.#refusalListeners.add(subscription);
+    return () => void this.#refusalListeners.delete(subscription);
   }
 
   subscribe(listener: (event: StoreEvent<T>) => void): () => void {
@@ -106,6 +121,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     if (this.#closed.signal.aborted) return;
     const reason = new CodedError('StoreClosed', `the store of ${this.resource.plural} was closed`);
     this.#listeners.clear();
+    this.#refusalListeners.clear();
     this.#closed.abort(reason);
     this.#firstSync.reject(reason);
   }
@@ -118,11 +134,24 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
   alive(): void {
     this.#aliveAtMs = this.#clock.monotonic();
     // After an overflow, the store stays failing until a list is short enough, even if the server answers.
-    if (!this.#overflowed) this.#failed = undefined;
+    if (!this.#overflowed) this.#setFailed(undefined);
   }
 
-  failed(reason: string): void {
-    this.#failed = { reason, sinceMs: this.#failed?.sinceMs ?? this.#clock.monotonic() };
+  failed(reason: string, refused?: number): void {
+    const nowMs = this.#clock.monotonic();
+    const {
+      sinceMs = nowMs,
+      refused: before,
+      refusedSinceMs = refused === undefined ? undefined : nowMs,
+    } = this.#failed ?? {};
+    // Keep an earlier refusal: only a successful answer shows that the permission is back.
+    this.#setFailed({ reason, sinceMs, refused: refused ?? before, refusedSinceMs });
+  }
+
+  #setFailed(failed: Failure | undefined): void {
+    const before = this.#failed?.refused;
+    this.#failed = failed;
+    if (before !== failed?.refused) for (const listener of [...this.#refusalListeners]) listener();
   }
 
   beginList() {
@@ -168,7 +197,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
   #replaceAll(fresh: Map<string, T>): void {
     if (this.signal.aborted) return;
     this.#overflowed = false;
-    this.#failed = undefined;
+    this.#setFailed(undefined);
     for (const [key, before] of [...this.#objects]) if (!fresh.has(key)) this.#set(key, before, undefined, true);
     for (const [key, now] of fresh) {
       const before = this.#objects.get(key);

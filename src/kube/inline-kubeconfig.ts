@@ -1,6 +1,7 @@
 import { CodedError, quote } from '../kit/errors.ts';
 import { isRecord, listIn, own } from '../kit/json-value.ts';
 import { type ClusterTls, type Credentials, staticCredentials } from './credentials.ts';
+import { loadYaml } from './yaml.ts';
 
 /** Credentials from a kubeconfig text. */
 export interface InlineCredentials extends Credentials {
@@ -35,7 +36,7 @@ const forbiddenInUser = [
  * `KubeconfigContextNotFound`, `KubeconfigForbidden` (names the field), or `InvalidTlsData`. Messages never contain credentials.
  */
 export async function inlineCredentials(text: string): Promise<InlineCredentials> {
-  const document = await parse(text);
+  const document = parse(text);
   const context = string(document, 'current-context') ?? '';
   const entry = findEntry(document, 'contexts', context, 'context');
   if (!entry) {
@@ -57,9 +58,8 @@ export async function inlineCredentials(text: string): Promise<InlineCredentials
   return { ...credentials, context };
 }
 
-async function parse(text: string): Promise<object> {
+function parse(text: string): object {
   if (text.length > MAX_CHARACTERS) throw invalid(`it is longer than ${MAX_CHARACTERS} characters`);
-  const { loadYaml } = await import('@kubernetes/client-node');
   let document: unknown;
   try {
     document = loadYaml(text);

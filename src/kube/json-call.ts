@@ -7,13 +7,17 @@ import { describe } from '../kit/errors.ts';
 import { unlessAborted } from '../kit/promises.ts';
 import type { ClusterTls } from './credentials.ts';
 import { TransportError } from './errors.ts';
+import { throughProxy } from './proxy.ts';
 
-/** Combines the caller's signal with a time limit. After `release`, it has no timer and no listener on the caller's signal. */
+/**
+ * Combines the caller's signal with a time limit, milliseconds, into one signal. Call `release` at the end: it removes the timer and the
+ * listener on the caller's signal.
+ */
 export class Limit {
   readonly #abort = new AbortController();
   readonly #source: AbortSignal | undefined;
   readonly #onAbort = (): void => this.#abort.abort(this.#source?.reason);
-  /** Ends the time limit; the caller's signal still counts. */
+  /** Cancels the time limit. The caller's signal still aborts `signal`. */
   readonly disarm: Cancel;
   readonly timeoutMs: number;
   /** Whether the time limit, and not the caller's signal, aborted `signal`. */
@@ -70,27 +74,31 @@ export class CallError extends TransportError {
   }
 }
 
+/** One HTTP call with a JSON body. */
 export interface JsonCall {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly origin: string;
   /** The escaped path with its query. */
   readonly path: string;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers: Readonly<Record<string, string | string[]>>;
   /** Sent as JSON. */
   readonly body?: unknown;
   /** Default `application/json`. */
   readonly contentType?: string | undefined;
-  /** The largest accepted answer, bytes. */
+  /** Maximum size of an accepted answer, bytes. */
   readonly maxAnswerBytes: number;
 }
 
+/** The complete answer to a call, with any status. */
 export interface JsonAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
 }
 
-/** Sends one call and returns its whole answer, with any status. Rejects with CallError, or with the reason of the signal behind `limit`. */
+/**
+ * Sends one call and returns its whole answer, with any status. Rejects with CallError, or with the reason of the signal behind `limit`.
+ */
 export function jsonCall(agent: Agent, call: JsonCall, limit: Limit): Promise<JsonAnswer> {
   const { method, origin, path, contentType = 'application/json', maxAnswerBytes } = call;
   const body = call.body === undefined ? null : JSON.stringify(call.body);
@@ -173,7 +181,7 @@ function failureOf(error: Error, isUnansweredReuse: boolean): Failure {
 }
 
 interface TrackedOptions extends Dispatcher.DispatchOptions {
-  /** Called with the connection that the call uses. */
+  /** Called with the connection that will carry the call, before the call starts. */
   readonly onQueued?: (connection: Connection) => void;
 }
 
@@ -194,16 +202,20 @@ class Connection extends Client {
   }
 }
 
+/** Limits of connections. */
 export interface ConnectionOptions {
-  /** The most connections at a time to one origin. Default: no limit. */
+  /** Maximum number of connections to one origin at a time. Default: no limit. */
   readonly connections?: number;
   /** Milliseconds to open a connection. A call that times out earlier does not close a connection that is still opening. Default 10 000. */
   readonly connectTimeoutMs?: number;
 }
 
 const KEEP_ALIVE_MS = 30_000;
-/** Idle time of a connection before TCP keep-alive probes begin, milliseconds. */
-const PROBE_AFTER_MS = 30_000;
+/**
+ * Idle time of a connection before TCP keep-alive probes begin, milliseconds. Node then probes each second, ten times, so a connection
+ * whose other end is gone breaks within 20 s, without a call.
+ */
+const PROBE_AFTER_MS = 10_000;
 
 /** An empty list of authorities trusts no server; without a list, Node trusts the public authorities. */
 type Tls = Omit<ClusterTls, 'ca'> & { readonly ca?: ClusterTls['ca'] | [] };
@@ -215,14 +227,16 @@ type Tls = Omit<ClusterTls, 'ca'> & { readonly ca?: ClusterTls['ca'] | [] };
 export function openAgent(tls: Tls, { connections, connectTimeoutMs = 10_000 }: ConnectionOptions = {}): Agent {
   // Parses keys and certificates once, instead of once for each connection.
   const secureContext = createSecureContext({ ca: tls.ca, cert: tls.cert, key: tls.key });
+  const { proxy, ...direct } = tls;
+  const connect = buildConnector({
+    ...direct,
+    secureContext,
+    timeout: connectTimeoutMs,
+    keepAlive: true,
+    keepAliveInitialDelay: PROBE_AFTER_MS,
+  });
   return new Agent({
-    connect: buildConnector({
-      ...tls,
-      secureContext,
-      timeout: connectTimeoutMs,
-      keepAlive: true,
-      keepAliveInitialDelay: PROBE_AFTER_MS,
-    }),
+    connect: proxy === undefined ? connect : throughProxy(proxy, connect, connectTimeoutMs),
     pipelining: 1,
     headersTimeout: 0,
     bodyTimeout: 0,
@@ -233,6 +247,7 @@ export function openAgent(tls: Tls, { connections, connectTimeoutMs = 10_000 }: 
   });
 }
 
+/** One call by a JsonCaller. */
 export interface JsonRequest extends Omit<JsonCall, 'origin' | 'path' | 'maxAnswerBytes'> {
   readonly url: URL;
   /** Milliseconds for the whole call. Default 10 000. */

@@ -2,10 +2,13 @@ import { access, readFile } from 'node:fs/promises';
 import type { RequestOptions } from 'node:https';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
-import type { KubeConfig } from '@kubernetes/client-node';
+import { KubeConfig } from '@kubernetes/client-node';
 import { CodedError, describe, quote } from '../kit/errors.ts';
+import { listIn, own, strings } from '../kit/json-value.ts';
 import type { ClusterTls, ConnectionAuth, Credentials } from './credentials.ts';
+import { loadYaml } from './yaml.ts';
 
+/** Where `ambientCredentials` finds the kubeconfig. */
 export interface AmbientOptions {
   /** `--kubeconfig`: the only kubeconfig that is read. */
   readonly file?: string;
@@ -18,16 +21,16 @@ export interface AmbientOptions {
 const inClusterToken = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 
 /**
- * The credentials of this process: from `file`, else `paths`, else the Pod's ServiceAccount, else `~/.kube/config`. Skips missing files
- * of `paths`. Rejects with CodedError `KubeconfigMissing` if no file of `paths` exists, or `~/.kube/config` does not. Rejects with
- * `KubeconfigInvalid`, also if `file` does not exist or the context's cluster has a proxy-url, or with `KubeconfigContextNotFound`.
+ * The credentials of this process: from `file`, else `paths`, else the Pod's ServiceAccount, else `~/.kube/config`. Skips missing files of
+ * `paths`. Rejects with CodedError:
+ * - `KubeconfigMissing`: no file of `paths` exists, or `~/.kube/config` does not.
+ * - `KubeconfigInvalid`: `file` does not exist, or a file cannot be read or parsed. Or the cluster has a proxy-url that is not HTTP or HTTPS,
+ *   or whose user or password cannot be decoded. Or the Pod has a ServiceAccount token, but not the address of its API server.
+ * - `KubeconfigContextNotFound`: no context is chosen, it does not exist, or its cluster does not.
  */
-export async function ambientCredentials({ file, paths, context }: AmbientOptions = {}): Promise<Credentials> {
-  if (file) return credentialsOf(await loadFiles([file]), context);
-  const listed = (paths ?? '').split(delimiter).filter((path) => path !== '');
-  if (listed.length > 0) return credentialsOf(await loadFiles(await existing(listed)), context);
-  if (await exists(inClusterToken)) return credentialsOf(await loadInCluster(), undefined);
-  return credentialsOf(await loadFiles(await existing([join(homedir(), '.kube', 'config')])), context);
+export async function ambientCredentials(options: AmbientOptions = {}): Promise<Credentials> {
+  const files = await findFiles(options);
+  return files ? credentialsOf(await loadFiles(files), options.context) : credentialsOf(loadInCluster(), undefined);
 }
 
 /** The credentials in one kubeconfig file of an administrator. Runs exec plugins. Rejects like `ambientCredentials`. @testing */
@@ -35,11 +38,26 @@ export function fileCredentials(path: string, context?: string): Promise<Credent
   return ambientCredentials({ file: path, ...(context === undefined ? {} : { context }) });
 }
 
-// Imported on demand: it takes half a second, and most importers of this file never load a kubeconfig.
-const clientNode = () => import('@kubernetes/client-node');
+/**
+ * The names of the contexts in the kubeconfig that `ambientCredentials` would read; none with the Pod's ServiceAccount. Rejects with
+ * `KubeconfigMissing` or `KubeconfigInvalid` if the files cannot be used.
+ */
+export async function contextNames(options: AmbientOptions): Promise<string[]> {
+  const files = await findFiles(options);
+  return files ? (await loadFiles(files)).contexts.map(({ name }) => name) : [];
+}
 
-async function loadInCluster(): Promise<KubeConfig> {
-  const config = new (await clientNode()).KubeConfig();
+/** The kubeconfig files to read; undefined for the Pod's ServiceAccount. Rejects with CodedError `KubeconfigMissing`. */
+async function findFiles({ file, paths = '' }: AmbientOptions): Promise<readonly string[] | undefined> {
+  if (file) return [file];
+  const listed = paths.split(delimiter).filter((path) => path !== '');
+  if (listed.length > 0) return existing(listed);
+  if (await exists(inClusterToken)) return undefined;
+  return existing([join(homedir(), '.kube', 'config')]);
+}
+
+function loadInCluster(): KubeConfig {
+  const config = new KubeConfig();
   config.loadFromCluster();
   if (!URL.canParse(config.getCurrentCluster()?.server ?? '')) {
     throw new CodedError(
@@ -51,7 +69,6 @@ async function loadInCluster(): Promise<KubeConfig> {
 }
 
 async function loadFiles(paths: readonly string[]): Promise<KubeConfig> {
-  const { KubeConfig } = await clientNode();
   const merged = new KubeConfig();
   for (const path of paths) {
     const loaded = await loadFile(path);
@@ -64,13 +81,14 @@ async function loadFiles(paths: readonly string[]): Promise<KubeConfig> {
 }
 
 async function loadFile(path: string): Promise<KubeConfig> {
-  const { KubeConfig, loadYaml } = await clientNode();
   const config = new KubeConfig();
   try {
     const text = await readFile(path, 'utf8');
     config.loadFromString(text);
     config.makePathsAbsolute(dirname(resolve(path)));
-    addTokenFiles(config, loadYaml(text), dirname(resolve(path)));
+    const parsed: unknown = loadYaml(text);
+    addTokenFiles(config, parsed, dirname(resolve(path)));
+    for (const user of config.users) impersonations.set(user, impersonationIn(parsed, user.name));
   } catch (cause) {
     // Keeps the first line only: further lines, also of the cause, show the text around the fault, which may be a token.
     const [why] = describe(cause).split('\n');
@@ -79,7 +97,33 @@ async function loadFile(path: string): Promise<KubeConfig> {
   return config;
 }
 
-/** The library ignores `tokenFile`. Its provider for files, which reads them again every minute, implements it. */
+/** By user of a kubeconfig file: impersonation headers that the library does not set. */
+const impersonations = new WeakMap<object, ConnectionAuth['headers']>();
+
+/**
+ * The impersonation headers for the groups, the uid, and the extras of a user. The library sends only `as`, and would act as that user
+ * without the groups. Throws an Error for groups, a uid, or extras without `as`.
+ */
+function impersonationIn(parsed: unknown, name: string): ConnectionAuth['headers'] {
+  const user = own(
+    listIn(parsed, 'users').find((one) => own(one, 'name') === name),
+    'user',
+  );
+  const groups = strings(own(user, 'as-groups'));
+  const uid = own(user, 'as-uid');
+  const headers: Record<string, string | string[]> = {
+    ...(groups.length === 0 ? {} : { 'impersonate-group': groups }),
+    ...(typeof uid === 'string' && uid !== '' ? { 'impersonate-uid': uid } : {}),
+  };
+  for (const [key, values] of Object.entries(own(user, 'as-user-extra') ?? {}))
+    headers[`impersonate-extra-${encodeURIComponent(key).toLowerCase()}`] = strings(values);
+  const as = own(user, 'as');
+  if (Object.keys(headers).length > 0 && (typeof as !== 'string' || as === ''))
+    throw new Error(`user ${quote(name)} has as-groups, as-uid, or as-user-extra without as; set as, too`);
+  return headers;
+}
+
+/** Adds support for `tokenFile`, which the library ignores, by its auth provider for token files. It reads a file again every minute. */
 function addTokenFiles(config: KubeConfig, parsed: unknown, directory: string): void {
   const users = (parsed as { users?: { name?: unknown; user?: { tokenFile?: unknown } }[] } | undefined)?.users ?? [];
   for (const [i, user] of config.users.entries()) {
@@ -94,38 +138,81 @@ function addTokenFiles(config: KubeConfig, parsed: unknown, directory: string): 
 }
 
 function credentialsOf(config: KubeConfig, context: string | undefined): Credentials {
-  const contextName = context ?? config.currentContext;
-  const entry = config.getContextObject(contextName ?? '');
-  const cluster = entry && config.getCluster(entry.cluster);
-  if (!entry || !cluster) {
+  const contextName = context ?? config.currentContext ?? '';
+  const entry = config.getContextObject(contextName);
+  if (!entry) {
     const available = config.contexts.map(({ name }) => quote(name)).join(', ') || 'none';
+    const found = contextName === '' ? 'no current-context is set' : `context ${quote(contextName)} does not exist`;
     throw new CodedError(
       'KubeconfigContextNotFound',
-      `kubeconfig: context ${quote(contextName ?? '')} does not exist or has no cluster; available contexts: ${available}`,
+      `kubeconfig: ${found}; available contexts: ${available}; ` +
+        'set --context to one of them, or run kubectl config use-context NAME',
     );
   }
-  if (cluster.proxyUrl) {
+  const cluster = config.getCluster(entry.cluster);
+  if (!cluster) {
     throw new CodedError(
-      'KubeconfigInvalid',
-      `kubeconfig: cluster ${quote(cluster.name)} has a proxy-url, which is not supported; remove it`,
+      'KubeconfigContextNotFound',
+      `kubeconfig: context ${quote(contextName)} names cluster ${quote(entry.cluster)}, which does not exist; ` +
+        'add the cluster, or use another context',
     );
   }
+  const proxy = cluster.proxyUrl || undefined;
+  if (proxy !== undefined) checkProxy(proxy, cluster.name);
   config.setCurrentContext(contextName);
+  const user = config.getUser(entry.user);
+  const impersonation = (user && impersonations.get(user)) ?? {};
   return {
     server: cluster.server.replace(/\/+$/, ''),
     ...(entry.namespace ? { namespace: entry.namespace } : {}),
-    connectionAuth: () => connectionAuthOf(config),
+    connectionAuth: async () => {
+      const auth = await connectionAuthOf(config, proxy);
+      return { ...auth, headers: { ...auth.headers, ...impersonation } };
+    },
   };
 }
 
-async function connectionAuthOf(config: KubeConfig): Promise<ConnectionAuth> {
+/** @throws CodedError `KubeconfigInvalid` for another scheme than http and https, or a user or password that cannot be decoded. */
+function checkProxy(url: string, cluster: string): void {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  if (!parsed || !/^https?:$/.test(parsed.protocol)) {
+    const found = parsed
+      ? `has the scheme ${quote(parsed.protocol.slice(0, -1))}, which is not supported`
+      : 'is not a URL';
+    throw new CodedError(
+      'KubeconfigInvalid',
+      `kubeconfig: the proxy-url of cluster ${quote(cluster)} ${found}; it must begin with http:// or https://`,
+    );
+  }
+  const { username, password } = parsed;
+  try {
+    decodeURIComponent(`${username}${password}`);
+  } catch {
+    throw new CodedError(
+      'KubeconfigInvalid',
+      `kubeconfig: the proxy-url of cluster ${quote(cluster)} has a user or password that is not percent-encoded; write % as %25`,
+    );
+  }
+}
+
+async function connectionAuthOf(config: KubeConfig, proxy: string | undefined): Promise<ConnectionAuth> {
   const options: RequestOptions = {};
-  await config.applyToHTTPSOptions(options);
+  try {
+    await config.applyToHTTPSOptions(options);
+  } catch (error) {
+    // The message of Node shows what the plugin printed, which may be a token.
+    if (error instanceof SyntaxError)
+      throw new CodedError(
+        'KubeconfigInvalid',
+        `the exec plugin ${quote(config.getCurrentUser()?.exec?.command ?? '')} printed no ExecCredential; run it to see what it prints`,
+      );
+    throw error;
+  }
   const headers: Record<string, string> = {};
   // A token file may end with a newline, which an HTTP header may not have.
   for (const [name, value] of Object.entries(options.headers ?? {})) headers[name.toLowerCase()] = String(value).trim();
   if (options.auth) headers['authorization'] = `Basic ${Buffer.from(options.auth).toString('base64')}`;
-  return { tls: tlsOf(options), headers };
+  return { tls: { ...tlsOf(options), ...(proxy === undefined ? {} : { proxy }) }, headers };
 }
 
 function tlsOf({ ca, cert, key, servername, rejectUnauthorized }: RequestOptions): ClusterTls {
@@ -146,7 +233,7 @@ async function existing(paths: readonly string[]): Promise<string[]> {
   if (found.length > 0) return found;
   throw new CodedError(
     'KubeconfigMissing',
-    `no cluster to connect to: ${paths.map((path) => quote(path, 256)).join(', ')} does not exist; ` +
+    `no cluster to connect to: found none of: ${paths.map((path) => quote(path, 256)).join(', ')}; ` +
       'set --kubeconfig or KUBECONFIG, or run inside a cluster',
   );
 }

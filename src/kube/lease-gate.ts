@@ -8,6 +8,7 @@ import { isAlreadyExists, isConflict, isNotFound } from './errors.ts';
 import { claimLease, readLease, releaseLease, sameVersion } from './lease-record.ts';
 import { type KubeLog, silentLog } from './log.ts';
 
+/** The Lease, and the times of the leader election, as in client-go. */
 export interface LeaseGateOptions {
   readonly client: Client;
   readonly name: string;
@@ -25,13 +26,12 @@ export interface LeaseGateOptions {
   readonly random?: () => number;
 }
 
+/** Runs work while this process holds the Lease. */
 export interface LeaseGate extends LeaderGate {
-  /** Whether leadership is proved now, by the monotonic clock. */
-  readonly leading: boolean;
   /**
-   * `client`, whose writes reject with CodedError `NotLeading` while `leading` is false. A process that was frozen may run other
-   * callbacks before the timer that aborts its lead. So this check uses no timer and runs before every attempt. It cannot stop a
-   * request that was passed to a connection before the freeze; resource versions and uids in the request protect against that one.
+   * A client like `client`, but its writes reject with CodedError `NotLeading` while `leading` is false. The check runs before every
+   * attempt and compares the clock, without a timer: after a process was frozen, other callbacks may run before a timer. The check cannot
+   * stop a request that was passed to a connection before the freeze; resource versions and uids in that request protect against it.
    */
   requireLeader(client: Client): Client;
 }
@@ -61,6 +61,7 @@ class LeaseCampaign implements LeaseGate {
   /** The Lease as last read or written, and when this process first saw that version (monotonic, never compared between processes). */
   #lastRead: KubeObject | undefined;
   #lastReadAtMs = 0;
+  /** Until when the last successful write of the Lease proves that no other process may lead, milliseconds on the monotonic clock. */
   #provedUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: LeaseGateOptions) {
@@ -135,7 +136,10 @@ class LeaseCampaign implements LeaseGate {
     return (await renewing) === 'held' ? 'done' : 'lost';
   }
 
-  /** Renews until `settled` aborts (`held`), or the proof expires or another process holds the Lease (`lost`; calls `onLost` then). */
+  /**
+   * Renews the Lease until `settled` aborts, and resolves to `held`. If `#provedUntilMs` passes before, or another process holds the Lease,
+   * calls `onLost` and resolves to `lost`.
+   */
   async #renew(settled: AbortSignal, onLost: () => void): Promise<'held' | 'lost'> {
     const stop = new AbortController();
     let outcome: 'held' | 'lost' = 'held';
@@ -168,7 +172,10 @@ class LeaseCampaign implements LeaseGate {
     return outcome;
   }
 
-  /** Tries once to acquire or renew the Lease. The proof counts from before the request, so it expires before another process may lead. */
+  /**
+   * Tries once to acquire or renew the Lease. `#provedUntilMs` counts from before the request, so it passes before another process may
+   * lead.
+   */
   async #tryClaim(signal: AbortSignal): Promise<boolean> {
     const attempt = this.#attempt(signal);
     try {

@@ -14,6 +14,7 @@ export interface LeaseRecord {
   readonly transitions: number;
 }
 
+/** Reads the spec of a Lease. Fields of another type count as absent. */
 export function readLease({ spec }: KubeObject): LeaseRecord {
   return {
     holder: text(spec, 'holderIdentity') ?? '',
@@ -24,16 +25,21 @@ export function readLease({ spec }: KubeObject): LeaseRecord {
   };
 }
 
+/** Input of `claimLease`. */
 export interface LeaseClaim {
   readonly name: ObjectName;
   readonly holder: string;
   readonly durationMs: number;
   /** Wall clock, for display only: no process decides by it. */
   readonly nowMs: number;
+  /** The Lease as last read or written; undefined if it does not exist. */
   readonly before: KubeObject | undefined;
 }
 
-/** The Lease that the holder writes over `before`; the write fails if another process wrote in between. */
+/**
+ * The Lease as the holder writes it to acquire or renew it. It has the resourceVersion of `before`, so a write in between causes a
+ * conflict.
+ */
 export function claimLease({ name, holder, durationMs, nowMs, before }: LeaseClaim): KubeObject {
   const previous = before && readLease(before);
   const now = formatMicroTime(nowMs);
@@ -47,7 +53,7 @@ export function claimLease({ name, holder, durationMs, nowMs, before }: LeaseCla
   });
 }
 
-/** The released Lease, so that the next holder need not wait. */
+/** The Lease without a holder, so that the next holder need not wait until it expires. */
 export function releaseLease(name: ObjectName, before: KubeObject, nowMs: number): KubeObject {
   const now = formatMicroTime(nowMs);
   return leaseObject(name, before, {

@@ -6,6 +6,7 @@ import { isExpired, TransportError } from './errors.ts';
 import { text } from './fields.ts';
 import type { Transport } from './transport.ts';
 
+/** One page of a list. */
 export interface Page {
   readonly items: KubeObject[];
   /** resourceVersion of the whole list. */

@@ -8,4 +8,5 @@ export interface KubeLog {
 
 const nothing = (): void => {};
 
+/** Drops every line. */
 export const silentLog: KubeLog = { debug: nothing, info: nothing, warn: nothing, error: nothing };

@@ -5,34 +5,44 @@ import type { Credentials } from './credentials.ts';
 import { TransportError } from './errors.ts';
 import { createClient } from './http-client.ts';
 import { type KubeLog, silentLog } from './log.ts';
-import { SharedStores } from './shared-stores.ts';
+import { type OwnCalls, ownCalls } from './own-calls.ts';
+import { SharedStores, type WatchOptions } from './shared-stores.ts';
 import { Transport } from './transport.ts';
 
+/** Settings of the connections, the stores, and the watches of one cluster. */
 export interface OpenClusterOptions {
   readonly clock: Clock;
   readonly log?: KubeLog;
   /** Uniform in [0, 1); default Math.random. */
   readonly random?: () => number;
-  /** The most connections for quick calls, as in TransportOptions. Default 10. */
+  /** Maximum number of connections for quick calls, as in TransportOptions. Default 10. */
   readonly connections?: number;
+  /** Time limit of a call, milliseconds, as in TransportOptions. Default 30 000. */
+  readonly timeoutMs?: number;
   /** Called with the server's wall clock (epoch ms, whole seconds) for every answer with a `Date`, except those to watches. */
   readonly onServerTime?: (serverMs: number) => void;
+  /** Called for each warning of an answer, with its text; not for answers to watches. */
+  readonly onWarning?: (text: string) => void;
+  readonly watches?: WatchOptions;
 }
 
 /** A cluster whose credentials can be replaced. */
 export interface OpenCluster extends Cluster {
+  /** Calls about the user of these credentials, for programs that act for a person. */
+  readonly own: OwnCalls;
   /** Uses other credentials for the same server from now on. Throws CodedError `ServerChanged` if they name another server. */
   update(credentials: Credentials): void;
 }
 
 /** Opens no connection before the first call or watch. Throws TypeError if `credentials.server` is not a URL. */
 export function openCluster(credentials: Credentials, options: OpenClusterOptions): OpenCluster {
-  const { clock, log = silentLog, random = Math.random } = options;
+  const { clock, log = silentLog, random = Math.random, watches } = options;
   const transport = new Transport(credentials, options);
   const client = createClient(transport);
-  const stores = new SharedStores({ transport, clock, log, random });
+  const stores = new SharedStores({ transport, clock, log, random, watches });
   return {
     client,
+    own: ownCalls(transport),
     watch: (spec) => stores.open(spec),
     update: (next) => transport.update(next),
     async identity(namespace = 'kube-system') {

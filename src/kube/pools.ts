@@ -3,12 +3,15 @@ import type { Clock } from '../kit/clock.ts';
 import type { ClusterTls } from './credentials.ts';
 import { openAgent } from './json-call.ts';
 
-/** Which connections a call uses. `urgent`: it revokes access or renews a Lease. `slow`: the server delays it. `quick`: all others. */
+/**
+ * Which connections a call uses. `urgent`: for calls that revoke access or renew a Lease. `slow`: for calls that the API server delays.
+ * `quick`: for all others.
+ */
 export type PoolName = 'urgent' | 'quick' | 'slow';
 
 /**
- * Connections to create and update RBAC objects. The API server delays these writes by 50 to 200 ms, because it waits for a current
- * list of permissions before its escalation check. Concurrent writes cost the API server nothing; fewer connections would slow a burst down.
+ * Connections to create and update RBAC objects. The API server delays these writes by 50 to 200 ms, because it waits for a current list of
+ * permissions before its escalation check. Concurrent writes cost the API server nothing; fewer connections would slow a burst down.
  */
 const SLOW_CONNECTIONS = 32;
 /** Connections reserved for calls that revoke access or renew a Lease, however many other calls hang. */
@@ -65,10 +68,12 @@ export class Pools {
   }
 }
 
+/** Whether connections with `a` can also serve calls with `b`. */
 export function sameTls(a: ClusterTls, b: ClusterTls): boolean {
   return (
     a === b ||
     (a.servername === b.servername &&
+      a.proxy === b.proxy &&
       a.rejectUnauthorized === b.rejectUnauthorized &&
       sameBytes(a.ca, b.ca) &&
       sameBytes(a.cert, b.cert) &&

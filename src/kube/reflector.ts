@@ -1,17 +1,19 @@
 import type { KubeObject, Resource } from '../api/object.ts';
 import { askedDelayMs, backoffMs, jittered } from '../kit/backoff.ts';
-import { type Clock, sleep } from '../kit/clock.ts';
+import { type Cancel, type Clock, sleep } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import { resourcePath } from './api-paths.ts';
-import { isExpired, isNotFound } from './errors.ts';
+import { ApiError, isExpired, isForbidden, isNotFound, isUnauthorized, isUnreachable } from './errors.ts';
 import { listPages } from './list-pages.ts';
 import type { KubeLog } from './log.ts';
 import { isOlder } from './resource-version.ts';
 import type { Transport } from './transport.ts';
 import type { WatchEvent } from './watch-event.ts';
-import { runWatchSession } from './watch-session.ts';
+import type { WatchProbe } from './watch-probe.ts';
+import { LONGEST_RETRY_AFTER_MS, runWatchSession } from './watch-session.ts';
 import { MalformedStreamError } from './watch-stream.ts';
 
+/** The collection to list and watch; see `StoreSpec`. */
 export interface ReflectorSpec {
   readonly resource: Resource;
   readonly namespace?: string;
@@ -31,16 +33,27 @@ export interface ReflectorSink {
   absent(): void;
   /** The server answered or sent data. */
   alive(): void;
-  /** A list or a watch failed, or a list was older than an earlier one. */
-  failed(reason: string): void;
+  /**
+   * A list or a watch failed, or a list was older than an earlier one. `refused`: the status code, 401 or 403, if the server has listed the
+   * objects before, and now refuses at least two calls in a row. A single 401 may only mean that the token was just replaced.
+   */
+  failed(reason: string, refused?: number): void;
 }
 
+/** The connections, the clock, and the callbacks of a reflector. */
 export interface ReflectorOptions {
   readonly transport: Transport;
   readonly clock: Clock;
+  /** Uniform in [0, 1), for delays. */
   readonly random: () => number;
   readonly log: KubeLog;
   readonly signal: AbortSignal;
+  /** As `WatchSessionOptions.silenceMs`. */
+  readonly silenceMs?: number | undefined;
+  /** Checks open watches for lost permissions and dead connections. If absent, the reflector notices only silent watches. */
+  readonly probe?: WatchProbe | undefined;
+  /** Called for each list or watch that the server refuses with 401 or 403, or because it is too busy, with 429 or a 5xx. */
+  readonly onRefusal?: ((resource: Resource, code: number) => void) | undefined;
 }
 
 /** Requested duration of a watch, seconds; jitter changes it by up to 10%. */
@@ -48,17 +61,32 @@ const WATCH_SECONDS = 300;
 /** Bounds of the backoff after a failure, milliseconds. The cap also limits how long a watch lags behind a recovered API server. */
 const BASE_MS = 500;
 const CAP_MS = 5_000;
+/** As BASE_MS and CAP_MS, for refusals. The cap also limits how long a watch lags behind the return of its permission. */
+const REFUSED_BASE_MS = 100;
+const REFUSED_CAP_MS = 2_500;
+/** As CAP_MS, for the first answers that a kind is not served: a kind that was just created is served within seconds. */
+const NOT_SERVED_CAP_MS = 1_000;
+/** Number of those first answers. */
+const NOT_SERVED_TRIES = 20;
+/**
+ * How long an accepted watch must stay open before the reflector assumes that its permission is back, milliseconds: a server may accept a
+ * watch and refuse it at once. With REFUSED_CAP_MS, this is less than 5 s, within which the status of a binding must show a restored
+ * permission.
+ */
+const ALLOWED_AFTER_MS = 1_500;
+/** Refusals in a row before one is reported. */
+const REFUSALS_BEFORE_REPORT = 2;
 /** Consecutive failures between two warnings, about one warning a minute. */
 const WARN_EVERY = 15;
-/** Longest pause between two checks for a kind that is not installed, milliseconds. */
+/** Maximum pause between two checks for a kind that is not installed, milliseconds. */
 const ABSENT_CAP_MS = 30_000;
-/** Longest pause after `TooManyObjects`, milliseconds; jitter shortens it by up to a half. Long, because a retry reads the whole list again. */
+/**
+ * Maximum pause after `TooManyObjects`, milliseconds; jitter shortens it by up to a half. Long, because a retry reads the whole list again.
+ */
 const TOO_MANY_MS = 300_000;
-/** Longest Retry-After that the reflector obeys, milliseconds. */
-const LONGEST_RETRY_AFTER_MS = 60_000;
 /** A watch that ends sooner counts as a failure, so that the reflector backs off from a server that closes at once. */
 const SHORT_LIVED_MS = 5_000;
-/** How long the reflector rejects lists that are older than its newest version. After that, it assumes a restore from a backup. */
+/** How long the reflector rejects lists that are older than its newest version, milliseconds. After that, it assumes a restored backup. */
 const STALE_LISTS_MS = 30_000;
 /** Streams that break at the same version before the reflector relists. */
 const MALFORMED_BEFORE_RELIST = 3;
@@ -76,12 +104,24 @@ class Reflector {
   #resumeVersion: string | undefined;
   /** The newest version ever seen. */
   #newest: string | undefined;
-  /** When the server should end the watch. */
+  /** When the API server should end the current watch by its timeout, milliseconds on the monotonic clock. */
   #dueMs = 0;
+  /** Failures in a row. A watch that lived for SHORT_LIVED_MS ends the row. */
   #failures = 0;
+  /** When the last list was complete, milliseconds on the monotonic clock. */
   #listedAtMs = Number.NEGATIVE_INFINITY;
+  /** Streams that broke since the last valid event. */
   #malformedStreams = 0;
+  /**
+   * When the API server first listed an older version than the newest, milliseconds on the monotonic clock; undefined after a newer list.
+   */
   #staleSinceMs: number | undefined;
+  /** Lists and watches that the server refused since a list was complete or a watch lived for ALLOWED_AFTER_MS. */
+  #refusals = 0;
+  /** Cancels the timer that ends a refusal after ALLOWED_AFTER_MS. */
+  #cancelAllowed: Cancel | undefined;
+  /** Whether the server was too busy for a successor of the open watch, which has received nothing since. */
+  #isInDoubt = false;
 
   constructor(spec: ReflectorSpec, sink: ReflectorSink, options: ReflectorOptions) {
     this.#spec = spec;
@@ -113,34 +153,40 @@ class Reflector {
       () => ({ error: undefined }),
       (error: unknown) => ({ error }),
     );
+    this.#cancelAllowed?.();
+    this.#cancelAllowed = undefined;
     const nowMs = clock.monotonic();
     if (this.#spec.followsSchema && settled.error === undefined && nowMs < this.#dueMs) this.#resumeVersion = undefined;
     if (nowMs - startMs >= SHORT_LIVED_MS) {
       this.#failures = 0;
-      // The regular end after five minutes; the next watch follows at once.
+      // The API server ended the watch after five minutes, as requested. Start the next one at once.
       if (settled.error === undefined) return 0;
     }
     return this.#failed(settled.error);
   }
 
+  /** Lists the collection into the sink. Resolves to its version, or undefined if the list is stale. */
   async #list(): Promise<string | undefined> {
     const { transport, signal } = this.#options;
     const parts = this.#sink.beginList();
     let version = '';
     for await (const page of listPages(transport, this.#spec.resource, { ...this.#spec, signal, retry: 'never' })) {
-      this.#sink.alive();
+      if (this.#refusals === 0) this.#sink.alive();
       if (page.restarted) parts.restart();
       parts.add(page.items);
       version = page.resourceVersion;
     }
     if (this.#isStale(version)) return undefined;
     parts.commit();
+    this.#onAllowed();
     this.#listedAtMs = this.#options.clock.monotonic();
     this.#newest = version;
     return version;
   }
 
-  /** A lagging API server answers with an older state, which the store must not adopt. */
+  /**
+   * Whether the list is older than what the sink has: a lagging API server may answer with an older state, which the store must not adopt.
+   */
   #isStale(version: string): boolean {
     const nowMs = this.#options.clock.monotonic();
     if (this.#newest === undefined || !isOlder(version, this.#newest)) {
@@ -164,6 +210,7 @@ class Reflector {
       transport,
       clock,
       signal,
+      silenceMs: this.#options.silenceMs,
       path: resourcePath(resource, { namespace }),
       query: () => {
         const timeoutSeconds = Math.round(jittered(WATCH_SECONDS, 0.1, random));
@@ -171,8 +218,16 @@ class Reflector {
         const from = { allowWatchBookmarks: true, resourceVersion: this.#resumeVersion };
         return { watch: true, ...from, timeoutSeconds, labelSelector, fieldSelector };
       },
-      alive: () => this.#sink.alive(),
+      alive: () => this.#onWatchAlive(),
+      opened: (check) => {
+        const alive = (): void => {
+          if (this.#refusals === 0 && !this.#isInDoubt) this.#sink.alive();
+        };
+        const watch = { resource, namespace, fieldSelector, check, alive };
+        return this.#options.probe?.join(watch) ?? (() => {});
+      },
       event: (event) => this.#onEvent(event),
+      busy: (error, attempt) => this.#onBusy(error, attempt),
     });
   }
 
@@ -185,11 +240,15 @@ class Reflector {
     this.#newest = event.resourceVersion;
   }
 
+  /**
+   * Handles the end of a list or a watch: `error`, or undefined if the server ended a watch. Returns the delay before the next,
+   * milliseconds.
+   */
   #failed(error: unknown): number {
     if (this.#options.signal.aborted) return 0;
     if (isExpired(error) && this.#resumeVersion !== undefined) {
       this.#resumeVersion = undefined;
-      // Usual after an outage; relist at once, unless the last list did not help.
+      // Usual after an outage: relist at once, unless the last list was a moment ago.
       if (this.#options.clock.monotonic() - this.#listedAtMs >= SHORT_LIVED_MS) {
         this.#failures = 0;
         return 0;
@@ -208,6 +267,10 @@ class Reflector {
       this.#resumeVersion = undefined;
       if (this.#spec.optional) return this.#onAbsent();
     }
+    if (error instanceof ApiError && (isUnauthorized(error) || isForbidden(error))) return this.#onRefused(error);
+    if (isNotFound(error) && this.#failures < NOT_SERVED_TRIES)
+      return this.#backoff(describe(error), NOT_SERVED_CAP_MS);
+    if (error instanceof ApiError && isUnreachable(error)) this.#options.onRefusal?.(this.#spec.resource, error.code);
     const delayMs = this.#backoff(error === undefined ? 'the server ended the watch at once' : describe(error));
     return Math.max(delayMs, Math.min(askedDelayMs(error), LONGEST_RETRY_AFTER_MS));
   }
@@ -220,20 +283,68 @@ class Reflector {
     return backoffMs({ baseMs: 2_000, capMs: ABSENT_CAP_MS, attempt: this.#failures++, jitter: 'half', random });
   }
 
-  #backoff(reason: string): number {
+  /** Reports the watch as alive. While a refusal lasts, does so only after the watch has stayed open for ALLOWED_AFTER_MS. */
+  #onWatchAlive(): void {
+    this.#isInDoubt = false;
+    if (this.#refusals === 0) this.#sink.alive();
+    else this.#cancelAllowed ??= this.#options.clock.schedule(ALLOWED_AFTER_MS, () => this.#onAllowed());
+  }
+
+  #onBusy(error: ApiError, attempt: number): void {
+    const { log, onRefusal } = this.#options;
+    this.#isInDoubt = true;
+    onRefusal?.(this.#spec.resource, error.code);
+    if (attempt === 0)
+      log.warn('the API server is too busy for a new watch; the open one is silent', {
+        ...this.#fields(),
+        reason: describe(error),
+      });
+  }
+
+  #onAllowed(): void {
+    if (this.#refusals >= REFUSALS_BEFORE_REPORT) this.#options.log.info('list-watch is allowed again', this.#fields());
+    this.#refusals = 0;
+    this.#sink.alive();
+  }
+
+  #onRefused(error: ApiError): number {
+    const { log, random, onRefusal } = this.#options;
+    const { code } = error;
+    onRefusal?.(this.#spec.resource, code);
+    // Before the first list, this is no refusal: the permission may be granted later, as a provider does after it has created an export.
+    if (this.#newest === undefined) return this.#backoff(describe(error));
+    this.#refusals++;
+    this.#sink.failed(describe(error), this.#refusals >= REFUSALS_BEFORE_REPORT ? code : undefined);
+    if (this.#refusals === REFUSALS_BEFORE_REPORT)
+      log.warn('list-watch is no longer allowed; the store is out of date', {
+        ...this.#fields(),
+        reason: describe(error),
+      });
+    return backoffMs({
+      baseMs: REFUSED_BASE_MS,
+      capMs: REFUSED_CAP_MS,
+      // `#failures` becomes 0 only after a watch of SHORT_LIVED_MS, so that a server that keeps changing its answer causes no hot loop.
+      attempt: Math.max(this.#refusals - 1, this.#failures++),
+      jitter: 'half',
+      random,
+    });
+  }
+
+  #backoff(reason: string, capMs = CAP_MS): number {
     const { log, random } = this.#options;
     this.#sink.failed(reason);
     const attempt = this.#failures++;
     // Half of the delay is fixed, so that jitter never causes a hot loop.
-    const delayMs = backoffMs({ baseMs: BASE_MS, capMs: CAP_MS, attempt, jitter: 'half', random });
+    const delayMs = backoffMs({ baseMs: BASE_MS, capMs, attempt, jitter: 'half', random });
     const fields = { ...this.#fields(), reason, attempt, delayMs: Math.round(delayMs) };
-    if (attempt % WARN_EVERY === 2) log.warn('list-watch keeps failing', fields);
+    if (attempt % WARN_EVERY === 2 && capMs === CAP_MS) log.warn('list-watch keeps failing', fields);
     else log.debug('list-watch interrupted', fields);
     return delayMs;
   }
 
   #fields(): Record<string, unknown> {
-    const { resource, namespace } = this.#spec;
-    return { group: resource.group, resource: resource.plural, ...(namespace ? { namespace } : {}) };
+    const { resource, namespace, labelSelector } = this.#spec;
+    const optional = { ...(namespace ? { namespace } : {}), ...(labelSelector ? { labelSelector } : {}) };
+    return { group: resource.group, resource: resource.plural, ...optional };
   }
 }

@@ -6,6 +6,7 @@ const MAX_TRIES = 4;
 const BASE_MS = 250;
 const CAP_MS = 5_000;
 
+/** A failed attempt of a call: input of `retryDelayMs`. */
 export interface FailedTry {
   readonly error: unknown;
   /** Whether the call is idempotent: GET and reviews. */

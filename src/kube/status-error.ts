@@ -6,14 +6,17 @@ import type { JsonAnswer } from './json-call.ts';
 
 const MAX_MESSAGE = 1000;
 
-/** The text of a 2xx answer. Throws ApiError for any other answer. */
-export function textOf({ status, headers, body }: JsonAnswer): string {
+/** The text of a 2xx response. Throws ApiError for any other response. */
+export function successText({ status, headers, body }: JsonAnswer): string {
   const text = body.toString('utf8');
   if (status < 200 || status > 299) throw toApiError(status, headers['retry-after'], text);
   return text;
 }
 
-/** The ApiError of an answer other than 2xx: from its Status object if there is one, else from the raw text, cut at 1,000 characters. */
+/**
+ * Converts a response other than 2xx to an ApiError. The message is `CODE: ` and `Status.message`, else the body, at most 1,000 characters of
+ * it. The reason is `Status.reason`, else empty. `retryAfterMs` comes from Retry-After, else from `Status.details.retryAfterSeconds`.
+ */
 export function toApiError(code: number, retryAfter: string | string[] | undefined, body: string): ApiError {
   const status = parseStatus(body);
   const message = text(status, 'message') ?? (body.trim() || 'no message');
@@ -21,11 +24,11 @@ export function toApiError(code: number, retryAfter: string | string[] | undefin
     code,
     text(status, 'reason') ?? '',
     `${code}: ${message.slice(0, MAX_MESSAGE)}`,
-    retryAfterMs(retryAfter) ?? detailedDelayMs(status),
+    retryAfterMs(retryAfter) ?? statusRetryAfterMs(status),
   );
 }
 
-/** The ApiError of a Status object in a watch stream. */
+/** Converts the Status object of an ERROR event in a watch stream to an ApiError. Code 500 if the Status has none. */
 export function statusToApiError(status: unknown): ApiError {
   return toApiError(number(status, 'code') ?? 500, undefined, JSON.stringify(status) ?? '');
 }
@@ -49,7 +52,7 @@ export function retryAfterMs(header: string | string[] | undefined, nowMs?: numb
   return atMs === undefined || nowMs === undefined ? undefined : Math.max(0, atMs - nowMs);
 }
 
-function detailedDelayMs(status: unknown): number | undefined {
+function statusRetryAfterMs(status: unknown): number | undefined {
   const seconds = number(own(status, 'details'), 'retryAfterSeconds') ?? 0;
   return seconds > 0 ? seconds * 1000 : undefined;
 }

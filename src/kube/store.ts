@@ -14,6 +14,7 @@ export type StoreEvent<T> =
   /** `inferred`: the object was missing from a list, as after a reconnect; no delete event arrived. */
   | { readonly type: 'deleted'; readonly key: string; readonly before: T; readonly inferred?: true };
 
+/** What a store lists and watches, and what it keeps of each object. */
 export interface StoreSpec<T extends Projected> {
   readonly resource: Resource;
   /** One namespace; absent: all namespaces. */
@@ -25,7 +26,7 @@ export interface StoreSpec<T extends Projected> {
   /** Named indexes: each maps an object to the values by which it can be found. */
   readonly indexes?: Readonly<Record<string, (object: T) => readonly string[]>>;
   /**
-   * The most objects, for untrusted servers. A store that would exceed it keeps its content and fails until a list is short enough
+   * Maximum number of objects, for untrusted servers. A store that would exceed it keeps its content and fails until a list is short enough
    * again; it relists every few minutes. Default: no limit.
    */
   readonly maxObjects?: number;
@@ -38,8 +39,8 @@ export interface StoreSpec<T extends Projected> {
    */
   readonly followsSchema?: boolean;
   /**
-   * Called after each complete list but the first, and after the first list of an optional kind that was absent. If the store is shared,
-   * only its first opener is called.
+   * Called after each complete list except the first, and after the first list of an optional kind that was absent. If several readers
+   * share the store, only the function of the first reader is called.
    */
   readonly relisted?: () => void;
 }
@@ -58,18 +59,26 @@ export interface Store<T extends Projected> {
   /** Resolves when synced; rejects if the store closes or `signal` aborts first. */
   whenSynced(signal?: AbortSignal): Promise<void>;
   /**
-   * Milliseconds since the server last answered a list or watch without an error, or sent data. Infinity before the first such answer.
+   * Milliseconds since the server last answered a list or watch without an error, or sent data. Infinity before the first such answer. The
+   * answer to a review of the permissions counts, too, unless the server has rejected a new watch since the open one last received data.
    */
   readonly ageMs: number;
   /** The current failure; undefined once the server answers again, or, after `maxObjects` was exceeded, once a list is short enough. */
   readonly failing?: Failing | undefined;
+  /** Calls `listener` when `failing.refused` has changed. Returns a function that unsubscribes. */
+  onRefusal(listener: () => void): () => void;
 }
 
+/** Why a store is out of date. */
 export interface Failing {
-  /** Of the last failed list or watch. */
+  /** The error of the last failed list or watch. */
   readonly reason: string;
   /** Milliseconds since the first failure in a row. */
   readonly forMs: number;
+  /** The status code, 401 or 403, if the server has listed the objects before but now refuses to list or watch them. */
+  readonly refused?: number | undefined;
+  /** Milliseconds since the server began to refuse them; absent without `refused`. */
+  readonly refusedForMs?: number;
 }
 
 /** A reference-counted handle; the watch ends when the last handle is released. */

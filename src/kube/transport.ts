@@ -5,10 +5,12 @@ import { ApiError, TransportError } from './errors.ts';
 import { CallError, jsonCall, Limit } from './json-call.ts';
 import { type PoolName, Pools, sameTls } from './pools.ts';
 import { retryDelayMs } from './retry.ts';
-import { textOf, toApiError } from './status-error.ts';
+import { successText, toApiError } from './status-error.ts';
 
+/** Query parameters by name; undefined ones are omitted. */
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
+/** One call of an API server, with its retries. */
 export interface CallSpec {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Path below the server URL, escaped, with a leading slash. */
@@ -19,16 +21,17 @@ export interface CallSpec {
   /** Default `application/json`. */
   readonly contentType?: string;
   readonly signal?: AbortSignal | undefined;
-  /** Milliseconds for the whole call, including retries and waits. Default 30 000. */
+  /** Milliseconds for the whole call, including retries and waits. Default: that of the transport. */
   readonly timeoutMs?: number;
   /** `idempotent`: GET and reviews. `write`: retried only if the server did not act. `never`: the caller retries. Default by method. */
   readonly retry?: 'idempotent' | 'write' | 'never';
-  /** `slow`: the server delays such calls. `urgent`: the call revokes access or renews a Lease. Default `quick`. */
+  /** See `PoolName`. Default `quick`. */
   readonly pool?: PoolName | undefined;
   /** Called before every attempt, including retries; an error ends the call. */
   readonly beforeTry?: (() => void) | undefined;
 }
 
+/** One watch: a GET whose answer is read while it arrives. */
 export interface StreamSpec {
   readonly path: string;
   readonly query?: Query;
@@ -37,21 +40,30 @@ export interface StreamSpec {
   readonly headTimeoutMs: number;
 }
 
+/** Clock, limits, and callbacks of the connections to one API server. */
 export interface TransportOptions {
   readonly clock: Clock;
+  /** Uniform in [0, 1), for the delays of retries. Default Math.random. */
   readonly random?: () => number;
-  /** The most connections for quick calls; up to 32 for slow ones, 10 for urgent ones, and one for each watch are added. Default 10. */
+  /**
+   * Maximum number of connections for quick calls. Up to 32 for slow calls, 10 for urgent ones, and one for each watch are added. Default
+   * 10.
+   */
   readonly connections?: number;
+  /** Time limit of a call, milliseconds, unless the call has its own. Default 30 000. */
+  readonly timeoutMs?: number;
   /** Called with the server's wall clock (epoch ms, whole seconds) for every answer with a `Date`, except those to watches. */
   readonly onServerTime?: (serverMs: number) => void;
+  /** Called for each warning (HTTP header `Warning: 299`) of an answer, with its text. Answers to watches have none. */
+  readonly onWarning?: (text: string) => void;
 }
 
 const CALL_TIMEOUT_MS = 30_000;
-/** Larger than any page of a list; ends an endless answer of a broken or untrusted server. */
+/** Maximum size of an answer, bytes. No page of a list is larger; the limit ends an endless answer of a broken or untrusted server. */
 const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
-/** How long the transport uses certificates and headers before it reads the credentials again. */
+/** How long the transport uses certificates and headers before it reads the credentials again, milliseconds. */
 const AUTH_CACHE_MS = 10_000;
-/** How long calls in flight may continue after a change of credentials or `close`. Watches end at once. */
+/** How long calls in flight may continue after a change of credentials or `close`, milliseconds. Watches end at once. */
 const RETIRE_MS = 4_000;
 const USER_AGENT = 'drawbridge';
 
@@ -63,9 +75,11 @@ export class Transport {
   readonly #clock: Clock;
   readonly #random: () => number;
   readonly #connections: number;
+  readonly #timeoutMs: number;
   readonly #origin: string;
   readonly #prefix: string;
   readonly #onServerTime: (serverMs: number) => void;
+  readonly #onWarning: (text: string) => void;
   readonly #retiring = new Set<Promise<void>>();
   #credentials: Credentials;
   #pools: Pools | undefined;
@@ -80,13 +94,15 @@ export class Transport {
     this.#clock = options.clock;
     this.#random = options.random ?? Math.random;
     this.#connections = options.connections ?? 10;
+    this.#timeoutMs = options.timeoutMs ?? CALL_TIMEOUT_MS;
     this.#onServerTime = options.onServerTime ?? (() => {});
+    this.#onWarning = options.onWarning ?? (() => {});
   }
 
   /** The parsed JSON of a 2xx answer; undefined if it had no body. */
   async request(spec: CallSpec): Promise<unknown> {
     const retry = spec.retry ?? (spec.method === 'GET' ? 'idempotent' : 'write');
-    const deadlineMs = this.#clock.monotonic() + (spec.timeoutMs ?? CALL_TIMEOUT_MS);
+    const deadlineMs = this.#clock.monotonic() + (spec.timeoutMs ?? this.#timeoutMs);
     for (let attempt = 0; ; attempt++) {
       spec.beforeTry?.();
       try {
@@ -163,7 +179,8 @@ export class Transport {
       };
       const answer = await pools.call(pool, (agent) => jsonCall(agent, call, limit));
       this.#reportServerTime(answer.headers['date']);
-      const text = textOf(answer);
+      for (const warning of warningsIn(answer.headers['warning'])) this.#onWarning(warning);
+      const text = successText(answer);
       return text === '' ? undefined : JSON.parse(text);
     } catch (error) {
       throw this.#explain(error, `${spec.method} ${spec.path}`, spec.signal, limit);
@@ -198,7 +215,7 @@ export class Transport {
     return new TransportError(`${what}: ${why}`, cause, notSent, why);
   }
 
-  async #prepare(limit: Limit): Promise<{ pools: Pools; headers: Record<string, string> }> {
+  async #prepare(limit: Limit): Promise<{ pools: Pools; headers: Record<string, string | string[]> }> {
     let credentials: Credentials;
     let connectionAuth: ConnectionAuth;
     do {
@@ -220,7 +237,7 @@ export class Transport {
       this.#auth = undefined;
       throw new TransportError(`no credentials for ${this.#origin}: ${describe(error)}`, error, true);
     });
-    // Its callers may have been aborted by the time it fails.
+    // If it fails after its callers were aborted, the rejection has no handler.
     value.catch(() => undefined);
     this.#auth = { value, sinceMs: nowMs };
     return value;
@@ -247,4 +264,10 @@ export class Transport {
   #limit(signal: AbortSignal | undefined, timeoutMs: number): Limit {
     return new Limit(this.#clock, signal, timeoutMs);
   }
+}
+
+/** The texts of the warnings in the header, which the API server writes as `299 - "text"`. */
+function warningsIn(header: string | string[] | undefined): string[] {
+  const lines = Array.isArray(header) ? header.join(', ') : (header ?? '');
+  return [...lines.matchAll(/\b299 \S+ "((?:[^"\\]|\\.)*)"/g)].map(([, text = '']) => text.replace(/\\(.)/g, '$1'));
 }

@@ -5,6 +5,7 @@ import { text } from './fields.ts';
 import { isKubeObject } from './list-pages.ts';
 import { statusToApiError } from './status-error.ts';
 
+/** One event of a watch stream. */
 export type WatchEvent =
   | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: KubeObject; readonly resourceVersion: string }
   | { readonly type: 'BOOKMARK'; readonly resourceVersion: string }

@@ -1,127 +1,218 @@
+import { askedDelayMs } from '../kit/backoff.ts';
 import type { Cancel, Clock } from '../kit/clock.ts';
-import { ApiError, isExpired } from './errors.ts';
+import { ApiError, isExpired, isForbidden, isUnauthorized } from './errors.ts';
 import type { Query, Transport } from './transport.ts';
 import type { WatchEvent } from './watch-event.ts';
 import { openWatchStream } from './watch-stream.ts';
 
-/** A watch that is silent for this long gets a successor, milliseconds. */
+/** Default of `silenceMs`. */
 const SILENCE_MS = 20_000;
-/** With SILENCE_MS, this limits how long a dead connection stays unnoticed: 28 s, unless the server refuses successors. */
+/** How long the server may take to accept a new connection, milliseconds. With SILENCE_MS, a dead connection is noticed within 28 s. */
 const SUCCESSOR_HEAD_MS = 8_000;
 /** How long the server may take to accept the first connection, milliseconds. */
 const FIRST_HEAD_MS = 30_000;
-/** Delay before the next successor if the server refuses one without Retry-After. */
-const REFUSED_MS = 5_000;
+/** Delay before the next new connection if the server was too busy for one and sent no Retry-After, milliseconds. */
+const BUSY_MS = 5_000;
+/** Maximum Retry-After that is obeyed, milliseconds. */
+export const LONGEST_RETRY_AFTER_MS = 60_000;
 
+/**
+ * Why a watch is checked. `connection`: its connection may be dead; received data disproves that. `permission`: the server may no longer
+ * allow the watch; only a new connection disproves that.
+ */
+export type WatchDoubt = 'connection' | 'permission';
+
+/** What to watch, and whom to tell. */
 export interface WatchSessionOptions {
   readonly transport: Transport;
   readonly clock: Clock;
+  /** How long the connection may receive nothing before the session opens a successor, milliseconds. Default 20 000. */
+  readonly silenceMs?: number | undefined;
   readonly path: string;
   /** Query of a watch that starts after the last version seen. */
   readonly query: () => Query;
+  /** Called when the server accepts a connection or sends data. */
   readonly alive: () => void;
+  /**
+   * Called when the server has accepted the watch, with a function that opens a successor at once. The session calls the returned function
+   * when the watch ends.
+   */
+  readonly opened?: (check: (doubt: WatchDoubt) => void) => Cancel;
   /** Called for every event but ERROR. An error that it throws ends the watch. */
   readonly event: (event: Exclude<WatchEvent, { type: 'ERROR' }>) => void;
+  /**
+   * Called when the server rejects a successor for another reason than its permission or its version. `attempt` counts these since the
+   * server last accepted a connection, from 0. The current connection stays.
+   */
+  readonly busy?: (error: ApiError, attempt: number) => void;
   readonly signal: AbortSignal;
 }
 
 /**
- * One watch for the reflector, over successive connections: only a new connection shows whether a silent one is healthy or dead. After
- * 20 s of silence, the session opens a successor from the last version seen, which takes over once the server accepts it. If the silent
- * connection receives data first, the session closes the successor.
- * Resolves when the server closes the watch regularly. Rejects with the error that broke it, or with the reason of `signal`.
+ * One watch for the reflector, over successive connections: only a new connection shows whether a silent one is healthy or dead, and
+ * whether the server still allows the watch. After some silence, the session opens a second connection, the successor, from the last
+ * version seen. Once the server accepts it, the successor replaces the current connection. If the silent connection receives data first,
+ * the session closes the successor. If the server refuses the successor with 401 or 403, the watch ends, because its permission was
+ * withdrawn.
+ *
+ * Resolves when the server closes the watch without an error. Rejects with the error that broke it, or with the reason of `signal`.
  */
 export function runWatchSession(options: WatchSessionOptions): Promise<void> {
-  const { clock, signal } = options;
-  return new Promise((resolve, reject) => {
-    let closeCurrent: Cancel | undefined;
-    let closeSuccessor: Cancel | undefined;
-    let cancelCheck: Cancel = () => {};
-    let aliveAtMs = clock.monotonic();
+  return new Promise((resolve, reject) => new WatchSession(options, resolve, reject).start());
+}
 
-    const finish = (settle: () => void): void => {
-      cancelCheck();
-      closeCurrent?.();
-      closeSuccessor?.();
-      signal.removeEventListener('abort', onAbort);
-      settle();
-    };
-    const onAbort = (): void => finish(() => reject(signal.reason));
-    const fail = (error: unknown): void => finish(() => reject(error));
+/** The state of `runWatchSession`: its connections, and when it checks the current one. */
+class WatchSession {
+  readonly #options: WatchSessionOptions;
+  readonly #silenceMs: number;
+  readonly #resolve: () => void;
+  readonly #reject: (error: unknown) => void;
+  readonly #onAbort = (): void => this.#fail(this.#options.signal.reason);
+  /** Closes the current connection; undefined once it has ended. */
+  #closeCurrent: Cancel | undefined;
+  /** Closes the successor; undefined while there is none. */
+  #closeSuccessor: Cancel | undefined;
+  #cancelCheck: Cancel = () => {};
+  /** What `opened` returned. */
+  #onClose: Cancel | undefined;
+  /** Whether a permission is in doubt: the session keeps the successor even if the current connection receives data. */
+  #isPermissionDoubted = false;
+  /** When the server last accepted a connection or sent data, milliseconds on the monotonic clock. */
+  #aliveAtMs: number;
+  /** Successors that the server has rejected since it last accepted a connection. */
+  #rejected = 0;
 
-    const touch = (): void => {
-      aliveAtMs = clock.monotonic();
-      options.alive();
-    };
-    const checkIn = (delayMs: number): void => {
-      cancelCheck();
-      cancelCheck = clock.schedule(delayMs, check);
-    };
-    const check = (): void => {
-      const leftMs = aliveAtMs + SILENCE_MS - clock.monotonic();
-      if (leftMs > 0) checkIn(leftMs);
-      else openSuccessor();
-    };
-    const onEvent = (event: WatchEvent): void => {
-      try {
-        if (event.type === 'ERROR') fail(event.error);
-        else options.event(event);
-      } catch (error) {
-        fail(error);
-      }
-    };
-    const open = (headTimeoutMs: number, answered: () => void, ended: (error?: unknown) => void): Cancel =>
-      openWatchStream(
-        options.transport,
-        { path: options.path, query: options.query(), headTimeoutMs },
-        { answered, alive: onAlive, event: onEvent, ended },
-      );
-    const onAlive = (): void => {
-      touch();
-      if (!closeSuccessor) return;
-      closeSuccessor();
-      closeSuccessor = undefined;
-      checkIn(SILENCE_MS);
-    };
-    const onEnded = (error?: unknown): void => {
-      closeCurrent = undefined;
-      // If a successor is pending, its result decides.
-      if (!closeSuccessor) finish(() => (error === undefined ? resolve() : reject(error)));
-    };
+  /** One of `resolve` and `reject` is called when the watch ends. */
+  constructor(options: WatchSessionOptions, resolve: () => void, reject: (error: unknown) => void) {
+    this.#options = options;
+    this.#silenceMs = options.silenceMs ?? SILENCE_MS;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    this.#aliveAtMs = options.clock.monotonic();
+  }
 
-    const openSuccessor = (): void => {
-      let accepted = false;
-      const closeOpened = open(
-        SUCCESSOR_HEAD_MS,
-        () => {
-          accepted = true;
-          closeCurrent?.();
-          closeCurrent = closeOpened;
-          closeSuccessor = undefined;
-          touch();
-          checkIn(SILENCE_MS);
-        },
-        (error) => {
-          if (accepted) return onEnded(error);
-          closeSuccessor = undefined;
-          // An overloaded server refuses; the current watch may still be healthy.
-          const refused = error instanceof ApiError && !isExpired(error) && closeCurrent !== undefined;
-          if (refused) checkIn(error.retryAfterMs ?? REFUSED_MS);
-          else fail(error);
-        },
-      );
-      closeSuccessor = closeOpened;
-    };
-
-    if (signal.aborted) return reject(signal.reason);
-    signal.addEventListener('abort', onAbort, { once: true });
-    closeCurrent = open(
+  /** Opens the first connection. */
+  start(): void {
+    const { signal, opened } = this.#options;
+    if (signal.aborted) {
+      this.#reject(signal.reason);
+      return;
+    }
+    signal.addEventListener('abort', this.#onAbort, { once: true });
+    this.#closeCurrent = this.#open(
       FIRST_HEAD_MS,
       () => {
-        touch();
-        checkIn(SILENCE_MS);
+        this.#touch();
+        this.#checkIn(this.#silenceMs);
+        this.#onClose = opened?.((doubt) => this.#onDoubt(doubt));
       },
-      onEnded,
+      (error) => this.#onCurrentEnded(error),
     );
-  });
+  }
+
+  #open(headTimeoutMs: number, answered: () => void, ended: (error?: unknown) => void): Cancel {
+    const { transport, path, query } = this.#options;
+    return openWatchStream(
+      transport,
+      { path, query: query(), headTimeoutMs },
+      { answered, alive: () => this.#onAlive(), event: (event) => this.#onEvent(event), ended },
+    );
+  }
+
+  /** Opens the successor, which replaces the current connection once the server accepts it. */
+  #openSuccessor(): void {
+    let accepted = false;
+    const close = this.#open(
+      SUCCESSOR_HEAD_MS,
+      () => {
+        accepted = true;
+        this.#closeCurrent?.();
+        this.#closeCurrent = close;
+        this.#closeSuccessor = undefined;
+        this.#isPermissionDoubted = false;
+        this.#rejected = 0;
+        this.#touch();
+        this.#checkIn(this.#silenceMs);
+      },
+      (error) => (accepted ? this.#onCurrentEnded(error) : this.#onSuccessorRejected(error)),
+    );
+    this.#closeSuccessor = close;
+  }
+
+  #onSuccessorRejected(error: unknown): void {
+    this.#closeSuccessor = undefined;
+    // The server may be too busy for a successor; the current watch may still be healthy.
+    const isBusy = error instanceof ApiError && !isExpired(error) && !isUnauthorized(error) && !isForbidden(error);
+    if (!isBusy || this.#closeCurrent === undefined) {
+      this.#fail(error);
+      return;
+    }
+    this.#options.busy?.(error, this.#rejected++);
+    this.#checkIn(Math.min(askedDelayMs(error) || BUSY_MS, LONGEST_RETRY_AFTER_MS));
+  }
+
+  #onCurrentEnded(error: unknown): void {
+    this.#closeCurrent = undefined;
+    // If a successor is pending, its result decides.
+    if (this.#closeSuccessor) return;
+    if (error === undefined) this.#finish(this.#resolve);
+    else this.#fail(error);
+  }
+
+  #onEvent(event: WatchEvent): void {
+    try {
+      if (event.type === 'ERROR') this.#fail(event.error);
+      else this.#options.event(event);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** A connection received data. If that is the silent one, it is healthy, and the session needs no successor. */
+  #onAlive(): void {
+    this.#touch();
+    if (!this.#closeSuccessor || this.#isPermissionDoubted) return;
+    this.#closeSuccessor();
+    this.#closeSuccessor = undefined;
+    this.#checkIn(this.#silenceMs);
+  }
+
+  #onDoubt(doubt: WatchDoubt): void {
+    this.#isPermissionDoubted ||= doubt === 'permission';
+    if (this.#closeSuccessor) return;
+    this.#cancelCheck();
+    this.#openSuccessor();
+  }
+
+  #touch(): void {
+    this.#aliveAtMs = this.#options.clock.monotonic();
+    this.#options.alive();
+  }
+
+  #checkIn(delayMs: number): void {
+    this.#cancelCheck();
+    this.#cancelCheck = this.#options.clock.schedule(delayMs, () => this.#check());
+  }
+
+  /** Opens a successor if the watch has been silent for too long or its permission is in doubt; otherwise checks again later. */
+  #check(): void {
+    const silentUntilMs = this.#aliveAtMs + this.#silenceMs;
+    const leftMs = this.#isPermissionDoubted ? 0 : silentUntilMs - this.#options.clock.monotonic();
+    if (leftMs > 0) this.#checkIn(leftMs);
+    else this.#openSuccessor();
+  }
+
+  #fail(error: unknown): void {
+    this.#finish(() => this.#reject(error));
+  }
+
+  /** Closes everything, then settles the promise of the session. */
+  #finish(settle: () => void): void {
+    this.#cancelCheck();
+    this.#onClose?.();
+    this.#closeCurrent?.();
+    this.#closeSuccessor?.();
+    this.#options.signal.removeEventListener('abort', this.#onAbort);
+    settle();
+  }
 }

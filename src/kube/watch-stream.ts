@@ -2,16 +2,18 @@ import { LineDecoder } from './line-decoder.ts';
 import type { Query, Transport } from './transport.ts';
 import { parseWatchEvent, type WatchEvent } from './watch-event.ts';
 
+/** Called in the order of the stream. */
 export interface WatchStreamHandlers {
   /** The server has accepted the watch. */
   answered(): void;
-  /** Bytes arrived, with any content. */
+  /** The server sent bytes, of any content. */
   alive(): void;
   event(event: WatchEvent): void;
   /** The last call; without an error if the server closed the stream regularly. */
   ended(error?: unknown): void;
 }
 
+/** Which watch to open. */
 export interface WatchStreamSpec {
   readonly path: string;
   readonly query: Query;
@@ -19,7 +21,7 @@ export interface WatchStreamSpec {
   readonly headTimeoutMs: number;
 }
 
-/** A line is not an event; the watch must restart after the last valid event. */
+/** A line of the stream is not an event. The watch must restart from the last valid event. */
 export class MalformedStreamError extends Error {
   override readonly name = 'MalformedStreamError';
 }
@@ -33,7 +35,7 @@ export function openWatchStream(
   const abort = new AbortController();
   const { signal } = abort;
 
-  async function pump(): Promise<void> {
+  async function readEvents(): Promise<void> {
     const chunks = await transport.stream({ ...spec, signal });
     if (signal.aborted) return;
     handlers.answered();
@@ -56,6 +58,6 @@ export function openWatchStream(
     handlers.ended(error);
   }
 
-  pump().then(() => end(), end);
+  readEvents().then(() => end(), end);
   return () => abort.abort();
 }

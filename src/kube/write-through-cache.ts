@@ -7,11 +7,15 @@ interface Versioned {
   readonly resourceVersion: string;
 }
 
+/** The watch that a cache adds this process's own writes to. */
 export interface WriteThroughCacheOptions<T extends Versioned> {
   /** The object as the watch last showed it. */
   readonly watched: (key: string) => T | undefined;
   readonly uidOf: (object: T) => string;
-  /** How long an answer overrides a watch that does not show it, milliseconds; may be Infinity. Default {@link answerTrustMs}. */
+  /**
+   * How long `get` returns the answer to a write while the watch does not show it, milliseconds; may be Infinity. Default {@link
+   * answerTrustMs}.
+   */
   readonly trustMs?: number;
   readonly clock: Clock;
 }
@@ -19,7 +23,7 @@ export interface WriteThroughCacheOptions<T extends Versioned> {
 /** Milliseconds that a watch may normally lag behind; after that, the cache trusts the watch instead of an answer. */
 export const answerTrustMs = 10_000;
 
-/** For callers that only need to know whether a read is stale. */
+/** The least that the cache can hold of an object, for callers that only need to know whether a read is stale. */
 export interface ObjectVersion extends Versioned {
   readonly uid: string;
 }
@@ -30,6 +34,7 @@ export const versionOf = ({ metadata: { uid = '', resourceVersion = '' } }: Kube
   resourceVersion,
 });
 
+/** The object in the answer to a call. `untilMs`: when the cache stops to trust it, milliseconds on the monotonic clock. */
 interface Answer<T> {
   readonly object: T;
   readonly untilMs: number;
@@ -40,6 +45,7 @@ interface PendingCalls {
   count: number;
   /** uids of objects that the watch reported as deleted meanwhile. */
   readonly deleted: Set<string>;
+  /** Whether `forget` or `clear` ran meanwhile. */
   forgotten: boolean;
 }
 
@@ -115,7 +121,7 @@ export class WriteThroughCache<T extends Versioned> {
     if (watched && this.#options.uidOf(watched) === uid) this.#deleted.set(key, uid);
   }
 
-  /** Whether the watch still has to confirm an answer or an accepted delete. */
+  /** Whether the cache has an answer or an accepted delete that the watch does not show yet. */
   isAhead(key: string): boolean {
     for (const entries of [this.#answers, this.#deleting]) {
       const entry = entries.get(key);
@@ -157,7 +163,7 @@ export class WriteThroughCache<T extends Versioned> {
 
   #keep(key: string, object: T): void {
     if (supersedes(this.#watched(key), object)) return;
-    // Of two calls in flight, the later answer may have the older object.
+    // If two calls are in flight, the answer that arrives later may have the older object.
     const earlier = this.#answers.get(key);
     if (earlier && this.#isTrusted(earlier) && isOlder(object.resourceVersion, earlier.object.resourceVersion)) return;
     this.#answers.set(key, { object, untilMs: this.#untilMs() });

@@ -3,13 +3,14 @@ import type { Log } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import { clockSkewMetric } from './process-metrics.ts';
 
-/** Beyond this skew, users notice that grants end early or late. */
+/** Beyond this skew, users notice that grants end early or late. The latency of a call, and the whole seconds of `Date`, are part of it. */
 const TOLERATED_MS = 5000;
-const WARN_AGAIN_MS = 5 * 60_000;
+const MIN_WARN_INTERVAL_MS = 5 * 60_000;
 
 /**
- * Compares the clock of the process with the API server's, taken from the `Date` header of its answers. Sets a metric, and logs a
- * warning when they differ by more than 5 s, at most every 5 minutes. Grants end by the clock of the process either way.
+ * Returns a function to call with the `Date` header of each answer of the API server (epoch ms, whole seconds). It sets the gauge
+ * `drawbridge_clock_skew_seconds` to the clock of the process minus that of the API server, and logs a warning if they differ by more than
+ * 5 s, at most every 5 minutes. Grants end by the clock of the process.
  */
 export function watchClockSkew({
   clock,
@@ -25,14 +26,13 @@ export function watchClockSkew({
   return (serverMs) => {
     const skewMs = clock.now() - serverMs;
     gauge.set({}, Math.trunc(skewMs / 1000));
-    if (Math.abs(skewMs) <= TOLERATED_MS || clock.monotonic() - warnedAtMs < WARN_AGAIN_MS) return;
+    if (Math.abs(skewMs) <= TOLERATED_MS || clock.monotonic() - warnedAtMs < MIN_WARN_INTERVAL_MS) return;
     warnedAtMs = clock.monotonic();
     const seconds = Math.round(skewMs / 1000);
     log.warn(
-      'the clock differs from the clock of the API server; grants end by this clock; check time synchronization',
-      {
-        skewSeconds: seconds,
-      },
+      `the clock of this process is ${Math.abs(seconds)} s ${seconds > 0 ? 'ahead of' : 'behind'} that of the API server; at most 5 s are tolerated; ` +
+        'grants end by the clock of this process; check the time synchronization of its node',
+      { skewSeconds: seconds },
     );
   };
 }

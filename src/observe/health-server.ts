@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import type { Cancel, Clock } from '../kit/clock.ts';
+import { type Cancel, type Clock, threadsMonotonic } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import type { Listening } from '../kit/listen.ts';
 import type { Health, HealthReport } from './health.ts';
@@ -13,6 +13,7 @@ interface HealthServerOptions extends Address {
   readonly program: URL;
 }
 
+/** The server that answers probes. */
 export interface HealthServer extends Listening {
   /** Aborts with CodedError `HealthThreadEnded` if the thread ends before `close`. */
   readonly failed: AbortSignal;
@@ -21,12 +22,14 @@ export interface HealthServer extends Listening {
 /** What the thread needs to start. */
 export interface ThreadData extends Address {
   readonly report: HealthReport;
+  /** One number: when the event loop last ran its reports, `threadsMonotonic`. Shared, so that an unchanged report wakes no thread. */
+  readonly aliveAtMs: Float64Array<SharedArrayBuffer>;
 }
 
 /** The first and only message of the thread. */
 export type ThreadStarted = { readonly port: number } | { readonly problem: string };
 
-/** Interval of the event loop's reports to the thread, milliseconds: five in the time after which `/readyz` fails without one. */
+/** Interval of the event loop's reports, milliseconds: five in the time after which `/readyz` fails without one. */
 const REPORT_MS = 200;
 /** Probes need about 5 MB. A thread that needs more is broken. */
 const LIMITS = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4 };
@@ -37,7 +40,10 @@ const LIMITS = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4 };
  */
 export async function startHealthServer(options: HealthServerOptions): Promise<HealthServer> {
   const { host, port, health, clock, program } = options;
-  const workerData: ThreadData = { host, port, report: health.readiness() };
+  const aliveAtMs = new Float64Array(new SharedArrayBuffer(8));
+  aliveAtMs[0] = threadsMonotonic();
+  const first = health.readiness();
+  const workerData: ThreadData = { host, port, report: first, aliveAtMs };
   const thread = new Worker(program, { workerData, resourceLimits: LIMITS });
   const failure = new AbortController();
   let cancel: Cancel = () => {};
@@ -50,8 +56,13 @@ export async function startHealthServer(options: HealthServerOptions): Promise<H
   };
   thread.on('error', fail);
   thread.once('exit', (code) => fail(`exit code ${code}`));
+  let sent = JSON.stringify(first);
   const report = (): void => {
-    thread.postMessage(health.readiness());
+    const now = health.readiness();
+    const text = JSON.stringify(now);
+    if (text !== sent) thread.postMessage(now);
+    sent = text;
+    aliveAtMs[0] = threadsMonotonic();
     cancel = clock.schedule(REPORT_MS, report);
   };
   const close = async (): Promise<void> => {

@@ -1,21 +1,21 @@
 // Entry of the thread that answers probes, built as dist/health-thread.mjs. `health-server.ts` starts it.
 import { parentPort, workerData } from 'node:worker_threads';
-import { systemClock as clock } from '../kit/clock.ts';
+import { threadsMonotonic } from '../kit/clock.ts';
 import { describe } from '../kit/errors.ts';
 import { type HealthReport, livenessAt, readinessAt } from './health.ts';
 import type { ThreadData, ThreadStarted } from './health-server.ts';
 import { startProbeServer } from './http.ts';
 
-const { host, port, report } = workerData as ThreadData;
-let last = { report, atMs: clock.monotonic() };
+const { host, port, report, aliveAtMs } = workerData as ThreadData;
+let last = report;
 parentPort?.on('message', (next: HealthReport) => {
-  last = { report: next, atMs: clock.monotonic() };
+  last = next;
 });
-const ageMs = (): number => clock.monotonic() - last.atMs;
+const ageMs = (): number => threadsMonotonic() - (aliveAtMs[0] ?? 0);
 const started: ThreadStarted = await startProbeServer({
   host,
   port,
-  readiness: () => readinessAt(ageMs(), last.report),
+  readiness: () => readinessAt(ageMs(), last),
   liveness: () => livenessAt(ageMs()),
 }).then(
   (server) => ({ port: server.port }),

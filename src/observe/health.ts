@@ -1,11 +1,17 @@
 import { describe } from '../kit/errors.ts';
 
 /** Returns the problem in one line; undefined if there is none. */
-export type HealthCheck = () => string | undefined;
+export type HealthCheck = () => string | HealthWarning | undefined;
 
+/** A problem that `/readyz` shows, but that does not fail it. */
+export interface HealthWarning {
+  readonly warning: string;
+}
+
+/** The result of all checks. */
 export interface HealthReport {
   readonly healthy: boolean;
-  readonly checks: readonly { readonly name: string; readonly problem?: string }[];
+  readonly checks: readonly { readonly name: string; readonly problem?: string; readonly warning?: string }[];
 }
 
 /** Named checks of `/readyz` (may this process get traffic?). */
@@ -21,7 +27,7 @@ export class Health {
   }
 
   readiness(): HealthReport {
-    return reportOf([...this.#checks].map(([name, check]) => ({ name, problem: problemOf(check) })));
+    return reportOf([...this.#checks].map(([name, check]) => ({ name, ...resultOf(check) })));
   }
 }
 
@@ -40,9 +46,11 @@ export function livenessAt(ageMs: number): HealthReport {
   return reportOf([eventLoop(ageMs, MAX_LIVE_AGE_MS)]);
 }
 
+/** The result of one check. */
 interface Checked {
   readonly name: string;
-  readonly problem: string | undefined;
+  readonly problem?: string | undefined;
+  readonly warning?: string;
 }
 
 function eventLoop(ageMs: number, maxMs: number): Checked {
@@ -51,14 +59,19 @@ function eventLoop(ageMs: number, maxMs: number): Checked {
 }
 
 function reportOf(checks: readonly (HealthReport['checks'][number] | Checked)[]): HealthReport {
-  const results = checks.map(({ name, problem }) => (problem === undefined ? { name } : { name, problem }));
+  const results = checks.map(({ name, problem, warning }) => ({
+    name,
+    ...(problem === undefined ? {} : { problem }),
+    ...(warning === undefined ? {} : { warning }),
+  }));
   return { healthy: results.every((result) => result.problem === undefined), checks: results };
 }
 
-function problemOf(check: HealthCheck): string | undefined {
+function resultOf(check: HealthCheck): Omit<Checked, 'name'> {
   try {
-    return check();
+    const found = check();
+    return typeof found === 'string' ? { problem: found } : (found ?? {});
   } catch (error) {
-    return `the check itself failed: ${describe(error)}`;
+    return { problem: `the check itself failed: ${describe(error)}` };
   }
 }

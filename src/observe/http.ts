@@ -7,12 +7,14 @@ import { type Listening, listenHttp } from '../kit/listen.ts';
 import type { HealthReport } from './health.ts';
 import type { Metrics } from './metrics.ts';
 
+/** Where a server listens. */
 export interface Address {
   readonly host: string;
   /** 0 takes a free port. */
   readonly port: number;
 }
 
+/** What answers the probes. */
 interface Probes {
   readonly readiness: () => HealthReport;
   readonly liveness: () => HealthReport;
@@ -73,7 +75,10 @@ function sharedExposition(metrics: Metrics, clock: Clock): () => Promise<Buffer>
 const TEXT = 'text/plain; charset=utf-8';
 
 function report(response: ServerResponse, { healthy, checks }: HealthReport): void {
-  const lines = checks.map(({ name, problem }) => (problem === undefined ? `[+] ${name}` : `[-] ${name}: ${problem}`));
+  const lines = checks.map(({ name, problem, warning }) => {
+    if (problem !== undefined) return `[-] ${name}: ${problem}`;
+    return warning === undefined ? `[+] ${name}` : `[!] ${name}: ${warning}`;
+  });
   send(response, healthy ? 200 : 503, TEXT, `${[...lines, healthy ? 'ok' : 'not ok'].join('\n')}\n`);
 }
 
@@ -83,7 +88,7 @@ function send(response: ServerResponse, status: number, type: string, body: stri
   response.end(body);
 }
 
-/** Most connections at once, in all and from one address. */
+/** Maximum number of open connections, in total and per address. */
 const MAX_CONNECTIONS = 128;
 const MAX_PER_ADDRESS = 64;
 const CALL_TIMEOUT_MS = 5_000;
@@ -108,7 +113,7 @@ async function start(
     { headersTimeout: CALL_TIMEOUT_MS, requestTimeout: CALL_TIMEOUT_MS, connectionsCheckingInterval: 1_000 },
     listener,
   );
-  // The limit also ends a client that does not read its answer.
+  // The socket timeout also closes the connection of a client that does not read its answer.
   server.timeout = CALL_TIMEOUT_MS;
   const slots = new FairShare({ total: MAX_CONNECTIONS, perSource: MAX_PER_ADDRESS });
   server.on('connection', (socket) => {

@@ -23,8 +23,10 @@ export interface Log {
  */
 export type LogFields = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
 
+/** Levels, the least detailed first. */
 export type LogLevel = 'error' | 'warn' | 'info' | 'debug';
 
+/** Which lines a log writes, in which format, and where. */
 export interface LogOptions {
   /** Default `info`. */
   readonly level?: LogLevel;
@@ -37,6 +39,7 @@ export interface LogOptions {
 
 type LineFormat = (level: string, message: string, fields: LogFields) => string;
 
+/** Creates the log of a process. */
 export function createLog({ level = 'info', format = 'json', clock, write = stderrWriter(clock) }: LogOptions): Log {
   const formatLine = format === 'json' ? jsonFormat(clock) : textFormat(clock);
   const logger = winston.createLogger({

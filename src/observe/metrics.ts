@@ -7,14 +7,17 @@ export interface CounterMetric {
   inc(labels?: Record<string, string>, by?: number): void;
 }
 
+/** A metric that is set. Pass a value for each of its labels. */
 export interface GaugeMetric {
   set(labels: Record<string, string>, value: number): void;
 }
 
+/** A distribution. Pass a value for each of its labels, and the observation in the unit of its name. */
 export interface HistogramMetric {
   observe(labels: Record<string, string>, value: number): void;
 }
 
+/** Name, help text, and labels of a metric. */
 export interface MetricOptions {
   /** Snake case with the unit as suffix: `…_seconds`, `…_bytes`, `…_total` for counters. */
   readonly name: string;
@@ -22,7 +25,10 @@ export interface MetricOptions {
   readonly labels?: readonly string[];
 }
 
-/** Registers metrics, each of at most 1,000 series. Counters and histograms count further series as one, with every label `other`; gauges drop them. */
+/**
+ * Registers metrics, each of at most 1,000 series. Counters and histograms count further series as one, with every label `other`; gauges
+ * drop them.
+ */
 export interface MetricFactory {
   counter(options: MetricOptions): CounterMetric;
   gauge(options: MetricOptions): GaugeMetric;
@@ -47,11 +53,17 @@ const RECONCILE_BUCKETS = [
 /** Without controller-runtime's buckets below 1 ms, because timers in Node resolve to a millisecond. */
 const QUEUE_BUCKETS = [0.001, 0.01, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1000];
 
-/** Creates a registry with the default metrics of prom-client. Registering a name twice throws. */
-export function createMetrics(): Metrics {
-  const registry = new Registry();
+/** Creates a registry with the default metrics of prom-client. Its observers of the event loop and of the garbage collector never end. */
+export function createProcessMetrics(): Metrics {
+  const register = new Registry();
+  // The default of 10 ms would wake the process a hundred times a second, which costs more than all other work at rest.
+  collectDefaultMetrics({ register, eventLoopMonitoringPrecision: 100 });
+  return createMetrics(register);
+}
+
+/** Creates metrics in `registry`, by default a new one. Registering a name twice throws. */
+export function createMetrics(registry = new Registry()): Metrics {
   const registers = [registry];
-  collectDefaultMetrics({ register: registry });
   const named = ({ name, help, labels = [] }: MetricOptions) => ({ name, help, labelNames: labels, registers });
   const metrics: MetricFactory = {
     counter: (options) => {
@@ -95,6 +107,7 @@ export function createMetrics(): Metrics {
   };
 }
 
+/** Maximum number of series of one metric. */
 const MAX_SERIES = 1000;
 
 /** The series of one metric. */

@@ -1,6 +1,6 @@
 import type { CounterMetric, GaugeMetric, MetricFactory } from './metrics.ts';
 
-/** Whole seconds that the process is ahead of the API server. */
+/** Registers the gauge of the clock skew: whole seconds by which the clock of the process is ahead of that of the API server. */
 export const clockSkewMetric = (metrics: Pick<MetricFactory, 'gauge'>): GaugeMetric =>
   metrics.gauge({
     name: 'drawbridge_clock_skew_seconds',
@@ -17,6 +17,13 @@ export const certificateExpiryMetric = (metrics: Pick<MetricFactory, 'gauge'>): 
   metrics.gauge({
     name: 'drawbridge_certificate_expiry_timestamp_seconds',
     help: 'When the serving certificate expires, seconds since 1970. Alert a week before.',
+  });
+
+export const watchRefusalsMetric = (metrics: Pick<MetricFactory, 'counter'>): CounterMetric =>
+  metrics.counter({
+    name: 'drawbridge_watch_refusals_total',
+    help: 'Lists and watches that an API server refused: with 401 or 403, or, if it is too busy, with 429 or a 5xx. `cluster`: `own`, or `provider` for those of bindings. Alert if it grows.',
+    labels: ['cluster', 'resource', 'code'],
   });
 
 export const unhandledRejectionsMetric = (metrics: Pick<MetricFactory, 'counter'>): CounterMetric =>

@@ -15,7 +15,9 @@ export interface Right {
   readonly name?: string;
 }
 
-/** Every single right that the rules grant. A rule with an empty list grants none, except that an empty `resourceNames` means every name. */
+/**
+ * Every single right that the rules grant. A rule with an empty list grants none, except that an empty `resourceNames` means every name.
+ */
 export function rightsOf(rules: readonly RbacRule[]): Right[] {
   return rules.flatMap(({ apiGroups, resources, resourceNames = [], verbs }) => {
     const names = resourceNames.length > 0 ? resourceNames : [undefined];
@@ -43,6 +45,7 @@ export function uncovered(held: readonly RbacRule[], wanted: readonly RbacRule[]
   return rightsOf(wanted).filter((right) => !held.some((rule) => grants(rule, right)));
 }
 
+/** Whether the one rule covers the right. A right on every name needs a rule without `resourceNames`. */
 function grants(rule: RbacRule, { verb, group, resource, name }: Right): boolean {
   const { resourceNames = [] } = rule;
   return (
@@ -55,7 +58,9 @@ function grants(rule: RbacRule, { verb, group, resource, name }: Right): boolean
 
 const includesOrAll = (list: readonly string[], item: string): boolean => list.includes('*') || list.includes(item);
 
-/** The pattern that covers a subresource of every resource: for `pods/log`, it is `*` + `/log`. A resource without subresource is its own. */
+/**
+ * The pattern that covers a subresource of every resource: for `pods/log`, it is `*` + `/log`. A resource without subresource is its own.
+ */
 function subresourcePattern(resource: string): string {
   const slash = resource.indexOf('/');
   return slash < 0 ? resource : `*${resource.slice(slash)}`;

@@ -52,7 +52,7 @@ describe('fuzz: webhooks of the inventory', function () {
 
   for (const [path, plural] of [
     [paths.size, 'clusterinventories'],
-    [paths.attestKubeconfigSetter, 'clusterinventories'],
+    [paths.attestEntry, 'clusterinventories'],
     [paths.registration, 'componentreconcilers'],
   ] as const) {
     it(`answer for any object at ${path}`, async () => {

@@ -77,7 +77,7 @@ export class Judge {
       lacks.includes(`${verb} ${subresource === undefined ? resource : `${resource}/${subresource}`}`);
     world.template = () => Promise.resolve(stateOf(template));
     const subjects = (pod?.subjects ?? []).map((name) => ({ kind: 'User' as const, name }));
-    world.pod = pod && { uid: 'p-1', ours: pod.ours, grants: [{ request: 'req', subjects }] };
+    world.pod = pod && { uid: 'p-1', isAccessPod: pod.ours, grants: [{ request: 'req', template: 'shell', subjects }] };
   }
 
   #post(path: string, body: string): Promise<{ status: number; text: string }> {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import type { AccessPods } from '../../src/access/builders/plan.ts';
+import type { AccessPodMode } from '../../src/access/builders/plan.ts';
 import { planPodAccess } from '../../src/access/builders/pod-access.ts';
 import type { ControllerTargetMutationConfig } from '../../src/api/access/mutation-config.ts';
 import type { PodAccessTemplateSpec } from '../../src/api/access/pod-access.ts';
@@ -97,7 +97,7 @@ const operation = fc.record({
   value,
 });
 
-const modes = fc.constantFrom<AccessPods>('confined', 'oz');
+const modes = fc.constantFrom<AccessPodMode>('confined', 'oz');
 
 type Json = Readonly<Record<string, unknown>>;
 /** The objects in a list field. Other values are skipped, because the API server rejects them too. */
@@ -135,7 +135,7 @@ function escapes(spec: Json, account: string): string[] {
 }
 
 describe('the reach of access pods, with any workload and any patch', () => {
-  const plan = (workloadSpec: Json, operations: readonly unknown[], fields: object, accessPods: AccessPods) => {
+  const plan = (workloadSpec: Json, operations: readonly unknown[], fields: object, accessPods: AccessPodMode) => {
     const templateSpec = {
       accessConfig: {
         allowedGroups: ['devs'],

@@ -12,7 +12,7 @@ describe('fuzz: admission compared with a reference policy', function () {
     const { tally } = judge;
     await fc.assert(
       fc.asyncProperty(fuzzCase, (one) => judge.judge(one)),
-      { seed: 6, numRuns: runs(3000) },
+      { seed: 6, numRuns: runs(3000, 300) },
     );
     // Otherwise the comparison proves nothing.
     assert.ok(

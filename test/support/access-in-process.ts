@@ -1,4 +1,5 @@
 import { accessControllers } from '../../src/access/controllers.ts';
+import { OwedReviews, reviewsSpec } from '../../src/access/emergency/owed-reviews.ts';
 import { GrantQuota } from '../../src/access/lifecycle/grant-quota.ts';
 import { noLimits } from '../../src/access/policy/limits.ts';
 import { Signer } from '../../src/access/signing/signer.ts';
@@ -37,9 +38,29 @@ export async function runAccess(kubeconfig: string, clock: Clock): Promise<Acces
   await keys.refresh();
   const manager = new Manager({ clock, log });
   const signer = new Signer(keys);
-  const quota = new GrantQuota({ stores, limits: noLimits, clock });
+  const quota = new GrantQuota({ stores, limits: noLimits, signer, clock });
+  const namespace = 'drawbridge-system';
+  const reviews = new OwedReviews({
+    store: cluster.watch(reviewsSpec(namespace)).store,
+    client,
+    signer,
+    namespace,
+    clock,
+  });
   const given = { grantable: [], trustExistingTemplates: false, accessPods: 'confined' as const };
-  const deps = { client, signer, quota, stores, journal, events, clock, log, metrics: createMetrics(), ...given };
+  const deps = {
+    client,
+    signer,
+    quota,
+    reviews,
+    stores,
+    journal,
+    events,
+    clock,
+    log,
+    metrics: createMetrics(),
+    ...given,
+  };
   for (const controller of accessControllers(deps)) manager.add(controller);
   const stop = new AbortController();
   const ended = manager.run(stop.signal);

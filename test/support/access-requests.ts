@@ -1,4 +1,5 @@
 import type { PlaneClient } from '../../sandbox/plane-client.ts';
+import type { Ended } from '../../src/api/access/ended.ts';
 import { requestLabel } from '../../src/api/access/names.ts';
 import type { Condition } from '../../src/api/object.ts';
 
@@ -29,7 +30,9 @@ export interface StoredRequest {
   readonly status?: {
     readonly ready?: boolean;
     readonly podName?: string;
+    readonly expiresAt?: string;
     readonly accessMessage?: string;
+    readonly ended?: Ended;
     readonly conditions?: readonly Condition[];
     readonly grant?: {
       readonly expiresAt: string;

@@ -78,7 +78,7 @@ export class AccessStage {
   /** The parts of the installation that exist now. */
   #installed = { webhooks: true, policies: true };
   /** Whether the last server has no options of its own. */
-  #plain = true;
+  #hasNoOptions = true;
   #auditMark: number;
   #onOwnPlane = false;
 
@@ -131,7 +131,7 @@ export class AccessStage {
     this.#servers.push(await ServerProcess.start(this.plane, options));
     const { installation, ...own } = options;
     if (installation === undefined) this.#installed = { webhooks: true, policies: true };
-    this.#plain = Object.keys(own).length === 0;
+    this.#hasNoOptions = Object.keys(own).length === 0;
   }
 
   async #workloadAvailable(name: string): Promise<void> {
@@ -229,7 +229,7 @@ export class AccessStage {
   /** Whether the next stage can reuse the server. */
   async #isAsInstalled(): Promise<boolean> {
     const { webhooks, policies } = this.#installed;
-    if (!this.server.running || !webhooks || !policies || !this.#plain || this.#onOwnPlane) return false;
+    if (!this.server.running || !webhooks || !policies || !this.#hasNoOptions || this.#onOwnPlane) return false;
     await this.policiesAre('in force');
     return true;
   }
@@ -337,11 +337,26 @@ export class AccessStage {
   }
 
   templateReady(kind: string, name: string, ready = true): Promise<StoredRequest> {
-    return this.requestUntil(`to be ready: ${ready}`, { kind, metadata: { name, uid: '' } }, ({ status, metadata }) => {
+    return this.#templateUntil(`to be ready: ${ready}`, kind, name, ({ status }) => (status?.ready ?? false) === ready);
+  }
+
+  /** Resolves once all conditions are of the current generation. */
+  templateObserved(kind: string, name: string): Promise<StoredRequest> {
+    return this.#templateUntil('to be observed', kind, name, () => true);
+  }
+
+  #templateUntil(
+    what: string,
+    kind: string,
+    name: string,
+    matches: (template: StoredRequest) => boolean,
+  ): Promise<StoredRequest> {
+    return this.requestUntil(what, { kind, metadata: { name, uid: '' } }, (template) => {
+      const { status, metadata } = template;
       const conditions = status?.conditions ?? [];
       const observed =
         conditions.length > 0 && conditions.every((one) => one.observedGeneration === metadata.generation);
-      return observed && (status?.ready ?? false) === ready;
+      return observed && matches(template);
     });
   }
 

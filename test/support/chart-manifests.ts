@@ -28,7 +28,7 @@ export const rightsIn = (rules: readonly Rule[]): string[] =>
 
 /** Roles of the server, without the roles for users. */
 export const serverRightsIn = (manifests: readonly Manifest[]): string[] => {
-  const roles = rolesIn(manifests).filter(({ metadata }) => !/-(requester|viewer)$/.test(metadata.name));
+  const roles = rolesIn(manifests).filter(({ metadata }) => !/-(requester|approver|viewer)$/.test(metadata.name));
   return [...new Set(roles.flatMap((role) => rightsIn(rulesOf(role))))];
 };
 

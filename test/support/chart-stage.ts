@@ -43,8 +43,9 @@ export class ChartStage {
   readonly namespace = 'drawbridge-system';
   /** Namespace of the workload and the templates of `examples/`. */
   readonly payments = 'payments';
+  /** User name of the server of access. */
   readonly serverUser = `system:serviceaccount:${this.namespace}:drawbridge`;
-  /** Namespace of the entries. */
+  /** User name of the server of the inventory. */
   readonly inventoryUser = `${this.serverUser}-inventory`;
   /** A user of group devs, which the templates allow. */
   readonly alice: Person;
@@ -191,10 +192,10 @@ export class ChartStage {
     return found;
   }
 
-  /** Waits until the replicas of an uninstalled release have ended. Deletes their Lease, because they no longer have the permission. */
+  /** Waits until the replicas of an uninstalled release have ended. Deletes their Leases, because they no longer have the permission. */
   async leftovers(): Promise<void> {
     await until('the replicas to end', () => this.kubelet.pods.length === 0, { timeoutMs: 45_000 });
-    await this.plane.kubectl(['delete', 'lease', 'drawbridge-access', '-n', this.namespace]);
+    await this.plane.kubectl(['delete', 'leases', '--all', '-n', this.namespace]);
   }
 
   async deleteRequests(): Promise<void> {

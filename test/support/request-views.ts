@@ -13,11 +13,16 @@ export const requestView = (over: Partial<RequestView> = {}): RequestView => ({
   name: 'debug',
   generation: 1,
   createdAtMs,
+  isNameGenerated: false,
   deleting: false,
   revoked: false,
   finalizers: ['access.drawbridge.dev/revoke'],
   spec: { templateName: 'payments-shell' },
   grant: undefined,
+  ended: undefined,
+  expiresAt: undefined,
+  approval: undefined,
+  extensions: [],
   children: [],
   conditions: [],
   ready: false,
@@ -35,12 +40,12 @@ export const podView = (over: Partial<PodView> = {}): PodView => ({
   phase: 'Running',
   ready: true,
   deleting: false,
-  terminating: false,
+  nothingToRevoke: false,
   notReadyReason: '',
   ...over,
 });
 
-export const condition = (type: string, status: 'True' | 'False', over: Partial<Condition> = {}): Condition => ({
+export const condition = (type: string, status: Condition['status'], over: Partial<Condition> = {}): Condition => ({
   type,
   status,
   reason: status === 'True' ? 'Success' : 'Because',

@@ -33,6 +33,17 @@ export class RequestWitness {
     });
   }
 
+  /** Requests whose status had an end and then another one or none, or was ready. */
+  changedEnds(): string[] {
+    return this.histories.flatMap((states) => {
+      const first = states.findIndex(({ status }) => status?.ended !== undefined);
+      const sinceFirst = first < 0 ? [] : states.slice(first);
+      const [end = ''] = sinceFirst.map(({ status }) => JSON.stringify(status?.ended));
+      const isKept = sinceFirst.every(({ status }) => JSON.stringify(status?.ended) === end && status?.ready === false);
+      return isKept ? [] : [`${states[0]?.metadata.name}: ${end}`];
+    });
+  }
+
   close(): void {
     for (const watch of this.#watches) watch.destroy();
   }

@@ -336,7 +336,12 @@ describe('the program', () => {
     {
       what: 'no command',
       args: [],
-      says: /unknown command ""; available commands: audit, revoke-all, serve; see drawbridge --help/,
+      says: /no command is given; available commands: audit, revoke-all, serve; see drawbridge --help/,
+    },
+    {
+      what: 'a flag without a command',
+      args: ['--features', 'access'],
+      says: /no command before "--features"; available/,
     },
     { what: 'an unknown command', args: ['sevre'], says: /unknown command "sevre"/ },
     { what: 'an unknown flag', args: ['serve', '--prot=1'], says: /--prot/ },

@@ -134,7 +134,7 @@ describe('documents', () => {
   it('describe no unused code', () => {
     const sources = [
       ...filesIn('src', '.ts').filter((file) => !file.endsWith('codes.ts')),
-      'charts/drawbridge/templates/policies.yaml',
+      ...filesIn('charts/drawbridge/templates', 'policies.yaml'),
     ]
       .map(read)
       .join('\n');
@@ -143,6 +143,23 @@ describe('documents', () => {
       codes.filter((code) => !new RegExp(`['\\s]${code}[':]`).test(sources)),
       [],
     );
+  });
+
+  it('describe every code that a user of the inventory may meet', () => {
+    const literal =
+      /(?:\b(?:code|reason): |\b(?:CodedError|RejectedCall|errorAnswer|plainStatus)\([^'()]*(?:'\w+',\s)?)'([A-Z]\w+)'/g;
+    const sources = [...filesIn('src/inventory', '.ts'), ...filesIn('src/admission', '.ts')].map(read);
+    const found = sources.flatMap((source) => all(source, literal));
+    assert.ok(new Set(found).size > 60, `${new Set(found).size} codes`);
+    const described = ['codes', 'run-reasons', 'conditions', 'component-contract'].flatMap((name) =>
+      all(read(`docs/reference/${name}.md`), /`([A-Z]\w+)`/g),
+    );
+    // Only other code reads these; users see the message.
+    const ofComponents = ['ClusterAway', 'ForeignEntry', 'NoKubeconfig', 'NotAdministrator', 'NotOurs', 'RunAbandoned'];
+    const ofServers = ['BadCertificate', 'CallerGone', 'UnpatchablePath'];
+    // Conditions that need no action.
+    const healthy = ['NoCircle', 'None', 'Watching'];
+    assert.deepEqual(missing(found, [...described, ...ofComponents, ...ofServers, ...healthy]), []);
   });
 
   it('give a reason for every direct dependency', () => {

@@ -96,6 +96,11 @@ app.kubernetes.io/component: {{ include "drawbridge.component" . }}
   resources: [secrets]
   resourceNames: [{{ include "drawbridge.certificateSecret" . }}]
   verbs: [list, watch, patch]
+# The Lease of the replica that writes the Secret.
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [{{ include "drawbridge.certificateSecret" . }}]
+  verbs: [get, update]
 {{- end }}
 
 {{/* Permissions to sign the heads of a feature's audit journal, and for access the grants. */}}

@@ -7,8 +7,8 @@ import { replicaSets } from '../../api/resources.ts';
 import { compileSelector } from '../../kit/label-selector.ts';
 import { type Client, findObject } from '../../kube/client.ts';
 import { confinedTo, rulesOf } from '../policy/granted-rules.ts';
+import { isObjectName } from '../policy/names.ts';
 import type { Violation } from '../policy/policy.ts';
-import { isObjectName } from '../policy/request-policy.ts';
 import { byNamespace } from '../stores/access-stores.ts';
 import { targetKey } from '../stores/access-views.ts';
 import { controllerOf, type PodView, type WorkloadView } from '../stores/cluster-views.ts';
@@ -17,13 +17,16 @@ import { type Builder, type Planned, planChildren, type RequestIdentity, targetN
 /** Input of `chooseExecPod`. */
 export interface ExecPodInput {
   readonly requestUid: string;
-  /** `spec.targetPod`: the only pod that can be chosen. */
+  /** `spec.targetPod`. If set, no other pod can be chosen. */
   readonly targetPod?: string | undefined;
   /** The workload's selector. */
   readonly selector: LabelSelector | undefined;
   /** The pods of the request's namespace. */
   readonly pods: readonly PodView[];
-  /** uids of the controllers of the workload's pods: the workload or its ReplicaSets. Labels alone do not prove membership. */
+  /**
+   * uids of the controllers of the workload's pods: the workload itself or its ReplicaSets. Labels alone do not prove that a pod belongs to
+   * it.
+   */
   readonly controllers: ReadonlySet<string>;
 }
 
@@ -43,11 +46,7 @@ export function chooseExecPod(input: ExecPodInput): { readonly pod: PodView } | 
   const candidates = workloadPods.filter(isRunning).sort(byName);
   const pod = candidates[indexFor(requestUid, candidates.length)];
   if (pod) return { pod };
-  return refuse(
-    'NoRunningPod',
-    'the workload has no running pod; wait until it has one and create the request again',
-    404,
-  );
+  return refuse('NoRunningPod', 'the workload has no running pod; wait for its rollout, or scale it up', 404);
 }
 
 /** The pods whose labels match the workload's selector, or the named pod if its labels match; never an access pod. */
@@ -56,18 +55,25 @@ function selectedPods({
   selector,
   pods,
 }: Omit<ExecPodInput, 'controllers'>): { readonly pods: readonly PodView[] } | Refused {
-  const compiled = compileSelector(selector);
-  if ('error' in compiled)
-    return refuse('InvalidSelector', `the workload's selector is invalid: ${compiled.error}; correct the workload`);
-  if (isEmpty(selector)) {
-    return refuse(
-      'InvalidSelector',
-      'the workload has no selector, so its pods are unknown; set spec.selector of the workload',
-    );
-  }
+  const compiled = selectorOf(selector);
+  if ('violation' in compiled) return compiled;
   const eligible = targetPod ? pods.filter(({ name }) => name === targetPod) : pods;
   // An access pod belongs to its requester, even if its template gave it the labels of the workload.
   return { pods: eligible.filter(({ labels }) => compiled.matches(labels) && !Object.hasOwn(labels, requestLabel)) };
+}
+
+/** The compiled selector of a workload. Code `InvalidSelector`. */
+export function selectorOf(
+  selector: LabelSelector | undefined,
+): { readonly matches: (labels: Readonly<Record<string, string>>) => boolean } | Refused {
+  const compiled = compileSelector(selector);
+  if ('error' in compiled)
+    return refuse('InvalidSelector', `the workload's selector is invalid: ${compiled.error}; correct the workload`);
+  if (!isEmpty(selector)) return compiled;
+  return refuse(
+    'InvalidSelector',
+    'the workload has no selector, so its pods are unknown; set spec.selector of the workload',
+  );
 }
 
 function namedPod(name: string, pods: readonly PodView[]): { readonly pod: PodView } | Refused {
@@ -76,7 +82,8 @@ function namedPod(name: string, pods: readonly PodView[]): { readonly pod: PodVi
   if (!pod) {
     return refuse(
       'InvalidTargetPod',
-      `spec.targetPod ${JSON.stringify(name)} is not a pod of the template's workload`,
+      `spec.targetPod ${JSON.stringify(name)} is not a pod of the template's workload; ` +
+        'name one of its running pods, or leave spec.targetPod out',
       404,
     );
   }
@@ -141,7 +148,7 @@ function refuse(code: Violation['code'], message: string, status: Violation['sta
   return { violation: { code, message, ...field, status } };
 }
 
-/** Plans access to a running pod of a workload. Chooses the pod once, and then uses the pinned one. */
+/** Plans access to a running pod of a workload. Chooses a pod only if `pinned` names none. */
 export const buildExecAccess: Builder<ExecAccessTemplateSpec> = async (
   request,
   { spec, namespace },

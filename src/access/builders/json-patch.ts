@@ -9,7 +9,7 @@ type Patched = { readonly document: unknown } | { readonly violation: Violation 
 
 /**
  * Applies RFC 6902 operations in order. Returns the violation of the first that fails. Changes neither `document` nor `operations`; the
- * result may share structure with `document`, and has copies of the values. The document must be plain JSON (see copyJson).
+ * result may share structure with `document`, but not with `operations`. The document must be plain JSON (see copyJson).
  * Copies, comparisons, and traversals spend `budget`. Throws `PlanTooLarge` once it is spent.
  */
 export function applyJsonPatch(
@@ -81,7 +81,8 @@ function applyTest(document: unknown, operation: PatchOperation, budget: PlanBud
   budget.spend(comparisonFactor * found.weight);
   // Equal by value, as in RFC 6902 section 4.6: without prototypes, and -0 equals 0.
   if (isDeepStrictEqual(comparable(found.value), comparable(operation.value))) return { document };
-  return { problem: `the value found is ${excerpt(found.value)}, not ${excerpt(operation.value)}` };
+  // The value found may be a password in env. Readers of the request and of the template see the message.
+  return { problem: `the value found is not ${excerpt(operation.value)}` };
 }
 
 /** Implements `add`. It checks the parent first, because the library ignores an add below a string or number. */
@@ -94,7 +95,7 @@ function addAt(document: unknown, path: readonly string[], value: unknown, budge
       const index = token === '-' ? parent.value.length : arrayIndex(token);
       if (index === undefined || index > parent.value.length) {
         return {
-          problem: `${token} is no index of a list of ${parent.value.length}; use 0 to ${parent.value.length} or -`,
+          problem: `${token} is not an index of a list of ${parent.value.length}; use 0 to ${parent.value.length} or -`,
         };
       }
     } else if (!isRecord(parent.value)) {
@@ -104,7 +105,7 @@ function addAt(document: unknown, path: readonly string[], value: unknown, budge
   return applyByLibrary(document, { op: 'add', path: pointer(path), value });
 }
 
-/** Applies one operation by the library. An exception becomes the problem. */
+/** Applies one operation with the library `jsonpatch`. If the library throws, its message becomes the problem. */
 function applyByLibrary(document: unknown, operation: { op: string; path: string; value?: unknown }): Outcome {
   try {
     return { document: jsonpatch.apply_patch(document, [operation]) };
@@ -125,7 +126,10 @@ function resolvePointer(
     const index = Array.isArray(value) ? arrayIndex(token) : undefined;
     if (Array.isArray(value) && index !== undefined && index < value.length) value = value[index];
     else if (isRecord(value) && Object.hasOwn(value, token)) value = value[token];
-    else return { problem: `there is nothing at ${pointer(path.slice(0, depth + 1))}` };
+    else {
+      const missing = pointer(path.slice(0, depth + 1));
+      return { problem: `there is nothing at ${missing}; paths are those of a pod, such as /spec/containers/0/image` };
+    }
     budget.spend(valueWeight * widthOf(value));
   }
   return { value };

@@ -4,9 +4,17 @@ import { KeyMutex } from '../../kit/key-mutex.ts';
 import { pause, SLICE_MS } from '../../kit/pace.ts';
 import type { Violation } from '../policy/policy.ts';
 
-/** Maximum work for one plan, in the unit of copyJson's weight: that of a pod with 1.4 million characters, or with 43,000 values. */
+/**
+ * Maximum work for one plan, in the unit of copyJson's weight. Planning a pod of 1.4 million characters, or of 43,000 values, takes as
+ * much.
+ */
 const maxWork = maxWeight;
-/** Maximum time for one plan, milliseconds; checked only after every 16th of the maximum work. */
+/**
+ * Maximum work for one plan at admission. Planning a pod of 90,000 characters takes as much, about 15 ms. The bound is lower than
+ * `maxWork`, because any client that reaches the webhook port can cause such plans.
+ */
+export const admissionWork = maxWork / 16;
+/** Maximum time for one plan, milliseconds. Checked each time the plan has spent another sixteenth of `maxWork`. */
 const maxMs = 250;
 /** Work between two checks of the clock. The time limit never applies to a plan that costs less. */
 const workPerClockCheck = maxWork / 16;
@@ -18,19 +26,29 @@ const workPerClockCheck = maxWork / 16;
 export class PlanBudget {
   readonly #clock: Pick<Clock, 'monotonic'> | undefined;
   readonly #startedMs: number;
-  #remaining = maxWork;
-  #nextClockCheck = maxWork - workPerClockCheck;
+  readonly #work: number;
+  #remaining: number;
+  #nextClockCheck: number;
 
-  /** Without a clock, only the work is bounded. Omit it for a plan that was granted, which must succeed again on a busy machine. */
-  constructor(clock?: Pick<Clock, 'monotonic'>) {
+  /**
+   * Without a clock, only the work is bounded, not the time. Omit the clock for a plan that was granted: it must succeed again on a busy
+   * machine.
+   */
+  constructor(clock?: Pick<Clock, 'monotonic'>, work = maxWork) {
+    this.#work = work;
+    this.#remaining = work;
+    this.#nextClockCheck = work - workPerClockCheck;
     this.#clock = clock;
     this.#startedMs = clock?.monotonic() ?? 0;
   }
 
-  /** Throws `PlanTooLarge` if `work` exceeds the remaining work, or, at a check of the clock, if the time has passed. */
+  /**
+   * Counts `work` units as done. Throws `PlanTooLarge` if they exceed the remaining work, or if a check of the clock finds the time limit
+   * passed.
+   */
   spend(work: number): void {
     this.#remaining -= work;
-    if (this.#remaining < 0) throw new PlanTooLarge(`more than ${maxWork} units of work (${unit})`);
+    if (this.#remaining < 0) throw new PlanTooLarge(`more than ${this.#work} units of work (${unit})`);
     if (this.#remaining > this.#nextClockCheck) return;
     this.#nextClockCheck = this.#remaining - workPerClockCheck;
     const elapsedMs = this.#clock ? this.#clock.monotonic() - this.#startedMs : 0;
@@ -50,13 +68,14 @@ const unit = `each copy of a character of the pod costs 1, of a value ${valueWei
 
 class PlanTooLarge extends Error {}
 
-/** Runs `plan`. Returns its result, or `PlanTooLarge` if it exceeds the work limit or, with a `clock`, the time limit. */
+/** Runs `plan`. Returns its result, or `PlanTooLarge` if it exceeds `work` or, with a `clock`, the time limit. */
 export function withinBudget<Result>(
   plan: (budget: PlanBudget) => Result,
   clock?: Pick<Clock, 'monotonic'>,
+  work?: number,
 ): Result | { readonly violation: Violation } {
   try {
-    return plan(new PlanBudget(clock));
+    return plan(new PlanBudget(clock, work));
   } catch (error) {
     if (!(error instanceof PlanTooLarge)) throw error;
     const message =
@@ -66,7 +85,9 @@ export function withinBudget<Result>(
   }
 }
 
-/** Runs plans one at a time, and pauses after each of more than 5 ms. So a burst of requests does not delay the end of grants. */
+/**
+ * Runs plans one at a time, and pauses after each plan that took more than 5 ms. So a burst of requests does not delay the end of grants.
+ */
 export class PlanQueue {
   readonly #clock: Clock;
   readonly #mutex = new KeyMutex();

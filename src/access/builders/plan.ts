@@ -24,13 +24,16 @@ export interface Plan {
   readonly pod?: KubeObject;
   readonly role: KubeObject;
   readonly roleBinding: KubeObject;
-  /** SHA-256 (hex) of the children without their hash and their MAC; the value of `access.drawbridge.dev/plan-hash` on each child. */
+  /**
+   * SHA-256 (hex) of the children (Pod, Role, and RoleBinding), without the annotations for this hash and for the MAC (the server's
+   * signature). Each child has the hash as the annotation `access.drawbridge.dev/plan-hash`.
+   */
   readonly hash: string;
-  /** What the caps of the template lowered, one clause each, for the condition; absent if they lowered nothing. */
+  /** The resources that the template's caps lowered, one clause each, for the condition; absent if they lowered none. */
   readonly notes?: readonly string[];
 }
 
-/** The plan, or the final violation. */
+/** The plan, or the violation that denies the request. */
 export type Planned = { readonly plan: Plan } | { readonly violation: Violation };
 
 /** The terms of a grant that the template alone does not determine. */
@@ -38,7 +41,7 @@ export interface GrantTerms {
   readonly subjects: readonly GrantSubject[];
   /** Granted duration, milliseconds. */
   readonly durationMs: number;
-  /** The pod and the rules that the grant fixed earlier; absent before the decision. */
+  /** The pod and the rules of the stored grant, if the server plans it again; absent before the decision. */
   readonly pinned?: { readonly name: string; readonly uid?: string; readonly rules?: readonly GrantedRule[] };
 }
 
@@ -59,16 +62,18 @@ export interface BuilderDeps {
   /** Runs plans that can take milliseconds of processor time. */
   readonly queue: PlanQueue;
   readonly clock: Clock;
-  readonly accessPods: AccessPods;
+  readonly accessPods: AccessPodMode;
 }
 
 /**
- * `confined`: access pods keep the network confinement of their workload, and its ServiceAccount only if the template keeps it. `oz`: they
- * keep the ServiceAccount only, as in Oz. See ADR 0029.
+ * What access pods take over from their workload. `confined`: the labels by which NetworkPolicies confine it, and its ServiceAccount only
+ * if the template keeps it. `oz`: its ServiceAccount, and none of its labels, as in Oz. See ADR 0029.
  */
-export type AccessPods = 'confined' | 'oz';
+export type AccessPodMode = 'confined' | 'oz';
 
-/** The workload of the template does not exist. The template may be ready, because its status lags behind. */
+/**
+ * `TargetNotFound`: the workload of the template does not exist. The template may still be marked ready, because its status lags behind.
+ */
 export const targetNotFound = (
   ref: { readonly kind: string; readonly name: string },
   namespace: string,
@@ -108,7 +113,7 @@ export function childMetadata(request: RequestIdentity, requestResource: Resourc
   };
 }
 
-/** The plan for access to `target`: Role, RoleBinding, and the Pod to create, if any. Each child has the hash of all children. */
+/** The plan for access to `target`: Role, RoleBinding, and the Pod to create, if any. Each of these has the hash of all of them. */
 export function planChildren(input: {
   readonly request: RequestIdentity;
   readonly requestResource: Resource;

@@ -4,17 +4,18 @@ import { type PodAccessTemplateSpec, podAccessRequests } from '../../api/access/
 import { apiVersionOf, type KubeObject } from '../../api/object.ts';
 import { pods, serviceAccounts } from '../../api/resources.ts';
 import type { Clock } from '../../kit/clock.ts';
+import { parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
 import { isRecord, type JsonObject, listIn, own, stringMap, strings } from '../../kit/json-value.ts';
 import { findObject } from '../../kube/client.ts';
 import { deletionGraceS } from '../../rbac/applier.ts';
-import { renderAccessMessage } from '../policy/access-client.ts';
 import { confinedTo, rulesOf } from '../policy/granted-rules.ts';
+import { renderAccessMessage } from '../policy/kubectl-command.ts';
+import { isObjectName } from '../policy/names.ts';
 import type { Violation } from '../policy/policy.ts';
-import { isObjectName } from '../policy/request-policy.ts';
 import { targetKey } from '../stores/access-views.ts';
 import type { SelectorView, WorkloadView } from '../stores/cluster-views.ts';
 import {
-  type AccessPods,
+  type AccessPodMode,
   type Builder,
   type BuilderDeps,
   childMetadata,
@@ -25,7 +26,7 @@ import {
 } from './plan.ts';
 import { type PlanBudget, withinBudget } from './plan-budget.ts';
 import { checkPodReach, serviceAccountOf } from './pod-security-baseline.ts';
-import { type Labels, labelsOf, type SelectionInput } from './pod-selection.ts';
+import { type Labels, planPodLabels, type SelectionInput } from './pod-selection.ts';
 import {
   type MutatedTemplate,
   mutatePodTemplate,
@@ -46,18 +47,20 @@ export interface PodAccessInput {
   /** The image pull secrets of the workload's ServiceAccount, if the access pod needs them. */
   readonly pullSecrets: readonly string[];
   /** With `oz`, the pod gets the ServiceAccount of the workload, and none of its labels even if NetworkPolicies select by them. */
-  readonly accessPods: AccessPods;
+  readonly accessPods: AccessPodMode;
   /** All workloads of the namespace. */
   readonly workloads: readonly WorkloadView[];
   /** Services, PodDisruptionBudgets, and NetworkPolicies of the namespace. */
   readonly selectors: readonly SelectorView[];
   readonly subjects: readonly GrantSubject[];
-  /** The rules that the grant fixed earlier. Default: those of every grant, and those that the template adds. */
+  /** The rules of the stored grant, if the server plans it again. Default: those of every grant, and those that the template adds. */
   readonly rules?: readonly GrantedRule[] | undefined;
-  /** Granted duration, milliseconds. */
+  /** How long the pod may run, milliseconds: the granted duration and all extensions that the template allows. */
   readonly durationMs: number;
-  /** Bounds the time of planning. Absent for a plan that was granted before; then only the work is bounded. */
+  /** Bounds the time of planning. Absent for a plan that was granted before: then only the work is bounded. */
   readonly clock?: Pick<Clock, 'monotonic'> | undefined;
+  /** Maximum work, in the unit of PlanBudget. Default: that for one grant. */
+  readonly work?: number | undefined;
 }
 
 /** Plans access to a dedicated pod, copied from a workload or defined in the template. */
@@ -80,7 +83,7 @@ export const buildPodAccess: Builder<PodAccessTemplateSpec> = async (
       workloads: stores.workloadsIn(namespace),
       selectors: stores.selectorsIn(namespace),
       subjects,
-      durationMs,
+      durationMs: request.spec.emergency ? durationMs : Math.max(durationMs, longestExtendedMs(spec)),
       rules: pinned?.rules,
       clock: pinned ? undefined : clock,
     }),
@@ -120,7 +123,7 @@ const keepsServiceAccount = (config: PodAccessTemplateSpec['controllerTargetMuta
  * the patch can choose any. It mounts a token only if podSpec or the patch enables it. `PlanTooLarge` if the plan exceeds the budget.
  */
 export const planPodAccess = (input: PodAccessInput): Planned =>
-  withinBudget((budget) => planWithin(budget, input), input.clock);
+  withinBudget((budget) => planWithin(budget, input), input.clock, input.work);
 
 function planWithin(budget: PlanBudget, input: PodAccessInput): Planned {
   const { request, templateSpec, subjects } = input;
@@ -139,7 +142,7 @@ function planWithin(budget: PlanBudget, input: PodAccessInput): Planned {
     checkMetadata(template);
   if (violation) return { violation };
   const baseLabels = childMetadata(request, podAccessRequests).labels ?? {};
-  const selected = labelsOf(
+  const selected = planPodLabels(
     {
       labels: { ...stringMap(template.metadata['labels']), ...baseLabels },
       baseLabels,
@@ -167,7 +170,8 @@ function planWithin(budget: PlanBudget, input: PodAccessInput): Planned {
   };
 }
 
-interface Source {
+/** Where the pod template of an access pod comes from. */
+interface PodSource {
   readonly podTemplate: unknown;
   /** Absent if the template defines the pod in podSpec. */
   readonly workload?: WorkloadView;
@@ -177,15 +181,15 @@ interface Source {
 const runsUnderWorkloadAccount = ({ accessPods, templateSpec }: PodAccessInput): boolean =>
   accessPods === 'oz' || keepsServiceAccount(templateSpec.controllerTargetMutationConfig);
 
-/** The confinement that the access pod keeps; undefined for a pod from podSpec, which has none. */
-function confinedAs({ podTemplate, workload }: Source, input: PodAccessInput): SelectionInput['confinedAs'] {
+/** The workload whose NetworkPolicies must also confine the access pod; undefined for a pod from podSpec, and with `oz`. */
+function confinedAs({ podTemplate, workload }: PodSource, input: PodAccessInput): SelectionInput['confinedAs'] {
   if (!workload || input.accessPods === 'oz') return undefined;
   const { kind, name } = workload;
   const labels = stringMap(own(own(podTemplate, 'metadata'), 'labels'));
   return { kind, name, labels, workloads: input.workloads };
 }
 
-function sourceOf({ request, templateSpec, workload }: PodAccessInput): Source | { readonly violation: Violation } {
+function sourceOf({ request, templateSpec, workload }: PodAccessInput): PodSource | { readonly violation: Violation } {
   const ref = templateSpec.controllerTargetRef;
   if (!ref) {
     if (templateSpec.podSpec) return { podTemplate: { spec: templateSpec.podSpec } };
@@ -196,7 +200,7 @@ function sourceOf({ request, templateSpec, workload }: PodAccessInput): Source |
   return { violation: targetNotFound(ref, request.namespace) };
 }
 
-function mutate({ podTemplate, workload }: Source, input: PodAccessInput, budget: PlanBudget): MutatedTemplate {
+function mutate({ podTemplate, workload }: PodSource, input: PodAccessInput, budget: PlanBudget): MutatedTemplate {
   const { templateSpec } = input;
   if (!workload) return mutatePodTemplate(podTemplate, undefined, templateSpec, budget);
   const source = runsUnderWorkloadAccount(input) ? podTemplate : underDefaultAccount(podTemplate, input.pullSecrets);
@@ -225,8 +229,9 @@ function podOf(
 }
 
 /**
- * The pod spec with activeDeadlineSeconds, so that the kubelet stops the pod even if the server is down: after the granted time, counted
- * from the start of the pod. Without ephemeral containers, and without a node unless the pod may be privileged.
+ * The pod spec with activeDeadlineSeconds, so that the kubelet stops the pod even if the server is down. The deadline is `durationMs`,
+ * which already includes extensions, because Kubernetes never lets a client raise it. Removes ephemeral containers, and `nodeName` unless
+ * the pod may be privileged.
  */
 function podSpecOf(spec: JsonObject, durationMs: number, templateSpec: PodAccessTemplateSpec): JsonObject {
   const { nodeName, ephemeralContainers: _, ...rest } = spec;
@@ -240,6 +245,12 @@ function podSpecOf(spec: JsonObject, durationMs: number, templateSpec: PodAccess
     activeDeadlineSeconds: typeof deadlineS === 'number' && deadlineS >= 1 ? Math.min(deadlineS, grantedS) : grantedS,
     ...(keepsGrace(templateSpec) ? {} : { terminationGracePeriodSeconds: shortGrace(rest) }),
   };
+}
+
+/** The longest extended access, milliseconds; 0 if the template allows no extension. */
+function longestExtendedMs({ accessConfig: { extension } }: PodAccessTemplateSpec): number {
+  const total = extension && parseGoDuration(extension.total);
+  return total && 'ns' in total ? toMilliseconds(total.ns) : 0;
 }
 
 /** Whether the pod keeps the grace period of its workload; never true for a pod from podSpec. */

@@ -5,12 +5,14 @@ import type { Violation } from '../policy/policy.ts';
 import type { SelectorView, WorkloadView } from '../stores/cluster-views.ts';
 import { PlanBudget } from './plan-budget.ts';
 
+/** Labels of an object. */
 export type Labels = Readonly<Record<string, string>>;
 
-/** A selector of an object of the namespace. Matching spends the budget. */
+/** The compiled selector of an object of the namespace. Matching spends the budget. */
 interface CompiledSelector {
   readonly kind: string;
   readonly name: string;
+  /** True for a NetworkPolicy that restricts the egress of the pods that it selects. */
   readonly isolatesEgress: boolean;
   /** The label keys of its selector. */
   readonly keys: readonly string[];
@@ -31,7 +33,7 @@ function compile(object: Workload & { readonly isolatesEgress?: boolean }, budge
   const values = matchExpressions.map((expression) => listIn(expression, 'values').length);
   budget.spend(workPerTerm * values.reduce((sum, count) => sum + count, 1 + keys.length));
   const compiled = compileSelector(selector);
-  // A Service with an empty selector selects nothing.
+  // An invalid selector selects nothing, and neither does a Service with an empty one.
   const matchesNothing = 'error' in compiled || (kind === 'Service' && keys.length === 0);
   const selects = (labels: Labels): boolean => {
     budget.spend(workPerMatch * (1 + keys.length));
@@ -40,7 +42,7 @@ function compile(object: Workload & { readonly isolatesEgress?: boolean }, budge
   return { kind, name, isolatesEgress, keys, selects };
 }
 
-/** Input of `labelsOf`. */
+/** Input of `planPodLabels`. */
 export interface SelectionInput {
   /** The labels that podLabels and the patch set, and `baseLabels`. */
   readonly labels: Labels;
@@ -64,12 +66,16 @@ export interface SelectionInput {
 }
 
 /**
- * The labels of the access pod, or a violation. `PodIsSelected`: a Service, a PodDisruptionBudget, or a NetworkPolicy for other pods
- * selects the access pod by its labels, and the template does not allow that. Objects that select it by `baseLabels` alone do not count,
- * such as those that select every pod of the namespace.
+ * Plans the labels of the access pod: those of `input`, and the workload's labels that keep its network confinement. Returns a violation
+ * instead, with one of two codes.
+ * `PodIsSelected`: a Service, a PodDisruptionBudget, or a NetworkPolicy for other pods selects the access pod by its labels, and the
+ * template does not allow that. Objects that select it by `baseLabels` alone do not count, such as those that select every pod of the
+ * namespace.
  * `ConfinementLost`: the access pod would escape the NetworkPolicies that isolate the egress of its workload.
+ * Compiling and matching the selectors spends `budget`, by default `maxWork` without a time limit. Throws `PlanTooLarge` if they exceed it,
+ * so call this inside `withinBudget`.
  */
-export function labelsOf(
+export function planPodLabels(
   input: SelectionInput,
   budget: PlanBudget = new PlanBudget(),
 ): { readonly labels: Labels } | { readonly violation: Violation } {
@@ -79,11 +85,11 @@ export function labelsOf(
     confinedAs !== undefined && selector.kind === 'NetworkPolicy' && selector.selects(confinedAs.labels);
   const isAllowed = (selector: CompiledSelector): boolean =>
     allowed.some(({ kind, name }) => kind === selector.kind && name === selector.name);
-  const disallowed = selectors.filter((selector) => !isAllowed(selector) && !confinesWorkload(selector));
-  const selecting = disallowed.find((selector) => selector.selects(input.labels) && !selector.selects(baseLabels));
+  const mustNotSelect = selectors.filter((selector) => !isAllowed(selector) && !confinesWorkload(selector));
+  const selecting = mustNotSelect.find((selector) => selector.selects(input.labels) && !selector.selects(baseLabels));
   if (selecting) return { violation: podIsSelected(selecting) };
   if (!confinedAs) return { labels: input.labels };
-  const others = [...disallowed, ...confinedAs.workloads.map((workload) => compile(workload, budget))];
+  const others = [...mustNotSelect, ...confinedAs.workloads.map((workload) => compile(workload, budget))];
   return withConfinement(input.labels, confinedAs, selectors.filter(confinesWorkload), others);
 }
 
@@ -92,7 +98,7 @@ function podIsSelected({ kind, name }: CompiledSelector): Violation {
     code: 'PodIsSelected',
     message:
       `${kind} ${name} selects the access pod by its labels, as if it were a pod of the workload; ` +
-      'change podLabels or the patch, or list it in spec.allowedSelectors',
+      `change podLabels or patchSpecOperations, or list ${kind} ${name} in spec.allowedSelectors`,
     field: 'spec.controllerTargetMutationConfig.podLabels',
     status: 403,
   };
@@ -100,8 +106,8 @@ function podIsSelected({ kind, name }: CompiledSelector): Violation {
 
 /**
  * Adds the workload's labels that NetworkPolicies select by: the access pod mounts the same Secrets, so it must not reach more than the
- * workload's pods. It omits labels by which one of `others` would select the access pod. Returns `ConfinementLost` if no policy would then
- * isolate its egress.
+ * workload's pods. Omits labels by which one of `others` would select the access pod. Returns `ConfinementLost` if NetworkPolicies isolate
+ * the egress of the workload, but none of them would isolate the egress of the access pod.
  */
 function withConfinement(
   initialLabels: Labels,
@@ -122,8 +128,10 @@ function withConfinement(
     const extended = { ...needed, ...current };
     const conflicting = others.filter((selector) => selector.selects(extended) && !selector.selects(current));
     if (policy.selects(extended) && conflicting.length === 0) labels = extended;
-    else firstLoss ??= confinementLost(workload, policy, needed, conflicting);
+    else firstLoss ??= confinementLost(workload, policy, { needed, current, conflicting });
   }
+  // One isolating policy is enough: policies only add allow rules, so losing another one allows nothing more. If none selects the pod, each
+  // isolating policy was lost above, so `firstLoss` is set.
   const isolating = ordered.filter(({ isolatesEgress }) => isolatesEgress);
   const escapes = isolating.length > 0 && !isolating.some((policy) => policy.selects(labels));
   return escapes && firstLoss ? { violation: firstLoss } : { labels };
@@ -132,32 +140,54 @@ function withConfinement(
 /** Maximum number of names that a message lists. */
 const maxShown = 5;
 
+/** Labels of the access pod that miss a policy of its workload. */
+interface LabelLoss {
+  /** The workload's labels that the policy selects by. */
+  readonly needed: Labels;
+  /** The labels of the access pod without them. */
+  readonly current: Labels;
+  /** Selectors that would select the access pod with them. */
+  readonly conflicting: readonly CompiledSelector[];
+}
+
 function confinementLost(
-  workload: { readonly kind: string; readonly name: string },
+  workload: NonNullable<SelectionInput['confinedAs']>,
   policy: CompiledSelector,
-  needed: Labels,
-  conflicting: readonly CompiledSelector[],
+  { needed, current, conflicting }: LabelLoss,
 ): Violation {
-  const labels = Object.entries(needed).map(([key, value]) => `${key}=${value}`);
-  const nameOf = ({ kind, name }: CompiledSelector): string => `${kind} ${name}`;
-  const why =
-    conflicting.length === 0
-      ? 'podLabels or the patch set other values'
-      : `with them, ${list(conflicting.map(nameOf))} would select it`;
-  const allowable = conflicting.filter(({ kind }) => !workloadKinds.has(kind));
-  const allow = allowable.length === 0 ? '' : `, and list ${list(allowable.map(nameOf))} in spec.allowedSelectors`;
+  const isolates = `NetworkPolicy ${policy.name} isolates the egress of the pods of ${workload.kind} ${workload.name}`;
+  // With the workload's values, only a label that the workload lacks can stop the policy from selecting the access pod.
+  const message = policy.selects({ ...current, ...needed })
+    ? `${isolates} by their labels (${listLabels(needed)}), which the access pod does not get: ${remedyFor(conflicting)}`
+    : `${isolates}, but does not select the access pod: its labels ` +
+      `(${listLabels(current, (key) => policy.keys.includes(key) && !Object.hasOwn(needed, key))}) do not match the policy's podSelector; ` +
+      'change or remove them in podLabels or patchSpecOperations';
   return {
     code: 'ConfinementLost',
-    message:
-      `NetworkPolicy ${policy.name} isolates the egress of the pods of ${workload.kind} ${workload.name} by their labels (${list(labels)}), ` +
-      `which the access pod does not get: ${why}; add these labels to podLabels${allow}, ` +
-      'or set the chart value accessPods to oz, which allows access pods to reach what their workload cannot',
+    message: `${message}, or set the chart value accessPods to oz, which allows access pods to reach what their workload cannot`,
     field: 'spec.controllerTargetMutationConfig.podLabels',
     status: 403,
   };
 }
 
+/** Why the access pod does not get the workload's labels, and how it can. */
+function remedyFor(conflicting: readonly CompiledSelector[]): string {
+  const nameOf = ({ kind, name }: CompiledSelector): string => `${kind} ${name}`;
+  const why =
+    conflicting.length === 0
+      ? 'podLabels or patchSpecOperations set other values'
+      : `with them, ${list(conflicting.map(nameOf))} would select it`;
+  const allowable = conflicting.filter(({ kind }) => !workloadKinds.has(kind));
+  const allow = allowable.length === 0 ? '' : `, and list ${list(allowable.map(nameOf))} in spec.allowedSelectors`;
+  return `${why}; add these labels to podLabels${allow}`;
+}
+
 const workloadKinds: ReadonlySet<string> = new Set(['Deployment', 'StatefulSet', 'DaemonSet', 'Rollout']);
+
+function listLabels(labels: Labels, isListed: (key: string) => boolean = () => true): string {
+  const entries = Object.entries(labels).filter(([key]) => isListed(key));
+  return list(entries.map(([key, value]) => `${key}=${value}`));
+}
 
 /** The first 5 names, separated by commas, and the number of the others. */
 function list(names: readonly string[]): string {

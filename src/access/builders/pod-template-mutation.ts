@@ -12,6 +12,7 @@ export interface PodTemplate extends JsonObject {
   spec: JsonObject & { containers: JsonObject[] };
 }
 
+/** The result of a mutation: the template with what was changed in it, or why it cannot be mutated. */
 export type MutatedTemplate =
   | {
       readonly template: PodTemplate;
@@ -28,7 +29,7 @@ const CONFIG = 'spec.controllerTargetMutationConfig';
 /**
  * Builds the pod template of an access pod from a copy of `podTemplate`. In this order, it removes what the config does not keep, sets
  * annotations, node selector, labels, command, args, resources, and env, applies the JSON patch, and applies the caps, so that no patch can
- * exceed them. It always removes the workload's labels, so that no Service selects the pod; `labelsOf` adds some of them back.
+ * exceed them. It always removes the workload's labels, so that no Service selects the pod; `planPodLabels` adds some of them back.
  * Without a config, it removes only the labels and the grace period, and keeps probes and topology spread constraints.
  * Accepts any value as the template, and changes none of its inputs. Codes `InvalidPodTemplate`, `InvalidMutationConfig`,
  * `ContainerNotFound`, `InvalidPatch`, and `InvalidQuantity`. Throws `PlanTooLarge` once `budget` is spent.
@@ -41,7 +42,7 @@ export function mutatePodTemplate(
 ): MutatedTemplate {
   const copied = copyTemplate(podTemplate, 'the pod template', budget);
   if ('violation' in copied) return copied;
-  const violation = config ? applyConfig(copied.template, config, budget) : withoutConfig(copied.template);
+  const violation = config ? applyConfig(copied.template, config, budget) : applyDefaults(copied.template);
   if (violation) return { violation };
   const operations: unknown = config ? own(config, 'patchSpecOperations') : undefined;
   const patched = patch(copied, operations, budget);
@@ -51,11 +52,13 @@ export function mutatePodTemplate(
   return 'violation' in capped ? capped : { template, lowered: capped.lowered, weight };
 }
 
-function withoutConfig(template: PodTemplate): undefined {
+/** Removes what no access pod without a config keeps. */
+function applyDefaults(template: PodTemplate): undefined {
   delete template.metadata['labels'];
   delete template.spec['terminationGracePeriodSeconds'];
 }
 
+/** Applies all of the config but its JSON patch, in place. Returns why it cannot, if so. */
 function applyConfig(
   template: PodTemplate,
   config: ControllerTargetMutationConfig,
@@ -174,10 +177,12 @@ const activatingPrefixes = [
   'dapr.io/',
 ];
 
-/** Values that disable such software. The pod keeps these annotations, because the software may be enabled by default. */
+/** Values that disable such software. Access pods inherit annotations with these values, because the software may be enabled by default. */
 const disabledValues: ReadonlySet<unknown> = new Set(['false', 'disabled']);
 
-/** The annotations of a workload's pod template that its access pods inherit, unless the config purges them. Patches can add any. */
+/**
+ * The annotations of a workload's pod template that its access pods inherit, unless the config purges them. A patch can add any annotation.
+ */
 export function copiedAnnotations(annotations: unknown): unknown {
   if (!isRecord(annotations)) return annotations;
   const inherited = Object.entries(annotations).filter(

@@ -18,9 +18,10 @@ const CAPPED = [
 const workPerResourceHolder = 256;
 
 /**
- * Lowers the requests and limits of every container and init container, and of the pod itself, to the caps of the template. Changes
- * `podSpec` in place. A container without a limit gets the cap as its limit; if it has no request either, its request becomes 0. Returns
- * what it lowered or set, one clause each, or `InvalidQuantity` for a cap or a value. Throws `PlanTooLarge` once `budget` is spent.
+ * Lowers the requests and limits of every container and init container to the caps of the template, and those of the pod if it has any.
+ * Changes `podSpec` in place. A container without a limit gets the cap as its limit; if it has no request either, its request becomes 0.
+ * Returns the limits that it set and what it lowered, one clause each, or `InvalidQuantity` for an invalid cap or value. Throws
+ * `PlanTooLarge` once `budget` is spent.
  */
 export function capResources(
   podSpec: JsonObject,
@@ -47,7 +48,7 @@ interface ResourceHolder {
   /** For messages: `container web`, or `the pod`. */
   readonly label: string;
   readonly object: JsonObject;
-  /** True for the pod: its limit bounds the sum of the containers, whose limits apply without it. */
+  /** True for the pod spec, which needs no limit, because every container gets one. */
   readonly mayLackLimit: boolean;
 }
 
@@ -67,6 +68,7 @@ function resourceHolders(podSpec: JsonObject): ResourceHolder[] {
   return holders;
 }
 
+/** A cap that the template sets on one resource. */
 interface Cap {
   readonly resource: string;
   /** The cap as written in the template. */

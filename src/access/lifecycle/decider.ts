@@ -1,43 +1,63 @@
 import type { Grant } from '../../api/access/grant.ts';
 import { accessOfTemplate } from '../../api/access/kinds.ts';
+import type { RequestApproval } from '../../api/access/status.ts';
 import { keyOf } from '../../api/object.ts';
 import { readObject } from '../../api/schema/kind.ts';
-import { type Clock, formatTime, parseTime } from '../../kit/clock.ts';
-import { parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
+import { type Clock, formatTime } from '../../kit/clock.ts';
+import { durationText } from '../../kit/go-duration.ts';
 import { type Client, findObject } from '../../kube/client.ts';
 import { subjectsOf } from '../../rbac/roles.ts';
 import type { RbacRule } from '../../rbac/rule-cover.ts';
 import type { AccessKind } from '../access-kind.ts';
 import { alreadyHolds, templateState } from '../admission-reads.ts';
 import type { Plan } from '../builders/plan.ts';
-import { chooseDuration } from '../policy/duration-choice.ts';
+import type { OwedReviews } from '../emergency/owed-reviews.ts';
+import { type ChosenDuration, chooseDuration } from '../policy/duration-choice.ts';
+import { durationBoundsOf } from '../policy/emergency-policy.ts';
 import { grantableViolation, rulesViolation } from '../policy/granted-rules.ts';
+import { countsFromOpening, latestOpeningMs, type Opening } from '../policy/opening.ts';
 import { firstViolation, type Violation } from '../policy/policy.ts';
+import { reasonLink } from '../policy/reason.ts';
 import { grantPolicy, isEligibleByGroup } from '../policy/request-policy.ts';
+import type { CountedVote } from '../policy/vote-count.ts';
 import type { Signer } from '../signing/signer.ts';
 import type { RequestView, TemplateView } from '../stores/access-views.ts';
 import type { TemplateAuthors } from '../template/template-authors.ts';
+import {
+  approvalOf,
+  approvedBy,
+  type Due,
+  deniedBy,
+  timedOut,
+  type Waiting,
+  waitingCondition,
+} from './approval-status.ts';
+import { openedByEmergency, reviewOf } from './emergency-status.ts';
+import { deniedStatus } from './ended-status.ts';
 import type { GrantQuota } from './grant-quota.ts';
 import type { GrantReporter } from './grant-reporter.ts';
+import type { History } from './history.ts';
+import type { Openings } from './openings.ts';
+import { accessEndMs } from './request-ends.ts';
 import type { StatusWriter } from './request-status.ts';
-import { deniedStatus, grantedStatus } from './request-status.ts';
+import { grantedStatus, isUnchanged, waitingStatus } from './request-status.ts';
 import type { RequesterAttestations } from './requester-attestations.ts';
+import { retainedUntilMs } from './retention.ts';
+import { denialIn, type JudgedVote } from './votes.ts';
 
 type Decision =
   | { readonly kind: 'granted'; readonly request: RequestView; readonly plan: Plan }
   | { readonly kind: 'denied' }
   /**
-   * The template is not in the store yet, or its reconciler has not observed this generation. A watch event requeues the request.
+   * The template is not in the store yet, or its reconciler has not observed this generation. Or the request waits for votes, its start,
+   * its claim, or its template. A watch event requeues it, or else the caller requeues it at `untilMs` (epoch ms), if set.
    */
-  | { readonly kind: 'waiting' };
+  | { readonly kind: 'waiting'; readonly untilMs?: number };
 
-/** Retention of a request without a grant and without a valid duration, milliseconds. */
-const defaultRetentionMs = 3_600_000;
 /**
- * Maximum retention of a request without a grant, milliseconds. The requester can read the denial for a day, and a long `spec.duration`
- * cannot keep denied requests for years.
+ * How long an approved request waits for its template, workload, or author after the last time at which it could have opened, milliseconds.
  */
-const maxRetentionMs = 24 * 3_600_000;
+const readyGraceMs = 10 * 60_000;
 /** Maximum age of the cached answers about an author's permissions that a decision accepts, milliseconds. */
 const authorPermissionsMaxAgeMs = 60_000;
 
@@ -50,7 +70,10 @@ const tooLate: Violation = {
   status: 422,
 };
 
-/** Grants or denies an undecided request in one status write, with an optimistic lock on its resourceVersion, or waits for the template. */
+/**
+ * Decides requests that have no grant: grants, denies, or lets the request wait, each in one status write with an optimistic lock on its
+ * resourceVersion.
+ */
 export class Decider {
   readonly #deps: DeciderDeps;
 
@@ -58,53 +81,143 @@ export class Decider {
     this.#deps = deps;
   }
 
-  /**
-   * When the request ends, epoch ms: at the deadline of its grant. Without a grant, it ends `spec.duration` after its creation: after at
-   * most 24 h, and after 1 h if the duration is absent or invalid.
-   */
-  endOf(request: RequestView): number {
-    const granted = request.grant && parseTime(request.grant.expiresAt);
-    if (granted !== undefined) return granted;
-    const duration = parseGoDuration(request.spec.duration ?? '');
-    const retentionMs = 'ns' in duration && duration.ns > 0n ? toMilliseconds(duration.ns) : defaultRetentionMs;
-    return request.createdAtMs + Math.min(retentionMs, maxRetentionMs);
+  /** When the server ends the request, epoch ms: at the deadline of its grant or, without a grant, at `retainedUntilMs`. */
+  requestEndMs(request: RequestView): number {
+    return (
+      accessEndMs(request, this.#deps.signer) ?? retainedUntilMs(request, this.#templateOf(request)?.spec.accessConfig)
+    );
   }
 
-  /** Rejects with a 409 ApiError if the request changed, with `SigningKeyUnavailable` until the keys are read, and as the client does. */
+  /**
+   * Decides the request now, and writes the decision to its status. Creates no object: the caller opens a granted request. Rejects with a
+   * 409 ApiError if the request changed, with `SigningKeyUnavailable` until the keys are read, and as the client does.
+   */
   async decide(request: RequestView, signal: AbortSignal): Promise<Decision> {
     const attestationViolation = await this.#deps.attestations.violation(request, signal);
     if (attestationViolation) return this.#deny(withoutRequester(request), attestationViolation, signal);
-    const template = this.#deps.kind.templates.get(
-      keyOf({ namespace: request.namespace, name: request.spec.templateName }),
-    );
+    const template = this.#templateOf(request);
     if (!template) return this.#withoutTemplate(request, signal);
     const state = templateState(template);
     if (state.found && state.observedGeneration !== state.generation) return { kind: 'waiting' };
 
-    const violation =
-      (await this.#policyViolation(request, template, signal)) ??
-      (await this.#deps.authors.violation(template, authorPermissionsMaxAgeMs, signal));
-    if (violation) return this.#deny(request, violation, signal);
-    const duration = chooseDuration(request.spec.duration, template.spec.accessConfig);
+    const violation = await this.#policyViolation(request, template, signal);
+    if (violation && violation.code !== 'TemplateNotReady') return this.#deny(request, violation, signal);
+    const notReady = violation ?? (await this.#deps.authors.violation(template, authorPermissionsMaxAgeMs, signal));
+    const fromOpening = countsFromOpening(request.spec, template.spec.accessConfig);
+    // A request that waits for votes or its time also waits until the template is ready again: its workload may be replaced just now.
+    if (notReady && (!fromOpening || request.spec.emergency)) return this.#deny(request, notReady, signal);
+    const duration = chooseDuration(request.spec.duration, durationBoundsOf(request.spec, template.spec.accessConfig));
     if ('code' in duration) return this.#deny(request, duration, signal);
 
-    if (request.createdAtMs + duration.grantedMs <= this.#deps.clock.now()) return this.#deny(request, tooLate, signal);
+    const { opening, votes } = await this.#deps.openings.of(request, template, signal);
+    const denial = denialIn(votes);
+    if (denial) {
+      const by = denial.vote.spec.voter?.username;
+      return this.#deny(request, deniedBy(denial), signal, approvalOf(opening, votes, 'Denied'), by);
+    }
+    if (opening.is === 'timedOut') return this.#deny(request, timedOut(opening), signal, approvalOf(opening, votes));
+    const link = linkOf(request, template);
+    const shown = { votes, link, notReady };
+    if (opening.is !== 'due') return this.#wait(request, opening, shown, signal);
+    if (notReady) return this.#waitUntilReady(request, template, opening, { ...shown, notReady }, signal);
+    return this.#grant(request, template, { opening, votes, duration, link }, signal);
+  }
+
+  /**
+   * Grants a request whose access may open now. Denies it if its time has passed, or if the rules, the plan, or a limit forbid the grant.
+   */
+  async #grant(
+    request: RequestView,
+    template: TemplateView,
+    { opening, votes, duration, link }: Openable,
+    signal: AbortSignal,
+  ): Promise<Decision> {
+    const fromOpening = countsFromOpening(request.spec, template.spec.accessConfig);
+    // Timestamps have whole seconds.
+    const startMs = fromOpening ? Math.floor(this.#deps.clock.now() / 1000) * 1000 : request.createdAtMs;
+    const durationMs = Math.min(duration.grantedMs, opening.maxMs);
+    if (startMs + durationMs <= this.#deps.clock.now()) return this.#deny(request, tooLate, signal);
 
     const { rules } = template.spec.accessConfig;
     const ruleViolation = rulesViolation(rules) ?? grantableViolation(rules, this.#deps.grantable);
     if (ruleViolation) return this.#deny(request, ruleViolation, signal);
 
     const subjects = subjectsOf(template.spec.accessConfig, request.spec.requester ?? noRequester);
-    const terms = { subjects, durationMs: duration.grantedMs };
+    const terms = { subjects, durationMs };
     const planned = await this.#deps.kind.plan(request, template, terms, signal);
-    if ('violation' in planned) return this.#deny(request, planned.violation, signal);
+    if ('violation' in planned) {
+      const { violation: refusal } = planned;
+      return fromOpening && !request.spec.emergency && mayPass(refusal, template)
+        ? this.#waitUntilReady(request, template, opening, { votes, link, notReady: refusal }, signal)
+        : this.#deny(request, refusal, signal);
+    }
 
-    const grant = this.#signedGrant(request, template, planned.plan, duration.grantedMs);
+    const grant = this.#signedGrant(request, template, planned.plan, {
+      startsAt: fromOpening ? formatTime(startMs) : undefined,
+      endMs: startMs + durationMs,
+      votes: opening.votes,
+    });
     const quotaViolation = this.#deps.quota.reserve(request, grant, template.spec.accessConfig.maxGrants);
     if (quotaViolation) return this.#deny(request, quotaViolation, signal);
-    const details = { duration: duration.message, notes: planned.plan.notes ?? [] };
+    const review = request.spec.emergency
+      ? reviewOf(request, template, this.#deps.kind, this.#deps.clock.now())
+      : undefined;
+    // Record the review before the grant, so that no emergency escapes it. After a crash in between, a review remains of access that never
+    // opened.
+    if (review) await this.#deps.reviews.add(review, signal);
+    const approved = review ? openedByEmergency(review) : fromOpening ? approvedBy(opening, votes) : undefined;
+    const approvedFor =
+      durationMs < duration.grantedMs ? `; approved for ${durationText(BigInt(durationMs) * 1_000_000n)}` : '';
+    const details = {
+      duration: `${duration.message}${approvedFor}`,
+      notes: planned.plan.notes ?? [],
+      reasonLink: link,
+      approved,
+    };
     const status = grantedStatus(request, grant, details, this.#deps.clock.now());
     return { kind: 'granted', request: await this.#deps.status.write(request, status, signal), plan: planned.plan };
+  }
+
+  /** Lets an approved request wait until access can open. Denies it once the grace has passed. */
+  #waitUntilReady(
+    request: RequestView,
+    template: TemplateView,
+    opening: Due,
+    shown: WaitingDetails & { readonly notReady: Violation },
+    signal: AbortSignal,
+  ): Promise<Decision> {
+    const latestMs = latestOpeningMs({ ...request, config: template.spec.accessConfig }) ?? request.createdAtMs;
+    const untilMs = latestMs + readyGraceMs;
+    if (untilMs > this.#deps.clock.now())
+      return this.#wait(request, { is: 'unready', all: opening.all, untilMs }, shown, signal);
+    return this.#deny(request, shown.notReady, signal, approvalOf(opening, shown.votes));
+  }
+
+  async #wait(
+    request: RequestView,
+    opening: Waiting,
+    { votes, link, notReady }: WaitingDetails,
+    signal: AbortSignal,
+  ): Promise<Decision> {
+    const nowMs = this.#deps.clock.now();
+    const shown = { approval: approvalOf(opening, votes), condition: waitingCondition(opening, notReady) };
+    const status = waitingStatus(request, shown, link, nowMs);
+    if (!isUnchanged(request, status)) {
+      await this.#deps.status.write(request, status, signal);
+      if (opening.is === 'unready' && notReady) this.#deps.reporter.waits(request, notReady, opening.untilMs);
+    }
+    const untilMs = opening.is === 'scheduled' ? opening.atMs : opening.untilMs;
+    // An event requeues the request when the template is ready again, or a pod of the namespace runs. No event reports that the author has
+    // the permissions again.
+    const isWithoutEvent = opening.is === 'unready' && notReady?.code !== 'TemplateNotReady';
+    return {
+      kind: 'waiting',
+      untilMs: isWithoutEvent ? Math.min(untilMs, nowMs + authorPermissionsMaxAgeMs) : untilMs,
+    };
+  }
+
+  #templateOf({ namespace, spec }: RequestView): TemplateView | undefined {
+    return this.#deps.kind.templates.get(keyOf({ namespace, name: spec.templateName }));
   }
 
   async #policyViolation(
@@ -113,6 +226,7 @@ export class Decider {
     signal: AbortSignal,
   ): Promise<Violation | undefined> {
     const caller = request.spec.requester ?? noRequester;
+    const { emergency } = request.spec;
     const byGroup = isEligibleByGroup(caller, template.spec.accessConfig.allowedGroups);
     const grantingTemplate = { kind: this.#deps.kind.templateKind, name: template.name, spec: template.spec };
     return firstViolation(grantPolicy, {
@@ -123,17 +237,27 @@ export class Decider {
       templateName: request.spec.templateName,
       caller,
       spec: request.spec,
+      askedAtMs: request.createdAtMs,
       template: templateState(template),
+      overdueReview: emergency
+        ? this.#deps.reviews.overdueOf({
+            user: caller,
+            namespace: request.namespace,
+            templateKind: this.#deps.kind.templateKind,
+            template: template.name,
+          })
+        : undefined,
       alreadyHolds:
         !byGroup &&
+        !emergency &&
         caller.username !== '' &&
         (await alreadyHolds(this.#deps.client, caller, request.namespace, grantingTemplate, signal)),
     });
   }
 
   /**
-   * Only a live read proves that the template does not exist: the store may lag behind, and omits a template that violates its schema. As
-   * in the webhook, such a template counts as not found, because no request may wait for an edit.
+   * Only a live read proves that the template does not exist, because the store may lag behind. The store omits a template that violates
+   * its schema. Such a template counts as not found, as in the webhook, because a request does not wait for an edit.
    */
   async #withoutTemplate(request: RequestView, signal: AbortSignal): Promise<Decision> {
     const { client, kind } = this.#deps;
@@ -149,13 +273,28 @@ export class Decider {
     return this.#deny(request, { code: 'TemplateNotFound', message, field: 'spec.templateName', status: 404 }, signal);
   }
 
-  async #deny(request: RequestView, violation: Violation, signal: AbortSignal): Promise<Decision> {
-    await this.#deps.status.write(request, deniedStatus(request, violation, this.#deps.clock.now()), signal);
+  async #deny(
+    request: RequestView,
+    violation: Violation,
+    signal: AbortSignal,
+    approval?: RequestApproval,
+    by?: string,
+  ): Promise<Decision> {
+    const nowMs = this.#deps.clock.now();
+    const end = { how: 'Denied', reason: violation.code, ...(by === undefined ? {} : { by }) } as const;
+    const ended = this.#deps.history.end(request, end, nowMs);
+    const status = deniedStatus(request, violation, ended, nowMs, approval);
+    await this.#deps.status.write(request, status, signal);
     this.#deps.reporter.denied(request, violation);
     return { kind: 'denied' };
   }
 
-  #signedGrant(request: RequestView, template: TemplateView, plan: Plan, grantedMs: number): Grant {
+  #signedGrant(
+    request: RequestView,
+    template: TemplateView,
+    plan: Plan,
+    { startsAt, endMs, votes }: DecidedGrant,
+  ): Grant {
     return this.#deps.signer.signGrant(request, {
       template: {
         kind: this.#deps.kind.templateKind,
@@ -167,9 +306,51 @@ export class Decider {
       pod: plan.target,
       rules: plan.rules,
       planHash: plan.hash,
-      expiresAt: formatTime(request.createdAtMs + grantedMs),
+      ...(startsAt === undefined ? {} : { startsAt }),
+      ...(votes.length > 0 ? { votes: votes.map(({ uid }) => uid) } : {}),
+      expiresAt: formatTime(endMs),
     });
   }
+}
+
+/** A request whose access may open now, and what its status shows about that. */
+interface Openable {
+  readonly opening: Extract<Opening, { is: 'due' }>;
+  readonly votes: readonly JudgedVote[];
+  readonly duration: ChosenDuration;
+  /** See `linkOf`. */
+  readonly link: string | undefined;
+}
+
+/** What `#signedGrant` adds to the plan. */
+interface DecidedGrant {
+  /** When the access begins, RFC 3339; undefined if it counts from the creation of the request. */
+  readonly startsAt: string | undefined;
+  /** Epoch ms. */
+  readonly endMs: number;
+  /** The votes that approved the grant; empty if it needed none. */
+  readonly votes: readonly CountedVote[];
+}
+
+/** What `#wait` shows in the status besides what the request waits for. */
+/** Codes of plans that other objects cause, and may end without an edit of the template. */
+const passingCodes: ReadonlySet<string> = new Set([
+  'NoRunningPod',
+  'TargetNotFound',
+  'PodIsSelected',
+  'ConfinementLost',
+]);
+
+/** Whether another object may end the violation. A pod that `spec.targetPod` names comes back only if a StatefulSet names it. */
+const mayPass = ({ code }: Violation, { spec }: TemplateView): boolean =>
+  passingCodes.has(code) || (code === 'InvalidTargetPod' && spec.controllerTargetRef?.kind === 'StatefulSet');
+
+interface WaitingDetails {
+  readonly votes: readonly JudgedVote[];
+  /** See `linkOf`. */
+  readonly link: string | undefined;
+  /** Why the server would not grant through the template now. */
+  readonly notReady: Violation | undefined;
 }
 
 interface DeciderDeps {
@@ -179,11 +360,20 @@ interface DeciderDeps {
   readonly status: StatusWriter;
   readonly reporter: GrantReporter;
   readonly attestations: RequesterAttestations;
+  readonly openings: Openings;
   readonly authors: TemplateAuthors;
   readonly signer: Signer;
+  readonly history: History;
   readonly quota: GrantQuota;
+  readonly reviews: OwedReviews;
   /** The rules that templates may hand out in addition to those of every grant. */
   readonly grantable: readonly RbacRule[];
+}
+
+/** The URL for the reason of the request, such as that of a ticket, by `reason.link` of the template; undefined if there is none. */
+function linkOf({ spec: { reason } }: RequestView, template: TemplateView): string | undefined {
+  const config = template.spec.accessConfig.reason;
+  return config && reason !== undefined ? reasonLink(reason, config) : undefined;
 }
 
 /** The request without its requester, which is not verified, so that the audit line does not name that user. */

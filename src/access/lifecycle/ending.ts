@@ -1,22 +1,30 @@
-/** Why a grant ended. */
+import type { Ended } from '../../api/access/ended.ts';
+
+/** Why a request ended that was not denied. The reason of its condition, the code of its audit line, and a label of metrics. */
 export type Ending =
   | 'Expired'
   | 'Deleted'
   | 'Revoked'
+  | 'VoteDenied'
   | 'TemplateDeleted'
   | 'Shortened'
   | 'NoLongerAllowed'
   | 'TargetPodGone'
   | 'GrantInvalid';
 
-/** Each ending as a clause for Events and audit lines. */
+/** Each ending as a clause, for conditions, Events, and audit lines. */
 export const endingTexts: Readonly<Record<Ending, string>> = {
   Expired: 'the granted time has passed',
   Deleted: 'the request was deleted',
   Revoked: 'the request was revoked',
+  VoteDenied: 'a person who may approve it denied it',
   TemplateDeleted: 'its template was deleted',
   Shortened: 'the maxDuration of its template was shortened',
   NoLongerAllowed: 'its template no longer allows it',
   TargetPodGone: 'its pod no longer exists; create a new request for another pod',
   GrantInvalid: 'its grant was not written by this server',
 };
+
+/** `status.ended.how` for an ending: `Expired` if the time has passed, `Revoked` if access ended before its time. */
+export const outcomeOf = (ending: string): Exclude<Ended['how'], 'Denied'> =>
+  ending === 'Expired' || ending === 'Shortened' ? 'Expired' : 'Revoked';

@@ -1,9 +1,11 @@
 import type { Clock } from '../../kit/clock.ts';
 
+/** When this process first observed a deadline, and how much time was left. */
 interface FirstObservation {
   readonly monotonicMs: number;
   /** Time that remained until `untilMs` when this process first observed the request. */
   readonly remainingMs: number;
+  readonly fromMs: number;
   readonly untilMs: number;
 }
 
@@ -21,14 +23,14 @@ export class GrantDeadlines {
   }
 
   /**
-   * `uid` is that of the request, `fromMs` its creation, and `untilMs` its deadline, both epoch ms. The remaining time never exceeds their
-   * difference, even if the wall clock is behind the creation.
+   * Whether the deadline `untilMs` of the request with this uid has passed. `fromMs` is when its time began; both are epoch ms. The
+   * remaining time never exceeds their difference, even if the wall clock is behind `fromMs`.
    */
   hasPassed(uid: string, fromMs: number, untilMs: number): boolean {
     return this.#clock.now() >= untilMs || this.#remainingMs(uid, fromMs, untilMs) <= 0;
   }
 
-  /** The time of the next check, epoch ms: the deadline, or earlier if the monotonic clock reaches the deadline first. */
+  /** When to call `hasPassed` next, epoch ms: at the deadline, or earlier if the monotonic clock reaches it first. */
   nextCheckMs(uid: string, fromMs: number, untilMs: number): number {
     return Math.min(untilMs, this.#clock.now() + Math.max(0, Math.ceil(this.#remainingMs(uid, fromMs, untilMs))));
   }
@@ -36,8 +38,9 @@ export class GrantDeadlines {
   #remainingMs(uid: string, fromMs: number, untilMs: number): number {
     const monotonicMs = this.#clock.monotonic();
     let first = this.#observations.get(uid);
-    if (!first) {
-      first = { monotonicMs, remainingMs: Math.min(untilMs - this.#clock.now(), untilMs - fromMs), untilMs };
+    // Once access is approved, its time counts from its own start instead of from the creation of the request.
+    if (!first || first.fromMs !== fromMs) {
+      first = { monotonicMs, remainingMs: Math.min(untilMs - this.#clock.now(), untilMs - fromMs), fromMs, untilMs };
       this.#observations.set(uid, first);
     } else if (first.untilMs !== untilMs) {
       // The decision replaced the provisional deadline: adjust the remaining time, and keep the start of the measurement.

@@ -1,9 +1,9 @@
-import { parseTime } from '../../kit/clock.ts';
 import { parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Metrics } from '../../observe/metrics.ts';
 import type { RequestView } from '../stores/access-views.ts';
 import type { Ending } from './ending.ts';
+import { accessStartMs } from './request-ends.ts';
 
 /** Metrics of the grants of one kind of request. No label names a user. */
 export interface GrantMetrics {
@@ -13,9 +13,9 @@ export interface GrantMetrics {
   ready(request: RequestView, nowMs: number): void;
   /** `code` is that of the violation, and `condition` the type of the condition that shows it. */
   denied(request: RequestView, code: string, condition: string): void;
-  /** The server closed the access of `request` at `nowMs` (epoch ms). */
-  revoked(request: RequestView, ending: Ending, nowMs: number): void;
-  /** Keeps `drawbridge_grants_active` equal to the number of requests in the store that list children and are not being deleted. */
+  /** The server closed the access of `request` at `nowMs`; it was to end at `endMs` (both epoch ms). */
+  revoked(request: RequestView, ending: Ending, endMs: number | undefined, nowMs: number): void;
+  /** Keeps `drawbridge_grants_active` equal to the number of requests in the store with open access. */
   watch(requests: Store<RequestView>): void;
 }
 
@@ -42,26 +42,31 @@ export function grantMetrics(metrics: Metrics): (kind: string) => GrantMetrics {
     help: 'Requests with open access, as this replica sees them. Every replica counts all of them, so take the maximum.',
     labels: ['kind'],
   });
+  const emergencies = metrics.counter({
+    name: 'drawbridge_emergencies_total',
+    help: 'Emergency access that opened without approvals.',
+    labels: ['kind'],
+  });
   const oz = ozMetrics(metrics);
   return (kind) => ({
     granted(request) {
       decisions.inc({ kind, verdict: 'granted', code: '' });
+      if (request.spec.emergency) emergencies.inc({ kind });
       const duration = parseGoDuration(request.spec.duration ?? '');
       if ('ns' in duration) oz.requested.observe(labelsOf(kind, request), toMilliseconds(duration.ns) / 1000);
     },
     ready: (request, nowMs) =>
-      oz.ready.observe(labelsOf(kind, request), Math.max(0, nowMs - request.createdAtMs) / 1000),
+      oz.ready.observe(labelsOf(kind, request), Math.max(0, nowMs - accessStartMs(request)) / 1000),
     denied(request, code, condition) {
       decisions.inc({ kind, verdict: 'denied', code });
       oz.conditionErrors.inc({ ...labelsOf(kind, request), condition });
       oz.terminated.inc({ ...labelsOf(kind, request), reason: ozReasons[code] ?? code });
     },
-    revoked(request, ending, nowMs) {
+    revoked(request, ending, endMs, nowMs) {
       revocations.inc({ kind, ending });
       oz.terminated.inc({ ...labelsOf(kind, request), reason: ozReasons[ending] ?? ending });
-      const deadlineMs = ending === 'Expired' ? parseTime(request.grant?.expiresAt ?? '') : undefined;
       // The monotonic clock may have ended the grant before the wall clock reached the deadline.
-      if (deadlineMs !== undefined) lag.observe({ kind }, Math.max(0, nowMs - deadlineMs) / 1000);
+      if (ending === 'Expired' && endMs !== undefined) lag.observe({ kind }, Math.max(0, nowMs - endMs) / 1000);
     },
     watch(requests) {
       let open = 0;

@@ -1,11 +1,12 @@
 import type { Grant } from '../../api/access/grant.ts';
 import { keyOf } from '../../api/object.ts';
-import { type Clock, parseTime } from '../../kit/clock.ts';
+import { type Clock, formatTime } from '../../kit/clock.ts';
 import { type Account, type Limits, type LimitUse, limitViolation } from '../policy/limits.ts';
 import type { Violation } from '../policy/policy.ts';
 import { type AccessStores, byNamespace, byRequest, byTemplate, byUser } from '../stores/access-stores.ts';
 import type { RequestView } from '../stores/access-views.ts';
-import { isDenied } from './request-status.ts';
+import { isDeniedOrEnded } from './request-conditions.ts';
+import { accessEndMs, type EndSigner } from './request-ends.ts';
 
 /** A grant that counts against the limits. */
 interface CountedGrant {
@@ -18,16 +19,23 @@ interface CountedGrant {
 
 type Stores = Pick<AccessStores, 'requests' | 'roleBindings'>;
 
+interface GrantQuotaDeps {
+  readonly stores: Stores;
+  readonly limits: Limits;
+  readonly signer: EndSigner;
+  readonly clock: Clock;
+}
+
 /**
  * Counts open grants of every kind against the limits: those in the stores, and reservations of this process that the stores do not show
  * yet. `reserve` counts and records in one synchronous call, so concurrent requests cannot exceed a limit.
  */
 export class GrantQuota {
-  readonly #deps: { readonly stores: Stores; readonly limits: Limits; readonly clock: Clock };
+  readonly #deps: GrantQuotaDeps;
   /** By request uid. */
   readonly #reserved = new Map<string, { readonly reservation: CountedGrant; readonly request: RequestView }>();
 
-  constructor(deps: { stores: Stores; limits: Limits; clock: Clock }) {
+  constructor(deps: GrantQuotaDeps) {
     this.#deps = deps;
   }
 
@@ -89,14 +97,21 @@ export class GrantQuota {
     return this.#deps.stores.requests
       .flatMap((store) => store.byIndex(index, value))
       .flatMap((request) =>
-        request.grant && this.#countsAsOpen(request, request.grant) ? [countedGrantOf(request, request.grant)] : [],
+        request.grant && this.#countsAsOpen(request)
+          ? [
+              {
+                ...countedGrantOf(request, request.grant),
+                expiresAt: formatTime(accessEndMs(request, this.#deps.signer) ?? 0),
+              },
+            ]
+          : [],
       );
   }
 
   /** A grant that is ending counts until its RoleBinding is deleted. */
-  #countsAsOpen(request: RequestView, grant: Grant): boolean {
-    const hasExpired = (parseTime(grant.expiresAt) ?? 0) <= this.#deps.clock.now();
-    if (!hasExpired && !request.deleting && !request.revoked && !isDenied(request)) return true;
+  #countsAsOpen(request: RequestView): boolean {
+    const hasExpired = (accessEndMs(request, this.#deps.signer) ?? 0) <= this.#deps.clock.now();
+    if (!hasExpired && !request.deleting && !request.revoked && !isDeniedOrEnded(request)) return true;
     return this.#deps.stores.roleBindings.byIndex(byRequest, request.uid).length > 0;
   }
 
@@ -104,7 +119,7 @@ export class GrantQuota {
   #unobserved(): CountedGrant[] {
     for (const [uid, { request }] of this.#reserved) {
       const stored = this.#storedRequest(request);
-      if (!stored || stored.grant || isDenied(stored)) this.#reserved.delete(uid);
+      if (!stored || stored.grant || isDeniedOrEnded(stored)) this.#reserved.delete(uid);
     }
     return [...this.#reserved.values()].map(({ reservation }) => reservation);
   }

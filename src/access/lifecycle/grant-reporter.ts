@@ -1,16 +1,26 @@
+import { accessOfRequest } from '../../api/access/kinds.ts';
+import type { RequestedExtension } from '../../api/access/request-spec.ts';
 import { apiVersionOf, type Resource } from '../../api/object.ts';
 import type { Journal } from '../../audit/journal.ts';
 import { type AuditRecord, decidingGroupsFirst } from '../../audit/record.ts';
-import type { Clock } from '../../kit/clock.ts';
+import { type Clock, formatTime } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
+import type { Store } from '../../kube/store.ts';
 import type { Log } from '../../observe/log.ts';
+import type { OwedReview } from '../emergency/owed-reviews.ts';
+import { askedFields } from '../policy/asked-fields.ts';
 import type { Violation } from '../policy/policy.ts';
+import { byRequest } from '../stores/access-stores.ts';
 import type { RequestView } from '../stores/access-views.ts';
+import type { VoteView } from '../stores/vote-view.ts';
+import { deniedBy } from './approval-status.ts';
 import { type Ending, endingTexts } from './ending.ts';
 import type { GrantMetrics } from './grant-metrics.ts';
-import { conditionFor } from './request-status.ts';
+import { conditionOf } from './request-conditions.ts';
+import { accessEndMs, type EndSigner } from './request-ends.ts';
+import type { JudgedVote } from './votes.ts';
 
 /** Reports each step of a grant to the audit journal, Events, and metrics. */
 export class GrantReporter {
@@ -21,11 +31,17 @@ export class GrantReporter {
   }
 
   /**
-   * Resolves once the record is in the journal; callers create nothing before that. Rejects with `AuditUnavailable`. `allowedGroups` are
-   * those of the template.
+   * Reports a grant. Resolves once its audit line is in the journal; callers create nothing before that. The line lists the requester's
+   * groups among `allowedGroups`, the groups whose members the template allows, first. Rejects with `AuditUnavailable`.
    */
   async granted(request: RequestView, allowedGroups: readonly string[]): Promise<void> {
-    await this.#deps.journal.append(this.#record(request, 'grant', 'granted', allowedGroups));
+    const votes = (request.grant?.votes ?? []).map((uid) => this.#auditVote(request, uid));
+    await this.#deps.journal.append({
+      ...this.#record(request, 'grant', 'granted', allowedGroups),
+      ...askedFields(request.spec),
+      ...(votes.length > 0 ? { votes } : {}),
+      ...(request.spec.emergency ? { code: 'Emergency', message: 'emergency access without approvals' } : {}),
+    });
     this.#deps.metrics.granted(request);
     this.#event(
       request,
@@ -33,6 +49,80 @@ export class GrantReporter {
       'AccessGranted',
       `${request.spec.requester?.username} may use pod ${request.grant?.pod.name} until ${request.grant?.expiresAt}`,
     );
+    if (!request.spec.emergency) return;
+    const { requester, reason = '' } = request.spec;
+    this.#event(
+      request,
+      'Warning',
+      'EmergencyAccess',
+      `${requester?.username} opened emergency access without approvals, and another person must review it: ${reason}`,
+      'Emergency',
+    );
+  }
+
+  /** Reports that emergency access was not reviewed in time. */
+  reviewOverdue(request: RequestView): void {
+    const { username } = request.spec.requester ?? {};
+    const note = `no one reviewed the emergency access of ${username} in time; ${username} gets no other through this template until another person reviews it`;
+    this.#event(request, 'Warning', 'ReviewOverdue', note, 'Emergency');
+  }
+
+  /** Reports the vote that settled a review. Resolves once its audit line is in the journal. Rejects with `AuditUnavailable`. */
+  async reviewed(review: OwedReview, vote: VoteView): Promise<void> {
+    const { resource } = accessOfRequest(review.requestKind).request;
+    const { namespace, request: name, requestUid: uid } = review;
+    await this.#deps.journal.append({
+      event: 'review',
+      verdict: 'reviewed',
+      who: { user: review.user, uid: review.userUid, groups: [] },
+      what: { operation: 'REVIEW', apiVersion: apiVersionOf(resource), kind: resource.kind, namespace, name, uid },
+      template: review.template,
+      templateUid: review.templateUid,
+      templateGeneration: review.templateGeneration,
+      votes: [auditVoteOf(vote)],
+    });
+    const { voter, decision, reason } = vote.spec;
+    const verdict = decision === 'Approve' ? 'found it justified' : 'did not find it justified';
+    this.#event(
+      { namespace, name, uid },
+      decision === 'Approve' ? 'Normal' : 'Warning',
+      'EmergencyReviewed',
+      `${voter?.username} reviewed the emergency access of ${review.user} and ${verdict}${reason === undefined ? '' : `: ${reason}`}`,
+      'Emergency',
+    );
+  }
+
+  /**
+   * Writes the audit line of a granted extension. Resolves once it is in the journal; the caller extends nothing before that. Rejects with
+   * `AuditUnavailable`.
+   */
+  async journalExtension(request: RequestView, extension: JournaledExtension): Promise<void> {
+    const { number, expiresAt, votes } = extension;
+    const { by: duration, reason } = extension.asked;
+    await this.#deps.journal.append({
+      ...this.#record(request, 'grant', 'extended'),
+      expiresAt,
+      duration,
+      ...(reason === undefined ? {} : { reason }),
+      ...(votes.length > 0 ? { votes: votes.map(({ vote }) => auditVoteOf(vote)) } : {}),
+      message: `extension ${number}`,
+    });
+  }
+
+  /** Reports an extension in an Event: `journalExtension` already wrote the audit line. */
+  extended(request: RequestView, expiresAt: string): void {
+    this.#event(request, 'Normal', 'AccessExtended', `access extended until ${expiresAt}`);
+  }
+
+  /** Reports that an approved request waits, at each change of the cause, in an Event only. */
+  waits(request: RequestView, { code, message }: Violation, untilMs: number): void {
+    this.#event(request, 'Warning', code, `access cannot open yet; it waits until ${formatTime(untilMs)}: ${message}`);
+  }
+
+  /** Reports a refused extension; the end of access does not change. Does not wait for the journal. */
+  extensionRefused(request: RequestView, { code, message }: Violation): void {
+    this.#appendInBackground({ ...this.#record(request, 'grant', 'denied'), code, message });
+    this.#event(request, 'Warning', code, message);
   }
 
   /** Updates metrics only: `granted` already wrote the audit line. */
@@ -40,27 +130,30 @@ export class GrantReporter {
     this.#deps.metrics.ready(request, this.#deps.clock.now());
   }
 
-  /** Reports the end of a grant. Call it after the access is closed, because revocation never waits for the journal. */
-  revoked(request: RequestView, ending: Ending): void {
-    this.#deps.metrics.revoked(request, ending, this.#deps.clock.now());
+  /**
+   * Reports the end of a grant. Call it after the access is closed, because revocation never waits for the journal. `denial` is the vote
+   * that ended the access, if one did.
+   */
+  revoked(request: RequestView, ending: Ending, denial?: VoteView): void {
+    const { revokedReason } = request.spec;
+    const text = denial ? deniedBy({ vote: denial }).message : endingTexts[ending];
+    this.#deps.metrics.revoked(request, ending, accessEndMs(request, this.#deps.signer), this.#deps.clock.now());
     this.#appendInBackground({
       ...this.#record(request, 'revocation', 'revoked'),
       code: ending,
-      message: endingTexts[ending],
+      message: text,
+      ...(ending === 'Revoked' && revokedReason !== undefined ? { reason: revokedReason } : {}),
+      ...(denial ? { votes: [auditVoteOf(denial)] } : {}),
     });
-    this.#event(
-      request,
-      'Normal',
-      ending === 'Expired' ? 'AccessExpired' : 'AccessRevoked',
-      `access revoked: ${endingTexts[ending]}`,
-    );
+    this.#event(request, 'Normal', ending === 'Expired' ? 'AccessExpired' : 'AccessRevoked', `access ended: ${text}`);
   }
 
-  /** Reports a denial. Does not wait for the journal; if its line cannot be written, logs that. */
+  /** Reports a denial. Does not wait for the journal; if the audit line cannot be written, logs an error. */
   denied(request: RequestView, violation: Violation): void {
-    this.#deps.metrics.denied(request, violation.code, conditionFor(violation.code));
+    this.#deps.metrics.denied(request, violation.code, conditionOf(violation.code)[0]);
     this.#appendInBackground({
       ...this.#record(request, 'grant', 'denied'),
+      ...askedFields(request.spec),
       code: violation.code,
       message: violation.message,
     });
@@ -99,19 +192,52 @@ export class GrantReporter {
         uid: request.uid,
       },
       template: request.spec.templateName,
-      ...(request.grant ? { pod: request.grant.pod.name, expiresAt: request.grant.expiresAt } : {}),
+      ...(request.grant
+        ? {
+            templateUid: request.grant.template.uid,
+            templateGeneration: request.grant.template.generation,
+            pod: request.grant.pod.name,
+            expiresAt: formatTime(accessEndMs(request, this.#deps.signer) ?? 0),
+          }
+        : {}),
     };
   }
 
-  #event(request: RequestView, type: 'Normal' | 'Warning', reason: string, note: string): void {
+  /**
+   * The vote with this uid for the audit line; only the uid if the store does not have it. Votes are immutable, so a store that lags behind
+   * suffices.
+   */
+  #auditVote({ uid: requestUid }: RequestView, uid: string) {
+    const vote = this.#deps.votes.byIndex(byRequest, requestUid).find((candidate) => candidate.uid === uid);
+    return vote ? auditVoteOf(vote) : { uid };
+  }
+
+  /** Each action has its own budget of Events, so that a flood of others does not crowd out those of emergencies. */
+  #event(
+    request: Pick<RequestView, 'namespace' | 'name' | 'uid'>,
+    type: 'Normal' | 'Warning',
+    reason: string,
+    note: string,
+    action: 'Access' | 'Emergency' = 'Access',
+  ): void {
     this.#deps.events.record({
       regarding: regarding(this.#deps.requestResource, request),
       type,
       reason,
-      action: 'Access',
+      action,
       note,
     });
   }
+}
+
+/** An extension as the journal records it. */
+export interface JournaledExtension {
+  /** Counts from 1, as in votes about it. */
+  readonly number: number;
+  readonly asked: Pick<RequestedExtension, 'by' | 'reason'>;
+  readonly expiresAt: string;
+  /** The votes that approved it; empty if it needed none. */
+  readonly votes: readonly JudgedVote[];
 }
 
 interface GrantReporterDeps {
@@ -120,5 +246,16 @@ interface GrantReporterDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: GrantMetrics;
+  readonly signer: EndSigner;
   readonly requestResource: Resource;
+  readonly votes: Store<VoteView>;
 }
+
+const auditVoteOf = ({ uid, spec: { voter, decision, max, reason, onBehalfOf } }: Pick<VoteView, 'uid' | 'spec'>) => ({
+  uid,
+  voter: voter?.username ?? '',
+  decision,
+  ...(max === undefined ? {} : { max }),
+  ...(reason === undefined ? {} : { reason }),
+  ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
+});

@@ -7,15 +7,20 @@ import type { Store } from '../../kube/store.ts';
 import type { Applier, Created } from '../../rbac/applier.ts';
 import type { AccessKind } from '../access-kind.ts';
 import type { Plan } from '../builders/plan.ts';
-import { renderAccessMessage } from '../policy/access-client.ts';
+import { decidingGroupsOf } from '../policy/emergency-policy.ts';
+import { renderAccessMessage } from '../policy/kubectl-command.ts';
 import type { Violation } from '../policy/policy.ts';
 import type { Signer } from '../signing/signer.ts';
 import type { RequestView, TemplateView } from '../stores/access-views.ts';
 import type { PodView } from '../stores/cluster-views.ts';
+import { deniedStatus } from './ended-status.ts';
 import type { GrantReporter } from './grant-reporter.ts';
+import type { History } from './history.ts';
+import { accessEndMs, accessStartMs } from './request-ends.ts';
 import type { StatusWriter } from './request-status.ts';
-import { deniedStatus, isUnchanged, progressStatus } from './request-status.ts';
+import { isUnchanged, type Progress, progressStatus } from './request-status.ts';
 import type { Revoker } from './revoker.ts';
+import { shortenedAccess } from './shortened-access.ts';
 import type { TemplateEdits } from './template-edits.ts';
 
 /**
@@ -24,9 +29,10 @@ import type { TemplateEdits } from './template-edits.ts';
  */
 const podGraceMs = 1000;
 
+/** What this process created for a grant. */
 interface OpenedGrant {
   readonly children: readonly RequestChild[];
-  /** Time of the last creation, epoch ms; 0 if the status already lists the children. */
+  /** When this process created the last child, epoch ms; 0 if the status already lists the children. */
   readonly atMs: number;
 }
 
@@ -112,7 +118,8 @@ export class Granter {
 
   async #journalOnce(request: RequestView): Promise<void> {
     if (this.#journaled.has(request.uid)) return;
-    await this.#deps.reporter.granted(request, this.#templateOf(request)?.spec.accessConfig.allowedGroups ?? []);
+    const config = this.#templateOf(request)?.spec.accessConfig;
+    await this.#deps.reporter.granted(request, config ? decidingGroupsOf(request.spec, config) : []);
     this.#journaled.add(request.uid);
   }
 
@@ -129,7 +136,7 @@ export class Granter {
     if (!template) return planChanged('create a new request');
     const terms = {
       subjects: grant.subjects,
-      durationMs: (parseTime(grant.expiresAt) ?? 0) - request.createdAtMs,
+      durationMs: (parseTime(grant.expiresAt) ?? 0) - accessStartMs(request),
       pinned: grant.rules ? { ...grant.pod, rules: grant.rules } : grant.pod,
     };
     const planned = await this.#deps.kind.plan(request, template, terms, signal);
@@ -143,7 +150,9 @@ export class Granter {
   /** Deletes the children that exist, and then records the reason in the status. */
   async #deny(request: RequestView, violation: Violation, signal: AbortSignal): Promise<undefined> {
     await this.#deps.revoker.deleteChildren(request, signal);
-    await this.#deps.status.write(request, deniedStatus(request, violation, this.#deps.clock.now()), signal);
+    const nowMs = this.#deps.clock.now();
+    const ended = this.#deps.history.end(request, { how: 'Denied', reason: violation.code }, nowMs);
+    await this.#deps.status.write(request, deniedStatus(request, violation, ended, nowMs), signal);
     this.#deps.reporter.denied(request, violation);
   }
 
@@ -153,19 +162,21 @@ export class Granter {
     if (!pod?.ready && request.children.length === 0 && nowMs < opened.atMs + podGraceMs)
       return opened.atMs + podGraceMs;
     const accessMessage = pod ? this.#accessMessage(request, pod) : { text: '' };
-    const until = this.#untilText(request);
-    const status = progressStatus(request, { children: opened.children, until, pod, accessMessage }, nowMs);
+    const progress = { children: opened.children, ...this.#endProgress(request), pod, accessMessage };
+    const status = progressStatus(request, progress, nowMs);
     if (isUnchanged(request, status)) return undefined;
     await this.#deps.status.write(request, status, signal);
     if (status.ready && !request.ready) this.#deps.reporter.ready(request);
     return undefined;
   }
 
-  #untilText(request: RequestView): string {
-    const { expiresAt = '' } = request.grant ?? {};
-    const endMs = this.#deps.edits.endOf(request);
-    if (endMs >= (parseTime(expiresAt) ?? 0)) return `until ${expiresAt}`;
-    return `until ${formatTime(endMs)}, because the maxDuration of the template was shortened`;
+  #endProgress(request: RequestView): Pick<Progress, 'until' | 'expiresAt' | 'shortened'> {
+    const grantedEndMs = accessEndMs(request, this.#deps.signer) ?? 0;
+    const endMs = Math.min(grantedEndMs, this.#deps.edits.latestEndMs(request));
+    const expiresAt = formatTime(endMs);
+    const why = endMs < grantedEndMs ? ', because the maxDuration of the template was shortened' : '';
+    const shortened = shortenedAccess(request, { endMs, grantedEndMs });
+    return { until: `until ${expiresAt}${why}`, expiresAt, shortened };
   }
 
   /** The granted pod, by the UID in the grant (ExecAccess) or of the created Pod (PodAccess): another Pod may have taken its name. */
@@ -192,6 +203,7 @@ interface GranterDeps {
   readonly revoker: Revoker;
   readonly edits: TemplateEdits;
   readonly signer: Signer;
+  readonly history: History;
   readonly status: StatusWriter;
   readonly reporter: GrantReporter;
   readonly clock: Clock;

@@ -1,18 +1,33 @@
+import type { Ended } from '../../api/access/ended.ts';
 import type { Grant } from '../../api/access/grant.ts';
+import { keyOf } from '../../api/object.ts';
 import { at, done, type Reconciler, type Result } from '../../engine/result.ts';
 import type { DeadlineSource } from '../../engine/sources/deadlines.ts';
-import type { Clock } from '../../kit/clock.ts';
+import { type Clock, parseTime } from '../../kit/clock.ts';
+import { isRefused } from '../../kube/errors.ts';
+import type { Store } from '../../kube/store.ts';
+import type { OwedReview, OwedReviews } from '../emergency/owed-reviews.ts';
 import type { Signer } from '../signing/signer.ts';
-import type { RequestView } from '../stores/access-views.ts';
+import type { RequestView, TemplateView } from '../stores/access-views.ts';
+import type { VoteView } from '../stores/vote-view.ts';
+import { deniedBy } from './approval-status.ts';
 import type { Decider } from './decider.ts';
-import type { Ending } from './ending.ts';
+import { reviewApproval } from './emergency-status.ts';
+import { endedStatus } from './ended-status.ts';
+import { type Ending, endingTexts, outcomeOf } from './ending.ts';
+import type { Extender } from './extender.ts';
 import { GrantDeadlines } from './grant-deadline.ts';
+import type { GrantReporter } from './grant-reporter.ts';
 import type { Granter } from './granter.ts';
+import type { History } from './history.ts';
+import { hasEndedCondition, isDeniedOrEnded } from './request-conditions.ts';
+import { accessStartMs, hasVerifiedEnd } from './request-ends.ts';
 import type { StatusWriter } from './request-status.ts';
-import { isDenied } from './request-status.ts';
+import { approvalStatus } from './request-status.ts';
 import type { RequesterAttestations } from './requester-attestations.ts';
 import type { Revoker } from './revoker.ts';
 import type { TemplateEdits } from './template-edits.ts';
+import type { Votes } from './votes.ts';
 
 /** Lane of expiries and revocations. They precede all other keys, and abort a reconcile of the same request in the normal lane. */
 export const revocationLane = 0;
@@ -34,80 +49,236 @@ export class RequestReconciler implements Reconciler {
   /** By key: the request at its last reconcile. If it no longer exists, the server revokes its access from this copy. */
   readonly #lastReconciled = new Map<string, RequestView>();
 
+  /**
+   * By request uid: why access ends, recorded once the RoleBinding is deleted. From then on, the request ends in any case, even if an
+   * extension is written afterwards.
+   */
+  readonly #endings = new Map<string, { readonly ending: Ending; readonly denial: VoteView | undefined }>();
+
+  /** uids of ended requests that the next reconcile deletes, in the cleanup lane. */
+  readonly #toRemove = new Set<string>();
+
+  /**
+   * uids of ended requests that did not exceed the maximum (`History.surplus`) when they were last checked, so that they are not checked
+   * again. If a later end makes one exceed it, that end removes the uid and enqueues the request.
+   */
+  readonly #withinMaximum = new Set<string>();
+
   constructor(deps: RequestReconcilerDeps) {
     this.#deps = deps;
     this.#deadlines = new GrantDeadlines(deps.clock);
   }
 
   async reconcile(key: string, signal: AbortSignal): Promise<Result> {
-    const { status, decider, granter, revoker, attestations } = this.#deps;
+    const { status, decider, granter, revoker, attestations, signer } = this.#deps;
     const request = status.latest(key);
     const before = this.#lastReconciled.get(key);
     if (before && before.uid !== request?.uid) {
       // Anyone who can update the request can remove our finalizer, so the request may vanish with its access still open.
-      await revoker.deleteChildrenOfVanished(before, signal);
+      if (!hasVerifiedEnd(before, signer)) await revoker.deleteChildrenOfVanished(before, signal);
       this.#forget(before);
     }
     if (!request) return done;
     if (before?.uid !== request.uid) attestations.observe(request);
     this.#lastReconciled.set(key, request);
 
+    if (hasVerifiedEnd(request, signer)) return this.#keepEnded(request, signal);
+    if (request.ended) return this.#endUnverified(request, request.ended, signal);
+    const started = this.#endings.get(request.uid);
+    if (started) return this.#end(request, started.ending, signal, started.denial);
     if (this.#isExpired(request)) return this.#end(request, 'Expired', signal);
     this.#scheduleEnd(request);
     const ending = await this.#earlyEnding(request, signal);
     if (ending) return this.#end(request, ending, signal);
-    if (isDenied(request)) return done;
-    if (request.grant) return requeueAt(await granter.ensureOpen(request, undefined, signal));
+    const denial = await this.#denialOfOpen(request, signal);
+    if (denial) return this.#end(request, 'VoteDenied', signal, denial);
+    const current = await this.#showReview(request, signal);
+    if (isDeniedOrEnded(current)) return done;
+    if (current.grant) return this.#keepOpen(current, signal);
 
     const decision = await decider.decide(request, signal);
-    if (decision.kind !== 'granted') return done;
+    if (decision.kind === 'waiting') return requeueAt(decision.untilMs);
+    if (decision.kind === 'denied') return done;
     this.#lastReconciled.set(key, decision.request);
     this.#scheduleEnd(decision.request);
     return requeueAt(await granter.ensureOpen(decision.request, decision.plan, signal));
   }
 
+  /** Creates missing children, updates the status, and then decides the extension that the requester asked for, if any. */
+  async #keepOpen(request: RequestView, signal: AbortSignal): Promise<Result> {
+    const { status, granter, extender } = this.#deps;
+    const requeueMs = await granter.ensureOpen(request, undefined, signal);
+    const current = status.latest(request.key);
+    if (current?.uid === request.uid) {
+      const extended = await extender.extend(current, signal);
+      this.#lastReconciled.set(request.key, extended);
+      this.#scheduleEnd(extended);
+    }
+    return requeueAt(requeueMs, this.#overdueAtMs(this.#deps.reviews.of(request.uid)));
+  }
+
+  /** When the review becomes overdue, epoch ms. Undefined if none is owed, or if it is overdue already. */
+  #overdueAtMs(owed: OwedReview | undefined): number | undefined {
+    const reviewByMs = parseTime(owed?.reviewBy ?? '') ?? 0;
+    return this.#deps.clock.now() < reviewByMs ? reviewByMs : undefined;
+  }
+
   /**
-   * Ends a grant in two reconciles, unless the first deletes no RoleBinding. The second has a lower lane: if many grants of one kind end
-   * together, the RoleBindings that wait in the queue precede all other children.
+   * Ends a request in up to three reconciles: the first deletes the RoleBinding, the second the other children, the third writes the end to
+   * the status and, if the request does not stay, deletes it. The second and the third are in the cleanup lane, which is first in, first
+   * out. So if many grants of one kind end together, all RoleBindings are deleted first, and status writes come last. The normal lane would
+   * be wrong: the deletion of the request enqueues the key in lane 0, which would abort the running reconcile.
    */
-  async #end(request: RequestView, ending: Ending, signal: AbortSignal): Promise<Result> {
-    // If the grant is forged, the children in the status may be forged too. Without them, the applier finds ours by their owner.
+  async #end(request: RequestView, ending: Ending, signal: AbortSignal, denial?: VoteView): Promise<Result> {
+    // If the grant is forged, the children in the status may be forged, too. Without them, the applier finds our objects by their owner.
     const trusted = ending === 'GrantInvalid' ? { ...request, children: [] } : request;
-    if (await this.#deps.revoker.deleteRoleBinding(trusted, signal)) return at(alreadyDueMs, cleanupLane);
-    return this.#deps.revoker.end(trusted, ending, signal);
+    const existed = await this.#deps.revoker.deleteRoleBinding(trusted, signal);
+    this.#endings.set(request.uid, { ending, denial });
+    if (existed) return at(alreadyDueMs, cleanupLane);
+    if (await this.#deps.revoker.close(trusted, ending, signal, denial)) return at(alreadyDueMs, cleanupLane);
+    const ended = await this.#writeEnd(request, ending, signal, denial);
+    if (!ended) return this.#deps.revoker.remove(request, signal);
+    this.#lastReconciled.set(request.key, ended);
+    this.#forgetOpen(request.uid);
+    return this.#keepEnded(ended, signal);
+  }
+
+  /**
+   * Writes the signed end to the status. Resolves to the request as written. Undefined if the caller must delete the request at once
+   * instead: a user deleted it, an earlier version of the server denied it, the server has no keys, or the API server no longer accepts the
+   * object.
+   */
+  async #writeEnd(
+    request: RequestView,
+    ending: Ending,
+    signal: AbortSignal,
+    denial: VoteView | undefined,
+  ): Promise<RequestView | undefined> {
+    const { decider, edits, revoker, reviews, history, signer, status, clock } = this.#deps;
+    const owed = request.deleting || !request.grant ? undefined : reviews.of(request.uid);
+    const wasDenied = isDeniedOrEnded(request) && !hasEndedCondition(request);
+    if (revoker.hasRemoved(request) || (!owed && (wasDenied || !signer.hasKeys))) return undefined;
+    if (request.deleting && revoker.canRelease(request)) return undefined;
+    const nowMs = clock.now();
+    const atMs = Math.min(nowMs, decider.requestEndMs(request), edits.latestEndMs(request));
+    const by = denial?.spec.voter?.username;
+    const how = outcomeOf(ending);
+    const ended = history.end(request, { how, reason: ending, ...(by === undefined ? {} : { by }) }, atMs);
+    const approval = owed && reviewApproval(request, owed, nowMs);
+    const text = `${endText(request, ending, denial)}${owed ? '; the request stays until its emergency is reviewed' : ''}`;
+    try {
+      return await status.write(request, endedStatus(request, { ending, text, ended, approval }, nowMs), signal);
+    } catch (error) {
+      if (isRefused(error) && !owed) return undefined;
+      throw error;
+    }
+  }
+
+  /**
+   * Keeps an ended request until `status.ended.until`, or until its emergency is reviewed, so that people can read how it ended; then
+   * deletes it. Before that, calls the API server only to show the state of the review. Users may delete the request earlier.
+   */
+  async #keepEnded(request: RequestView, signal: AbortSignal): Promise<Result> {
+    const { revoker, reviews, history, deadlineSource, clock } = this.#deps;
+    const { key, uid, ended } = request;
+    const owed = request.deleting ? undefined : reviews.of(uid);
+    if (owed) {
+      await this.#showReview(request, signal);
+      return requeueAt(this.#overdueAtMs(owed));
+    }
+    const [fromMs, untilMs] = [parseTime(ended?.at ?? '') ?? 0, parseTime(ended?.until ?? '') ?? 0];
+    if (request.deleting || revoker.hasRemoved(request)) return revoker.remove(request, signal);
+    const isOld = this.#deadlines.hasPassed(uid, fromMs, untilMs);
+    const surplus =
+      isOld || this.#withinMaximum.has(uid) ? [] : history.surplus(request, (other) => revoker.hasRemoved(other));
+    const isDue = isOld || surplus.some((one) => one.uid === uid);
+    if (isDue && this.#toRemove.has(uid)) return revoker.remove(request, signal);
+    if (isDue) {
+      // Deletions must not delay the end of other access: the thousands of requests that ended together are also deleted together.
+      this.#toRemove.add(uid);
+      return at(alreadyDueMs, cleanupLane);
+    }
+    this.#toRemove.delete(uid);
+    if (history.storeShowsEnd(request)) this.#withinMaximum.add(uid);
+    for (const other of surplus) {
+      if (this.#withinMaximum.delete(other.uid)) deadlineSource.set(other.key, clock.now());
+    }
+    await this.#showReview(request, signal);
+    deadlineSource.set(key, this.#deadlines.nextCheckMs(uid, fromMs, untilMs));
+    return done;
+  }
+
+  /**
+   * Handles a request whose `status.ended` has no MAC that the cached keys verify. Closes its access first, without keys. Then reads the
+   * keys again: if they verify the end, keeps the request; otherwise, deletes it. Rejects until the server has keys.
+   */
+  async #endUnverified(request: RequestView, ended: Ended, signal: AbortSignal): Promise<Result> {
+    const { revoker, signer } = this.#deps;
+    const trusted = { ...request, children: [] };
+    if (await revoker.deleteRoleBinding(trusted, signal)) return at(alreadyDueMs, cleanupLane);
+    await revoker.close(trusted, 'GrantInvalid', signal);
+    if (await signer.isOurEnd(request, ended, signal)) return this.#keepEnded(request, signal);
+    revoker.reportUnverified(trusted);
+    return revoker.remove(request, signal);
+  }
+
+  /**
+   * Writes to the status whether the review of emergency access is owed, overdue, or made. Resolves to the latest version of the request.
+   */
+  async #showReview(request: RequestView, signal: AbortSignal): Promise<RequestView> {
+    const { reviews, status, reporter, clock } = this.#deps;
+    if (!request.spec.emergency || !request.grant || request.deleting) return request;
+    const approval = reviewApproval(request, reviews.of(request.uid), clock.now());
+    if (approval.state === request.approval?.state) return request;
+    const written = await status.write(request, approvalStatus(request, approval, clock.now()), signal);
+    if (approval.state === 'ReviewOverdue') reporter.reviewOverdue(request);
+    return written;
   }
 
   #isExpired(request: RequestView): boolean {
-    return this.#hasPassed(request, this.#deps.decider.endOf(request));
+    return this.#hasPassed(request, this.#deps.decider.requestEndMs(request));
   }
 
   #hasPassed(request: RequestView, endMs: number): boolean {
-    return Number.isFinite(endMs) && this.#deadlines.hasPassed(request.uid, request.createdAtMs, endMs);
+    return Number.isFinite(endMs) && this.#deadlines.hasPassed(request.uid, accessStartMs(request), endMs);
   }
 
+  /** Why the request must end before its deadline; undefined if it need not. Rejects as the client does. */
   async #earlyEnding(request: RequestView, signal: AbortSignal): Promise<Ending | undefined> {
     if (request.revoked) return 'Revoked';
     if (request.deleting) return 'Deleted';
     const { grant } = request;
     if (!grant) return undefined;
     const { signer, edits } = this.#deps;
-    if (this.#hasPassed(request, edits.endOf(request))) return 'Shortened';
-    // Without keys, the server cannot verify grants and opens none. It still ends grants without template or pod, or that an edit forbids.
+    if (this.#hasPassed(request, edits.latestEndMs(request))) return 'Shortened';
+    // Without keys, the server cannot verify a grant. It still ends one whose template or pod is deleted, or that an edit of the template
+    // forbids.
     const lost = signer.hasKeys ? undefined : await this.#lostPrerequisite(request, grant, signal);
     if (lost) return lost;
     if (!(await signer.isOurGrant(request, grant, signal))) return 'GrantInvalid';
     return this.#lostPrerequisite(request, grant, signal);
   }
 
-  async #lostPrerequisite(request: RequestView, grant: Grant, signal: AbortSignal): Promise<Ending | undefined> {
-    const { revoker, edits } = this.#deps;
-    return (await revoker.lostPrerequisite(request, grant, signal)) ?? edits.ending(request, signal);
+  /** The valid vote in the store that denies granted access, and so ends it; undefined if there is none. */
+  async #denialOfOpen(request: RequestView, signal: AbortSignal): Promise<VoteView | undefined> {
+    const { votes, templates } = this.#deps;
+    if (!request.grant) return undefined;
+    const template = templates.get(keyOf({ namespace: request.namespace, name: request.spec.templateName }));
+    return template && votes.storedDenial(request, template, signal);
   }
 
-  /** Call it before any API call for the request, so that a failing call cannot delay the end. */
+  async #lostPrerequisite(request: RequestView, grant: Grant, signal: AbortSignal): Promise<Ending | undefined> {
+    const { revoker, edits } = this.#deps;
+    return (await revoker.lostPrerequisite(request, grant, signal)) ?? edits.endingReason(request, signal);
+  }
+
+  /**
+   * Enqueues the request for the end of its access. Call it before any API call for the request, so that a failing call cannot delay the
+   * end.
+   */
   #scheduleEnd(request: RequestView): void {
-    const endMs = Math.min(this.#deps.decider.endOf(request), this.#deps.edits.endOf(request));
-    this.#deps.deadlineSource.set(request.key, this.#deadlines.nextCheckMs(request.uid, request.createdAtMs, endMs));
+    const endMs = Math.min(this.#deps.decider.requestEndMs(request), this.#deps.edits.latestEndMs(request));
+    this.#deps.deadlineSource.set(request.key, this.#deadlines.nextCheckMs(request.uid, accessStartMs(request), endMs));
   }
 
   #forget({ key, uid }: RequestView): void {
@@ -115,9 +286,17 @@ export class RequestReconciler implements Reconciler {
     this.#deadlines.forget(uid);
     this.#deps.deadlineSource.delete(key);
     this.#deps.status.forget(key);
+    this.#forgetOpen(uid);
+    this.#toRemove.delete(uid);
+    this.#withinMaximum.delete(uid);
+    this.#deps.revoker.forget(uid);
+  }
+
+  #forgetOpen(uid: string): void {
     this.#deps.edits.forget(uid);
     this.#deps.granter.forget(uid);
-    this.#deps.revoker.forget(uid);
+    this.#deps.extender.forget(uid);
+    this.#endings.delete(uid);
   }
 }
 
@@ -126,12 +305,32 @@ interface RequestReconcilerDeps {
   readonly status: StatusWriter;
   readonly decider: Decider;
   readonly granter: Granter;
+  readonly extender: Extender;
   readonly attestations: RequesterAttestations;
+  readonly votes: Votes;
+  readonly templates: Store<TemplateView>;
   readonly edits: TemplateEdits;
+  readonly reviews: OwedReviews;
+  readonly history: History;
+  readonly reporter: GrantReporter;
   readonly signer: Signer;
   readonly revoker: Revoker;
   /** Enqueues the key of a request at its deadline. */
   readonly deadlineSource: DeadlineSource;
 }
 
-const requeueAt = (atMs: number | undefined): Result => (atMs === undefined ? done : at(atMs, normalLane));
+/** Why the request ended, as a clause for its condition. */
+function endText({ spec, grant }: RequestView, ending: Ending, denial: VoteView | undefined): string {
+  if (denial) return deniedBy({ vote: denial }).message;
+  if (ending === 'Expired' && !grant) return 'it was not decided in time; create a new request';
+  const { revokedReason } = spec;
+  return ending === 'Revoked' && revokedReason !== undefined
+    ? `${endingTexts.Revoked}: ${revokedReason}`
+    : endingTexts[ending];
+}
+
+/** Requeues the key at the earliest of these times, epoch ms. */
+function requeueAt(...timesMs: readonly (number | undefined)[]): Result {
+  const nextMs = Math.min(...timesMs.filter((timeMs) => timeMs !== undefined));
+  return Number.isFinite(nextMs) ? at(nextMs, normalLane) : done;
+}

@@ -1,43 +1,86 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Grant } from '../../api/access/grant.ts';
-import { type RequestCondition, requestConditions } from '../../api/access/names.ts';
-import type { RequestChild, RequestStatus as StoredStatus } from '../../api/access/status.ts';
-import { mergeConditions, sameConditions } from '../../api/conditions.ts';
+import type { RequestCondition } from '../../api/access/names.ts';
+import type {
+  ExtensionStatus,
+  RequestApproval,
+  RequestChild,
+  RequestStatus as StoredStatus,
+} from '../../api/access/status.ts';
+import { sameConditions } from '../../api/conditions.ts';
 import type { Condition } from '../../api/object.ts';
-import type { Clock } from '../../kit/clock.ts';
+import { type Clock, parseTime } from '../../kit/clock.ts';
 import type { Client } from '../../kube/client.ts';
 import { WriteThroughCache } from '../../kube/write-through-cache.ts';
 import type { AccessKind } from '../access-kind.ts';
-import {
-  type AccessConditionUpdate,
-  allTrue,
-  failure,
-  isSummary,
-  type Summary,
-  success,
-  summarized,
-} from '../conditions.ts';
+import { type AccessConditionUpdate, failure, success } from '../conditions.ts';
 import type { Violation } from '../policy/policy.ts';
 import { type RequestView, viewRequest } from '../stores/access-views.ts';
 import type { PodView } from '../stores/cluster-views.ts';
+import { withConditions } from './request-conditions.ts';
+import { shortenedAccess } from './shortened-access.ts';
 
 /** The status fields of a request that one merge patch writes. */
-export interface RequestStatusPatch extends Readonly<Pick<StoredStatus, 'grant' | 'podName' | 'accessMessage'>> {
+export interface RequestStatusPatch
+  extends Readonly<Pick<StoredStatus, 'grant' | 'ended' | 'expiresAt' | 'podName' | 'reasonLink'>> {
+  /** Null removes it. */
+  readonly accessMessage?: string | null;
+  /** Null removes it. */
+  readonly approval?: RequestApproval | null;
+  readonly extensions?: readonly ExtensionStatus[];
   readonly children?: readonly RequestChild[];
   readonly conditions: readonly Condition[];
   readonly ready: boolean;
 }
 
+/** What the status tells the requester about a grant. */
+interface GrantDetails {
+  /** Why this duration was granted: the message of AccessDurationsValid. */
+  readonly duration: string;
+  /** What the caps of the template lowered, one clause each. */
+  readonly notes: readonly string[];
+  /** The URL for the reason of the request; undefined if the template has no link. */
+  readonly reasonLink?: string | undefined;
+  /** Present if the request waited for approvals or for its start, or is an emergency. */
+  readonly approved?: ApprovalUpdate | undefined;
+}
+
+/** New values of `status.approval` and of its condition. */
+export interface ApprovalUpdate {
+  readonly approval: RequestApproval;
+  readonly condition: AccessConditionUpdate<RequestCondition>;
+}
+
+/** The status while a request waits. `nowMs` (epoch ms), here and below, is the time of conditions that change. */
+export const waitingStatus = (
+  request: RequestView,
+  { approval, condition }: ApprovalUpdate,
+  reasonLink: string | undefined,
+  nowMs: number,
+): RequestStatusPatch => ({
+  approval,
+  ...(reasonLink === undefined ? {} : { reasonLink }),
+  ...withConditions(request, nowMs, [condition]),
+});
+
 /** The status after the decision to grant. No child exists yet. `details` explain the decision to the requester. */
 export function grantedStatus(
   request: RequestView,
   grant: Grant,
-  details: { readonly duration: string; readonly notes: readonly string[] },
+  details: GrantDetails,
   nowMs: number,
 ): RequestStatusPatch {
+  const { approved, reasonLink } = details;
+  const endMs = parseTime(grant.expiresAt) ?? 0;
+  const shortened = shortenedAccess({ ...request, grant }, { endMs, grantedEndMs: endMs });
   return {
     grant,
+    expiresAt: grant.expiresAt,
     podName: grant.pod.name,
+    ...(approved ? { approval: approved.approval } : {}),
+    ...(reasonLink === undefined ? {} : { reasonLink }),
     ...withConditions(request, nowMs, [
+      ...(approved ? [approved.condition] : []),
       success(
         'TargetTemplateExists',
         [
@@ -46,42 +89,42 @@ export function grantedStatus(
         ].join('; '),
       ),
       success('AccessDurationsValid', details.duration),
+      ...(shortened ? [shortened] : []),
       success('AccessStillValid', `until ${grant.expiresAt}`),
     ]),
   };
 }
 
-/** Condition type and reason by denial code. `AccessResourcesCreated` shows all other codes. */
-const conditionOfCode: Readonly<Record<string, readonly [RequestCondition, string]>> = {
-  TemplateNotFound: ['TargetTemplateExists', 'NotFound'],
-  TemplateNotReady: ['TargetTemplateExists', 'TemplateNotReady'],
-  InvalidDuration: ['AccessDurationsValid', 'NotAcceptable'],
-  TooLate: ['AccessStillValid', 'Timeout'],
-};
-
-/** The condition that shows a denial with `code`. */
-export const conditionFor = (code: string): RequestCondition => conditionOfCode[code]?.[0] ?? 'AccessResourcesCreated';
-
-/** The status of a final denial, before or after the grant was written. */
-export function deniedStatus(request: RequestView, violation: Violation, nowMs: number): RequestStatusPatch {
-  const [type, reason] = conditionOfCode[violation.code] ?? (['AccessResourcesCreated', violation.code] as const);
-  return withConditions(request, nowMs, [failure(type, reason, violation.message)]);
+/** The status after a decision about the last of `extensions`. */
+export function extensionStatus(
+  request: RequestView,
+  extensions: readonly ExtensionStatus[],
+  nowMs: number,
+): RequestStatusPatch {
+  const expiresAt = extensions.at(-1)?.expiresAt;
+  if (expiresAt === undefined) return { extensions, ...withConditions(request, nowMs, []) };
+  return {
+    extensions,
+    expiresAt,
+    ...withConditions(request, nowMs, [success('AccessStillValid', `until ${expiresAt}`)]),
+  };
 }
 
-/** Whether the status records a final denial. */
-export function isDenied(request: RequestView): boolean {
-  return request.conditions.some(isFinal);
-}
-
-/** AccessResourcesReady and AccessMessage can be False temporarily. */
-const isFinal = ({ type, status }: Condition): boolean =>
-  status === 'False' && type !== 'AccessResourcesReady' && type !== 'AccessMessage' && !isSummary({ type });
+/** The status with another `approval`. */
+export const approvalStatus = (request: RequestView, approval: RequestApproval, nowMs: number): RequestStatusPatch => ({
+  approval,
+  ...withConditions(request, nowMs, []),
+});
 
 /** The observed state of an open grant. */
 export interface Progress {
   readonly children: readonly RequestChild[];
   /** The end of access as a clause: `until 2026-11-21T09:30:00Z`. */
   readonly until: string;
+  /** RFC 3339. */
+  readonly expiresAt: string;
+  /** The condition of shortened access; undefined if the access was never shorter than the requester asked for. */
+  readonly shortened: AccessConditionUpdate<RequestCondition> | undefined;
   /** The pod from the store; undefined until the store has it. */
   readonly pod: PodView | undefined;
   /** The rendered access message, or the reason why it cannot be rendered. */
@@ -91,9 +134,11 @@ export interface Progress {
 /** The status of an open grant: its children, whether its pod is ready, and the access message. */
 export function progressStatus(request: RequestView, progress: Progress, nowMs: number): RequestStatusPatch {
   const isPodReady = progress.pod?.ready === true;
+  const { children, expiresAt } = progress;
   const updates: AccessConditionUpdate<RequestCondition>[] = [
     success('AccessStillValid', progress.until),
-    success('AccessResourcesCreated', progress.children.map((child) => `${child.kind} ${child.name}`).join(', ')),
+    ...(progress.shortened ? [progress.shortened] : []),
+    success('AccessResourcesCreated', children.map((child) => `${child.kind} ${child.name}`).join(', ')),
     isPodReady
       ? success('AccessResourcesReady', `Pod ${progress.pod.name} is ready`)
       : failure(
@@ -102,52 +147,40 @@ export function progressStatus(request: RequestView, progress: Progress, nowMs: 
           progress.pod?.notReadyReason || 'the API server has not reported the Pod yet',
         ),
   ];
-  if (!isPodReady) return { children: progress.children, ...withConditions(request, nowMs, updates) };
+  if (!isPodReady) return { children, expiresAt, ...withConditions(request, nowMs, updates) };
   if ('violation' in progress.accessMessage) {
     updates.push(
       failure('AccessMessage', progress.accessMessage.violation.code, progress.accessMessage.violation.message),
     );
-    return { children: progress.children, ...withConditions(request, nowMs, updates) };
+    return { children, expiresAt, ...withConditions(request, nowMs, updates) };
   }
   updates.push(success('AccessMessage', progress.accessMessage.text));
   return {
-    children: progress.children,
+    children,
+    expiresAt,
     accessMessage: progress.accessMessage.text,
     ...withConditions(request, nowMs, updates),
   };
 }
 
 /**
- * Whether the conditions (except for times), the number of children, and `ready` are equal. Compares neither the grant nor the pod name.
+ * Whether `next` changes nothing: the conditions (except for times), approval, extensions, end, number of children, and `ready` are equal.
+ * Does not compare the grant and the pod name, which only `grantedStatus` sets.
  */
 export function isUnchanged(request: RequestView, next: RequestStatusPatch): boolean {
   // The children of a request never change once the status lists them.
   const sameChildren = next.children === undefined || next.children.length === request.children.length;
-  return sameChildren && request.ready === next.ready && sameConditions(request.conditions, next.conditions);
-}
-
-function withConditions(
-  request: RequestView,
-  nowMs: number,
-  updates: readonly AccessConditionUpdate<RequestCondition>[],
-): Pick<RequestStatusPatch, 'conditions' | 'ready'> {
-  const conditions = mergeConditions(request.conditions, updates, nowMs, { generation: request.generation });
-  const ready = allTrue(conditions, Object.values(requestConditions));
-  return { conditions: summarized(request.generation, conditions, summaryOf(conditions, ready), nowMs), ready };
-}
-
-function summaryOf(conditions: readonly Condition[], ready: boolean): Summary {
-  if (ready) return { state: 'ready', message: 'access is open' };
-  const failed = (matches: (condition: Condition) => boolean): Condition | undefined =>
-    conditions.find((condition) => condition.status === 'False' && matches(condition));
-  const final = failed(isFinal) ?? failed(({ type }) => type === 'AccessMessage');
-  if (final) return { state: 'stalled', reason: final.reason, message: final.message };
-  const waiting = failed(({ type }) => type === 'AccessResourcesReady');
-  return {
-    state: 'reconciling',
-    reason: waiting?.reason ?? 'Progressing',
-    message: waiting?.message ?? 'access is being opened',
-  };
+  const sameApproval = next.approval === undefined || isDeepStrictEqual(next.approval, request.approval);
+  const sameExtensions = next.extensions === undefined || isDeepStrictEqual(next.extensions, request.extensions);
+  const sameEnd = next.expiresAt === undefined || next.expiresAt === request.expiresAt;
+  return (
+    sameEnd &&
+    sameChildren &&
+    sameApproval &&
+    sameExtensions &&
+    request.ready === next.ready &&
+    sameConditions(request.conditions, next.conditions)
+  );
 }
 
 /** Writes the status of requests, with an optimistic lock on the resourceVersion of the request that the caller read. */
@@ -171,7 +204,11 @@ export class StatusWriter {
   write(request: RequestView, status: RequestStatusPatch, signal: AbortSignal): Promise<RequestView> {
     const { client, kind } = this.#deps;
     return this.#written.call(request.key, async () => {
-      const patch = { metadata: { resourceVersion: request.resourceVersion, uid: request.uid }, status };
+      const { approval } = status;
+      // A merge patch keeps fields that it omits. Fields of an earlier approval would remain, so `isUnchanged` would never be true again.
+      const replaced = approval ? { approval: { until: null, all: null, votes: null, ...approval } } : {};
+      const metadata = { resourceVersion: request.resourceVersion, uid: request.uid };
+      const patch = { metadata, status: { ...status, ...replaced } };
       const options = { subresource: 'status', signal };
       const view = viewRequest(await client.mergePatch(kind.requestResource, request, patch, options));
       if (view) return view;

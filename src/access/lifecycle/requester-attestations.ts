@@ -36,7 +36,10 @@ export class RequesterAttestations {
     this.#deps = deps;
   }
 
-  /** Records the nonce of a new request if the cached keys verify it. So no later request can reuse it, even if this one is denied. */
+  /**
+   * Records the nonce of a new request if the cached keys verify its signature. So no later request can reuse it, even if this one is
+   * denied.
+   */
   observe(request: RequestView): void {
     const signed = this.#attestationOf(request);
     if (signed && this.#deps.signer.isOurRequesterByCachedKeys(signed.attestation, signed.signature))
@@ -44,8 +47,8 @@ export class RequesterAttestations {
   }
 
   /**
-   * Why the requester is not proven; undefined if it is. Codes `StampMissing`, `StampInvalid`, `StampExpired`, and `StampReplayed`. Rejects
-   * if the keys cannot be read.
+   * Why the requester is not verified; undefined if our webhook signed it for this request. Codes `StampMissing`, `StampInvalid`,
+   * `StampExpired`, and `StampReplayed`. Rejects if the keys cannot be read.
    */
   async violation(request: RequestView, signal: AbortSignal): Promise<Violation | undefined> {
     const signed = this.#attestationOf(request);
@@ -100,7 +103,7 @@ export class RequesterAttestations {
  * The earliest time, epoch ms, to remove the finalizer. Until then, the name of the request is in use; afterwards, its signature is too old
  * to be replayed. For a request without a signature, it is the creation time.
  */
-export function retainUntilMs({ spec: { requester }, createdAtMs }: RequestView): number {
+export function finalizerUntilMs({ spec: { requester }, createdAtMs }: RequestView): number {
   if (!requester || !signatureOf(requester)) return createdAtMs;
   // The signature is not verified here, so limit its time to the valid range.
   const attestedMs = Math.min(parseTime(requester.time) ?? 0, createdAtMs + skewMs);

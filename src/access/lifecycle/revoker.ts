@@ -13,10 +13,12 @@ import type { AccessKind } from '../access-kind.ts';
 import { childNameOf } from '../builders/plan.ts';
 import type { RequestView } from '../stores/access-views.ts';
 import type { PodView } from '../stores/cluster-views.ts';
+import type { VoteView } from '../stores/vote-view.ts';
 import type { Ending } from './ending.ts';
 import { GrantDeadlines } from './grant-deadline.ts';
 import type { GrantReporter } from './grant-reporter.ts';
-import { retainUntilMs } from './requester-attestations.ts';
+import { hasEndedCondition } from './request-conditions.ts';
+import { finalizerUntilMs } from './requester-attestations.ts';
 
 /** The RoleBinding comes first, because it gives access. */
 const revocationOrder = [
@@ -26,8 +28,8 @@ const revocationOrder = [
 ] as const satisfies readonly (readonly [RequestChild['kind'], Resource])[];
 
 /**
- * Ends grants: deletes the children and the request, and then removes the server's finalizer. Every deletion is idempotent. The end is
- * reported once, but around a stop of the process it can be reported twice or not at all.
+ * Ends grants: deletes the children, and later the request, and then removes the server's finalizer. Every deletion is idempotent. Reports
+ * the end of each grant once; if the process stops meanwhile, the end may be reported twice or not at all.
  */
 export class Revoker {
   readonly #deps: RevokerDeps;
@@ -35,11 +37,13 @@ export class Revoker {
   readonly #roleBindingDeleted = new Set<string>();
   /** uids of requests whose children are deleted, so that the events of these deletions cause no further calls. */
   readonly #childrenDeleted = new Set<string>();
+  /** uids of requests without children whose `status.ended` is not verified yet. */
+  readonly #unverified = new Set<string>();
   /** uids of requests whose finalizer this process removed, because a store that lags behind still shows the finalizer. */
   readonly #finalizerRemoved = new Set<string>();
   /** uids of requests that this process deleted, because a store that lags behind still shows them. */
   readonly #requestDeleted = new Set<string>();
-  /** When the finalizer may be removed. */
+  /** Decides when the finalizer may be removed (`finalizerUntilMs`). */
   readonly #retention: GrantDeadlines;
 
   constructor(deps: RevokerDeps) {
@@ -49,7 +53,8 @@ export class Revoker {
 
   /**
    * Returns why an open grant must end early: its template or its pod was deleted, or another object replaced it under its name. Undefined
-   * if both exist. If the store does not show the object, a live read decides, because the store may lag behind. Rejects as the client does.
+   * if both exist. If the store does not show the object, a live read decides, because the store may lag behind. Rejects as the client
+   * does.
    */
   async lostPrerequisite(request: RequestView, grant: Grant, signal: AbortSignal): Promise<Ending | undefined> {
     const { kind } = this.#deps;
@@ -70,7 +75,7 @@ export class Revoker {
    * Deletes the RoleBinding, which gives access. Resolves to whether this call ended its access: it deleted the RoleBinding, or removed its
    * subjects because finalizers keep it. False without a grant.
    *
-   * Also false on a 403, so that `end` still deletes the other children before it rejects with that 403. Example: finalizers keep the
+   * Also false on a 403, so that `close` still deletes the other children before it rejects with that 403. Example: finalizers keep the
    * RoleBinding, and the server may not remove its subjects, because another client added permissions to the Role that the server lacks.
    * Rejects as the client does on any other error.
    */
@@ -88,30 +93,57 @@ export class Revoker {
   }
 
   /**
-   * Deletes the children and the request, and reports the end of a grant. Keeps the server's finalizer until the requester's signature is
-   * too old to be reused, and requeues for that time. Rejects as the client does.
+   * Deletes the request. Keeps the server's finalizer until the requester's signature is too old to be reused, and requeues for that time.
+   * Call it after `close`. Rejects as the client does.
    */
-  async end(request: RequestView, ending: Ending, signal: AbortSignal): Promise<Result> {
+  async remove(request: RequestView, signal: AbortSignal): Promise<Result> {
     if (this.#finalizerRemoved.has(request.uid)) return done;
-    if (request.grant && !this.#childrenDeleted.has(request.uid)) {
-      const existed = await this.deleteChildren(request, signal);
-      this.#childrenDeleted.add(request.uid);
-      // If the request was being deleted and had no children, an earlier process normally reported the end: report it at most once.
-      if (existed || !request.deleting) this.#deps.reporter.revoked(request, ending);
-    }
     if (!request.deleting && !this.#requestDeleted.has(request.uid)) {
       await this.#deps.client
         .delete(this.#deps.kind.requestResource, request, { uid: request.uid, signal })
         .catch((error: unknown) => this.#ignoreIfDeleted(request, error, signal));
       this.#requestDeleted.add(request.uid);
     }
-    const { uid, createdAtMs } = request;
-    const untilMs = retainUntilMs(request);
-    if (!this.#retention.hasPassed(uid, createdAtMs, untilMs)) {
-      return at(this.#retention.nextCheckMs(uid, createdAtMs, untilMs));
+    if (!this.canRelease(request)) {
+      const { uid, createdAtMs } = request;
+      return at(this.#retention.nextCheckMs(uid, createdAtMs, finalizerUntilMs(request)));
     }
     await this.#removeFinalizer(request, signal);
     return done;
+  }
+
+  /** Whether `remove` has deleted the request, which a store that lags behind may still show. */
+  hasRemoved({ uid }: RequestView): boolean {
+    return this.#requestDeleted.has(uid) || this.#finalizerRemoved.has(uid);
+  }
+
+  /** Whether the requester's signature is too old to be reused, so that the server no longer holds the name of the request. */
+  canRelease(request: RequestView): boolean {
+    return this.#retention.hasPassed(request.uid, request.createdAtMs, finalizerUntilMs(request));
+  }
+
+  /**
+   * Deletes the children of a grant, and reports its end. The request stays. Resolves to false without a grant, or if an earlier call has
+   * succeeded. `denial` is the vote that ended the access, if one did. Rejects as the client does.
+   */
+  async close(request: RequestView, ending: Ending, signal: AbortSignal, denial?: VoteView): Promise<boolean> {
+    if (!request.grant || this.#childrenDeleted.has(request.uid)) return false;
+    const existed = await this.deleteChildren(request, signal);
+    this.#childrenDeleted.add(request.uid);
+    // If no child existed, and the request is being deleted or its conditions show the end, an earlier process has normally reported the
+    // end. Prefer a missing report to a second one.
+    const isReported = request.deleting || hasEndedCondition(request);
+    if (!existed && !isReported && request.ended) this.#unverified.add(request.uid);
+    else if (existed || !isReported) this.#deps.reporter.revoked(request, ending, denial);
+    return true;
+  }
+
+  /**
+   * Reports an end that `close` did not report, because this server might have signed `status.ended`. Call it when the keys have shown that
+   * the server did not.
+   */
+  reportUnverified(request: RequestView): void {
+    if (this.#unverified.delete(request.uid)) this.#deps.reporter.revoked(request, 'GrantInvalid');
   }
 
   /** Deletes the children of a request that no longer exists. Reports the end only if a child existed. Rejects as `deleteChildren` does. */
@@ -147,6 +179,7 @@ export class Revoker {
   forget(uid: string): void {
     this.#roleBindingDeleted.delete(uid);
     this.#childrenDeleted.delete(uid);
+    this.#unverified.delete(uid);
     this.#finalizerRemoved.delete(uid);
     this.#requestDeleted.delete(uid);
     this.#retention.forget(uid);
@@ -162,9 +195,9 @@ export class Revoker {
     // Do not use the name in the status: a client that can write the status could choose any object.
     const name = { namespace: request.namespace, name: childNameOf(request) };
     if (kind === 'Pod') {
-      // The Pod is already being deleted. Do not count it: while its node is down, each restart would report the end again.
+      // The Pod is already being deleted. If this counted as a deletion, each restart would report the end again while the node is down.
       const pod = this.#deps.pods.get(keyOf(name));
-      if (pod?.terminating && pod.requestRef?.uid === request.uid) return false;
+      if (pod?.nothingToRevoke && pod.requestRef?.uid === request.uid) return false;
     }
     const expected = child ? { uid: child.uid, ownerUid: request.uid } : { ownerUid: request.uid };
     return this.#deps.applier.delete(resource, name, expected, signal);
@@ -203,6 +236,7 @@ export class Revoker {
   }
 }
 
+/** What a revoker reads, deletes, and reports with, for one kind of access. */
 export interface RevokerDeps {
   readonly kind: AccessKind;
   readonly pods: Store<PodView>;

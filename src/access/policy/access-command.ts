@@ -8,6 +8,7 @@ export interface CommandSubject {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
+/** What a placeholder of an access command stands for: a part of the metadata of the granted pod. */
 export type Placeholder =
   | { readonly kind: 'name' }
   | { readonly kind: 'namespace' }
@@ -71,7 +72,7 @@ export function parseAccessCommand(
 
 /**
  * Renders the command for one pod, and quotes values for a POSIX shell where necessary. Code `InvalidAccessCommand` if a label or
- * annotation is absent or empty, or a value would change the command or what the terminal shows. Also if the result is longer than 4,096
+ * annotation is absent or empty, if a value would change the command or what the terminal shows, or if the result has more than 4,096
  * characters.
  */
 export function renderAccessCommand(

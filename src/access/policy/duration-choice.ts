@@ -1,11 +1,12 @@
 import type { AccessConfig } from '../../api/access/template-spec.ts';
 import { quote } from '../../kit/errors.ts';
-import { formatGoDuration, parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
+import { durationText, parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
 import type { Violation } from './policy.ts';
 
 type DurationBounds = Pick<AccessConfig, 'defaultDuration' | 'maxDuration'>;
 
-interface ChosenDuration {
+/** The duration that the server grants. */
+export interface ChosenDuration {
   /** Whole milliseconds, at least one second. */
   readonly grantedMs: number;
   /** Why this duration was chosen, for the condition. */
@@ -17,13 +18,13 @@ interface ChosenDuration {
 const SECOND = 1_000_000_000n;
 /** Minimum duration, because timestamps have whole seconds. */
 const MIN_NS = SECOND;
-/** Maximum of a template's durations, ten years: far longer deadlines exceed the range of activeDeadlineSeconds. */
+/** Maximum of a template's durations, ten years. Much longer ones would exceed the range of activeDeadlineSeconds, an int32. */
 const MAX_NS = 87_600n * 3600n * SECOND;
 const REMEDY = 'write a Go duration from 1s up, for example 30m or 1h30m';
 
 /**
- * The granted duration: the requested one, else the template's default (1h), in both cases at most the template's maximum (24h). Code
- * `InvalidDuration` if the request's duration or one of the template's is invalid.
+ * The granted duration: the requested one, else `defaultDuration` of the template (1h if unset), in both cases at most its `maxDuration`
+ * (24h if unset). Code `InvalidDuration` if the request's duration or one of the template's is invalid.
  */
 export function chooseDuration(requestedText: string | undefined, config: DurationBounds): ChosenDuration | Violation {
   const bounds = readBounds(config);
@@ -31,12 +32,12 @@ export function chooseDuration(requestedText: string | undefined, config: Durati
   const { defaultNs, maxNs } = bounds;
   if (requestedText === undefined || requestedText === '') {
     const granted = defaultNs < maxNs ? defaultNs : maxNs;
-    return chosen(granted, `the template's default of ${formatGoDuration(granted)}`, false);
+    return chosen(granted, `the template's default of ${durationText(granted)}`, false);
   }
   const requested = readDuration(requestedText, 'spec.duration');
   if (typeof requested !== 'bigint') return requested;
-  if (requested <= maxNs) return chosen(requested, `${formatGoDuration(requested)}, as requested`, false);
-  const message = `requested ${formatGoDuration(requested)}, granted the template's maximum of ${formatGoDuration(maxNs)}`;
+  if (requested <= maxNs) return chosen(requested, `${durationText(requested)}, as requested`, false);
+  const message = `requested ${durationText(requested)}, granted the template's maximum of ${durationText(maxNs)}`;
   return chosen(maxNs, message, true);
 }
 
@@ -48,17 +49,29 @@ export function verifyDurations(config: DurationBounds): Violation | undefined {
   return {
     code: 'InvalidDuration',
     message:
-      `defaultDuration ${formatGoDuration(bounds.defaultNs)} is longer than maxDuration ${formatGoDuration(bounds.maxNs)}; ` +
+      `defaultDuration ${durationText(bounds.defaultNs)} is longer than maxDuration ${durationText(bounds.maxNs)}; ` +
       'lower defaultDuration or raise maxDuration',
     field: 'spec.accessConfig.defaultDuration',
     status: 422,
   };
 }
 
-/** The template's maxDuration, milliseconds; undefined if it or defaultDuration is invalid. */
-export function maxDurationMs(config: DurationBounds): number | undefined {
+/**
+ * The longest access that the template allows, milliseconds: its maxDuration, or for extended access the total if that is longer. Undefined
+ * if one of its durations is invalid.
+ */
+export function longestAccessMs(
+  config: DurationBounds & Pick<AccessConfig, 'extension'>,
+  extended: boolean,
+): number | undefined {
   const bounds = readBounds(config);
-  return 'code' in bounds ? undefined : toMilliseconds(bounds.maxNs);
+  if ('code' in bounds) return undefined;
+  const total =
+    extended && config.extension
+      ? readDuration(config.extension.total, 'spec.accessConfig.extension.total')
+      : bounds.maxNs;
+  if (typeof total !== 'bigint') return undefined;
+  return toMilliseconds(total > bounds.maxNs ? total : bounds.maxNs);
 }
 
 function readBounds(config: DurationBounds): { readonly defaultNs: bigint; readonly maxNs: bigint } | Violation {
@@ -83,7 +96,7 @@ function readDuration(text: unknown, field: string): bigint | Violation {
   if (parsed.ns < MIN_NS) return refuse(`must be at least 1s, not ${quote(text)}; ${REMEDY}`);
   // A request may have any duration, because the template's maximum caps it. Only the durations of a template are bounded.
   if (field !== 'spec.duration' && parsed.ns > MAX_NS)
-    return refuse(`must be at most 87600h (ten years), not ${quote(text)}`);
+    return refuse(`must be at most 87600h (ten years), not ${quote(text)}; write a shorter duration`);
   return parsed.ns;
 }
 

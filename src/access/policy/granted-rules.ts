@@ -1,30 +1,52 @@
 import type { GrantedRule, TemplateRule } from '../../api/access/grant.ts';
+import type { AccessConfig } from '../../api/access/template-spec.ts';
 import { CodedError, quote } from '../../kit/errors.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import { parseJson } from '../../kit/safe-json.ts';
 import { describeRight, type RbacRule, rightsOf, uncovered } from '../../rbac/rule-cover.ts';
 import type { Violation } from './policy.ts';
 
-/** The rules of every grant: read the granted pod, and exec into it. */
+/** The rule of every grant: read the granted pod. */
+const readRule: TemplateRule = { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch'] };
+const execResource = 'pods/exec';
+
+/** The rules that every template may hand out: read the granted pod, and exec into it. */
 export const baseRules: readonly TemplateRule[] = [
-  { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch'] },
-  { apiGroups: [''], resources: ['pods/exec'], verbs: ['get', 'create'] },
+  readRule,
+  { apiGroups: [''], resources: [execResource], verbs: ['get', 'create'] },
 ];
 
-/** All rules that a template hands out, before they are confined to the granted pod. */
-export const rulesOf = ({ rules = [] }: { readonly rules?: readonly TemplateRule[] }): readonly TemplateRule[] => [
-  ...baseRules,
+type RuleConfig = Pick<AccessConfig, 'exec' | 'rules'>;
+
+/** All rules that a template hands out: those of every grant, without exec if the template excludes it, and its own. On any pod. */
+export const rulesOf = ({ exec = true, rules = [] }: RuleConfig): readonly TemplateRule[] => [
+  ...(exec ? baseRules : [readRule]),
   ...rules,
 ];
 
-/** The rules for the Role of a grant. Each names the pod, because a rule without resourceNames applies to all pods. */
+/** `InvalidRules` if `exec` is false and the rules hand out nothing, or exec. */
+export function withoutExecViolation({ exec = true, rules = [] }: RuleConfig): Violation | undefined {
+  if (exec) return undefined;
+  if (rules.length === 0) {
+    const problem =
+      'is empty and spec.accessConfig.exec is false, so a grant would hand out nothing; add a rule, for example get on pods/log';
+    return { code: 'InvalidRules', message: `${field} ${problem}`, field, status: 422 };
+  }
+  const index = rules.findIndex(({ resources }) => resources.includes(execResource));
+  if (index < 0) return undefined;
+  const problem = `has ${quote(execResource)}, and spec.accessConfig.exec is false; remove one of them`;
+  const path = `${field}[${index}].resources`;
+  return { code: 'InvalidRules', message: `${path} ${problem}`, field: path, status: 422 };
+}
+
+/** The rules for the Role of a grant: `rules`, each limited to the pod by resourceNames. */
 export const confinedTo = (pod: string, rules: readonly TemplateRule[]): GrantedRule[] =>
   rules.map(({ apiGroups, resources, verbs }) => ({ apiGroups, resources, resourceNames: [pod], verbs }));
 
 const POD_RESOURCE = /^pods(\/[a-z]+)?$/;
 const VERB = /^[a-z]+$/;
 const field = 'spec.accessConfig.rules';
-/** Maximum number of distinct rights that rules may add. A check of an author costs one SubjectAccessReview for each uncached right. */
+/** Maximum number of distinct rights that rules may add: the check of the author costs one SubjectAccessReview for each right. */
 const MAX_RIGHTS = 64;
 
 /**

@@ -9,7 +9,7 @@ export interface Limits {
 /** @testing */
 export const noLimits: Limits = { perUser: 0, perNamespace: 0 };
 
-/** The user, namespace, and template whose limits apply to a new grant. */
+/** The user, the namespace, and the template of a new grant: it counts against the limit of each. */
 export interface Account {
   readonly user: string;
   readonly namespace: string;

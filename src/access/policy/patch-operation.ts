@@ -18,8 +18,9 @@ const MAX_POINTER = 1024;
 const FIELD = 'spec.controllerTargetMutationConfig.patchSpecOperations';
 
 /**
- * Parses the operation at `index` of a template's list by RFC 6902, and checks everything that does not depend on the document. Ignores
- * unknown members. Copies the value with `copy`. Code `InvalidPatch`.
+ * Parses the operation at `index` of a template's list by RFC 6902, and checks its members: `op`, the syntax of the pointers, and the
+ * value. `applyJsonPatch` checks the rest, such as a move into itself. Ignores unknown members. Copies the value with `copy`. Code
+ * `InvalidPatch`.
  */
 export function parsePatchOperation(
   raw: unknown,

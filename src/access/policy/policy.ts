@@ -11,7 +11,15 @@ export interface Violation {
   readonly status: 403 | 404 | 422;
 }
 
-/** A pure function without a clock; never throws. */
+/** A violation of a rule about `field`. */
+export const refuse = (code: Code, message: string, field: string, status: Violation['status']): Violation => ({
+  code,
+  message,
+  field,
+  status,
+});
+
+/** Checks one rule. A pure function without a clock; never throws. */
 export type Check<Input> = (input: Input) => Violation | undefined;
 
 /** One rule of a rule book: a check, and texts that explain it. */
@@ -21,21 +29,31 @@ interface Rule<Input> {
   readonly check: Check<Input>;
   /** What to do to satisfy the rule, a clause in the imperative. */
   readonly remedy: (input: Input) => string;
-  /** False if the input lacks what the rule checks; a rule without violation is then `unknown`. Default: always true. */
+  /**
+   * False if the input lacks what the rule checks, such as a template that does not exist. `explain` then reports a rule without violation
+   * as `unknown`. Default: always true.
+   */
   readonly applies?: (input: Input) => boolean;
 }
 
 /** Rules by their stable names in kebab-case. The first violated rule decides. */
 export type RuleBook<Input> = Readonly<Record<string, Rule<Input>>>;
 
-/** The first violation, in the order of the book. */
-export function firstViolation<Input>(book: RuleBook<Input>, input: Input): Violation | undefined {
+/**
+ * The first violation, in the order of the book. For an update, `stored` is the input before the update: a violation that `stored` has,
+ * too, does not count, so that users can update an object that predates a rule.
+ */
+export function firstViolation<Input>(book: RuleBook<Input>, input: Input, stored?: Input): Violation | undefined {
   for (const { check } of Object.values(book)) {
     const violation = check(input);
-    if (violation) return violation;
+    if (violation && !(stored && isSame(violation, check(stored)))) return violation;
   }
   return undefined;
 }
+
+/** Whether both violations have the same code and message. */
+export const isSame = (a: Violation, b: Violation | undefined): boolean =>
+  a.code === b?.code && a.message === b.message;
 
 /** The result of one rule for one input. */
 export interface Explanation {
@@ -70,12 +88,26 @@ function explainRule<Input>(
 /** Maximum length of a warning, in characters. The API server truncates longer ones. */
 const MAX_WARNING_LENGTH = 256;
 
-/** One warning per rule, at most 256 characters each, for an admission response. */
+/**
+ * The warnings of an admission response, at most 256 characters each: one for each violated rule, then one for each rule that could not be
+ * checked, then the number of rules that passed.
+ */
 export function explanationLines(explanations: readonly Explanation[]): string[] {
-  return explanations.map(({ rule, verdict, requirement, remedy }) => {
-    const line = `${verdictText[verdict]} ${rule}: ${requirement}${remedy === undefined ? '' : `; to pass: ${remedy}`}`;
-    return line.length > MAX_WARNING_LENGTH ? `${line.slice(0, MAX_WARNING_LENGTH - 1)}…` : line;
-  });
+  const withVerdict = (wanted: Explanation['verdict']): Explanation[] =>
+    explanations.filter(({ verdict }) => verdict === wanted);
+  const passed = withVerdict('pass').length;
+  return [
+    ...[...withVerdict('fail'), ...withVerdict('unknown')].map(explanationLine),
+    ...(passed === 0 ? [] : [`${passed} ${passed === 1 ? 'rule' : 'rules'} passed`]),
+  ];
 }
 
-const verdictText: Readonly<Record<Explanation['verdict'], string>> = { pass: 'pass', fail: 'FAIL', unknown: '????' };
+const explanationLine = ({ rule, verdict, requirement, remedy }: Explanation): string =>
+  warning(`${verdict === 'fail' ? 'FAIL' : 'not checked'} ${rule}: ${requirement}; to pass: ${remedy}`);
+
+/** A violation that does not deny, for an admission response: its code and its message, at most 256 characters. */
+export const violationWarning = ({ code, message }: { readonly code: string; readonly message: string }): string =>
+  warning(`${code}: ${message}`);
+
+const warning = (text: string): string =>
+  text.length > MAX_WARNING_LENGTH ? `${text.slice(0, MAX_WARNING_LENGTH - 1)}…` : text;

@@ -1,32 +1,53 @@
-import { accessOfRequest, type RequestKind, type RequestSpec, type TemplateSpec } from '../../api/access/kinds.ts';
+import type { Ended } from '../../api/access/ended.ts';
+import {
+  accessOfRequest,
+  accessOfTemplate,
+  type RequestKind,
+  type RequestSpec,
+  type TemplateSpec,
+} from '../../api/access/kinds.ts';
+import type { TemplateKind } from '../../api/access/names.ts';
 import { quote } from '../../kit/errors.ts';
 import { own } from '../../kit/json-value.ts';
 import { chooseDuration } from './duration-choice.ts';
+import {
+  durationBoundsOf,
+  emergencyViolation,
+  type OverdueReview,
+  overdueViolation,
+  reasonConfigOf,
+} from './emergency-policy.ts';
+import { templateGroupsViolation } from './group-policy.ts';
 import { fullLimit, type LimitUse, limitViolation } from './limits.ts';
+import { isObjectName, listNames, showName } from './names.ts';
+import { peopleConfigViolation, startViolation } from './people-policy.ts';
 import type { Check, RuleBook } from './policy.ts';
-import { systemGroupViolation } from './template-policy.ts';
+import { reasonViolation } from './reason.ts';
 
-/** The caller, as the API server authenticated them. */
+/** A user, as the API server authenticated the call. */
 export interface Caller {
   readonly username: string;
   readonly uid: string;
   readonly groups: readonly string[];
 }
 
-/** The template that a request names, as far as the rules need it. */
+/** The template that a request names, as input of the rules. */
 export type TemplateState =
-  | { readonly found: false }
+  /** `otherKind`: a template of this other kind has the name, but requests of this kind cannot use it. */
+  | { readonly found: false; readonly otherKind?: TemplateKind }
   | {
       readonly found: true;
       readonly uid: string;
       readonly generation: number;
       readonly spec: TemplateSpec;
-      /** `status.ready`; undefined until the reconciler has observed the template. */
+      /** Whether all conditions but AccessPlanValid are True; undefined until the reconciler has observed the template. */
       readonly ready: boolean | undefined;
       /** The generation that `ready` refers to; undefined if the template has no conditions. */
       readonly observedGeneration: number | undefined;
-      /** The first condition that is False, except the summaries. */
+      /** The first condition that is False, except AccessPlanValid and the summaries. */
       readonly failing?: { readonly type: string; readonly reason: string; readonly message: string };
+      /** Why the server could not plan access when the reconciler last judged this generation. A request may get another answer. */
+      readonly unplannable?: { readonly code: string; readonly message: string };
     };
 
 /** Input of the rules for requests. */
@@ -39,11 +60,17 @@ export interface RequestInput {
   /** At admission, the caller of the API; in the controller, the requester whose signature was verified. */
   readonly caller: Caller;
   readonly spec: RequestSpec;
+  /** When the request was created, epoch ms; at admission, now. */
+  readonly askedAtMs: number;
+  /** On an UPDATE, how the request ended, if it did. */
+  readonly ended?: Ended | undefined;
   /** The spec before an UPDATE. */
   readonly oldSpec?: RequestSpec;
   readonly template: TemplateState;
   /** Whether the caller holds `permissionsToHold` of the template. Not checked, and false, if a group matches. */
   readonly alreadyHolds: boolean;
+  /** For an emergency, an overdue review of the caller's earlier emergency access; undefined if none is overdue. */
+  readonly overdueReview?: OverdueReview | undefined;
   /** At admission only, from the stores of this replica. The leader counts again when it reserves the grant. */
   readonly limits?: readonly LimitUse[];
 }
@@ -99,17 +126,20 @@ const requesterClaimsNoForeignGroup: Check<RequestInput> = ({ caller, spec }) =>
 const templateExists: Check<RequestInput> = ({ kind, namespace, templateName, template }) => {
   if (template.found) return undefined;
   const templateKind = accessOfRequest(kind).template.resource.kind;
+  const remedy = template.otherKind
+    ? `template ${templateName} is of kind ${template.otherKind}; create a request of kind ${accessOfTemplate(template.otherKind).request.resource.kind}`
+    : `to list those that do: kubectl get ${templateKind.toLowerCase()}s -n ${namespace}`;
   return {
     code: 'TemplateNotFound',
-    message:
-      `${templateKind} ${quote(templateName)} does not exist in namespace ${quote(namespace)}; ` +
-      `to list those that do: kubectl get ${templateKind.toLowerCase()}s -n ${namespace}`,
+    message: `${templateKind} ${quote(templateName)} does not exist in namespace ${quote(namespace)}; ${remedy}`,
     field: 'spec.templateName',
     status: 404,
   };
 };
 
-/** Denies only if the reconciler found the current generation not ready. If it has not observed that generation, the controller waits. */
+/**
+ * Denies only if the reconciler found the current generation not ready. If it has not observed that generation, the leader waits for it.
+ */
 const templateReady: Check<RequestInput> = ({ templateName, template }) => {
   if (!template.found || template.ready !== false || template.observedGeneration !== template.generation)
     return undefined;
@@ -126,15 +156,20 @@ const templateReady: Check<RequestInput> = ({ templateName, template }) => {
 
 /** The webhook denies such templates. This rule covers templates that were stored without the webhook. */
 const templateHasNoSystemGroup: Check<RequestInput> = ({ template }) =>
-  template.found ? systemGroupViolation(template.spec.accessConfig.allowedGroups) : undefined;
+  template.found ? templateGroupsViolation(template.spec.accessConfig) : undefined;
 
-const callerIsEligible: Check<RequestInput> = ({ caller, templateName, template, alreadyHolds }) => {
-  if (!template.found) return undefined;
+/** The webhook denies such templates, too. This rule covers templates that were stored without the webhook. */
+const templateSettingsAreValid: Check<RequestInput> = ({ template }) =>
+  template.found ? peopleConfigViolation(template.spec.accessConfig) : undefined;
+
+/** Does not apply to an emergency, whose groups `emergencyIsAllowed` checks. */
+const callerIsEligible: Check<RequestInput> = ({ caller, spec, templateName, template, alreadyHolds }) => {
+  if (!template.found || spec.emergency) return undefined;
   const { allowedGroups } = template.spec.accessConfig;
   if (isEligibleByGroup(caller, allowedGroups) || alreadyHolds) return undefined;
   return {
     code: 'NotEligible',
-    message: `user ${shown(caller.username)} is in ${list(caller.groups)}; template ${templateName} allows ${list(allowedGroups)}; ask for membership in one of these groups, or name another template`,
+    message: `user ${showName(caller.username)} is in ${listNames(caller.groups)}; template ${templateName} allows ${listNames(allowedGroups)}; ask for membership in one of these groups, or name another template`,
     field: 'spec.templateName',
     status: 403,
   };
@@ -142,9 +177,20 @@ const callerIsEligible: Check<RequestInput> = ({ caller, templateName, template,
 
 const durationIsValid: Check<RequestInput> = ({ spec, template }) => {
   if (!template.found) return undefined;
-  const chosen = chooseDuration(spec.duration, template.spec.accessConfig);
+  const chosen = chooseDuration(spec.duration, durationBoundsOf(spec, template.spec.accessConfig));
   return 'code' in chosen ? chosen : undefined;
 };
+
+const emergencyIsAllowed: Check<RequestInput> = ({ caller, spec, template }) =>
+  template.found ? emergencyViolation(spec, caller.groups, template.spec.accessConfig) : undefined;
+
+const noReviewIsOverdue: Check<RequestInput> = ({ spec, overdueReview }) => overdueViolation(spec, overdueReview);
+
+const reasonIsGiven: Check<RequestInput> = ({ spec, template }) =>
+  template.found ? reasonViolation(spec.reason, reasonConfigOf(spec, template.spec.accessConfig)) : undefined;
+
+const startIsAllowed: Check<RequestInput> = ({ spec, template, askedAtMs }) =>
+  template.found ? startViolation(spec.startAt, template.spec.accessConfig.start, askedAtMs) : undefined;
 
 const targetPodIsName: Check<RequestInput> = ({ kind, spec }) => {
   const targetPod = own(spec, 'targetPod');
@@ -168,8 +214,34 @@ const isNotRevoked: Check<RequestInput> = ({ spec }) => {
   };
 };
 
-/** An early answer for the caller. On other replicas, grants that the leader is deciding now do not count yet. */
+/**
+ * Denies fields that only an update may set, such as a copy of an older request has: they would claim or extend access before it is
+ * granted.
+ */
+const setsNoUpdateField: Check<RequestInput> = ({ spec }) => {
+  const isSet = {
+    claimed: spec.claimed === true,
+    claimSignature: spec.claimSignature !== undefined,
+    extensions: (spec.extensions?.length ?? 0) > 0,
+    revokedReason: spec.revokedReason !== undefined,
+  };
+  const field = Object.entries(isSet).find(([, value]) => value)?.[0];
+  if (field === undefined) return undefined;
+  return {
+    code: 'TooEarly',
+    message: `spec.${field} is set; a new request cannot set it; create the request without it`,
+    field: `spec.${field}`,
+    status: 422,
+  };
+};
+
+/** Denies early if a limit is used up. The leader counts again, because the stores of other replicas may lag behind. */
 const isWithinLimits: Check<RequestInput> = ({ limits = [] }) => limitViolation(limits);
+
+function promptOf({ spec, template }: RequestInput): string {
+  const prompt = template.found ? reasonConfigOf(spec, template.spec.accessConfig)?.prompt : undefined;
+  return prompt === undefined ? '' : `: ${prompt}`;
+}
 
 const templateIsFound = ({ template }: RequestInput): boolean => template.found;
 
@@ -200,17 +272,48 @@ export const grantPolicy: RuleBook<RequestInput> = {
     remedy: () => 'ask the author to remove the groups that begin with system: from the template',
     applies: templateIsFound,
   },
+  'template-people': {
+    requirement: 'grantTo, reason, and start.windows of the template are valid',
+    check: templateSettingsAreValid,
+    remedy: () => 'ask the author to correct grantTo, reason.pattern, or start.windows of the template',
+    applies: templateIsFound,
+  },
+  emergency: {
+    requirement: 'the template lets the caller use emergency access, if spec.emergency is set',
+    check: emergencyIsAllowed,
+    remedy: () => 'omit spec.emergency, and wait for approvals',
+    applies: templateIsFound,
+  },
+  review: {
+    requirement: 'no review of an emergency of the caller through this template is overdue',
+    check: noReviewIsOverdue,
+    remedy: () => 'ask another person who may approve to review the earlier emergency',
+  },
   eligible: {
     requirement: 'the caller is in an allowed group, or already holds in the namespace what the template gives',
     check: callerIsEligible,
     remedy: ({ template }) =>
-      template.found ? `join one of ${list(template.spec.accessConfig.allowedGroups)}` : 'name a template that exists',
+      template.found
+        ? `join one of ${listNames(template.spec.accessConfig.allowedGroups)}`
+        : 'name a template that exists',
     applies: templateIsFound,
   },
   duration: {
     requirement: 'the duration can be granted',
     check: durationIsValid,
     remedy: () => 'write a Go duration from 1s up, such as 30m, or leave spec.duration out',
+    applies: templateIsFound,
+  },
+  reason: {
+    requirement: 'spec.reason is what the template asks for',
+    check: reasonIsGiven,
+    remedy: (input) => `write in spec.reason why you need access${promptOf(input)}`,
+    applies: templateIsFound,
+  },
+  start: {
+    requirement: 'the template allows spec.startAt, if set',
+    check: startIsAllowed,
+    remedy: () => 'omit spec.startAt to begin as soon as possible',
     applies: templateIsFound,
   },
   'target-pod': {
@@ -237,6 +340,11 @@ export const createRequestPolicy: RuleBook<RequestInput> = {
     check: requesterClaimsNoForeignGroup,
     remedy: requesterRemedy,
   },
+  'later-fields': {
+    requirement: 'no field is set that can be set only later',
+    check: setsNoUpdateField,
+    remedy: () => 'leave claimed, claimSignature, extensions, and revokedReason out',
+  },
   limits: {
     requirement: 'one more grant stays within the limits of user, template, and namespace',
     check: isWithinLimits,
@@ -247,21 +355,3 @@ export const createRequestPolicy: RuleBook<RequestInput> = {
     applies: templateIsFound,
   },
 };
-
-const subdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
-
-/** Whether a Pod, a ServiceAccount, or a ReplicaSet can have this name. Check it before a read: a reference may contain any value. */
-export const isObjectName = (name: unknown): name is string =>
-  typeof name === 'string' && name.length <= 253 && subdomain.test(name);
-
-/** Maximum number of names that a message lists. */
-const MAX_SHOWN = 20;
-
-/** The names for a message, such as `[devs, sre]`: at most 20, quoted where necessary. */
-function list(names: readonly string[]): string {
-  const more = names.length > MAX_SHOWN ? `, and ${names.length - MAX_SHOWN} more` : '';
-  return `[${names.slice(0, MAX_SHOWN).map(shown).join(', ')}${more}]`;
-}
-
-/** A name for a message, quoted if it is empty, exceeds 128 characters, or has any but letters, digits, and `_ @ . : / + -`. */
-export const shown = (name: string): string => (/^[\w@.:/+-]{1,128}$/.test(name) ? name : quote(name));

@@ -1,8 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
+import { mutableFields } from '../../api/access/request-spec.ts';
 import { quote } from '../../kit/errors.ts';
 import { copyJson, isRecord, own } from '../../kit/json-value.ts';
+import { showName } from './names.ts';
 import type { Check, RuleBook, Violation } from './policy.ts';
-import { type RequestInput, shown } from './request-policy.ts';
+import type { RequestInput } from './request-policy.ts';
 
 const requesterIsUnchanged: Check<RequestInput> = ({ spec, oldSpec }) => {
   if (isSame(own(spec, 'requester'), own(oldSpec, 'requester'))) return undefined;
@@ -20,19 +22,47 @@ const staysRevoked: Check<RequestInput> = ({ spec, oldSpec }) => {
   return before === true && now !== true ? specImmutable('revoked', before, now) : undefined;
 };
 
+/** Denies the revocation of an ended request: the journal would record a revocation of access that had already ended. */
+const hasNotEnded: Check<RequestInput> = ({ kind, namespace, name, spec, oldSpec, ended }) => {
+  if (!ended || own(spec, 'revoked') !== true || own(oldSpec, 'revoked') === true) return undefined;
+  return {
+    code: 'AccessNotOpen',
+    message:
+      `the request ended at ${ended.at} (${ended.how}), so there is nothing to revoke; to remove it before ${ended.until}: ` +
+      `kubectl delete ${kind.toLowerCase()} ${name} -n ${namespace}`,
+    field: 'spec.revoked',
+    status: 403,
+  };
+};
+
+/** The reason belongs to the update that revokes, so that the journal names its author. */
+const reasonComesWithRevocation: Check<RequestInput> = ({ spec, oldSpec }) => {
+  const [before, now] = [own(oldSpec, 'revokedReason'), own(spec, 'revokedReason')];
+  if (isSame(before, now) || (own(spec, 'revoked') === true && own(oldSpec, 'revoked') !== true)) return undefined;
+  return {
+    code: 'SpecImmutable',
+    message: 'spec.revokedReason changes only in the update that sets spec.revoked to true; set both together',
+    field: 'spec.revokedReason',
+    status: 422,
+  };
+};
+
+/** Fields that other rules check. */
+const otherFields: ReadonlySet<string> = new Set(['requester', ...mutableFields]);
+
 const specIsUnchanged: Check<RequestInput> = ({ spec, oldSpec }) => {
   const fields = new Set([...Object.keys(oldSpec ?? {}), ...Object.keys(spec)]);
   for (const field of fields) {
     const before = own(oldSpec, field);
     const now = own(spec, field);
-    if (field !== 'requester' && field !== 'revoked' && !isSame(before, now)) return specImmutable(field, before, now);
+    if (!otherFields.has(field) && !isSame(before, now)) return specImmutable(field, before, now);
   }
   return undefined;
 };
 
 /**
- * The rule book for an update of a request. The spec is immutable, except that any user who can update the request can set `spec.revoked`.
- * The rules do not restrict metadata and status.
+ * The rule book for an update of a request. Any user who can update the request can set `spec.revoked`, with a reason. `changePolicy` has
+ * the rules of claims and extensions. The rules do not restrict metadata and status.
  */
 export const updateRequestPolicy: RuleBook<RequestInput> = {
   'requester-kept': {
@@ -45,8 +75,18 @@ export const updateRequestPolicy: RuleBook<RequestInput> = {
     check: staysRevoked,
     remedy: () => 'create another request',
   },
+  'not-over': {
+    requirement: 'spec.revoked is set only before the request ends',
+    check: hasNotEnded,
+    remedy: () => 'delete the request',
+  },
+  'revoked-reason': {
+    requirement: 'spec.revokedReason changes only together with spec.revoked',
+    check: reasonComesWithRevocation,
+    remedy: () => 'set spec.revoked and spec.revokedReason in one update',
+  },
   'spec-kept': {
-    requirement: 'the spec stays as it is, except for spec.revoked',
+    requirement: 'the other fields of the spec stay as they are',
     check: specIsUnchanged,
     remedy: () => 'delete the request and create another',
   },
@@ -56,7 +96,7 @@ function specImmutable(field: string, before: unknown, now: unknown): Violation 
   return {
     code: 'SpecImmutable',
     message:
-      `spec.${shown(field)} was ${brief(before)} and cannot become ${brief(now)}: the spec of a request is immutable; ` +
+      `spec.${showName(field)} was ${brief(before)} and cannot become ${brief(now)}: the spec of a request is immutable; ` +
       'delete the request and create another',
     field: `spec.${field}`,
     status: 422,

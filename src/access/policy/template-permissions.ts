@@ -20,7 +20,7 @@ export interface Permission {
 /** The verb on a template that allows its author to set `allowPrivilegedPod`. */
 const privilegedVerb = 'allow-privileged';
 
-/** Whether the access pods of the template may be privileged. */
+/** Whether the template sets `allowPrivilegedPod`, so that its access pods may be privileged. */
 export const handsOutPrivilege = (spec: TemplateSpec): boolean => own(spec, 'allowPrivilegedPod') === true;
 
 /** The parts of a template that determine its permissions. */
@@ -32,15 +32,14 @@ export function permissionsHandedOut(template: GrantingTemplate): Permission[] {
 }
 
 /**
- * The permissions with which a caller needs no allowed group: exec, which represents the rules of every grant, the rules that the template
- * adds, and those to create its objects.
+ * The permissions that let a caller use the template without being in an allowed group: exec (which stands for the rules of every grant),
+ * the rules that the template adds, and the permissions to create its objects. If the template excludes exec, reading pods replaces it.
  */
 export function permissionsToHold(template: GrantingTemplate): Permission[] {
-  const exec = { apiGroups: [''], resources: ['pods/exec'], verbs: ['create'] };
-  return [
-    ...permissionsOnAllPods([exec, ...(template.spec.accessConfig.rules ?? [])]),
-    ...permissionsToCreate(template),
-  ];
+  const { accessConfig } = template.spec;
+  const execRule = { apiGroups: [''], resources: ['pods/exec'], verbs: ['create'] };
+  const rules = accessConfig.exec === false ? rulesOf(accessConfig) : [execRule, ...(accessConfig.rules ?? [])];
+  return [...permissionsOnAllPods(rules), ...permissionsToCreate(template)];
 }
 
 /** The permissions to create the objects that the server creates for a template, and to set `allowPrivilegedPod`. */

@@ -1,15 +1,18 @@
 import type { TemplateSpec } from '../../api/access/kinds.ts';
 import type { ControllerTargetMutationConfig } from '../../api/access/mutation-config.ts';
 import type { TemplateKind } from '../../api/access/names.ts';
-import { quote } from '../../kit/errors.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import { parseQuantity } from '../../kit/quantity.ts';
 import type { RbacRule } from '../../rbac/rule-cover.ts';
-import { readAccessCommand } from './access-client.ts';
 import { verifyDurations } from './duration-choice.ts';
-import { grantableViolation, rulesViolation } from './granted-rules.ts';
+import { grantableViolation, rulesViolation, withoutExecViolation } from './granted-rules.ts';
+import { groupNamesViolation, templateGroupsViolation } from './group-policy.ts';
+import { accessCommandViolation, logsExample } from './kubectl-command.ts';
 import { parsePatchOperation, patchViolation } from './patch-operation.ts';
+import { grantToViolation } from './people-policy.ts';
 import type { Check, RuleBook, Violation } from './policy.ts';
+import { reasonConfigViolation } from './reason.ts';
+import { windowsViolation } from './start-windows.ts';
 
 /** Input of the rules for templates. */
 export interface TemplateInput {
@@ -21,16 +24,29 @@ export interface TemplateInput {
   readonly grantable: readonly RbacRule[];
 }
 
+/** The parts of a template that determine what the server would create for a request. */
+export type PlannedTemplate = Omit<TemplateInput, 'grantable'>;
+
+/**
+ * The answer instead of a violation if the server did not plan the template, because too many plans wait. Also the reason of
+ * AccessPlanValid.
+ */
+export const notPlanned = 'NotPlanned';
+
 const durationsAreValid: Check<TemplateInput> = ({ spec }) => verifyDurations(spec.accessConfig);
 
-const hasNoSystemGroup: Check<TemplateInput> = ({ spec }) => systemGroupViolation(spec.accessConfig.allowedGroups);
+const hasNoSystemGroup: Check<TemplateInput> = ({ spec }) => templateGroupsViolation(spec.accessConfig);
 
-const accessCommandIsValid: Check<TemplateInput> = ({ spec }) => {
-  const { accessCommand } = spec.accessConfig;
-  if (accessCommand === undefined) return undefined;
-  const read = readAccessCommand(accessCommand);
-  return 'violation' in read ? read.violation : undefined;
-};
+const groupsCanMatch: Check<TemplateInput> = ({ spec }) => groupNamesViolation(spec.accessConfig);
+
+const grantsToOnePerson: Check<TemplateInput> = ({ spec }) => grantToViolation(spec.accessConfig);
+
+const reasonPatternIsValid: Check<TemplateInput> = ({ spec }) => reasonConfigViolation(spec.accessConfig.reason);
+
+const windowsAreValid: Check<TemplateInput> = ({ spec }) => windowsViolation(spec.accessConfig.start?.windows ?? []);
+
+const accessCommandIsValid: Check<TemplateInput> = ({ spec }) =>
+  spec.accessConfig.accessCommand === undefined ? undefined : accessCommandViolation(spec.accessConfig);
 
 const hasTarget: Check<TemplateInput> = ({ kind, spec }) => {
   if (own(spec, 'controllerTargetRef') || (kind === 'PodAccessTemplate' && own(spec, 'podSpec'))) return undefined;
@@ -44,7 +60,11 @@ const podSpecHasContainers: Check<TemplateInput> = ({ spec }) => {
   if (podSpec === undefined) return undefined;
   const containers = own(podSpec, 'containers');
   if (Array.isArray(containers) && containers.length > 0 && containers.every(isRecord)) return undefined;
-  return invalid('InvalidPodSpec', 'spec.podSpec.containers', 'needs at least one container, as in a Pod');
+  return invalid(
+    'InvalidPodSpec',
+    'spec.podSpec.containers',
+    'has no container; add at least one container, as in a Pod',
+  );
 };
 
 const patchIsWellFormed: Check<TemplateInput> = ({ spec }) => {
@@ -83,10 +103,12 @@ const quantitiesAreValid: Check<TemplateInput> = ({ spec }) => {
   return undefined;
 };
 
-const rulesAreOnThePod: Check<TemplateInput> = ({ spec }) => rulesViolation(spec.accessConfig.rules);
+const rulesAreOnThePod: Check<TemplateInput> = ({ spec: { accessConfig } }) =>
+  rulesViolation(accessConfig.rules) ?? withoutExecViolation(accessConfig);
 
-const rulesAreGrantable: Check<TemplateInput> = ({ spec, grantable }) =>
-  grantableViolation(spec.accessConfig.rules, grantable);
+/** No administrator can make invalid rules grantable. */
+const rulesAreGrantable: Check<TemplateInput> = (input) =>
+  rulesAreOnThePod(input) ? undefined : grantableViolation(input.spec.accessConfig.rules, input.grantable);
 
 /** The rule book for a template. */
 export const templatePolicy: RuleBook<TemplateInput> = {
@@ -100,10 +122,32 @@ export const templatePolicy: RuleBook<TemplateInput> = {
     check: hasNoSystemGroup,
     remedy: () => 'name the groups of the people who may request access; none begins with system:',
   },
+  'group-names': {
+    requirement: 'no name of a group begins or ends with white space',
+    check: groupsCanMatch,
+    remedy: ({ spec }) =>
+      `remove the spaces around the name in ${groupNamesViolation(spec.accessConfig)?.field ?? 'it'}`,
+  },
+  'grant-to': {
+    requirement: 'approvals and emergencies open access for the requester only',
+    check: grantsToOnePerson,
+    remedy: () => 'set grantTo to Requester, or remove approvals and emergency',
+  },
+  'reason-pattern': {
+    requirement: 'the pattern for reasons is a short expression in RE2 syntax',
+    check: reasonPatternIsValid,
+    remedy: () => 'write, for example, ^(INC|CHG)-[0-9]+',
+  },
+  windows: {
+    requirement: 'the windows name known time zones',
+    check: windowsAreValid,
+    remedy: () => 'write IANA names, such as Europe/Berlin',
+  },
   'access-command': {
-    requirement: 'the access command is kubectl or oc to the granted pod, with known placeholders only',
+    requirement: 'the access command is kubectl or oc to the granted pod, with known placeholders, and fits the rules',
     check: accessCommandIsValid,
-    remedy: () => 'write, for example, kubectl exec -ti -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -- /bin/sh',
+    remedy: ({ spec }) =>
+      `write, for example, ${spec.accessConfig.exec === false ? logsExample : 'kubectl exec -ti -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -- /bin/sh'}`,
   },
   target: {
     requirement: 'the template names a target',
@@ -119,7 +163,7 @@ export const templatePolicy: RuleBook<TemplateInput> = {
   patch: {
     requirement: 'the patch operations are RFC 6902 over a pod template',
     check: patchIsWellFormed,
-    remedy: () => 'correct the operation that the denial names',
+    remedy: (input) => `correct ${patchIsWellFormed(input)?.field ?? 'the operation'}`,
   },
   quantities: {
     requirement: 'caps and resources are quantities',
@@ -127,14 +171,15 @@ export const templatePolicy: RuleBook<TemplateInput> = {
     remedy: () => 'write quantities such as 500m or 2Gi',
   },
   rules: {
-    requirement: 'the rules have named verbs on pods and their subresources only',
+    requirement: 'the rules have named verbs on pods and their subresources only; without exec, at least one',
     check: rulesAreOnThePod,
-    remedy: () => 'remove wildcards, other groups, and other resources',
+    remedy: () => 'remove wildcards, other groups, and other resources; without exec, add a rule',
   },
   grantable: {
     requirement: 'the rules are grantable in this installation',
     check: rulesAreGrantable,
     remedy: () => 'ask an administrator to add them to the grantable rules',
+    applies: (input) => rulesAreOnThePod(input) === undefined,
   },
 };
 
@@ -184,17 +229,3 @@ const invalid = (code: Violation['code'], field: string, why: string): Violation
   field,
   status: 422,
 });
-
-/** `SystemGroup` for the built-in groups of Kubernetes, which contain whole classes of users, such as all authenticated users. */
-export function systemGroupViolation(allowedGroups: readonly string[]): Violation | undefined {
-  const group = allowedGroups.find((name) => name.startsWith('system:'));
-  if (group === undefined) return undefined;
-  return {
-    code: 'SystemGroup',
-    message:
-      `spec.accessConfig.allowedGroups has ${quote(group)}; Kubernetes assigns groups that begin with system: ` +
-      'to whole classes of users: name the groups of the people who may request access',
-    field: 'spec.accessConfig.allowedGroups',
-    status: 403,
-  };
-}

@@ -15,6 +15,7 @@ interface AuditHeadsDeps {
   readonly client: Client;
   /** Namespace of the ConfigMap. */
   readonly namespace: string;
+  /** Name of the ConfigMap. */
   readonly name: string;
   /** Name of this replica, recorded in its heads. */
   readonly replica: string;
@@ -38,7 +39,10 @@ const lastWriteMs = 2000;
  */
 export const maxHeads = 128;
 
-/** Publishes the signed head of this process's audit chain if the chain grew, the key changed, or another client changed the entry. */
+/**
+ * Publishes the signed head of this process's audit chain (the number and hash of its last line) in a ConfigMap. Publishes it again if the
+ * chain grew, the key changed, or another client changed the entry.
+ */
 export class AuditHeads {
   readonly #deps: AuditHeadsDeps;
   readonly #stopping = new AbortController();
@@ -113,7 +117,7 @@ export class AuditHeads {
     await this.#removeSurplus(written, head.chain, options);
   }
 
-  /** If it fails, the next write of a head tries again. */
+  /** Removes entries above `maxHeads`. If that fails, it logs, and the next write of a head tries again. */
   async #removeSurplus(written: KubeObject, ownChain: string, options: { signal: AbortSignal }): Promise<void> {
     const surplus = surplusOf(written, ownChain);
     if (surplus.length === 0) return;

@@ -12,28 +12,29 @@ import type { Log } from '../../observe/log.ts';
 import { createOrPatchConfigMap } from './config-map.ts';
 import type { KeyRing, SigningKeys } from './signer.ts';
 
-/** Name of the Secret with the keys that sign requesters, authors, grants, and children, and of the ConfigMap with their public keys. */
+/** Name of the Secret with the keys of the access feature (see `Purpose`), and of the ConfigMap with their public keys. */
 export const keySecretName = 'drawbridge-signing-keys';
 /** On that ConfigMap: the uid of the Secret with the keys in use. */
 const secretUidAnnotation = 'keys.drawbridge.dev/secret-uid';
 
 /** Size of a new key, and minimum size of an accepted one, in bytes. */
 const KEY_BYTES = 32;
-/** Interval between reads, milliseconds, once there are keys. */
+/** Interval between reads once there are keys, milliseconds. */
 const rereadMs = 30_000;
-/** Interval between reads, milliseconds, until there are keys. */
+/** Interval between reads until there are keys, milliseconds. */
 const retryMs = 1000;
 
+/** Which Secret holds the keys, and what they are for. */
 export interface KeySecretOptions {
   readonly client: Client;
   readonly namespace: string;
   /** Name of the Secret, and of the ConfigMap with its public keys. */
   readonly name: string;
-  /** Purpose of the key pairs whose public keys are published. */
+  /** Purpose of the Ed25519 key pairs that are derived from the keys, part of the derivation. Their public keys are in the ConfigMap. */
   readonly purpose: string;
-  /** Whether to use a Secret without proof that this installation used its keys before. */
+  /** Whether to use a Secret even without proof that this installation used its keys before: `--adopt-signing-keys`. */
   readonly adopt: boolean;
-  /** Whether an earlier version, which published no public keys, used these keys. Default: no. */
+  /** Whether an earlier version of the server, which published no public keys, used these keys. Default: no. */
   readonly usedBefore?: (keys: SigningKeys, options: { signal?: AbortSignal }) => Promise<boolean>;
   readonly clock: Clock;
   readonly log: Log;

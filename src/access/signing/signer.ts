@@ -1,6 +1,15 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { VoteAttestation } from '../../api/access/access-vote.ts';
+import type { Ended } from '../../api/access/ended.ts';
 import type { Grant } from '../../api/access/grant.ts';
-import type { RequesterAttestation, RequesterSignature } from '../../api/access/request-spec.ts';
+import {
+  type ChangedRequest,
+  mutableFields,
+  type RequesterAttestation,
+  type RequesterChange,
+  type RequesterSignature,
+} from '../../api/access/request-spec.ts';
+import type { ExtensionStatus } from '../../api/access/status.ts';
 import type { AuthorAttestation } from '../../api/access/template-spec.ts';
 import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
 import { DerivedKeyPair } from '../../kit/ed25519.ts';
@@ -21,6 +30,11 @@ interface GrantOwner {
   readonly uid: string;
 }
 
+/** The request that ended, with the grant that it had. */
+interface EndedRequest extends GrantOwner {
+  readonly grant?: Grant | undefined;
+}
+
 /** What the MAC of an object of a grant covers. */
 interface SignedChild {
   readonly requestUid: string;
@@ -30,9 +44,15 @@ interface SignedChild {
   readonly planHash: string;
 }
 
+/** A vote, and the signature in it, which may be any value. */
+interface SignedVote {
+  readonly attestation: VoteAttestation;
+  readonly signature: unknown;
+}
+
 /**
- * Signs and verifies requesters, authors, grants, and children. Unless stated otherwise, a method throws or rejects with
- * `SigningKeyUnavailable` until the keys are read.
+ * Signs and verifies what the server must be able to trust in objects that clients can write: see `Purpose`. Unless stated otherwise, a
+ * method throws or rejects with `SigningKeyUnavailable` until the keys are read.
  */
 export class Signer {
   readonly #ring: KeyRing;
@@ -46,7 +66,7 @@ export class Signer {
     return this.#ring.keys !== undefined;
   }
 
-  /** Signs with a new nonce. Undefined until the keys are read. */
+  /** Signs who created the request, with a new nonce. Undefined until the keys are read. */
   signRequester(attestation: RequesterAttestation): RequesterSignature | undefined {
     const keys = this.#ring.keys;
     if (!keys) return undefined;
@@ -54,15 +74,51 @@ export class Signer {
     return { nonce, signature: macOf(keys.current, 'stamp', requesterValue(attestation, nonce)) };
   }
 
-  /** Whether this installation signed the requester. Rejects if the keys cannot be read. */
+  /** Whether this installation signed the requester. If not, reads the keys again first. Rejects if they cannot be read. */
   isOurRequester(attestation: RequesterAttestation, signed: RequesterSignature, signal: AbortSignal): Promise<boolean> {
     return this.#isOurs('stamp', requesterValue(attestation, signed.nonce), signed.signature, signal);
   }
 
-  /** As `isOurRequester`, without a refresh of the keys, for callers that a wrong `false` does not harm. Never throws. */
+  /** As `isOurRequester`, but only by the keys that were read before: false may be wrong after a key rotation. Never throws. */
   isOurRequesterByCachedKeys(attestation: RequesterAttestation, signed: RequesterSignature): boolean {
     const keys = this.#ring.keys;
     return keys !== undefined && isMacOf(keys, 'stamp', requesterValue(attestation, signed.nonce), signed.signature);
+  }
+
+  /** Signs that the requester made the change. Undefined until the keys are read. */
+  signChange(request: ChangedRequest, change: RequesterChange): string | undefined {
+    const keys = this.#ring.keys;
+    return keys && macOf(keys.current, 'change', changeValue(request, change));
+  }
+
+  /** Whether this installation signed the change for this request. Rejects if the keys cannot be read. */
+  isOurChange(
+    request: ChangedRequest,
+    change: RequesterChange,
+    signature: unknown,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    return this.#isOurs('change', changeValue(request, change), signature, signal);
+  }
+
+  /** Signs who voted. Undefined until the keys are read. */
+  signVote(attestation: VoteAttestation): string | undefined {
+    const keys = this.#ring.keys;
+    return keys && macOf(keys.current, 'vote', voteValue(attestation));
+  }
+
+  /**
+   * For each vote, whether this installation signed it. Refreshes the keys once if it did not sign all of them, so that many forged votes
+   * cost one call. Rejects if the keys cannot be read.
+   */
+  async areOurVotes(votes: readonly SignedVote[], signal: AbortSignal): Promise<boolean[]> {
+    const areOurs = (keys: SigningKeys): boolean[] =>
+      votes.map(({ attestation, signature }) => isMacOf(keys, 'vote', voteValue(attestation), signature));
+    const { keys } = this.#ring;
+    const answers = keys ? areOurs(keys) : votes.map(() => false);
+    if (!answers.includes(false)) return answers;
+    await this.#ring.refresh(signal);
+    return areOurs(this.#keys);
   }
 
   /** Signs the author. Undefined until the keys are read. */
@@ -102,7 +158,52 @@ export class Signer {
     return this.#isOurs('grant', grantValue(owner, grant), grant.mac, signal);
   }
 
-  /** The MAC of a child. */
+  /** Returns the decided extension with a MAC. `index` counts from 0. */
+  signExtension(owner: GrantOwner, grant: Grant, index: number, extension: ExtensionStatus): ExtensionStatus {
+    return {
+      ...extension,
+      mac: macOf(this.#keys.current, 'extension', extensionValue(owner, grant, index, extension)),
+    };
+  }
+
+  /**
+   * Whether the MAC of the decided extension is ours. `index` counts from 0. Does not refresh the keys: a wrong `false` only ends access at
+   * the time that the grant names. Never throws.
+   */
+  isOurExtensionByCachedKeys(owner: GrantOwner, grant: Grant, index: number, extension: ExtensionStatus): boolean {
+    const keys = this.#ring.keys;
+    const value = extensionValue(owner, grant, index, extension);
+    return keys !== undefined && isMacOf(keys, 'extension', value, extension.mac);
+  }
+
+  /** Returns the end of the request with a MAC. */
+  signEnd(owner: EndedRequest, ended: Ended): Ended {
+    return { ...ended, mac: macOf(this.#keys.current, 'end', endValue(owner, ended)) };
+  }
+
+  /** Whether the MAC of the end is ours. Rejects if the keys cannot be read. */
+  isOurEnd(owner: EndedRequest, ended: Ended, signal: AbortSignal): Promise<boolean> {
+    return this.#isOurs('end', endValue(owner, ended), ended.mac, signal);
+  }
+
+  /** As `isOurEnd`, without a refresh of the keys. Never throws. */
+  isOurEndByCachedKeys(owner: EndedRequest, ended: Ended): boolean {
+    const keys = this.#ring.keys;
+    return keys !== undefined && isMacOf(keys, 'end', endValue(owner, ended), ended.mac);
+  }
+
+  /** Returns the MAC of an owed review. */
+  signReview(review: object): string {
+    return macOf(this.#keys.current, 'review', review);
+  }
+
+  /** Whether `mac` is our MAC of the review. Does not refresh the keys, because callers read many reviews at once. Never throws. */
+  isOurReviewByCachedKeys(review: object, mac: unknown): boolean {
+    const keys = this.#ring.keys;
+    return keys !== undefined && isMacOf(keys, 'review', review, mac);
+  }
+
+  /** Returns the MAC of a child: a Pod, Role, or RoleBinding of a grant. */
   signChild(child: SignedChild): string {
     return macOf(this.#keys.current, 'child', child);
   }
@@ -126,12 +227,19 @@ export class Signer {
   }
 }
 
-/** Fields of the spec that the signature does not cover: `requester` contains the signature, and `revoked` can change later. */
-const unsignedRequestFields: ReadonlySet<string> = new Set(['requester', 'revoked']);
+/** Fields of the spec that the signature does not cover: `requester` holds the signature, and the others can change later. */
+const unsignedRequestFields: ReadonlySet<string> = new Set(['requester', ...mutableFields]);
 
 function requesterValue({ kind, namespace, name, spec, requester }: RequesterAttestation, nonce: string): unknown {
   const { username, uid, groups, time } = requester;
   return { kind, namespace, name, username, uid, groups, time, nonce, specHash: hashOf(spec, unsignedRequestFields) };
+}
+
+const unsignedVoteFields: ReadonlySet<string> = new Set(['voter']);
+
+function voteValue({ namespace, name, spec, voter }: VoteAttestation): unknown {
+  const { username, uid, groups, time } = voter;
+  return { namespace, name, username, uid, groups, time, specHash: hashOf(spec, unsignedVoteFields) };
 }
 
 /** Fields of the spec that the signature does not cover: `author` contains the signature. */
@@ -153,13 +261,35 @@ function grantValue({ namespace, name, uid }: GrantOwner, { mac: _, signature: _
   return { namespace, name, uid, grant };
 }
 
+function changeValue({ namespace, name, uid }: ChangedRequest, change: RequesterChange): unknown {
+  return { namespace, name, uid, change };
+}
+
+function extensionValue(
+  { namespace, name, uid }: GrantOwner,
+  { planHash, expiresAt }: Grant,
+  index: number,
+  { mac: _, ...extension }: ExtensionStatus,
+): unknown {
+  return { namespace, name, uid, planHash, expiresAt, index, extension };
+}
+
+function endValue({ namespace, name, uid, grant }: EndedRequest, { mac: _, ...ended }: Ended): unknown {
+  return { namespace, name, uid, grant: grant ?? null, ended };
+}
+
 /** Purpose of the key pairs that sign grants. */
 export const grantPurpose = 'drawbridge.dev/grant-signature/v1';
 
 const signedText = (value: unknown): string => `${grantPurpose}\n${canonicalJson(value)}`;
 
-/** The purpose of a MAC. A MAC for one purpose never verifies for another. */
-export type Purpose = 'stamp' | 'author' | 'grant' | 'child';
+/**
+ * What a MAC is for. `stamp`: the requester of a request (a former name, kept because stored MACs cover it). `author`: the author of a
+ * template. `grant`: `status.grant`. `child`: an object of a grant. `change`: a claim or an extension by the requester. `extension`: the
+ * leader's decision about an extension. `vote`: the voter. `review`: an owed review. `end`: `status.ended`. A MAC for one purpose never
+ * verifies for another.
+ */
+export type Purpose = 'stamp' | 'author' | 'grant' | 'child' | 'change' | 'extension' | 'vote' | 'review' | 'end';
 
 /** Secret keys of at least 32 bytes. `current` signs; signatures by `previous` still verify. */
 export interface SigningKeys {

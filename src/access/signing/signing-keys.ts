@@ -5,8 +5,8 @@ import { KeySecret, type KeySecretOptions, keySecretName } from './key-secret.ts
 import { grantPurpose } from './signer.ts';
 
 /**
- * The keys that sign requesters, authors, grants, and children. Earlier versions published no list of public keys, but signed audit heads
- * with the same keys. So until the list exists, such a head proves that the keys were in use.
+ * The keys of the access feature; `Purpose` lists what they sign. Earlier versions published no list of public keys, but signed audit
+ * heads with the same keys. So until the list exists, such a head proves that the keys were in use.
  */
 export function signingKeys(options: Omit<KeySecretOptions, 'name' | 'purpose' | 'usedBefore'>): KeySecret {
   const { client, namespace } = options;

@@ -1,6 +1,7 @@
+import { accessVotes } from '../../api/access/access-vote.ts';
 import { type Access, accesses, type RequestKind } from '../../api/access/kinds.ts';
 import { requestLabel } from '../../api/access/names.ts';
-import { keyOf, type Resource } from '../../api/object.ts';
+import { apiVersionOf, keyOf, type Resource } from '../../api/object.ts';
 import {
   daemonSets,
   deployments,
@@ -27,6 +28,7 @@ import {
   viewWorkload,
   type WorkloadView,
 } from './cluster-views.ts';
+import { type VoteView, viewVote } from './vote-view.ts';
 
 /** The two stores of one kind of access. */
 interface KindStores {
@@ -34,8 +36,12 @@ interface KindStores {
   readonly templates: Store<TemplateView>;
 }
 
-/** Informer stores of the access feature. It reads ReplicaSets, ServiceAccounts, Secrets, and ConfigMaps without a store. */
+/**
+ * Informer stores of the access feature, except that of the owed emergency reviews (one ConfigMap, see `reviewsSpec`). The feature reads
+ * ReplicaSets, ServiceAccounts, Secrets, and other ConfigMaps without a store.
+ */
 export interface AccessStores {
+  /** The request store and the template store of one kind of access. */
   of(kind: RequestKind): KindStores;
   /** The request stores of all kinds, in the order of `accesses`. */
   readonly requests: readonly Store<RequestView>[];
@@ -46,6 +52,7 @@ export interface AccessStores {
   readonly roles: Store<ChildView>;
   /** Only RoleBindings of grants. */
   readonly roleBindings: Store<ChildView>;
+  readonly votes: Store<VoteView>;
   readonly workloads: readonly Store<WorkloadView>[];
   /** The workload with this `targetKey`; undefined if it does not exist. */
   workload(key: string): WorkloadView | undefined;
@@ -53,6 +60,7 @@ export interface AccessStores {
   /** Services, PodDisruptionBudgets, and NetworkPolicies, which select pods by labels. */
   readonly selectors: readonly Store<SelectorView>[];
   selectorsIn(namespace: string): SelectorView[];
+  /** All stores of this interface, for readiness. */
   readonly all: readonly Store<Projected>[];
 }
 
@@ -62,13 +70,13 @@ export const byTemplate = 'template';
 export const byUid = 'uid';
 /** Index of request stores: `namespace/name` of the granted pod. */
 export const byPod = 'pod';
-/** Index of template stores: `targetKey`. */
+/** Index of template stores: the `targetKey` of the workload, such as `Deployment/payments/web`. */
 export const byTarget = 'target';
-/** Index of request stores: the name of the requester. */
+/** Index of request stores: the user name of the requester. */
 export const byUser = 'user';
-/** Index of the stores of pods, requests, workloads, and selectors: the namespace. */
+/** Index of the stores of pods, requests, templates, workloads, and selectors: the namespace. */
 export const byNamespace = 'namespace';
-/** Index of the stores of Pods, Roles, and RoleBindings: the uid of the request that the object was created for. */
+/** Index of the stores of Pods, Roles, RoleBindings, and votes: the uid of the request that the object belongs to. */
 export const byRequest = 'request';
 
 /** Opens the stores of the access feature in `cluster`. */
@@ -112,12 +120,20 @@ export function openAccessStores(cluster: Cluster): AccessStores {
     roles: open(childSpec(roles)),
     roleBindings: open(childSpec(roleBindings)),
   };
+  const votes = open({
+    resource: accessVotes,
+    // Access without approvals must open and end even if the CRD of votes is not installed yet, or was deleted.
+    optional: true,
+    project: (object) => viewVote({ ...object, apiVersion: apiVersionOf(accessVotes), kind: accessVotes.kind }),
+    indexes: { [byRequest]: ({ requestUid }: VoteView) => [requestUid] },
+  });
   const workloadsByKind = new Map(workloads.map((store) => [store.resource.kind, store]));
   return {
     of: (kind) => kinds[kind],
     requests,
     templates,
     ...children,
+    votes,
     workloads,
     workload(key) {
       const slash = key.indexOf('/');
@@ -126,7 +142,7 @@ export function openAccessStores(cluster: Cluster): AccessStores {
     workloadsIn: (namespace) => workloads.flatMap((store) => store.byIndex(byNamespace, namespace)),
     selectors,
     selectorsIn: (namespace) => selectors.flatMap((store) => store.byIndex(byNamespace, namespace)),
-    all: [...templates, ...requests, ...Object.values(children), ...workloads, ...selectors],
+    all: [...templates, ...requests, ...Object.values(children), votes, ...workloads, ...selectors],
   };
 }
 
@@ -143,13 +159,15 @@ const childSpec = (resource: Resource): StoreSpec<ChildView> => ({
 function templateSpec(access: Access): StoreSpec<TemplateView> {
   const target = ({ spec, namespace }: TemplateView): string[] =>
     spec.controllerTargetRef ? [targetKey(spec.controllerTargetRef, namespace)] : [];
-  return { resource: access.template.resource, project: viewTemplate(access), indexes: { [byTarget]: target } };
+  const namespaces = ({ namespace }: TemplateView): string[] => [namespace];
+  const indexes = { [byTarget]: target, [byNamespace]: namespaces };
+  return { resource: access.template.resource, project: viewTemplate(access), indexes };
 }
 
 function requestSpec(resource: Resource): StoreSpec<RequestView> {
   return {
     resource,
-    // `viewRequest` finds the schema by the kind.
+    // Items of a list have no kind, by which `viewRequest` finds the schema.
     project: (object) => viewRequest({ ...object, kind: resource.kind }),
     indexes: {
       [byUid]: (request) => [request.uid],

@@ -1,6 +1,7 @@
+import { type Ended, readEnded } from '../../api/access/ended.ts';
 import { readGrant } from '../../api/access/grant.ts';
 import { type Access, accesses, type RequestSpec, type TemplateSpec } from '../../api/access/kinds.ts';
-import type { RequestChild, RequestStatus, TemplateStatus } from '../../api/access/status.ts';
+import type { ExtensionStatus, RequestChild, RequestStatus, TemplateStatus } from '../../api/access/status.ts';
 import { type Condition, type KubeObject, keyOf } from '../../api/object.ts';
 import { type ObjectOf, readObject } from '../../api/schema/kind.ts';
 import type { Read } from '../../api/schema/read.ts';
@@ -26,7 +27,7 @@ export interface TemplateView<Spec = TemplateSpec> extends ViewMetadata {
   readonly generation: number;
   readonly spec: Spec;
   readonly conditions: readonly Condition[];
-  /** Undefined until the reconciler has observed the template. May concern an earlier generation: see the conditions. */
+  /** `status.ready`. Undefined until the reconciler has observed the template. May be of an earlier generation: see the conditions. */
   readonly ready: TemplateStatus['ready'];
   /**
    * The reconciler's last signature of `spec.author`, which may be by an earlier key or for an earlier author. Undefined if
@@ -55,6 +56,8 @@ export interface RequestView extends ViewMetadata {
   readonly generation: number;
   /** Epoch ms. */
   readonly createdAtMs: number;
+  /** Whether the request has `metadata.generateName`, so that no manifest names it. Its creator may set the field with a name, too. */
+  readonly isNameGenerated: boolean;
   /** Has a deletionTimestamp. */
   readonly deleting: boolean;
   readonly finalizers: readonly string[];
@@ -64,6 +67,14 @@ export interface RequestView extends ViewMetadata {
   readonly spec: RequestSpec;
   /** Undefined if the request has no grant, or the grant violates its schema. */
   readonly grant: RequestStatus['grant'];
+  /** How the request ended; present even if the rest of the request is invalid. Not verified. */
+  readonly ended: Ended | undefined;
+  /** `status.expiresAt`. Read only to decide whether to write it. */
+  readonly expiresAt: string | undefined;
+  /** `status.approval`: what the request waits for, as the leader last wrote it. It is not verified, so no grant depends on it. */
+  readonly approval: RequestStatus['approval'];
+  /** `status.extensions`, not verified. */
+  readonly extensions: readonly ExtensionStatus[];
   /** The objects that the server created for the request, from the status. */
   readonly children: readonly RequestChild[];
   readonly conditions: readonly Condition[];
@@ -80,16 +91,21 @@ export function viewRequest(object: KubeObject): RequestView | undefined {
   if (!metadata || createdAtMs === undefined) return undefined;
   const request = readRequest(object);
   const grant = readGrant(object);
-  const { children = [], conditions = [], ready = false } = request?.status ?? {};
+  const { expiresAt, approval, extensions = [], children = [], conditions = [], ready = false } = request?.status ?? {};
   return {
     ...metadata,
     generation: object.metadata.generation ?? 0,
     createdAtMs,
+    isNameGenerated: (object.metadata.generateName ?? '') !== '',
     deleting: object.metadata.deletionTimestamp !== undefined,
     finalizers: object.metadata.finalizers ?? [],
     revoked: own(object.spec, 'revoked') === true,
     spec: request?.spec ?? { templateName: '' },
     grant: grant.ok ? grant.value : undefined,
+    ended: readEnded(object),
+    expiresAt,
+    approval,
+    extensions,
     children,
     conditions,
     ready,

@@ -8,6 +8,7 @@ import {
   type OwnerReference,
   type Resource,
 } from '../../api/object.ts';
+import { parseTime } from '../../kit/clock.ts';
 import { isRecord, listIn, own } from '../../kit/json-value.ts';
 import { deletionGraceS } from '../../rbac/applier.ts';
 import { type ViewMetadata, viewMetadata } from './access-views.ts';
@@ -20,8 +21,9 @@ export interface RequestRef {
 }
 
 /**
- * The request that an object was created for. The object must have the label, the plan hash, and the request as its controller. If it has
- * no controller, for example because the request was deleted with `Orphan`, its name must end in the 8 characters of the uid and `-access`.
+ * The request that the metadata of the object names; undefined if the metadata does not prove one. The object must have the label
+ * `access.drawbridge.dev/request`, the plan hash, and the request as its controller. If it has no controller, for example because the
+ * request was deleted with `Orphan`, its name must end in the first 8 characters of the uid and `-access`.
  */
 function requestRefOf(object: KubeObject): RequestRef | undefined {
   const { metadata } = object;
@@ -43,8 +45,8 @@ export const controllerOf = ({ metadata }: KubeObject): OwnerReference | undefin
 /** A Role or RoleBinding of a grant. */
 export interface ChildView extends ViewMetadata {
   readonly requestRef: RequestRef;
-  /** Has a deletionTimestamp and gives no access: nothing is left to revoke, even if a finalizer keeps it. */
-  readonly terminating: boolean;
+  /** Has a deletionTimestamp and no subjects, so it gives no access, even if a finalizer keeps it. */
+  readonly nothingToRevoke: boolean;
 }
 
 /** The projection of a Role or RoleBinding of a grant; undefined for any other. */
@@ -54,7 +56,7 @@ export function viewChild(object: KubeObject): ChildView | undefined {
   if (!metadata || !requestRef) return undefined;
   // Only a RoleBinding with subjects gives access.
   const givesAccess = listIn(object, 'subjects').length > 0;
-  return { ...metadata, requestRef, terminating: object.metadata.deletionTimestamp !== undefined && !givesAccess };
+  return { ...metadata, requestRef, nothingToRevoke: object.metadata.deletionTimestamp !== undefined && !givesAccess };
 }
 
 /** The fields of a Pod that the access feature uses. */
@@ -66,9 +68,11 @@ export interface PodView extends ViewMetadata {
   readonly ready: boolean;
   /** Has a deletionTimestamp. */
   readonly deleting: boolean;
-  /** Has a deletionTimestamp and a grace period of at most `deletionGraceS`: nothing is left to revoke. */
-  readonly terminating: boolean;
-  /** Present if its metadata names it as the access pod of a request. */
+  /** Has a deletionTimestamp and a grace period of at most `deletionGraceS` seconds. */
+  readonly nothingToRevoke: boolean;
+  /** Earliest time at which the kubelet stops the Pod because of `activeDeadlineSeconds`, epoch ms. Absent without that field. */
+  readonly deadlineMs?: number;
+  /** The request whose access pod this is; absent for any other Pod. */
   readonly requestRef?: RequestRef;
   /** The controller of the Pod, such as a ReplicaSet or a Job; absent if it has none. */
   readonly controller?: { readonly kind: string; readonly name: string; readonly uid: string };
@@ -76,13 +80,13 @@ export interface PodView extends ViewMetadata {
   readonly notReadyReason: string;
 }
 
-/** Truncates the texts, because an owner reference can contain any text. */
+/** Truncates the texts to 512 characters, because an owner reference can contain any text. */
 const ownerView = ({ kind, name, uid }: OwnerReference) => ({ kind: text(kind), name: text(name), uid: text(uid) });
 
 /** An annotation with a whole manifest: it would take most of the memory of a view, and access commands do not need it. */
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 
-/** The projection of a Pod; undefined if its metadata is incomplete. */
+/** The projection of a Pod; undefined if its metadata lacks the uid, the resourceVersion, or the namespace. */
 export function viewPod(object: KubeObject): PodView | undefined {
   const metadata = viewMetadata(object);
   if (!metadata) return undefined;
@@ -91,6 +95,7 @@ export function viewPod(object: KubeObject): PodView | undefined {
   const requestRef = requestRefOf(object);
   const controller = controllerOf(object);
   const ready = own(conditionOf(object.status, 'Ready'), 'status') === 'True';
+  const deadlineMs = deadlineOf(object);
   return {
     ...metadata,
     labels,
@@ -98,21 +103,32 @@ export function viewPod(object: KubeObject): PodView | undefined {
     phase: text(own(object.status, 'phase')),
     ready,
     deleting: deletionTimestamp !== undefined,
-    terminating: deletionTimestamp !== undefined && deletionGracePeriodSeconds <= deletionGraceS,
+    nothingToRevoke: deletionTimestamp !== undefined && deletionGracePeriodSeconds <= deletionGraceS,
+    ...(deadlineMs === undefined ? {} : { deadlineMs }),
     ...(requestRef ? { requestRef } : {}),
     ...(controller ? { controller: ownerView(controller) } : {}),
     notReadyReason: ready ? '' : notReadyReasonOf(object.status),
   };
 }
 
-/** For example `container shell: ImagePullBackOff`. Contains neither restart counts nor times, which would change with every update. */
+/** The kubelet counts from `status.startTime`, which it sets after the Pod was created. */
+function deadlineOf({ metadata, spec, status }: KubeObject): number | undefined {
+  const seconds = own(spec, 'activeDeadlineSeconds');
+  const startMs = parseTime(text(own(status, 'startTime')) || (metadata.creationTimestamp ?? ''));
+  return typeof seconds === 'number' && startMs !== undefined ? startMs + seconds * 1000 : undefined;
+}
+
+/**
+ * Why the Pod is not ready, for example `container shell: ImagePullBackOff`. Contains neither restart counts nor times, which would change
+ * with every update.
+ */
 function notReadyReasonOf(status: unknown): string {
-  // The kubelet alternates between ErrImagePull and ImagePullBackOff, and each change would cause a status write.
   for (const container of [...listIn(status, 'initContainerStatuses'), ...listIn(status, 'containerStatuses')]) {
     const state = own(container, 'state');
     const details = own(state, 'waiting') ?? own(state, 'terminated');
     if (details === undefined || own(details, 'reason') === 'Completed') continue;
     const reason = text(own(details, 'reason')) || 'not running';
+    // The kubelet alternates between ErrImagePull and ImagePullBackOff, and each change would cause a status write.
     return `container ${text(own(container, 'name'))}: ${reason === 'ErrImagePull' ? 'ImagePullBackOff' : reason}`;
   }
   const phase = text(own(status, 'phase'));
@@ -121,7 +137,10 @@ function notReadyReasonOf(status: unknown): string {
   }
   const scheduled = conditionOf(status, 'PodScheduled');
   if (own(scheduled, 'status') === 'False') return `not scheduled: ${text(own(scheduled, 'message'))}`;
-  return `the Pod is ${phase || 'Pending'}`;
+  if (phase !== 'Running') return `the Pod is ${phase || 'Pending'}`;
+  // The kubelet names the containers, such as `containers with unready status: [shell]`.
+  const message = text(own(conditionOf(status, 'Ready'), 'message')) || 'no container status says why';
+  return `the Pod is Running, but not Ready: ${message}; see the Events of the Pod with kubectl describe pod`;
 }
 
 const conditionOf = (status: unknown, type: string): unknown =>
@@ -139,7 +158,7 @@ export interface WorkloadView extends ViewMetadata {
   readonly podTemplate: Readonly<Record<string, unknown>>;
 }
 
-/** The projection of a workload. Its kind and version come from `resource`. Undefined if its metadata is incomplete. */
+/** The projection of a workload. Its kind and version come from `resource`. Undefined if its metadata is incomplete, as for a Pod. */
 export const viewWorkload =
   (resource: Resource) =>
   (object: KubeObject): WorkloadView | undefined => {
@@ -158,6 +177,7 @@ export const viewWorkload =
 /** An object that selects pods by labels. */
 export interface SelectorView extends ViewMetadata {
   readonly kind: SelectorReference['kind'];
+  /** If undefined, selects nothing. */
   readonly selector: LabelSelector | undefined;
   /** True for a NetworkPolicy that restricts the egress of the pods that it selects. */
   readonly isolatesEgress: boolean;
@@ -176,7 +196,7 @@ const selectorOf: Readonly<Record<SelectorView['kind'], (spec: unknown) => Label
 const asSelector = (value: unknown): LabelSelector | undefined =>
   isRecord(value) ? (value as LabelSelector) : undefined;
 
-/** The projection of an object that selects pods. Its kind comes from the parameter. Undefined if its metadata is incomplete. */
+/** The projection of an object that selects pods. Its kind comes from the parameter. Undefined if its metadata is incomplete, as for a Pod. */
 export const viewSelector =
   (kind: SelectorView['kind']) =>
   (object: KubeObject): SelectorView | undefined => {

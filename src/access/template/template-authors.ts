@@ -23,7 +23,9 @@ const skewMs = 2000;
 /** Maximum time that a template may be created after its first author signature, milliseconds. */
 const validMs = 10_000;
 
-/** Verifies that our webhook signed the author of a template, and that the author still holds the permissions that it hands out. */
+/**
+ * Verifies that our webhook signed the author of a template, and that the author still holds the permissions that the template hands out.
+ */
 export class TemplateAuthors {
   readonly #deps: TemplateAuthorsDeps;
 
@@ -94,7 +96,7 @@ interface TemplateAuthorsDeps {
   readonly trustExisting: boolean;
 }
 
-/** The version that earlier servers signed for a new template instead of its spec. The check of its age bounds its use. */
+/** What earlier versions of the server signed for a new template instead of its spec. Accepted only for signatures of a valid age. */
 const legacyFirstVersion: TemplateVersion = { uid: '', generation: 1 };
 
 function refuse(problem: string, kind: TemplateKind, { namespace, name }: TemplateView): Violation {

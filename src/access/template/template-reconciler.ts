@@ -7,12 +7,14 @@ import { quote } from '../../kit/errors.ts';
 import type { Client } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
 import { type AccessConditionUpdate, allTrue, failure, type Summary, success, summarized } from '../conditions.ts';
-import { readAccessCommand } from '../policy/access-client.ts';
 import { verifyDurations } from '../policy/duration-choice.ts';
+import { accessCommandViolation } from '../policy/kubectl-command.ts';
+import { notPlanned } from '../policy/template-policy.ts';
 import type { Signer } from '../signing/signer.ts';
 import { type TemplateView, targetKey } from '../stores/access-views.ts';
 import type { WorkloadView } from '../stores/cluster-views.ts';
 import type { TemplateAuthors } from './template-authors.ts';
+import type { TemplateJudge } from './template-judge.ts';
 
 /** Interval between checks of an author's permissions, milliseconds. */
 const recheckMs = 40_000;
@@ -21,13 +23,20 @@ const recheckMs = 40_000;
  * decision (`authorPermissionsMaxAgeMs`) normally finds a cached answer.
  */
 const acceptedAnswerAgeMs = recheckMs / 2;
+/**
+ * How long the status of a new version waits for its judgement, milliseconds. Requests for the template wait for its status, so after that
+ * the server writes the status without a judgement.
+ */
+const maxHoldMs = 5000;
 
 /**
- * Writes the status of a template. The template is ready if its durations and access command are valid, its target exists, and its author
- * holds all permissions that the template hands out.
+ * Writes the status of a template. The template is ready if its durations and access command are valid, its target exists, its author holds
+ * all permissions that the template hands out, and nothing else would deny every request.
  */
 export class TemplateReconciler implements Reconciler {
   readonly #deps: TemplateReconcilerDeps;
+  /** By key: the version whose status waits for its judgement, and the end of that by the monotonic clock. */
+  readonly #held = new Map<string, { readonly uid: string; readonly generation: number; readonly untilMs: number }>();
 
   constructor(deps: TemplateReconcilerDeps) {
     this.#deps = deps;
@@ -35,9 +44,20 @@ export class TemplateReconciler implements Reconciler {
 
   async reconcile(key: string, signal: AbortSignal): Promise<Result> {
     const template = this.#deps.templates.get(key);
-    if (!template) return done;
+    if (!template) {
+      this.#deps.judge.forget(key);
+      this.#held.delete(key);
+      return done;
+    }
+    const plan = await this.#planCondition(template, signal);
+    // The judge enqueues the template when its turn comes, mostly before that. So the change of a template costs one write.
+    const holdMs = plan === unplanned ? this.#holdMs(template) : 0;
+    if (holdMs > 0) return after(holdMs);
+    if (plan !== unplanned) this.#held.delete(key);
     const updates = [
       this.#durationsCondition(template),
+      // Before the condition of the target: the summary shows the first failing one, and this one has the code of denied requests.
+      plan,
       this.#targetCondition(template),
       this.#commandCondition(template),
       await this.#authorCondition(template, signal),
@@ -55,6 +75,24 @@ export class TemplateReconciler implements Reconciler {
     }
     // No event reports a change of the author's permissions, so check again. Each check also renews the cached answers that grants use.
     return template.spec.author ? after(recheckMs) : done;
+  }
+
+  /** How long the status of a version without a judgement stays unwritten, milliseconds. */
+  #holdMs({ key, uid, generation }: TemplateView): number {
+    const nowMs = this.#deps.clock.monotonic();
+    const held = this.#held.get(key);
+    if (held?.uid === uid && held.generation === generation) return held.untilMs - nowMs;
+    this.#held.set(key, { uid, generation, untilMs: nowMs + maxHoldMs });
+    return maxHoldMs;
+  }
+
+  async #planCondition(template: TemplateView, signal: AbortSignal): Promise<AccessConditionUpdate<TemplateCondition>> {
+    const { accessPlanValid } = templateConditions;
+    const violation = await this.#deps.judge.judge(template, signal);
+    if (violation === notPlanned) return storedPlanCondition(template) ?? unplanned;
+    return violation
+      ? failure(accessPlanValid, violation.code, violation.message)
+      : success(accessPlanValid, this.#deps.planned);
   }
 
   async #authorCondition(
@@ -100,9 +138,9 @@ export class TemplateReconciler implements Reconciler {
 
   #commandCondition({ spec }: TemplateView) {
     const { accessCommandValid } = templateConditions;
-    const parsed = readAccessCommand(spec.accessConfig.accessCommand);
-    return 'violation' in parsed
-      ? failure(accessCommandValid, parsed.violation.code, parsed.violation.message)
+    const violation = accessCommandViolation(spec.accessConfig);
+    return violation
+      ? failure(accessCommandValid, violation.code, violation.message)
       : success(accessCommandValid, 'the access command connects to the granted pod');
   }
 
@@ -126,16 +164,49 @@ interface TemplateReconcilerDeps {
   /** The workload with this `targetKey`; undefined if it does not exist. */
   readonly workload: (key: string) => WorkloadView | undefined;
   readonly authors: TemplateAuthors;
+  readonly judge: Pick<TemplateJudge, 'judge' | 'forget'>;
+  /** Message of AccessPlanValid if it is True. */
+  readonly planned: string;
   readonly signer: Signer;
   readonly client: Client;
   readonly clock: Clock;
 }
 
-/** Reasons that another object can end: its workload is created, or its author is granted the permissions. Others need an edit. */
-const needNoEdit: ReadonlySet<string> = new Set(['NotFound', 'AuthorLacksRights']);
+const unplanned: AccessConditionUpdate<TemplateCondition> = {
+  type: templateConditions.accessPlanValid,
+  status: 'Unknown',
+  reason: notPlanned,
+  message: 'waiting, because the server checks many templates; requests do not wait for this check',
+};
+
+/**
+ * The stored AccessPlanValid of this generation, for example by an earlier leader; it stays until the next judgement. Undefined if there is
+ * none.
+ */
+function storedPlanCondition({
+  conditions,
+  generation,
+}: TemplateView): AccessConditionUpdate<TemplateCondition> | undefined {
+  const type = templateConditions.accessPlanValid;
+  const stored = conditions.find((condition) => condition.type === type && condition.observedGeneration === generation);
+  return stored && { type, status: stored.status, reason: stored.reason, message: stored.message };
+}
+
+/**
+ * Reasons that can end without an edit of the template: a user creates its workload, grants permissions to its author, or changes an object
+ * that selects pods in its namespace. For all others, a user must edit the template or its workload.
+ */
+const needNoEdit: ReadonlySet<string> = new Set([
+  'NotFound',
+  'TargetNotFound',
+  'PodIsSelected',
+  'ConfinementLost',
+  'AuthorLacksRights',
+  notPlanned,
+]);
 
 function summaryOf(updates: readonly AccessConditionUpdate<TemplateCondition>[]): Summary {
-  const failing = updates.filter(({ status }) => status === 'False');
+  const failing = updates.filter(({ status }) => status !== 'True');
   const stalled = failing.find(({ reason }) => !needNoEdit.has(reason));
   const shown = stalled ?? failing[0];
   if (!shown) return { state: 'ready', message: 'requests can name this template' };

@@ -10,8 +10,8 @@ import type { AdmissionPorts } from '../ports.ts';
 import { generatedName } from './generated-name.ts';
 
 /**
- * Characters of a spec without its author, with 32 for each value. `kubectl apply` stores at most 256 KiB, which usually weigh less.
- * Templates contain whole pods, so the limit of requests would be too low.
+ * Maximum size of a spec without its author: its characters, and 32 more for each value. `kubectl apply` stores at most 256 KiB, which is
+ * usually below this limit. Templates contain whole pods, so the limit of requests would be too low.
  */
 const MAX_SPEC = 1024 * 1024;
 
@@ -35,7 +35,7 @@ export function attestAuthor(kind: TemplateKind, ports: Ports): Handler {
       if (!isDeepStrictEqual(withoutAuthor(spec), withoutAuthor(before))) {
         return attestSpec(kind, review, spec, version, ports);
       }
-      // From here on, no limit: a template that an earlier version stored may be larger, and keeps its spec.
+      // The spec does not change, so its size is not limited: an earlier version may have stored a larger one.
       if (isDeepStrictEqual(claimed, attested)) return allow;
       // Manifests omit the field. A caller that sets it to another value becomes the author.
       if (claimed !== undefined) return attest(kind, review, version, ports);
@@ -88,7 +88,9 @@ function attest(kind: TemplateKind, review: Review, version: TemplateVersion, po
   return { patch: patch.set(['spec', 'author'], { ...author, signature }).ops };
 }
 
-/** The API server increments the generation with every change of a spec. */
+/**
+ * The version of the template after this update: its uid, and the next generation, because the API server increments it with each new spec.
+ */
 function versionAfter(oldObject: unknown): TemplateVersion {
   const before = own(oldObject, 'metadata');
   return { uid: textOf(own(before, 'uid')), generation: Number(own(before, 'generation')) + 1 };

@@ -1,6 +1,6 @@
 import { runIdOf } from '../../api/inventory/names.ts';
 import { writeViolation } from '../../inventory/policy/component-write.ts';
-import { readComponentAccount, writeAuthorizationViolation } from '../../inventory/policy/run-authorization.ts';
+import { parseComponentAccount, writeAuthorizationViolation } from '../../inventory/policy/run-authorization.ts';
 import { noSuchRunCode } from '../../inventory/policy/violation.ts';
 import { own } from '../../kit/json-value.ts';
 import type { Review, UserInfo } from '../codec.ts';
@@ -21,7 +21,7 @@ export function authorizeComponentWrite(ports: Ports): Handler {
 }
 
 async function decide(review: Review, { latestRun, writesOf, clock }: Ports, signal: AbortSignal): Promise<Decision> {
-  const account = readComponentAccount(review.user.username);
+  const account = parseComponentAccount(review.user.username);
   if (!account) {
     const { username } = review.user;
     return denyWrite(`${username} is not a component's service account; use the token of the current run`);
@@ -33,7 +33,8 @@ async function decide(review: Review, { latestRun, writesOf, clock }: Ports, sig
       { component },
     );
   }
-  const run = await latestRun(account.namespace, entryUid, component, signal);
+  const ref = { namespace: account.namespace, name: review.name, uid: entryUid };
+  const run = await latestRun(ref, component, signal);
   const details = { component, ...(run ? { run: runIdOf(entryUid, component, run.spec.seq) } : {}) };
   const runViolation = writeAuthorizationViolation(
     run?.spec,

@@ -1,48 +1,135 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { KubeconfigSetter } from '../../api/inventory/cluster-inventory.ts';
+import { abandonAnnotation, abandonedByAnnotation, maxComponents } from '../../api/inventory/names.ts';
 import { sizeViolation } from '../../inventory/policy/entry-size.ts';
+import { settingWarnings } from '../../inventory/policy/setting-warnings.ts';
+import type { Violation } from '../../inventory/policy/violation.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
-import type { UserInfo } from '../codec.ts';
+import type { Review, UserInfo } from '../codec.ts';
 import { allow, deny, type Handler } from '../decision.ts';
 import { PatchBuilder } from '../json-patch.ts';
+import type { InventoryPorts } from '../ports.ts';
 
-const setterPath = ['spec', 'kubeconfigSetBy'] as const;
+/** One field that the webhook writes: `spec.kubeconfigSetBy`, or the annotations with the users who abandoned components. */
+interface FieldWrite {
+  readonly path: readonly [string, ...string[]];
+  /** If undefined, the webhook removes the field. */
+  readonly value: unknown;
+  /** Whether the caller set the reference or an abandonment in this call, so that the value names the caller, who must be authenticated. */
+  readonly byCaller: boolean;
+}
 
 /**
- * Mutating webhook of entries: writes who set the reference to the kubeconfig Secret, and overwrites any claimed value. An unchanged
- * reference keeps its setter. Without a reference, removes the field.
+ * Mutating webhook of entries: writes which user set the reference to the kubeconfig Secret, and which user abandoned a component.
+ * Overwrites any value that the caller sent. If the reference or the abandonment does not change, its user stays; if it is removed, the
+ * webhook removes its user. Denies with `InvalidObject` (422), with `TooManyAbandonments` (422), or, if a user is to be written and the
+ * call has none, with `MissingIdentity` (403).
  */
-export const attestKubeconfigSetter: Handler = {
-  decide({ operation, object, oldObject, user }) {
-    const spec = own(object, 'spec');
-    if (!isRecord(spec)) {
-      return deny({ code: 'InvalidObject', message: 'spec must be an object', field: 'spec', status: 422 });
+export const attestEntry: Handler = {
+  decide(review) {
+    const { object, user } = review;
+    if (!isRecord(own(object, 'spec'))) {
+      return deny({
+        code: 'InvalidObject',
+        message: 'spec is missing or no object; write it as an object',
+        field: 'spec',
+        status: 422,
+      });
     }
-    const [ref, before] = [own(spec, 'kubeconfigSecretRef') ?? undefined, own(oldObject, 'spec')];
-    const claimed = own(spec, 'kubeconfigSetBy') ?? undefined;
-    if (ref === undefined) {
-      return claimed === undefined ? allow : { patch: new PatchBuilder(object).remove([...setterPath]).ops };
-    }
-    const attested = own(before, 'kubeconfigSetBy') ?? undefined;
-    const isSameRef = operation === 'UPDATE' && isDeepStrictEqual(ref, own(before, 'kubeconfigSecretRef'));
-    if (isSameRef && attested !== undefined && isDeepStrictEqual(claimed, attested)) return allow;
-    if (user.username === '') {
+    const violation = abandonmentsViolation(review);
+    if (violation) return deny(violation);
+    const writes = [...kubeconfigSetterWrite(review), ...abandonersWrite(review)];
+    if (writes.length === 0) return allow;
+    if (user.username === '' && writes.some(({ byCaller }) => byCaller)) {
       return deny({
         code: 'MissingIdentity',
         message:
-          'this call has no authenticated user; the server uses a kubeconfig only on behalf of the user who set it; ' +
-          'log in and try again',
+          'this call has no authenticated user; only a user can set spec.kubeconfigSecretRef and abandon annotations; log in and try again',
         status: 403,
       });
     }
-    // A caller cannot change the field alone. Manifests omit it, which changes nothing.
-    const setter = isSameRef && attested !== undefined ? attested : setterOf(user);
-    return { patch: new PatchBuilder(object).set([...setterPath], setter).ops };
+    const patch = new PatchBuilder(object);
+    for (const { path, value } of writes) {
+      if (value === undefined) patch.remove([...path]);
+      else patch.set([...path], value);
+    }
+    return { patch: patch.ops };
   },
 };
 
+/** The write of the user who set `spec.kubeconfigSecretRef`; empty if the object already names that user. */
+function kubeconfigSetterWrite({ operation, object, oldObject, user }: Review): FieldWrite[] {
+  const path = ['spec', 'kubeconfigSetBy'] as const;
+  const spec = own(object, 'spec');
+  const before = own(oldObject, 'spec');
+  const ref = own(spec, 'kubeconfigSecretRef') ?? undefined;
+  const claimed = own(spec, 'kubeconfigSetBy') ?? undefined;
+  if (ref === undefined) return claimed === undefined ? [] : [{ path, value: undefined, byCaller: false }];
+  const attested = own(before, 'kubeconfigSetBy') ?? undefined;
+  const isSameRef = operation === 'UPDATE' && isDeepStrictEqual(ref, own(before, 'kubeconfigSecretRef'));
+  // A caller cannot change kubeconfigSetBy alone, and a manifest without it does not change it.
+  if (!isSameRef || attested === undefined) return [{ path, value: settingUser(user), byCaller: true }];
+  return isDeepStrictEqual(claimed, attested) ? [] : [{ path, value: attested, byCaller: false }];
+}
+
+/** `TooManyAbandonments` if abandon annotations name more than 64 components after the write, and more than before it. */
+function abandonmentsViolation({ object, oldObject }: Review): Violation | undefined {
+  const count = componentsIn(annotationsOf(object)).length;
+  // If users set too many while the webhook was absent, a write can still remove some of them.
+  if (count <= maxComponents || count <= componentsIn(annotationsOf(oldObject)).length) return undefined;
+  return {
+    code: 'TooManyAbandonments',
+    message:
+      `the annotations abandon.inventory.drawbridge.dev and abandoned-by.inventory.drawbridge.dev would name ${count} components; ` +
+      `at most ${maxComponents} are allowed; remove the annotations of components that the entry does not have`,
+    field: 'metadata.annotations',
+    status: 422,
+  };
+}
+
+/**
+ * The write of all annotations, with the users who set the abandon annotations; empty if the object already names them. One operation
+ * replaces the whole map, because PatchBuilder copies the map for each annotation that it sets.
+ */
+function abandonersWrite({ object, oldObject, user }: Review): FieldWrite[] {
+  const after = annotationsOf(object);
+  const before = annotationsOf(oldObject);
+  const value = { ...after };
+  let isChanged = false;
+  let byCaller = false;
+  for (const component of componentsIn(after)) {
+    const userKey = abandonedByAnnotation(component);
+    const reason = own(after, abandonAnnotation(component));
+    const isSame = reason !== undefined && reason === own(before, abandonAnnotation(component));
+    const isNew = reason !== undefined && !isSame;
+    // The user of an unchanged abandonment may be unknown; the caller did not set it.
+    const abandoner = isNew ? user.username : isSame ? own(before, userKey) : undefined;
+    if (abandoner === own(after, userKey)) continue;
+    isChanged = true;
+    byCaller ||= isNew;
+    if (abandoner === undefined) delete value[userKey];
+    else value[userKey] = abandoner;
+  }
+  return isChanged ? [{ path: ['metadata', 'annotations'], value, byCaller }] : [];
+}
+
+function annotationsOf(object: unknown): Readonly<Record<string, unknown>> {
+  const annotations = own(own(object, 'metadata'), 'annotations');
+  return isRecord(annotations) ? annotations : {};
+}
+
+/** The components that abandon and abandoned-by annotations name. */
+function componentsIn(annotations: Readonly<Record<string, unknown>>): string[] {
+  const keys = Object.keys(annotations);
+  const prefixes = [abandonAnnotation(''), abandonedByAnnotation('')];
+  const names = prefixes.flatMap((prefix) =>
+    keys.filter((key) => key.startsWith(prefix)).map((key) => key.slice(prefix.length)),
+  );
+  return [...new Set(names)];
+}
+
 /** Omits the extra keys that only describe the credential: SubjectAccessReviews do not need them. */
-function setterOf({ username, uid, groups, extra }: UserInfo): KubeconfigSetter {
+function settingUser({ username, uid, groups, extra }: UserInfo): KubeconfigSetter {
   const kept = Object.entries(extra).filter(([key]) => !key.startsWith('authentication.kubernetes.io/'));
   return {
     username,
@@ -52,10 +139,18 @@ function setterOf({ username, uid, groups, extra }: UserInfo): KubeconfigSetter 
   };
 }
 
-/** Validating webhook of entries: denies writes that make an entry too large to reconcile, or that make a too large one larger. */
-export const validateEntrySize: Handler = {
-  decide({ object, oldObject }) {
-    const violation = sizeViolation(oldObject, object);
-    return violation ? deny(violation) : allow;
-  },
-};
+/**
+ * Validating webhook of entries: denies writes that make an entry larger than 65,536 bytes, or that enlarge one that is larger
+ * (`EntryTooLarge`, 413). Warns about new settings of components that do not run for the entry, except on writes of the status, which cannot
+ * change settings.
+ */
+export function validateEntry({ registered }: Pick<InventoryPorts, 'registered'>): Handler {
+  return {
+    decide({ subResource, object, oldObject }) {
+      const violation = sizeViolation(oldObject, object);
+      if (violation) return deny(violation);
+      const warnings = subResource === '' ? settingWarnings(object, oldObject, registered()) : [];
+      return warnings.length > 0 ? { warnings } : allow;
+    },
+  };
+}

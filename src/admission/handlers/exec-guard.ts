@@ -16,6 +16,7 @@ interface PodConnect {
   readonly note: string;
 }
 
+/** Reason of the Event, and the verb of its note, by subresource. */
 const eventWords: Readonly<Record<ConnectSubresource, readonly [reason: string, verb: string]>> = {
   exec: ['PodExec', 'ran a command in'],
   attach: ['PodAttach', 'attached to'],
@@ -29,17 +30,15 @@ function readConnect({ subResource, namespace, name, user, object, oldObject }: 
   const subject = subResource === 'ephemeralcontainers' ? newContainer(object, oldObject) : object;
   const container = text(own(subject, subResource === 'ephemeralcontainers' ? 'name' : 'container'));
   const interactive = own(subject, 'stdin') === true && own(subject, 'tty') === true;
+  const hasTerminal = subResource !== 'portforward' && subResource !== 'proxy';
+  const terminal = hasTerminal ? ` (${interactive ? 'an interactive session' : 'no terminal'})` : '';
   return {
     reason,
     namespace,
     pod: subResource === 'proxy' ? proxiedPod(name) : name,
     container,
     interactive,
-    note: `${user.username} ${verb} ${targetText(subResource, container)}`.concat(
-      subResource === 'portforward' || subResource === 'proxy'
-        ? ''
-        : ` (${interactive ? 'an interactive session' : 'no terminal'})`,
-    ),
+    note: `${user.username} ${verb} ${targetText(subResource, container)}${terminal}`,
   };
 }
 
@@ -62,7 +61,7 @@ const connectDetails = ({ pod, container, interactive }: PodConnect): NonNullabl
   ...(container === undefined ? {} : { container }),
 });
 
-/** The grant that allows `user` to connect to the pod. */
+/** The grant that allows `user` to connect to the pod; undefined if none does. */
 function grantFor(pod: ConnectTarget | undefined, user: UserInfo): PodGrant | undefined {
   return pod?.grants.find(({ subjects }) => subjects.some((subject) => isSubject(subject, user)));
 }
@@ -116,9 +115,9 @@ export function observePod(ports: Pick<AdmissionPorts, 'recordConnect' | 'cached
 type Ports = Pick<AdmissionPorts, 'connectTarget' | 'breakGlassGroup' | 'recordConnect'>;
 
 /**
- * Allows only the subjects of a grant, and members of the break-glass group, to connect to its access pod. Other permissions on pods do
- * not help a caller. The API server sends only pods whose names look like access pods. For a pod that the server did not create, RBAC
- * alone decides.
+ * Allows only the subjects of a grant, and members of the break-glass group, to connect to its access pod. RBAC permissions on pods do not
+ * suffice. The API server sends only calls to pods whose names look like access pods. For a pod that the server did not create, RBAC alone
+ * decides.
  */
 export function guardAccessPod(ports: Ports): Handler {
   return {
@@ -136,31 +135,34 @@ export function guardAccessPod(ports: Ports): Handler {
   };
 }
 
+/** The decision about a call to an existing pod. */
 function decide(connect: PodConnect, { user, dryRun }: Review, pod: ConnectTarget, ports: Ports): Decision {
   const grant = grantFor(pod, user);
-  if (grant || !pod.ours) {
+  if (grant || !pod.isAccessPod) {
     if (!dryRun) ports.recordConnect(connectEvent(connect));
     return grant ? { details: { request: grant.request }, decidingGroups: groupsOf(grant) } : {};
   }
-  const request = pod.grants[0]?.request;
-  const details = request === undefined ? {} : { request };
+  const [other] = pod.grants;
+  const details = other ? { request: other.request } : {};
   if (ports.breakGlassGroup !== undefined && user.groups.includes(ports.breakGlassGroup)) {
     if (!dryRun) ports.recordConnect({ ...connectEvent(connect, 'Warning'), reason: 'BreakGlass' });
     const message = 'a member of the break-glass group connected';
     const decidingGroups = [ports.breakGlassGroup];
     return { details: { ...details, code: 'BreakGlass', message }, decidingGroups, opensAccess: true };
   }
-  return deny(request === undefined ? accessEnded(connect) : notYourPod(connect, request), details);
+  return deny(other ? notYourPod(connect, other) : accessEnded(connect), details);
 }
 
-const notYourPod = ({ pod }: PodConnect, request: string): Denial => ({
+const notYourPod = ({ pod }: PodConnect, { request, template }: PodGrant): Denial => ({
   code: 'NotYourPod',
-  message: `pod ${pod} belongs to PodAccessRequest ${request}; only its subjects may connect; create a request of your own`,
+  message:
+    `pod ${pod} belongs to PodAccessRequest ${request}; only its subjects may connect; ` +
+    `create a request of your own: a PodAccessRequest with spec.templateName ${template}`,
   status: 403,
 });
 
 const accessEnded = ({ pod }: PodConnect): Denial => ({
   code: 'AccessEnded',
-  message: `no open request grants access to pod ${pod}, and the server is about to delete it; create a new request`,
+  message: `no open request grants access to pod ${pod}; only subjects of an open request may connect; create a new request`,
   status: 403,
 });

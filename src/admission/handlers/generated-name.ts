@@ -3,13 +3,13 @@ import { own } from '../../kit/json-value.ts';
 
 /** The alphabet of generated suffixes in Kubernetes: no vowels and no characters that look alike. */
 const SUFFIX_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
-/** Twice the length of Kubernetes: the API server does not retry if this name is taken. */
+/** Twice the length that Kubernetes uses: if another object has the name, the API server does not generate a second one. */
 const SUFFIX_LENGTH = 10;
 const MAX_NAME = 63;
 
 /**
- * Returns a generated name if the object has only generateName. An attestation needs the final name, and the API server generates
- * names only after admission.
+ * A generated name if the object has only generateName; undefined otherwise. The webhook generates it because the signature covers the
+ * name, and the API server generates names only after admission.
  */
 export function generatedName(metadata: unknown): string | undefined {
   const name = own(metadata, 'name') ?? '';

@@ -1,25 +1,26 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type ComponentReconciler, componentReconcilerKind } from '../../api/inventory/component-reconciler.ts';
 import { readBySchema } from '../../api/schema/read.ts';
-import { hasRuns, registrationViolation, unusableField } from '../../inventory/policy/registration-rules.ts';
+import { hasRunsViolation, registrationViolation, unusableField } from '../../inventory/policy/registration-rules.ts';
 import { own } from '../../kit/json-value.ts';
 import { allow, deny, type Handler, invalidSpec } from '../decision.ts';
 import type { InventoryPorts } from '../ports.ts';
 
-type Ports = Pick<InventoryPorts, 'registrations' | 'anyRunOf'>;
+type Ports = Pick<InventoryPorts, 'registrations' | 'entriesOf'>;
 
 /**
- * Validating webhook of registrations. It checks a new or changed spec: its label selector and its CA bundle are valid, each path has one
- * owner among the components that share a mode, and no component triggers itself. A component with run records cannot be deleted.
+ * Validating webhook of registrations. It checks a new or changed spec: a built-in component exists, and the label selector and the CA
+ * bundle are valid. Each path has one owner among the components that share a mode, and no component triggers itself. The webhook also
+ * denies the deletion of a component with run records.
  */
-export function validateRegistration({ registrations, anyRunOf }: Ports): Handler {
+export function validateRegistration({ registrations, entriesOf }: Ports): Handler {
   return {
     async decide({ operation, name: reviewName, object, oldObject }, signal) {
       // The review has no name on deletecollection and for generated names.
       const name = reviewName || String(own(own(object ?? oldObject, 'metadata'), 'name') ?? '');
       if (operation === 'DELETE') {
-        const run = await anyRunOf(name, signal);
-        return run === undefined ? allow : deny(hasRuns(name, run));
+        const entries = await entriesOf(name, signal);
+        return entries.length === 0 ? allow : deny(hasRunsViolation(name, entries));
       }
       const raw = own(object, 'spec');
       // Metadata of a registration that predates a rule can still change, so that it can be labeled and deleted.

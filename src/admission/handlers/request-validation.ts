@@ -1,7 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
+import { askedFields } from '../../access/policy/asked-fields.ts';
 import { chooseDuration } from '../../access/policy/duration-choice.ts';
+import { decidingGroupsOf, durationBoundsOf } from '../../access/policy/emergency-policy.ts';
 import type { LimitUse } from '../../access/policy/limits.ts';
-import { explain, explanationLines, firstViolation } from '../../access/policy/policy.ts';
+import { explain, explanationLines, firstViolation, violationWarning } from '../../access/policy/policy.ts';
 import {
   createRequestPolicy,
   isEligibleByGroup,
@@ -13,10 +15,14 @@ import { accessOfRequest, type RequestKind, type RequestSpec } from '../../api/a
 import { type Read, readBySchema } from '../../api/schema/read.ts';
 import { own } from '../../kit/json-value.ts';
 import type { Review } from '../codec.ts';
-import { allow, type Decision, deny, type Handler, invalidSpec } from '../decision.ts';
+import { type Decision, deny, type Handler, invalidSpec } from '../decision.ts';
 import type { AdmissionPorts } from '../ports.ts';
+import { validateRequesterChange } from './change-validation.ts';
 
-type Ports = Pick<AdmissionPorts, 'templateState' | 'alreadyHolds' | 'limitUses'>;
+type Ports = Pick<
+  AdmissionPorts,
+  'templateState' | 'alreadyHolds' | 'limitUses' | 'openAccess' | 'verifiedEnd' | 'overdueReview' | 'clock'
+>;
 
 /**
  * Validating webhook of requests. Denies a new request that violates `createRequestPolicy`, and an update that violates
@@ -29,7 +35,7 @@ export function validateRequest(kind: RequestKind, ports: Ports): Handler {
         case 'CREATE':
           return validateNew(kind, review, ports, signal);
         case 'UPDATE':
-          return validateChange(kind, review);
+          return validateChange(kind, review, ports, signal);
         default:
           // A deletion revokes the access. RBAC alone decides who may delete, so no rule applies.
           return { details: templateOf(own(review.oldObject, 'spec')) };
@@ -45,31 +51,37 @@ async function validateNew(kind: RequestKind, review: Review, ports: Ports, sign
   const { namespace, user } = review;
   const templateKind = accessOfRequest(kind).template.resource.kind;
   const template = await ports.templateState(templateKind, namespace, spec.templateName, signal);
-  const byGroup = template.found && isEligibleByGroup(user, template.spec.accessConfig.allowedGroups);
+  const decidingGroups = template.found ? decidingGroupsOf(spec, template.spec.accessConfig) : [];
+  const byGroup = isEligibleByGroup(user, decidingGroups);
   const chosenTemplate = template.found && { kind: templateKind, name: spec.templateName, spec: template.spec };
-  // Creates SubjectAccessReviews only for a caller in no allowed group.
+  // A caller in an allowed group needs no SubjectAccessReviews.
   const alreadyHolds =
     chosenTemplate &&
     !byGroup &&
+    !spec.emergency &&
     user.username !== '' &&
     (await ports.alreadyHolds(user, namespace, chosenTemplate, signal));
   const limits = limitUses(spec, review, template, ports);
-  const input = inputOf(kind, 'CREATE', review, spec, { template, alreadyHolds, limits });
+  const askedAtMs = ports.clock.now();
+  const overdueReview = spec.emergency
+    ? ports.overdueReview(user, namespace, templateKind, spec.templateName)
+    : undefined;
+  const input = inputOf(kind, 'CREATE', review, spec, { template, alreadyHolds, limits, askedAtMs, overdueReview });
   const violation = firstViolation(createRequestPolicy, input);
-  const details = { template: spec.templateName };
+  const details = detailsOf(spec, template);
   // The API server shows warnings to the caller, so a dry run shows which rules the request violates.
   const explanation = review.dryRun ? explanationLines(explain(createRequestPolicy, input)) : [];
   if (violation) return { ...deny(violation, details), warnings: explanation };
   return {
     details: { ...details, message: `eligible ${alreadyHolds ? 'by permissions already held' : 'by group'}` },
-    ...(template.found ? { decidingGroups: template.spec.accessConfig.allowedGroups } : {}),
-    warnings: [...durationWarnings(spec, template), ...explanation],
+    decidingGroups,
+    warnings: [...planWarnings(template), ...durationWarnings(spec, template), ...explanation],
     opensAccess: true,
   };
 }
 
-function validateChange(kind: RequestKind, review: Review): Decision {
-  // Metadata may change, even if the spec is unreadable: the finalizer must be removable.
+async function validateChange(kind: RequestKind, review: Review, ports: Ports, signal: AbortSignal): Promise<Decision> {
+  // Allow changes of metadata even if the spec is unreadable, so that the finalizer can be removed.
   if (isDeepStrictEqual(own(review.object, 'spec'), own(review.oldObject, 'spec'))) {
     return { details: templateOf(own(review.object, 'spec')) };
   }
@@ -81,13 +93,31 @@ function validateChange(kind: RequestKind, review: Review): Decision {
     const message = `the stored spec is invalid: ${found}; an invalid spec cannot be changed; delete the request and create another`;
     return deny({ code: 'SpecImmutable', message, field: 'spec', status: 422 }, templateOf(own(review.object, 'spec')));
   }
-  // The update rules read neither the template nor whether the caller is eligible.
-  const input = inputOf(kind, 'UPDATE', review, now.value, { template: { found: false }, alreadyHolds: false });
-  const violation = firstViolation(updateRequestPolicy, { ...input, oldSpec: before.value });
+  // `updateRequestPolicy` does not read these.
+  const facts = { template: { found: false }, alreadyHolds: false, askedAtMs: 0 } as const;
+  const input = inputOf(kind, 'UPDATE', review, now.value, facts);
+  const ended = ports.verifiedEnd(kind, review.oldObject);
+  const violation = firstViolation(updateRequestPolicy, { ...input, oldSpec: before.value, ended });
   const details = { template: now.value.templateName };
   if (violation) return deny(violation, details);
+  const change = { oldSpec: before.value, spec: now.value };
+  const decision = await validateRequesterChange(kind, review, change, ports, signal);
+  if (decision) return decision;
   const revokes = now.value.revoked === true && before.value.revoked !== true;
-  return { ...allow, details: revokes ? { ...details, message: 'revokes the access' } : details };
+  if (!revokes) return { details };
+  const { revokedReason: reason } = now.value;
+  return {
+    details: { ...details, message: 'revokes the access', ...(reason === undefined ? {} : { reason }) },
+  };
+}
+
+/** The audit details of a new request: all fields that the requester set, and the version of the template. */
+function detailsOf(spec: RequestSpec, template: TemplateState): NonNullable<Decision['details']> {
+  return {
+    template: spec.templateName,
+    ...(template.found ? { templateUid: template.uid, templateGeneration: template.generation } : {}),
+    ...askedFields(spec),
+  };
 }
 
 function inputOf(
@@ -95,7 +125,7 @@ function inputOf(
   operation: RequestInput['operation'],
   review: Review,
   spec: RequestSpec,
-  facts: Pick<RequestInput, 'template' | 'alreadyHolds' | 'limits'>,
+  facts: Pick<RequestInput, 'template' | 'alreadyHolds' | 'limits' | 'askedAtMs' | 'overdueReview'>,
 ): RequestInput {
   const { namespace, name, user } = review;
   const caller = { username: user.username, uid: user.uid, groups: user.groups };
@@ -118,10 +148,16 @@ function readSpec(kind: RequestKind, object: unknown): Read<RequestSpec> {
   return readBySchema<RequestSpec>(accessOfRequest(kind).request.structural.spec, own(object, 'spec'), 'spec');
 }
 
+/**
+ * A warning if no access could be planned when the leader last judged the template; otherwise empty. The objects may have changed since.
+ */
+const planWarnings = (template: TemplateState): string[] =>
+  template.found && template.unplannable ? [violationWarning(template.unplannable)] : [];
+
 /** A warning if the template shortens the requested duration; otherwise empty. */
 function durationWarnings(spec: RequestSpec, template: TemplateState): string[] {
   if (!template.found) return [];
-  const chosen = chooseDuration(spec.duration, template.spec.accessConfig);
+  const chosen = chooseDuration(spec.duration, durationBoundsOf(spec, template.spec.accessConfig));
   return 'clamped' in chosen && chosen.clamped ? [`spec.duration: ${chosen.message}`] : [];
 }
 

@@ -8,20 +8,21 @@ import type { Review, UserInfo } from '../codec.ts';
 import { allow, type Decision, deny, type Handler } from '../decision.ts';
 import { PatchBuilder } from '../json-patch.ts';
 import type { AdmissionPorts } from '../ports.ts';
+import { attestChanges } from './change-attestation.ts';
 import { generatedName } from './generated-name.ts';
 
 /**
- * Characters of a spec without its requester, with 32 for each value. The CRDs allow less, but the API server validates a spec only after
- * this webhook.
+ * Maximum size of a spec without its requester: its characters, and 32 more for each value. The CRDs allow less, but the API server
+ * validates a spec only after this webhook.
  */
 const MAX_SPEC = 64 * 1024;
 
-type Ports = Pick<AdmissionPorts, 'clock' | 'signRequester'>;
+type Ports = Pick<AdmissionPorts, 'clock' | 'signRequester' | 'signChange'>;
 
 /**
  * Mutating webhook of requests. On CREATE, it writes the requester and signs it (a dry run gets no signature). It also sets the server's
- * finalizer, and removes other finalizers and all owner references, which could delay or prevent a revocation. On UPDATE, it restores the
- * requester, and the finalizer until the request is deleted, if the caller omits them.
+ * finalizer, and removes other finalizers and all owner references, which could delay or prevent a revocation. On UPDATE, it signs claims
+ * and extensions of the requester. It restores the requester if the caller omits it, and the finalizer unless the request is being deleted.
  */
 export function attestRequester(kind: RequestKind, ports: Ports): Handler {
   return {
@@ -31,7 +32,7 @@ export function attestRequester(kind: RequestKind, ports: Ports): Handler {
       if (!isAbsentOrRecord(own(object, 'metadata'))) return invalidObject('metadata must be an object', 'metadata');
       const spec = own(object, 'spec');
       if (!isRecord(spec)) return invalidObject('spec must be an object with a templateName', 'spec');
-      return review.operation === 'CREATE' ? attestNewRequest(kind, review, spec, ports) : keepAttestation(review);
+      return review.operation === 'CREATE' ? attestNewRequest(kind, review, spec, ports) : attestUpdate(review, ports);
     },
   };
 }
@@ -75,13 +76,16 @@ function attestNewRequest(kind: RequestKind, review: Review, spec: JsonObject, p
   return { patch: patch.ops };
 }
 
-function keepAttestation({ object, oldObject }: Review): Decision {
+function attestUpdate(review: Review, ports: Ports): Decision {
+  const { object, oldObject } = review;
   const patch = new PatchBuilder(object);
   const before = own(own(oldObject, 'spec'), 'requester') ?? undefined;
-  // Clients that replace the object from a manifest omit the field. The validating webhook denies changes of it.
+  // Clients that replace the object from a manifest omit the requester. The validating webhook denies other changes of it.
   if (before !== undefined && (own(own(object, 'spec'), 'requester') ?? undefined) === undefined) {
     patch.set(['spec', 'requester'], before);
   }
+  const denial = attestChanges(review, patch, ports);
+  if (denial) return denial;
   const metadata = own(object, 'metadata');
   if (!isSet(own(metadata, 'deletionTimestamp'))) {
     const finalizers = strings(own(metadata, 'finalizers'));

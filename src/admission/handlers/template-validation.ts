@@ -1,11 +1,16 @@
 import { isDeepStrictEqual } from 'node:util';
-import { explain, explanationLines, firstViolation } from '../../access/policy/policy.ts';
+import { explain, explanationLines, firstViolation, isSame, violationWarning } from '../../access/policy/policy.ts';
 import {
   authorCallerViolation,
   authorPermissionsViolation,
   permissionsHandedOut,
 } from '../../access/policy/template-permissions.ts';
-import { type TemplateInput, templatePolicy, templateWarnings } from '../../access/policy/template-policy.ts';
+import {
+  notPlanned,
+  type TemplateInput,
+  templatePolicy,
+  templateWarnings,
+} from '../../access/policy/template-policy.ts';
 import { accessOfTemplate } from '../../api/access/kinds.ts';
 import type { TemplateKind } from '../../api/access/names.ts';
 import { readBySchema } from '../../api/schema/read.ts';
@@ -14,12 +19,12 @@ import { deny, type Handler, invalidSpec } from '../decision.ts';
 import type { AdmissionPorts } from '../ports.ts';
 
 /**
- * Validating webhook of templates. It denies a new or changed spec that could never be granted. It also denies one that hands out
- * permissions that the caller does not have. So the caller sees the error.
+ * Validating webhook of templates. It denies a spec that the server would never grant, or that hands out permissions that the caller does
+ * not have, and warns if other objects would deny requests now. An update is denied only for violations that it introduces.
  */
 export function validateTemplate(
   kind: TemplateKind,
-  ports: Pick<AdmissionPorts, 'missingPermissions' | 'grantable'>,
+  ports: Pick<AdmissionPorts, 'missingPermissions' | 'grantable' | 'ownViolation' | 'presentViolation'>,
 ): Handler {
   return {
     async decide({ operation, namespace, name, user, object, oldObject, dryRun }, signal) {
@@ -30,7 +35,8 @@ export function validateTemplate(
       const read = readBySchema<TemplateInput['spec']>(accessOfTemplate(kind).template.structural.spec, raw, 'spec');
       if (!read.ok) return invalidSpec(read.errors);
       const input: TemplateInput = { kind, namespace, name, spec: read.value, grantable: ports.grantable };
-      const violation = firstViolation(templatePolicy, input);
+      const stored = operation === 'UPDATE' ? storedInput(input, own(oldObject, 'spec')) : undefined;
+      const violation = firstViolation(templatePolicy, input, stored);
       const explanation = dryRun ? explanationLines(explain(templatePolicy, input)) : [];
       if (violation) return { ...deny(violation, details), warnings: explanation };
       const callerViolation = authorCallerViolation(user, read.value);
@@ -38,7 +44,34 @@ export function validateTemplate(
       const missing = await ports.missingPermissions(user, namespace, permissionsHandedOut(input), signal);
       const permissionsViolation = authorPermissionsViolation(user.username, namespace, missing);
       if (permissionsViolation) return { ...deny(permissionsViolation, details), warnings: explanation };
-      return { details, warnings: [...templateWarnings(input), ...explanation] };
+      const planned = await ports.ownViolation(input, signal);
+      if (planned && planned !== notPlanned) {
+        const before = stored && (await ports.ownViolation(stored, signal));
+        // If the stored spec could not be planned, it is unknown whether the update introduced the violation. Allow it: the leader denies
+        // requests.
+        if (before !== notPlanned && !isSame(planned, before)) {
+          return { ...deny(planned, details), warnings: explanation };
+        }
+      }
+      // These violations depend on other objects, which users may create or correct later. So they are warnings.
+      const remaining =
+        firstViolation(templatePolicy, input) ?? planned ?? (await ports.presentViolation(input, signal));
+      const unusable = remaining ? [remaining === notPlanned ? notPlannedWarning : violationWarning(remaining)] : [];
+      return { details, warnings: [...unusable, ...templateWarnings(input), ...explanation] };
     },
   };
+}
+
+const notPlannedWarning =
+  'the server did not check whether requests can use this template, because too many such checks wait; ' +
+  'to check it later, apply it again with --dry-run=server';
+
+/** The input for the spec before an update; undefined if that spec violates its schema. */
+function storedInput(input: TemplateInput, oldSpec: unknown): TemplateInput | undefined {
+  const read = readBySchema<TemplateInput['spec']>(
+    accessOfTemplate(input.kind).template.structural.spec,
+    oldSpec,
+    'spec',
+  );
+  return read.ok ? { ...input, spec: read.value } : undefined;
 }

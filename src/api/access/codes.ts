@@ -41,8 +41,8 @@ export const requestCodes = {
   },
   TemplateNotReady: {
     audience: 'requester',
-    meaning: 'The template has a condition that is False.',
-    remedy: 'Read the conditions of the template; its author corrects it.',
+    meaning: 'A condition of the template other than `AccessPlanValid` is False.',
+    remedy: 'Ask the author of the template to correct what the message names.',
   },
   InvalidDuration: {
     audience: 'requester',
@@ -56,13 +56,14 @@ export const requestCodes = {
   },
   InvalidTargetPod: {
     audience: 'requester',
-    meaning: 'The name is invalid, the pod is not running, or the workload of the template does not control it.',
+    meaning:
+      '`spec.targetPod` is not a valid name, its pod is not running, or the workload of the template does not control the pod.',
     remedy: 'Name a running pod of the workload, or omit `spec.targetPod`.',
   },
   NoRunningPod: {
     audience: 'requester',
     meaning: 'The workload controls no running pod.',
-    remedy: 'Wait until it runs, then create a new request.',
+    remedy: 'Wait until it has one, then create a new request. An approved request waits itself.',
   },
   RequesterImmutable: {
     audience: 'requester',
@@ -71,8 +72,100 @@ export const requestCodes = {
   },
   SpecImmutable: {
     audience: 'requester',
-    meaning: 'The spec of a request cannot change, except that `revoked` may become true.',
+    meaning:
+      'The spec of a request cannot change, except that a user who can update the request may revoke the access, and the requester may claim and extend it.',
     remedy: 'Delete the request and create a new one.',
+  },
+  VoteDenied: {
+    audience: 'requester',
+    meaning: 'An approver denied the request.',
+    remedy: 'Ask the approver whom the message names. Create a new request once the reason no longer applies.',
+  },
+  NotApproved: {
+    audience: 'requester',
+    meaning: 'The approvals that the template asks for did not come within `pendingFor`.',
+    remedy: 'Create a new request, and tell the approvers.',
+  },
+  NotClaimed: {
+    audience: 'requester',
+    meaning: 'The requester did not set `spec.claimed` within `claimWithin`.',
+    remedy: 'Create a new request.',
+  },
+  NotExtendable: {
+    audience: 'requester',
+    meaning:
+      'The template has no `extension`, it is emergency access, or the pod stops by its `activeDeadlineSeconds`.',
+    remedy: 'Create a new request.',
+  },
+  TooManyExtensions: {
+    audience: 'requester',
+    meaning: 'Access was extended as often as the template allows.',
+    remedy: 'Create a new request.',
+  },
+  TotalReached: {
+    audience: 'requester',
+    meaning: 'Access already lasts as long as the template allows with all extensions.',
+    remedy: 'Create a new request.',
+  },
+  AccessNotOpen: {
+    audience: 'requester',
+    meaning:
+      'An extension was asked for before the access was granted, or after it ended, or a request was revoked after its end.',
+    remedy: 'Wait for the grant. If the access has ended, create a new request.',
+  },
+  ExtensionPending: {
+    audience: 'requester',
+    meaning: 'An update adds more than one extension, or the previous one is not decided yet.',
+    remedy: 'Add one extension, and the next when `status.extensions` shows the decision.',
+  },
+  NotClaimable: {
+    audience: 'requester',
+    meaning:
+      'The template has no `claimWithin`, or the access does not wait for its claim: it is not approved yet, or has begun or ended.',
+    remedy: 'Set `spec.claimed` while `status.approval.state` is `Claimable`.',
+  },
+  TooEarly: {
+    audience: 'requester',
+    meaning:
+      'A new request sets a field that can be set only later: `claimed`, `claimSignature`, `extensions`, or `revokedReason`.',
+    remedy: 'Omit the field. If you copied a request, remove these fields from the copy.',
+  },
+  NotRequester: {
+    audience: 'requester',
+    meaning: 'A user other than the requester tried to claim or extend the access.',
+    remedy: 'Ask the requester to claim or extend it.',
+  },
+  ReasonMissing: {
+    audience: 'requester',
+    meaning: 'The template asks for a reason, and `spec.reason` is missing or too short.',
+    remedy: 'Write in `spec.reason` what the message asks for.',
+  },
+  ReasonMismatch: {
+    audience: 'requester',
+    meaning: '`spec.reason` does not match the pattern of the template.',
+    remedy: 'Write what the message asks for, for example the key of a ticket.',
+  },
+  InvalidStart: {
+    audience: 'requester',
+    meaning: '`spec.startAt` has passed, or is a time at which the template does not let access begin.',
+    remedy: 'Write a time that the message allows, or omit `spec.startAt`.',
+  },
+  EmergencyNotAllowed: {
+    audience: 'requester',
+    meaning:
+      'The template allows no emergency access, the requester is in none of its `emergency.groups`, or the request also has `startAt`.',
+    remedy: 'Omit `spec.emergency`, and wait for approvals.',
+  },
+  ReviewOverdue: {
+    audience: 'requester',
+    meaning: 'No other person reviewed an earlier emergency access of the requester through this template in time.',
+    remedy:
+      'Ask another person who may approve to create an `AccessVote` about `Review` for the request that the message names.',
+  },
+  Emergency: {
+    audience: 'operator',
+    meaning: 'Emergency access opened without approvals. This is not a denial.',
+    remedy: 'Review it: create an `AccessVote` about `Review`.',
   },
   AlreadyRevoked: {
     audience: 'requester',
@@ -115,126 +208,6 @@ export const requestCodes = {
     audience: 'operator',
     meaning: 'The API server rejected the Pod, Role, or RoleBinding. The message has its reason.',
     remedy: 'Check quotas, Pod Security, other webhooks, and the permissions of the server.',
-  },
-} as const satisfies CodeTable;
-
-/** Denials of templates, and of requests through them. */
-export const templateCodes = {
-  AuthorMissing: {
-    audience: 'author',
-    meaning: '`spec.author` is missing: the API server did not call the webhooks, or a client removed the author.',
-    remedy: 'Apply the template again once the webhooks answer.',
-  },
-  AuthorForged: {
-    audience: 'author',
-    meaning: '`spec.author` is not the caller.',
-    remedy: 'Omit `spec.author`. If you omitted it, apply the template again once the webhooks answer.',
-  },
-  AuthorUnknown: {
-    audience: 'author',
-    meaning: 'The template has no verified author.',
-    remedy:
-      'A user who holds the permissions of the template updates it, for example with `kubectl patch podaccesstemplate NAME -n NAMESPACE --type=merge -p \'{"spec":{"author":{"username":"me"}}}\'`.',
-  },
-  AuthorLacksRights: {
-    audience: 'author',
-    meaning:
-      'The author lacks a permission that the template hands out: get, list, and watch pods, exec into them, `accessConfig.rules`, create pods (PodAccessTemplate), or `allow-privileged` the template (`allowPrivilegedPod`).',
-    remedy: 'Ask for the permissions that the message names, or ask a user who holds them to update the template.',
-  },
-  SystemGroup: {
-    audience: 'author',
-    meaning: '`allowedGroups` names a group that Kubernetes itself assigns, such as `system:authenticated`.',
-    remedy: 'Name groups of teams.',
-  },
-  MissingTarget: {
-    audience: 'author',
-    meaning: 'The template has neither a workload nor a pod spec.',
-    remedy: 'Set `controllerTargetRef` or `podSpec`.',
-  },
-  TargetNotFound: {
-    audience: 'author',
-    meaning: 'The workload does not exist.',
-    remedy: 'Create it, or correct `controllerTargetRef`.',
-  },
-  InvalidSelector: {
-    audience: 'author',
-    meaning: 'The selector of the workload is missing or invalid.',
-    remedy: 'Correct the workload.',
-  },
-  InvalidAccessCommand: {
-    audience: 'author',
-    meaning: '`accessCommand` is not a `kubectl` or `oc` command to the granted pod.',
-    remedy:
-      'Write exec, attach, logs, or port-forward to `{{ .Metadata.Name }}`, with the options and placeholders that the message lists. Put text for the shell in the pod between single quotes.',
-  },
-  InvalidPodSpec: {
-    audience: 'author',
-    meaning: '`podSpec` has no containers.',
-    remedy: 'Write a PodSpec as in a Pod.',
-  },
-  InvalidPodTemplate: {
-    audience: 'author',
-    meaning: 'The pod template of the workload, after the mutations of the template, is invalid.',
-    remedy: 'Correct the field that the message names.',
-  },
-  InvalidMutationConfig: {
-    audience: 'author',
-    meaning: '`controllerTargetMutationConfig` cannot be applied.',
-    remedy: 'Correct the field that the message names.',
-  },
-  InvalidPatch: {
-    audience: 'author',
-    meaning: 'An operation of `patchSpecOperations` is invalid or fails.',
-    remedy: 'Correct the operation that the message names.',
-  },
-  InvalidQuantity: {
-    audience: 'author',
-    meaning: 'A quantity is invalid.',
-    remedy: 'Write a quantity such as `500m` or `2Gi` in the field that the message names.',
-  },
-  ContainerNotFound: {
-    audience: 'author',
-    meaning: 'The pod has no container named `defaultContainerName`.',
-    remedy: 'Name one of the containers that the message lists.',
-  },
-  PlanTooLarge: {
-    audience: 'author',
-    meaning: 'Planning the access pod exceeds the work limit or the time limit of one grant.',
-    remedy: 'Shorten the pod template of the workload, `podSpec`, or `patchSpecOperations`.',
-  },
-  PodReachesTooFar: {
-    audience: 'author',
-    meaning: 'The access pod exceeds the baseline level of Pod Security, or chooses its ServiceAccount or node.',
-    remedy:
-      'Remove the field that the message names, or ask an administrator to set `allowPrivilegedPod`. If the message of `ResourceRefused` has this code, ask an administrator to add the label `access.drawbridge.dev/allow-privileged` to the Namespace.',
-  },
-  PodIsSelected: {
-    audience: 'author',
-    meaning: 'A Service, PodDisruptionBudget, or NetworkPolicy for other pods selects the access pod.',
-    remedy: 'Change `podLabels`, or list the object in `allowedSelectors`.',
-  },
-  ConfinementLost: {
-    audience: 'author',
-    meaning: 'NetworkPolicies isolate the egress of the workload, but would not isolate that of the access pod.',
-    remedy:
-      'Add the labels that the message names to `podLabels`, and list the Services and budgets that select them in `allowedSelectors`.',
-  },
-  InvalidRules: {
-    audience: 'author',
-    meaning: '`accessConfig.rules` has something other than named verbs on pods and their subresources.',
-    remedy: 'Correct the rule that the message names.',
-  },
-  TooManyRights: {
-    audience: 'author',
-    meaning:
-      '`accessConfig.rules` adds more than 64 permissions. The server checks each with a call to the API server.',
-    remedy: 'Remove some, or create a second template.',
-  },
-  NotGrantable: {
-    audience: 'author',
-    meaning: 'This installation does not allow templates to hand out the rule.',
-    remedy: 'Remove the rule, or ask an administrator to add it to the chart value `grantable`.',
   },
 } as const satisfies CodeTable;
 

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { objectName } from '../schema/fields.ts';
 import { defineKind, type ObjectOf } from '../schema/kind.ts';
+import { endIsFinal } from './ended.ts';
 import { accessResource } from './names.ts';
 import { requestSpec, specIsFinal } from './request-spec.ts';
 import { grantIsFinal, requestColumns, requestStatus, templateColumns, templateStatus } from './status.ts';
@@ -8,20 +9,24 @@ import { accessConfig, author, controllerTargetRef } from './template-spec.ts';
 
 const execAccessTemplates = accessResource('execaccesstemplates', 'ExecAccessTemplate');
 
+/** The kind ExecAccessTemplate: its schema and its columns. */
 export const execAccessTemplateKind = defineKind({
   resource: execAccessTemplates,
   description:
     'An ExecAccessTemplate allows members of some groups to request a shell in a running pod of a workload, for a limited time.',
   spec: Type.Object(
     { accessConfig, controllerTargetRef, author: Type.Optional(author) },
-    { description: 'The access that the template gives, its recipients, and its duration.' },
+    { description: 'The access that the template gives, who can request it, and for how long.' },
   ),
   status: templateStatus,
   printerColumns: templateColumns,
+  shortNames: ['eat'],
 });
 
+/** The spec of an ExecAccessTemplate. */
 export type ExecAccessTemplateSpec = ObjectOf<typeof execAccessTemplateKind>['spec'];
 
+/** The resource of ExecAccessRequests: requests for a shell in a running pod. */
 export const execAccessRequests = accessResource('execaccessrequests', 'ExecAccessRequest');
 
 const fields = {
@@ -33,17 +38,20 @@ const fields = {
   ),
 };
 
+/** The kind ExecAccessRequest: its schema, its rules, and its columns. */
 export const execAccessRequestKind = defineKind({
   resource: execAccessRequests,
   description:
     'An ExecAccessRequest asks for a shell in a running pod through an ExecAccessTemplate. Deleting or revoking it ends access at once.',
   spec: Type.Object(fields, {
-    description: 'The requested access. It is immutable, except that revoked can become true.',
+    description:
+      'The requested access. It is immutable, except that the requester can claim and extend it, and that revoked can become true.',
     'x-kubernetes-validations': specIsFinal(fields),
   }),
   status: requestStatus,
-  rules: [grantIsFinal],
+  rules: [grantIsFinal, endIsFinal],
   printerColumns: requestColumns,
+  shortNames: ['ear'],
 });
 
 /** Access to a running pod of a workload. */

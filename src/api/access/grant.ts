@@ -14,7 +14,7 @@ const rule = {
   verbs: nonEmptyList(8, 'The verbs, such as get or create.'),
 };
 
-/** A rule that a template adds; the grant confines it to the granted pod. */
+/** A rule that a template adds to the Role of its grants. The server confines it to the granted pod. */
 export const templateRule = Type.Object(rule, { description: 'Permissions on the pod, as in a rule of a Role.' });
 
 /** A rule in the Role of a grant. */
@@ -28,7 +28,9 @@ const grantedRule = Type.Object(
   { description: 'One rule of the Role.' },
 );
 
+/** A rule of a template; it names no pod. */
 export type TemplateRule = Static<typeof templateRule>;
+/** A rule of a granted Role, for the granted pod only. */
 export type GrantedRule = Static<typeof grantedRule>;
 
 const uid = (description: string) => Type.String({ description, minLength: 1, maxLength: 128 });
@@ -76,7 +78,16 @@ export const grant = Type.Object(
     ),
     // Absent in grants of earlier versions.
     rules: Type.Optional(listOf(grantedRule, 16, { description: 'The rules of the Role.' })),
-    planHash: Type.String({ description: 'The SHA-256 of the objects as planned.', minLength: 1, maxLength: 128 }),
+    planHash: Type.String({ description: 'The SHA-256 of the planned objects.', minLength: 1, maxLength: 128 }),
+    // Absent in grants of earlier versions, and if the duration of access counts from the creation of the request.
+    startsAt: Type.Optional(
+      time(
+        'The time from which the duration of access counts: when the server granted access after a wait, or emergency access. If unset, the duration counts from the creation of the request.',
+      ),
+    ),
+    votes: Type.Optional(
+      listOf(uid('The uid of an AccessVote.'), 40, { description: 'The votes that approved this grant.' }),
+    ),
     expiresAt: time('When access ends.'),
     mac: Type.Optional(
       Type.String({
@@ -93,10 +104,12 @@ export const grant = Type.Object(
       }),
     ),
   },
-  { description: 'The granted access. The server writes it once. Access ends at expiresAt at the latest.' },
+  { description: 'The granted access. The server writes it once. Access ends at expiresAt, unless it is extended.' },
 );
 
+/** `status.grant`: what the server granted, to whom, and until when. Not to be trusted until its `mac` is verified. */
 export type Grant = Static<typeof grant>;
+/** A user or group that gets the access. */
 export type GrantSubject = Grant['subjects'][number];
 
 const structural = toStructural(grant, 'grant');

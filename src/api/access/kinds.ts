@@ -1,4 +1,5 @@
 import type { Kind, ObjectOf } from '../schema/kind.ts';
+import { accessVoteKind } from './access-vote.ts';
 import { execAccess } from './exec-access.ts';
 import type { TemplateKind } from './names.ts';
 import { podAccess } from './pod-access.ts';
@@ -9,13 +10,20 @@ import { podAccess } from './pod-access.ts';
  */
 export const accesses = [podAccess, execAccess] as const;
 
+/** One kind of access, from `accesses`. */
 export type Access = (typeof accesses)[number];
+/** The name of a kind of request, such as `PodAccessRequest`. */
 export type RequestKind = Access['request']['resource']['kind'];
+/** The spec of a request of any kind. */
 export type RequestSpec = ObjectOf<Access['request']>['spec'];
+/** The spec of a template of any kind. */
 export type TemplateSpec = ObjectOf<Access['template']>['spec'];
 
 /** The custom resources of all kinds of access. The CRDs of the chart are generated from them, one file for each. */
 export const accessKinds: readonly Kind[] = accesses.flatMap(({ template, request }) => [template, request]);
+
+/** All custom resources of the access feature. */
+export const accessCrds: readonly Kind[] = [...accessKinds, accessVoteKind];
 
 /** The kind of access that this kind of request asks for. */
 export const accessOfRequest = (kind: RequestKind): Access => byRequest[kind];

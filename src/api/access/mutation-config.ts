@@ -18,7 +18,9 @@ const envVar = Type.Object({
 });
 
 const quantities = (description: string) =>
-  Type.Optional(Type.Record(Type.String(), quantity('The amount.'), { description, maxProperties: 64 }));
+  Type.Optional(
+    Type.Record(Type.String(), quantity('The amount, such as 500m or 2Gi.'), { description, maxProperties: 64 }),
+  );
 
 const resources = Type.Object(
   {
@@ -35,7 +37,7 @@ const resources = Type.Object(
       ),
     ),
   },
-  { description: 'The compute resources of the default container; replaces the workload’s when it is not empty.' },
+  { description: 'The compute resources of the default container. If not empty, they replace those of the workload.' },
 );
 
 const patchOperation = Type.Object(

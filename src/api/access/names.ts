@@ -32,12 +32,24 @@ export const templateConditions = {
   targetRefExists: 'TargetRefExists',
   accessCommandValid: 'AccessCommandValid',
   authorHoldsRights: 'AuthorHoldsRights',
+  accessPlanValid: 'AccessPlanValid',
 } as const;
 
 /** Condition types that kstatus reads. They summarize the others and do not affect `status.ready`. */
 export const summaryConditions = { ready: 'Ready', reconciling: 'Reconciling', stalled: 'Stalled' } as const;
 
-export type RequestCondition = (typeof requestConditions)[keyof typeof requestConditions];
+/** Condition type of requests that wait for approvals, a claim, or their start, and of emergencies. `status.ready` does not require it. */
+export const approvalCondition = 'AccessApproved';
+
+/** Condition type of requests whose access is shorter than requested. `status.ready` does not require it. */
+export const shortenedCondition = 'AccessShortened';
+
+/** Every condition type that the server sets on requests. */
+export type RequestCondition =
+  | (typeof requestConditions)[keyof typeof requestConditions]
+  | typeof approvalCondition
+  | typeof shortenedCondition;
+/** Every condition type that the server sets on templates. */
 export type TemplateCondition = (typeof templateConditions)[keyof typeof templateConditions];
 
 /** Every kind of template, for the schema of grants. */

@@ -1,12 +1,14 @@
 import { type Static, Type } from 'typebox';
 import { listOf, objectName, opaqueObject, quantity } from '../schema/fields.ts';
 import { defineKind, type ObjectOf } from '../schema/kind.ts';
+import { endIsFinal } from './ended.ts';
 import { controllerTargetMutationConfig } from './mutation-config.ts';
 import { accessResource } from './names.ts';
 import { requestSpec, specIsFinal } from './request-spec.ts';
 import { grantIsFinal, requestColumns, requestStatus, templateColumns, templateStatus } from './status.ts';
 import { accessConfig, author, controllerTargetRef } from './template-spec.ts';
 
+/** The resource of PodAccessTemplates. */
 export const podAccessTemplates = accessResource('podaccesstemplates', 'PodAccessTemplate');
 
 const selectorReference = Type.Object({
@@ -16,8 +18,10 @@ const selectorReference = Type.Object({
   name: objectName('Its name.'),
 });
 
+/** An entry of `spec.allowedSelectors`: an object that may select the access pod by its labels. */
 export type SelectorReference = Static<typeof selectorReference>;
 
+/** The kind PodAccessTemplate: its schema and its columns. */
 export const podAccessTemplateKind = defineKind({
   resource: podAccessTemplates,
   description:
@@ -42,13 +46,19 @@ export const podAccessTemplateKind = defineKind({
             'Objects of the namespace that may select the access pod by its labels. If a Service, a PodDisruptionBudget, or a NetworkPolicy for other pods is not listed and would select the pod, the server denies the request.',
         }),
       ),
-      maxStorage: Type.Optional(quantity('The cap on ephemeral storage, for each container of the access pod.')),
-      maxCpu: Type.Optional(quantity('The cap on CPU, for each container of the access pod.')),
-      maxMemory: Type.Optional(quantity('The cap on memory, for each container of the access pod.')),
+      maxStorage: Type.Optional(
+        quantity('The cap on ephemeral storage, for each container of the access pod: a quantity such as 10Gi.'),
+      ),
+      maxCpu: Type.Optional(
+        quantity('The cap on CPU, for each container of the access pod: a quantity such as 500m or 2.'),
+      ),
+      maxMemory: Type.Optional(
+        quantity('The cap on memory, for each container of the access pod: a quantity such as 2Gi.'),
+      ),
       author: Type.Optional(author),
     },
     {
-      description: 'The access that the template gives, its recipients, and its duration.',
+      description: 'The access that the template gives, who can request it, and for how long.',
       'x-kubernetes-validations': [
         {
           rule: 'has(self.controllerTargetRef) || has(self.podSpec)',
@@ -61,23 +71,29 @@ export const podAccessTemplateKind = defineKind({
   ),
   status: templateStatus,
   printerColumns: templateColumns,
+  shortNames: ['pat'],
 });
 
+/** The spec of a PodAccessTemplate. */
 export type PodAccessTemplateSpec = ObjectOf<typeof podAccessTemplateKind>['spec'];
 
+/** The resource of PodAccessRequests: requests for a dedicated pod. */
 export const podAccessRequests = accessResource('podaccessrequests', 'PodAccessRequest');
 
+/** The kind PodAccessRequest: its schema, its rules, and its columns. */
 export const podAccessRequestKind = defineKind({
   resource: podAccessRequests,
   description:
     'A PodAccessRequest asks for a dedicated pod through a PodAccessTemplate. Deleting or revoking it ends access at once.',
   spec: Type.Object(requestSpec, {
-    description: 'The requested access. It is immutable, except that revoked can become true.',
+    description:
+      'The requested access. It is immutable, except that the requester can claim and extend it, and that revoked can become true.',
     'x-kubernetes-validations': specIsFinal(requestSpec),
   }),
   status: requestStatus,
-  rules: [grantIsFinal],
+  rules: [grantIsFinal, endIsFinal],
   printerColumns: requestColumns,
+  shortNames: ['par'],
 });
 
 /** Access to a dedicated pod, copied from a workload or defined in the template. */

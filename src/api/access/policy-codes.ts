@@ -12,6 +12,11 @@ export const policyCodes = {
     meaning: 'Only the server writes the status of requests and templates.',
     remedy: 'Find out which client tries, and why.',
   },
+  EndKept: {
+    audience: 'anyone',
+    meaning: 'A request that ended gets no grant. The server never writes one.',
+    remedy: 'Find out which client tries, and why. To get access again, create a new request.',
+  },
   ReservedLabel: {
     audience: 'anyone',
     meaning: 'Only the server creates objects with the label `access.drawbridge.dev/request`.',
@@ -19,7 +24,7 @@ export const policyCodes = {
   },
   MarkKept: {
     audience: 'anyone',
-    meaning: 'The label and annotations of an object of a grant cannot change.',
+    meaning: 'The label and annotations by which the server recognizes an object of a grant cannot change.',
     remedy: 'Find out which client tries, and why.',
   },
   OwnerKept: {
@@ -29,7 +34,7 @@ export const policyCodes = {
   },
   GrantKept: {
     audience: 'anyone',
-    meaning: 'The rules and subjects of a grant cannot change.',
+    meaning: 'The rules of the Role of a grant, and the subjects of its RoleBinding, cannot change.',
     remedy: 'Find out which client tries, and why.',
   },
   ImageKept: {

@@ -1,20 +1,12 @@
 import { type Static, Type } from 'typebox';
 import { listOf, objectName, time } from '../schema/fields.ts';
 import type { CelRule } from '../schema/structural-schema.ts';
+import { attestedUser, maxExtensions, maxReasonLength } from './access-config.ts';
 
 /** The creator of the request, as the API server authenticated them. */
 const requester = Type.Object(
   {
-    username: Type.String({ description: 'The user name.', minLength: 1, maxLength: 1024 }),
-    uid: Type.String({
-      description: 'The user’s uid, if the authenticator provides one.',
-      default: '',
-      maxLength: 1024,
-    }),
-    groups: listOf(Type.String({ maxLength: 1024 }), 1024, {
-      description: 'The groups that the user was in at that time.',
-      default: [],
-    }),
+    ...attestedUser,
     time: time('When the webhook set these fields, at the creation of the request.'),
     nonce: Type.Optional(
       Type.String({ description: 'A random value that makes the signature unique.', maxLength: 64 }),
@@ -32,6 +24,7 @@ const requester = Type.Object(
   },
 );
 
+/** `spec.requester`: the creator of a request, as the webhook recorded them. */
 export type Requester = Static<typeof requester>;
 
 /** The value that the webhook signs: who created the request, when, and for what. */
@@ -39,12 +32,49 @@ export interface RequesterAttestation {
   readonly kind: string;
   readonly namespace: string;
   readonly name: string;
-  /** The whole spec; the signature does not cover its fields `requester` and `revoked`. */
+  /** The whole spec; the signature does not cover `requester` and the mutable fields. */
   readonly spec: object;
   readonly requester: Pick<Requester, 'username' | 'uid' | 'groups' | 'time'>;
 }
 
+/** The fields of `Requester` with which the webhook signs an attestation. */
 export type RequesterSignature = Required<Pick<Requester, 'nonce' | 'signature'>>;
+
+const reason = (description: string) => Type.Optional(Type.String({ description, maxLength: maxReasonLength }));
+const signature = (description: string) => Type.Optional(Type.String({ description, maxLength: 128 }));
+
+const extension = Type.Object({
+  by: Type.String({ description: 'How much longer, as a Go duration such as 30m.', minLength: 1, maxLength: 64 }),
+  reason: reason('Why the access must last longer, for the approvers and the audit journal.'),
+  signature: signature('Proves that the requester asked for this extension. The admission webhook sets it.'),
+});
+
+/** An entry of `spec.extensions`: how much longer the requester asks for, and why. */
+export type RequestedExtension = Static<typeof extension>;
+
+/** The request that a change belongs to. */
+export interface ChangedRequest {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
+/** A change of a request that the webhook signs if the requester makes it. `index` counts from 0. */
+export type RequesterChange =
+  /** `time` is that of the claim, RFC 3339, by the clock of the webhook. */
+  | { readonly field: 'claimed'; readonly time: string }
+  | ({ readonly field: 'extensions'; readonly index: number } & Pick<RequestedExtension, 'by' | 'reason'>);
+
+/**
+ * `spec.claimSignature`: the time of the claim (RFC 3339) and its MAC. The claim counts from that time, however late the leader reads it.
+ */
+export const claimSignature = (time: string, mac: string): string => `${time} ${mac}`;
+
+/** Splits `spec.claimSignature`; undefined if it is absent or malformed. Does not verify the MAC. */
+export function readClaim(text: string | undefined): { readonly time: string; readonly mac: string } | undefined {
+  const [time, mac] = text?.split(' ') ?? [];
+  return time === undefined || mac === undefined ? undefined : { time, mac };
+}
 
 /** The fields of requests of every kind. */
 export const requestSpec = {
@@ -57,22 +87,50 @@ export const requestSpec = {
       maxLength: 64,
     }),
   ),
+  reason: reason('Why access is needed, for example a ticket. The template may require it.'),
+  startAt: Type.Optional(
+    time('The earliest time at which access begins, if the template allows it. If unset, as soon as possible.'),
+  ),
+  emergency: Type.Optional(
+    Type.Boolean({
+      description:
+        'Set it to true to open access without approvals in an emergency. The template names the groups that may do so. Another person reviews the access afterwards.',
+    }),
+  ),
   requester: Type.Optional(requester),
+  claimed: Type.Optional(
+    Type.Boolean({
+      description:
+        'The requester sets it to true to begin access while status.approval.state is Claimable, if the template has claimWithin. It cannot be reset.',
+    }),
+  ),
+  claimSignature: signature('Proves that the requester set claimed, and when. The admission webhook sets it.'),
+  extensions: Type.Optional(
+    listOf(extension, maxExtensions, {
+      description:
+        'The requester adds an entry to extend open access, if the template allows it. Entries cannot be changed or removed.',
+    }),
+  ),
   revoked: Type.Optional(
     Type.Boolean({
       description:
-        'If true, the server ends access at once and deletes the request. It is the only mutable field, and it cannot be reset.',
+        'If true, the server ends access at once. It then deletes the request, or keeps it for a while to show how it ended. It cannot be reset.',
     }),
   ),
+  revokedReason: reason('Why access was revoked. It may be set only together with revoked.'),
 };
 
+/** The fields of a spec that may change. Each has its own rules. */
+export const mutableFields = ['claimed', 'claimSignature', 'extensions', 'revoked', 'revokedReason'] as const;
+
 /**
- * Rules that forbid all changes of the spec except setting `revoked`. They apply to the whole spec, so that they also cover adding and
- * removing optional fields. The API server evaluates them before it calls the validating webhooks, so their messages begin with the same
- * code. `fields` are all fields of the spec.
+ * Rules that forbid all changes of the spec except to revoke, claim, or extend access. They apply to the whole spec, so that they also
+ * cover adding and removing optional fields. The API server evaluates them before it calls the validating webhooks, so their messages begin
+ * with the code of the webhook's denial. `fields` are all fields of the spec.
  */
 export function specIsFinal(fields: Readonly<Record<string, unknown>>): CelRule[] {
-  const immutable = Object.keys(fields).filter((field) => field !== 'revoked');
+  const mutable: readonly string[] = mutableFields;
+  const immutable = Object.keys(fields).filter((field) => !mutable.includes(field));
   return [
     {
       rule: immutable.map(isUnchanged).join(' && '),
@@ -84,6 +142,27 @@ export function specIsFinal(fields: Readonly<Record<string, unknown>>): CelRule[
       message: 'SpecImmutable: a revoked request stays revoked; create another request',
       reason: 'FieldValueForbidden',
       fieldPath: '.revoked',
+    },
+    {
+      rule: `${isUnchanged('revokedReason')} || (has(self.revoked) && self.revoked && !(has(oldSelf.revoked) && oldSelf.revoked))`,
+      message: 'SpecImmutable: revokedReason can be set only together with revoked',
+      reason: 'FieldValueForbidden',
+      fieldPath: '.revokedReason',
+    },
+    {
+      rule: `!has(oldSelf.claimed) || !oldSelf.claimed || (has(self.claimed) && self.claimed && ${isUnchanged('claimSignature')})`,
+      message: 'SpecImmutable: claimed access stays claimed',
+      reason: 'FieldValueForbidden',
+      fieldPath: '.claimed',
+    },
+    {
+      rule:
+        '!has(oldSelf.extensions) || (has(self.extensions) && self.extensions.size() >= oldSelf.extensions.size() && ' +
+        `[${Array.from({ length: maxExtensions }, (_, index) => index).join(', ')}].all(index, index >= oldSelf.extensions.size() || ` +
+        'self.extensions[index] == oldSelf.extensions[index]))',
+      message: 'SpecImmutable: extensions cannot be changed or removed; add another one',
+      reason: 'FieldValueForbidden',
+      fieldPath: '.extensions',
     },
   ];
 }

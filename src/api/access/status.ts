@@ -1,15 +1,23 @@
 import { type Static, Type } from 'typebox';
-import { conditions, listOf, objectName } from '../schema/fields.ts';
-import { column } from '../schema/kind.ts';
+import { conditions, listOf, objectName, time } from '../schema/fields.ts';
+import { ageColumn, column } from '../schema/kind.ts';
 import type { CelRule } from '../schema/structural-schema.ts';
+import { maxExtensions, maxReasonLength } from './access-config.ts';
+import { ended } from './ended.ts';
 import { grant } from './grant.ts';
+import { summaryConditions } from './names.ts';
 
 const common = {
   conditions: Type.Optional(conditions),
-  ready: Type.Optional(Type.Boolean({ description: 'Whether every condition is True.' })),
+  ready: Type.Optional(
+    Type.Boolean({
+      description:
+        'Whether the object is ready to use: whether all its conditions are True. AccessApproved, AccessShortened, Ready, Reconciling, and Stalled do not count.',
+    }),
+  ),
   accessMessage: Type.Optional(
     Type.String({
-      description: 'The command or text that tells the requester how to use the access.',
+      description: 'The command or text that tells the requester how to use open access.',
       maxLength: 32_768,
     }),
   ),
@@ -23,6 +31,7 @@ const child = Type.Object({
   uid: Type.String({ description: 'Its uid.', minLength: 1, maxLength: 128 }),
 });
 
+/** The status of templates of every kind. */
 export const templateStatus = Type.Object(
   {
     ...common,
@@ -36,18 +45,119 @@ export const templateStatus = Type.Object(
   { description: 'The observed state of this template.' },
 );
 
+const approval = Type.Object(
+  {
+    state: Type.Union(
+      [
+        Type.Literal('Pending'),
+        Type.Literal('Scheduled'),
+        Type.Literal('Claimable'),
+        Type.Literal('Approved'),
+        Type.Literal('Denied'),
+        Type.Literal('TimedOut'),
+        Type.Literal('ReviewOwed'),
+        Type.Literal('ReviewOverdue'),
+        Type.Literal('Reviewed'),
+      ],
+      {
+        description:
+          'What the request waits for, or how the decision ended. Only emergency access has ReviewOwed, ReviewOverdue, or Reviewed.',
+      },
+    ),
+    until: Type.Optional(time('When this state ends by itself: access begins, or the request times out.')),
+    all: Type.Optional(
+      listOf(
+        Type.Object({
+          name: Type.String({ description: 'The name of the entry in the template.', maxLength: 63 }),
+          have: Type.Integer({ description: 'How many people have approved for it.', minimum: 0 }),
+          need: Type.Integer({ description: 'How many must approve.', minimum: 1 }),
+        }),
+        4,
+        { description: 'How many people have approved, for each entry of approvals.all in the template.' },
+      ),
+    ),
+    votes: Type.Optional(
+      listOf(
+        Type.Object({
+          uid: Type.String({ description: 'The uid of the vote.', maxLength: 128 }),
+          voter: Type.String({ description: 'Who voted.', maxLength: 1024 }),
+          decision: Type.Union([Type.Literal('Approve'), Type.Literal('Deny')], { description: 'Approve or Deny.' }),
+          at: time('When the vote was created.'),
+          max: Type.Optional(Type.String({ description: 'The longest duration that it approves.', maxLength: 64 })),
+          reason: Type.Optional(Type.String({ description: 'Why the voter decided so.', maxLength: maxReasonLength })),
+          onBehalfOf: Type.Optional(
+            Type.String({ description: 'The person for whom a program claims to vote.', maxLength: 1024 }),
+          ),
+          ignored: Type.Optional(Type.String({ description: 'Why the vote does not count.', maxLength: 1024 })),
+        }),
+        50,
+        { description: 'The newest votes, for information only. The grant names the votes that approved it.' },
+      ),
+    ),
+  },
+  { description: 'The approval of this request.' },
+);
+
+const extension = Type.Object({
+  by: Type.String({ description: 'How much longer the requester asked for.', maxLength: 64 }),
+  state: Type.Union([Type.Literal('Pending'), Type.Literal('Granted'), Type.Literal('Refused')], {
+    description: 'Whether the server granted the extension, refused it for good, or waits for approvals.',
+  }),
+  message: Type.Optional(
+    Type.String({ description: 'What the extension waits for, or why the server refused it.', maxLength: 2048 }),
+  ),
+  expiresAt: Type.Optional(time('When access ends with this extension. Present if it was granted.')),
+  votes: Type.Optional(
+    listOf(Type.String({ maxLength: 128 }), 40, { description: 'The uids of the votes that approved it.' }),
+  ),
+  mac: Type.Optional(
+    Type.String({
+      description: 'Proves that the server decided this extension of this grant. Absent while it waits.',
+      maxLength: 128,
+    }),
+  ),
+});
+
+/** The status of requests of every kind. */
 export const requestStatus = Type.Object(
   {
     ...common,
     podName: Type.Optional(objectName('The granted pod.')),
     grant: Type.Optional(grant),
-    children: Type.Optional(listOf(child, 8, { description: 'The objects that the server created for this request.' })),
+    expiresAt: Type.Optional(
+      time(
+        'When access ends, with all extensions, or when it ended. For information only; status.grant and status.extensions have the proof.',
+      ),
+    ),
+    approval: Type.Optional(approval),
+    reasonLink: Type.Optional(
+      Type.String({
+        description: 'The address of what spec.reason names, such as a ticket, if the template has reason.link.',
+        maxLength: 16_384,
+      }),
+    ),
+    extensions: Type.Optional(
+      listOf(extension, maxExtensions, {
+        description: 'The state of each extension, in the order of spec.extensions.',
+      }),
+    ),
+    children: Type.Optional(
+      listOf(child, 8, {
+        description: 'The objects that the server created for this request, until it has deleted them.',
+      }),
+    ),
+    ended: Type.Optional(ended),
   },
   { description: 'The observed state of this request.' },
 );
 
 export type TemplateStatus = Static<typeof templateStatus>;
 export type RequestStatus = Static<typeof requestStatus>;
+/** An entry of `status.extensions`: what the server decided on one extension. */
+export type ExtensionStatus = Static<typeof extension>;
+/** `status.approval`: what a request waits for, and who voted. */
+export type RequestApproval = Static<typeof approval>;
+/** An entry of `status.children`: an object that the server created for a request. */
 export type RequestChild = Static<typeof child>;
 
 /** A rule for the root of the schema, because the API server does not evaluate rules of the status if an update removes the status. */
@@ -58,12 +168,26 @@ export const grantIsFinal: CelRule = {
   fieldPath: '.status.grant',
 };
 
-const readyColumn = column('Ready', '.status.ready', 'Whether every condition is True.', { type: 'boolean' });
+const readyColumn = column('Ready', '.status.ready', 'Whether the object is ready to use.', { type: 'boolean' });
 
-export const templateColumns = [readyColumn];
+const summary = (field: string): string => `.status.conditions[?(@.type=="${summaryConditions.ready}")].${field}`;
 
+/** The columns of `kubectl get` for templates. */
+export const templateColumns = [
+  readyColumn,
+  column('Reason', summary('reason'), 'Success, or the code of what is wrong.', { priority: 1 }),
+  column('Message', summary('message'), 'What is wrong, and what to do.', { priority: 1 }),
+];
+
+/** The columns of `kubectl get` for requests. */
 export const requestColumns = [
   column('Template', '.spec.templateName', 'The template of the request.'),
   column('Pod', '.status.podName', 'The granted pod.'),
   readyColumn,
+  column('Who', '.spec.requester.username', 'The requester.'),
+  // kubectl prints <invalid> for a column of type date with a future time.
+  column('Until', '.status.expiresAt', 'When the access ends, RFC 3339.'),
+  ageColumn,
+  column('Ended', '.status.ended.how', 'How the request ended.', { priority: 1 }),
+  column('Why', '.spec.reason', 'The reason that the requester gave.', { priority: 1 }),
 ];

@@ -1,17 +1,17 @@
 import { type Static, type TSchemaOptions, Type } from 'typebox';
 import { listOf, objectName, time } from '../schema/fields.ts';
+import { accessConfigFields, attestedUser, boundedDuration, matchesGoDuration } from './access-config.ts';
 import { templateRule } from './grant.ts';
 
-/** Go's duration grammar without a sign: `30m`, `1h30m`, `1.5h`. */
-const goDuration = "matches('^(([0-9]+(\\\\.[0-9]*)?|\\\\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$')";
-
-/** A Go duration. A CEL rule instead of a pattern checks it, so that readers can report invalid durations of older objects. */
+/**
+ * A Go duration. A CEL rule checks it, not a pattern, so that the server can still read older objects and report their invalid durations.
+ */
 const duration = (options: TSchemaOptions & { default: string }) =>
   Type.String({
     maxLength: 64,
     'x-kubernetes-validations': [
       {
-        rule: `self.${goDuration} && duration(self) > duration('0s')`,
+        rule: `self.${matchesGoDuration} && duration(self) > duration('0s')`,
         message: 'must be a Go duration above zero, such as 30m or 1h30m',
       },
     ],
@@ -46,10 +46,16 @@ export const accessConfig = Type.Object(
       default: 'kubectl exec -ti -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -- /bin/sh',
       maxLength: 4096,
     }),
+    exec: Type.Optional(
+      Type.Boolean({
+        description:
+          'Whether a grant allows exec into the pod; true if unset. If false, it allows reading the pod and what rules add, for example only its logs.',
+      }),
+    ),
     rules: Type.Optional(
       listOf(templateRule, 8, {
         description:
-          'Rules of the Role in addition to reading the pod and exec into it: verbs on pods and their subresources, such as get on pods/log. Each rule applies only to the granted pod.',
+          'Rules of the Role in addition to reading the pod and, unless exec is false, exec into it: verbs on pods and their subresources, such as get on pods/log. Each rule applies only to the granted pod.',
       }),
     ),
     grantTo: Type.Union([Type.Literal('Requester'), Type.Literal('AllowedGroups')], {
@@ -57,12 +63,26 @@ export const accessConfig = Type.Object(
         'The subjects of a grant. Requester: the user who created the request. AllowedGroups: every member of the allowed groups, as in Oz.',
       default: 'Requester',
     }),
+    historyTTL: Type.Optional(
+      boundedDuration(
+        'How long a request stays after its end, so that people can read how it ended. If unset, a request whose name was generated stays for 24h, and the server deletes any other request at its end.',
+        '0s',
+        '168h',
+      ),
+    ),
+    ...accessConfigFields,
   },
   {
     description: 'The groups that can request access, the durations, and the access command.',
     'x-kubernetes-validations': [
       {
-        rule: `!self.defaultDuration.${goDuration} || !self.maxDuration.${goDuration} || duration(self.defaultDuration) <= duration(self.maxDuration)`,
+        rule: "self.grantTo != 'AllowedGroups' || (!has(self.approvals) && !has(self.emergency))",
+        message:
+          'must be Requester if approvals or emergency is set: a person who approves must never get the access that they approve',
+        fieldPath: '.grantTo',
+      },
+      {
+        rule: `!self.defaultDuration.${matchesGoDuration} || !self.maxDuration.${matchesGoDuration} || duration(self.defaultDuration) <= duration(self.maxDuration)`,
         message: 'is longer than maxDuration; lower defaultDuration or raise maxDuration',
         fieldPath: '.defaultDuration',
       },
@@ -70,6 +90,7 @@ export const accessConfig = Type.Object(
   },
 );
 
+/** `spec.accessConfig` of a template. */
 export type AccessConfig = Static<typeof accessConfig>;
 
 /** The workload, in the namespace of the template, whose pods the template gives access to. */
@@ -96,19 +117,10 @@ export const controllerTargetRef = Type.Object(
   },
 );
 
-/** The author of the current version of a template, as authenticated by the API server. */
+/** The author of the current version of a template, as the API server authenticated them. */
 export const author = Type.Object(
   {
-    username: Type.String({ description: 'The user name.', minLength: 1, maxLength: 1024 }),
-    uid: Type.String({
-      description: 'The user’s uid, if the authenticator provides one.',
-      default: '',
-      maxLength: 1024,
-    }),
-    groups: listOf(Type.String({ maxLength: 1024 }), 1024, {
-      description: 'The groups that the user was in at that time.',
-      default: [],
-    }),
+    ...attestedUser,
     time: time('When the template was created, or when its spec or author last changed.'),
     signature: Type.Optional(
       Type.String({

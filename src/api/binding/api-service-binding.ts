@@ -5,7 +5,7 @@ import { bindConditionList, readyColumn } from './condition.ts';
 import { groupResourceFields } from './group-resource.ts';
 import { apiServiceBindings } from './names.ts';
 import { permissionClaims } from './permission-claim.ts';
-import { oldSecretKeyRef, secretKeyRef } from './secret-key-ref.ts';
+import { secretKeyRef, v1alpha1SecretKeyRef } from './secret-key-ref.ts';
 
 const specText = { description: 'The provider to bind. Its APIServiceExport has the name of this object.' };
 const statusText = { description: 'The state of this binding.' };
@@ -29,6 +29,7 @@ export const bindingColumns = [
   ageColumn,
 ];
 
+/** kube-bind's kind APIServiceBinding: its schema and its columns. */
 export const apiServiceBindingKind = defineKind({
   resource: apiServiceBindings,
   description:
@@ -54,14 +55,16 @@ export const apiServiceBindingKind = defineKind({
   olderVersions: [
     {
       name: 'v1alpha1',
-      spec: Type.Object({ kubeconfigSecretRef: oldSecretKeyRef }, specText),
+      spec: Type.Object({ kubeconfigSecretRef: v1alpha1SecretKeyRef }, specText),
       status: Type.Object(oldStatus, statusText),
     },
   ],
 });
 
+/** A valid APIServiceBinding. */
 export type ApiServiceBinding = ObjectOf<typeof apiServiceBindingKind>;
 
+/** Reads and validates an APIServiceBinding. Never throws; the result of an invalid one lists up to 30 errors. */
 export function readApiServiceBinding(object: unknown): Read<ApiServiceBinding> {
   return readObject(apiServiceBindingKind, object);
 }

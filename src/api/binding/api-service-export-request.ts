@@ -7,6 +7,7 @@ import { exportedResources, immutable } from './group-resource.ts';
 import { apiServiceExportRequests } from './names.ts';
 import { immutablePermissionClaims } from './permission-claim.ts';
 
+/** kube-bind's kind APIServiceExportRequest: its schema and its columns. */
 export const apiServiceExportRequestKind = defineKind({
   resource: apiServiceExportRequests,
   description: 'An APIServiceExportRequest asks a provider for an APIServiceExport of the same name.',
@@ -16,7 +17,8 @@ export const apiServiceExportRequestKind = defineKind({
       permissionClaims: Type.Optional(immutablePermissionClaims),
       namespaces: Type.Optional(
         Type.Array(Type.Object({ name: objectName('The name of the namespace.') }), {
-          description: 'Consumer namespaces that the provider uses from the start.',
+          description:
+            'Consumer namespaces for which the provider creates APIServiceNamespaces with the export. The konnector creates the missing ones in the consumer cluster.',
           maxItems: 1024,
           ...immutable('namespaces'),
         }),
@@ -52,8 +54,10 @@ export const apiServiceExportRequestKind = defineKind({
   categories: ['kube-bindings'],
 });
 
+/** A valid APIServiceExportRequest. */
 export type ApiServiceExportRequest = ObjectOf<typeof apiServiceExportRequestKind>;
 
+/** Reads and validates an APIServiceExportRequest. Never throws; the result of an invalid one lists up to 30 errors. */
 export function readApiServiceExportRequest(object: unknown): Read<ApiServiceExportRequest> {
   return readObject(apiServiceExportRequestKind, object);
 }

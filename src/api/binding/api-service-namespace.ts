@@ -3,6 +3,7 @@ import { ageColumn, column, defineKind, type ObjectOf, readObject } from '../sch
 import type { Read } from '../schema/read.ts';
 import { apiServiceNamespaces } from './names.ts';
 
+/** kube-bind's kind APIServiceNamespace: its schema and its columns. */
 export const apiServiceNamespaceKind = defineKind({
   resource: apiServiceNamespaces,
   description: 'An APIServiceNamespace maps the consumer namespace of the same name to a namespace of the provider.',
@@ -18,8 +19,10 @@ export const apiServiceNamespaceKind = defineKind({
   categories: ['kube-bindings'],
 });
 
+/** A valid APIServiceNamespace. */
 export type ApiServiceNamespace = ObjectOf<typeof apiServiceNamespaceKind>;
 
+/** Reads and validates an APIServiceNamespace. Never throws; the result of an invalid one lists up to 30 errors. */
 export function readApiServiceNamespace(object: unknown): Read<ApiServiceNamespace> {
   return readObject(apiServiceNamespaceKind, object);
 }

@@ -121,6 +121,7 @@ const conversion = Type.Object(
 
 const scopes = [Type.Literal('Cluster'), Type.Literal('Namespaced')] as const;
 
+/** kube-bind's kind BoundSchema: its schema and its columns. */
 export const boundSchemaKind = defineKind({
   resource: boundSchemas,
   description:
@@ -166,6 +167,7 @@ export const boundSchemaKind = defineKind({
   categories: ['kube-bindings'],
 });
 
+/** A valid BoundSchema. */
 export type BoundSchema = ObjectOf<typeof boundSchemaKind>;
 
 /** Reads and validates a BoundSchema. It does not validate the content of `schema`, which stays untrusted. */

@@ -40,6 +40,7 @@ export const bindConditionList = Type.Array(condition, {
   maxItems: maxConditions,
 });
 
+/** The column of `kubectl get` with the status of the condition Ready. */
 export const readyColumn = column(
   'Ready',
   '.status.conditions[?(@.type=="Ready")].status',

@@ -24,8 +24,10 @@ export const groupResourceFields = {
 
 const groupResource = Type.Object(groupResourceFields);
 
+/** A resource without its version. */
 export type GroupResource = Static<typeof groupResource>;
 
+/** The schema of a list of API versions. */
 export const versionNames = listOf(Type.String({ maxLength: 63 }), 64, { description: 'Names of API versions.' });
 
 /** The resources of an export or of an export request. */

@@ -38,8 +38,8 @@ export const consumerNamespaceAnnotation = 'kube-bind.io/consumer-namespace';
 export const consumerUidAnnotation = 'kube-bind.io/consumer-uid';
 /**
  * On provider copies: the consumer object, as `<uid>/<namespace>/<name>`, or `<uid>/<name>` if it is cluster-scoped. The uid is that of
- * the APIServiceBinding or, for claimed objects, of the consumer cluster. So the copy of a deleted object differs from a copy of another
- * cluster or an earlier binding, and from an object that the provider created.
+ * the APIServiceBinding or, for claimed objects, the uid of the consumer's `kube-system` Namespace. After the consumer object is deleted, this
+ * annotation proves that the copy is ours to delete, and is not from another cluster, from an earlier binding, or from the provider.
  */
 export const copyOfAnnotation = 'binding.drawbridge.dev/copy-of';
 /** On consumer objects, and on copies of claimed objects that the provider owns: the namespace of the provider object. */
@@ -53,6 +53,7 @@ export const sourceSpecHashAnnotation = 'kube-bind.io/source-spec-hash';
 
 /** On claimed objects of both sides, APIServiceNamespaces, and Namespaces: the side that created the object. */
 export const ownerLabel = 'kube-bind.io/owner';
+/** The values of `ownerLabel`. */
 export type Owner = 'provider' | 'consumer';
 /** The consumer namespace in which kubectl bind creates kubeconfig Secrets. */
 export const kubeconfigNamespace = 'kube-bind';
@@ -77,8 +78,8 @@ export const claimableAnnotation = 'binding.drawbridge.dev/claimable';
 /** On consumer kubeconfig Secrets: `"true"` disables updates of the kubeconfig from the provider. */
 export const keepKubeconfigAnnotation = 'binding.drawbridge.dev/keep-kubeconfig';
 /**
- * On the consumer CRDs that the server installs: a lower revision does not replace a higher one, unless the installed CRD does not serve
- * our version with a status subresource.
+ * On the consumer CRDs that the server installs: the revision of their schemas, a decimal integer. The server replaces the schemas only if
+ * the revision is lower than its own, or if the CRD does not serve `bindVersion` with a status subresource.
  */
 export const crdRevisionAnnotation = 'binding.drawbridge.dev/crd-revision';
 

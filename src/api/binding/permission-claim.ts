@@ -63,14 +63,17 @@ const permissionClaim = Type.Object({
 
 const description = 'The consumer objects that the provider claims, besides the bound resources.';
 
+/** The schema of a list of claims that may change. */
 export const permissionClaims = Type.Array(permissionClaim, { description, maxItems: 256 });
 
+/** The schema of a list of claims that is immutable. */
 export const immutablePermissionClaims = Type.Array(permissionClaim, {
   description,
   maxItems: 256,
   ...immutable('permissionClaims'),
 });
 
+/** One claim: a resource, and which of its consumer objects the provider claims. */
 export type PermissionClaim = Static<typeof permissionClaim>;
 
 const structural = toStructural(permissionClaim, 'permissionClaim');

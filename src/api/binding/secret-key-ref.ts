@@ -10,13 +10,14 @@ const options = {
   ...immutable('kubeconfigSecretRef'),
 };
 
-/** The reference of bindings and bundles, which are cluster-scoped. */
+/** `spec.kubeconfigSecretRef` of APIServiceBindings and bundles, which are cluster-scoped. */
 export const secretKeyRef = Type.Object({ name, key: Type.String(key), namespace }, options);
 
+/** A key of a Secret in any namespace. */
 export type SecretKeyRef = Static<typeof secretKeyRef>;
 
-/** The reference of version v1alpha1: `kubeconfig` is the only key. */
-export const oldSecretKeyRef = Type.Object(
+/** `kubeconfig` is the only key. */
+export const v1alpha1SecretKeyRef = Type.Object(
   { name, key: Type.Union([Type.Literal('kubeconfig')], key), namespace },
   options,
 );

@@ -2,8 +2,8 @@ import { type Static, Type } from 'typebox';
 import { conditions, listOf, objectName, opaqueObject, time } from '../schema/fields.ts';
 import { ageColumn, column, defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
 import type { Read } from '../schema/read.ts';
-import { maxMissing, missingInput, mode } from './fields.ts';
-import { clusterInventories } from './names.ts';
+import { maxColumnText, maxMissing, missingInput, mode } from './fields.ts';
+import { clusterInventories, maxComponents } from './names.ts';
 
 const text = (description: string) => Type.String({ description, maxLength: 1024 });
 
@@ -32,10 +32,8 @@ const kubeconfigSetter = Type.Object(
   },
 );
 
+/** The user who set `spec.kubeconfigSecretRef`, as the webhook recorded them. */
 export type KubeconfigSetter = Static<typeof kubeconfigSetter>;
-
-/** Maximum number of components, and of owners of outputs, in one entry. */
-const maxComponents = 64;
 
 const component = Type.Object(
   {
@@ -79,14 +77,20 @@ const componentStatus = Type.Object({
     }),
   ),
   observedInputs: Type.Optional(
-    Type.String({ description: 'Digest of the inputs of the last run that ended.', maxLength: 64 }),
+    Type.String({
+      description: 'Digest of the inputs of the last run that ended and that the component accepted.',
+      maxLength: 64,
+    }),
   ),
   since: time('Time at which the component entered this state.'),
 });
 
+/** The state of one component of an entry. */
 export type ComponentState = Static<typeof state>;
+/** An entry of `status.components`. */
 export type ComponentStatus = Static<typeof componentStatus>;
 
+/** The kind ClusterInventory: its schema and its columns. */
 export const clusterInventoryKind = defineKind({
   resource: clusterInventories,
   description:
@@ -166,6 +170,12 @@ export const clusterInventoryKind = defineKind({
           'x-kubernetes-list-map-keys': ['name'],
         }),
       ),
+      waitingFor: Type.Optional(
+        Type.String({
+          description: 'The message of the condition Ready while it is not True, cut to the width of a column.',
+          maxLength: maxColumnText,
+        }),
+      ),
       conditions: Type.Optional(conditions),
     },
     { description: 'Observed state of the cluster.' },
@@ -173,18 +183,22 @@ export const clusterInventoryKind = defineKind({
   printerColumns: [
     column('Mode', '.spec.mode', 'Whether components create the cluster or it already exists.'),
     column('Ready', '.status.conditions[?(@.type=="Ready")].status', 'Whether every applicable component is Done.'),
-    column(
-      'Waiting For',
-      '.status.conditions[?(@.type=="Ready")].message',
-      'Why Ready is not True, usually the components that are not Done.',
-    ),
+    column('Waiting For', '.status.waitingFor', 'Why Ready is not True, in short.'),
     column('Since', '.status.conditions[?(@.type=="Ready")].lastTransitionTime', 'Time of the last change of Ready.', {
       type: 'date',
     }),
     ageColumn,
+    column('Suspended', '.spec.suspend', 'Whether the server starts no runs.', { type: 'boolean', priority: 1 }),
+    column(
+      'Message',
+      '.status.conditions[?(@.type=="Ready")].message',
+      'Why Ready is not True, usually the components that are not Done.',
+      { priority: 1 },
+    ),
   ],
 });
 
+/** A valid ClusterInventory. */
 export type ClusterInventory = ObjectOf<typeof clusterInventoryKind>;
 
 /**

@@ -1,11 +1,13 @@
 import type { CodeTable } from '../code-table.ts';
 
-/** Codes of denied writes to entries, of denied changes and deletions of registrations, and of the Event `SecretNotReadable`. */
+/** Codes of denied writes to entries, and of denied changes and deletions of registrations. The last four are codes of Events only. */
 export const inventoryCodes = {
   NoSuchRun: {
     audience: 'component',
-    meaning: 'The token is not that of the current run: the run ended, was replaced, or never existed.',
-    remedy: 'Return the outcome `Retry`, and wait for the next call.',
+    meaning:
+      'The token may not write, or no longer: its run has ended, a heartbeat replaced the token, the entry is being deleted, or the component is not registered.',
+    remedy:
+      'Do what the message says. Usually: stop, and wait for the next call. After a heartbeat, use the token in its answer. If the entry is being deleted, report the outcome.',
   },
   ForeignPath: {
     audience: 'component',
@@ -21,8 +23,13 @@ export const inventoryCodes = {
   EntryTooLarge: {
     audience: 'anyone',
     meaning:
-      'The write would let the entry grow above 64 KiB, not counting managedFields, `status.components`, and `status.conditions`.',
+      'The write would let the entry grow above 64 KiB, not counting managedFields, `status.components`, `status.conditions`, and `status.waitingFor`.',
     remedy: 'Store large content in a Secret or ConfigMap, and put its name into the entry.',
+  },
+  TooManyAbandonments: {
+    audience: 'anyone',
+    meaning: 'The annotations of the entry would abandon more than 64 components.',
+    remedy: 'Remove the abandon annotations of components that the entry does not have.',
   },
   PathTaken: {
     audience: 'fleet administrator',
@@ -38,12 +45,28 @@ export const inventoryCodes = {
     audience: 'fleet administrator',
     meaning: 'Entries still have runs of the component, and no other component can tear down its resources.',
     remedy:
-      'Delete the entries. If a teardown cannot finish, annotate its entry with `abandon.inventory.drawbridge.dev/COMPONENT=REASON`. The message names one run; its name begins with the UID of its entry.',
+      'Delete the entries that the message names, or annotate each with `abandon.inventory.drawbridge.dev/COMPONENT=REASON`. The server then no longer runs the component for that entry, and what it created stays.',
   },
   SecretNotReadable: {
     audience: 'anyone',
     meaning:
       'The user who set `spec.kubeconfigSecretRef` has no permission to read the Secret, or the webhook did not record that user.',
     remedy: 'Ask a user who may read the Secret to remove `spec.kubeconfigSecretRef`, and then to set it again.',
+  },
+  Abandoned: {
+    audience: 'fleet administrator',
+    meaning:
+      'A user abandoned a component of the entry. This is not a denial: the server no longer runs the component there, and what it created stays. The Event and the line of the journal name the user.',
+    remedy: 'Delete what the component created, by hand. To undo the abandonment, remove the annotation.',
+  },
+  MissingAlreadySatisfied: {
+    audience: 'component',
+    meaning: 'Only an Event. The component reported NotReady, but its missing inputs held when it was called.',
+    remedy: 'Check how the component reads the entry.',
+  },
+  Livelock: {
+    audience: 'fleet administrator',
+    meaning: 'Only an Event. The same inputs started more than 5 runs in 10 minutes.',
+    remedy: 'Find the component or user that changes these inputs back and forth; the message names them.',
   },
 } as const satisfies CodeTable;

@@ -3,7 +3,7 @@ import { conditions, listOf, objectName, stringMap } from '../schema/fields.ts';
 import { ageColumn, column, defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
 import type { Read } from '../schema/read.ts';
 import { mode, readPath, writePath } from './fields.ts';
-import { componentNamePattern, componentReconcilers } from './names.ts';
+import { builtInComponents, componentNamePattern, componentReconcilers } from './names.ts';
 
 const labelText = (description: string) => Type.String({ description, maxLength: 316 });
 
@@ -48,7 +48,10 @@ const endpoint = Type.Object(
       ),
     ),
     inProcess: Type.Optional(
-      Type.String({ description: 'Name of a component that is built into the server.', maxLength: 64 }),
+      Type.String({
+        description: `Name of a component that is built into the server: ${builtInComponents.join(', ')}.`,
+        maxLength: 64,
+      }),
     ),
   },
   {
@@ -90,6 +93,7 @@ const remoteWatch = Type.Object({
 const seconds = (description: string, fallback: number, minimum: number, maximum: number) =>
   Type.Integer({ description: `${description} Seconds.`, default: fallback, minimum, maximum });
 
+/** The kind ComponentReconciler: its schema, its rules, and its columns. */
 export const componentReconcilerKind = defineKind({
   resource: componentReconcilers,
   description:
@@ -196,12 +200,24 @@ export const componentReconcilerKind = defineKind({
     column('Accepted', '.status.conditions[?(@.type=="Accepted")].status', 'Whether the server runs the component.'),
     column('Reachable', '.status.conditions[?(@.type=="Reachable")].status', 'Whether the endpoint answers.'),
     ageColumn,
+    column('Cyclic', '.status.conditions[?(@.type=="Cyclic")].status', 'Whether its outputs affect its own inputs.', {
+      priority: 1,
+    }),
+    column('Refused', '.status.conditions[?(@.type=="Accepted")].message', 'Why the server does not run it.', {
+      priority: 1,
+    }),
+    column('Unreachable', '.status.conditions[?(@.type=="Reachable")].message', 'Why the endpoint does not answer.', {
+      priority: 1,
+    }),
   ],
 });
 
+/** A valid ComponentReconciler. */
 export type ComponentReconciler = ObjectOf<typeof componentReconcilerKind>;
+/** An entry of `spec.remoteWatches`: a resource whose changes trigger runs. */
 export type RemoteWatch = Static<typeof remoteWatch>;
 
+/** Reads and validates a ComponentReconciler. Never throws; the result of an invalid one lists up to 30 errors. */
 export function readComponentReconciler(object: unknown): Read<ComponentReconciler> {
   return readObject(componentReconcilerKind, object);
 }

@@ -15,6 +15,7 @@ export const writePath = (description: string) =>
 export const mode = (options: TSchemaOptions = {}) =>
   Type.Union([Type.Literal('managed'), Type.Literal('byoc')], options);
 
+/** The mode of an entry. */
 export type Mode = Static<ReturnType<typeof mode>>;
 
 /** A condition on an entry. The server runs the component again once all conditions of the run hold, or another trigger starts it. */
@@ -33,7 +34,11 @@ export const missingInput = Type.Object(
   { description: 'A missing input.' },
 );
 
+/** An input that a component waits for. */
 export type MissingInput = Static<typeof missingInput>;
+
+/** Maximum length of a text that `kubectl get` prints in one column, characters. */
+export const maxColumnText = 80;
 
 /** Maximum number of missing inputs of one run. */
 export const maxMissing = 16;

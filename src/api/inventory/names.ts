@@ -1,6 +1,7 @@
 import { type JsonPointer, pointerOf } from '../../kit/json-pointer.ts';
 import type { Resource } from '../object.ts';
 
+/** The API group of the inventory. */
 export const inventoryGroup = 'inventory.drawbridge.dev';
 const inventoryVersion = 'v1alpha1';
 
@@ -27,13 +28,22 @@ export const entryUidLabel = 'inventory.drawbridge.dev/entry-uid';
 /** On runs and ServiceAccounts: the name of the component. */
 export const componentLabel = 'inventory.drawbridge.dev/component';
 
+/** Maximum number of components, of owners of outputs, and of abandoned components in one entry. */
+export const maxComponents = 64;
+
 /** On entries: with a new value, the server runs the component as soon as it may run; not while the entry is suspended, for example. */
 export const forceAnnotation = (component: string): string => `force.inventory.drawbridge.dev/${component}`;
-/** On entries: while the entry is being deleted, the server does not wait for the component's teardown. The value is the reason. */
+/** On entries: the server no longer runs the component, and does not wait for its teardown. The value is the reason. */
 export const abandonAnnotation = (component: string): string => `abandon.inventory.drawbridge.dev/${component}`;
+/** On entries: the user who set the abandon annotation of the component. The webhook writes it, and overwrites any submitted value. */
+export const abandonedByAnnotation = (component: string): string =>
+  `abandoned-by.inventory.drawbridge.dev/${component}`;
 
 /** The pattern of component names, which are label values and parts of annotation names and object names. */
 export const componentNamePattern = '^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$';
+
+/** Names of the components that are built into the server: the allowed values of `endpoint.inProcess`. */
+export const builtInComponents = ['byoc', 'cluster', 'connectivity-proxy', 'kubeconfig', 'network'] as const;
 
 /** The path under which a component that produces a kubeconfig publishes the reference to its Secret. */
 export const kubeconfigOutput: JsonPointer = '/status/outputs/kubeconfig';
@@ -45,8 +55,17 @@ export const kubeconfigSecretName = (entryUid: string): string => `kc-${entryUid
 /** Default for `writes` of a registration. */
 export const outputsOf = (component: string): JsonPointer => pointerOf('status', 'outputs', component);
 
-/** Name of the run record of one component of one entry. */
-export const runName = (entryUid: string, component: string): string => `${entryUid}.${component}`;
+/** Maximum length of the name of an object. */
+const maxNameLength = 253;
+
+/** Name of the run record of one component of one entry: `ENTRY.COMPONENT`, or `runNameByUid` if that would be too long. */
+export function runName(entry: { readonly name: string; readonly uid: string }, component: string): string {
+  const name = `${entry.name}.${component}`;
+  return name.length <= maxNameLength ? name : runNameByUid(entry.uid, component);
+}
+
+/** Name of run records that earlier versions created. They keep it. */
+export const runNameByUid = (entryUid: string, component: string): string => `${entryUid}.${component}`;
 
 /** ID of one run, as requests and reports use it. */
 export const runIdOf = (entryUid: string, component: string, seq: number): string => `${entryUid}.${component}.${seq}`;

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox';
 import { listOf, objectName, time } from '../schema/fields.ts';
 import { ageColumn, column, defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
 import type { Read } from '../schema/read.ts';
-import { maxMissing, missingInput } from './fields.ts';
+import { maxColumnText, maxMissing, missingInput } from './fields.ts';
 import { reconcileRuns } from './names.ts';
 
 /** Maximum number of past runs in a record, besides the last one. */
@@ -10,6 +10,7 @@ export const maxHistory = 10;
 /** Maximum number of reasons in a record. */
 export const maxReasons = 8;
 
+/** The schema of the outcome of a run. */
 export const outcomeName = Type.Union(
   [
     Type.Literal('Done'),
@@ -27,6 +28,21 @@ const operation = Type.Union([Type.Literal('reconcile'), Type.Literal('delete')]
   default: 'reconcile',
 });
 
+const heldBy = Type.Union(
+  [
+    Type.Literal('Suspended'),
+    Type.Literal('Disabled'),
+    Type.Literal('NotApplicable'),
+    Type.Literal('TooLarge'),
+    Type.Literal('RegistrationRefused'),
+    Type.Literal('Unreachable'),
+  ],
+  {
+    description:
+      'Why the server starts no run. Suspended, Disabled, NotApplicable, TooLarge, RegistrationRefused: as in status.components of the entry. Unreachable: a run is due, and waits until the endpoint accepts calls.',
+  },
+);
+
 const count = (description: string) => Type.Integer({ description, default: 0, minimum: 0, format: 'int64' });
 const reasons = listOf(Type.String({ maxLength: 316 }), maxReasons, {
   description: 'Reasons for the run.',
@@ -35,6 +51,7 @@ const reasons = listOf(Type.String({ maxLength: 316 }), maxReasons, {
 const millis = Type.Integer({ description: 'Duration of the run, milliseconds.', minimum: 0, format: 'int64' });
 const credential = (description: string) => Type.String({ description, maxLength: 128 });
 
+/** The kind ReconcileRun: its schema and its columns. */
 export const reconcileRunKind = defineKind({
   resource: reconcileRuns,
   description:
@@ -57,6 +74,9 @@ export const reconcileRunKind = defineKind({
       }),
       operation,
       reasons,
+      why: Type.Optional(
+        Type.String({ description: 'The reasons in words, cut to the width of a column.', maxLength: maxColumnText }),
+      ),
       inputsDigest: Type.Optional(Type.String({ description: 'Digest of the inputs of the last run.', maxLength: 64 })),
       credentialID: Type.Optional(
         credential('ID of the token that authorizes writes; set only while the component runs.'),
@@ -71,8 +91,16 @@ export const reconcileRunKind = defineKind({
         default: false,
       }),
       leaseUntil: Type.Optional(time('Deadline of the current run. A heartbeat extends it.')),
-      attempt: count('Number of Retry outcomes since the last Done, or since the first run with these inputs.'),
-      nextAt: Type.Optional(time('Time of the next run if nothing triggers one earlier.')),
+      attempt: count(
+        'Number of Retry outcomes since the last Done, or since the first run with these inputs; or of calls in a row that the component did not accept.',
+      ),
+      nextAt: Type.Optional(
+        time('Time of the next run if nothing triggers one earlier. It counts once heldBy is absent.'),
+      ),
+      heldBy: Type.Optional(heldBy),
+      next: Type.Optional(
+        Type.String({ description: 'When the next run starts, or why none does, in words.', maxLength: maxColumnText }),
+      ),
       lastOutcome: Type.Optional(
         Type.Object(
           {
@@ -99,6 +127,7 @@ export const reconcileRunKind = defineKind({
           operation,
           reasons,
           outcome: outcomeName,
+          reason: Type.Optional(Type.String({ description: 'Machine-readable reason of the outcome.', maxLength: 64 })),
           startedAt: time('Time at which the run was started.'),
           durationMillis: millis,
         }),
@@ -130,17 +159,22 @@ export const reconcileRunKind = defineKind({
     column('Phase', '.spec.phase', 'Phase of the current run.'),
     column('Seq', '.spec.seq', 'Number of the last run.', { type: 'integer' }),
     column('Outcome', '.spec.lastOutcome.outcome', 'Outcome of the last run.'),
-    column('Why', '.spec.reasons', 'Reasons for the last run.'),
-    column('Next', '.spec.nextAt', 'Time of the next run if nothing triggers one earlier.', { priority: 1 }),
+    column('Why', '.spec.why', 'Reasons for the last run, in words.'),
+    column('Reasons', '.spec.reasons', 'Reasons for the last run.', { priority: 1 }),
+    column('Next', '.spec.next', 'When the next run starts, or why none does.', { priority: 1 }),
     column('Message', '.spec.lastOutcome.message', 'Message of the component.', { priority: 1 }),
     ageColumn,
   ],
 });
 
+/** A valid ReconcileRun. */
 export type ReconcileRun = ObjectOf<typeof reconcileRunKind>;
+/** The outcome of a run, as its record states it. */
 export type OutcomeName = Static<typeof outcomeName>;
+/** What a run asks of its component. */
 export type Operation = Static<typeof operation>;
 
+/** Reads and validates a ReconcileRun. Never throws; the result of an invalid one lists up to 30 errors. */
 export function readReconcileRun(object: unknown): Read<ReconcileRun> {
   return readObject(reconcileRunKind, object);
 }

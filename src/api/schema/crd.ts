@@ -57,9 +57,33 @@ function rootSchema(kind: Kind, { spec, status }: Kind['structural']): Structura
       apiVersion: { type: 'string', description: 'The version of this kind.' },
       kind: { type: 'string', description: 'The name of this kind.' },
       metadata: { type: 'object' },
-      spec,
-      status,
+      spec: withDefaultsDescribed(spec),
+      status: withDefaultsDescribed(status),
     },
     ...(kind.rules && { 'x-kubernetes-validations': kind.rules }),
   };
+}
+
+/** The schema with each default in the description of its field, because `kubectl explain` prints no defaults. */
+function withDefaultsDescribed(schema: StructuralSchema): StructuralSchema {
+  const { description, default: byDefault, properties, items, additionalProperties } = schema;
+  return {
+    ...schema,
+    ...(description !== undefined && byDefault !== undefined
+      ? { description: `${description} Default: ${defaultText(byDefault)}.` }
+      : {}),
+    ...(properties && {
+      properties: Object.fromEntries(
+        Object.entries(properties).map(([name, property]) => [name, withDefaultsDescribed(property)]),
+      ),
+    }),
+    ...(items && { items: withDefaultsDescribed(items) }),
+    ...(additionalProperties && { additionalProperties: withDefaultsDescribed(additionalProperties) }),
+  };
+}
+
+/** The default as a user would write it, in quotes if it has spaces; `none` for an empty string, list, or object. */
+function defaultText(value: unknown): string {
+  if (value === '' || (typeof value === 'object' && value !== null && Object.keys(value).length === 0)) return 'none';
+  return typeof value === 'string' && !value.includes(' ') ? value : JSON.stringify(value);
 }

@@ -32,6 +32,7 @@ export function readBySchema<T>(schema: StructuralSchema, input: unknown, field:
   return reader.errors.length > 0 ? { ok: false, errors: reader.errors } : { ok: true, value: value as T };
 }
 
+/** Reads one value by a schema, and collects the errors. */
 class Reader {
   readonly errors: FieldError[] = [];
 

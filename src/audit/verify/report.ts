@@ -12,7 +12,7 @@ type FindingCode =
   | 'Inserted'
   /** A signed head contradicts the line. */
   | 'HeadMismatch'
-  /** A head is not signed by the key that it names, or its key is none of the given keys. Or an entry of the ConfigMap is no head. */
+  /** A head is not signed by the key that it names, its key is not one of the given keys, or an entry of the ConfigMap is not a head. */
   | 'BadHead';
 
 /** A line of a file; numbers start at 1. */
@@ -21,8 +21,10 @@ export interface Place {
   readonly line: number;
 }
 
+/** The place as text: `FILE:LINE`. */
 export const place = ({ file, line }: Place): string => `${file}:${line}`;
 
+/** A difference between the journal and what the server wrote. */
 export interface Finding {
   readonly code: FindingCode;
   readonly message: string;
@@ -47,6 +49,7 @@ export interface ChainReport {
   readonly lost: number;
 }
 
+/** The result of a verification, which `drawbridge audit verify --output=json` prints. */
 export interface VerifyReport {
   /** `changed`: there are findings. `unsigned`: there are none, but no signed head matches any given line of some chain. */
   readonly verdict: 'intact' | 'unsigned' | 'changed';

@@ -3,6 +3,7 @@ import { isSigned, type SignedHead } from '../head.ts';
 import { type ChainLine, readLine } from './lines.ts';
 import { type ChainReport, type Finding, type Place, place, type VerifyReport } from './report.ts';
 
+/** Which keys to trust, and whether older lines may be absent. */
 export interface VerifierOptions {
   /** Public keys that may sign heads, in base64. Default: the key that each head names. */
   readonly keys?: readonly string[];

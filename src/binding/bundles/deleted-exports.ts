@@ -3,7 +3,7 @@ import type { StoreEvent } from '../../kube/store.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { ExportView } from '../stores/provider-stores.ts';
 
-/** Most deleted exports that it remembers for one session. It forgets those that were used longest ago first. */
+/** Maximum number of deleted exports that it remembers for one session. It first forgets those that were used longest ago. */
 const maxDeleted = 1024;
 
 /**

@@ -8,7 +8,7 @@ import { requestServiceNamespace } from '../namespaces/service-namespaces.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import { bySecret, type NamespaceView } from '../stores/consumer-stores.ts';
 import type { ExportView } from '../stores/provider-stores.ts';
-import type { SyncMode } from '../sync-engine/kind.ts';
+import type { Refusal, SyncMode } from '../sync-engine/kind.ts';
 import { SyncLoop } from '../sync-engine/sync-loop.ts';
 import { ClaimedObjects, type ClaimedObjectsOptions } from './claimed-objects.ts';
 import type { ClaimedView } from './claimed-view.ts';
@@ -30,6 +30,7 @@ export interface ClaimedKind {
   remaining(): number;
   /** Problems of the lists, then those of single objects, worst first. */
   problems(): readonly string[];
+  refusals(): readonly Refusal[];
   /** As `Syncer.resync`. */
   resync(): void;
   /** As `Syncer.allowDeletes`. */
@@ -119,6 +120,7 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
     keys,
     size: () => ({ objects: consumer.size, copies: provider.size }),
     ages: { consumer: () => consumer.ageMs, provider: () => provider.ageMs },
+    watches: { consumer, provider },
     unlisted: () => (consumer.synced ? [] : [notListed]),
   });
   consumer.whenSynced().then(
@@ -134,9 +136,10 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
     },
     remaining() {
       if (!consumer.synced || !provider.synced) return Number.POSITIVE_INFINITY;
-      return kind.deletable(new Set(keys()), planUnclaim);
+      return kind.countWithActions(new Set(keys()), planUnclaim);
     },
     problems: () => [...loop.slowLists().map((problem) => `${label}: ${problem}`), ...loop.problems.list(label)],
+    refusals: () => loop.refusals(),
     resync: () => loop.resync(),
     allowDeletes: () => loop.allowDeletes(),
     close() {

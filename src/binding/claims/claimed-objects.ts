@@ -27,15 +27,15 @@ export interface ClaimedObjectsOptions {
   readonly consumer: SelectedObjects;
   readonly provider: ProviderObjects;
   readonly namespaces: Store<NamespaceView>;
-  /** Plans a key; undefined while no action is allowed yet. */
+  /** Plans a key. Undefined while the binding is being deleted and still has bound objects: their claimed objects must stay until then. */
   readonly plan: ((facts: ClaimFacts) => ClaimPlan) | undefined;
   /** The part of a claim that selects an object, in words; undefined if none does. `namespace` is the consumer namespace. */
   readonly selectedBy: (object: ClaimedView, namespace: string) => string | undefined;
   /** Whether the server may create a copy with this name in this consumer namespace. */
   readonly mayCopyToConsumer: (namespace: string, name: string) => boolean;
-  /** uid of the cluster namespace; undefined while it is not known. */
+  /** uid of the namespace that the provider created for this consumer; it identifies the provider. Undefined while it is not known. */
   readonly providerIdentity: () => string | undefined;
-  /** Whether another konnector seems to report to the same ClusterBinding. */
+  /** Whether another konnector reports to the same ClusterBinding. */
   readonly hasConflictingKonnector: () => boolean;
   /** Creates the APIServiceNamespace of a consumer namespace, if there is none. */
   readonly requestNamespace: (namespace: string, signal: AbortSignal) => Promise<void>;
@@ -46,11 +46,13 @@ export interface ClaimedObjectsOptions {
 type LivePair = Record<Side, KubeObject | undefined>;
 type CopyAction = Exclude<ClaimAction, { kind: 'request-namespace' }>;
 
-/** This namespace exists in every cluster for its whole life, so its uid identifies the cluster. */
-const clusterIdentityNamespace = 'kube-system';
+/** This namespace exists as long as its cluster, so its uid identifies the consumer cluster. */
+const consumerIdentityNamespace = 'kube-system';
 const storedOtherwise = {
-  consumer: 'this cluster accepts writes to the copy but stores something else; check its webhooks',
-  provider: 'the provider accepts writes to the copy but stores something else; ask the provider to check its webhooks',
+  consumer:
+    'this cluster accepts writes to the copy but stores something else; correct the webhook that changes it, then delete the copy: the server creates it again',
+  provider:
+    'the provider accepts writes to the copy but stores something else; ask the provider to correct the webhook that changes it, then change your object, for example with a label: the server writes the copy again',
 };
 
 /**
@@ -117,7 +119,7 @@ export class ClaimedObjects implements SyncKind {
   clear(): void {}
 
   /** Number of keys for which `plan` has actions, from the stores. */
-  deletable(keys: Iterable<string>, plan: (facts: ClaimFacts) => ClaimPlan): number {
+  countWithActions(keys: Iterable<string>, plan: (facts: ClaimFacts) => ClaimPlan): number {
     let count = 0;
     for (const key of keys) if (plan(this.#watchedFacts(key)).actions.length > 0) count++;
     return count;
@@ -141,7 +143,7 @@ export class ClaimedObjects implements SyncKind {
         provider: provider !== undefined && selectedBy(provider, namespace) !== undefined,
       },
       consumerNamespace: namespace,
-      consumerCluster: namespaces.get(clusterIdentityNamespace)?.uid,
+      consumerCluster: namespaces.get(consumerIdentityNamespace)?.uid,
       hasConflictingKonnector: hasConflictingKonnector(),
       isNamespaceActive: namespaceView !== undefined && !namespaceView.deleting,
       mayCopyToConsumer: mayCopyToConsumer(namespace, name),
@@ -181,8 +183,7 @@ export class ClaimedObjects implements SyncKind {
     const { kind, side } = action;
     const original = facts[otherOf(side)];
     return call({
-      // Create and update share one backoff, because a create may follow a delete with the same content.
-      action: kind === 'create' ? 'update' : kind,
+      action: kind,
       side,
       content: writeContentOf(action, facts[side], original),
       inferred: kind === 'delete' && action.reason === 'inferred',
@@ -242,7 +243,9 @@ function placeOf(key: string): { readonly namespace: string; readonly name: stri
 
 function placeIn(side: Side, key: string, { serviceNamespace }: ClaimFacts): ObjectName {
   const place = placeOf(key);
-  if (side === 'consumer' || serviceNamespace.kind !== 'ready') return place;
+  if (side === 'consumer') return place;
+  // Plans have calls to the provider only while it is ready. A namespace of the consumer's name may belong to another consumer there.
+  if (serviceNamespace.kind !== 'ready') throw new Error(`${key} has no service namespace`);
   return { namespace: serviceNamespace.name, name: place.name };
 }
 
@@ -256,7 +259,7 @@ function withOwner(object: KubeObject, owner: Side): KubeObject {
   return { ...object, metadata: { ...object.metadata, labels } };
 }
 
-/** Identifies the content of an action: equal for two actions that write the same. */
+/** Identifies the content of an action. The origin annotations are not part of it. */
 function writeContentOf(
   action: CopyAction,
   current: ClaimedView | undefined,

@@ -2,7 +2,7 @@ import { RecentMap } from '../../kit/recent-map.ts';
 import type { Projected, StoreEvent } from '../../kube/store.ts';
 import type { KnownDeletion } from './plan.ts';
 
-/** Most deletions that it remembers. A forgotten deletion counts as not observed. */
+/** Maximum number of deletions that it remembers. A forgotten deletion counts as not observed. */
 const maxDeletions = 10_000;
 
 /** The deletions of one side, by key. It keeps each while a copy may have to be deleted. */

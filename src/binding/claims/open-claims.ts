@@ -38,7 +38,7 @@ export interface ClaimsOptions {
  */
 export type Claims = Omit<Syncer, 'served'>;
 
-/** Longest wait of a binding for the deletion of copies of claimed objects, milliseconds. */
+/** Maximum wait of a binding for the deletion of copies of claimed objects, milliseconds. */
 const drainMs = 60_000;
 
 /** Opens the watches of claimed objects. The syncer handles their events once the caller starts the controllers. */
@@ -107,6 +107,7 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
       ...claimProblems,
       ...kinds.flatMap((kind) => kind.problems()),
     ],
+    refusals: () => kinds.flatMap((kind) => kind.refusals()),
     close() {
       stopWaiting?.();
       notify.stop();

@@ -237,7 +237,7 @@ function planProviderCopyDelete(copy: ClaimedView, facts: ClaimFacts): ClaimPlan
   }
 }
 
-/** `ours`: this server may delete the copy. `unsure`: another konnector may have created it. Undefined: the object is no copy of ours. */
+/** `ours`: this server may delete the copy. `unsure`: another konnector may have created it. Undefined: the object is not our copy. */
 function providerCopyOwnership(
   { name, owner, origin, deleting }: ClaimedView,
   facts: ClaimFacts,

@@ -2,7 +2,7 @@ import { keyOf, nameOf, type Resource } from '../../api/object.ts';
 import type { Source } from '../../engine/source.ts';
 import { fromSubscription } from '../../engine/sources/from-subscription.ts';
 import type { Cancel, Clock } from '../../kit/clock.ts';
-import type { StoreEvent } from '../../kube/store.ts';
+import type { Failing, StoreEvent } from '../../kube/store.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import { byServiceNamespace, type ServiceNamespaceView } from '../stores/provider-stores.ts';
 import { ServiceNamespaceStore } from '../sync/service-namespace-store.ts';
@@ -128,6 +128,15 @@ export class ProviderObjects {
   /** Highest age of the watches, milliseconds. An age counts from the last received data. */
   get ageMs(): number {
     return this.#store.ageMs;
+  }
+
+  get failing(): Failing | undefined {
+    return this.#store.failing;
+  }
+
+  /** As `Store.onRefusal`. */
+  onRefusal(listener: () => void): () => void {
+    return this.#store.onRefusal(listener);
   }
 
   close(): void {

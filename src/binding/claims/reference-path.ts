@@ -12,7 +12,7 @@ export interface Reference {
   readonly namespace: string | undefined;
 }
 
-/** Longest path, characters. */
+/** Maximum length of a path, characters. */
 const MAX_LENGTH = 512;
 const INDEX = /^(0|[1-9]\d*)$/;
 

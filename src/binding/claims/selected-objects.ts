@@ -4,7 +4,7 @@ import type { Source } from '../../engine/source.ts';
 import { fromSubscription } from '../../engine/sources/from-subscription.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import { isOlder } from '../../kube/resource-version.ts';
-import type { StoreHandle } from '../../kube/store.ts';
+import type { Failing, StoreHandle } from '../../kube/store.ts';
 import { byName, byNamespace, type ClaimedView, claimedIndexes, viewClaimed } from './claimed-view.ts';
 import { Deletions } from './deletions.ts';
 
@@ -78,6 +78,20 @@ export class SelectedObjects {
   /** Highest age of the watches, milliseconds. An age counts from the last received data. */
   get ageMs(): number {
     return Math.max(...this.#handles.map(({ store }) => store.ageMs));
+  }
+
+  /** The failure of a refused watch, or else of any watch. */
+  get failing(): Failing | undefined {
+    const failures = this.#handles.flatMap(({ store }) => store.failing ?? []);
+    return failures.find(({ refused }) => refused !== undefined) ?? failures[0];
+  }
+
+  /** As `Store.onRefusal`. */
+  onRefusal(listener: () => void): () => void {
+    const unsubscribes = this.#handles.map(({ store }) => store.onRefusal(listener));
+    return () => {
+      for (const unsubscribe of unsubscribes) unsubscribe();
+    };
   }
 
   close(): void {

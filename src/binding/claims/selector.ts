@@ -53,7 +53,7 @@ export function claimSelector(
     watchSelector: isSingleLabelSelector && first.text !== '' ? first.text : undefined,
     selectedBy(candidate) {
       const byLabels = labels.find(({ matches }) => matches(candidate.labels));
-      if (byLabels) return byLabels.text === '' ? 'the claim is on all of them' : `its labels match ${byLabels.text}`;
+      if (byLabels) return byLabels.text === '' ? 'the claim selects all objects' : `its labels match ${byLabels.text}`;
       const isNamed = named.some(
         ({ name, namespace }) => name === candidate.name && (!namespace || namespace === candidate.namespace),
       );

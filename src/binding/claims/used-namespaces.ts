@@ -6,7 +6,7 @@ import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { ExportView } from '../stores/provider-stores.ts';
 import { ConsumerObjects, consumerResource, syncVersion } from '../sync/consumer-objects.ts';
 
-/** The consumer's namespaces with bound objects. */
+/** The consumer's namespaces with bound objects of one export. Cluster-scoped kinds have none. */
 export class UsedNamespaces {
   readonly #kinds: readonly ConsumerObjects[];
 
@@ -18,10 +18,18 @@ export class UsedNamespaces {
     return this.#kinds.some((objects) => objects.inNamespace(namespace).length > 0);
   }
 
-  /** Calls `listener` with each namespace that has, or later gets, a first bound object. Returns a function that unsubscribes. */
+  /**
+   * Calls `listener` with each namespace that has, or later gets, a first bound object; again if its objects were unknown meanwhile. Returns
+   * a function that unsubscribes.
+   */
   subscribe(listener: (namespace: string) => void): () => void {
     const used = new Set<string>();
-    const unsubscribes = this.#kinds.map((objects) =>
+    const dropUnused = (): void => {
+      for (const namespace of used) if (!this.has(namespace)) used.delete(namespace);
+    };
+    const unsubscribes = this.#kinds.flatMap((objects) => [
+      // When a watch ends, its objects leave without an event.
+      objects.onStateChange(dropUnused),
       objects.subscribe((event) => {
         if (event.type === 'updated') return;
         const { namespace = '' } = ('now' in event ? event.now : event.before).object.metadata;
@@ -32,7 +40,7 @@ export class UsedNamespaces {
           listener(namespace);
         }
       }),
-    );
+    ]);
     return () => {
       for (const unsubscribe of unsubscribes) unsubscribe();
     };
@@ -44,8 +52,9 @@ export class UsedNamespaces {
 }
 
 /**
- * Opens the used namespaces. They share the watches of the syncers. Only kinds whose definition the binding owns at that moment count,
- * because an export may name any definition.
+ * Watches the bound objects of the export's namespaced kinds, and shares these watches with the syncers. Omits kinds whose
+ * CustomResourceDefinition the binding does not own at the time of the call. A provider can name any CustomResourceDefinition in an export,
+ * and must not thereby get copies into namespaces that do not use its API. The caller closes the result.
  */
 export function openUsedNamespaces(session: ProviderSession, exported: ExportView, deps: BindingDeps): UsedNamespaces {
   const binding = deps.stores.bindings.get(exported.name);

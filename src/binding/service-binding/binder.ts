@@ -1,11 +1,13 @@
 import { boundSchemaName } from '../../api/binding/group-resource.ts';
-import { clusterBindingName } from '../../api/binding/names.ts';
-import { after, done, type Result, retry } from '../../engine/result.ts';
+import { apiServiceBindings, clusterBindingName } from '../../api/binding/names.ts';
+import { after, done, type Result, retry, retryConflict } from '../../engine/result.ts';
 import { describe } from '../../kit/errors.ts';
 import { isConflict, isNotFound } from '../../kube/errors.ts';
+import { regarding } from '../../kube/event-object.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { BindingView, CrdView } from '../stores/consumer-stores.ts';
 import type { ExportView } from '../stores/provider-stores.ts';
+import { refusalMessages } from '../sync-engine/refusals.ts';
 import {
   type BindingFacts,
   bindingConditions,
@@ -32,8 +34,12 @@ const settleMs = 10_000;
 /** Creates and updates the CustomResourceDefinitions of a binding, writes its status, and releases objects that are no longer exported. */
 export class Binder {
   readonly #parts: BindingDependencies;
-  /** By session: the monotonic time of the first reconcile with synced stores, and the bindings with a problem since then. */
-  readonly #synced = new WeakMap<ProviderSession, { readonly atMs: number; readonly withProblem: Set<string> }>();
+  /** By session: the monotonic time of the first reconcile with synced stores. */
+  readonly #syncedAtMs = new WeakMap<ProviderSession, number>();
+  /** By binding: the sessions whose syncers have found a problem of its objects. */
+  readonly #withProblem = new Map<string, WeakSet<ProviderSession>>();
+  /** By binding: the note of the last Event about refused kinds, while kinds are refused. */
+  readonly #refusals = new Map<string, string>();
 
   constructor(parts: BindingDependencies) {
     this.#parts = parts;
@@ -50,6 +56,7 @@ export class Binder {
     const exportFacts =
       syncedSession && (await this.#collectExportFacts(ensured.binding, syncedSession, ensured.problem, signal));
     const facts = bindingFacts(this.#parts, ensured.binding, provider, { exportFacts });
+    this.#recordRefusals(facts);
     const settlesInMs = syncedSession ? this.#settlesInMs(syncedSession, facts) : 0;
     await this.#parts.writer.writeStatus(
       ensured.binding,
@@ -64,13 +71,37 @@ export class Binder {
       : result;
   }
 
+  /** Forgets a binding that is deleted or being deleted. */
+  forget(name: string): void {
+    this.#withProblem.delete(name);
+    this.#refusals.delete(name);
+  }
+
+  /** Records an Event on the binding when other kinds are refused than before. */
+  #recordRefusals({ binding: { name, uid }, refusals }: BindingFacts): void {
+    const note = refusalMessages(refusals).join('. ');
+    const before = this.#refusals.get(name) ?? '';
+    if (note === '') this.#refusals.delete(name);
+    else this.#refusals.set(name, note);
+    if (note === '' || note === before) return;
+    this.#parts.events.record({
+      regarding: regarding(apiServiceBindings, { name, uid }),
+      type: 'Warning',
+      reason: 'WatchRefused',
+      action: 'Sync',
+      note,
+    });
+  }
+
   /** Milliseconds until the syncers have had time to find problems again; 0 once one of the binding's problems was found. */
   #settlesInMs(session: ProviderSession, { binding, problems }: BindingFacts): number {
     const nowMs = this.#parts.clock.monotonic();
-    const synced = this.#synced.get(session) ?? { atMs: nowMs, withProblem: new Set<string>() };
-    this.#synced.set(session, synced);
-    if (problems.length > 0) synced.withProblem.add(binding.name);
-    return synced.withProblem.has(binding.name) ? 0 : Math.max(0, synced.atMs + settleMs - nowMs);
+    const syncedAtMs = this.#syncedAtMs.get(session) ?? nowMs;
+    this.#syncedAtMs.set(session, syncedAtMs);
+    const withProblem = this.#withProblem.get(binding.name) ?? new WeakSet();
+    if (problems.length === 0) return withProblem.has(session) ? 0 : Math.max(0, syncedAtMs + settleMs - nowMs);
+    this.#withProblem.set(binding.name, withProblem.add(session));
+    return 0;
   }
 
   /** Adds our finalizer before anything is created for the binding, so that its deletion waits for the cleanup. */
@@ -183,6 +214,7 @@ export class Binder {
 }
 
 function resultOf(outcomes: readonly CrdOutcome[], problems: readonly string[]): Result {
-  for (const outcome of outcomes) if ('cause' in outcome) return retry(outcome.cause);
+  for (const outcome of outcomes)
+    if ('cause' in outcome) return outcome.kind === 'conflict' ? retryConflict(outcome.cause) : retry(outcome.cause);
   return problems.length > 0 ? after(problemsRefreshMs) : done;
 }

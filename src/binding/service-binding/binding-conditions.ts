@@ -10,6 +10,8 @@ import {
 import type { Heartbeat, SessionLookup, SessionState } from '../sessions/provider-session.ts';
 import type { BindingView } from '../stores/consumer-stores.ts';
 import type { ExportRequestView, ExportView } from '../stores/provider-stores.ts';
+import type { Refusal } from '../sync-engine/kind.ts';
+import { refusalMark, refusalMessages } from '../sync-engine/refusals.ts';
 import type { CrdOutcome } from './crd-outcome.ts';
 import type { JudgedClaims } from './sync-plan.ts';
 
@@ -27,6 +29,8 @@ export interface BindingFacts {
   readonly exportFacts: ExportFacts | undefined;
   /** Problems of the binding's syncers, as `RunningSyncers.problemsOf` lists them. */
   readonly problems: readonly string[];
+  /** Kinds that a side no longer lets the konnector watch: bound and claimed ones, and those of the session. */
+  readonly refusals: readonly Refusal[];
   /** False for 10 s after the first reconcile with synced stores of the session, unless a problem of a syncer has been found. */
   readonly settled: boolean;
   /** The progress of the unbinding; undefined unless the binding is being deleted. */
@@ -58,7 +62,7 @@ export interface UnbindProgress {
   readonly message: string;
 }
 
-/** Most problems in the message of a condition. */
+/** Maximum number of problems in the message of a condition. */
 const maxProblems = 5;
 /** Minimum interval between updates of the problems of single objects in a condition, milliseconds. */
 export const problemsRefreshMs = 60_000;
@@ -172,21 +176,27 @@ function objectsCondition({
   binding,
   heartbeat,
   problems,
+  refusals,
   settled,
   nowMs,
 }: BindingFacts): BindConditionUpdate | undefined {
+  // Not held back like other problems: a kind is refused as a whole, so the message seldom changes.
+  if (refusals.length > 0)
+    return conditionFalse(connected, 'Warning', 'ObjectsNotInSync', refusalMessages(refusals).join('. '));
   if (problems.length === 0) return !settled && hasObjectsOutOfSync(binding) ? undefined : conditionTrue(connected);
   // Condition Heartbeating reports an unreachable provider.
   if (heartbeat && !heartbeat.ok) return undefined;
   const current = findCondition(binding.conditions, connected);
-  const since = current?.reason === 'ObjectsNotInSync' ? parseTime(current.lastTransitionTime) : undefined;
+  const since = current && hasObjectsOutOfSync(binding) ? parseTime(current.lastTransitionTime) : undefined;
   if (since !== undefined && nowMs - since < problemsRefreshMs) return undefined;
   return conditionFalse(connected, 'Warning', 'ObjectsNotInSync', joinProblems(problems));
 }
 
 /** Whether the current condition reports single objects that are not in sync. */
-export const hasObjectsOutOfSync = ({ conditions }: BindingView): boolean =>
-  findCondition(conditions, connected)?.reason === 'ObjectsNotInSync';
+export function hasObjectsOutOfSync({ conditions }: BindingView): boolean {
+  const { reason, message } = findCondition(conditions, connected) ?? {};
+  return reason === 'ObjectsNotInSync' && !message?.includes(refusalMark);
+}
 
 function noExportCondition({ name }: BindingView, { clusterNamespace, request }: ExportFacts): BindConditionUpdate {
   if (request?.phase === 'Failed') {

@@ -5,7 +5,7 @@ import type { Source } from '../../engine/source.ts';
 import { fromEach, fromSubscription } from '../../engine/sources/from-subscription.ts';
 import type { BindingDeps } from '../deps.ts';
 import { lookupOf, type ProviderSession, type Sessions, servingSession } from '../sessions/provider-session.ts';
-import { type BindingView, bySecret, type ConsumerStores } from '../stores/consumer-stores.ts';
+import { type BindingView, bySecret } from '../stores/consumer-stores.ts';
 import { bySchema } from '../stores/provider-stores.ts';
 import { Binder } from './binder.ts';
 import { abandonedCrds, type BindingDependencies, crdsNotOwnedBy } from './binding-parts.ts';
@@ -31,21 +31,22 @@ export function bindingController(
 ): Controller {
   const { clock, log, metrics, stores } = deps;
   const name = 'binding';
+  const parts: BindingDependencies = {
+    ...deps,
+    sessions,
+    syncers,
+    bindable,
+    writer: new BindingWriter(deps),
+    crdWriter: new CrdWriter({ ...deps, crds: stores.crds }),
+    releaser: new Releaser(deps),
+  };
   return new Controller({
     name,
     clock,
     log,
     metrics: metrics.controller(name),
-    sources: bindingSources(sessions, syncers, stores),
-    reconciler: new BindingReconciler({
-      ...deps,
-      sessions,
-      syncers,
-      bindable,
-      writer: new BindingWriter(deps),
-      crdWriter: new CrdWriter({ ...deps, crds: stores.crds }),
-      releaser: new Releaser(deps),
-    }),
+    sources: bindingSources(parts),
+    reconciler: new BindingReconciler(parts),
   });
 }
 
@@ -63,6 +64,7 @@ export class BindingReconciler implements Reconciler {
 
   async reconcile(name: string, signal: AbortSignal): Promise<Result> {
     const binding = this.#parts.stores.bindings.get(name);
+    if (!binding || binding.deleting) this.#binder.forget(name);
     const result = binding ? await this.#bindOrUnbind(binding, signal) : done;
     // Last, because the server may lack permission on the objects of an earlier binding of this name.
     await this.#releaseAbandoned(name, binding, signal);
@@ -93,11 +95,19 @@ interface Named {
 }
 
 /** Events of everything that a binding's reconciler reads. */
-function bindingSources(sessions: Sessions, syncers: RunningSyncers, stores: ConsumerStores): Source[] {
+function bindingSources(parts: BindingDependencies): Source[] {
+  const { sessions, syncers, stores, writer, crdWriter, releaser } = parts;
   const bindingsOf = (secret: string): string[] => stores.bindings.byIndex(bySecret, secret).map(({ key }) => key);
   return [
-    fromSubscription('binding', stores.bindings, ({ key }) => [key]),
+    fromSubscription('binding', stores.bindings, (event) => {
+      writer.observe(event);
+      return [event.key];
+    }),
     fromSubscription('crd', stores.crds, (event) => {
+      if (event.type === 'deleted') {
+        crdWriter.forget(event.key);
+        releaser.forget([event.before]);
+      }
       const owners = 'now' in event ? event.now.ownerReferences : event.before.ownerReferences;
       const exporting = [...sessions.list()].flatMap((session) => exportsOf(session, event.key));
       return [...owningBindings(owners), ...exporting];

@@ -45,6 +45,7 @@ export function bindingFacts(
     state: session?.state,
     heartbeat: session && sessions.heartbeat(session),
     problems: syncers.problemsOf(binding.name),
+    refusals: [...(session?.refusals() ?? []), ...syncers.refusalsOf(binding.name)],
     exportFacts: undefined,
     settled: true,
     unbindProgress: undefined,

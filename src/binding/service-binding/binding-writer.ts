@@ -9,6 +9,7 @@ import type { Client } from '../../kube/client.ts';
 import { isConflict, isNotFound } from '../../kube/errors.ts';
 import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
+import type { StoreEvent } from '../../kube/store.ts';
 import { type ObjectVersion, versionOf, WriteThroughCache } from '../../kube/write-through-cache.ts';
 import { type BindConditionUpdate, findCondition, setConditionsAndReady } from '../conditions.ts';
 import type { BindingView, ConsumerStores } from '../stores/consumer-stores.ts';
@@ -33,6 +34,11 @@ export class BindingWriter {
       uidOf: ({ uid }) => uid,
       clock,
     });
+  }
+
+  /** Call with every event of the store. */
+  observe(event: StoreEvent<BindingView>): void {
+    this.#written.observe(event);
   }
 
   /** Whether the store does not show our last write yet. The event of that write enqueues the binding. */

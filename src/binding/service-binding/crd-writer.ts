@@ -82,6 +82,11 @@ export class CrdWriter {
     if (live?.uid !== uid || !isOwnedBy(live.ownerReferences, binding)) return;
     const { resourceVersion = '' } = live;
     await this.#client.delete(customResourceDefinitions, { name }, { uid, resourceVersion, signal });
+    this.forget(name);
+  }
+
+  /** Call when the definition is deleted. */
+  forget(name: string): void {
     this.#confirmed.delete(name);
   }
 

@@ -12,7 +12,7 @@ import type { Projected } from '../../kube/store.ts';
 import { commonView } from '../stores/common-view.ts';
 import { type CrdView, isEstablished } from '../stores/consumer-stores.ts';
 
-/** Removes our finalizer from all objects of a CustomResourceDefinition. It remembers which definitions it has released. */
+/** Removes our finalizer from all objects of a CustomResourceDefinition, and remembers the definitions for which it has done so. */
 export class Releaser {
   readonly #deps: ReleaseDeps;
   /** uids of the released CustomResourceDefinitions. */
@@ -22,12 +22,16 @@ export class Releaser {
     this.#deps = deps;
   }
 
-  /** The definitions of `crds` whose objects have not been released. */
+  /** The definitions of `crds` that `release` has not released. */
   unreleased(crds: readonly CrdView[]): CrdView[] {
     return crds.filter(({ uid }) => !this.#released.has(uid));
   }
 
-  /** Releases the definitions of `crds` that have not been released. Stops at the first that fails, and rejects. */
+  /**
+   * Removes our finalizer from the objects of each unreleased definition, one definition after the other. A definition that does not exist
+   * or is not served counts as released, because its objects cannot be read. Rejects at the first definition that fails: with an Error
+   * whose cause is the first failed patch, with the error of the list, or with the reason of `signal`. Later definitions stay unreleased.
+   */
   async release(crds: readonly CrdView[], signal: AbortSignal): Promise<void> {
     for (const { name, uid } of this.unreleased(crds)) {
       await releaseObjects(this.#deps, name, signal);
@@ -35,14 +39,16 @@ export class Releaser {
     }
   }
 
-  /** Call when a syncer may add our finalizer to objects of these definitions again. */
+  /** Call when a syncer may add our finalizer to objects of these definitions again, or when the definitions are deleted. */
   forget(crds: readonly CrdView[]): void {
     for (const { uid } of crds) this.#released.delete(uid);
   }
 }
 
 interface ReleaseDeps {
+  /** For watches. */
   readonly consumer: Cluster;
+  /** Writes only while this process is the leader. */
   readonly client: Client;
   readonly clock: Clock;
 }
@@ -53,10 +59,10 @@ interface ObjectWithFinalizer extends Projected {
   readonly finalizers: readonly string[];
 }
 
-/** Most patches at the same time. */
+/** Maximum number of concurrent patches. */
 const maxConcurrentPatches = 16;
-/** Longest wait for the list of the objects, milliseconds. */
-const listMs = 60_000;
+/** Maximum wait for the list of the objects, milliseconds. */
+const listTimeoutMs = 60_000;
 
 /**
  * Removes our finalizer from every object of a kind that is served. Their copies stay in the provider. No syncer may run for the kind
@@ -71,12 +77,12 @@ async function releaseObjects(deps: ReleaseDeps, crdName: string, signal: AbortS
   const worker = async (): Promise<void> => {
     for (const object of next) {
       signal.throwIfAborted();
-      await release(deps.client, resource, object, signal).catch((error: unknown) => failures.push(error));
+      await removeFinalizer(deps.client, resource, object, signal).catch((error: unknown) => failures.push(error));
     }
   };
   await Promise.all(Array.from({ length: maxConcurrentPatches }, worker));
   if (failures.length > 0) {
-    const message = `${failures.length} of ${objects.length} objects of ${crdName} still have the finalizer ${syncerFinalizer}`;
+    const message = `${failures.length} of ${objects.length} objects of ${crdName} still have the finalizer ${syncerFinalizer}; the server retries`;
     throw new Error(message, { cause: failures[0] });
   }
 }
@@ -107,7 +113,7 @@ async function objectsWithFinalizer(
 ): Promise<ObjectWithFinalizer[]> {
   const { store, release: close } = consumer.watch({ resource, project: viewWithFinalizer });
   try {
-    await withDeadline(clock, listMs, store.whenSynced(signal));
+    await withDeadline(clock, listTimeoutMs, store.whenSynced(signal));
     return [...store.list()];
   } finally {
     close();
@@ -121,7 +127,7 @@ function viewWithFinalizer(object: KubeObject): ObjectWithFinalizer | undefined 
   return { key, uid, resourceVersion, name, namespace: object.metadata.namespace, finalizers };
 }
 
-async function release(
+async function removeFinalizer(
   client: Client,
   resource: Resource,
   object: ObjectWithFinalizer,

@@ -1,8 +1,8 @@
-import type { Syncer, SyncMode } from '../sync-engine/kind.ts';
+import type { Refusal, Syncer, SyncMode } from '../sync-engine/kind.ts';
 
 /** A syncer of bound objects, or of the claimed objects of one export. */
 export type ObjectSyncer = Pick<Syncer, 'controllers' | 'resync' | 'problems' | 'close'> &
-  Partial<Pick<Syncer, 'remaining' | 'allowDeletes' | 'served'>>;
+  Partial<Pick<Syncer, 'refusals' | 'remaining' | 'allowDeletes' | 'served'>>;
 
 /** A running syncer. */
 export interface RunningSyncer {
@@ -33,6 +33,11 @@ export class RunningSyncers {
   /** The problems of all syncers; those of each syncer worst first. */
   problemsOf(binding: string): readonly string[] {
     return this.#syncersOf(binding).flatMap(({ syncer }) => syncer.problems());
+  }
+
+  /** The refused watches of all syncers. */
+  refusalsOf(binding: string): readonly Refusal[] {
+    return this.#syncersOf(binding).flatMap(({ syncer }) => syncer.refusals?.() ?? []);
   }
 
   /** Number of objects and copies that unbinding waits for; Infinity while that is not known. */

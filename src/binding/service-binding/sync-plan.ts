@@ -6,7 +6,7 @@ import { quote } from '../../kit/errors.ts';
 import type { Store } from '../../kube/store.ts';
 import { claimable, claimableResources } from '../claims/claimable.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
-import type { BindingView, CrdView } from '../stores/consumer-stores.ts';
+import { type BindingView, type CrdView, mayBeServed } from '../stores/consumer-stores.ts';
 import type { BoundSchemaView, ExportView } from '../stores/provider-stores.ts';
 import { syncVersion } from '../sync/consumer-objects.ts';
 import type { SyncMode } from '../sync-engine/kind.ts';
@@ -77,7 +77,7 @@ export function plannedSyncers(facts: SyncFacts): Map<string, PlannedSyncer> {
 }
 
 /**
- * Whether a syncer may run. The resource must be bindable, and the binding must own the definition, which must be established and have the
+ * Whether a syncer may run. The resource must be bindable, and the binding must own the definition, which may be served and has the
  * scope of the schema. With another scope the objects would have other keys. Mode `drain` needs no definition, because copies may outlive it.
  */
 function canSync(
@@ -89,7 +89,7 @@ function canSync(
   if (bindable && !bindable.includes(name)) return false;
   const crd = crdOf(name);
   if (!crd) return mode === 'drain';
-  return crd.established && crd.scope === scope && isOwnedBy(crd.ownerReferences, binding);
+  return mayBeServed(crd) && crd.scope === scope && isOwnedBy(crd.ownerReferences, binding);
 }
 
 /** All inputs but the OpenAPI schemas, which may change under a running syncer. */
@@ -136,11 +136,11 @@ export function plannedClaims(facts: SyncFacts): PlannedClaims | undefined {
   const mode = modeOf(binding);
   if (mode === undefined || permissionClaims.length === 0) return undefined;
   const { uid, isolation, informerScope, resources } = exported;
-  // References are followed through kinds with an established definition only, in their synced version.
+  // References are followed through kinds with a served definition only, in their synced version.
   const served = resources.map(boundSchemaName).map((name) => {
     const crd = facts.crd(name);
     const schema = facts.schema(name);
-    return [name, crd?.established && crd.uid, schema && syncVersion(schema, exported)?.name];
+    return [name, crd && mayBeServed(crd) && crd.uid, schema && syncVersion(schema, exported)?.name];
   });
   const fingerprint = canonicalJson({
     mode,

@@ -35,7 +35,7 @@ class ExportController extends Controller {
       clock,
       log,
       metrics: metrics.controller('service-export'),
-      sources: exportSources(session, sessions, stores),
+      sources: exportSources(session, sessions, stores, writer),
       reconciler: new ExportReconciler({ ...deps, ...options, session, sessions, set, writer }),
       backoff,
     });
@@ -52,13 +52,24 @@ class ExportController extends Controller {
 }
 
 /** Events of everything that the exports of one session depend on. */
-function exportSources(session: ProviderSession, sessions: Sessions, consumer: ConsumerStores): Source[] {
+function exportSources(
+  session: ProviderSession,
+  sessions: Sessions,
+  consumer: ConsumerStores,
+  writer: ExportWriter,
+): Source[] {
   const { exports, schemas } = session.stores;
   const exportKey = (binding: string): string => `${session.clusterNamespace}/${binding}`;
   const exporting = (schema: string): string[] => exports.byIndex(bySchema, schema).map(({ key }) => key);
   return [
-    fromSubscription('export', exports, ({ key }) => [key]),
-    fromSubscription('schema', schemas, (event) => exporting('now' in event ? event.now.name : event.before.name)),
+    fromSubscription('export', exports, (event) => {
+      writer.observeExport(event);
+      return [event.key];
+    }),
+    fromSubscription('schema', schemas, (event) => {
+      writer.observeSchema(event);
+      return exporting('now' in event ? event.now.name : event.before.name);
+    }),
     fromSubscription('binding', consumer.bindings, ({ key }) => [exportKey(key)]),
     fromSubscription('crd', consumer.crds, (event) => {
       const { ownerReferences } = 'now' in event ? event.now : event.before;

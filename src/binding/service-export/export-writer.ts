@@ -7,6 +7,7 @@ import type { Clock } from '../../kit/clock.ts';
 import { isRecord, type JsonObject } from '../../kit/json-value.ts';
 import type { Client } from '../../kube/client.ts';
 import { ApiError, isConflict, isNotFound } from '../../kube/errors.ts';
+import type { StoreEvent } from '../../kube/store.ts';
 import { type ObjectVersion, versionOf, WriteThroughCache } from '../../kube/write-through-cache.ts';
 import { type BindConditionUpdate, setConditionsAndReady } from '../conditions.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
@@ -30,6 +31,16 @@ export class ExportWriter {
     const uidOf = ({ uid }: ObjectVersion): string => uid;
     this.#exports = new WriteThroughCache<ObjectVersion>({ watched: (key) => stores.exports.get(key), uidOf, clock });
     this.#schemas = new WriteThroughCache<ObjectVersion>({ watched: (key) => stores.schemas.get(key), uidOf, clock });
+  }
+
+  /** Call with every event of the store of exports. */
+  observeExport(event: StoreEvent<ExportView>): void {
+    this.#exports.observe(event);
+  }
+
+  /** Call with every event of the store of BoundSchemas. */
+  observeSchema(event: StoreEvent<BoundSchemaView>): void {
+    this.#schemas.observe(event);
   }
 
   /** Sets conditions of an export. Ignores a conflict or a deletion, whose event enqueues the export. Rejects with other errors. */

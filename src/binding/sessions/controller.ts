@@ -1,8 +1,8 @@
 import { keyOf } from '../../api/object.ts';
 import { Controller } from '../../engine/controller.ts';
-import type { Runnable } from '../../engine/member.ts';
 import { type Emission, fromSubscription } from '../../engine/sources/from-subscription.ts';
 import { type HintSource, hintSource } from '../../engine/sources/hint.ts';
+import type { Runnable } from '../../engine/supervisor.ts';
 import type { StoreEvent } from '../../kube/store.ts';
 import type { BindingDeps } from '../deps.ts';
 import type { BindingView, BundleView } from '../stores/consumer-stores.ts';

@@ -25,7 +25,7 @@ export interface KonnectorDeps {
   readonly clock: Clock;
 }
 
-/** Longest wait for a verified new session to sync before it replaces the old one, milliseconds. */
+/** Maximum wait for a verified new session to sync before it replaces the old one, milliseconds. */
 const catchUpMs = 10_000;
 
 /**

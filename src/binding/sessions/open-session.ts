@@ -10,6 +10,8 @@ import type { Log } from '../../observe/log.ts';
 import type { RunningControllers } from '../deps.ts';
 import type { OpenedStores } from '../stores/open-stores.ts';
 import { openProviderStores, type ProviderStores } from '../stores/provider-stores.ts';
+import type { Refusal } from '../sync-engine/kind.ts';
+import { refusalOf } from '../sync-engine/refusals.ts';
 import type { Kubeconfig } from './kubeconfig.ts';
 import type { ProviderSession, SessionState } from './provider-session.ts';
 
@@ -71,6 +73,7 @@ export class OpenSession implements ProviderSession {
       () => this.#setState({ kind: 'synced' }),
       () => undefined,
     );
+    for (const store of this.#opened.all) store.onRefusal(() => options.onChange(this));
     this.#cancelTimer = options.clock.schedule(unreachableMs, () => void this.#onSyncTimeout());
     void this.#readIdentity();
     this.#log.info('session opened', { server: this.server, clusterNamespace: namespace });
@@ -78,6 +81,10 @@ export class OpenSession implements ProviderSession {
 
   get state(): SessionState {
     return this.#state;
+  }
+
+  refusals(): readonly Refusal[] {
+    return this.#opened.all.flatMap((store) => refusalOf('provider', store.resource, store) ?? []);
   }
 
   get clusterNamespaceUid(): string | undefined {

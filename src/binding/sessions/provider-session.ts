@@ -3,6 +3,7 @@ import type { Client } from '../../kube/client.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import type { BindingView } from '../stores/consumer-stores.ts';
 import type { ProviderStores } from '../stores/provider-stores.ts';
+import type { Refusal } from '../sync-engine/kind.ts';
 
 /**
  * One provider, opened with one kubeconfig. The session lives as long as this replica is the leader, and a binding, a bundle, or a labeled
@@ -21,10 +22,12 @@ export interface ProviderSession {
   /** uid of the cluster namespace, which distinguishes providers; undefined until it has been read, or if reading it is forbidden. */
   readonly clusterNamespaceUid: string | undefined;
   readonly state: SessionState;
+  /** The kinds of `stores` that the provider no longer lets this cluster watch. */
+  refusals(): readonly Refusal[];
 }
 
 export type SessionState =
-  /** The stores are not synced. `problem`: the last error, once reading the cluster namespace has failed twice. A 403 is no error. */
+  /** The stores are not synced. `problem`: the last error, once reading the cluster namespace has failed twice. A 403 is not an error. */
   | { readonly kind: 'connecting'; readonly problem?: string }
   /** The stores have been listed once. */
   | { readonly kind: 'synced' }

@@ -103,6 +103,11 @@ export class SessionRegistry implements Sessions {
     this.notifyChanged(session);
   }
 
+  /** Notifies the listeners that the Secret has changed. Its lookup may still be the same, for example after a change of an annotation. */
+  notifySecret(secret: string): void {
+    this.#notify(secret);
+  }
+
   /** Notifies the listeners that the session's state has changed. */
   notifyChanged(session: ProviderSession): void {
     for (const secret of this.secretsOf(session)) this.#notify(secret);

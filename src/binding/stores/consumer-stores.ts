@@ -131,6 +131,13 @@ function condition(value: unknown): CrdView['conditions'][number][] {
   ];
 }
 
+/**
+ * Whether the API server serves the CRD, or may serve it. Some API servers serve a kind seconds before they set Established, but none
+ * serves a new CRD whose names another one uses.
+ */
+export const mayBeServed = ({ established, conditions }: CrdView): boolean =>
+  established || !conditions.some(({ type, status }) => type === 'NamesAccepted' && status === 'False');
+
 /** Whether the CRD is established: the API server serves it, or will within moments. */
 export const isEstablished = ({ status }: KubeObject): boolean =>
   records(status, 'conditions').some(

@@ -5,6 +5,15 @@ import { type Problem, severityOf } from './problems.ts';
 /** The cluster of an object or a call. */
 export type Side = 'consumer' | 'provider';
 
+/** A kind that an API server no longer lets us list and watch. */
+export interface Refusal {
+  readonly side: Side;
+  /** Status code: 401 or 403. */
+  readonly code: number;
+  /** `<plural>.<group>`, or `<plural>` in the core group. */
+  readonly resource: string;
+}
+
 /**
  * The part of the sync that differs between bound objects and claimed objects. A kind reads the state of both objects of a key and plans
  * actions; the engine runs them. Keys are those of the consumer's object.
@@ -24,7 +33,7 @@ export interface SyncKind {
 export interface SyncRules {
   /** Whether a 403 is reported at once, or only if it persists: a provider may grant permissions just after they are first needed. */
   readonly forbiddenAtOnce: boolean;
-  /** Longest pause between writes that the cluster accepts but does not keep, milliseconds. Infinity: never again with this content. */
+  /** Maximum pause between writes that the cluster accepts but does not keep, milliseconds. Infinity: never again with this content. */
   readonly ineffectiveCapMs: number;
   /** The problem to report if the cluster accepts a write but stores something else, once the pause between repeats exceeds 2 s. */
   readonly ineffective: Readonly<Record<Side, string>>;
@@ -54,7 +63,7 @@ export type SyncAction =
 export type NextStep = 'continue' | 'replan' | 'stop';
 
 /** Identifies a call, so that a call that failed or had no effect is repeated only after a pause. */
-export interface Write {
+export interface CallId {
   readonly action: string;
   readonly side: Side;
   /** Distinguishes this call from others of the same action. */
@@ -64,7 +73,7 @@ export interface Write {
 }
 
 /** A call, and what follows its success or failure. */
-export interface Call<Answer> extends Write {
+export interface Call<Answer> extends CallId {
   /** Sends the call. */
   call(signal: AbortSignal): Promise<Answer>;
   /** Called if the object does not exist (404), which then counts as a success, without `onSuccess`. Without it, a 404 is a failure. */
@@ -155,6 +164,8 @@ export interface Syncer {
   remaining(): number;
   /** Problems for the binding's condition: first those of the whole kind, then those of single objects, worst first. */
   problems(): readonly string[];
+  /** The sides that no longer let the konnector watch the kind. */
+  refusals(): readonly Refusal[];
   /** Whether the consumer's API server serves the kind and has listed its objects. Also true if there is no version to sync. */
   served(): boolean;
   /** Ends the watches. The caller has removed the controllers. */

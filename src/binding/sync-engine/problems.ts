@@ -14,7 +14,7 @@ export interface Problem {
 /** Position of the problem's rank; 0 is the worst. */
 export const severityOf = ({ rank }: Problem): number => problemRanks.indexOf(rank);
 
-/** Most problems that are listed one by one. */
+/** Maximum number of problems that are listed one by one. */
 const MAX_LISTED = 10;
 
 /** The problems of single objects, by key. */

@@ -3,13 +3,13 @@ import type { Clock } from '../../kit/clock.ts';
 import { isObjectNotFound } from '../../kube/errors.ts';
 import { answerTrustMs } from '../../kube/write-through-cache.ts';
 import type { Latency, SyncObserver } from '../metrics.ts';
+import type { CallSender } from './call-sender.ts';
 import type { DeleteBreaker } from './delete-breaker.ts';
 import { type Call, type KeyState, type NextStep, type SyncAction, type SyncKind, SyncPass } from './kind.ts';
-import type { Writer } from './writer.ts';
 
 export interface SyncReconcilerOptions {
   readonly kind: SyncKind;
-  readonly writer: Writer;
+  readonly sender: CallSender;
   readonly breaker: DeleteBreaker;
   readonly observer: SyncObserver;
   readonly latency: { readonly up: Latency; readonly down: Latency };
@@ -18,7 +18,7 @@ export interface SyncReconcilerOptions {
   readonly clock: Clock;
 }
 
-/** Most plans of a pass, more than any sequence of actions needs. A pass that reaches it is requeued: its reads contradict each other. */
+/** Maximum number of plans in a pass, more than any sequence of actions needs. A pass that reaches it is requeued: its reads contradict each other. */
 const MAX_PLANS = 6;
 /** Requeue delay of such a pass, milliseconds. */
 const TOO_MANY_PLANS_MS = 100;
@@ -94,10 +94,10 @@ export class SyncReconciler implements Reconciler {
   }
 
   async #call(pass: SyncPass, call: Call<unknown>): Promise<NextStep> {
-    const { breaker, clock, writer } = this.#options;
+    const { breaker, clock, sender } = this.#options;
     let answer: unknown;
     let stepIfNotFound: NextStep | undefined;
-    const succeeded = await writer.try(pass, call, async () => {
+    const succeeded = await sender.send(pass, call, async () => {
       try {
         answer = await call.call(pass.signal);
       } catch (error) {
@@ -109,7 +109,7 @@ export class SyncReconciler implements Reconciler {
     if (stepIfNotFound) return stepIfNotFound;
     if (call.direction) this.#observeLatency(pass.key, call.direction);
     if (call.inferred) breaker.recordDeleted(pass.key, clock.monotonic());
-    if (call.isIneffective?.(answer)) writer.recordIneffective(pass, call);
+    if (call.isIneffective?.(answer)) sender.recordIneffective(pass, call);
     return call.onSuccess?.(answer) ?? 'continue';
   }
 
@@ -120,13 +120,13 @@ export class SyncReconciler implements Reconciler {
   }
 
   #finish(pass: SyncPass): Result {
-    const { kind, latency, report, writer } = this.#options;
+    const { kind, latency, report, sender } = this.#options;
     const { consumer, isDeleted, isAhead } = kind.finish(pass.key);
     report(pass, consumer);
     if (pass.isDone) {
       latency.up.stop(pass.key);
       latency.down.stop(pass.key);
-      if (isDeleted) writer.forget(pass.key);
+      if (isDeleted) sender.forget(pass.key);
     }
     // Normally the watch event of our write enqueues the key. The requeue is a fallback.
     if (isAhead) pass.requeueAfter(answerTrustMs);

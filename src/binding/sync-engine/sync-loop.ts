@@ -7,11 +7,12 @@ import type { Log } from '../../observe/log.ts';
 import type { BindingDeps } from '../deps.ts';
 import { bindingMetrics, Latency, type SyncObserver } from '../metrics.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
+import { CallSender } from './call-sender.ts';
 import { DeleteBreaker } from './delete-breaker.ts';
-import type { KeyState, Side, SyncKind, SyncMode, SyncPass } from './kind.ts';
+import type { KeyState, Refusal, Side, SyncKind, SyncMode, SyncPass } from './kind.ts';
 import { Problems, recordProblem } from './problems.ts';
 import { SyncReconciler, type SyncReconcilerOptions } from './reconciler.ts';
-import { Writer } from './writer.ts';
+import { type Refusable, refusalOf } from './refusals.ts';
 
 export interface SyncLoopOptions {
   /** First part of the controller's name, also in metrics. */
@@ -44,10 +45,13 @@ export interface SyncLoopParts {
   size(): { readonly objects: number; readonly copies: number };
   /** Milliseconds since the watches of a side last received data. An absent side has no metric. */
   readonly ages: Partial<Record<Side, () => number>>;
+  /** The watches of each side. */
+  readonly watches: Readonly<Record<Side, Refusable>>;
   /** Problems for lists that are not complete, consumer first; empty if all are complete. */
   unlisted(): readonly string[];
 }
 
+const sides = ['consumer', 'provider'] as const;
 /** Time after which an incomplete list is reported as a problem, milliseconds. */
 const LIST_MS = 30_000;
 
@@ -64,8 +68,10 @@ export class SyncLoop {
   readonly #stops: (() => void)[];
   readonly #openedAtMs: number;
   #parts: SyncLoopParts | undefined;
-  #writer: Writer | undefined;
+  #sender: CallSender | undefined;
   #held = 0;
+  /** Number of sides that refuse to let the kind be watched. */
+  #refused = 0;
 
   constructor(options: SyncLoopOptions, deps: BindingDeps) {
     const { session, binding, label, onChange } = options;
@@ -93,21 +99,22 @@ export class SyncLoop {
     const breaker = this.#breaker;
     const latency = this.#latency;
     const wake = (key: string): void => void this.#hints.hint(key, 'reachable');
-    const writer = new Writer({ rules: kind.rules, clock, log: this.log, observer, random, wake });
-    this.#writer = writer;
+    const sender = new CallSender({ rules: kind.rules, clock, log: this.log, observer, random, wake });
+    this.#sender = sender;
     this.#parts = parts;
     this.#measure(parts);
+    for (const side of sides) this.#stops.push(parts.watches[side].onRefusal(() => this.#onRefusal()));
     const report: SyncReconcilerOptions['report'] = (pass, consumer) => this.#report(pass, consumer);
     return new Controller({
       name: `${prefix}/${session.id}/${binding}/${label}`,
       sources: [
         atStart(() => {
-          for (const state of [kind, writer, breaker, latency.up, latency.down]) state.clear();
+          for (const state of [kind, sender, breaker, latency.up, latency.down]) state.clear();
         }),
         ...sources,
         this.#hints,
       ],
-      reconciler: new SyncReconciler({ kind, writer, breaker, observer, latency, report, clock }),
+      reconciler: new SyncReconciler({ kind, sender, breaker, observer, latency, report, clock }),
       workers,
       clock,
       log,
@@ -130,7 +137,7 @@ export class SyncLoop {
 
   /** Enqueues all keys and ends all backoffs. */
   resync(): void {
-    this.#writer?.clear();
+    this.#sender?.clear();
     this.wakeAll('resync');
   }
 
@@ -149,6 +156,12 @@ export class SyncLoop {
     return (this.#isLate && this.#parts?.unlisted()) || [];
   }
 
+  /** The refused watches. */
+  refusals(): readonly Refusal[] {
+    const { resource } = this.#options;
+    return sides.flatMap((side) => (this.#parts && refusalOf(side, resource, this.#parts.watches[side])) ?? []);
+  }
+
   /** Call when a list is complete. Notifies the owner if the list was late or, in mode `drain`, because the number of remaining objects is now known. */
   listed(): void {
     if (this.#isLate || this.#options.mode !== 'sync') this.#options.onChange();
@@ -159,6 +172,15 @@ export class SyncLoop {
     for (const stop of this.#stops.splice(0)) stop();
   }
 
+  /** With the permissions to watch, those to write may be back, too. */
+  #onRefusal(): void {
+    const before = this.#refused;
+    this.#refused = this.refusals().length;
+    if (this.#refused === before) return;
+    if (this.#refused === 0) this.resync();
+    this.#options.onChange();
+  }
+
   get #isLate(): boolean {
     return this.#deps.clock.monotonic() - this.#openedAtMs >= LIST_MS;
   }
@@ -166,7 +188,7 @@ export class SyncLoop {
   #measure({ size, ages }: SyncLoopParts): void {
     const { session, binding, label: resource } = this.#options;
     const metrics = bindingMetrics(this.#deps.metrics);
-    for (const side of ['consumer', 'provider'] as const) {
+    for (const side of sides) {
       const age = ages[side];
       if (age) this.#stops.push(metrics.watching({ session: session.id, side, resource }, age));
       const count = side === 'consumer' ? () => size().objects : () => size().copies;

@@ -118,7 +118,7 @@ export class BoundObjects implements SyncKind {
       place,
       copyKey,
       copy,
-      isCopyDeleting: copyKey !== undefined && copy !== undefined && caches.copies.isDeleting(copyKey, copy.uid),
+      copyDeleteAccepted: copyKey !== undefined && copy !== undefined && caches.copies.isDeleting(copyKey, copy.uid),
       isCopyAbsent: caches.isCopyAbsent(copyKey),
     };
   }

@@ -1,7 +1,7 @@
 import type { Resource } from '../../api/object.ts';
 import type { Cluster } from '../../kube/cluster.ts';
-import type { Store, StoreEvent, StoreHandle } from '../../kube/store.ts';
-import type { CrdView } from '../stores/consumer-stores.ts';
+import type { Failing, Store, StoreEvent, StoreHandle } from '../../kube/store.ts';
+import { type CrdView, mayBeServed } from '../stores/consumer-stores.ts';
 import type { BoundSchemaView, BoundVersion, ExportView } from '../stores/provider-stores.ts';
 import { projectObject, type SyncedObject } from './synced-object.ts';
 
@@ -16,45 +16,56 @@ export interface ConsumerObjectsOptions {
 }
 
 /**
- * Watches the consumer's objects of a bound kind while its CRD is established. Without the CRD every list fails, and a missing kind
- * must not look like a kind whose objects were all deleted.
+ * Watches the consumer's objects of a bound kind while its CRD exists and may be served. The watch starts before the CRD is established,
+ * because some API servers serve a kind seconds earlier. The store is not `optional`: while the API server does not serve the kind, lists
+ * fail and `state` stays `unknown`. An optional store would be empty, and the server would delete all copies. When a CRD is no longer
+ * established, the watch ends.
  */
 export class ConsumerObjects {
   readonly #options: ConsumerObjectsOptions;
   readonly #listeners = new Map<Listener, () => void>();
-  readonly #listedListeners = new Set<() => void>();
+  readonly #stateListeners = new Set<() => void>();
+  readonly #refusalListeners = new Set<() => void>();
   readonly #unsubscribe: () => void;
   readonly #closed = new AbortController();
-  #open: { readonly crdUid: string; readonly handle: StoreHandle<SyncedObject> } | undefined;
+  /** uid of the last CRD that was established. */
+  #establishedUid: string | undefined;
+  #open:
+    | { readonly crdUid: string; readonly handle: StoreHandle<SyncedObject>; readonly stopRefusals: () => void }
+    | undefined;
 
   constructor(options: ConsumerObjectsOptions) {
     this.#options = options;
     this.#unsubscribe = options.crds.subscribe(({ key }) => {
-      if (key === options.crd) this.#follow();
+      if (key === options.crd) this.#followCrd();
     });
   }
 
-  /** `absent`: the CRD does not exist. `unknown`: the CRD is not established or not known, or the objects have not been listed. */
+  /** `absent`: the CRD does not exist. `unknown`: the CRD is not known or not served, or the objects have not been listed. */
   get state(): 'unknown' | 'absent' | 'listed' {
     if (this.#open) return this.#open.handle.store.synced ? 'listed' : 'unknown';
     const { crds, crd } = this.#options;
     return crds.synced && !crds.get(crd) ? 'absent' : 'unknown';
   }
 
+  /** Undefined also while `state` is not `listed`. Check `state` before you treat an object as deleted. The same holds for lists. */
   get(key: string): SyncedObject | undefined {
     return this.#open?.handle.store.get(key);
   }
 
+  /** All known objects; see `get`. */
   list(): Iterable<SyncedObject> {
     return this.#open?.handle.store.list() ?? [];
   }
 
+  /** The known objects of the namespace; see `get`. */
   inNamespace(namespace: string): readonly SyncedObject[] {
     return this.#open?.handle.store.byIndex(byNamespace, namespace) ?? [];
   }
 
-  /** As `Store.subscribe`. When the CRD is no longer established, the objects leave without an event: use `onListed` and `state`. */
+  /** As `Store.subscribe`. When the watch ends, the objects leave without an event: use `onStateChange` and `state`. */
   subscribe(listener: Listener): () => void {
+    // A function of its own, so that the same listener can subscribe twice.
     const subscription: Listener = (event) => listener(event);
     this.#listeners.set(subscription, this.#open?.handle.store.subscribe(subscription) ?? noop);
     return () => {
@@ -63,10 +74,23 @@ export class ConsumerObjects {
     };
   }
 
-  /** Calls `listener` when the objects were listed, and when the CRD is no longer established. Returns a function that unsubscribes. */
-  onListed(listener: () => void): () => void {
-    this.#listedListeners.add(listener);
-    return () => void this.#listedListeners.delete(listener);
+  /**
+   * Calls `listener` when the objects have been listed, and when their watch ends: the CRD was deleted or replaced, or is no longer
+   * established. Not called when `state` changes between `unknown` and `absent`. Returns a function that unsubscribes.
+   */
+  onStateChange(listener: () => void): () => void {
+    this.#stateListeners.add(listener);
+    return () => void this.#stateListeners.delete(listener);
+  }
+
+  get failing(): Failing | undefined {
+    return this.#open?.handle.store.failing;
+  }
+
+  /** As `Store.onRefusal`; also called when the watch ends. */
+  onRefusal(listener: () => void): () => void {
+    this.#refusalListeners.add(listener);
+    return () => void this.#refusalListeners.delete(listener);
   }
 
   close(): void {
@@ -74,26 +98,32 @@ export class ConsumerObjects {
     this.#closed.abort();
     this.#release();
     this.#listeners.clear();
-    this.#listedListeners.clear();
+    this.#stateListeners.clear();
+    this.#refusalListeners.clear();
   }
 
-  #follow(): void {
-    const { cluster, crds, crd, resource } = this.#options;
+  #followCrd(): void {
+    const { crds, crd } = this.#options;
     const view = crds.get(crd);
-    const crdUid = view?.established ? view.uid : undefined;
+    const wasEstablished = view?.uid === this.#establishedUid;
+    if (view?.established) this.#establishedUid = view.uid;
+    const crdUid = view && mayBeServed(view) && (view.established || !wasEstablished) ? view.uid : undefined;
     if (crdUid === this.#open?.crdUid) return;
+    const hadWatch = this.#open !== undefined;
     this.#release();
-    if (crdUid === undefined) {
-      this.#notifyListed();
-      return;
-    }
+    if (crdUid !== undefined) this.#watch(crdUid);
+    if (hadWatch) this.#notifyState();
+  }
+
+  #watch(crdUid: string): void {
+    const { cluster, resource } = this.#options;
     const handle = cluster.watch({ resource, project: projectObject, indexes, followsSchema: true });
-    const open = { crdUid, handle };
+    const open = { crdUid, handle, stopRefusals: handle.store.onRefusal(() => this.#notifyRefusal()) };
     this.#open = open;
     for (const listener of this.#listeners.keys()) this.#listeners.set(listener, handle.store.subscribe(listener));
     handle.store.whenSynced(this.#closed.signal).then(
       () => {
-        if (this.#open === open) this.#notifyListed();
+        if (this.#open === open) this.#notifyState();
       },
       () => undefined,
     );
@@ -104,12 +134,20 @@ export class ConsumerObjects {
       unsubscribe();
       this.#listeners.set(listener, noop);
     }
-    this.#open?.handle.release();
+    if (!this.#open) return;
+    const { handle, stopRefusals } = this.#open;
     this.#open = undefined;
+    stopRefusals();
+    handle.release();
+    this.#notifyRefusal();
   }
 
-  #notifyListed(): void {
-    for (const listener of [...this.#listedListeners]) listener();
+  #notifyRefusal(): void {
+    for (const listener of [...this.#refusalListeners]) listener();
+  }
+
+  #notifyState(): void {
+    for (const listener of [...this.#stateListeners]) listener();
   }
 }
 

@@ -8,7 +8,7 @@ import { copyProjection, type SyncedObject } from './synced-object.ts';
 
 /** The provider's objects of a bound kind, at least in the namespaces where copies may be. */
 export interface Copies {
-  readonly store: Pick<Store<SyncedObject>, 'get' | 'list' | 'synced' | 'ageMs'>;
+  readonly store: Pick<Store<SyncedObject>, 'get' | 'list' | 'synced' | 'ageMs' | 'failing' | 'onRefusal'>;
   /** Whether `store` is complete for this key, so that a missing entry means a missing object. */
   knows(key: string): boolean;
   subscribe(listener: (event: StoreEvent<SyncedObject>) => void): () => void;

@@ -34,7 +34,7 @@ export interface NamespacePairs {
   ofProvider(serviceNamespace: string): string | undefined;
 }
 
-/** Longest name of a custom resource, characters. */
+/** Maximum length of the name of a custom resource, characters. */
 const MAX_NAME = 253;
 
 /** Namespaced kinds use service namespaces. The `isolation` of the export applies to cluster-scoped kinds only. */

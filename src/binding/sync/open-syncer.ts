@@ -1,5 +1,6 @@
 import { allowDeletesAnnotation, clusterNamespaceAnnotation } from '../../api/binding/names.ts';
 import type { OwnerReference, Resource } from '../../api/object.ts';
+import type { Controller } from '../../engine/controller.ts';
 import type { Source } from '../../engine/source.ts';
 import { fromSubscription } from '../../engine/sources/from-subscription.ts';
 import type { StoreEvent } from '../../kube/store.ts';
@@ -12,12 +13,12 @@ import {
   type ExportView,
   type ServiceNamespaceView,
 } from '../stores/provider-stores.ts';
-import type { Syncer, SyncMode } from '../sync-engine/kind.ts';
+import type { Refusal, Side, Syncer, SyncMode } from '../sync-engine/kind.ts';
 import { coalesce, SyncLoop } from '../sync-engine/sync-loop.ts';
 import { BoundObjects } from './bound-objects.ts';
 import { ConsumerObjects, consumerResource, syncVersion, wantedVersions } from './consumer-objects.ts';
 import { type Copies, onSynced, openCopies } from './copies.ts';
-import { isolationOf, type NamespacePairs } from './isolation.ts';
+import { type Isolation, isolationOf, type NamespacePairs } from './isolation.ts';
 import { ObjectCaches } from './object-caches.ts';
 import { type BindingIdentity, ownershipOf } from './ownership.ts';
 import type { SyncContext } from './plan.ts';
@@ -47,119 +48,197 @@ const WORKERS = 32;
  * opens no watch and returns a syncer without controllers, whose `problems()` names the cause.
  */
 export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
-  const { session, exported, schema, mode, random = Math.random } = options;
-  const { clock } = deps;
+  const { exported, schema, mode } = options;
   // A drain can use any version to delete copies and remove finalizers, even one that the schema does not serve.
-  const version = syncVersion(schema, exported) ?? (mode === 'sync' ? undefined : schema.versions[0]);
-  if (!version) return withoutVersion(options);
+  const version = syncVersion(schema, exported) ?? (mode === 'drain' ? schema.versions[0] : undefined);
+  return version ? new BoundSyncer(options, deps, version) : withoutVersion(options);
+}
 
-  const resource = consumerResource(schema, version.name);
-  const { clusterNamespace } = session;
-  const { serviceNamespaces } = session.stores;
-  const isolation = isolationOf(schema, exported, clusterNamespace, namespacePairs(session));
-  const providerResource: Resource = { ...resource, namespaced: isolation.providerNamespaced };
-  const usesNamespaces = schema.scope === 'Namespaced';
-  const namespacesKnown = (): boolean => !usesNamespaces || serviceNamespaces.synced;
+/** The same kind as a resource of each cluster. */
+type Resources = Readonly<Record<Side, Resource>>;
 
-  const { crds } = deps.stores;
-  const crd = `${resource.plural}.${resource.group}`;
-  const consumerObjects = new ConsumerObjects({ cluster: deps.consumer, crds, crd, resource });
-  const copies = openCopies(session, schema, isolation, providerResource);
-  const caches = new ObjectCaches({ consumers: consumerObjects, copies, isolation, clusterNamespace, clock });
-  const identity = (): BindingIdentity => ({
-    clusterNamespace,
-    bindingUid: deps.stores.bindings.get(exported.name)?.uid,
-  });
-  const context = (): SyncContext => ({
-    ...identity(),
-    provider: providerResource,
-    owner: isolation.ownedByClusterNamespace ? ownerOf(session) : undefined,
-    statusSubresource: version.subresources.status !== undefined,
-  });
-  const copiesOfConsumer = (): SyncedObject[] =>
-    [...copies.store.list()].filter((copy) => annotationOf(copy, clusterNamespaceAnnotation) === clusterNamespace);
+/** Syncs the objects of one bound kind in one version. */
+class BoundSyncer implements Syncer {
+  readonly controllers: readonly Controller[];
+  readonly #options: SyncerOptions;
+  readonly #deps: BindingDeps;
+  /** Name of the CustomResourceDefinition in the consumer. */
+  readonly #crd: string;
+  readonly #isolation: Isolation;
+  readonly #consumerObjects: ConsumerObjects;
+  readonly #copies: Copies;
+  readonly #notify: ReturnType<typeof coalesce>;
+  readonly #loop: SyncLoop;
+  readonly #unsubscribeCrd: () => void;
 
-  const notify = coalesce(clock, options.onChange ?? (() => undefined));
-  const binding = exported.name;
-  const label = schema.name;
-  const notifySoon = notify.trigger;
-  const loop = new SyncLoop(
-    { prefix: 'sync', session, binding, resource, label, mode, workers: WORKERS, random, onChange: notifySoon },
-    deps,
-  );
-  const controller = loop.open({
-    kind: new BoundObjects({
+  constructor(options: SyncerOptions, deps: BindingDeps, version: BoundSchemaView['versions'][number]) {
+    const { session, exported, schema, mode, onChange, random = Math.random } = options;
+    const resource = consumerResource(schema, version.name);
+    this.#options = options;
+    this.#deps = deps;
+    this.#crd = `${resource.plural}.${resource.group}`;
+    this.#isolation = isolationOf(schema, exported, session.clusterNamespace, namespacePairs(session));
+    const resources = {
+      consumer: resource,
+      provider: { ...resource, namespaced: this.#isolation.providerNamespaced },
+    };
+    const { crds } = deps.stores;
+    this.#consumerObjects = new ConsumerObjects({ cluster: deps.consumer, crds, crd: this.#crd, resource });
+    this.#copies = openCopies(session, schema, this.#isolation, resources.provider);
+    this.#notify = coalesce(deps.clock, onChange ?? (() => undefined));
+    this.#loop = new SyncLoop(
+      {
+        prefix: 'sync',
+        session,
+        binding: exported.name,
+        resource,
+        label: schema.name,
+        mode,
+        workers: WORKERS,
+        random,
+        onChange: this.#notify.trigger,
+      },
+      deps,
+    );
+    this.controllers = [this.#openController(resources, version.subresources.status !== undefined)];
+    // Not coalesced: a client may be waiting for the binding to become ready.
+    if (onChange) this.#consumerObjects.onStateChange(onChange);
+    this.#unsubscribeCrd = this.#resyncOnNewSchema();
+  }
+
+  resync(): void {
+    this.#loop.resync();
+  }
+
+  allowDeletes(): void {
+    this.#loop.allowDeletes();
+  }
+
+  remaining(): number {
+    const isDrain = this.#options.mode === 'drain';
+    const areCopiesKnown = this.#copies.store.synced && this.#areNamespacesKnown();
+    if (this.#consumerObjects.state === 'unknown' || (isDrain && !areCopiesKnown)) return Number.POSITIVE_INFINITY;
+    const finalized = [...this.#consumerObjects.list()].filter(hasSyncerFinalizer).length;
+    if (!isDrain) return finalized;
+    return finalized + this.#copiesOfConsumer().filter((copy) => this.#isProvenCopy(copy)).length;
+  }
+
+  problems(): readonly string[] {
+    const { exported, schema } = this.#options;
+    const { held, problems } = this.#loop;
+    const slowLists = this.#loop.slowLists();
+    const ofKind = held > 0 ? [...slowLists, heldBack(held, exported.name)] : slowLists;
+    return [...ofKind.map((problem) => `${schema.name}: ${problem}`), ...problems.list(schema.name)];
+  }
+
+  refusals(): readonly Refusal[] {
+    return this.#loop.refusals();
+  }
+
+  served(): boolean {
+    return this.#consumerObjects.state === 'listed';
+  }
+
+  close(): void {
+    this.#unsubscribeCrd();
+    this.#loop.close();
+    this.#notify.stop();
+    this.#consumerObjects.close();
+    this.#copies.close();
+  }
+
+  #openController(resources: Resources, statusSubresource: boolean): Controller {
+    const { session, schema, mode } = this.#options;
+    const { client, clock } = this.#deps;
+    const { clusterNamespace } = session;
+    const isolation = this.#isolation;
+    const consumers = this.#consumerObjects;
+    const copies = this.#copies;
+    const loop = this.#loop;
+    const caches = new ObjectCaches({ consumers, copies, isolation, clusterNamespace, clock });
+    const kind = new BoundObjects({
       mode,
-      resources: { consumer: resource, provider: providerResource },
-      clients: { consumer: deps.client, provider: session.client },
-      consumers: consumerObjects,
+      resources,
+      clients: { consumer: client, provider: session.client },
+      consumers,
       copies,
       isolation,
-      namespacesKnown,
-      context,
+      namespacesKnown: () => this.#areNamespacesKnown(),
+      context: () => this.#context(resources.provider, statusSubresource),
       caches,
       copyProjection: copyProjection(session),
       requestNamespace: (namespace, signal) => requestServiceNamespace(session, namespace, { signal }),
       observer: loop.observer,
       clock,
-    }),
-    sources: [
-      ...objectSources(caches, consumerObjects, copies, loop),
-      ...(usesNamespaces ? namespaceSources(session, consumerObjects, loop) : []),
-    ],
-    *keys() {
-      for (const { key } of consumerObjects.list()) yield key;
-      for (const { key } of copies.store.list()) {
-        const consumerKey = isolation.consumerKeyOf(key);
-        if (consumerKey !== undefined) yield consumerKey;
-      }
-    },
-    size: () => ({ objects: [...consumerObjects.list()].length, copies: copiesOfConsumer().length }),
-    ages: { provider: () => copies.store.ageMs },
-    unlisted: () => [
-      ...(consumerObjects.state === 'unknown'
-        ? [crds.get(crd)?.established === false ? unestablished(crd) : unlistedHere]
-        : []),
-      ...(copies.store.synced ? [] : [unlistedInProvider]),
-    ],
-  });
-  // Not coalesced: a client may be waiting for the binding to become ready.
-  if (options.onChange) consumerObjects.onListed(options.onChange);
-  // The new schema may keep fields that the old one dropped.
-  const unsubscribeCrd = crds.subscribe((event) => {
-    const changed = event.type === 'updated' && event.before.generation !== event.now.generation;
-    if (event.key === crd && changed) loop.resync();
-  });
+    });
+    const sources = objectSources(caches, consumers, copies, loop);
+    if (schema.scope === 'Namespaced') sources.push(...namespaceSources(session, consumers, loop));
+    return loop.open({
+      kind,
+      sources,
+      keys: () => this.#keys(),
+      size: () => ({ objects: [...consumers.list()].length, copies: this.#copiesOfConsumer().length }),
+      ages: { provider: () => copies.store.ageMs },
+      watches: { consumer: consumers, provider: copies.store },
+      unlisted: () => this.#unlisted(),
+    });
+  }
+
+  /** A new generation of the CRD may keep fields that the old one dropped. */
+  #resyncOnNewSchema(): () => void {
+    return this.#deps.stores.crds.subscribe((event) => {
+      const isNewGeneration = event.type === 'updated' && event.before.generation !== event.now.generation;
+      if (event.key === this.#crd && isNewGeneration) this.#loop.resync();
+    });
+  }
+
+  *#keys(): Iterable<string> {
+    for (const { key } of this.#consumerObjects.list()) yield key;
+    for (const { key } of this.#copies.store.list()) {
+      const consumerKey = this.#isolation.consumerKeyOf(key);
+      if (consumerKey !== undefined) yield consumerKey;
+    }
+  }
+
+  #unlisted(): string[] {
+    const problems: string[] = [];
+    if (this.#consumerObjects.state === 'unknown') {
+      const isEstablished = this.#deps.stores.crds.get(this.#crd)?.established !== false;
+      problems.push(isEstablished ? unlistedHere : unestablished(this.#crd));
+    }
+    if (!this.#copies.store.synced) problems.push(unlistedInProvider);
+    return problems;
+  }
+
+  /** Whether the APIServiceNamespaces have been listed. Always true for cluster-scoped kinds. */
+  #areNamespacesKnown(): boolean {
+    const { schema, session } = this.#options;
+    return schema.scope !== 'Namespaced' || session.stores.serviceNamespaces.synced;
+  }
+
+  #identity(): BindingIdentity {
+    const { session, exported } = this.#options;
+    const bindingUid = this.#deps.stores.bindings.get(exported.name)?.uid;
+    return { clusterNamespace: session.clusterNamespace, bindingUid };
+  }
+
+  #context(copyResource: Resource, statusSubresource: boolean): SyncContext {
+    const owner = this.#isolation.ownedByClusterNamespace ? ownerOf(this.#options.session) : undefined;
+    return { ...this.#identity(), copyResource, owner, statusSubresource };
+  }
+
+  #copiesOfConsumer(): SyncedObject[] {
+    const { clusterNamespace } = this.#options.session;
+    return [...this.#copies.store.list()].filter(
+      (copy) => annotationOf(copy, clusterNamespaceAnnotation) === clusterNamespace,
+    );
+  }
 
   /** Whether the copy was proven to be created through this binding. The drain deletes such copies, and `remaining` counts them. */
-  const isProvenCopy = (copy: SyncedObject): boolean => {
-    const key = isolation.consumerKeyOf(copy.key);
-    return key !== undefined && ownershipOf(copy, undefined, identity(), key) === 'orphan';
-  };
-  return {
-    controllers: [controller],
-    resync: () => loop.resync(),
-    allowDeletes: () => loop.allowDeletes(),
-    remaining() {
-      const areCopiesKnown = copies.store.synced && namespacesKnown();
-      if (consumerObjects.state === 'unknown' || (mode === 'drain' && !areCopiesKnown)) return Number.POSITIVE_INFINITY;
-      const finalized = [...consumerObjects.list()].filter(hasSyncerFinalizer).length;
-      if (mode !== 'drain') return finalized;
-      return finalized + copiesOfConsumer().filter(isProvenCopy).length;
-    },
-    problems() {
-      const ofKind = loop.held > 0 ? [...loop.slowLists(), heldBack(loop.held, binding)] : loop.slowLists();
-      return [...ofKind.map((problem) => `${label}: ${problem}`), ...loop.problems.list(label)];
-    },
-    served: () => consumerObjects.state === 'listed',
-    close() {
-      unsubscribeCrd();
-      loop.close();
-      notify.stop();
-      consumerObjects.close();
-      copies.close();
-    },
-  };
+  #isProvenCopy(copy: SyncedObject): boolean {
+    const key = this.#isolation.consumerKeyOf(copy.key);
+    return key !== undefined && ownershipOf(copy, undefined, this.#identity(), key) === 'orphan';
+  }
 }
 
 const unestablished = (crd: string): string =>
@@ -173,7 +252,7 @@ const heldBack = (copies: number, binding: string): string =>
   `${copies} copies in the provider have no object in this cluster, and no watch showed that the objects were deleted; the server keeps such copies if it would delete 20 or more within a minute; restore the objects, or delete the copies: kubectl annotate apiservicebinding ${binding} --overwrite ${allowDeletesAnnotation}="$(date)"`;
 
 /** Enqueues a key for each event of either side, also before the lists are complete. The reconciler defers keys whose lists are missing. */
-function objectSources(caches: ObjectCaches, consumers: ConsumerObjects, copies: Copies, loop: SyncLoop) {
+function objectSources(caches: ObjectCaches, consumers: ConsumerObjects, copies: Copies, loop: SyncLoop): Source[] {
   const keysOf = (side: 'consumer' | 'provider', key: string | undefined): string[] => {
     if (key === undefined) return [];
     loop.recordChange(side, key);
@@ -182,7 +261,7 @@ function objectSources(caches: ObjectCaches, consumers: ConsumerObjects, copies:
   return [
     fromSubscription('consumer', consumers, (event) => keysOf('consumer', caches.observeConsumer(event))),
     fromSubscription('provider', copies, (event) => keysOf('provider', caches.observeCopy(event))),
-    onListChange('consumer-listed', (listener) => consumers.onListed(listener), loop),
+    onListChange('consumer-listed', (listener) => consumers.onStateChange(listener), loop),
     onListChange('provider-listed', (listener) => copies.onListed(listener), loop),
   ];
 }
@@ -251,6 +330,7 @@ function withoutVersion({ schema, exported }: SyncerOptions): Syncer {
     // Without a version the objects can be neither read nor changed.
     remaining: () => 0,
     problems: () => [problem],
+    refusals: () => [],
     // Otherwise `Ready` would wait for this kind forever.
     served: () => true,
     close() {},

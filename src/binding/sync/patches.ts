@@ -14,17 +14,21 @@ import { isRecord, type JsonObject, own } from '../../kit/json-value.ts';
 import { type BindingIdentity, copyOfValue } from './ownership.ts';
 import { annotationOf, type SyncedObject } from './synced-object.ts';
 
-// Each merge patch contains the uid of its object: the API server answers 409 if another object has that name.
+// Each merge patch contains the uid of its object. If another object has that name, the API server answers 422 (`isReplaced`), or 409 if
+// the patch also has a resourceVersion. For the status of a custom resource, the API server ignores the uid.
 
 interface NewCopy {
   readonly consumer: SyncedObject;
+  /** The provider's resource of the kind. */
   readonly resource: Resource;
+  /** Namespace and name of the copy in the provider. */
   readonly key: string;
   readonly identity: BindingIdentity;
+  /** The provider object that owns the copy; absent if none does. */
   readonly owner?: OwnerReference | undefined;
 }
 
-/** The provider object to create. Labels, and annotations outside kube-bind's group, are copied on creation only. */
+/** Builds the provider object to create. Labels, and annotations outside kube-bind's group, are copied on creation only. */
 export function newCopy({ consumer, resource, key, identity, owner }: NewCopy): KubeObject {
   const { labels, annotations = {} } = consumer.object.metadata;
   const others = Object.entries(annotations).filter(([name]) => !name.startsWith(`${bindGroup}/`));
@@ -47,8 +51,8 @@ export function newCopy({ consumer, resource, key, identity, owner }: NewCopy): 
 
 /**
  * The merge patch that updates the copy: all fields but metadata and status, and the kube-bind annotations. Undefined if nothing differs.
- * A due patch also adds {@link copyOfAnnotation}. Its absence alone causes no patch: only drawbridge sets it, so after a take-over from
- * another konnector all copies would be written at once.
+ * If anything differs, the patch also sets {@link copyOfAnnotation}. Its absence alone causes no patch: only drawbridge sets it, so after
+ * a take-over from another konnector, the server would write all copies at once.
  */
 export function copyPatch(consumer: SyncedObject, copy: SyncedObject, identity: BindingIdentity): object | undefined {
   const fields = mergePatch(
@@ -61,12 +65,18 @@ export function copyPatch(consumer: SyncedObject, copy: SyncedObject, identity: 
   return { ...(fields ?? {}), metadata: { uid: copy.uid, ...metadata } };
 }
 
-/** The kube-bind annotations of `copyPatch`, without the fields and without {@link copyOfAnnotation}. */
+/**
+ * The merge patch that lets a stale copy name this consumer object, so that the server then deletes it as its own. It sets only the
+ * kube-bind annotations, without {@link copyOfAnnotation}. If they are current, the patch contains only the uid.
+ */
 export function copyAnnotationsPatch(consumer: SyncedObject, copy: SyncedObject, identity: BindingIdentity): object {
   return { metadata: { uid: copy.uid, ...annotationPatch(copy, copyAnnotations(consumer, identity)) } };
 }
 
-/** Adds our finalizer and both `provider-*` annotations in one write. Undefined if all are present. */
+/**
+ * Adds the finalizer `kubebind.io/syncer` and both `provider-*` annotations in one write. Undefined if all are present. If it adds the
+ * finalizer, the API server answers 409 if another client has changed the object meanwhile.
+ */
 export function addFinalizerPatch(consumer: SyncedObject, copy: SyncedObject): object | undefined {
   const { finalizers = [] } = consumer.object.metadata;
   const annotations = annotationPatch(consumer, {
@@ -79,7 +89,7 @@ export function addFinalizerPatch(consumer: SyncedObject, copy: SyncedObject): o
   return annotations && { metadata: { uid: consumer.uid, ...annotations } };
 }
 
-/** Removes our finalizer. Fails with 409 if another client has changed the object meanwhile. */
+/** Removes the finalizer `kubebind.io/syncer`. The API server answers 409 if another client has changed the object meanwhile. */
 export function removeFinalizerPatch(consumer: SyncedObject): object {
   const { finalizers = [] } = consumer.object.metadata;
   return {
@@ -90,13 +100,16 @@ export function removeFinalizerPatch(consumer: SyncedObject): object {
   };
 }
 
-/** The merge patch that turns the consumer's status into the copy's, without inexact numbers. Undefined if nothing else differs. */
+/**
+ * The merge patch that turns the consumer's status into the copy's. It omits members with an integer beyond 2^53, which JavaScript may not
+ * represent exactly (`exactPart`). Undefined if no other member differs.
+ */
 export function statusPatch(consumer: SyncedObject, copy: SyncedObject): object | undefined {
   const status = exactPart(mergePatch(own(consumer.object, 'status'), own(copy.object, 'status')));
   return status === undefined ? undefined : { metadata: { uid: consumer.uid }, status };
 }
 
-/** The patch replaces the whole list. With its resourceVersion, it fails with 409 if another client has changed the list meanwhile. */
+/** The patch replaces the whole list. With its resourceVersion, the API server answers 409 if another client has changed the list meanwhile. */
 function finalizersPatch({ uid, resourceVersion }: SyncedObject, finalizers: readonly string[]) {
   return { uid, resourceVersion, finalizers };
 }

@@ -27,25 +27,29 @@ export interface ObjectFacts {
   readonly deletedConsumerUid: string | undefined;
   readonly place: Place;
   readonly copy: SyncedObject | undefined;
-  /** The copy's deletion has been requested. */
-  readonly isCopyDeleting: boolean;
+  /** The provider accepted this process's delete of the copy, and the watch has not confirmed it yet. */
+  readonly copyDeleteAccepted: boolean;
   /**
-   * The deletion of the copy was observed, or a read found no copy. If the key of the copy is known but no copy is, the finalizer is
-   * removed only with this proof.
+   * Proof that no copy exists: the watch showed its deletion, or a read found none. A missing cache entry is no proof. If the key of the
+   * copy is known, the finalizer stays until there is this proof.
    */
   readonly isCopyAbsent: boolean;
 }
 
 /** State that all keys of a syncer share. */
 export interface SyncContext extends BindingIdentity {
-  readonly provider: Resource;
+  /** Resource of the copies in the provider. */
+  readonly copyResource: Resource;
   /** Owner reference of new copies; undefined: they get none. */
   readonly owner: OwnerReference | undefined;
   /** Whether the consumer's kind has `/status`. */
   readonly statusSubresource: boolean;
 }
 
-/** Keys of actions are keys of the copy. */
+/**
+ * Actions with a `key` apply to the copy at that key. `addFinalizer`, `removeFinalizer`, and `status` patch the consumer object. `missing`
+ * and `problem` are clauses of messages for people.
+ */
 export type ObjectAction =
   | { readonly do: 'requestNamespace'; readonly namespace: string }
   | { readonly do: 'create'; readonly key: string; readonly object: KubeObject }
@@ -60,8 +64,8 @@ export type ObjectAction =
   | { readonly do: 'report'; readonly problem: string };
 
 /**
- * Key of the copy: from the isolation, or from the annotation on the consumer object while the service namespace is not known. Undefined if
- * neither has it.
+ * Key of the copy in the provider: that of `place` or, while the service namespace is unknown (`unmapped`), the one that an earlier sync
+ * recorded in an annotation of the consumer object. Undefined if neither exists, or if no copy can exist (`impossible`).
  */
 export function copyKeyOf(place: Place, consumer: SyncedObject | undefined): string | undefined {
   if (place.kind === 'at') return place.key;
@@ -82,13 +86,13 @@ export function plan(facts: ObjectFacts, context: SyncContext): readonly ObjectA
 }
 
 /**
- * Deletes a copy only with proof: the deletion of its consumer object was observed, or the copy names this binding and that object.
+ * Plans the deletion of a copy only with proof: the deletion of its consumer object was observed, or the copy names this binding and that object.
  * Timestamps prove nothing, because the two clusters have different clocks.
  */
 function planWithoutConsumer(facts: ObjectFacts, context: SyncContext): readonly ObjectAction[] {
-  const { copy, isCopyDeleting, place, deletedConsumerUid } = facts;
+  const { copy, copyDeleteAccepted, place, deletedConsumerUid } = facts;
   const key = copyKeyOf(place, undefined);
-  if (!copy || key === undefined || isCopyDeleting || isDeleting(copy)) return [];
+  if (!copy || key === undefined || copyDeleteAccepted || isDeleting(copy)) return [];
   const ownership = ownershipOf(copy, undefined, context, facts.key);
   const wasObserved =
     deletedConsumerUid !== undefined && annotationOf(copy, consumerUidAnnotation) === deletedConsumerUid;
@@ -97,24 +101,26 @@ function planWithoutConsumer(facts: ObjectFacts, context: SyncContext): readonly
 }
 
 function planDeletion(facts: ObjectFacts, consumer: SyncedObject, context: SyncContext): readonly ObjectAction[] {
-  const { copy, isCopyDeleting, isCopyAbsent, place } = facts;
+  const { copy, copyDeleteAccepted, isCopyAbsent, place } = facts;
   const key = copyKeyOf(place, consumer);
   const finalizerRemoval = hasSyncerFinalizer(consumer) ? [removeFinalizer(consumer)] : [];
   if (key === undefined) return finalizerRemoval;
   if (!copy) return isCopyAbsent || finalizerRemoval.length === 0 ? finalizerRemoval : [{ do: 'checkCopy', key }];
   const ownership: Ownership = ownershipOf(copy, consumer, context, facts.key);
   if (ownership === 'ours') {
-    if (isCopyDeleting || isDeleting(copy)) return [{ do: 'wait', missing: `the deletion of ${key} in the provider` }];
+    if (copyDeleteAccepted || isDeleting(copy))
+      return [{ do: 'wait', missing: `the deletion of ${key} in the provider` }];
     return [{ do: 'deleteCopy', key, uid: copy.uid, inferred: false }];
   }
-  // Without our finalizer, the object has no copy yet. A copy that names another binding or object is not ours to update.
+  // Without our finalizer, the consumer object was never synced, so leave the stale copy alone. Do not update a copy that names another
+  // binding or object.
   if (ownership !== 'stale' || finalizerRemoval.length === 0 || hasOtherOrigin(copy, context, facts.key))
     return finalizerRemoval;
   return [{ do: 'update', key, patch: copyAnnotationsPatch(consumer, copy, context) }];
 }
 
 function planSync(facts: ObjectFacts, consumer: SyncedObject, context: SyncContext): readonly ObjectAction[] {
-  const { copy, isCopyDeleting, place } = facts;
+  const { copy, copyDeleteAccepted, place } = facts;
   if (place.kind === 'impossible') return [{ do: 'report', problem: place.problem }];
   if (place.kind === 'unmapped') {
     const { namespace } = place;
@@ -122,18 +128,19 @@ function planSync(facts: ObjectFacts, consumer: SyncedObject, context: SyncConte
     return [{ do: 'requestNamespace', namespace }];
   }
   const { key, closing } = place;
-  const { provider, owner } = context;
+  const { copyResource, owner } = context;
   const inexact = inexactNumber(Object.fromEntries(syncedFields(consumer.object)));
   if (!copy) {
     if (inexact !== undefined) return [inexactProblem(inexact, 'the object is not copied')];
     if (closing) return [{ do: 'wait', missing: `the deletion of the provider's namespace of ${key}` }];
-    const object = newCopy({ consumer, resource: provider, key, identity: context, owner });
+    const object = newCopy({ consumer, resource: copyResource, key, identity: context, owner });
     return [{ do: 'create', key, object }];
   }
   if (ownershipOf(copy, consumer, context, facts.key) === 'foreign') {
     return [{ do: 'report', problem: notACopy(key) }];
   }
-  if (isCopyDeleting || isDeleting(copy)) return [{ do: 'wait', missing: `the deletion of ${key} in the provider` }];
+  if (copyDeleteAccepted || isDeleting(copy))
+    return [{ do: 'wait', missing: `the deletion of ${key} in the provider` }];
   const actions: ObjectAction[] = [];
   if (inexact !== undefined) actions.push(inexactProblem(inexact, 'the copy keeps its current fields'));
   const update = copyPatch(consumer, copy, context);
@@ -142,9 +149,9 @@ function planSync(facts: ObjectFacts, consumer: SyncedObject, context: SyncConte
   const finalizer = addFinalizerPatch(consumer, copy);
   if (finalizer) actions.push({ do: 'addFinalizer', patch: finalizer });
   const inexactStatus = inexactNumber(own(copy.object, 'status'), 'status');
-  if (inexactStatus !== undefined) actions.push(inexactProblem(inexactStatus, 'the status is not copied back'));
+  if (inexactStatus !== undefined) actions.push(inexactStatusProblem(inexactStatus));
   const status = statusPatch(consumer, copy);
-  if (status) actions.push(context.statusSubresource ? { do: 'status', patch: status } : noStatus(provider));
+  if (status) actions.push(context.statusSubresource ? { do: 'status', patch: status } : noStatus(copyResource));
   return actions;
 }
 
@@ -154,12 +161,17 @@ const removeFinalizer = (consumer: SyncedObject): ObjectAction => ({
 });
 
 const notACopy = (key: string): string =>
-  `the provider already has an object ${JSON.stringify(key)} that is not a copy for this cluster; the server does not change it. Use another name, or ask the provider to delete that object`;
+  `the provider already has an object ${JSON.stringify(key)} that is not the copy of this object; it belongs to the provider, to another cluster, or to another namespace of this one. The server does not change it. Use another name, or ask the provider whose object it is`;
 
 /** Programs that read JSON numbers as doubles would silently change the value. */
 const inexactProblem = (path: string, what: string): ObjectAction => ({
   do: 'report',
   problem: `${path} is an integer beyond 2^53, which cannot be copied exactly, so ${what}. Use a smaller number, or a string if the kind allows it`,
+});
+
+const inexactStatusProblem = (path: string): ObjectAction => ({
+  do: 'report',
+  problem: `${path} of the copy is an integer beyond 2^53, which cannot be copied exactly, so this field is not copied back. Ask the provider to use a smaller number or a string`,
 });
 
 const noStatus = ({ version, kind }: Resource): ObjectAction => ({

@@ -1,7 +1,7 @@
 import { nameOf, type Resource } from '../../api/object.ts';
 import { CodedError } from '../../kit/errors.ts';
 import type { Cluster } from '../../kube/cluster.ts';
-import type { Projected, Store, StoreEvent, StoreHandle, StoreSpec } from '../../kube/store.ts';
+import type { Failing, Projected, Store, StoreEvent, StoreHandle, StoreSpec } from '../../kube/store.ts';
 import type { ServiceNamespaceView } from '../stores/provider-stores.ts';
 
 export interface ServiceNamespaceStoreOptions<T extends Projected> {
@@ -19,6 +19,7 @@ interface OpenNamespace<T extends Projected> {
   /** Keys of the APIServiceNamespaces that name this service namespace. */
   readonly users: Set<string>;
   readonly unsubscribes: Map<Listener<T>, () => void>;
+  readonly stopRefusals: () => void;
 }
 
 /**
@@ -31,6 +32,7 @@ export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
   readonly #open = new Map<string, OpenNamespace<T>>();
   readonly #listeners = new Set<Listener<T>>();
   readonly #listedListeners = new Set<(namespace: string) => void>();
+  readonly #refusalListeners = new Set<() => void>();
   readonly #closed = new AbortController();
   readonly #unsubscribe: () => void;
 
@@ -100,12 +102,25 @@ export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
     return Math.max(this.#options.serviceNamespaces.ageMs, ...this.#stores().map((store) => store.ageMs));
   }
 
+  /** The failure of the first refused namespace, or else of any namespace. */
+  get failing(): Failing | undefined {
+    const failures = this.#stores().flatMap(({ failing }) => failing ?? []);
+    return failures.find(({ refused }) => refused !== undefined) ?? failures[0];
+  }
+
+  onRefusal(listener: () => void): () => void {
+    const subscription = (): void => listener();
+    this.#refusalListeners.add(subscription);
+    return () => void this.#refusalListeners.delete(subscription);
+  }
+
   close(): void {
     if (this.#closed.signal.aborted) return;
     this.#closed.abort(new CodedError('StoreClosed', `the store of ${this.resource.plural} was closed`));
     this.#unsubscribe();
     this.#listeners.clear();
     this.#listedListeners.clear();
+    this.#refusalListeners.clear();
     for (const open of this.#open.values()) release(open);
     this.#open.clear();
   }
@@ -125,7 +140,8 @@ export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
       return;
     }
     const handle = this.#options.cluster.watch({ ...this.#options.spec, namespace });
-    const open: OpenNamespace<T> = { handle, users: new Set([user]), unsubscribes: new Map() };
+    const stopRefusals = handle.store.onRefusal(() => this.#notifyRefusal());
+    const open: OpenNamespace<T> = { handle, users: new Set([user]), unsubscribes: new Map(), stopRefusals };
     this.#open.set(namespace, open);
     for (const listener of this.#listeners) this.#attach(open, listener);
     handle.store.whenSynced(this.#closed.signal).then(
@@ -147,6 +163,11 @@ export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
     for (const before of remaining) {
       for (const listener of listeners) listener({ type: 'deleted', key: before.key, before, inferred: true });
     }
+    this.#notifyRefusal();
+  }
+
+  #notifyRefusal(): void {
+    for (const listener of [...this.#refusalListeners]) listener();
   }
 
   #attach({ handle, unsubscribes }: OpenNamespace<T>, listener: Listener<T>): void {
@@ -154,7 +175,8 @@ export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
   }
 }
 
-function release<T extends Projected>({ handle, unsubscribes }: OpenNamespace<T>): void {
+function release<T extends Projected>({ handle, unsubscribes, stopRefusals }: OpenNamespace<T>): void {
+  stopRefusals();
   for (const unsubscribe of unsubscribes.values()) unsubscribe();
   handle.release();
 }

@@ -2,15 +2,18 @@ import type { Cancel, Clock } from '../../kit/clock.ts';
 import { DeadlineHeap } from '../../kit/deadline-heap.ts';
 import type { Emit, Source } from '../source.ts';
 
+/** A source to which a program gives the keys and the times at which it emits them. */
 export interface DeadlineSource extends Source {
   /**
    * Emits `key` once the wall clock shows `atMs` (epoch ms), and at the latest after the time left until then. Replaces the deadline of the
    * key. A deadline that passes while no controller listens is emitted when one starts.
    */
   set(key: string, atMs: number): void;
+  /** Forgets the deadline of the key, if it has one. */
   delete(key: string): void;
 }
 
+/** Options of `deadlines`. */
 export interface DeadlineOptions {
   readonly name: string;
   readonly clock: Clock;
@@ -37,9 +40,9 @@ export function deadlines({ name, clock, lane }: DeadlineOptions): DeadlineSourc
       monotonic.delete(key);
       emit?.(key, name, { lane });
     }
-    arm();
+    setTimer();
   };
-  const arm = (): void => {
+  const setTimer = (): void => {
     cancel();
     const next = monotonic.peek();
     if (!emit || !next) return;
@@ -60,13 +63,13 @@ export function deadlines({ name, clock, lane }: DeadlineOptions): DeadlineSourc
         },
         { once: true },
       );
-      arm();
+      setTimer();
       return Promise.resolve();
     },
     set(key, atMs) {
       wall.set(key, atMs);
       monotonic.set(key, clock.monotonic() + Math.max(0, atMs - clock.now()));
-      arm();
+      setTimer();
     },
     delete(key) {
       wall.delete(key);

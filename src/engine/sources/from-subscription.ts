@@ -8,6 +8,7 @@ export interface Subscribable<Event> {
   whenSynced?(signal?: AbortSignal): Promise<void>;
 }
 
+/** A key to emit, with its reason and, as options, its lane and time. */
 export interface Emission extends EmitOptions {
   readonly key: string;
   /** Default: the name of the source. */

@@ -1,5 +1,6 @@
 import type { Emit, EmitOptions, Source } from '../source.ts';
 
+/** A source that emits a key when a program calls `hint`. */
 export interface HintSource extends Source {
   /**
    * Enqueues `key`. False if no controller listens (standby, or still starting): the key is then dropped, because a starting controller

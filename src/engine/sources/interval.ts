@@ -1,9 +1,11 @@
 import type { Clock } from '../../kit/clock.ts';
 import type { Source } from '../source.ts';
 
+/** Options of `interval`. */
 export interface IntervalOptions {
   readonly name: string;
   readonly clock: Clock;
+  /** Time between two rounds without jitter, milliseconds. */
   readonly everyMs: number;
   /** Returns the keys of a round. Must not throw. */
   readonly keys: () => Iterable<string>;

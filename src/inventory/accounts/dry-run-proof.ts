@@ -25,8 +25,14 @@ interface DryRunProofDeps {
 const probeAccount: Grantee = { name: '0-proof', kubeconfig: 'none' };
 /** Interval between checks while there is no entry, milliseconds. */
 const pollMs = 100;
-/** Delay between two attempts, milliseconds: `baseMs`; after a full round, an accepted write, or an outage, backoff up to `capMs`. */
-const pauses = { baseMs: 500, capMs: 30_000 };
+/** Delay between two attempts, milliseconds: `baseMs`. After a full round, an accepted write, or an outage: backoff up to `capMs`. */
+const delays = { baseMs: 500, capMs: 30_000 };
+
+/**
+ * Result of an attempt. `enforced`: the webhook denied the write. `notEnforced`: the API server accepted it. `unreachable`: the API server
+ * did not answer. `inconclusive`: any other error.
+ */
+type AttemptResult = 'enforced' | 'notEnforced' | 'inconclusive' | 'unreachable';
 
 /** Proves write authorization with a dry-run write that the webhook must reject, because its token belongs to no run. */
 export class DryRunProof implements AuthorizationProof {
@@ -45,7 +51,7 @@ export class DryRunProof implements AuthorizationProof {
 
   async prove(signal: AbortSignal): Promise<void> {
     const { clock } = this.#deps;
-    let rounds = 0;
+    let backoffs = 0;
     while (!this.#proved && !signal.aborted) {
       const entry = this.#nextEntry();
       // Without an entry, the proof has nothing to write, and no component may run.
@@ -54,16 +60,14 @@ export class DryRunProof implements AuthorizationProof {
       if (this.#proved) return;
       const isRoundOver = result === 'notEnforced' || (this.#tried.size > 0 && !this.#nextEntry());
       if (isRoundOver) this.#tried.clear();
-      let waitMs = result ? pauses.baseMs : pollMs;
-      if (isRoundOver || result === 'unreachable') waitMs = backoffMs({ ...pauses, attempt: rounds++, jitter: 'none' });
+      let waitMs = result ? delays.baseMs : pollMs;
+      if (isRoundOver || result === 'unreachable')
+        waitMs = backoffMs({ ...delays, attempt: backoffs++, jitter: 'none' });
       await sleep(clock, waitMs, signal).catch(() => undefined);
     }
   }
 
-  async #attempt(
-    entry: Entry,
-    signal: AbortSignal,
-  ): Promise<'enforced' | 'notEnforced' | 'inconclusive' | 'unreachable'> {
+  async #attempt(entry: Entry, signal: AbortSignal): Promise<AttemptResult> {
     const { log } = this.#deps;
     const { namespace, name, uid } = entry.ref;
     this.#tried.set(namespace, (this.#tried.get(namespace) ?? new Set<string>()).add(uid));
@@ -89,12 +93,17 @@ export class DryRunProof implements AuthorizationProof {
     for (const entry of this.#deps.entries()) {
       const tried = this.#tried.get(entry.ref.namespace);
       const rank = 2 * (tried?.size ?? 0) + (entry.deleting ? 1 : 0);
-      if (rank < bestRank && !tried?.has(entry.ref.uid)) [best, bestRank] = [entry, rank];
+      if (rank >= bestRank || tried?.has(entry.ref.uid)) continue;
+      best = entry;
+      bestRank = rank;
     }
     return best;
   }
 
-  /** Writes to one entry. Resolves to undefined if the proof succeeded, or to the problem. Rejects if the result is inconclusive. */
+  /**
+   * Writes to one entry. Resolves to undefined if the proof succeeded, or to the problem. Rejects if the result is inconclusive, or the
+   * account of the proof could not be withdrawn.
+   */
   async #writeDryRun(entry: Entry, signal: AbortSignal): Promise<string | undefined> {
     const { accounts, tokens, clientWith } = this.#deps;
     const { token } = await tokens.forAccount(entry, probeAccount, signal);

@@ -1,34 +1,26 @@
 import { clusterInventories, entryUidLabel, kubeconfigSecretName } from '../../api/inventory/names.ts';
 import type { Resource } from '../../api/object.ts';
 import { roleBindings, roles, secrets, serviceAccounts } from '../../api/resources.ts';
-import { type Clock, sleep } from '../../kit/clock.ts';
-import { CodedError } from '../../kit/errors.ts';
+import type { Clock } from '../../kit/clock.ts';
 import { KeyMutex } from '../../kit/key-mutex.ts';
-import { type Client, findObject } from '../../kube/client.ts';
-import { isNotFound } from '../../kube/errors.ts';
+import type { Client } from '../../kube/client.ts';
 import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import { Applier } from '../../rbac/applier.ts';
-import type { RbacSubject } from '../../rbac/roles.ts';
-import { rightsOf } from '../../rbac/rule-cover.ts';
 import type { Entry, EntryRef } from '../entry.ts';
 import type { EntryAccess } from '../ports.ts';
 import type { Registration } from '../registration.ts';
 import {
   accountFor,
-  accountQuestion,
-  accountsAmong,
   type EntryRole,
   ensureOwned,
   entryRoleName,
   entryRoles,
   kubeconfigSecretFor,
-  roleBindingFor,
-  roleFor,
-  rulesOf,
   setterMayReadSecret,
   subjectOf,
 } from './entry-objects.ts';
+import { EntryRoleBindings, inForceMs } from './entry-role-bindings.ts';
 
 /** The fields of a registration that determine the roles of its component. */
 export type Grantee = Pick<Registration, 'name' | 'kubeconfig'>;
@@ -39,10 +31,10 @@ interface EntryAccountsDeps {
   readonly clock: Clock;
 }
 
-/** The roles of an entry that this process knows. After a restart, it checks each on first use. */
+/** What this process knows about the roles of an entry. After a restart, it checks each role on first use. */
 interface KnownEntry {
   readonly components: Map<string, KnownComponent>;
-  /** An object of the entry vanished, so recreate the objects without a prior check. */
+  /** Whether an object of the entry vanished. If so, the server recreates the objects without a prior check. */
   readonly hasLostObjects: boolean;
   /** Names of the accounts that have each role; undefined until the first check for excess roles. */
   holdersByRole: ReadonlyMap<EntryRole, Set<string>> | undefined;
@@ -67,12 +59,8 @@ interface KnownComponent {
 
 /** Time after which the server checks confirmed roles again on their next use, milliseconds: another client may have removed them. */
 const trustMs = 10 * 60_000;
-/** Roles that a component may lose when its registration changes. */
+/** Roles that a component may lose if its registration changes. */
 const kubeconfigRoles = ['kubeconfig', 'kubeconfig-producer'] as const satisfies readonly EntryRole[];
-/** Maximum time until the API server applies new RoleBindings, milliseconds. */
-const inForceMs = 5_000;
-/** Interval between checks whether new RoleBindings are in force, milliseconds. */
-const pollMs = 15;
 
 /**
  * Manages the ServiceAccounts, Roles, RoleBindings, and Secret of each entry: creates them on first use, repairs them, and deletes them
@@ -81,13 +69,16 @@ const pollMs = 15;
 export class EntryAccounts implements EntryAccess {
   readonly #deps: EntryAccountsDeps;
   readonly #applier: Applier;
-  readonly #known = new Map<string, KnownEntry>();
+  readonly #bindings: EntryRoleBindings;
+  /** By entry UID; without entries whose access was withdrawn. */
+  readonly #knownEntries = new Map<string, KnownEntry>();
   /** Serializes changes per entry, because its components share RoleBindings. */
   readonly #mutex = new KeyMutex();
 
   constructor(deps: EntryAccountsDeps) {
     this.#deps = deps;
     this.#applier = new Applier(deps.client);
+    this.#bindings = new EntryRoleBindings(deps.client, deps.clock);
   }
 
   async prepare({ ref }: Entry, registrations: readonly Registration[], signal: AbortSignal): Promise<void> {
@@ -97,7 +88,7 @@ export class EntryAccounts implements EntryAccess {
   /**
    * Resolves when the component's roles are in force; a confirmation is valid for ten minutes. Creates missing objects, but does not notice
    * a deleted account: after a NotFound, call `forget` and this again. For a kubeconfig producer in mode `byoc`, also grants or revokes
-   * access to the supplied Secret. Rejects like the client, and with CodedError `NameTaken` or `GrantNotInForce`.
+   * access to the supplied Secret. Rejects as the client does, and with CodedError `NameTaken` or `GrantNotInForce`.
    */
   async ensure(entry: Entry, component: Grantee, signal: AbortSignal): Promise<void> {
     const { ref, mode } = entry;
@@ -109,15 +100,15 @@ export class EntryAccounts implements EntryAccess {
 
   /** After an object vanished, makes the next `ensure` recreate what is missing. Returns false if the access is withdrawn or unknown. */
   forget(entryUid: string): boolean {
-    if (!this.#known.has(entryUid)) return false;
-    this.#known.set(entryUid, unknownEntry({ hasLostObjects: true }));
+    if (!this.#knownEntries.has(entryUid)) return false;
+    this.#knownEntries.set(entryUid, unknownEntry({ hasLostObjects: true }));
     return true;
   }
 
   async withdraw(ref: EntryRef, signal: AbortSignal): Promise<void> {
     const { uid, namespace } = ref;
     await this.#mutex.run(uid, async () => {
-      this.#known.delete(uid);
+      this.#knownEntries.delete(uid);
       await Promise.all(entryRoles.map((role) => this.#delete(roleBindings, ref, entryRoleName(uid, role), signal)));
       await Promise.all(entryRoles.map((role) => this.#delete(roles, ref, entryRoleName(uid, role), signal)));
       const labelSelector = `${entryUidLabel}=${uid}`;
@@ -130,10 +121,10 @@ export class EntryAccounts implements EntryAccess {
   async withdrawFrom(ref: EntryRef, component: string, signal: AbortSignal): Promise<void> {
     const subject = subjectOf(ref, component);
     await this.#mutex.run(ref.uid, async () => {
-      const known = this.#known.get(ref.uid);
+      const known = this.#knownEntries.get(ref.uid);
       known?.components.delete(component);
       if (known?.supplied) known.supplied = null;
-      for (const role of entryRoles) await this.#unbind(ref, role, subject, signal);
+      for (const role of entryRoles) await this.#bindings.unbind(ref, role, subject, signal);
       await this.#delete(serviceAccounts, ref, subject.name, signal);
     });
   }
@@ -144,40 +135,41 @@ export class EntryAccounts implements EntryAccess {
     const revokedExcess = !isNew && (await this.#mutex.run(ref.uid, () => this.#revokeExcess(ref, component, signal)));
     if (isNew || revokedExcess || !(await this.#stillExists(ref, component, signal))) {
       if (!isNew) await this.#mutex.run(ref.uid, () => this.#establish(ref, [component], signal));
-      await this.#waitUntilInForce(ref, component, rolesOf(component), '', signal);
+      await this.#bindings.waitUntilInForce(ref, component.name, rolesOf(component), '', signal);
     }
     const now = this.#deps.clock.monotonic();
     // After a withdrawal there is no map entry, and a new one would leak.
-    const known = this.#known.get(ref.uid)?.components;
-    known?.set(component.name, { roles: rolesOf(component), createdAt: now, confirmedAt: now });
+    this.#knownEntries
+      .get(ref.uid)
+      ?.components.set(component.name, { roles: rolesOf(component), createdAt: now, confirmedAt: now });
   }
 
   /** Whether this process has just created the component's RoleBindings, which may not be in force yet. */
   #isNew(uid: string, component: Grantee): boolean {
-    const known = this.#known.get(uid)?.components.get(component.name);
-    return (
-      known !== undefined && hasExactly(known, component) && this.#deps.clock.monotonic() - known.createdAt < inForceMs
-    );
+    const known = this.#knownEntries.get(uid)?.components.get(component.name);
+    if (!known || !hasExactly(known, component)) return false;
+    return this.#deps.clock.monotonic() - known.createdAt < inForceMs;
   }
 
   async #stillExists(ref: EntryRef, component: Grantee, signal: AbortSignal): Promise<boolean> {
-    const known = this.#known.get(ref.uid);
+    const known = this.#knownEntries.get(ref.uid);
     const ofComponent = known?.components.get(component.name);
-    if (ofComponent ? !hasAll(ofComponent, component) : known?.hasLostObjects) return false;
+    const mayExist = ofComponent ? hasAll(ofComponent, component) : !known?.hasLostObjects;
+    if (!mayExist) return false;
     // The producer needs the Secret besides its permissions.
     if (component.kubeconfig === 'produce') await this.#ensureSecret(ref, signal);
-    return this.#areInForce(ref, component.name, rolesOf(component), '', signal);
+    return this.#bindings.areInForce(ref, component.name, rolesOf(component), '', signal);
   }
 
   #isTrusted(uid: string, component: Grantee): boolean {
-    const known = this.#known.get(uid)?.components.get(component.name);
+    const known = this.#knownEntries.get(uid)?.components.get(component.name);
     if (known?.confirmedAt === undefined || !hasExactly(known, component)) return false;
     return this.#deps.clock.monotonic() - known.confirmedAt < trustMs;
   }
 
   #knownEntry(uid: string): KnownEntry {
-    const known = this.#known.get(uid) ?? unknownEntry({ hasLostObjects: false });
-    this.#known.set(uid, known);
+    const known = this.#knownEntries.get(uid) ?? unknownEntry({ hasLostObjects: false });
+    this.#knownEntries.set(uid, known);
     return known;
   }
 
@@ -190,7 +182,7 @@ export class EntryAccounts implements EntryAccess {
     for (const role of entryRoles) {
       const holders = components.filter((component) => rolesOf(component).includes(role));
       const subjects = holders.map(({ name }) => subjectOf(ref, name));
-      if (subjects.length > 0) await this.#bind(ref, role, '', subjects, signal);
+      if (subjects.length > 0) await this.#bindings.bind(ref, role, '', subjects, signal);
     }
     const { components: known, holdersByRole } = this.#knownEntry(ref.uid);
     for (const component of components) {
@@ -203,83 +195,40 @@ export class EntryAccounts implements EntryAccess {
   async #revokeExcess(ref: EntryRef, component: Grantee, signal: AbortSignal): Promise<boolean> {
     const known = this.#knownEntry(ref.uid);
     known.holdersByRole ??= new Map(
-      await Promise.all(kubeconfigRoles.map(async (role) => [role, await this.#holders(ref, role, signal)] as const)),
+      await Promise.all(
+        kubeconfigRoles.map(async (role) => [role, await this.#bindings.holders(ref, role, signal)] as const),
+      ),
     );
     const subject = subjectOf(ref, component.name);
     let revoked = false;
     for (const role of kubeconfigRoles) {
       const holders = known.holdersByRole.get(role);
       if (rolesOf(component).includes(role) || !holders?.has(subject.name)) continue;
-      await this.#unbind(ref, role, subject, signal);
+      await this.#bindings.unbind(ref, role, subject, signal);
       holders.delete(subject.name);
       revoked = true;
     }
     return revoked;
   }
 
-  /** Names of the accounts that have a role. */
-  async #holders(ref: EntryRef, role: EntryRole, signal: AbortSignal): Promise<Set<string>> {
-    const name = { namespace: ref.namespace, name: entryRoleName(ref.uid, role) };
-    const found = await findObject(this.#deps.client, roleBindings, name, { signal });
-    return new Set(accountsAmong(found?.['subjects'], ref).map((subject) => subject.name));
-  }
-
   #ensureSecret(ref: EntryRef, signal: AbortSignal): Promise<void> {
     return ensureOwned(this.#deps.client, secrets, kubeconfigSecretFor(ref), ref.uid, signal);
-  }
-
-  /** Adds subjects to the RoleBinding of a role. `suppliedSecret`: as for `rulesOf`. */
-  async #bind(
-    ref: EntryRef,
-    role: EntryRole,
-    suppliedSecret: string,
-    subjects: readonly RbacSubject[],
-    signal: AbortSignal,
-  ): Promise<void> {
-    const { client } = this.#deps;
-    await ensureOwned(client, roles, roleFor(ref, role, suppliedSecret), ref.uid, signal, {
-      name: 'rules',
-      desired: () => rulesOf(ref, role, suppliedSecret),
-    });
-    await ensureOwned(client, roleBindings, roleBindingFor(ref, role, subjects), ref.uid, signal, {
-      name: 'subjects',
-      desired: (current) => {
-        const existing = accountsAmong(current, ref);
-        return [...existing, ...subjects.filter(({ name }) => !existing.some((subject) => subject.name === name))];
-      },
-    });
-  }
-
-  /** Removes a subject from the RoleBinding of a role. */
-  async #unbind(ref: EntryRef, role: EntryRole, subject: RbacSubject, signal: AbortSignal): Promise<void> {
-    const { client } = this.#deps;
-    const name = { namespace: ref.namespace, name: entryRoleName(ref.uid, role) };
-    try {
-      const found = await client.get(roleBindings, name, { signal });
-      const existing = accountsAmong(found['subjects'], ref);
-      const subjects = existing.filter(({ name }) => name !== subject.name);
-      if (subjects.length === existing.length) return;
-      const { resourceVersion } = found.metadata;
-      await client.mergePatch(roleBindings, name, { metadata: { resourceVersion }, subjects }, { signal });
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-    }
   }
 
   /** Grants the component access to the supplied Secret while the user who set the reference may read it. Otherwise revokes that access. */
   async #supply(entry: Entry, component: string, signal: AbortSignal): Promise<void> {
     const { ref, kubeconfigSecretRef: secretRef, kubeconfigSetBy: setter } = entry;
     const known = this.#knownEntry(ref.uid);
-    if (
-      secretRef &&
-      setter &&
-      (await setterMayReadSecret(this.#deps.client, setter, ref.namespace, secretRef.name, signal))
-    ) {
+    const mayRead =
+      secretRef !== undefined &&
+      setter !== undefined &&
+      (await setterMayReadSecret(this.#deps.client, setter, ref.namespace, secretRef.name, signal));
+    if (mayRead) {
       const now = this.#deps.clock.monotonic();
       if (known.supplied?.name === secretRef.name && now - known.supplied.confirmedAt < trustMs) return;
-      if (!(await this.#areInForce(ref, component, ['supplied'], secretRef.name, signal))) {
-        await this.#bind(ref, 'supplied', secretRef.name, [subjectOf(ref, component)], signal);
-        await this.#waitUntilInForce(ref, { name: component }, ['supplied'], secretRef.name, signal);
+      if (!(await this.#bindings.areInForce(ref, component, ['supplied'], secretRef.name, signal))) {
+        await this.#bindings.bind(ref, 'supplied', secretRef.name, [subjectOf(ref, component)], signal);
+        await this.#bindings.waitUntilInForce(ref, component, ['supplied'], secretRef.name, signal);
       }
       known.supplied = { name: secretRef.name, confirmedAt: now };
       return;
@@ -293,8 +242,8 @@ export class EntryAccounts implements EntryAccess {
   #reportUnreadable(ref: EntryRef, secret: string, setter: string | undefined): void {
     const note =
       setter === undefined
-        ? `kubeconfigSecretRef ${secret} has no verified user, because the webhook was unavailable when it was set; remove spec.kubeconfigSecretRef and set it again`
-        : `user ${setter} set kubeconfigSecretRef ${secret} but may not read that Secret; a user who may read it must set spec.kubeconfigSecretRef again`;
+        ? `kubeconfigSecretRef ${secret} has no verified user; remove spec.kubeconfigSecretRef, then set it again`
+        : `user ${setter} set kubeconfigSecretRef ${secret} but may not read that Secret; ask a user who may read it to remove spec.kubeconfigSecretRef, and then to set it again`;
     this.#deps.events.record({
       regarding: regarding(clusterInventories, ref),
       type: 'Warning',
@@ -302,41 +251,6 @@ export class EntryAccounts implements EntryAccess {
       action: 'Grant',
       note,
     });
-  }
-
-  async #waitUntilInForce(
-    ref: EntryRef,
-    { name }: Pick<Grantee, 'name'>,
-    wanted: readonly EntryRole[],
-    suppliedSecret: string,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const { clock } = this.#deps;
-    const start = clock.monotonic();
-    while (!(await this.#areInForce(ref, name, wanted, suppliedSecret, signal))) {
-      if (clock.monotonic() - start > inForceMs) {
-        const entry = `${ref.namespace}/${ref.name}`;
-        const message = `the permissions of component ${name} on entry ${entry} are not in force ${inForceMs / 1000} s after their RoleBindings were written; check that RBAC authorization is enabled`;
-        throw new CodedError('GrantNotInForce', message);
-      }
-      await sleep(clock, pollMs, signal);
-    }
-  }
-
-  /** Whether the API server grants the last permission of each role. A Role takes effect as a whole, so one permission is enough. */
-  async #areInForce(
-    ref: EntryRef,
-    component: string,
-    wanted: readonly EntryRole[],
-    suppliedSecret: string,
-    signal: AbortSignal,
-  ): Promise<boolean> {
-    const { client } = this.#deps;
-    const rights = wanted.flatMap((role) => rightsOf(rulesOf(ref, role, suppliedSecret)).slice(-1));
-    const answers = await Promise.all(
-      rights.map((right) => client.isAllowed(accountQuestion(ref, component, right), { signal })),
-    );
-    return answers.every((allowed) => allowed);
   }
 
   async #delete(resource: Resource, ref: EntryRef, name: string, signal: AbortSignal): Promise<void> {

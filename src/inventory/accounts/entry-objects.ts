@@ -27,7 +27,7 @@ export type EntryRole = (typeof entryRoles)[number];
 /** Name of the Role and of its RoleBinding. */
 export const entryRoleName = (entryUid: string, role: EntryRole): string => `inventory-${entryUid}-${role}`;
 
-/** The rules of a role. `suppliedSecret`: name of the user's Secret; only the role `supplied` uses it, others may pass `''`. */
+/** The rules of a role. `suppliedSecret`: name of the user's Secret; only the role `supplied` uses it; for other roles, pass `''`. */
 export function rulesOf({ name, uid }: EntryRef, role: EntryRole, suppliedSecret: string): readonly PolicyRule[] {
   const inventory = { apiGroups: [clusterInventories.group], resourceNames: [name] as [string] };
   const status = `${clusterInventories.plural}/status`;
@@ -126,8 +126,9 @@ interface OwnedField {
 
 /**
  * Creates `object`, which must already contain the desired value of `field`. If the object exists, corrects `field`. Rejects with
- * CodedError `NameTaken`, without a change, if the entry `uid` is not the object's controller, or if the object is immutable or has another
- * `roleRef`. Rejects with the last ApiError after five attempts that found the object deleted or changed meanwhile.
+ * CodedError `NameTaken`, without a change, if the existing object is immutable, has another `roleRef`, or the entry with UID `uid` is not
+ * its controller; an object without a controller is not adopted either. Rejects with the last ApiError after five attempts that found the object deleted or changed meanwhile. Also rejects as the
+ * client does.
  */
 export async function ensureOwned(
   client: Client,
@@ -164,9 +165,10 @@ async function correct(
 ): Promise<void> {
   const found = await client.get(resource, object.metadata, { signal });
   if (!isOwnedBy(found, uid)) {
-    throw nameTaken(resource, object, `but its controller is not the ClusterInventory with uid ${uid}`);
+    const entry = object.metadata.ownerReferences?.find(({ controller }) => controller === true)?.name ?? '';
+    throw nameTaken(resource, object, `but its controller is not ClusterInventory ${entry} (uid ${uid})`);
   }
-  // Another client may have created the object with our owner reference, and the server cannot correct immutable fields.
+  // Another client may have created the object with this owner reference, and the server cannot correct immutable fields.
   const isImmutable = found['immutable'] === true;
   if (isImmutable || !isDeepStrictEqual(found['roleRef'], object['roleRef'])) {
     const problem = isImmutable ? 'is immutable' : 'has another roleRef, which cannot change';
@@ -189,7 +191,7 @@ function nameTaken({ kind }: Resource, { metadata }: KubeObject, problem: string
 const accountUser = ({ namespace, uid }: EntryRef, component: string): string =>
   `system:serviceaccount:${namespace}:${accountName(uid, component)}`;
 
-/** The SubjectAccessReview for a permission of the component's ServiceAccount in the namespace of the entry. */
+/** The attributes of a SubjectAccessReview for a permission of the component's ServiceAccount in the namespace of the entry. */
 export function accountQuestion(ref: EntryRef, component: string, right: Right): AccessQuestion {
   const [resource = '', subresource] = right.resource.split('/');
   return {
@@ -205,8 +207,8 @@ export function accountQuestion(ref: EntryRef, component: string, right: Right):
 }
 
 /**
- * Asks the API server whether the user who set `kubeconfigSecretRef` may get that Secret now. Uses the groups that the webhook recorded
- * when the user set it. Rejects as the client does.
+ * Whether the user who set `kubeconfigSecretRef` may get that Secret now, by a SubjectAccessReview. It uses the groups that the webhook
+ * recorded when the user set the reference. Rejects as the client does.
  */
 export function setterMayReadSecret(
   client: Client,

@@ -8,7 +8,7 @@ import { parseJson } from '../../kit/safe-json.ts';
 import type { Client } from '../../kube/client.ts';
 import { isNotFound, TransportError } from '../../kube/errors.ts';
 import type { Entry } from '../entry.ts';
-import type { RunToken, TokenIssuer, TokenReader } from '../ports.ts';
+import type { IssuedToken, TokenIssuer, TokenReader } from '../ports.ts';
 import type { Registration } from '../registration.ts';
 import type { EntryAccounts, Grantee } from './entry-accounts.ts';
 
@@ -22,27 +22,27 @@ interface RunTokensDeps {
 
 /** Requested lifetime of all tokens, seconds: the minimum of the API server. */
 const lifetimeSeconds = 600;
-/** Time before its expiry at which a shared call token is replaced, milliseconds. */
+/** Remaining lifetime at which a shared call token is replaced, milliseconds. */
 const callReserveMs = 180_000;
 
 /** Requests tokens for ServiceAccounts. */
 export class RunTokens implements TokenIssuer {
   readonly #deps: RunTokensDeps;
   /** Call tokens by component. */
-  readonly #callTokens = new Map<string, RunToken>();
+  readonly #callTokens = new Map<string, IssuedToken>();
   /** Pending requests for call tokens, by component. */
-  readonly #pending = new Map<string, Promise<RunToken>>();
+  readonly #pending = new Map<string, Promise<IssuedToken>>();
 
   constructor(deps: RunTokensDeps) {
     this.#deps = deps;
   }
 
-  forRun(entry: Entry, registration: Registration, signal: AbortSignal): Promise<RunToken> {
+  forRun(entry: Entry, registration: Registration, signal: AbortSignal): Promise<IssuedToken> {
     return this.forAccount(entry, registration, signal);
   }
 
-  /** Issues a token for any account of the entry, with or without a run. Creates the account and its roles. Rejects as `forRun` does. */
-  async forAccount(entry: Entry, grantee: Grantee, signal: AbortSignal): Promise<RunToken> {
+  /** Issues a token for any account of the entry, with or without a run. Creates the account and its Roles. Rejects as `forRun` does. */
+  async forAccount(entry: Entry, grantee: Grantee, signal: AbortSignal): Promise<IssuedToken> {
     const { accounts } = this.#deps;
     const { namespace, uid } = entry.ref;
     const account = { namespace, name: accountName(uid, grantee.name) };
@@ -65,7 +65,7 @@ export class RunTokens implements TokenIssuer {
   }
 
   /** Requests a call token. Takes no signal, because several callers share the request. */
-  #renew(component: string): Promise<RunToken> {
+  #renew(component: string): Promise<IssuedToken> {
     const account = { namespace: this.#deps.homeNamespace, name: managerAccount };
     const issuing = this.#issue(account, [callAudience(component)])
       .then((token) => {
@@ -77,7 +77,7 @@ export class RunTokens implements TokenIssuer {
     return issuing;
   }
 
-  async #issue(account: ObjectName, audiences?: string[], signal?: AbortSignal): Promise<RunToken> {
+  async #issue(account: ObjectName, audiences?: string[], signal?: AbortSignal): Promise<IssuedToken> {
     const request = { expirationSeconds: lifetimeSeconds, ...(audiences ? { audiences } : {}) };
     const { token, expiresAt } = await this.#deps.client.createToken(account, request, signal ? { signal } : {});
     const expiresAtMs = parseTime(expiresAt);
@@ -89,7 +89,8 @@ export class RunTokens implements TokenIssuer {
 }
 
 /**
- * The `authentication.kubernetes.io/credential-id` of a new token, read from its claim `jti`. @throws CodedError `NoCredentialId`.
+ * The `authentication.kubernetes.io/credential-id` of a new token, read from its claim `jti` without a check of the signature.
+ * @throws CodedError `NoCredentialId` if the claim is absent or has another form.
  */
 export function credentialIdOf(token: string): string {
   const id = own(payloadOf(token), 'jti');
@@ -112,7 +113,10 @@ function payloadOf(token: string): unknown {
 /** Maximum length of a token, in characters. Tokens of the API server are shorter. */
 const maxTokenLength = 16_384;
 
-/** Authenticates tokens by TokenReview with the audience of the API server. Rejects like the client. Reviews no overlong token. */
+/**
+ * Authenticates tokens by TokenReview with the audience of the API server. Resolves to undefined, without a TokenReview, for an overlong
+ * token and one with characters beyond printable ASCII. Rejects as the client does.
+ */
 export const tokenReader = (client: Client): TokenReader => ({
   async read(token, signal) {
     if (token.length > maxTokenLength || !/^[\x21-\x7e]+$/.test(token)) return undefined;

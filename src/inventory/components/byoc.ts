@@ -1,7 +1,7 @@
 import type { Outcome } from '../../api/inventory/contract/outcome.ts';
-import { kubeconfigOutput } from '../../api/inventory/names.ts';
-import type { KubeObject, Resource } from '../../api/object.ts';
-import { serviceAccounts } from '../../api/resources.ts';
+import { kubeconfigKey, kubeconfigOutput } from '../../api/inventory/names.ts';
+import type { KubeObject } from '../../api/object.ts';
+import { clusterRoleBindings, serviceAccounts } from '../../api/resources.ts';
 import { parseTime } from '../../kit/clock.ts';
 import { CodedError, describe } from '../../kit/errors.ts';
 import { valueAt } from '../../kit/json-pointer.ts';
@@ -9,7 +9,7 @@ import type { Credentials } from '../../kube/credentials.ts';
 import { ApiError, isForbidden, isNotFound } from '../../kube/errors.ts';
 import { type InlineCredentials, inlineCredentials } from '../../kube/inline-kubeconfig.ts';
 import type { Component, RunContext } from '../ports.ts';
-import { ensure, remove, type Wanted, withCluster } from './clusters.ts';
+import { type DesiredObject, ensure, remove, withCluster } from './cluster-objects.ts';
 import { type ComponentsDeps, missingOf, textAt } from './inputs.ts';
 import {
   deletedOnceUnused,
@@ -22,16 +22,8 @@ import {
 } from './kubeconfig.ts';
 
 const name = 'byoc';
-const secretName = '/spec/kubeconfigSecretRef/name';
-const secretKey = '/spec/kubeconfigSecretRef/key';
-
-export const clusterRoleBindings: Resource = {
-  group: 'rbac.authorization.k8s.io',
-  version: 'v1',
-  plural: 'clusterrolebindings',
-  kind: 'ClusterRoleBinding',
-  namespaced: false,
-};
+const secretNamePath = '/spec/kubeconfigSecretRef/name';
+const secretKeyPath = '/spec/kubeconfigSecretRef/key';
 
 /**
  * Replaces the component `kubeconfig` for an existing cluster: validates the supplied kubeconfig and publishes another one that expires.
@@ -43,7 +35,7 @@ export function byocComponent(deps: ComponentsDeps): Component {
     reconcile: async (run) => {
       const entry = await run.entry.get();
       if (run.request.operation === 'delete') return tearDown(deps, run, entry);
-      const missing = missingOf(entry, secretName);
+      const missing = missingOf(entry, secretNamePath);
       if (missing) return missing;
       const supplied = await readSupplied(run, entry);
       return 'outcome' in supplied ? supplied : publish(deps, run, entry, supplied);
@@ -58,14 +50,15 @@ interface Supplied {
 }
 
 async function readSupplied(run: RunContext, entry: KubeObject): Promise<Supplied | Outcome> {
-  const [secret, key] = [textAt(entry, secretName) ?? '', textAt(entry, secretKey) ?? 'config'];
+  const secret = textAt(entry, secretNamePath) ?? '';
+  const key = textAt(entry, secretKeyPath) ?? kubeconfigKey;
   const text = textIn(await run.entry.secret(secret), key);
   if (text === undefined)
     return { outcome: 'Failed', message: `Secret ${secret} has no key ${key}; add the kubeconfig under this key` };
   try {
     return { text, credentials: await inlineCredentials(text) };
   } catch (error) {
-    return { outcome: 'Failed', message: `Secret ${secret}: ${describe(error)}` };
+    return { outcome: 'Failed', message: `Secret ${secret}, key ${key}: ${describe(error)}` };
   }
 }
 
@@ -86,7 +79,8 @@ async function publish(
 
 /**
  * Issues a kubeconfig for an account with `cluster-admin` that only this entry uses. It expires when its token does, usually after
- * `lifetimeSeconds`, or at teardown. Rejects with CodedError `NotAdministrator` if the supplied kubeconfig may not create that account.
+ * `lifetimeSeconds`, or at teardown. Rejects with CodedError `NotAdministrator` if the supplied kubeconfig may not create that account or
+ * its ClusterRoleBinding. Also rejects as `withCluster` and the accessor of the entry do.
  */
 function issueKubeconfig(
   deps: ComponentsDeps,
@@ -104,7 +98,7 @@ function issueKubeconfig(
       { signal },
     );
     const issued = await kubeconfigOf(credentials, token);
-    // Before the account gets permissions: with an empty Secret, the teardown assumes that there is no account.
+    // Write this before the account gets permissions: if the Secret is empty, the teardown assumes that there is no account.
     if (textIn(await ifPresent(run.entry.kubeconfig())) === undefined) await run.entry.writeKubeconfig(issued);
     await asAdministrator(() => ensure(client, binding, signal));
     return { text: issued, expiresAtMs: parseTime(expiresAt) ?? deps.clock.now() + lifetimeSeconds * 1000 };
@@ -112,17 +106,18 @@ function issueKubeconfig(
 }
 
 /**
- * Removes the account from the cluster with the account's own kubeconfig. If that is gone, unusable, or rejected, uses the supplied one:
- * without its ClusterRoleBinding, the account may no longer delete itself. Ignores missing and rejected credentials, so the account may
- * stay. Ignores any error if no kubeconfig was issued. NotReady while another component has outputs.
+ * Removes the account from the cluster with the account's own kubeconfig. If that is missing, unusable, or rejected, uses the supplied one:
+ * without its ClusterRoleBinding, the account may no longer delete itself. If both are missing or rejected, the account stays. Ignores any
+ * error if no kubeconfig was issued. NotReady while another component has outputs.
  */
 async function tearDown(deps: ComponentsDeps, run: RunContext, entry: KubeObject): Promise<Outcome> {
   const unused = deletedOnceUnused(entry);
   if (unused.outcome !== 'Deleted') return unused;
   const issued = textIn(await ifPresent(run.entry.kubeconfig(), isWithheld));
-  const secret = textAt(entry, secretName);
+  const secret = textAt(entry, secretNamePath);
   const supplied =
-    secret && textIn(await ifPresent(run.entry.secret(secret), isWithheld), textAt(entry, secretKey) ?? 'config');
+    secret &&
+    textIn(await ifPresent(run.entry.secret(secret), isWithheld), textAt(entry, secretKeyPath) ?? kubeconfigKey);
   const wasIssued = issued !== undefined || valueAt(entry, kubeconfigOutput) !== undefined;
   for (const text of [issued, supplied]) {
     if (!text || !(await isUsable(text))) continue;
@@ -160,7 +155,7 @@ async function removeAccount(deps: ComponentsDeps, run: RunContext, text: string
 }
 
 /** The account of an entry in the managed cluster, and its ClusterRoleBinding. */
-function accessOf(entryUid: string): readonly [account: Wanted, binding: Wanted] {
+function accessOf(entryUid: string): readonly [account: DesiredObject, binding: DesiredObject] {
   const account = { namespace: 'kube-system', name: `drawbridge-${entryUid}` };
   const content = {
     roleRef: { apiGroup: clusterRoleBindings.group, kind: 'ClusterRole', name: 'cluster-admin' },

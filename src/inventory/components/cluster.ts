@@ -4,7 +4,7 @@ import { configMaps } from '../../api/resources.ts';
 import { listIn, own } from '../../kit/json-value.ts';
 import { findObject } from '../../kube/client.ts';
 import type { Component, RunContext } from '../ports.ts';
-import { ensure, remove, type Wanted } from './clusters.ts';
+import { type DesiredObject, ensure, remove } from './cluster-objects.ts';
 import { type ComponentsDeps, configOf, missingOf, textAt, waitForAbsence, wholeNumberAt } from './inputs.ts';
 
 /** Resource of clusters in Gardener. */
@@ -17,8 +17,8 @@ export const shoots: Resource = {
 };
 
 const name = 'cluster';
-const region = '/spec/cluster/region';
-const vnetName = '/status/outputs/network/vnetName';
+const regionPath = '/spec/cluster/region';
+const vnetNamePath = '/status/outputs/network/vnetName';
 /** Gardener deletes only a Shoot with this annotation. */
 const deletionConfirmation = { 'confirmation.gardener.cloud/deletion': 'true' };
 /** Interval while Gardener works. A watch of the Shoot usually triggers a run earlier. */
@@ -43,7 +43,7 @@ async function reconcileCluster(
   { request, signal }: RunContext,
   entry: KubeObject,
 ): Promise<Outcome> {
-  const missing = missingOf(entry, region, vnetName);
+  const missing = missingOf(entry, regionPath, vnetNamePath);
   if (missing) return missing;
   const wanted = { ...identityOf(deps, request.entry.id, entry), content: { spec: specOf(entry) } };
   const shoot = await ensure(deps.management, wanted, signal);
@@ -55,12 +55,12 @@ function specOf(entry: KubeObject): Readonly<Record<string, unknown>> {
   const workers = wholeNumberAt(entry, configOf(name, 'workers')) ?? 1;
   const machine = { type: textAt(entry, configOf(name, 'machineType')) ?? 'Standard_D4s_v5' };
   return {
-    region: textAt(entry, region),
+    region: textAt(entry, regionPath),
     cloudProfile: { kind: 'CloudProfile', name: textAt(entry, configOf(name, 'cloudProfile')) ?? 'az' },
     kubernetes: { version: textAt(entry, configOf(name, 'kubernetesVersion')) ?? '1.36.0' },
     provider: {
       type: 'azure',
-      infrastructureConfig: { networks: { vnet: { name: textAt(entry, vnetName) } } },
+      infrastructureConfig: { networks: { vnet: { name: textAt(entry, vnetNamePath) } } },
       workers: [{ name: 'worker', machine, minimum: workers, maximum: workers }],
     },
   };
@@ -69,19 +69,22 @@ function specOf(entry: KubeObject): Readonly<Record<string, unknown>> {
 /** The outcome while Gardener works, or after it failed permanently; undefined once it has reconciled this generation. */
 function unfinishedOutcome({ metadata, status }: KubeObject): Outcome | undefined {
   const operation = own(status, 'lastOperation');
-  const [type, state, text] = [own(operation, 'type'), own(operation, 'state'), own(operation, 'description')];
+  const state = own(operation, 'state');
+  const isDeletion = metadata.deletionTimestamp !== undefined || own(operation, 'type') === 'Delete';
   const isCurrent = own(status, 'observedGeneration') === metadata.generation;
-  if (metadata.deletionTimestamp === undefined && isCurrent && type !== 'Delete' && state === 'Succeeded')
-    return undefined;
-  const description = typeof text === 'string' && text !== '' ? text : 'Gardener is creating the cluster';
-  // Gardener retries after the state Error, but not after Failed.
-  if (isCurrent && state === 'Failed') return { outcome: 'Failed', message: description };
+  if (!isDeletion && isCurrent && state === 'Succeeded') return undefined;
+  const description = textAt(operation, '/description') ?? 'Gardener has not reconciled the Shoot yet';
+  if (isCurrent && state === 'Failed') {
+    // Gardener retries after the state Error, but not after Failed.
+    const command = `kubectl annotate shoot ${metadata.name} -n ${metadata.namespace} gardener.cloud/operation=retry`;
+    return { outcome: 'Failed', message: `${description}; correct the cause, then retry: ${command}` };
+  }
   return { outcome: 'Progressing', requeueAfterSeconds: requeueSeconds, message: description };
 }
 
 async function publish(
   { management }: ComponentsDeps,
-  { name: shootKey }: Pick<Wanted, 'name'>,
+  { name: shootKey }: Pick<DesiredObject, 'name'>,
   { spec, status }: KubeObject,
   signal: AbortSignal,
 ): Promise<Outcome> {
@@ -91,9 +94,10 @@ async function publish(
     { ...shootKey, name: `${shootKey.name}.ca-cluster` },
     { signal },
   );
-  const [endpoint, ca] = [endpointOf(status), own(own(authority, 'data'), 'ca.crt')];
+  const endpoint = endpointOf(status);
+  const ca = own(own(authority, 'data'), 'ca.crt');
   if (endpoint === undefined || typeof ca !== 'string') {
-    const message = 'the cluster has no endpoint or CA yet';
+    const message = `Gardener has not published the endpoint and the CA of Shoot ${shootKey.name} yet`;
     return { outcome: 'Progressing', requeueAfterSeconds: requeueSeconds, message };
   }
   const kubernetesVersion = own(own(spec, 'kubernetes'), 'version');
@@ -118,7 +122,11 @@ async function tearDown(deps: ComponentsDeps, { request, signal }: RunContext, e
     await ensure(deps.management, { ...identity, annotations: deletionConfirmation, content: {} }, signal);
     if ((await remove(deps.management, identity, signal)) === 'absent') return { outcome: 'Deleted' };
   }
-  return { outcome: 'Progressing', requeueAfterSeconds: requeueSeconds, message: 'Gardener is deleting the cluster' };
+  return {
+    outcome: 'Progressing',
+    requeueAfterSeconds: requeueSeconds,
+    message: 'Gardener has not deleted the Shoot yet',
+  };
 }
 
 const identityOf = ({ namespace }: ComponentsDeps, entryUid: string, entry: KubeObject) => ({

@@ -7,7 +7,7 @@ import { own } from '../../kit/json-value.ts';
 import { type Client, findObject } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import type { Component, RunContext } from '../ports.ts';
-import { ensure, remove, type Wanted, withCluster } from './clusters.ts';
+import { type DesiredObject, ensure, remove, withCluster } from './cluster-objects.ts';
 import { type ComponentsDeps, configOf, missingOf, textAt } from './inputs.ts';
 import { textIn } from './kubeconfig.ts';
 
@@ -21,7 +21,7 @@ export const serviceInstances: Resource = {
 };
 
 const name = 'connectivity-proxy';
-const kubeconfigVersion = `${kubeconfigOutput}/version` as const;
+const kubeconfigVersionPath = `${kubeconfigOutput}/version` as const;
 const defaultImage = 'registry.k8s.io/pause:3.10';
 const offering = 'connectivity';
 
@@ -33,11 +33,12 @@ export function connectivityProxyComponent(deps: ComponentsDeps): Component {
       const entry = await run.entry.get();
       const isDelete = run.request.operation === 'delete';
       // Without a kubeconfig, the component installed nothing, or can no longer reach the cluster.
-      if (isDelete && valueAt(entry, kubeconfigVersion) === undefined) return { outcome: 'Deleted' };
-      const missing = missingOf(entry, kubeconfigVersion);
+      if (isDelete && valueAt(entry, kubeconfigVersionPath) === undefined) return { outcome: 'Deleted' };
+      const missing = missingOf(entry, kubeconfigVersionPath);
       if (missing) return missing;
       const kubeconfig = textIn(await run.entry.kubeconfig());
-      if (kubeconfig === undefined) return { outcome: 'Retry', message: 'the Secret of the kubeconfig is still empty' };
+      if (kubeconfig === undefined)
+        return { outcome: 'Retry', message: 'the Secret with the kubeconfig is empty; its producer must write it' };
       return withCluster(deps, run, kubeconfig, (client, signal) =>
         isDelete ? uninstall(client, run, signal) : reconcileProxy(client, run, entry, signal),
       );
@@ -85,7 +86,7 @@ async function instancesIn(client: Client, signal: AbortSignal): Promise<readonl
   }
 }
 
-async function install(client: Client, deployment: Wanted, signal: AbortSignal): Promise<void> {
+async function install(client: Client, deployment: DesiredObject, signal: AbortSignal): Promise<void> {
   const namespace = namespaceOf(deployment);
   if (!(await findObject(client, namespaces, namespace, { signal }))) {
     await ensure(client, { ...deployment, resource: namespaces, name: namespace, content: {} }, signal);
@@ -93,9 +94,13 @@ async function install(client: Client, deployment: Wanted, signal: AbortSignal):
   await ensure(client, deployment, signal);
 }
 
-const namespaceOf = ({ name }: Wanted) => ({ name: name.namespace ?? '' });
+const namespaceOf = ({ name }: DesiredObject) => ({ name: name.namespace ?? '' });
 
-function deploymentOf({ request }: RunContext, entry: KubeObject | undefined, instances: readonly string[]): Wanted {
+function deploymentOf(
+  { request }: RunContext,
+  entry: KubeObject | undefined,
+  instances: readonly string[],
+): DesiredObject {
   const labels = { 'app.kubernetes.io/name': name };
   const env = [{ name: 'INSTANCES', value: instances.join(',') }];
   const image = textAt(entry, configOf(name, 'image')) ?? defaultImage;

@@ -42,7 +42,7 @@ export function missingOf(document: unknown, ...paths: readonly JsonPointer[]): 
   );
 }
 
-/** NotReady while any of the paths has a value, for at most 16 of them; undefined if none has. Null counts as a value. */
+/** NotReady for the paths that still have a value, at most 16; undefined if none has. Null counts as a value. */
 export function waitForAbsence(document: unknown, ...paths: readonly JsonPointer[]): Outcome | undefined {
   return waitFor(
     'absent',

@@ -41,7 +41,7 @@ export function kubeconfigComponent({ management, namespace, clock }: Components
       const missing = missingOf(entry, shootNamePath, endpointPath);
       if (missing) return missing;
       const shootName = textAt(entry, shootNamePath);
-      // Not NotReady: the path has a value, so the server would start the next run at once.
+      // Failed, because NotReady would start the next run at once: the path has a value.
       if (shootName === undefined) {
         const message = `${shootNamePath} is not a text; the component that writes it must publish the name of the Shoot`;
         return { outcome: 'Failed', message };
@@ -100,6 +100,7 @@ async function requestAdminKubeconfig(
   };
 }
 
+/** A new kubeconfig. */
 export interface IssuedKubeconfig {
   readonly text: string;
   /** Epoch milliseconds. */
@@ -120,8 +121,8 @@ const rotationShare = 0.6;
 const rotationSpread = 0.1;
 
 /**
- * Resolves to Done if the Secret of the entry contains the published kubeconfig, and neither its origin, the force annotation, nor the
- * rotation time requires another. Otherwise it issues one, writes it to the Secret, and resolves to outputs with its location. If the
+ * Resolves to Done if the Secret of the entry contains the published kubeconfig, and that is current: same origin, same force annotation,
+ * and before the rotation time. Otherwise it issues another one, writes it to the Secret, and resolves to outputs with its location. If the
  * process crashes in between, the next run issues another. Resolves to Failed if `issue` rejects with status 422. Rejects with any other
  * error of `issue` and of `entry` (EntryAccessor).
  */

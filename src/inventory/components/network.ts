@@ -1,8 +1,9 @@
 import type { Outcome } from '../../api/inventory/contract/outcome.ts';
 import type { KubeObject, Resource } from '../../api/object.ts';
+import { quote } from '../../kit/errors.ts';
 import { isRecord, listIn, own } from '../../kit/json-value.ts';
 import type { Component, RunContext } from '../ports.ts';
-import { ensure, remove } from './clusters.ts';
+import { ensure, remove } from './cluster-objects.ts';
 import { type ComponentsDeps, configOf, missingOf, textAt, waitForAbsence } from './inputs.ts';
 
 /** Resource of the Azure Service Operator. */
@@ -15,9 +16,9 @@ export const virtualNetworks: Resource = {
 };
 
 const name = 'network';
-const region = '/spec/cluster/region';
-const cidr = configOf(name, 'cidr');
-const resourceGroup = configOf(name, 'resourceGroup');
+const regionPath = '/spec/cluster/region';
+const cidrPath = configOf(name, 'cidr');
+const resourceGroupPath = configOf(name, 'resourceGroup');
 /** Interval while the operator works. A watch of the VirtualNetwork usually triggers a run earlier. */
 const requeueSeconds = 15;
 
@@ -37,19 +38,18 @@ async function reconcileNetwork(
   { request, signal }: RunContext,
   entry: KubeObject,
 ): Promise<Outcome> {
-  const missing = missingOf(entry, region, cidr);
+  const missing = missingOf(entry, regionPath, cidrPath);
   if (missing) return missing;
-  const range = textAt(entry, cidr) ?? '';
-  if (!isIpv4Range(range)) {
-    return {
-      outcome: 'Failed',
-      message: `${cidr} is not a valid range; it must be an IPv4 range with a prefix length of 8 to 29, such as 10.4.0.0/16`,
-    };
+  const range = textAt(entry, cidrPath);
+  if (range === undefined || !isIpv4Range(range)) {
+    const found = range === undefined ? 'no text' : quote(range);
+    const message = `${cidrPath} is ${found}; it must be an IPv4 range with a prefix length of 8 to 29, such as 10.4.0.0/16`;
+    return { outcome: 'Failed', message };
   }
   const spec = {
-    location: textAt(entry, region),
+    location: textAt(entry, regionPath),
     addressSpace: { addressPrefixes: [range] },
-    owner: { name: textAt(entry, resourceGroup) ?? 'clusters' },
+    owner: { name: textAt(entry, resourceGroupPath) ?? 'clusters' },
   };
   const wanted = { ...identityOf(deps, request.entry.id, entry), content: { spec } };
   return outcomeOf(await ensure(deps.management, wanted, signal));
@@ -64,7 +64,7 @@ async function tearDown(deps: ComponentsDeps, { request, signal }: RunContext, e
   return {
     outcome: 'Progressing',
     requeueAfterSeconds: requeueSeconds,
-    message: 'the operator is deleting the network',
+    message: 'the operator has not deleted the VirtualNetwork yet',
   };
 }
 
@@ -83,7 +83,7 @@ function outcomeOf({ metadata, status }: KubeObject): Outcome {
     const vnetId = typeof id === 'string' ? { vnetId: id } : {};
     return { outcome: 'Done', outputs: { [name]: { vnetName: metadata.name, ...vnetId } } };
   }
-  const message = messageOf(ready) ?? 'the operator is creating the network';
+  const message = messageOf(ready) ?? 'the operator has not reconciled the VirtualNetwork yet';
   if (isCurrent && own(ready, 'severity') === 'Error') return { outcome: 'Failed', message };
   return { outcome: 'Progressing', requeueAfterSeconds: requeueSeconds, message };
 }

@@ -1,3 +1,4 @@
+import type { builtInComponents } from '../../api/inventory/names.ts';
 import type { Component } from '../ports.ts';
 import { byocComponent } from './byoc.ts';
 import { clusterComponent } from './cluster.ts';
@@ -8,12 +9,12 @@ import { networkComponent } from './network.ts';
 
 /** The built-in components, by the name that `endpoint.inProcess` uses. */
 export function referenceComponents(deps: ComponentsDeps): ReadonlyMap<string, Component> {
-  const components = [
-    networkComponent(deps),
-    clusterComponent(deps),
-    kubeconfigComponent(deps),
-    byocComponent(deps),
-    connectivityProxyComponent(deps),
-  ];
-  return new Map(components.map((component) => [component.name, component]));
+  const components: Readonly<Record<(typeof builtInComponents)[number], Component>> = {
+    network: networkComponent(deps),
+    cluster: clusterComponent(deps),
+    kubeconfig: kubeconfigComponent(deps),
+    byoc: byocComponent(deps),
+    'connectivity-proxy': connectivityProxyComponent(deps),
+  };
+  return new Map(Object.entries(components));
 }

@@ -39,13 +39,13 @@ function isWithinDepth(value: unknown, levels: number): boolean {
  * Reads of the components that count for `noReaders`: the registered ones that apply to the entry, even if disabled. While the entry is
  * being deleted: the registered ones that still have a record.
  */
-export type PresentReads = readonly { readonly component: string; readonly reads: readonly JsonPointer[] }[];
+export type EntryReaders = readonly { readonly component: string; readonly reads: readonly JsonPointer[] }[];
 
 /** Whether every input in `missing` holds in this version of the entry. True for an empty list. */
-export const allHold = (missing: readonly MissingInput[], content: EntryContent, present: PresentReads): boolean =>
-  missing.every((input) => holds(input, content, present));
+export const allHold = (missing: readonly MissingInput[], content: EntryContent, readers: EntryReaders): boolean =>
+  missing.every((input) => holds(input, content, readers));
 
-function holds({ path, want, value }: MissingInput, content: EntryContent, present: PresentReads): boolean {
+function holds({ path, want, value }: MissingInput, content: EntryContent, readers: EntryReaders): boolean {
   // The value is untrusted. An invalid path never holds.
   if (!isPointer(path)) return false;
   const found = valueAt(content, path);
@@ -55,8 +55,8 @@ function holds({ path, want, value }: MissingInput, content: EntryContent, prese
     case 'absent':
       return found === undefined || found === null;
     case 'equals':
-      return found !== undefined && canonicalJson(found) === canonicalJson(value);
+      return found !== undefined && digestOf(found) === digestOf(value ?? null);
     case 'noReaders':
-      return !present.some(({ reads }) => reads.some((read) => overlap(read, path)));
+      return !readers.some(({ reads }) => reads.some((read) => overlap(read, path)));
   }
 }

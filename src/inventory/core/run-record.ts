@@ -6,14 +6,15 @@ type Spec = ReconcileRun['spec'];
 
 /**
  * The stored record of one component of one entry. Instants are epoch milliseconds. `attempt` counts the Retry outcomes since the last Done,
- * or since the first run with these inputs, and sets the backoff.
+ * or since the first run with these inputs, and sets the backoff. Calls that the component did not accept count separately: after them, its
+ * first Retry counts as 1, so that an outage of the endpoint delays no later retry.
  */
 export interface RunRecord
   extends Readonly<Pick<Spec, 'component' | 'seq' | 'phase' | 'operation' | 'asynchronous' | 'attempt'>> {
   readonly entry: EntryRef;
   /** Reasons of the last started run, at most `maxReasons`. */
   readonly reasons: readonly string[];
-  /** Digest of the inputs of the last run that the component accepted; undefined before the first, or if the inputs changed during that run. */
+  /** Digest of the inputs of the last run that ended; undefined before the first, or if the inputs changed during that run. */
   readonly inputsDigest: string | undefined;
   /** ID of the token that may write. Undefined outside of phase Running, and once the deletion of the entry has revoked it. */
   readonly credentialId: string | undefined;
@@ -28,6 +29,8 @@ export interface RunRecord
   readonly deadlineMs: number | undefined;
   /** Time of the next run if no trigger starts one earlier; undefined during a run. */
   readonly nextAtMs: number | undefined;
+  /** Why no run starts although the record is Idle; undefined if one may, and during a run. */
+  readonly heldBy: Spec['heldBy'] | undefined;
   /** Undefined until a run has ended. */
   readonly lastOutcome: LastOutcome | undefined;
   /** Earlier runs that ended with an outcome, without the last started run; latest first, at most `maxHistory`. */
@@ -36,7 +39,7 @@ export interface RunRecord
 
 /** Outcome of the last run that ended. */
 export interface LastOutcome extends Readonly<Pick<NonNullable<Spec['lastOutcome']>, 'seq' | 'outcome'>> {
-  /** Code of the server or the component, UpperCamelCase; undefined if neither gave one. */
+  /** Code of the server, UpperCamelCase; undefined if it gave none. Components give none. */
   readonly reason: string | undefined;
   readonly message: string | undefined;
   readonly missing: readonly MissingInput[];
@@ -44,8 +47,12 @@ export interface LastOutcome extends Readonly<Pick<NonNullable<Spec['lastOutcome
   readonly durationMs: number;
 }
 
+/** Whether the component did not accept the call of the run: it was busy, or the server could not reach it. */
+export const wasNotAccepted = (reason: string | undefined): boolean => reason === 'Busy' || reason === 'Unreachable';
+
 /** A run that ended before the last started run. */
 export interface PastRun extends Readonly<Pick<Spec['history'][number], 'seq' | 'operation' | 'outcome'>> {
+  readonly reason: string | undefined;
   readonly reasons: readonly string[];
   readonly startedAtMs: number;
   readonly durationMs: number;

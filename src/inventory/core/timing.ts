@@ -1,8 +1,8 @@
 import type { OutcomeName } from '../../api/inventory/reconcile-run.ts';
 import { backoffMs, jittered } from '../../kit/backoff.ts';
 import type { Registration } from '../registration.ts';
-import type { RunRecord } from './run-record.ts';
-import type { RecentStart } from './step.ts';
+import type { RecentStart } from './key-state.ts';
+import { type RunRecord, wasNotAccepted } from './run-record.ts';
 import type { TriggerReason } from './triggers.ts';
 
 /** Minimum time between two starts of a key, milliseconds. */
@@ -11,12 +11,12 @@ const spacingMs = 200;
 export const callSlackMs = 5000;
 /**
  * Minimum time in which an adopted run may report, milliseconds. During the change of leader it could not report, and the clock that set
- * its deadline may differ from ours. A synchronous run of an earlier leader gets none.
+ * its deadline may differ from the clock of this process. A synchronous run of an earlier leader gets no such time.
  */
 export const graceMs = 10_000;
 /** Share of the granted time by which a heartbeat must move the deadline to be stored. Frequent heartbeats thus cause few writes. */
 export const unstoredShare = 0.1;
-/** Maximum assumed difference between our clock and the clock that set an instant, milliseconds. */
+/** Maximum assumed difference between the clock of this process and the clock that set an instant, milliseconds. */
 export const clockSlackMs = 300_000;
 /** Maximum lifetime of a run token, milliseconds. */
 export const tokenLifetimeMs = 600_000;
@@ -59,8 +59,8 @@ export function maxDelayMs(
   { seq, attempt, lastOutcome }: Pick<RunRecord, 'seq' | 'attempt' | 'lastOutcome'>,
   registration: Pick<Registration, 'intervalMs' | 'retry'>,
 ): number {
-  // The last run has no outcome: the component did not accept it, or the start was canceled.
-  if (lastOutcome?.seq !== seq) return maxRetryAfterMs;
+  // The component did not accept the last run, or the server canceled the start.
+  if (lastOutcome?.seq !== seq || wasNotAccepted(lastOutcome.reason)) return maxRetryAfterMs;
   const { outcome } = lastOutcome;
   // `attempt` already includes the last outcome.
   const attemptBefore = outcome === 'Retry' ? Math.max(0, attempt - 1) : 0;
@@ -81,7 +81,7 @@ export function wakeReason(outcome: OutcomeName | undefined): TriggerReason {
 const windowMs = 600_000;
 /** Maximum number of starts with one digest in that period without a livelock. Consecutive ones count once. */
 const allowedStarts = 5;
-/** Enough to detect cycles of ten different inputs. */
+/** Maximum number of recent starts: enough to detect cycles of ten different inputs. */
 const maxRecentStarts = 64;
 
 /** Adds a start to the recent starts. Consecutive starts with the same digest count once. */

@@ -73,6 +73,39 @@ export function trigger(reason: TriggerReason, options: Partial<Omit<Trigger, 'r
 export const reasonText = ({ reason, about }: Trigger): string =>
   (about === undefined ? reason : `${reason}:${about}`).slice(0, maxReasonLength);
 
+/** The reasons of a run in words, as a user reads them: `/spec/cluster/region changed, retry`. */
+export const whyText = (reasons: readonly string[]): string => reasons.map(reasonInWords).join(', ');
+
+function reasonInWords(text: string): string {
+  const colon = text.indexOf(':');
+  const [reason, about] = colon < 0 ? [text, undefined] : [text.slice(0, colon), text.slice(colon + 1)];
+  return isTriggerReason(reason) ? words[reason](about) : text;
+}
+
+const isTriggerReason = (reason: string): reason is TriggerReason => Object.hasOwn(words, reason);
+
+const words: Readonly<Record<TriggerReason, (about: string | undefined) => string>> = {
+  Created: () => 'first run for this entry',
+  ConfigChanged: (path = 'configuration') => `${path} changed`,
+  InputChanged: (path = 'inputs') => `${path} changed`,
+  InputArrived: (path = 'inputs') => `no longer missing: ${path}`,
+  Forced: () => 'forced by annotation',
+  Remote: remoteInWords,
+  RegistrationChanged: () => 'registration changed',
+  Interval: () => 'interval passed',
+  Requeue: () => 'requeue',
+  Retry: () => 'retry',
+  LeaseOver: () => 'deadline passed',
+  Deleting: () => 'entry is being deleted',
+};
+
+/** `about` of a remote trigger is `managed/RESOURCE`, `management/RESOURCE`, or `unwatched`. */
+function remoteInWords(about = ''): string {
+  const [cluster, resource] = about.split('/');
+  if (resource === undefined) return 'watches of the managed cluster are unhealthy';
+  return `${resource} changed in ${cluster === 'managed' ? 'the managed cluster' : 'this cluster'}`;
+}
+
 /** Limit of the schema of ReconcileRun. */
 const maxReasonLength = 316;
 
@@ -106,18 +139,20 @@ function withTrigger(pending: Pending | undefined, trigger: Trigger, now: Now): 
 export const withTriggers = (pending: Pending | undefined, triggers: readonly Trigger[], now: Now) =>
   triggers.reduce<Pending | undefined>((merged, trigger) => withTrigger(merged, trigger, now), pending);
 
-/** Merges triggers by reason. If there are more than `maxReasons`, drops those first that a comparison with the entry finds again. */
+/** Merges triggers by reason text. Above `maxReasons`, first drops triggers that a comparison with the entry finds again. */
 export function mergeTriggers(existing: readonly Trigger[], added: readonly Trigger[]): readonly Trigger[] {
   const merged = [...existing];
   for (const trigger of added) {
     if (!merged.some((other) => sameReason(other, trigger))) merged.push(trigger);
   }
   if (merged.length <= maxReasons) return merged;
-  const kept = new Set([...new Set([...merged.filter(isKeptFirst), ...merged])].slice(0, maxReasons));
+  const keptFirst = merged.filter(isKeptFirst);
+  const others = merged.filter((trigger) => !isKeptFirst(trigger));
+  const kept = new Set([...keptFirst, ...others].slice(0, maxReasons));
   return merged.filter((trigger) => kept.has(trigger));
 }
 
-/** A comparison with the entry finds no remote change, and it finds a forced run only as changed inputs. A deletion is most urgent. */
+/** A comparison with the entry finds no remote change, and reports a forced run only as changed inputs. A deletion is most urgent. */
 const isKeptFirst = ({ reason }: Trigger): boolean =>
   reason === 'Remote' || reason === 'Forced' || reason === 'Deleting';
 

@@ -1,10 +1,11 @@
 import type { IncomingMessage, RequestListener } from 'node:http';
 import { callbackPath } from '../../api/inventory/contract/request.ts';
+import type { ReportCode } from '../../api/inventory/http-codes.ts';
 import { describe } from '../../kit/errors.ts';
 import { collectBody, parseBody } from '../../kit/request-body.ts';
 import type { Log } from '../../observe/log.ts';
-import { readRunId } from '../key.ts';
-import { readComponentAccount } from '../policy/run-authorization.ts';
+import { parseRunId } from '../key.ts';
+import { parseComponentAccount } from '../policy/run-authorization.ts';
 import type { ReportSink, TokenReader } from '../ports.ts';
 import { bearerToken, sendJson } from './json-server.ts';
 
@@ -19,7 +20,7 @@ interface CallbacksDeps {
 }
 
 /** An HTTP answer. */
-interface Reply {
+interface HttpAnswer {
   readonly status: number;
   readonly body: object;
 }
@@ -29,10 +30,13 @@ const maxReportBytes = 131_072;
 /** Maximum number of concurrent TokenReviews, and of concurrent reports with a valid token. Further reports get 503. */
 const maxConcurrent = 256;
 
-const refusal = (status: number, code: string, message: string): Reply => ({ status, body: { code, message } });
-const busy = refusal(503, 'Busy', 'too many concurrent reports; report again');
+const errorAnswer = (status: number, code: ReportCode, message: string): HttpAnswer => ({
+  status,
+  body: { code, message },
+});
+const busy = errorAnswer(503, 'Busy', 'too many concurrent reports; report again');
 
-/** Starts the work, or returns undefined if too much is active. */
+/** Starts `work`; returns undefined, without starting it, if too many are active. */
 type Limit = <T>(work: () => Promise<T>) => Promise<T> | undefined;
 
 function limitTo(max: number): Limit {
@@ -48,7 +52,8 @@ function limitTo(max: number): Limit {
 
 /**
  * Answers `POST /v1/runs/<run>`, the reports of asynchronous runs. Authenticates the token of the run before it reads the body. Answers 503
- * if this replica is not the leader, too many reports are active, or the TokenReview fails.
+ * if this replica is not the leader (`NotLeading`), if too many reports are active (`Busy`), and if a report or its TokenReview fails
+ * (`Unavailable`).
  */
 export function callbackListener(deps: CallbacksDeps): RequestListener {
   // Separate limits, so that slow reports do not block TokenReviews, and TokenReviews do not block reports that passed theirs.
@@ -59,7 +64,7 @@ export function callbackListener(deps: CallbacksDeps): RequestListener {
     answer(deps, limits, request, abort.signal)
       .catch((error: unknown) => {
         if (!abort.signal.aborted) deps.log.warn('report failed', { error: describe(error) });
-        return refusal(503, 'Unavailable', 'the report failed; report again');
+        return errorAnswer(503, 'Unavailable', 'the report failed; report again');
       })
       .then(({ status, body }) => sendJson(request, response, status, body))
       .catch(() => undefined);
@@ -71,32 +76,36 @@ async function answer(
   { reviewing, handling }: { readonly reviewing: Limit; readonly handling: Limit },
   request: IncomingMessage,
   signal: AbortSignal,
-): Promise<Reply> {
+): Promise<HttpAnswer> {
   const { method, url = '' } = request;
   const path = url.split('?')[0] ?? '';
-  const run = path.startsWith(callbackPath) ? readRunId(path.slice(callbackPath.length)) : undefined;
-  if (!run) return refusal(404, 'NotFound', `unknown path; only POST ${callbackPath}<run> exists`);
-  if (method !== 'POST') return refusal(405, 'MethodNotAllowed', 'only POST is allowed');
+  const run = path.startsWith(callbackPath) ? parseRunId(path.slice(callbackPath.length)) : undefined;
+  if (!run) return errorAnswer(404, 'NotFound', `unknown path; only POST ${callbackPath}<run> exists`);
+  if (method !== 'POST') return errorAnswer(405, 'MethodNotAllowed', 'only POST is allowed');
   if (!leads())
-    return refusal(503, 'NotLeading', 'this replica is not the leader; only the leader accepts reports; report again');
+    return errorAnswer(
+      503,
+      'NotLeading',
+      'this replica is not the leader; only the leader accepts reports; report again',
+    );
   const token = bearerToken(request);
   const namespace = namespaceOf(run.entryUid);
-  const unauthorized = refusal(
+  const unauthorized = errorAnswer(
     401,
     'Unauthorized',
     'the token is missing or invalid; send the token of the run as Authorization: Bearer TOKEN',
   );
-  // A caller that does not know an entry causes no TokenReview.
+  // A caller that does not know the UID of an entry causes no TokenReview.
   if (token === undefined || namespace === undefined) return unauthorized;
   const review = reviewing(() => tokens.read(token, signal));
   if (!review) return busy;
   const identity = await review;
   if (!identity) return unauthorized;
-  const account = readComponentAccount(identity.account);
+  const account = parseComponentAccount(identity.account);
   const isAccountOfRun = account?.entryUid === run.entryUid && account.component === run.component;
   // Users of another namespace may create an account with this name there.
   if (!isAccountOfRun || account.namespace !== namespace) {
-    return refusal(403, 'ForeignCredential', 'the token belongs to another run; use the token of the reported run');
+    return errorAnswer(403, 'ForeignCredential', 'the token belongs to another run; use the token of the reported run');
   }
   return (await handling(() => handleReport(reports, run, identity.credentialId, request))) ?? busy;
 }
@@ -106,17 +115,18 @@ async function handleReport(
   run: Parameters<ReportSink['report']>[0],
   credentialId: string,
   request: IncomingMessage,
-): Promise<Reply> {
+): Promise<HttpAnswer> {
   const bytes = await collectBody(request, { maxBytes: maxReportBytes });
-  if (!bytes) return refusal(413, 'TooLarge', `the report is too large; at most ${maxReportBytes} bytes are allowed`);
+  if (!bytes)
+    return errorAnswer(413, 'TooLarge', `the report is too large; at most ${maxReportBytes} bytes are allowed`);
   let body: unknown;
   try {
     body = parseBody(bytes);
   } catch (error) {
-    return refusal(400, 'InvalidReport', describe(error));
+    return errorAnswer(400, 'InvalidReport', describe(error));
   }
   const answer = await reports.report(run, credentialId, body);
   return answer.status === 200
     ? { status: 200, body: answer.extension ?? {} }
-    : refusal(answer.status, answer.code, answer.message);
+    : errorAnswer(answer.status, answer.code, answer.message);
 }

@@ -1,12 +1,13 @@
 import { backoffMs } from '../../kit/backoff.ts';
 import type { Cancel, Clock } from '../../kit/clock.ts';
+import type { EndpointProblem } from '../core/key-state.ts';
 
 interface BreakersDeps {
   readonly clock: Clock;
-  /** Called when the breaker admits calls again: one probe, or all calls. */
-  readonly onChange: (component: string, how: 'probe' | 'closed') => void;
-  /** Called when the result of a call opens or closes the breaker; not called by `forget`. */
-  readonly onState: (component: string) => void;
+  /** Called when a breaker admits calls again: `probe`, one call; `closed`, all calls. */
+  readonly onAdmitting: (component: string, how: 'probe' | 'closed') => void;
+  /** Called when the result of a call opens or closes a breaker. `forget` does not call it. */
+  readonly onStateChange: (component: string) => void;
 }
 
 /** Circuit breakers of the endpoints, by component. */
@@ -14,6 +15,7 @@ export class Breakers {
   readonly #deps: BreakersDeps;
   readonly #breakers = new Map<string, Breaker>();
   readonly #timers = new Map<string, Cancel>();
+  readonly #problems = new Map<string, EndpointProblem>();
 
   constructor(deps: BreakersDeps) {
     this.#deps = deps;
@@ -29,15 +31,27 @@ export class Breakers {
     return true;
   }
 
-  /** Records the result of a call. `retryAfterMs`: milliseconds; see `afterCall`. */
-  record(component: string, verdict: 'answered' | 'failed', retryAfterMs: number | undefined): void {
-    const { clock, onChange, onState } = this.#deps;
+  /** Records the result of a call. `retryAfterMs`: milliseconds; see `afterCall`. `problem`: why it failed. */
+  record(
+    component: string,
+    verdict: 'answered' | 'failed',
+    retryAfterMs: number | undefined,
+    problem?: EndpointProblem,
+  ): void {
+    const { clock, onAdmitting, onStateChange } = this.#deps;
     const before = this.#breakers.get(component) ?? closedBreaker;
     const after = afterCall(before, verdict, clock.monotonic(), retryAfterMs);
     this.#set(component, after);
     if (before.state === after.state) return;
-    onState(component);
-    if (after.state === 'closed') onChange(component, 'closed');
+    if (after.state === 'open' && problem !== undefined) this.#problems.set(component, problem);
+    else this.#problems.delete(component);
+    onStateChange(component);
+    if (after.state === 'closed') onAdmitting(component, 'closed');
+  }
+
+  /** Why the call failed that opened the breaker. It stays until the breaker closes, so that later failures cost no write. */
+  problem(component: string): EndpointProblem | undefined {
+    return this.#problems.get(component);
   }
 
   isOpen(component: string): boolean {
@@ -50,7 +64,8 @@ export class Breakers {
     this.#timers.get(component)?.();
     this.#timers.delete(component);
     this.#breakers.delete(component);
-    if (wasOpen) this.#deps.onChange(component, 'closed');
+    this.#problems.delete(component);
+    if (wasOpen) this.#deps.onAdmitting(component, 'closed');
   }
 
   /** State of each breaker as a metric value: 0 closed, 1 half open, which means that a probe is due, 2 open. */
@@ -74,14 +89,14 @@ export class Breakers {
   }
 
   #set(component: string, breaker: Breaker): void {
-    const { clock, onChange } = this.#deps;
+    const { clock, onAdmitting } = this.#deps;
     this.#breakers.set(component, breaker);
     this.#timers.get(component)?.();
     this.#timers.delete(component);
     if (breaker.state === 'closed') return;
     const cancel = clock.schedule(breaker.probeAt - clock.monotonic(), () => {
       this.#timers.delete(component);
-      onChange(component, 'probe');
+      onAdmitting(component, 'probe');
     });
     this.#timers.set(component, cancel);
   }
@@ -102,6 +117,7 @@ const maxConsecutiveFailures = 5;
 const windowSize = 20;
 const probeBackoff = { baseMs: 1000, capMs: 30_000 };
 
+/** The state of a breaker without calls. */
 export const closedBreaker: Breaker = { state: 'closed', consecutiveFailures: 0, lastResults: [] };
 
 /** Whether a call is admitted. If the breaker is open, the call is the probe, and the caller must apply `probed`. */

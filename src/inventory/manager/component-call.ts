@@ -6,13 +6,13 @@ import { describe } from '../../kit/errors.ts';
 import type { RunRecord } from '../core/run-record.ts';
 import type { Entry } from '../entry.ts';
 import { runId } from '../key.ts';
-import type { Reply, RunToken } from '../ports.ts';
+import type { IssuedToken, Reply } from '../ports.ts';
 import type { EventOf } from './entry-snapshot.ts';
 import type { KeyLoopDeps } from './key-loop-deps.ts';
 import type { CurrentRun, KeyMemory } from './key-memory.ts';
 
 /** Minimum heartbeat timeout after a 202, milliseconds. */
-const minLeaseMs = 1000;
+const minHeartbeatTimeoutMs = 1000;
 
 /**
  * Calls the component for the run that this process started; undefined if there is none. Rejects only when leadership ends. Any other error
@@ -43,19 +43,22 @@ export function replyEvent(deps: KeyLoopDeps, memory: KeyMemory, run: CurrentRun
       return outcomeEvent(deps, run, reply.outcome);
     case 'accepted': {
       const remainingMs = memory.remainingMs(clock.monotonic());
-      const leaseMs = Math.max(minLeaseMs, Math.min(reply.leaseMs ?? run.registration.leaseMs, remainingMs));
-      return () => ({ kind: 'accepted', leaseMs });
+      const heartbeatTimeoutMs = Math.max(
+        minHeartbeatTimeoutMs,
+        Math.min(reply.heartbeatTimeoutMs ?? run.registration.heartbeatTimeoutMs, remainingMs),
+      );
+      return () => ({ kind: 'accepted', heartbeatTimeoutMs });
     }
     case 'notAccepted': {
-      const { retryAfterMs } = reply;
-      return ({ inputs }) => ({ kind: 'notAccepted', retryAfterMs, inputs });
+      const { code, message, retryAfterMs } = reply;
+      return ({ inputs }) => ({ kind: 'notAccepted', code, message, retryAfterMs, inputs });
     }
     case 'notCalled': {
-      reporter.notStarted(memory.key, reply.message);
+      reporter.startFailed(memory.key, reply.message);
       uncalled.failed(memory);
       // The circuit breaker ignores such a call, so this backoff limits the retries.
       const retryAfterMs = Math.max(reply.retryAfterMs ?? 0, uncalled.delayMs(memory));
-      return ({ inputs }) => ({ kind: 'notAccepted', notCalled: true, retryAfterMs, inputs });
+      return ({ inputs }) => ({ kind: 'notCalled', retryAfterMs, inputs });
     }
     case 'failed': {
       const { code, message } = reply;
@@ -92,7 +95,7 @@ function requestOf(
   { api, callbackUrl, clock }: Pick<KeyLoopDeps, 'api' | 'callbackUrl' | 'clock'>,
   entry: Entry,
   record: RunRecord,
-  token: RunToken,
+  token: IssuedToken,
   timeoutMs: number,
 ): ReconcileRequest {
   const { namespace, name, uid } = entry.ref;

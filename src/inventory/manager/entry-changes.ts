@@ -13,8 +13,9 @@ export const isContentChanged = (before: Entry, after: Entry): boolean => !sameJ
 
 /**
  * Triggers for one component from a change of an entry: a new force annotation, a changed path that the component reads or waits for, and a
- * change of what `mayRun` returns. If the component waits for `noReaders`, any change of content triggers it. `isWanted` decides whether a
- * trigger starts a run. `contentChanged` is the result of `isContentChanged`, computed once for all components.
+ * change of what `mayRun` returns. A component may wait until no remaining component reads a path (`noReaders`). Any change of content
+ * triggers it, because this file does not know the other readers. `isWanted` decides whether a trigger starts a run. `record` is undefined
+ * if the component has not run. `contentChanged` is the result of `isContentChanged`, computed once for all components.
  */
 export function triggersOf(
   before: Entry,
@@ -38,7 +39,11 @@ export function triggersOf(
     if (awaited) triggers.push(trigger(triggerReasons.inputArrived, { about: awaited.path }));
   }
   if (mayRunChanged(before, after, registration, record)) {
-    triggers.push(trigger(triggerReasons.configChanged, { about: changedField(before, after) }));
+    triggers.push(
+      before.deleting === after.deleting
+        ? trigger(triggerReasons.configChanged, { about: changedField(before, after) })
+        : trigger(triggerReasons.deleting),
+    );
   }
   return triggers;
 }
@@ -78,12 +83,14 @@ function mayRunChanged(
 
 function changedField(before: Entry, after: Entry): string | undefined {
   if (before.suspended !== after.suspended) return '/spec/suspend';
+  if (!isDeepStrictEqual(before.annotations, after.annotations)) return '/metadata/annotations';
   return isDeepStrictEqual(before.labels, after.labels) ? undefined : '/metadata/labels';
 }
 
 /**
- * Trigger that compares an entry with its record, without an earlier version of the entry: at startup, when the entry appears, and at each
- * resync. Undefined if there is no record, and the entry is being deleted or the component does not apply to it.
+ * Returns a trigger for `isWanted`, which compares the entry with its record. Used at startup, when the entry appears, and at each resync,
+ * because no earlier version exists to compare. A component without a record gets none if it does not apply to the entry, or if the entry is
+ * being deleted. `lane` is the queue lane of the trigger.
  */
 export function syncTrigger(
   entry: Entry,

@@ -5,9 +5,9 @@ import type { Clock } from '../../kit/clock.ts';
 import { isConflict, isNotFound } from '../../kube/errors.ts';
 import type { WriteThroughCache } from '../../kube/write-through-cache.ts';
 import { lanes, trigger, triggerReasons } from '../core/triggers.ts';
-import type { Entry } from '../entry.ts';
+import { type Entry, isAbandoned } from '../entry.ts';
 import { type ComponentKey, keyText } from '../key.ts';
-import type { EntryAccess, InventoryStore, RemoteEvents, RunStore } from '../ports.ts';
+import type { EntryAccess, InventoryStore, RemoteWatcher, RunStore } from '../ports.ts';
 import type { Registration } from '../registration.ts';
 import { isApplicable } from './entry-snapshot.ts';
 import type { EntryStatus } from './entry-status.ts';
@@ -20,10 +20,11 @@ interface EntryReconcilerDeps {
   readonly runs: RunStore;
   readonly registrations: RegistrationLister;
   readonly access: EntryAccess;
-  readonly remote: RemoteEvents;
+  readonly remote: RemoteWatcher;
   readonly status: EntryStatus;
   readonly latestEntries: WriteThroughCache<Entry>;
   readonly watchFallback: WatchFallback;
+  /** Undefined until this replica is the leader and all keys have received their first events. */
   readonly loops: () => KeyLoops | undefined;
   readonly clock: Clock;
   /** Called when runs of the entry may start. */
@@ -36,7 +37,7 @@ const statusSpacingMs = 250;
 /** Reconciles an entry as a whole: prepares its runs, sets its remote watches, writes its status, and finalizes its deletion. */
 export class EntryReconciler implements Reconciler {
   readonly #deps: EntryReconcilerDeps;
-  /** Names of the kubeconfig producers that an entry was prepared for, joined by commas, by UID. Other producers need a new preparation. */
+  /** By UID, the kubeconfig producers that an entry was prepared for, joined by commas. Other producers need a new preparation. */
   readonly #prepared = new Map<string, string>();
   /** UIDs of the entries with remote watches. */
   readonly #watching = new Set<string>();
@@ -88,7 +89,9 @@ export class EntryReconciler implements Reconciler {
       const patch = { metadata: { finalizers: [...finalizers, teardownFinalizer] } };
       await latestEntries.call(ref.uid, () => entries.patch(ref, 'metadata', patch, { resourceVersion, signal }));
     }
-    const applicable = [...registrations.all()].filter((registration) => isApplicable(entry, registration));
+    const applicable = [...registrations.all()]
+      .filter((registration) => isApplicable(entry, registration))
+      .filter(({ name }) => !isAbandoned(entry, name));
     const producers = applicable.filter(({ kubeconfig }) => kubeconfig === 'produce').map(({ name }) => name);
     if (this.#prepared.get(ref.uid) === producers.join()) return;
     const hasRun = (component: string): boolean => runs.find({ entryUid: ref.uid, component }) !== undefined;
@@ -99,7 +102,7 @@ export class EntryReconciler implements Reconciler {
     onPrepared(ref.uid);
   }
 
-  /** Withdraws access and removes the finalizer once no component has a record. Returns whether our finalizer is gone. */
+  /** Withdraws access and removes the finalizer once no component has a record. Returns whether the finalizer is removed. */
   async #finalize(entry: Entry, signal: AbortSignal): Promise<boolean> {
     const { entries, access, loops } = this.#deps;
     const { ref, finalizers, resourceVersion } = entry;
@@ -123,7 +126,7 @@ export class EntryReconciler implements Reconciler {
     const { uid } = entry.ref;
     const withWatches = [...registrations.all()]
       .filter((registration) => registration.remoteWatches.length > 0 && isApplicable(entry, registration))
-      .filter(({ name }) => !entry.disabled.has(name));
+      .filter(({ name }) => !entry.disabled.has(name) && !isAbandoned(entry, name));
     if (withWatches.length > 0) {
       this.#watching.add(uid);
       remote.setWatches(
@@ -139,7 +142,7 @@ export class EntryReconciler implements Reconciler {
     return Number.POSITIVE_INFINITY;
   }
 
-  /** Writes the status, at most once in `statusSpacingMs`. Does nothing until the leader knows all keys. */
+  /** Writes the status, at most once in `statusSpacingMs`. Does nothing before all keys have received their first events. */
   async #writeStatus(entry: Entry, signal: AbortSignal): Promise<Result> {
     const { entries, status, latestEntries, clock, loops } = this.#deps;
     const patch = loops() ? status.patch(entry) : undefined;
@@ -190,9 +193,9 @@ interface WatchFallbackDeps {
   readonly random: () => number;
 }
 
-/** Maximum interval between starts of a component with unhealthy watches, milliseconds, give or take 10 %. */
+/** Maximum interval between starts of a component with unhealthy watches, milliseconds, before jitter. */
 const maxIntervalMs = 300_000;
-/** Clusters often fail together; jitter spreads the runs of their components. */
+/** Share by which jitter changes that interval. Clusters often fail together; jitter spreads the runs of their components. */
 const jitter = 0.1;
 
 /** When the fallback last triggered a component, and its period. Monotonic milliseconds. */
@@ -217,24 +220,24 @@ export class WatchFallback {
    */
   triggerDue(entryUid: string, components: readonly Registration[]): number {
     const before = this.#lastTriggers.get(entryUid);
-    const triggered = new Map<string, LastTrigger>();
-    this.#lastTriggers.set(entryUid, triggered);
+    const lastTriggers = new Map<string, LastTrigger>();
+    this.#lastTriggers.set(entryUid, lastTriggers);
     let nextDueMs = Number.POSITIVE_INFINITY;
     for (const { name, intervalMs } of components) {
       if (intervalMs <= maxIntervalMs) continue;
       const key = { entryUid, component: name };
       let last = before?.get(name) ?? this.#newPeriod();
-      if (this.#leftMs(key, last) <= 0) {
+      if (this.#remainingMs(key, last) <= 0) {
         last = this.#newPeriod();
         this.#deps.trigger(key, trigger(triggerReasons.remote, { about: 'unwatched', lane: lanes.time }));
       }
-      triggered.set(name, last);
-      nextDueMs = Math.min(nextDueMs, this.#leftMs(key, last));
+      lastTriggers.set(name, last);
+      nextDueMs = Math.min(nextDueMs, this.#remainingMs(key, last));
     }
     return nextDueMs;
   }
 
-  /** Stops the fallback: the watches are healthy, or the entry is gone. */
+  /** Stops the fallback, because the watches are healthy or the entry was deleted. */
   forget(entryUid: string): void {
     this.#lastTriggers.delete(entryUid);
   }
@@ -249,7 +252,7 @@ export class WatchFallback {
   }
 
   /** Milliseconds until the fallback is due. Any start of the component postpones it. */
-  #leftMs(key: ComponentKey, { at, periodMs }: LastTrigger): number {
+  #remainingMs(key: ComponentKey, { at, periodMs }: LastTrigger): number {
     const { clock, loops } = this.#deps;
     const lastStart = loops()?.get(keyText(key))?.state.lastStart ?? Number.NEGATIVE_INFINITY;
     return Math.max(at, lastStart) + periodMs - clock.monotonic();

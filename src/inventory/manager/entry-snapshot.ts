@@ -1,9 +1,9 @@
 import type { MissingInput } from '../../api/inventory/fields.ts';
-import { abandonAnnotation, forceAnnotation, maxEntryBytes } from '../../api/inventory/names.ts';
-import { allHold, digestInputs, type PresentReads } from '../core/digest.ts';
+import { forceAnnotation, maxEntryBytes } from '../../api/inventory/names.ts';
+import { allHold, digestInputs, type EntryReaders } from '../core/digest.ts';
+import type { Inputs, KeyEvent } from '../core/key-state.ts';
 import type { StoredRecord } from '../core/run-record.ts';
-import type { Inputs, KeyEvent } from '../core/step.ts';
-import type { Entry } from '../entry.ts';
+import { type Entry, isAbandoned } from '../entry.ts';
 import type { InventoryStore, RunStore } from '../ports.ts';
 import type { Registration } from '../registration.ts';
 import type { RegistrationLister } from './registrations.ts';
@@ -17,7 +17,7 @@ interface SnapshotReaderDeps {
 /** One version of an entry and the reads that count for `noReaders`. Missing inputs are evaluated against it. */
 export interface EntrySnapshot {
   readonly entry: Entry;
-  readonly present: PresentReads;
+  readonly readers: EntryReaders;
 }
 
 /** A snapshot with the inputs of one component. */
@@ -37,21 +37,21 @@ export class SnapshotReader {
     this.#deps = deps;
   }
 
-  /** A snapshot of an entry; undefined if the entry is gone. */
+  /** A snapshot of an entry; undefined if the watch shows no such entry. */
   snapshot(entryUid: string): EntrySnapshot | undefined {
     const entry = this.#deps.entries.find(entryUid);
-    return entry && { entry, present: this.#present(entry) };
+    return entry && { entry, readers: this.#readersOf(entry) };
   }
 
   /** Inputs of one component. `stored` is its record. */
-  inputs({ entry, present }: EntrySnapshot, registration: Registration, stored: StoredRecord | undefined): Inputs {
+  inputs({ entry, readers }: EntrySnapshot, registration: Registration, stored: StoredRecord | undefined): Inputs {
     const { registrations } = this.#deps;
     const { name } = registration;
     const force = entry.annotations[forceAnnotation(name)];
     return {
       digest: digestInputs(entry.content, registration, force),
       resourceVersion: entry.resourceVersion,
-      arrived: allHold(stored?.record.lastOutcome?.missing ?? [], entry.content, present),
+      arrived: allHold(stored?.record.lastOutcome?.missing ?? [], entry.content, readers),
       mayRun: mayRun(entry, registration, {
         refused: registrations.problem(name) !== undefined,
         recorded: stored !== undefined,
@@ -60,21 +60,21 @@ export class SnapshotReader {
   }
 
   /** Whether all missing inputs hold. */
-  holds({ entry, present }: EntrySnapshot, missing: readonly MissingInput[]): boolean {
-    return allHold(missing, entry.content, present);
+  holds({ entry, readers }: EntrySnapshot, missing: readonly MissingInput[]): boolean {
+    return allHold(missing, entry.content, readers);
   }
 
-  #present(entry: Entry): PresentReads {
+  #readersOf(entry: Entry): EntryReaders {
     const { registrations, runs } = this.#deps;
-    const present = [];
+    const found = [];
     for (const registration of registrations.all()) {
       const { name, reads } = registration;
-      const isPresent = entry.deleting
+      const counts = entry.deleting
         ? runs.find({ entryUid: entry.ref.uid, component: name }) !== undefined
         : isApplicable(entry, registration);
-      if (isPresent) present.push({ component: name, reads });
+      if (counts) found.push({ component: name, reads });
     }
-    return present;
+    return found;
   }
 }
 
@@ -98,8 +98,8 @@ export function mayRun(
   { refused, recorded }: Circumstances,
 ): Inputs['mayRun'] {
   const { name } = registration;
+  if (isAbandoned(entry, name)) return { may: 'no', why: 'Abandoned' };
   if (entry.deleting) {
-    if (Object.hasOwn(entry.annotations, abandonAnnotation(name))) return { may: 'no', why: 'Abandoned' };
     if (!recorded) return { may: 'no', why: 'NotApplicable' };
     if (refused) return { may: 'no', why: 'RegistrationRefused' };
     return entry.suspended ? { may: 'no', why: 'Suspended' } : { may: 'delete' };

@@ -1,24 +1,30 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type ConditionUpdate, mergeConditions } from '../../api/conditions.ts';
 import type { ComponentState, ComponentStatus } from '../../api/inventory/cluster-inventory.ts';
-import type { MissingInput } from '../../api/inventory/fields.ts';
-import { entryConditions, maxEntryBytes } from '../../api/inventory/names.ts';
+import { maxColumnText } from '../../api/inventory/fields.ts';
+import { abandonAnnotation, entryConditions, maxEntryBytes } from '../../api/inventory/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { type Clock, formatTime } from '../../kit/clock.ts';
-import { type KeyStatus, plainStatus } from '../core/step.ts';
-import type { Entry } from '../entry.ts';
+import { shorten } from '../../kit/shorten.ts';
+import { type EndpointProblem, type Inputs, type KeyState, type KeyStatus, plainStatus } from '../core/key-state.ts';
+import { wasNotAccepted } from '../core/run-record.ts';
+import { stateWithoutRun } from '../core/steps/transition.ts';
+import { abandonmentText, type Entry, hasUnrecordedAbandonment } from '../entry.ts';
 import { keyText } from '../key.ts';
 import type { RunStore } from '../ports.ts';
-import { isApplicable } from './entry-snapshot.ts';
+import { describeState } from './describe-state.ts';
+import { mayRun } from './entry-snapshot.ts';
 import type { KeyLoops } from './key-loop.ts';
 import type { RegistrationLister } from './registrations.ts';
 
 interface EntryStatusDeps {
   readonly registrations: RegistrationLister;
   readonly runs: RunStore;
-  /** Undefined while this replica is not the leader. */
+  /** Undefined until this replica is the leader and all keys have received their first events. */
   readonly loops: () => KeyLoops | undefined;
   readonly clock: Clock;
+  /** Why calls to the component fail; undefined unless its circuit breaker is open. */
+  readonly endpointProblem: (component: string) => EndpointProblem | undefined;
   /** Why the remote watches of an entry are unhealthy; undefined if they are healthy, null if it has none. */
   readonly remoteProblem: (entryUid: string) => string | undefined | null;
 }
@@ -40,10 +46,13 @@ export class EntryStatus {
     const statuses = this.#statuses(entry);
     const components = componentStatuses(statuses, entry.components, nowMs);
     const conditions = mergeConditions(entry.conditions, this.#conditions(entry, statuses), nowMs);
-    const sameComponents = isDeepStrictEqual(components, sorted(entry.components));
-    const sameConditions = conditions === entry.conditions;
-    if (sameComponents && sameConditions) return undefined;
-    return { status: { ...(sameComponents ? {} : { components }), ...(sameConditions ? {} : { conditions }) } };
+    const waitingFor = waitingForOf(conditions);
+    const status = {
+      ...(isDeepStrictEqual(components, sorted(entry.components)) ? {} : { components }),
+      ...(waitingFor === entry.waitingFor ? {} : { waitingFor: waitingFor ?? null }),
+      ...(conditions === entry.conditions ? {} : { conditions }),
+    };
+    return Object.keys(status).length === 0 ? undefined : { status };
   }
 
   #conditions(entry: Entry, statuses: ReadonlyMap<string, KeyStatus>): ConditionUpdate<Condition>[] {
@@ -64,26 +73,68 @@ export class EntryStatus {
     for (const registration of registrations.all()) {
       if (statuses.size >= maxComponentStatuses) return statuses;
       const key = { entryUid: entry.ref.uid, component: registration.name };
-      const state = loops()?.get(keyText(key))?.state;
+      const loop = loops()?.get(keyText(key));
+      const state = loop?.state;
       const isRecorded = runs.find(key) !== undefined;
       // If a retired key still has a record, its removal failed.
-      if ((state?.phase === 'gone' || entry.deleting) && !isRecorded) continue;
-      const status = state?.status ?? (isRecorded ? statusFromEntry(entry, registration.name) : undefined);
-      const fallback = isApplicable(entry, registration)
-        ? plainStatus('Progressing', 'Pending')
-        : plainStatus('NotApplicable', 'NotApplicable');
-      statuses.set(registration.name, status ?? fallback);
+      if (entry.deleting && !isRecorded) continue;
+      const known = state?.status ?? (isRecorded ? statusFromEntry(entry, registration.name) : undefined);
+      const problem = state && waitingPhases.has(state.phase) && this.#deps.endpointProblem(registration.name);
+      const status = problem ? withDeadEndpoint(known, problem) : known;
+      const refused = registrations.problem(registration.name) !== undefined;
+      const fallback = (): KeyStatus => idleStatus(mayRun(entry, registration, { refused, recorded: isRecorded }));
+      const startProblem = loop?.startProblem && ({ state: 'Retrying', ...loop.startProblem } as const);
+      const shown = withObservedInputs({ ...(status ?? fallback()), ...startProblem }, entry, registration.name);
+      statuses.set(registration.name, withAbandonment(shown, entry, registration.name));
     }
     for (const { key } of loops()?.ofEntry(entry.ref.uid) ?? []) {
       if (registrations.get(key.component) || !runs.find(key) || statuses.size >= maxComponentStatuses) continue;
-      statuses.set(key.component, unregistered(entry, key.component));
+      statuses.set(key.component, notRegisteredStatus(entry, key.component));
     }
     return statuses;
   }
 }
 
-function unregistered(entry: Entry, component: string): KeyStatus {
-  const message = `component ${component} is not registered; register it again, or, while the entry is being deleted, annotate the entry with abandon.inventory.drawbridge.dev/${component}=REASON`;
+/** The status of a component without a state in memory: it has not run yet, or the loop of a component that may not run was dropped. */
+function idleStatus(mayRun: Inputs['mayRun']): KeyStatus {
+  if (mayRun.may !== 'no') return plainStatus('Progressing', 'Pending');
+  return mayRun.why === 'Suspended'
+    ? plainStatus('Progressing', 'Suspended')
+    : plainStatus(stateWithoutRun[mayRun.why], mayRun.why);
+}
+
+/** The key waits for its run, or the server calls the component, possibly as the probe of its breaker. */
+const waitingPhases: ReadonlySet<KeyState['phase']> = new Set(['queued', 'starting', 'running']);
+
+/** The status of a component with a waiting run that no call has shown to be unreachable yet. Equals the status after such a call. */
+function withDeadEndpoint(status: KeyStatus | undefined, { code, message }: EndpointProblem): KeyStatus | undefined {
+  const isPending =
+    status?.state === 'Progressing' && (status.reason === 'Pending' || status.reason === 'InputsChanged');
+  return isPending ? { ...status, state: 'Retrying', reason: code, message } : status;
+}
+
+/** A component that did not accept its last call observed no inputs in it, so those in the entry stay. */
+function withObservedInputs(status: KeyStatus, entry: Entry, component: string): KeyStatus {
+  if (!wasNotAccepted(status.reason)) return status;
+  return { ...status, observedInputs: statusFromEntry(entry, component)?.observedInputs };
+}
+
+/**
+ * The status; if the component was abandoned, with a message that names the user and the reason. If its abandon annotation has no effect,
+ * with a message that says why.
+ */
+function withAbandonment(status: KeyStatus, entry: Entry, component: string): KeyStatus {
+  if (status.reason === 'Abandoned') return { ...status, message: abandonmentText(entry, component) };
+  if (!hasUnrecordedAbandonment(entry, component)) return status;
+  const notice = `annotation ${abandonAnnotation(component)} has no effect, because the webhook recorded no user for it; set another reason`;
+  const { message } = status;
+  // The status may come from the entry, where an earlier leader wrote the notice.
+  if (message?.startsWith(notice)) return status;
+  return { ...status, message: message ? `${notice}; ${message}` : notice };
+}
+
+function notRegisteredStatus(entry: Entry, component: string): KeyStatus {
+  const message = `component ${component} is not registered; register it again, or abandon it: annotate the entry with ${abandonAnnotation(component)}=REASON`;
   return entry.deleting
     ? plainStatus('Deleting', 'NotRegistered', message)
     : plainStatus('NotApplicable', 'NotRegistered', message);
@@ -109,6 +160,12 @@ const sorted = (statuses: readonly ComponentStatus[]): ComponentStatus[] =>
 const hasCondition = (conditions: readonly Condition[], type: string): boolean =>
   conditions.some((condition) => condition.type === type);
 
+/** `status.waitingFor`: the message of Ready, cut to the width of a column; undefined if Ready is True. */
+function waitingForOf(conditions: readonly Condition[]): string | undefined {
+  const message = conditions.find(({ type }) => type === entryConditions.ready)?.message;
+  return message ? shorten(message, maxColumnText) : undefined;
+}
+
 /** Statuses by component. */
 export type KeyStatuses = ReadonlyMap<string, KeyStatus>;
 
@@ -120,26 +177,26 @@ interface ConditionValue {
   readonly message: string;
 }
 
-/** `status.components`, sorted by name. `since` is kept while the state stays the same. Truncates reasons and messages. */
+const byName = ([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number => (a < b ? -1 : 1);
+
+/** `status.components`, sorted by name. `since` stays while the state stays the same. Truncates reasons to 64 and messages to 1,024 characters. */
 export function componentStatuses(
   statuses: KeyStatuses,
   before: readonly ComponentStatus[],
   nowMs: number,
 ): ComponentStatus[] {
-  return [...statuses]
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, { state, reason, message, missing, observedInputs }]) => {
-      const previous = before.find((status) => status.name === name);
-      return {
-        name,
-        state,
-        ...(reason === undefined ? {} : { reason: reason.slice(0, 64) }),
-        ...(message === undefined ? {} : { message: message.slice(0, 1024) }),
-        ...(missing.length === 0 ? {} : { missing: [...missing] }),
-        ...(observedInputs === undefined ? {} : { observedInputs }),
-        since: previous?.state === state ? previous.since : formatTime(nowMs),
-      };
-    });
+  return [...statuses].sort(byName).map(([name, { state, reason, message, missing, observedInputs }]) => {
+    const previous = before.find((status) => status.name === name);
+    return {
+      name,
+      state,
+      ...(reason === undefined ? {} : { reason: reason.slice(0, 64) }),
+      ...(message === undefined ? {} : { message: message.slice(0, 1024) }),
+      ...(missing.length === 0 ? {} : { missing: [...missing] }),
+      ...(observedInputs === undefined ? {} : { observedInputs }),
+      since: previous?.state === state ? previous.since : formatTime(nowMs),
+    };
+  });
 }
 
 /** States that keep Ready false, worst first. The worst state is the reason of Ready, or `Suspended` if that is its reason. */
@@ -149,36 +206,50 @@ const worstFirst: readonly ComponentState[] = ['Failed', 'Retrying', 'NotReady',
  * The condition Ready: whether every applicable component is Done with the current inputs. Its message lists the components that are not.
  * Also False if the entry is being deleted or too large, or no component applies.
  */
-export function readyOf(
-  statuses: KeyStatuses,
-  entry: { readonly bytes: number; readonly deleting: boolean },
-): ConditionValue {
+export function readyOf(statuses: KeyStatuses, entry: Pick<Entry, 'bytes' | 'deleting' | 'suspended'>): ConditionValue {
   const notReady = (reason: string, message: string): ConditionValue => ({
     type: entryConditions.ready,
     status: 'False',
     reason,
     message,
   });
-  const applicable = [...statuses]
-    .filter(([, { state }]) => state !== 'NotApplicable')
-    .sort(([a], [b]) => (a < b ? -1 : 1));
+  const applicable = [...statuses].filter(([, { state }]) => state !== 'NotApplicable').sort(byName);
   const unfinished = worstFirst.flatMap((state) => applicable.filter(([, status]) => status.state === state));
-  const message = listed(unfinished.map(([name, status]) => `${name}: ${describe(status)}`));
-  if (entry.deleting) return notReady('Deleting', message || 'no component is left to tear down');
+  const message = listed(unfinished.map(([name, status]) => `${name}: ${describeState(status)}`));
+  if (entry.deleting) {
+    if (applicable.length === 0) return notReady('Deleting', 'no component is left to tear down');
+    const names = applicable.map(([name]) => name).join(', ');
+    if (entry.suspended)
+      return notReady(
+        'Suspended',
+        `the entry is being deleted, but spec.suspend is true: the server starts no teardown of ${names}; set spec.suspend to false`,
+      );
+    return notReady('Deleting', message || `still to tear down: ${names}`);
+  }
   if (entry.bytes > maxEntryBytes) {
     return notReady(
       'TooLarge',
       `the entry has ${entry.bytes} bytes; at most ${maxEntryBytes} are allowed; move large values to a Secret and reference it here`,
     );
   }
-  if (applicable.length === 0)
-    return notReady(
-      'NoComponents',
-      'no registered component applies to this entry; check the selector and modes of the ComponentReconcilers',
-    );
+  if (applicable.length === 0) return notReady('NoComponents', noComponentsMessage(statuses));
   const worst = unfinished[0]?.[1];
   if (worst) return notReady(worst.reason === 'Suspended' ? 'Suspended' : worst.state, message);
   return { type: entryConditions.ready, status: 'True', reason: 'Done', message: '' };
+}
+
+/** Why no component runs: none is registered, users stopped all that apply, or none applies. */
+function noComponentsMessage(statuses: KeyStatuses): string {
+  if (statuses.size === 0) return 'no component is registered; create a ComponentReconciler for each component';
+  const stopped = [...statuses]
+    .filter(([, { reason }]) => reason === 'Disabled' || reason === 'Abandoned')
+    .sort(byName);
+  if (stopped.length === 0)
+    return `none of the registered components applies to this entry: ${listed([...statuses.keys()].sort(), ', ')}; check the selector and modes of their ComponentReconcilers`;
+  const named = stopped.map(([name, { reason }]) =>
+    reason === 'Disabled' ? `${name} (spec.components.${name}.enabled is false)` : `${name} (abandoned)`,
+  );
+  return `no component runs for this entry; stopped: ${listed(named, ', ')}`;
 }
 
 /** The condition Livelock. Its message lists the components in a livelock. */
@@ -194,33 +265,14 @@ export function livelockOf(statuses: KeyStatuses): ConditionValue {
 /** Maximum length of a summary in a condition message, in characters. The component statuses contain all details. */
 const maxSummaryLength = 4096;
 
-/** Joins as many texts as fit, at least the first. */
-function listed(texts: readonly string[]): string {
+/** Joins as many texts as fit into `maxSummaryLength`, at least the first, and counts the others. */
+function listed(texts: readonly string[], separator = '; '): string {
   let text = '';
   for (const [index, next] of texts.entries()) {
-    const longer = index === 0 ? next : `${text}; ${next}`;
-    const left = texts.length - index;
-    if (index > 0 && longer.length > maxSummaryLength) return `${text}; and ${left} more`;
+    const longer = index === 0 ? next : `${text}${separator}${next}`;
+    const omitted = texts.length - index;
+    if (index > 0 && longer.length > maxSummaryLength) return `${text}${separator}and ${omitted} more`;
     text = longer;
   }
   return text;
-}
-
-function describe({ state, reason, message, missing }: KeyStatus): string {
-  const detail = message ? `: ${message}` : '';
-  if (missing.length > 0) return `waits for ${missing.map(inputText).join(', ')}${detail}`;
-  return `${state}${reason && reason !== state ? ` (${reason})` : ''}${detail}`;
-}
-
-function inputText({ path, want, value }: MissingInput): string {
-  switch (want) {
-    case 'present':
-      return path;
-    case 'absent':
-      return `${path} to be absent`;
-    case 'equals':
-      return `${path} to be ${JSON.stringify(value)?.slice(0, 64)}`;
-    case 'noReaders':
-      return `${path} to have no readers`;
-  }
 }

@@ -9,6 +9,7 @@ import type { RegistrationLister } from './registrations.ts';
 
 interface GaugesDeps {
   readonly entries: InventoryStore;
+  /** Undefined while this replica is not the leader; the gauges of keys are then 0 or absent. */
   readonly loops: () => KeyLoops | undefined;
   readonly registrations: RegistrationLister;
   readonly breakers: Breakers;
@@ -20,7 +21,7 @@ interface GaugesDeps {
 type Collect = Parameters<Metrics['collected']>[1];
 
 /** Registers the gauges that the server computes at each scrape. */
-export function observeInventory(metrics: Metrics, deps: GaugesDeps): void {
+export function registerInventoryGauges(metrics: Metrics, deps: GaugesDeps): void {
   const { entries, loops, breakers, clock, watchAgeMs } = deps;
   const all = (): Iterable<KeyLoop> => loops()?.all() ?? [];
   const isQueued = ({ state }: KeyLoop): boolean =>
@@ -47,7 +48,7 @@ export function observeInventory(metrics: Metrics, deps: GaugesDeps): void {
   );
   gauge(
     'drawbridge_inventory_attempts',
-    'Consecutive runs that are retried, summed over all entries.',
+    'Runs that ended with Retry since the last Done with the same inputs, summed over all entries.',
     ['component'],
     (set) => {
       const attempts = new Map<string, number>();
@@ -91,9 +92,9 @@ function notReady(loops: Iterable<KeyLoop>, { entries, registrations, clock }: G
   for (const { key, state } of loops) {
     const last = state.stored?.record.lastOutcome;
     if (last?.outcome !== 'NotReady') continue;
-    const graceMs = registrations.get(key.component)?.notReadyAlertAfterMs ?? 0;
-    const sinceMs = waitsSince(entries.find(key.entryUid), key.component);
-    if (sinceMs === undefined || clock.now() - sinceMs < graceMs) continue;
+    const alertAfterMs = registrations.get(key.component)?.notReadyAlertAfterMs ?? 0;
+    const sinceMs = waitsSinceMs(entries.find(key.entryUid), key.component);
+    if (sinceMs === undefined || clock.now() - sinceMs < alertAfterMs) continue;
     for (const { path } of last.missing) {
       const label = declared.has(path) ? path : otherPaths;
       const count = counts.get(`${key.component} ${label}`) ?? { component: key.component, path: label, entries: 0 };
@@ -105,7 +106,7 @@ function notReady(loops: Iterable<KeyLoop>, { entries, registrations, clock }: G
 }
 
 /** Time at which the component started to wait, epoch milliseconds. The status keeps it across repeated outcomes. */
-function waitsSince(entry: Entry | undefined, component: string): number | undefined {
+function waitsSinceMs(entry: Entry | undefined, component: string): number | undefined {
   const status = entry?.components.find(({ name }) => name === component);
   return status?.state === 'NotReady' || status?.state === 'Deleting' ? parseTime(status.since) : undefined;
 }

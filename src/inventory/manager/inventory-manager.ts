@@ -1,8 +1,8 @@
 import { Controller } from '../../engine/controller.ts';
-import type { Runnable } from '../../engine/member.ts';
 import { done } from '../../engine/result.ts';
 import { fromSubscription, type Subscribable } from '../../engine/sources/from-subscription.ts';
 import { hintSource } from '../../engine/sources/hint.ts';
+import type { Runnable } from '../../engine/supervisor.ts';
 import { describe } from '../../kit/errors.ts';
 import { aborted } from '../../kit/promises.ts';
 import type { Client } from '../../kube/client.ts';
@@ -10,11 +10,11 @@ import { WriteThroughCache } from '../../kube/write-through-cache.ts';
 import type { Metrics } from '../../observe/metrics.ts';
 import { lanes } from '../core/triggers.ts';
 import type { Entry } from '../entry.ts';
-import type { AuthorizationProof, EntryAccess, EntryChange, ReportSink } from '../ports.ts';
+import type { AuthorizationProof, EntryChange, ReportSink } from '../ports.ts';
 import { Breakers } from './breakers.ts';
 import { EntryReconciler, WatchFallback } from './entry-reconciler.ts';
 import { EntryStatus } from './entry-status.ts';
-import { observeInventory } from './gauges.ts';
+import { registerInventoryGauges } from './gauges.ts';
 import type { KeyLoops } from './key-loop.ts';
 import { type LeaderDeps, type LeaderState, startLeading } from './leader-state.ts';
 import { Limits } from './limits.ts';
@@ -22,7 +22,6 @@ import { type InventoryMetrics, inventoryMetrics } from './metrics.ts';
 import { type RegistrationChange, RegistrationReconciler } from './registrations.ts';
 
 interface InventoryManagerDeps extends LeaderDeps {
-  readonly access: EntryAccess;
   readonly authorization: AuthorizationProof;
   readonly client: Client;
   readonly metrics: Metrics;
@@ -47,7 +46,9 @@ export class InventoryManager {
   readonly #deps: InventoryManagerDeps;
   /** Enqueues keys. */
   readonly #queue = hintSource('run');
+  /** Enqueues entries whose status may have changed. */
   readonly #statusHints = hintSource('status');
+  /** Enqueues registrations whose conditions may have changed. */
   readonly #registrationHints = hintSource('breaker');
   readonly #limits: Limits;
   readonly #breakers: Breakers;
@@ -71,14 +72,19 @@ export class InventoryManager {
     this.#metrics = inventoryMetrics(deps.metrics);
     this.#breakers = new Breakers({
       clock,
-      onChange: (component, how) => this.#limits.componentChanged(component, how),
-      onState: (component) => this.#registrationHints.hint(component),
+      onAdmitting: (component, how) => this.#limits.componentChanged(component, how),
+      onStateChange: (component) => {
+        this.#registrationHints.hint(component);
+        // After an outage, the end of its run updates each entry, so that an outage costs each entry one write of its status.
+        if (this.#breakers.isOpen(component)) this.#enqueueWaitingEntries(component);
+      },
     });
     this.#limits = new Limits({
       registrations,
       authorizationProved: () => authorization.proved,
       isPrepared: (uid) => this.#entryReconciler.isPrepared(uid),
       breakerAdmits: (component) => this.#breakers.admit(component),
+      onUnreachable: (text) => this.#leader?.loops.get(text)?.held(),
       laneOf: (text) => this.#leader?.loops.get(text)?.lane,
       wake: (keys) => this.#runController?.wake(keys),
     });
@@ -88,6 +94,7 @@ export class InventoryManager {
       runs,
       loops,
       clock,
+      endpointProblem: (component) => this.#breakers.problem(component),
       remoteProblem: (uid) => (this.#entryReconciler.isWatching(uid) ? remote.problem(uid) : null),
     });
     this.#entryReconciler = new EntryReconciler({
@@ -109,10 +116,17 @@ export class InventoryManager {
       onPrepared: (uid) => this.#limits.entryChanged(uid),
     });
     const { watchAgeMs } = deps;
-    observeInventory(deps.metrics, { entries, loops, registrations, breakers: this.#breakers, clock, watchAgeMs });
+    registerInventoryGauges(deps.metrics, {
+      entries,
+      loops,
+      registrations,
+      breakers: this.#breakers,
+      clock,
+      watchAgeMs,
+    });
   }
 
-  /** Controllers in start order, each once the previous one has synced. All run only on the leader. */
+  /** The controllers in start order; each starts once the previous one has synced. All run only on the leader. */
   controllers(): Runnable[] {
     return [
       // Logs contain this name, so it stays.
@@ -143,14 +157,10 @@ export class InventoryManager {
       },
   };
 
-  /** Proves write authorization in the background: it syncs at once. Until then, no run starts. */
+  /** Proves write authorization. Calls `onSynced` at once, so that the next controllers start; no run starts before the proof. */
   async #prove(signal: AbortSignal, onSynced: () => void): Promise<void> {
     onSynced();
-    try {
-      await this.#deps.authorization.prove(signal);
-    } catch (error) {
-      if (!signal.aborted) throw error;
-    }
+    await this.#deps.authorization.prove(signal);
     this.#runController?.wake();
     await aborted(signal);
   }
@@ -188,7 +198,7 @@ export class InventoryManager {
     const stop = registrations.onChange((changes) => this.#registrationsChanged(leader, changes, signal));
     try {
       await controller.run(signal, () => {
-        // Not earlier: an entry whose keys are still unknown would seem to have no components.
+        // Set only now: an entry whose keys have received no event would seem to have no components.
         this.#leader = leader;
         this.#enqueueAllEntries();
         onSynced();
@@ -215,8 +225,8 @@ export class InventoryManager {
   ): void {
     const { registrations, random, log } = this.#deps;
     this.#breakers.forgetUnregistered((component) => registrations.get(component) !== undefined);
-    for (const { registration, endpoint } of changes) {
-      if (endpoint) this.#breakers.forget(registration.name);
+    for (const { registration, isNewEndpoint } of changes) {
+      if (isNewEndpoint) this.#breakers.forget(registration.name);
       const withinMs = (keys: number): number => Math.min(spread.maxMs, keys * spread.perKeyMs);
       eventSource.registrationChanged(registration, withinMs, random, signal).catch((error: unknown) => {
         if (!signal.aborted) log.error('registration change did not reach every key', { error: describe(error) });
@@ -226,6 +236,12 @@ export class InventoryManager {
     }
     // The status of each entry contains its components.
     this.#enqueueAllEntries();
+  }
+
+  /** Enqueues the entries that wait for a run of the component, because their status says whether its endpoint accepts calls. */
+  #enqueueWaitingEntries(component: string): void {
+    for (const { key, state } of this.#leader?.loops.all() ?? [])
+      if (key.component === component && state.phase === 'queued') this.#statusHints.hint(key.entryUid);
   }
 
   #enqueueAllEntries(): void {

@@ -3,9 +3,9 @@ import { jittered } from '../../kit/backoff.ts';
 import type { Cancel, Clock } from '../../kit/clock.ts';
 import { pace } from '../../kit/pace.ts';
 import { lanes, type Trigger, trigger, triggerReasons } from '../core/triggers.ts';
-import type { Entry } from '../entry.ts';
+import { type Entry, isAbandoned } from '../entry.ts';
 import { type ComponentKey, keyText } from '../key.ts';
-import type { EntryChange, InventoryStore, RecordChange, RemoteEvent, RemoteEvents, RunStore } from '../ports.ts';
+import type { EntryChange, InventoryStore, RecordChange, RemoteEvent, RemoteWatcher, RunStore } from '../ports.ts';
 import type { Registration } from '../registration.ts';
 import {
   isContentChanged,
@@ -26,7 +26,7 @@ interface KeyEventSourceDeps {
   readonly registrationsSynced: (signal: AbortSignal) => Promise<void>;
   readonly loops: KeyLoops;
   readonly metrics: InventoryMetrics;
-  readonly remote: Pick<RemoteEvents, 'subscribe'>;
+  readonly remote: Pick<RemoteWatcher, 'subscribe'>;
   /** Called after a record was removed. */
   readonly onRecordGone: (entryUid: string) => void;
   /** Called when a periodic resync visits an entry. */
@@ -38,6 +38,7 @@ interface KeyEventSourceDeps {
 
 /** If a replaced kubeconfig of an entry has more readers than this, their runs are spread over `rotationSpreadMs`. */
 const maxReadersAtOnce = 5;
+/** Period over which these runs are spread, milliseconds. */
 const rotationSpreadMs = 60_000;
 
 /** Converts events of the watches of entries, records, and remote objects to events of keys. Their loops enqueue the keys. */
@@ -45,7 +46,7 @@ export class KeyEventSource implements Source {
   readonly name = 'inventory';
   readonly #deps: KeyEventSourceDeps;
   #isStartup = true;
-  /** UIDs of the entries that existed at startup and whose keys have received no event yet. */
+  /** UIDs of the entries that existed at startup and are not introduced: their keys have received no event yet. */
   readonly #notIntroduced = new Set<string>();
   /** Keys whose records arrived before their entry was introduced, by entry UID. */
   readonly #recordsWithoutEntry = new Map<string, Map<string, ComponentKey>>();
@@ -74,7 +75,7 @@ export class KeyEventSource implements Source {
     resyncPeriodically({ all: () => entries.list(), resync, onStart, clock, random }, signal);
   }
 
-  /** Triggers a key, unless its entry is gone. */
+  /** Triggers a key, unless the watch shows no such entry. */
   trigger(key: ComponentKey, trigger: Trigger): void {
     if (!this.#deps.entries.find(key.entryUid)) return;
     this.#deps.metrics.triggered(key.component, trigger.reason);
@@ -87,8 +88,8 @@ export class KeyEventSource implements Source {
   }
 
   /**
-   * Triggers the keys of a new or changed registration at random times. Its keys: entries that it applies to or that have its record.
-   * `withinMs` returns the period, milliseconds, for a number of keys. Rejects if `signal` aborts.
+   * Triggers the keys of a new or changed registration at random times: the keys of entries that it applies to or that have its record.
+   * `withinMs` returns the period, milliseconds, for a number of keys. Rejects with the reason of `signal` if it aborts.
    */
   async registrationChanged(
     registration: Registration,
@@ -171,10 +172,24 @@ export class KeyEventSource implements Source {
     }
     const readers = contentChanged ? changed.filter(({ triggers }) => triggers.some(isKubeconfigTrigger)).length : 0;
     const isSpread = readers > maxReadersAtOnce && isKubeconfigReplaced(before, entry);
+    for (const key of this.#newlyAbandonedUnregistered(before, entry)) {
+      // Without a registration, the key could not handle its record.
+      loops.of(key).recordChanged(runs.find(key));
+      this.trigger(key, trigger(triggerReasons.configChanged, { about: '/metadata/annotations' }));
+    }
     for (const { key, triggers } of changed) {
       for (const trigger of isSpread ? this.#spread(triggers) : triggers) this.trigger(key, trigger);
       if (contentChanged) loops.get(keyText(key))?.contentChanged();
     }
+  }
+
+  /** The keys with a record whose component is not registered and is abandoned by this change. */
+  #newlyAbandonedUnregistered(before: Entry, entry: Entry): ComponentKey[] {
+    const { registrations, runs, loops } = this.#deps;
+    return [...loops.ofEntry(entry.ref.uid)]
+      .map(({ key }) => key)
+      .filter((key) => !registrations.get(key.component) && runs.find(key))
+      .filter(({ component }) => isAbandoned(entry, component) && !isAbandoned(before, component));
   }
 
   /** Delays the triggers of one key for the kubeconfig by a random time. */
@@ -198,7 +213,7 @@ export class KeyEventSource implements Source {
     }
   }
 
-  /** Handles the entry as if its events had been lost. Changes nothing for an idle key that matches its record. Skips busy keys. */
+  /** Handles the entry as if its events had been lost. Has no effect on an idle key that matches its record. Skips busy keys. */
   #resync({ ref }: Entry): void {
     const { entries, registrations, runs, loops, onResync } = this.#deps;
     const entry = entries.find(ref.uid);
@@ -260,8 +275,9 @@ interface ResyncDeps<Item> {
   readonly random: () => number;
 }
 
-/** Time from the end of a resync to the next one, milliseconds, give or take 10 %. */
+/** Time from the end of a resync to the next one, milliseconds, before jitter. */
 const resyncMs = 1_800_000;
+/** Share by which jitter changes that time. */
 const jitter = 0.1;
 /** Batch size, and pause between batches, so that a resync does not delay other work. */
 const batch = { items: 50, pauseMs: 50 };

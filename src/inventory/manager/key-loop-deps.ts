@@ -1,6 +1,6 @@
 import type { KeyBackoff } from '../../kit/backoff.ts';
 import type { Clock } from '../../kit/clock.ts';
-import type { Inputs } from '../core/step.ts';
+import type { EndpointProblem } from '../core/key-state.ts';
 import type { Entry } from '../entry.ts';
 import type { ComponentKey } from '../key.ts';
 import type { ComponentClient, RunStore, TokenIssuer } from '../ports.ts';
@@ -41,7 +41,12 @@ export interface KeyLoopDeps {
   /** Enqueues a key after `delayMs` monotonic milliseconds. */
   enqueue(text: string, reason: string, lane: number, delayMs: number): void;
   /** Records the result of a call in the circuit breaker of the endpoint. */
-  endpoint(component: string, verdict: 'answered' | 'failed', retryAfterMs: number | undefined): void;
+  endpoint(
+    component: string,
+    verdict: 'answered' | 'failed',
+    retryAfterMs: number | undefined,
+    problem: EndpointProblem | undefined,
+  ): void;
   /** Called after the outputs and the record of a key were removed. */
-  retired(key: ComponentKey, entry: Entry, mayRun: Inputs['mayRun']): void;
+  retired(key: ComponentKey, entry: Entry, how: { readonly abandoned: boolean }): void;
 }

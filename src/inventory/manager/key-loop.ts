@@ -1,7 +1,7 @@
 import { deferred } from '../../kit/promises.ts';
 import { isOlder } from '../../kube/resource-version.ts';
+import type { KeyState } from '../core/key-state.ts';
 import type { StoredRecord } from '../core/run-record.ts';
-import type { KeyState } from '../core/step.ts';
 import { lanes, type Trigger, trigger, triggerReasons } from '../core/triggers.ts';
 import { type ComponentKey, keyText } from '../key.ts';
 import type { EventOf } from './entry-snapshot.ts';
@@ -34,6 +34,12 @@ export class KeyLoop {
     return this.#memory.state;
   }
 
+  /** Why the run that the key waits for could not start, if a user must act. */
+  get startProblem(): { readonly reason: string; readonly message: string } | undefined {
+    const isWaiting = this.state.phase === 'queued' || this.state.phase === 'starting';
+    return isWaiting ? this.#memory.startProblem : undefined;
+  }
+
   /** The lane that the key waits in: that of its pending triggers, otherwise `time`. */
   get lane(): number {
     return this.state.pending?.lane ?? lanes.time;
@@ -59,9 +65,14 @@ export class KeyLoop {
     });
   }
 
-  /** Handles a record from the store if it is newer than that of the state; undefined: the record is gone. */
+  /** Handles a record from the store if it is newer than that of the state; undefined: the store has no record. */
   recordChanged(stored: StoredRecord | undefined): void {
     this.#steps.submit(() => (this.#isNewer(stored) ? this.#recordChanged(stored) : undefined));
+  }
+
+  /** Handles that a run is due, but calls to the endpoint fail. */
+  held(): void {
+    this.#steps.submit(() => this.#steps.handle(({ inputs }) => ({ kind: 'held', inputs })));
   }
 
   /** Handles the deletionTimestamp of the entry. */
@@ -69,7 +80,7 @@ export class KeyLoop {
     this.#steps.submit(() => this.#steps.handle(({ inputs }) => ({ kind: 'deleting', inputs })));
   }
 
-  /** Drops the key after its entry is gone. Later events have no effect; an active run is not recorded as ended. */
+  /** Drops the key after the watch reported the deletion of its entry. Later events have no effect; an active run is not recorded as ended. */
   drop(): void {
     this.#memory.dropped = true;
     this.#deps.limits.drop(this.key);
@@ -158,7 +169,7 @@ export class KeyLoop {
   #enqueueDeadline(): void {
     const { clock, enqueue } = this.#deps;
     const { dropped, recovery, state, hasActiveRun } = this.#memory;
-    // A failed key has its own retry time.
+    // The retry of a failed key is already enqueued.
     if (dropped || recovery || state.deadlineAt === undefined || !hasActiveRun) return;
     enqueue(this.text, triggerReasons.leaseOver, lanes.time, state.deadlineAt - clock.monotonic());
   }
@@ -199,7 +210,7 @@ export class KeyLoops {
     return this.#byKey.values();
   }
 
-  /** Drops the loops of an entry that is gone. */
+  /** Drops the loops of a deleted entry. */
   dropEntry(entryUid: string): void {
     const loops = this.#byEntry.get(entryUid) ?? new Set();
     for (const loop of loops) {

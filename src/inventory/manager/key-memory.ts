@@ -1,7 +1,7 @@
+import { freshKey, type KeyState, type KeyStatus } from '../core/key-state.ts';
 import type { RunRecord, StoredRecord } from '../core/run-record.ts';
-import { freshKey, type KeyState, type KeyStatus } from '../core/step.ts';
 import { type ComponentKey, keyText } from '../key.ts';
-import type { RunToken } from '../ports.ts';
+import type { IssuedToken } from '../ports.ts';
 import type { Registration } from '../registration.ts';
 import type { EntrySnapshot } from './entry-snapshot.ts';
 
@@ -18,16 +18,18 @@ export class KeyMemory {
   registration: Registration | undefined;
   /** The active run, once its start is stored or it was adopted. */
   run: CurrentRun | undefined;
-  /** The API server rejected the last write of the record, or its removal. */
+  /** Whether the API server rejected the last write of the record, or its removal. */
   unstored = false;
   /**
    * `retry`: handling an event failed, and the key will be retried. `reload`: some effects may also be missing. With `reload`, the loop
    * drops all events until it has reloaded the key from the store.
    */
   recovery: 'retry' | 'reload' | undefined;
+  /** Why the last start failed, if a user must act; undefined after a start. */
+  startProblem: { readonly reason: string; readonly message: string } | undefined;
   /** Lane and time of the oldest trigger that waits for a run, in monotonic milliseconds. */
   oldestTrigger: { readonly lane: number; readonly since: number } | undefined;
-  /** The entry is gone, and the loop was dropped. */
+  /** Whether the entry was deleted, and the loop dropped. */
   dropped = false;
   #lastWrite: { readonly baseVersion: string; readonly stored: StoredRecord } | undefined;
 
@@ -36,6 +38,7 @@ export class KeyMemory {
     this.text = keyText(key);
   }
 
+  /** Records a trigger, unless an older one already waits. */
   noteTrigger(lane: number, since: number): void {
     this.oldestTrigger ??= { lane, since };
   }
@@ -47,7 +50,7 @@ export class KeyMemory {
     return phase === 'draining' && stored !== undefined && stored.record.phase !== 'Idle';
   }
 
-  /** Milliseconds that remain of the current run's maximum duration, maybe negative; 0 without a run. `monotonicMs`: the current time. */
+  /** Milliseconds until the maximum duration of the current run, maybe negative; 0 without a run. `monotonicMs`: the current time. */
   remainingMs(monotonicMs: number): number {
     const { lastStart } = this.state;
     if (lastStart === undefined || !this.run) return 0;
@@ -88,7 +91,7 @@ export class KeyMemory {
 /** Data of a run that this process started. */
 interface Start {
   readonly snapshot: EntrySnapshot;
-  readonly token: RunToken;
+  readonly token: IssuedToken;
 }
 
 /** The current run, with the registration at its start. */
@@ -97,8 +100,8 @@ export class CurrentRun {
   readonly registration: Registration;
   /** The version of the entry at the start; undefined if another process started the run. */
   readonly snapshot: EntrySnapshot | undefined;
-  #token: RunToken | undefined;
-  #pendingToken: RunToken | undefined;
+  #token: IssuedToken | undefined;
+  #pendingToken: IssuedToken | undefined;
   readonly #credentials: string[];
 
   constructor(record: RunRecord, registration: Registration, start?: Start) {
@@ -110,12 +113,12 @@ export class CurrentRun {
   }
 
   /** The latest token of the run; undefined if another process issued it. */
-  get token(): RunToken | undefined {
+  get token(): IssuedToken | undefined {
     return this.#token;
   }
 
   /** A refreshed token whose ID is not stored in the record yet. */
-  get pendingToken(): RunToken | undefined {
+  get pendingToken(): IssuedToken | undefined {
     return this.#pendingToken;
   }
 
@@ -124,12 +127,12 @@ export class CurrentRun {
     return this.#credentials;
   }
 
-  setPendingToken(token: RunToken): void {
+  setPendingToken(token: IssuedToken): void {
     this.#pendingToken = token;
   }
 
-  /** Adds a refreshed token, whose ID is stored. The previous one may still write, as the record says. */
-  addToken(token: RunToken): void {
+  /** Adds a refreshed token, whose ID is stored. The previous token may still write, as long as the record allows it. */
+  addToken(token: IssuedToken): void {
     this.#token = token;
     this.#pendingToken = undefined;
     this.#credentials.push(token.id);

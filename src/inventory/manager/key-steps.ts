@@ -1,8 +1,10 @@
 import { sleep } from '../../kit/clock.ts';
 import { type Deferred, deferred } from '../../kit/promises.ts';
-import type { Effect, KeyEvent } from '../core/step.ts';
+import type { Effect, KeyEvent } from '../core/key-state.ts';
 import { step } from '../core/steps/step.ts';
 import { lanes, triggerReasons } from '../core/triggers.ts';
+import { isAbandoned } from '../entry.ts';
+import { standInRegistration } from '../registration.ts';
 import { callComponent, replyEvent } from './component-call.ts';
 import type { ComponentSnapshot, EventOf } from './entry-snapshot.ts';
 import type { KeyLoopDeps } from './key-loop-deps.ts';
@@ -93,9 +95,13 @@ export class KeySteps {
     const { entryUid, component } = memory.key;
     memory.registration = registrations.get(component) ?? memory.registration;
     const entrySnapshot = snapshots.snapshot(entryUid);
-    if (!entrySnapshot || !memory.registration) return undefined;
-    const inputs = snapshots.inputs(entrySnapshot, memory.registration, memory.state.stored);
-    return { ...entrySnapshot, registration: memory.registration, inputs };
+    if (!entrySnapshot) return undefined;
+    // A user may abandon a component that is not registered and whose registration this process never read.
+    const standIn = isAbandoned(entrySnapshot.entry, component) ? standInRegistration(component) : undefined;
+    const registration = memory.registration ?? standIn;
+    if (!registration) return undefined;
+    const inputs = snapshots.inputs(entrySnapshot, registration, memory.state.stored);
+    return { ...entrySnapshot, registration, inputs };
   }
 
   #step(event: KeyEvent, { entry, registration }: ComponentSnapshot): readonly Effect[] {
@@ -169,7 +175,7 @@ export class KeySteps {
         this.#startCall(snapshot);
         return;
       case 'endpoint':
-        endpoint(key.component, effect.verdict, effect.retryAfterMs);
+        endpoint(key.component, effect.verdict, effect.retryAfterMs, effect.problem);
         return;
       case 'reportStatus':
         reporter.statusChanged(key);

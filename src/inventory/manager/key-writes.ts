@@ -1,6 +1,7 @@
-import { describe } from '../../kit/errors.ts';
+import { CodedError, describe } from '../../kit/errors.ts';
+import { type Effect, type KeyStatus, plainStatus } from '../core/key-state.ts';
 import type { StoredRecord } from '../core/run-record.ts';
-import { type Effect, type KeyStatus, plainStatus } from '../core/step.ts';
+import { isComponentAbandoned } from '../core/steps/drain.ts';
 import { lanes, triggerReasons } from '../core/triggers.ts';
 import type { ComponentSnapshot, EventOf } from './entry-snapshot.ts';
 import type { KeyLoopDeps } from './key-loop-deps.ts';
@@ -8,7 +9,7 @@ import { CurrentRun, type KeyMemory } from './key-memory.ts';
 import { isRetryable } from './persist.ts';
 
 const writeKinds = ['start', 'store', 'apply', 'retire'] as const satisfies readonly Effect['kind'][];
-/** Effects that must complete before the next effect starts. A rejected `store` counts as complete; it is retried later. */
+/** Effects that must complete before the next effect starts. A rejected `store` counts as complete; the server retries it later. */
 type Write = Extract<Effect, { kind: (typeof writeKinds)[number] }>;
 type WriteOf<Kind extends Write['kind']> = Extract<Write, { kind: Kind }>;
 
@@ -27,6 +28,7 @@ export interface Retry {
 }
 
 const writes: ReadonlySet<Effect['kind']> = new Set(writeKinds);
+/** Whether the effect must complete before the next effect starts. */
 export const isWrite = (effect: Effect): effect is Write => writes.has(effect.kind);
 
 /**
@@ -58,21 +60,26 @@ async function start(
   snapshot: ComponentSnapshot,
 ): Promise<WriteResult> {
   const { failures, signal } = deps;
-  const { entry, present, registration } = snapshot;
+  const { entry, readers, registration } = snapshot;
   try {
     const token = await deps.tokens.forRun(entry, registration, signal);
     const swap = await deps.runs.swap({ ...next, credentialId: token.id }, base, signal);
     failures.forget(memory);
     memory.unstored = false;
+    memory.startProblem = undefined;
     if (swap.kind === 'conflict') return conflictResult(deps, swap.stored);
     const { stored } = swap;
-    memory.run = new CurrentRun(stored.record, registration, { snapshot: { entry, present }, token });
+    memory.run = new CurrentRun(stored.record, registration, { snapshot: { entry, readers }, token });
     return { event: ({ inputs }) => ({ kind: 'started', stored, inputs }) };
   } catch (error) {
     signal.throwIfAborted();
     if (!isRetryable(error)) throw error;
     failures.failed(memory);
-    deps.reporter.notStarted(memory.key, describe(error));
+    deps.reporter.startFailed(memory.key, describe(error));
+    if (error instanceof CodedError) {
+      memory.startProblem = { reason: error.code, message: error.message };
+      deps.reporter.statusChanged(memory.key);
+    }
     return conflictWith(base);
   }
 }
@@ -89,7 +96,7 @@ async function store(deps: KeyLoopDeps, memory: KeyMemory, effect: WriteOf<'stor
     return conflictResult(deps, swap.stored);
   }
   memory.recordWrite(base, next, swap.stored);
-  deps.reporter.stored(memory.key, base.record, swap.stored.record);
+  deps.reporter.recordStored(memory.key, base.record, swap.stored.record);
   return {};
 }
 
@@ -98,11 +105,11 @@ function storeLater(deps: KeyLoopDeps, memory: KeyMemory, effect: WriteOf<'store
   const { rejections } = deps;
   const { status } = memory.state;
   memory.unstored = true;
-  const shown = setStatus(deps, memory, plainStatus('Failed', 'NotStored', message));
+  const notStored = setStatus(deps, memory, plainStatus('Failed', 'NotStored', message));
   const attempt = async (): Promise<WriteResult> => {
     const { phase, stored } = memory.state;
     if (memory.dropped || phase === 'gone' || stored?.record !== effect.next) return {};
-    if (memory.state.status === shown) memory.setStatus(status);
+    if (memory.state.status === notStored) memory.setStatus(status);
     const written = await store(deps, memory, effect);
     if (written.stops) return written;
     deps.reporter.statusChanged(memory.key);
@@ -135,12 +142,18 @@ async function retire(
   const { failures, reporter } = deps;
   const { key } = memory;
   const { entry, registration, inputs } = snapshot;
-  if (ended) reporter.stored(key, base.record, ended);
-  const problem = await deps.outputs.retire(entry.ref, registration, memory.latestStored(base), deps.signal);
+  if (ended) reporter.recordStored(key, base.record, ended);
+  const abandoned = isComponentAbandoned(inputs);
+  const stored = memory.latestStored(base);
+  const problem = await deps.outputs.retire(entry.ref, registration, stored, { abandoned }, deps.signal);
   memory.unstored = problem !== undefined;
   if (!problem) {
     failures.forget(memory);
-    deps.retired(key, entry, inputs.mayRun);
+    // An earlier attempt failed and replaced the status.
+    if (abandoned && memory.state.status?.reason !== 'Abandoned') {
+      memory.setStatus(plainStatus('NotApplicable', 'Abandoned'));
+    }
+    deps.retired(key, entry, { abandoned });
     return {};
   }
   setStatus(deps, memory, plainStatus('Deleting', problem.code, problem.message));

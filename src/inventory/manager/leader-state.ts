@@ -6,12 +6,13 @@ import type { HintSource } from '../../engine/sources/hint.ts';
 import { KeyBackoff } from '../../kit/backoff.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
+import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import type { WriteThroughCache } from '../../kube/write-through-cache.ts';
 import type { Log } from '../../observe/log.ts';
-import type { Entry } from '../entry.ts';
+import { abandonmentOf, abandonmentText, type Entry } from '../entry.ts';
 import type { ComponentKey } from '../key.ts';
-import type { ComponentClient, InventoryStore, RemoteEvents, RunStore, TokenIssuer } from '../ports.ts';
+import type { ComponentClient, EntryAccess, InventoryStore, RemoteWatcher, RunStore, TokenIssuer } from '../ports.ts';
 import type { Breakers } from './breakers.ts';
 import { SnapshotReader } from './entry-snapshot.ts';
 import { KeyEventSource } from './key-event-source.ts';
@@ -32,7 +33,8 @@ export interface LeaderDeps {
   readonly registrations: Registrations;
   readonly components: ComponentClient;
   readonly tokens: TokenIssuer;
-  readonly remote: RemoteEvents;
+  readonly access: EntryAccess;
+  readonly remote: RemoteWatcher;
   readonly journal: Journal;
   readonly events: EventRecorder;
   readonly clock: Clock;
@@ -43,7 +45,7 @@ export interface LeaderDeps {
   readonly api: { readonly url: string; readonly ca: string | undefined };
   /** URL for reports, without a trailing slash. */
   readonly callbackUrl: string;
-  /** User name of the server, for audit records of abandoned components. */
+  /** User name of the server. The journal names it if the user who abandoned a component is unknown. */
   readonly account: string;
 }
 
@@ -66,13 +68,13 @@ export interface LeaderState {
   readonly reports: ReportHandler;
 }
 
-/** Backoff of a key after a failed start, call, or write. */
+/** Backoff of a key after a failed start, call, or write, milliseconds. */
 const keyBackoff = { baseMs: 200, capMs: 30_000 };
 
 /** Creates the leader state. Its loops write nothing new after `signal` aborts. Its event source starts with the controller of keys. */
 export function startLeading(deps: LeaderDeps, parts: ReplicaParts, signal: AbortSignal): LeaderState {
-  const { entries, runs, registrations, tokens, clock, random, log, events, components, api, callbackUrl, remote } =
-    deps;
+  const { entries, runs, registrations, tokens, access, clock, random, log, events, components } = deps;
+  const { api, callbackUrl, remote } = deps;
   const { limits, breakers, latestEntries, metrics, queue, statusHints } = parts;
   const persist = { clock, random, log };
   const backoff = { ...keyBackoff, random };
@@ -91,16 +93,16 @@ export function startLeading(deps: LeaderDeps, parts: ReplicaParts, signal: Abor
     components,
     api,
     callbackUrl,
-    outputs: new Outputs({ entries, runs, registrations, latestEntries, ...persist }),
+    outputs: new Outputs({ entries, runs, access, registrations, latestEntries, ...persist }),
     reporter: new RunReporter({ onStatusChange: (uid) => statusHints.hint(uid), metrics, events, log }),
     failures: new KeyBackoff(backoff),
     uncalled: new KeyBackoff(backoff),
     rejections: new KeyBackoff(backoff),
     enqueue: (text, reason, lane, delayMs) => void queue.hint(text, reason, { lane, delayMs }),
-    endpoint: (component, verdict, retryAfterMs) => breakers.record(component, verdict, retryAfterMs),
-    retired: (key, entry, mayRun) => {
+    endpoint: (component, verdict, retryAfterMs, problem) => breakers.record(component, verdict, retryAfterMs, problem),
+    retired: (key, entry, { abandoned }) => {
       statusHints.hint(key.entryUid);
-      if (mayRun.may === 'no' && mayRun.why === 'Abandoned') auditAbandonment(deps, key, entry);
+      if (abandoned) reportAbandonment(deps, key, entry);
     },
   };
   const loops = new KeyLoops(loopDeps);
@@ -123,21 +125,38 @@ export function startLeading(deps: LeaderDeps, parts: ReplicaParts, signal: Abor
   };
 }
 
-function auditAbandonment({ journal, log, account }: LeaderDeps, { component }: ComponentKey, { ref }: Entry): void {
-  log.warn('component abandoned', { entry: `${ref.namespace}/${ref.name}`, component });
+/** Records who abandoned a component and why: in the log, in an Event of the entry, and in the journal. */
+function reportAbandonment(
+  { journal, log, events, account }: LeaderDeps,
+  { component }: ComponentKey,
+  entry: Entry,
+): void {
+  const { ref } = entry;
+  const { user = account, reason } = abandonmentOf(entry, component);
+  const message = `component ${component} was ${abandonmentText(entry, component)}; the resources that it created were not torn down`;
+  log.warn('component abandoned', { entry: `${ref.namespace}/${ref.name}`, component, user, reason });
+  events.record({
+    regarding: regarding(clusterInventories, ref),
+    type: 'Warning',
+    reason: 'Abandoned',
+    action: 'Abandon',
+    note: message,
+  });
   journal
     .append({
       event: 'revocation',
       verdict: 'revoked',
-      who: { user: account },
+      who: { user },
       what: {
         operation: 'ABANDON',
         apiVersion: apiVersionOf(clusterInventories),
         kind: clusterInventories.kind,
         ...ref,
       },
+      component,
+      reason,
       code: 'Abandoned',
-      message: `component ${component} was abandoned; the resources that it created were not torn down`,
+      message,
     })
-    .catch((error: unknown) => log.error('abandonment not audited', { error: describe(error) }));
+    .catch((error: unknown) => log.error('failed to audit the abandonment of a component', { error: describe(error) }));
 }

@@ -1,5 +1,5 @@
 import { lanes } from '../core/triggers.ts';
-import { type ComponentKey, keyText, readKey } from '../key.ts';
+import { type ComponentKey, keyText, parseKey } from '../key.ts';
 import type { RegistrationLister } from './registrations.ts';
 
 const laneCount = Object.keys(lanes).length;
@@ -16,13 +16,15 @@ interface LimitsDeps {
   readonly breakerAdmits: (component: string) => boolean;
   /** The lane that a key waits in; undefined if its loop was dropped. */
   readonly laneOf: (key: string) => number | undefined;
+  /** Called when a key must wait because the breaker of its component does not admit it. */
+  readonly onUnreachable: (key: string) => void;
   /** Re-admits waiting keys of the queue; all of them if `keys` is undefined. */
   readonly wake: (keys?: Iterable<string>) => void;
 }
 
 /**
- * Limits concurrent runs of each component and of each entry. An asynchronous run keeps its slot until it ends. A free slot goes to the
- * waiting key in the most urgent lane.
+ * Limits concurrent runs of each component and of each entry. An asynchronous run keeps its slot until it ends. The waiting key in the most
+ * urgent lane gets a free slot.
  */
 export class Limits {
   readonly #deps: LimitsDeps;
@@ -44,20 +46,26 @@ export class Limits {
    */
   admit(text: string): boolean {
     if (this.#slots.has(text)) return true;
-    const key = readKey(text);
+    const key = parseKey(text);
     const lane = this.#deps.laneOf(text);
     if (!key || lane === undefined) return true;
     if (!this.#deps.authorizationProved()) return false;
     const { entryUid, component } = key;
-    if ((this.#ofComponent.get(component) ?? 0) >= this.#maxConcurrent(component))
-      return this.#addWaiting(component, text, lane);
+    if ((this.#ofComponent.get(component) ?? 0) >= this.#maxConcurrent(component)) {
+      this.#addWaiting(component, text, lane);
+      return false;
+    }
     if (!this.#deps.isPrepared(entryUid) || (this.#ofEntry.get(entryUid) ?? 0) >= maxRunsPerEntry) {
       this.#addWaiting(entryUid, text, lane);
       // Another key may use the slot of the component.
       this.#wakeNext(component);
       return false;
     }
-    if (!this.#deps.breakerAdmits(component)) return this.#addWaiting(component, text, lane);
+    if (!this.#deps.breakerAdmits(component)) {
+      this.#addWaiting(component, text, lane);
+      this.#deps.onUnreachable(text);
+      return false;
+    }
     this.#acquire(text, key);
     return true;
   }
@@ -106,7 +114,7 @@ export class Limits {
     return this.#ofComponent.get(component) ?? 0;
   }
 
-  /** Drops all slots and waiting keys without re-admitting any. */
+  /** Removes all slots and waiting keys without re-admitting any. */
   clear(): void {
     for (const map of [this.#slots, this.#ofComponent, this.#ofEntry, this.#waiting]) map.clear();
   }
@@ -116,19 +124,18 @@ export class Limits {
   }
 
   #acquire(text: string, key: ComponentKey): void {
-    // The key no longer waits, so the next slot goes to another one.
+    // The key no longer waits, so another key gets the next slot.
     this.#removeWaiting(text, key);
     this.#slots.set(text, key);
     add(this.#ofComponent, key.component, 1);
     add(this.#ofEntry, key.entryUid, 1);
   }
 
-  #addWaiting(limitedBy: string, text: string, lane: number): false {
+  #addWaiting(limitedBy: string, text: string, lane: number): void {
     const waiting = this.#waiting.get(limitedBy) ?? Array.from({ length: laneCount }, () => new Set<string>());
     this.#waiting.set(limitedBy, waiting);
-    for (const other of waiting) other.delete(text);
+    for (const keys of waiting) keys.delete(text);
     waiting[Math.min(lane, laneCount - 1)]?.add(text);
-    return false;
   }
 
   #removeWaiting(text: string, { component, entryUid }: ComponentKey): void {

@@ -9,7 +9,7 @@ import type { WriteThroughCache } from '../../kube/write-through-cache.ts';
 import type { StoredRecord } from '../core/run-record.ts';
 import type { Entry, EntryRef } from '../entry.ts';
 import { outputsViolation } from '../policy/component-write.ts';
-import type { InventoryStore, RunStore } from '../ports.ts';
+import type { EntryAccess, InventoryStore, RunStore } from '../ports.ts';
 import type { Registration } from '../registration.ts';
 import { type PersistDeps, persist } from './persist.ts';
 import type { RegistrationLister } from './registrations.ts';
@@ -17,6 +17,7 @@ import type { RegistrationLister } from './registrations.ts';
 interface OutputsDeps extends PersistDeps {
   readonly entries: InventoryStore;
   readonly runs: RunStore;
+  readonly access: Pick<EntryAccess, 'withdrawFrom'>;
   readonly registrations: RegistrationLister;
   readonly latestEntries: WriteThroughCache<Entry>;
 }
@@ -73,15 +74,23 @@ export class Outputs {
   /**
    * Removes the component's outputs, then its record. While the entry is being deleted, also removes orphaned outputs, because other
    * components may wait for their absence. Resolves to undefined on success. Otherwise resolves to the problem, and the record stays.
-   * Retries and rejects as `apply` does.
+   * Retries and rejects as `apply` does. If the component was abandoned, first withdraws its access to the entry, because its last token may
+   * still be valid.
    */
   async retire(
     ref: EntryRef,
     registration: Registration,
     base: StoredRecord,
+    { abandoned }: { readonly abandoned: boolean },
     signal: AbortSignal,
   ): Promise<OutputsProblem | undefined> {
-    const problem = await this.#mutex.run(ref.uid, () => this.#removeOutputs(ref, registration, signal));
+    const { access } = this.#deps;
+    const problem =
+      (abandoned
+        ? await this.#persist('withdrawing the access of a component', signal, () =>
+            access.withdrawFrom(ref, registration.name, signal),
+          )
+        : undefined) ?? (await this.#mutex.run(ref.uid, () => this.#removeOutputs(ref, registration, signal)));
     return problem ?? this.#persist('removing a record', signal, () => this.#remove(base, signal));
   }
 
@@ -97,18 +106,18 @@ export class Outputs {
     });
     if (problem || !entry) return problem;
     const orphans = entry.deleting ? this.#orphans(entry, name) : [];
-    const patch = removal([...writes, ...orphans], entry.content.status.outputs);
+    const patch = removalPatch([...writes, ...orphans], entry.content.status.outputs);
     return patch && this.#write(ref, { outputs: patch }, signal);
   }
 
   /**
-   * Outputs that belong to no other component with a record, such as those of a path that a registration no longer contains. None if the
-   * status shows an unregistered component.
+   * Outputs that no other component with a record owns, such as those of a path that a registration no longer contains. Empty if the
+   * status contains an unregistered component.
    */
   #orphans({ ref, components, content }: Entry, retiring: string): JsonPointer[] {
     const { registrations, runs } = this.#deps;
     // The paths of an unregistered component are unknown.
-    if (components.some(({ name }) => !registrations.get(name))) return [];
+    if (components.some(({ name }) => name !== retiring && !registrations.get(name))) return [];
     const owned = [...registrations.all()]
       .filter(({ name }) => name !== retiring && runs.find({ entryUid: ref.uid, component: name }))
       .flatMap(({ writes }) => writes);
@@ -117,7 +126,7 @@ export class Outputs {
       .filter((path) => !owned.some((other) => overlap(path, other)));
   }
 
-  /** Removes the record, even if another writer changed it meanwhile. */
+  /** Removes the record. After a conflict, removes the version that another writer stored. */
   async #remove(stored: StoredRecord, signal: AbortSignal): Promise<void> {
     const { runs } = this.#deps;
     const key = { entryUid: stored.record.entry.uid, component: stored.record.component };
@@ -147,13 +156,16 @@ export class Outputs {
       return undefined;
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
+      // The webhook of entries denied the write; the component must publish less.
+      const [, tooLarge] = /EntryTooLarge: (.*)/s.exec(error.message) ?? [];
+      if (tooLarge !== undefined) return { code: 'EntryTooLarge', message: tooLarge };
       return { code: 'NotWritten', message: `the API server rejected ${what}: ${describe(error)}` };
     }
   }
 }
 
 /** A merge patch that removes the values at `pointers` from `status.outputs`; undefined if there are none. */
-function removal(pointers: readonly JsonPointer[], outputs: unknown): Record<string, unknown> | undefined {
+function removalPatch(pointers: readonly JsonPointer[], outputs: unknown): Record<string, unknown> | undefined {
   let patch: Record<string, unknown> | undefined;
   for (const pointer of pointers) {
     const path = (pointerSegments(pointer) ?? []).slice(2);

@@ -7,7 +7,7 @@ import type { Clock } from '../../kit/clock.ts';
 import { overlap } from '../../kit/json-pointer.ts';
 import type { Client } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
-import type { Store } from '../../kube/store.ts';
+import type { Store, StoreEvent } from '../../kube/store.ts';
 import { registrationViolation } from '../policy/registration-rules.ts';
 import type { Registration } from '../registration.ts';
 import type { RegistrationView } from '../stores/registration-view.ts';
@@ -21,13 +21,14 @@ export interface RegistrationLister {
   problem(component: string): string | undefined;
 }
 
-/** A registration was created, its spec changed, or it became usable or unusable. `endpoint`: it was created, or its endpoint or CA bundle changed. */
+/** A registration was created, its spec changed, or it became usable or unusable. */
 export interface RegistrationChange {
   readonly registration: Registration;
-  readonly endpoint: boolean;
+  /** Whether the registration was created, or its endpoint or CA bundle changed. */
+  readonly isNewEndpoint: boolean;
 }
 
-/** The registrations, validated by themselves and against each other: a conflict refuses the younger one. */
+/** The registrations, validated by themselves and against each other. Of two conflicting registrations, the younger one is unusable. */
 export class Registrations implements RegistrationLister {
   readonly #store: Store<RegistrationView>;
   readonly #problems = new Map<string, string>();
@@ -35,19 +36,7 @@ export class Registrations implements RegistrationLister {
 
   constructor(store: Store<RegistrationView>) {
     this.#store = store;
-    store.subscribe((event) => {
-      const problemsBefore = new Map(this.#problems);
-      this.#validateAll();
-      if (!store.synced || this.#listeners.size === 0) return;
-      const changes = this.#changes(problemsBefore, event.type === 'deleted' ? undefined : event.key);
-      const before = event.type === 'updated' ? event.before.registration : undefined;
-      const current = event.type === 'deleted' ? undefined : event.now.registration;
-      const isNewGeneration = current !== undefined && current.generation !== before?.generation;
-      const endpoint = current !== undefined && (before === undefined || !sameEndpoint(before, current));
-      const all = isNewGeneration ? [{ registration: current, endpoint }, ...changes] : changes;
-      // Also notify after a deletion: the statuses of entries may contain the component.
-      if (all.length > 0 || event.type === 'deleted') for (const listener of this.#listeners) listener(all);
-    });
+    store.subscribe((event) => this.#onEvent(event));
   }
 
   get(component: string): Registration | undefined {
@@ -80,13 +69,27 @@ export class Registrations implements RegistrationLister {
     return this.#store.whenSynced(signal);
   }
 
-  /** The cycle of components by which this component's outputs affect its own inputs, itself first; undefined if there is none. */
+  /** A shortest cycle by which this component's outputs affect its own inputs, this component first; undefined if there is none. */
   cycle(component: string): readonly string[] | undefined {
     const start = this.get(component);
     return start && cycleFrom(start, [...this.all()]);
   }
 
-  /** Validates all registrations, oldest first. Of two conflicting ones, the younger one is refused. Refused ones conflict with none. */
+  #onEvent(event: StoreEvent<RegistrationView>): void {
+    const problemsBefore = new Map(this.#problems);
+    this.#validateAll();
+    if (!this.#store.synced || this.#listeners.size === 0) return;
+    const before = event.type === 'updated' ? event.before.registration : undefined;
+    const current = event.type === 'deleted' ? undefined : event.now.registration;
+    const changes = this.#changes(problemsBefore, current?.name);
+    if (current && current.generation !== before?.generation) {
+      changes.unshift({ registration: current, isNewEndpoint: !before || !sameEndpoint(before, current) });
+    }
+    // Also notify after a deletion: the statuses of entries may contain the component.
+    if (changes.length > 0 || event.type === 'deleted') for (const listener of this.#listeners) listener(changes);
+  }
+
+  /** Validates all registrations, oldest first. An unusable one makes no other one unusable. */
   #validateAll(): void {
     this.#problems.clear();
     const views = [...this.#store.list()].sort((a, b) => a.createdMs - b.createdMs || (a.key < b.key ? -1 : 1));
@@ -103,7 +106,7 @@ export class Registrations implements RegistrationLister {
   #changes(problemsBefore: ReadonlyMap<string, string>, excludedName: string | undefined): RegistrationChange[] {
     return [...this.all()]
       .filter(({ name }) => name !== excludedName && problemsBefore.has(name) !== this.#problems.has(name))
-      .map((registration) => ({ registration, endpoint: false }));
+      .map((registration) => ({ registration, isNewEndpoint: false }));
   }
 }
 
@@ -179,7 +182,7 @@ export class RegistrationReconciler implements Reconciler {
         : {
             type: cyclic,
             status: 'True',
-            // Through other components: a component that reads its own outputs directly is refused.
+            // Only a cycle through other components: a registration that reads its own outputs directly is unusable.
             reason: 'ReadsItself',
             message: `outputs of the component affect its own inputs: ${[...cycle, cycle[0]].join(' → ')}; this is allowed as long as the values converge`,
           },
@@ -188,7 +191,7 @@ export class RegistrationReconciler implements Reconciler {
             type: reachable,
             status: 'False',
             reason: 'NotAnswering',
-            message: 'calls to the endpoint fail; the server probes it after 1 to 30 s; check the endpoint',
+            message: `the endpoint does not accept calls: ${breakers.problem(component)?.message ?? 'they fail'}; the server probes it after 1 to 30 s; check the endpoint`,
           }
         : { type: reachable, status: 'True', reason: 'Answering', message: '' },
     ];

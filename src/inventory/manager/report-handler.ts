@@ -6,7 +6,7 @@ import { RecentMap } from '../../kit/recent-map.ts';
 import type { Log } from '../../observe/log.ts';
 import type { StoredRecord } from '../core/run-record.ts';
 import { type ComponentKey, keyText, runId } from '../key.ts';
-import type { InventoryStore, ReportAnswer, ReportSink, RunToken } from '../ports.ts';
+import type { InventoryStore, IssuedToken, ReportAnswer, ReportSink } from '../ports.ts';
 import { outcomeEvent } from './component-call.ts';
 import type { EventOf } from './entry-snapshot.ts';
 import type { KeyLoops } from './key-loop.ts';
@@ -19,7 +19,7 @@ interface ReportHandlerDeps extends Pick<KeyLoopDeps, 'tokens' | 'snapshots' | '
 }
 
 type Handle = (eventOf: EventOf) => Promise<void>;
-type Run = ComponentKey & { readonly seq: number };
+type ReportedRun = ComponentKey & { readonly seq: number };
 
 /** Data of a run that ended by a report, to recognize repeated reports. */
 interface EndedRun {
@@ -31,10 +31,10 @@ interface EndedRun {
 
 /** A heartbeat replaces a token that expires within this time, milliseconds. */
 const refreshMs = 300_000;
-/** Maximum number of keys whose last ended run to remember. */
+/** Maximum number of keys for which the handler remembers the last ended run. */
 const maxEndedRuns = 10_000;
 
-/** Handles the reports of runs while this replica is the leader. The outcome of a run counts also if its call is still unanswered. */
+/** Handles the reports of runs while this replica is the leader. An outcome counts even before the component has answered the call. */
 export class ReportHandler implements ReportSink {
   readonly #loops: KeyLoops;
   readonly #deps: ReportHandlerDeps;
@@ -45,7 +45,7 @@ export class ReportHandler implements ReportSink {
     this.#deps = deps;
   }
 
-  async report(run: Run, credentialId: string, body: unknown): Promise<ReportAnswer> {
+  async report(run: ReportedRun, credentialId: string, body: unknown): Promise<ReportAnswer> {
     const loop = this.#loops.get(keyText(run));
     if (!loop) return this.#afterRun(run, credentialId, body);
     try {
@@ -61,7 +61,7 @@ export class ReportHandler implements ReportSink {
 
   async #handle(
     memory: KeyMemory,
-    run: Run,
+    run: ReportedRun,
     credentialId: string,
     body: unknown,
     handle: Handle,
@@ -79,48 +79,57 @@ export class ReportHandler implements ReportSink {
         message: first ? `${first.field}: ${first.message}` : 'the report is invalid',
       };
     }
-    if (read.value.kind === 'heartbeat' && !isAuthorized) return foreignCredential;
-    if (read.value.kind === 'heartbeat') return this.#heartbeat(memory, run, read.value.leaseSeconds, handle);
+    if (read.value.kind === 'heartbeat') {
+      return isAuthorized ? this.#heartbeat(memory, run, read.value.leaseSeconds, handle) : drainingRun;
+    }
     const credentials = memory.run?.credentials ?? [credentialId];
     await handle(outcomeEvent(this.#deps, memory.run, read.value.outcome));
-    // Another writer may have ended the run first. After Deleted, phase `gone`, there is no outcome to compare.
-    const { unstored } = memory;
-    const { phase, stored: after } = memory.state;
-    if (!unstored && phase !== 'gone' && after && after.record.lastOutcome?.seq !== run.seq) return runOver(run);
+    const { unstored, state } = memory;
+    // In phase `gone` (outcome Deleted, or an abandoned component), the state keeps the record before the outcome.
+    const isOutcomeMissing =
+      state.phase !== 'gone' && state.stored !== undefined && state.stored.record.lastOutcome?.seq !== run.seq;
+    if (!unstored && isOutcomeMissing) return runOver(run);
     this.#endedRuns.set(keyText(run), { seq: run.seq, credentials, outcome: fingerprint(body) });
     return unstored ? notStored : { status: 200, extension: undefined };
   }
 
   async #heartbeat(
     memory: KeyMemory,
-    run: Run,
+    run: ReportedRun,
     leaseSeconds: number | undefined,
     handle: Handle,
   ): Promise<ReportAnswer> {
     const current = memory.run;
     const remainingMs = memory.remainingMs(this.#deps.clock.monotonic());
     if (!current || remainingMs <= 0) return runOver(run);
-    const leaseMs = Math.min((leaseSeconds ?? current.registration.leaseMs / 1000) * 1000, remainingMs);
+    const heartbeatTimeoutMs = Math.min(
+      (leaseSeconds ?? current.registration.heartbeatTimeoutMs / 1000) * 1000,
+      remainingMs,
+    );
     const token = await this.#refreshToken(memory);
     const credential = token && { id: token.id, expiresAtMs: token.expiresAtMs };
-    await handle(() => ({ kind: 'heartbeat', leaseMs, credential }));
+    await handle(() => ({ kind: 'heartbeat', heartbeatTimeoutMs, credential }));
     if (!currentRecord(memory, run)) return runOver(run);
     if (memory.unstored) {
-      // The stored record does not contain this token yet. Keep it: another one would replace the token that the component has.
+      // Return the same token at the next heartbeat. With a second new token, the record would no longer contain the ID of the token
+      // that the component uses.
       if (token) memory.run?.setPendingToken(token);
       return notStored;
     }
     if (token) memory.run?.addToken(token);
-    return { status: 200, extension: extensionOf(leaseMs, token) };
+    return { status: 200, extension: extensionOf(heartbeatTimeoutMs, token) };
   }
 
-  /** The token to return for a heartbeat: a pending or new one if the current one expires soon; undefined otherwise. */
-  async #refreshToken(memory: KeyMemory): Promise<RunToken | undefined> {
+  /**
+   * The token to return for a heartbeat: a pending or new one if the current one expires soon or is unknown to this process. Undefined if the
+   * component can keep its token, or the run or its entry is unknown.
+   */
+  async #refreshToken(memory: KeyMemory): Promise<IssuedToken | undefined> {
     const { entries, tokens, clock, signal } = this.#deps;
     const current = memory.run;
     const entry = entries.find(memory.key.entryUid);
     if (!current || !entry) return undefined;
-    const isFresh = (token: RunToken): boolean => token.expiresAtMs - clock.now() > refreshMs;
+    const isFresh = (token: IssuedToken): boolean => token.expiresAtMs - clock.now() > refreshMs;
     if (current.pendingToken && isFresh(current.pendingToken)) return current.pendingToken;
     if (current.token && isFresh(current.token)) return undefined;
     return tokens.forRun(entry, current.registration, signal);
@@ -131,25 +140,25 @@ export class ReportHandler implements ReportSink {
     return record.credentialId === id || (previous?.id === id && previous.expiresAtMs > this.#deps.clock.now());
   }
 
-  /** Answers a report of a run that is not active: accepts the outcome that ended it once more, and rejects all others. */
-  #afterRun(run: Run, credentialId: string, body: unknown, unstored = false): ReportAnswer {
+  /** Answers a report of a run that is not active: accepts a repetition of the outcome that ended it, and rejects any other report. */
+  #afterRun(run: ReportedRun, credentialId: string, body: unknown, unstored = false): ReportAnswer {
     const ended = this.#endedRuns.get(keyText(run));
     if (ended?.seq !== run.seq) return runOver(run);
     if (!ended.credentials.includes(credentialId)) return foreignCredential;
     if (ended.outcome === fingerprint(body)) return unstored ? notStored : { status: 200, extension: undefined };
-    this.#deps.log.warn('finished run reported another outcome; the first one counts', {
+    this.#deps.log.warn('report of a finished run ignored; it differs from the outcome that ended the run', {
       run: runId(run, run.seq),
     });
     return {
       status: 409,
       code: 'OutcomeDiffers',
-      message: 'the run already ended with another outcome; only the first outcome counts',
+      message: 'the run has already ended; the server ignores reports that differ from its outcome',
     };
   }
 }
 
 /** The record of the run; undefined if the run is not current or the record is not Running. */
-function currentRecord({ state }: KeyMemory, { seq }: Run): StoredRecord | undefined {
+function currentRecord({ state }: KeyMemory, { seq }: ReportedRun): StoredRecord | undefined {
   const { stored } = state;
   return stored && stored.record.seq === seq && stored.record.phase === 'Running' ? stored : undefined;
 }
@@ -158,8 +167,8 @@ function currentRecord({ state }: KeyMemory, { seq }: Run): StoredRecord | undef
 const isDrainingRunCredential = ({ state, run }: KeyMemory, credentialId: string): boolean =>
   state.phase === 'draining' && run?.credentials.includes(credentialId) === true;
 
-function extensionOf(leaseMs: number, token: RunToken | undefined): RunExtension {
-  const leaseSeconds = Math.max(1, Math.floor(leaseMs / 1000));
+function extensionOf(heartbeatTimeoutMs: number, token: IssuedToken | undefined): RunExtension {
+  const leaseSeconds = Math.max(1, Math.floor(heartbeatTimeoutMs / 1000));
   if (!token) return { leaseSeconds };
   return { leaseSeconds, auth: { token: token.token, expires: formatTime(token.expiresAtMs) } };
 }
@@ -169,7 +178,15 @@ const fingerprint = (body: unknown): string => sha256Hex(canonicalJson(body));
 const foreignCredential: ReportAnswer = {
   status: 403,
   code: 'ForeignCredential',
-  message: 'the token belongs to another run; use the token of the reported run',
+  message: 'the token has expired or belongs to another run; use the latest token of the reported run',
+};
+
+/** Answers a heartbeat with the token of the draining run. */
+const drainingRun: ReportAnswer = {
+  status: 403,
+  code: 'ForeignCredential',
+  message:
+    'the entry is being deleted, so the run can no longer be extended; stop working on it, and report its outcome',
 };
 
 /** The report is in memory, and the server retries to store its record. */
@@ -179,7 +196,7 @@ const notStored: ReportAnswer = {
   message: 'the API server rejects the record of the run; report again',
 };
 
-const runOver = (run: Run): ReportAnswer => ({
+const runOver = (run: ReportedRun): ReportAnswer => ({
   status: 409,
   code: 'RunOver',
   message: `run ${runId(run, run.seq)} is not the current run; stop working on it`,

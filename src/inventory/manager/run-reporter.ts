@@ -3,11 +3,26 @@ import { describe } from '../../kit/errors.ts';
 import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import type { Log } from '../../observe/log.ts';
+import { type KeyStatus, plainStatus } from '../core/key-state.ts';
 import type { RunRecord } from '../core/run-record.ts';
-import { type KeyStatus, plainStatus } from '../core/step.ts';
+import { whyText } from '../core/triggers.ts';
 import type { Entry, EntryRef } from '../entry.ts';
 import { type ComponentKey, keyText, runId } from '../key.ts';
+import type { CallFailureCode } from '../ports.ts';
+import { describeState } from './describe-state.ts';
 import type { InventoryMetrics } from './metrics.ts';
+
+/** Reasons of Retry that a person must correct, in the component or in the cluster. */
+const faults: ReadonlySet<string> = new Set<CallFailureCode | 'NotWritten' | 'NotStored'>([
+  'TooLarge',
+  'NotJson',
+  'InvalidOutcome',
+  'WrongRun',
+  'Refused',
+  'UnexpectedStatus',
+  'NotWritten',
+  'NotStored',
+]);
 
 interface RunReporterDeps {
   readonly onStatusChange: (entryUid: string) => void;
@@ -36,8 +51,8 @@ export class RunReporter {
     this.#event(ref, 'Warning', code, `${key.component}: ${message}`);
   }
 
-  /** Reports the end of a run in metrics and the log, if `after` has a new outcome. Records an Event only if `outcome` changed. */
-  stored(key: ComponentKey, before: RunRecord, after: RunRecord): void {
+  /** Reports the end of a run in metrics and the log, if `after` has a new outcome. Records an Event only if the outcome or its reason changed. */
+  recordStored(key: ComponentKey, before: RunRecord, after: RunRecord): void {
     const last = after.lastOutcome;
     if (!last || last.seq === before.lastOutcome?.seq) return;
     const { log, metrics } = this.#deps;
@@ -56,11 +71,10 @@ export class RunReporter {
       missing: last.missing.map(({ path, want }) => `${path} ${want}`),
       durationMs: Math.round(last.durationMs),
     });
-    if (last.outcome === before.lastOutcome?.outcome) return;
-    const why = before.reasons.join(', ') || 'no reason';
-    const detail = last.message === undefined ? '' : `: ${last.message}`;
-    const type = last.outcome === 'Failed' ? 'Warning' : 'Normal';
-    this.#event(entry, type, last.outcome, `${component} ran because of ${why}${detail}`);
+    if (last.outcome === before.lastOutcome?.outcome && last.reason === before.lastOutcome.reason) return;
+    const type = last.outcome === 'Failed' || faults.has(last.reason ?? '') ? 'Warning' : 'Normal';
+    const what = describeState({ ...last, state: last.outcome });
+    this.#event(entry, type, last.outcome, `${component}: ${what}; started because: ${whyText(before.reasons)}`);
   }
 
   /** Reports a call to a component in metrics and the debug log. `waitedMs`: time since its oldest trigger that had no delay. */
@@ -77,7 +91,7 @@ export class RunReporter {
   }
 
   /** Logs that the server could not start a run or call the component. */
-  notStarted(key: ComponentKey, error: unknown): void {
+  startFailed(key: ComponentKey, error: unknown): void {
     this.#deps.log.warn('run not started', { key: keyText(key), error: describe(error) });
   }
 
@@ -89,7 +103,10 @@ export class RunReporter {
   /** Logs a failed key and returns its status. */
   keyFailed(key: ComponentKey, error: unknown): KeyStatus {
     const message = describe(error);
-    this.#deps.log.error('key could not be handled', { key: keyText(key), error: message });
+    this.#deps.log.error('failed to handle the events of a key; the server retries', {
+      key: keyText(key),
+      error: message,
+    });
     return plainStatus('Failed', 'InternalError', message);
   }
 

@@ -23,7 +23,7 @@ export function writeViolation(writer: Writer, before: unknown, after: unknown):
   if (foreign !== undefined) {
     return {
       code: 'ForeignPath',
-      message: `component ${component} does not own this field; it may only write ${writes.join(', ')}; the whole write was rejected`,
+      message: `component ${component} does not own this field; it may only write ${writes.join(', ')}; leave the field unchanged, or the server rejects the whole write`,
       field: foreign,
       status: 403,
     };
@@ -85,7 +85,8 @@ function changeIn(
   after: object,
   owned: readonly JsonPointer[],
 ): JsonPointer | undefined {
-  const [fieldsBefore, fieldsAfter] = [new Map(Object.entries(before)), new Map(Object.entries(after))];
+  const fieldsBefore = new Map(Object.entries(before));
+  const fieldsAfter = new Map(Object.entries(after));
   for (const field of new Set([...fieldsBefore.keys(), ...fieldsAfter.keys()])) {
     const change = changeBelow([...segments, field], fieldsBefore.get(field), fieldsAfter.get(field), owned);
     if (change !== undefined) return change;

@@ -3,13 +3,13 @@ import { isRecord, own } from '../../kit/json-value.ts';
 import type { Violation } from './violation.ts';
 
 /**
- * Size of an entry for the limit of 65,536: bytes of its JSON without managedFields, `status.components`, and `status.conditions`.
- * Otherwise a status message of the server could push an entry over the limit.
+ * Size of an entry for the limit of 65,536 bytes: that of its JSON without managedFields, `status.components`, `status.conditions`, and
+ * `status.waitingFor`. The server writes these parts of the status, and its messages must not push an entry over the limit.
  */
 export function entryBytes(object: unknown): number {
   if (!isRecord(object)) return 0;
   const { managedFields: _, ...metadata } = recordAt(object, 'metadata');
-  const { components: __, conditions: ___, ...status } = recordAt(object, 'status');
+  const { components: __, conditions: ___, waitingFor: ____, ...status } = recordAt(object, 'status');
   return jsonBytes({
     ...object,
     ...(isRecord(own(object, 'metadata')) ? { metadata } : {}),
@@ -23,8 +23,9 @@ function recordAt(object: unknown, field: string): Readonly<Record<string, unkno
 }
 
 /**
- * Violation if a write lets an entry grow above the limit. Above it, spec, outputs, labels, and annotations may change but not grow in
- * total, and the server may still write its own status. An entry that is being deleted has no limit. `before`: undefined for a new entry.
+ * Violation (`EntryTooLarge`) if a write makes an entry grow above the limit. Above it, spec, outputs, labels, and annotations may change but
+ * not grow in total, and the server may still write its own status. An entry that is being deleted has no limit. `before`: undefined for a
+ * new entry.
  */
 export function sizeViolation(before: unknown, after: unknown): Violation | undefined {
   const bytes = entryBytes(after);

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import type { ComponentReconciler } from '../../api/inventory/component-reconciler.ts';
-import { kubeconfigOutput, outputsOf } from '../../api/inventory/names.ts';
+import { abandonAnnotation, builtInComponents, kubeconfigOutput, outputsOf } from '../../api/inventory/names.ts';
 import type { FieldError } from '../../api/schema/read.ts';
 import { describe } from '../../kit/errors.ts';
 import { isPointer, isWithin, type JsonPointer, overlap, pointerOf } from '../../kit/json-pointer.ts';
@@ -39,16 +39,22 @@ export function ownOutputRead(name: string, spec: Paths): JsonPointer | undefine
   return spec.reads.filter(isPointer).find((read) => writes.some((write) => overlap(read, write)));
 }
 
-/** The first field of `spec` whose value the schema accepts and the server cannot use; undefined if none. */
+/** The first field of `spec` whose value the schema accepts but the server cannot use; undefined if none. Its `field` is relative to `spec`. */
 export function unusableField({
+  endpoint,
   selector = {},
   caBundle,
-}: Pick<ComponentReconciler['spec'], 'selector' | 'caBundle'>): FieldError | undefined {
+}: Pick<ComponentReconciler['spec'], 'endpoint' | 'selector' | 'caBundle'>): FieldError | undefined {
+  const { inProcess } = endpoint;
+  if (inProcess !== undefined && !builtInComponents.some((name) => name === inProcess)) {
+    const message = `names ${JSON.stringify(inProcess)}, which is not built into this server; built-in components: ${builtInComponents.join(', ')}; choose one of them, or set endpoint.url or endpoint.service`;
+    return { field: 'endpoint.inProcess', message };
+  }
   const compiled = compileSelector(selector);
   if ('error' in compiled) return { field: 'selector', message: compiled.error };
   if (caBundle === undefined) return undefined;
   try {
-    // TLS reports nothing: from an empty text it trusts every public CA, and from any other text without a certificate none.
+    // TLS reports no error: with an empty text it trusts every public CA, and with any other text without a certificate it trusts none.
     new X509Certificate(caBundle);
     return undefined;
   } catch (error) {
@@ -63,7 +69,10 @@ export interface RegistrationPaths {
   readonly spec: Pick<ComponentReconciler['spec'], 'reads' | 'writes' | 'kubeconfig' | 'modes'>;
 }
 
-/** The first rule on `reads` and `writes` that a registration breaks, by itself or with others of the same mode; undefined if none. */
+/**
+ * The first rule on `reads` and `writes` that a registration breaks; undefined if none. `OwnOutputRead`: it reads its own writes.
+ * `PathTaken`: one of `others` that shares a mode owns an overlapping path.
+ */
 export function registrationViolation(
   { name, spec }: RegistrationPaths,
   others: Iterable<RegistrationPaths>,
@@ -85,7 +94,7 @@ export function registrationViolation(
       if (taken === undefined) continue;
       return {
         code: 'PathTaken',
-        message: `${taken} overlaps ${path}, which component ${other.name} owns in entries of the same mode; each path must have one owner; choose another path`,
+        message: `${taken} overlaps ${path}, which component ${other.name} owns in entries of the same mode; each path must have one owner; ${spec.writes === undefined ? 'set spec.writes to other paths, or rename the component' : 'choose another path'}`,
         field: spec.writes === undefined ? 'metadata.name' : 'spec.writes',
         status: 422,
       };
@@ -94,9 +103,16 @@ export function registrationViolation(
   return undefined;
 }
 
-/** Violation for the deletion of a component with runs; `run` names one of them. */
-export const hasRuns = (name: string, run: string): Violation => ({
-  code: 'HasRuns',
-  message: `component ${name} still has runs, for example ${run}; without the component, its resources would never be torn down; first delete the entries, or annotate entries that are being deleted with abandon.inventory.drawbridge.dev/${name}=REASON`,
-  status: 422,
-});
+/** Maximum number of entries that `hasRunsViolation` names. */
+export const maxNamedEntries = 3;
+
+/** Violation (`HasRuns`) for the deletion of a component with runs. `entries`: `NAMESPACE/NAME` of some entries with its runs, at least one. */
+export function hasRunsViolation(name: string, entries: readonly string[]): Violation {
+  const named = entries.slice(0, maxNamedEntries).join(', ');
+  const [namespace, entry] = (entries[0] ?? '').split('/');
+  return {
+    code: 'HasRuns',
+    message: `component ${name} still has runs for ${named}${entries.length > maxNamedEntries ? ', and more' : ''}; without the component, the server cannot tear down what it created there; delete these entries, or abandon the component in each: kubectl annotate clusterinventory ${entry} -n ${namespace} ${abandonAnnotation(name)}=REASON`,
+    status: 422,
+  };
+}

@@ -13,7 +13,7 @@ interface ComponentAccount {
 const accountPattern = new RegExp(`^system:serviceaccount:([^:]+):${accountPrefix}([^.:]+)[.]([^.:]+)$`);
 
 /** Parses a user name; undefined if it does not have the form of a component's account. Does not check that the account exists. */
-export function readComponentAccount(username: string): ComponentAccount | undefined {
+export function parseComponentAccount(username: string): ComponentAccount | undefined {
   const [, namespace, entryUid, component] = accountPattern.exec(username) ?? [];
   return namespace && entryUid && component ? { namespace, entryUid, component } : undefined;
 }
@@ -33,8 +33,9 @@ interface WriterCredential {
 }
 
 /**
- * Checks that the record is Running, and that the token belongs to it: its current token, or the previous one before its expiry. `record`
- * is the latest stored record; undefined if there is none. `nowMs`: epoch milliseconds. Undefined if the write is authorized.
+ * Returns undefined if the write is authorized: the record is Running, and the token is its current one or, before
+ * `previousCredentialExpiresAt`, its previous one. Otherwise returns a Violation with code `NoSuchRun`. `record`: the latest stored record;
+ * undefined if there is none. `nowMs`: epoch milliseconds.
  */
 export function writeAuthorizationViolation(
   record: RunAuthorization | undefined,
@@ -42,21 +43,38 @@ export function writeAuthorizationViolation(
   nowMs: number,
 ): Violation | undefined {
   const { entryUid, component, credentialId } = writer;
-  const violation = (problem: string): Violation => ({
-    code: noSuchRunCode,
-    message: `${problem}; a component may only write with the token of its current run; answer Retry and wait for the next run`,
-    status: 403,
-  });
   if (!record || record.entry.uid !== entryUid || record.component !== component) {
-    return violation(`component ${component} has no run for this entry`);
+    return violation(`component ${component} has no run for this entry; only the current run may write; ${stop}`);
   }
-  if (record.phase !== 'Running') return violation(`component ${component} has no active run for this entry`);
-  if (credentialId === undefined) return violation('the API server provided no credential ID for this token');
+  if (record.phase !== 'Running') {
+    return violation(
+      `component ${component} has no active run for this entry; a run that has ended may not write; ${stop}`,
+    );
+  }
+  if (credentialId === undefined) {
+    return violation(
+      'the API server provided no credential ID for this token, which write authorization requires; use Kubernetes 1.30 or later, with the feature gate ServiceAccountTokenJTI',
+    );
+  }
+  if (record.credentialID === undefined) {
+    return violation(
+      `the run of component ${component} may no longer write, because the entry is being deleted; stop, and report its outcome`,
+    );
+  }
   if (credentialId === record.credentialID) return undefined;
   if (credentialId !== record.previousCredentialID) {
-    return violation(`this token belongs to another run of component ${component}`);
+    return violation(
+      `this token is not the current one of component ${component}; use the token of its latest call, or the newer one in the answer to a heartbeat; if that run has ended, ${stop}`,
+    );
   }
   const expiresAtMs = parseTime(record.previousCredentialExpiresAt ?? '');
   if (expiresAtMs !== undefined && nowMs < expiresAtMs) return undefined;
-  return violation('this token was refreshed and has expired');
+  return violation(
+    'a heartbeat replaced this token, and its time has passed; use the token in the answer to the latest heartbeat that contains one',
+  );
 }
+
+/** What a component does if its run has ended. */
+const stop = 'stop, and wait for the next call';
+
+const violation = (message: string): Violation => ({ code: noSuchRunCode, message, status: 403 });

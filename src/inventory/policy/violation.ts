@@ -11,5 +11,5 @@ export interface Violation {
   readonly status: 403 | 413 | 422;
 }
 
-/** Code for a write by a token without a current run. Before the first run, the webhook must reject a dry-run write with it. */
+/** Code for a write by a token without a current run. The proof of write authorization expects it as the answer to its dry-run write. */
 export const noSuchRunCode: InventoryCode = 'NoSuchRun';

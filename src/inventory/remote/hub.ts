@@ -11,7 +11,7 @@ import type { Credentials } from '../../kube/credentials.ts';
 import { inlineCredentials } from '../../kube/inline-kubeconfig.ts';
 import type { Metrics } from '../../observe/metrics.ts';
 import type { Entry, EntryRef } from '../entry.ts';
-import type { ComponentWatches, RemoteEvent, RemoteEvents } from '../ports.ts';
+import type { ComponentWatches, RemoteEvent, RemoteWatcher } from '../ports.ts';
 import { ManagedClusterWatches } from './managed-cluster.ts';
 import { ManagementWatches } from './management-watches.ts';
 import { aboutOf, watchKey } from './watch-spec.ts';
@@ -27,7 +27,7 @@ interface RemoteHubOptions {
   readonly random: () => number;
   readonly metrics: Metrics;
   /** Maximum number of managed clusters that are watched at the same time. Default 500. */
-  readonly budget?: number;
+  readonly maxClusters?: number;
 }
 
 /** The remote watches of one entry. */
@@ -40,7 +40,7 @@ interface WatchedEntry {
   version: string | undefined;
   /** Undefined if no watch is wanted, there is no kubeconfig, or the watches were evicted. */
   managed: ManagedClusterWatches | undefined;
-  /** Time of the last reported change, or of the start of the watches if later, monotonic milliseconds. */
+  /** Time of the last reported change or of the start of the watches, whichever is later, monotonic milliseconds. */
   lastChangeMs: number;
   /** Why the watches of the managed cluster are unhealthy, at the last check; undefined if they are healthy. */
   problem: string | undefined;
@@ -48,7 +48,7 @@ interface WatchedEntry {
 
 /** Interval of health checks, milliseconds. */
 const HEALTH_INTERVAL_MS = 5_000;
-const DEFAULT_BUDGET = 500;
+const DEFAULT_MAX_CLUSTERS = 500;
 
 /** Registers the gauge of entries with unhealthy watches. `unhealthy` counts them at each scrape. */
 export function unhealthyWatchesMetric(metrics: Pick<Metrics, 'collected'>, unhealthy: () => number): void {
@@ -59,11 +59,12 @@ export function unhealthyWatchesMetric(metrics: Pick<Metrics, 'collected'>, unhe
 }
 
 /**
- * Watches objects in managed clusters and in the management cluster, by entry. It watches a limited number of managed clusters, and reports
- * for which entries the watches of the managed cluster are unhealthy.
+ * Watches objects in managed clusters and in the management cluster, by entry. If too many managed clusters are wanted, it evicts the
+ * watches of the one without changes for the longest time. `problem` explains unhealthy and evicted watches.
  */
-export class RemoteHub implements RemoteEvents {
+export class RemoteHub implements RemoteWatcher {
   readonly #options: RemoteHubOptions;
+  readonly #maxClusters: number;
   readonly #entries = new Map<string, WatchedEntry>();
   readonly #management: ManagementWatches;
   readonly #listeners = new Set<(event: RemoteEvent) => void>();
@@ -72,6 +73,7 @@ export class RemoteHub implements RemoteEvents {
 
   constructor(options: RemoteHubOptions) {
     this.#options = options;
+    this.#maxClusters = options.maxClusters ?? DEFAULT_MAX_CLUSTERS;
     this.#management = new ManagementWatches(options.cluster, (uid, watch) => this.#onChange(uid, watch));
     const unhealthy = () => [...this.#entries.values()].filter(({ problem }) => problem !== undefined).length;
     unhealthyWatchesMetric(options.metrics, unhealthy);
@@ -174,25 +176,26 @@ export class RemoteHub implements RemoteEvents {
     const secret = await this.#options.client.get(secrets, { namespace, name });
     const data = own(secret['data'], kubeconfigKey);
     if (typeof data !== 'string')
-      throw new CodedError('NoKubeconfig', `Secret ${namespace}/${name} has no key ${kubeconfigKey}`);
+      throw new CodedError(
+        'NoKubeconfig',
+        `Secret ${namespace}/${name} has no key ${kubeconfigKey}; the component that produces the kubeconfig must write it`,
+      );
     return this.#options.connect(await inlineCredentials(Buffer.from(data, 'base64').toString('utf8')));
   }
 
-  /** If the budget is used up, closes the watches of the cluster whose last reported change, or start, is oldest. */
+  /** At the maximum number of clusters, closes the watches of the cluster whose last reported change, or start, is oldest. */
   #evict(): void {
-    const { budget = DEFAULT_BUDGET } = this.#options;
     const open = [...this.#entries.values()].filter(({ managed }) => managed !== undefined);
-    if (open.length < budget) return;
+    if (open.length < this.#maxClusters) return;
     const stalest = open.reduce((a, b) => (b.lastChangeMs < a.lastChangeMs ? b : a));
     this.#drop(stalest);
     this.#updateHealth(stalest.ref.uid, stalest);
   }
 
-  /** Opens the watches of one evicted entry if the budget has room. */
+  /** Opens the watches of one evicted entry, unless the maximum number of clusters is watched. */
   #openEvicted(): void {
-    const { budget = DEFAULT_BUDGET } = this.#options;
     const all = [...this.#entries.values()];
-    if (all.filter(({ managed }) => managed !== undefined).length >= budget) return;
+    if (all.filter(({ managed }) => managed !== undefined).length >= this.#maxClusters) return;
     const evicted = all.find(isEvicted);
     if (!evicted) return;
     this.#open(evicted, true);
@@ -225,9 +228,8 @@ export class RemoteHub implements RemoteEvents {
   }
 
   #updateHealth(entryUid: string, watchedEntry: WatchedEntry): void {
-    const { budget = DEFAULT_BUDGET } = this.#options;
     const problem = isEvicted(watchedEntry)
-      ? `the managed cluster is not watched; at most ${budget} clusters are watched at a time; components with watches run at least every five minutes instead`
+      ? `the server does not watch the managed cluster; it watches at most ${this.#maxClusters} clusters at a time; components with watches run about every five minutes instead`
       : watchedEntry.managed?.problem;
     const before = watchedEntry.problem;
     watchedEntry.problem = problem;

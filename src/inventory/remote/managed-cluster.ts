@@ -4,7 +4,7 @@ import type { Cancel, Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import type { Failing, Store, StoreEvent } from '../../kube/store.ts';
-import { type Watched, watchKey, watchSpec } from './watch-spec.ts';
+import { type WatchedObject, watchKey, watchSpec } from './watch-spec.ts';
 
 interface ManagedClusterOptions {
   /** Connects to the cluster with the current kubeconfig. */
@@ -16,13 +16,13 @@ interface ManagedClusterOptions {
   readonly random: () => number;
 }
 
-/** A watch is unhealthy if it fails for longer than this, milliseconds; about four attempts. */
+/** A watch is unhealthy if it fails for longer than this, milliseconds: about four attempts. */
 const FAILING_MS = 10_000;
 /** A watch is unhealthy if its first list takes longer than this, milliseconds. */
 const LISTED_MS = 45_000;
 /** A watch is unhealthy if it receives no data for longer than this, milliseconds. A healthy watch receives some at least every 30 s. */
 const SILENT_MS = 60_000;
-/** Backoff between attempts to connect, milliseconds. Each delay is `baseMs` longer, so that it is never near 0. */
+/** Backoff between attempts to connect, milliseconds. `#retryOpen` adds `baseMs`, because a jittered delay may be near 0. */
 const RETRY = { baseMs: 1_000, capMs: 30_000 };
 
 /** The watches of one managed cluster; they share connections. */
@@ -30,12 +30,13 @@ export class ManagedClusterWatches {
   readonly #options: ManagedClusterOptions;
   readonly #watches = new Map<string, ManagedWatch>();
   #cluster: Cluster | undefined;
-  /** Why the last attempt to connect failed. */
-  #failure: string | undefined;
+  /** Why the last attempt to connect failed; undefined after a success. */
+  #openProblem: string | undefined;
   /** Time of the last successful connect, monotonic milliseconds. */
   #openedAtMs: number;
-  #failures = 0;
-  /** Number of the current attempt; results of earlier attempts are dropped. */
+  /** Failed attempts to connect since the last success. */
+  #failedAttempts = 0;
+  /** Number of the current attempt. An attempt with another number drops its result. */
   #attempt = 0;
   #cancelRetry: Cancel = () => {};
 
@@ -74,8 +75,8 @@ export class ManagedClusterWatches {
     if (attempt !== this.#attempt) return cluster.close();
     const previous = this.#cluster;
     this.#cluster = cluster;
-    this.#failure = undefined;
-    this.#failures = 0;
+    this.#openProblem = undefined;
+    this.#failedAttempts = 0;
     this.#openedAtMs = this.#options.clock.monotonic();
     for (const watch of this.#watches.values()) watch.attach(cluster);
     await previous?.close();
@@ -83,7 +84,7 @@ export class ManagedClusterWatches {
 
   /** Why the watches are unhealthy; undefined if they are healthy. The text contains no growing numbers, so that it changes rarely. */
   get problem(): string | undefined {
-    if (this.#failure !== undefined) return this.#failure;
+    if (this.#openProblem !== undefined) return this.#openProblem;
     const sinceOpenMs = this.#options.clock.monotonic() - this.#openedAtMs;
     for (const { watch, synced, silentMs, failing } of this.#watches.values()) {
       if (failing && failing.forMs > FAILING_MS) return `the watch of ${watch.resource} fails: ${failing.reason}`;
@@ -105,16 +106,17 @@ export class ManagedClusterWatches {
     await cluster?.close();
   }
 
-  #retryOpen(failure: string): void {
-    this.#failure = failure;
+  #retryOpen(problem: string): void {
+    this.#openProblem = problem;
     const { clock, random } = this.#options;
-    const delayMs = RETRY.baseMs + backoffMs({ ...RETRY, attempt: this.#failures++, random });
+    const delayMs = RETRY.baseMs + backoffMs({ ...RETRY, attempt: this.#failedAttempts++, random });
     this.#cancelRetry = clock.schedule(delayMs, () => void this.open());
   }
 }
 
 /**
- * One watch of a managed cluster. It keeps the digests of objects across connections, so after its first list it reports only real changes.
+ * One watch of a managed cluster. It keeps the digests of objects across connections, so that after its first list it reports only changed
+ * objects.
  */
 class ManagedWatch {
   readonly watch: RemoteWatch;
@@ -123,7 +125,7 @@ class ManagedWatch {
   readonly #digests = new Map<string, string>();
   /** True after the first complete list. */
   #listedOnce = false;
-  #store: Store<Watched> | undefined;
+  #store: Store<WatchedObject> | undefined;
   #detach: () => void = () => {};
 
   constructor(watch: RemoteWatch, onChange: () => void) {
@@ -168,7 +170,7 @@ class ManagedWatch {
     return this.#store?.failing;
   }
 
-  #onEvent(event: StoreEvent<Watched>): void {
+  #onEvent(event: StoreEvent<WatchedObject>): void {
     if (event.type === 'deleted') {
       if (this.#digests.delete(event.key)) this.#reportChange();
       return;
@@ -180,7 +182,7 @@ class ManagedWatch {
   }
 
   /** Reports deletes that this watch missed while it was disconnected. Also reports the first list: objects may have changed before it. */
-  #complete(store: Store<Watched>): void {
+  #complete(store: Store<WatchedObject>): void {
     const isFirstList = !this.#listedOnce;
     this.#listedOnce = true;
     const gone = [...this.#digests.keys()].filter((key) => !store.get(key));

@@ -3,7 +3,7 @@ import { nameOf } from '../../api/object.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import type { StoreEvent } from '../../kube/store.ts';
 import type { EntryRef } from '../entry.ts';
-import { type Watched, watchKey, watchSpec } from './watch-spec.ts';
+import { type WatchedObject, watchKey, watchSpec } from './watch-spec.ts';
 
 /** Receives each entry that a change may concern, and the watch that showed the change. */
 type OnChange = (entryUid: string, watch: RemoteWatch) => void;
@@ -25,7 +25,7 @@ export class ManagementWatches {
   readonly #open = new Map<string, SharedWatch>();
 
   /**
-   * `onChange` is called synchronously for each change of a watched object. The first list of a watch is no change, unless the kind was
+   * `onChange` is called synchronously for each change of a watched object. The first list of a watch is not a change, unless the kind was
    * installed after the watch had started.
    */
   constructor(cluster: Cluster, onChange: OnChange) {
@@ -49,7 +49,7 @@ export class ManagementWatches {
     for (const [key, watch] of wanted) {
       const open = this.#open.get(key) ?? this.#start(watch);
       this.#open.set(key, open);
-      // After the subscription, so that the objects that the store already has are not reported.
+      // Add the entry only after the subscription, which reports the objects that the store already has.
       open.wantedBy.set(uid, namespace);
     }
   }
@@ -88,7 +88,7 @@ export class ManagementWatches {
 }
 
 /** UIDs of the entries that an event concerns; empty if neither the label nor the part that `watch.fields` selects has changed. */
-function entriesOf(event: StoreEvent<Watched>): ReadonlySet<string> {
+function entriesOf(event: StoreEvent<WatchedObject>): ReadonlySet<string> {
   switch (event.type) {
     case 'added':
       return new Set([event.now.entryUid]);

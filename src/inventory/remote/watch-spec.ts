@@ -16,12 +16,12 @@ export function watchSpec({
   namespace,
   labelSelector,
   fields,
-}: RemoteWatch): StoreSpec<Watched> {
+}: RemoteWatch): StoreSpec<WatchedObject> {
   const selectors = [labelSelector ?? '', cluster === 'management' ? entryUidLabel : ''].filter(
     (selector) => selector !== '',
   );
   return {
-    // The kind is used only in messages; the scope does not matter for a watch.
+    // Only messages contain the kind. The scope does not matter for a watch.
     resource: { group, version, plural: resource, kind: resource, namespaced: true },
     ...(namespace === undefined ? {} : { namespace }),
     ...(selectors.length === 0 ? {} : { labelSelector: selectors.join(',') }),
@@ -47,28 +47,29 @@ export const watchKey = ({
 }: RemoteWatch): string =>
   JSON.stringify([cluster, group, version, resource, namespace ?? '', labelSelector ?? '', fields]);
 
-/** The stored data of a watched object: its entry and a digest of the relevant fields. */
-export interface Watched extends Projected {
+/** The stored data of a watched object: its entry, and a digest of the part that `watch.fields` selects. */
+export interface WatchedObject extends Projected {
   /** UID from the label; usually empty in managed clusters. */
   readonly entryUid: string;
   readonly digest: string;
 }
 
 /** Constant functions, because watches share a connection only if their projections are identical. */
-const projections: Readonly<Record<RemoteWatch['fields'], (object: KubeObject) => Watched | undefined>> = {
-  metadata: (object) => watched(object, ({ metadata: { labels, annotations } }) => [labels, annotations]),
+const projections: Readonly<Record<RemoteWatch['fields'], (object: KubeObject) => WatchedObject | undefined>> = {
+  metadata: (object) => projectWatched(object, ({ metadata: { labels, annotations } }) => [labels, annotations]),
   // A kind without a generation: everything except metadata and status.
-  spec: (object) => watched(object, ({ metadata, status: _, ...rest }) => metadata.generation ?? { ...rest }),
-  status: (object) => watched(object, ({ status }) => status ?? null),
+  spec: (object) => projectWatched(object, ({ metadata, status: _, ...rest }) => metadata.generation ?? { ...rest }),
+  status: (object) => projectWatched(object, ({ status }) => status ?? null),
 };
 
-/** Maximum length of an object's names and versions, in characters. A genuine API server returns no longer ones. */
+/** Maximum length of an object's names and versions together, in characters. A genuine API server never exceeds it. */
 const maxIdentityLength = 1_024;
 
-function watched(object: KubeObject, fields: (object: KubeObject) => unknown): Watched | undefined {
+function projectWatched(object: KubeObject, fields: (object: KubeObject) => unknown): WatchedObject | undefined {
   const { metadata } = object;
   const { uid = '', resourceVersion = '', labels, deletionTimestamp = '' } = metadata;
-  const [key, entryUid] = [keyOf(metadata), labels?.[entryUidLabel] ?? ''];
+  const key = keyOf(metadata);
+  const entryUid = labels?.[entryUidLabel] ?? '';
   if (`${key}${uid}${resourceVersion}${entryUid}${deletionTimestamp}`.length > maxIdentityLength) return undefined;
   return {
     key,

@@ -2,6 +2,7 @@ import { createServer as createHttpServer, type IncomingMessage, type ServerResp
 import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { type ReconcileRequest, readReconcileRequest, reconcilePath } from '../../api/inventory/contract/request.ts';
+import type { CallCode } from '../../api/inventory/http-codes.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { CodedError, describe } from '../../kit/errors.ts';
 import { listen } from '../../kit/listen.ts';
@@ -36,11 +37,13 @@ export interface ComponentServer {
   close(): Promise<void>;
 }
 
+/** Maximum size of a request body, bytes. */
 const MAX_REQUEST_BYTES = 131_072;
-/** Maximum number of concurrent TokenReviews. */
+/** Maximum number of concurrent TokenReviews. Further calls get 429. */
 const MAX_REVIEWS = 64;
-/** Timeouts for receiving headers and the whole request, milliseconds. */
+/** Time limit of the headers of a request, milliseconds. */
 const HEADERS_MS = 5_000;
+/** Time limit of a whole request, milliseconds. */
 const REQUEST_MS = 10_000;
 
 /**
@@ -53,7 +56,7 @@ export async function serveComponent(options: ComponentServerOptions): Promise<C
   const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
     handle(request, response, options, load).catch((error: unknown) => {
       const { status, code, message } =
-        error instanceof Refusal ? error : new Refusal(503, 'Unavailable', describe(error));
+        error instanceof RejectedCall ? error : new RejectedCall(503, 'Unavailable', describe(error));
       options.log.warn('call rejected', { component: options.component.name, code });
       sendJson(request, response, status, { code, message });
     });
@@ -91,13 +94,14 @@ async function handle(
   load: Load,
 ): Promise<void> {
   const { runs } = load;
-  if (request.url !== reconcilePath) throw new Refusal(404, 'NotFound', `unknown path; only ${reconcilePath} exists`);
-  if (request.method !== 'POST') throw new Refusal(405, 'MethodNotAllowed', 'only POST is allowed');
+  if (request.url !== reconcilePath)
+    throw new RejectedCall(404, 'NotFound', `unknown path; only ${reconcilePath} exists`);
+  if (request.method !== 'POST') throw new RejectedCall(405, 'MethodNotAllowed', 'only POST is allowed');
   const closed = new AbortController();
   response.once('close', () => closed.abort(new CodedError('CallerGone', 'the caller closed the connection')));
   await authenticate(request, callers, load, closed.signal);
   if (runs.size + load.reading >= maxRuns)
-    throw new Refusal(429, 'Busy', `${maxRuns} runs are active, which is the limit; retry later`);
+    throw new RejectedCall(429, 'Busy', `${maxRuns} runs are active, which is the limit; retry later`);
   load.reading += 1;
   let call: ReconcileRequest;
   try {
@@ -106,14 +110,14 @@ async function handle(
     load.reading -= 1;
   }
   if (call.component !== component.name) {
-    throw new Refusal(
+    throw new RejectedCall(
       400,
       'OtherComponent',
       `the request is for another component; this endpoint serves only ${component.name}; check the endpoint of the registration`,
     );
   }
   const violation = addressViolation(call, addresses);
-  if (violation) throw new Refusal(400, 'ForeignAddress', violation);
+  if (violation) throw new RejectedCall(400, 'ForeignAddress', violation);
   const run = new Run(component, call, transports, clock);
   const ended = run.execute().finally(() => runs.delete(run));
   runs.set(run, ended);
@@ -132,14 +136,18 @@ async function authenticate(
 ): Promise<void> {
   const token = bearerToken(request);
   if (load.reviews >= MAX_REVIEWS)
-    throw new Refusal(429, 'Busy', `${MAX_REVIEWS} callers are being authenticated, which is the limit; retry later`);
+    throw new RejectedCall(
+      429,
+      'Busy',
+      `${MAX_REVIEWS} callers are being authenticated, which is the limit; retry later`,
+    );
   load.reviews += 1;
   try {
     if (token && (await callers.isServer(token, signal))) return;
   } finally {
     load.reviews -= 1;
   }
-  throw new Refusal(
+  throw new RejectedCall(
     401,
     'Unauthorized',
     'the bearer token is missing or invalid; only the server may call, with a token for this component',
@@ -148,21 +156,29 @@ async function authenticate(
 
 async function readRequest(request: IncomingMessage): Promise<ReconcileRequest> {
   if (!/^application\/json[\t ]*(;|$)/i.test(request.headers['content-type'] ?? '')) {
-    throw new Refusal(415, 'UnsupportedMediaType', 'the body must be application/json');
+    throw new RejectedCall(
+      415,
+      'UnsupportedMediaType',
+      'the content type is not application/json, the only allowed one; set the header Content-Type',
+    );
   }
   const bytes = await collectBody(request, { maxBytes: MAX_REQUEST_BYTES });
   if (!bytes)
-    throw new Refusal(413, 'BodyTooLarge', `the body is too large; at most ${MAX_REQUEST_BYTES} bytes are allowed`);
+    throw new RejectedCall(
+      413,
+      'BodyTooLarge',
+      `the body is too large; at most ${MAX_REQUEST_BYTES} bytes are allowed`,
+    );
   let body: unknown;
   try {
     body = parseBody(bytes);
   } catch (error) {
-    throw new Refusal(400, 'InvalidRequest', describe(error));
+    throw new RejectedCall(400, 'InvalidRequest', describe(error));
   }
   const read = readReconcileRequest(body);
   if (read.ok) return read.value;
   const errors = read.errors.map(({ field, message }) => `${field || 'the body'} ${message}`).join('; ');
-  throw new Refusal(400, 'InvalidRequest', errors);
+  throw new RejectedCall(400, 'InvalidRequest', errors);
 }
 
 function bodyOf({ run }: ReconcileRequest, first: FirstAnswer): object {
@@ -171,11 +187,11 @@ function bodyOf({ run }: ReconcileRequest, first: FirstAnswer): object {
 }
 
 /** A rejected call; `status` is the HTTP status. */
-class Refusal extends CodedError {
-  override readonly name = 'Refusal';
+class RejectedCall extends CodedError {
+  override readonly name = 'RejectedCall';
   constructor(
     readonly status: number,
-    code: string,
+    code: CallCode,
     message: string,
   ) {
     super(code, message);

@@ -8,9 +8,10 @@ import { CodedError, quote } from '../../kit/errors.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import { parseJson } from '../../kit/safe-json.ts';
 import { groupPath, resourcePath } from '../../kube/api-paths.ts';
+import type { ClusterTls } from '../../kube/credentials.ts';
 import { TransportError } from '../../kube/errors.ts';
 import { type JsonAnswer, JsonCaller, type JsonRequest } from '../../kube/json-call.ts';
-import { textOf } from '../../kube/status-error.ts';
+import { successText } from '../../kube/status-error.ts';
 import type { EntryAccessor, ReportAnswer } from '../ports.ts';
 import type { RunTransports } from './run.ts';
 
@@ -62,7 +63,9 @@ interface HttpTransports extends RunTransports {
   close(): void;
 }
 
-interface HttpTransportOptions extends Pick<Addresses, 'apiUrl' | 'apiCa'> {
+interface HttpTransportOptions extends Pick<Addresses, 'apiUrl'> {
+  /** How to connect to the API server. Calls authenticate with the token of the run, so it has no client certificate. */
+  readonly apiTls: Omit<ClusterTls, 'cert' | 'key'>;
   /** PEM of the CA of the callbacks; undefined: the public CAs. */
   readonly callbackCa: string | undefined;
 }
@@ -71,12 +74,12 @@ interface HttpTransportOptions extends Pick<Addresses, 'apiUrl' | 'apiCa'> {
  * Connects a component to the API server and the callbacks over HTTP or HTTPS. The caller has checked the addresses of each request with
  * `addressViolation`. Each call times out after 10 s, and an answer may have at most 3 MiB.
  *
- * `report` resolves to 403 for a 401, and to 400 for a 413. It resolves to 503 for any status but these and 200, 400, 403, and 409, and
- * rejects with TransportError if the answer has a body that cannot be parsed as JSON, such as the page of a proxy. `Run` repeats the report
- * in both cases.
+ * `report` resolves to 403 for a 401, and to 400 for a 413. It resolves to 503 for any status but these and 200, 400, 403, and 409. It
+ * rejects with TransportError if the body of the answer cannot be parsed as JSON, such as the page of a proxy. `Run` repeats the report in
+ * both cases.
  */
-export function httpTransports({ apiUrl, apiCa, callbackCa }: HttpTransportOptions, clock: Clock): HttpTransports {
-  const api = new JsonCaller(apiCa === undefined ? {} : { ca: apiCa }, clock);
+export function httpTransports({ apiUrl, apiTls, callbackCa }: HttpTransportOptions, clock: Clock): HttpTransports {
+  const api = new JsonCaller(apiTls, clock);
   const callbacks = new JsonCaller(callbackCa === undefined ? {} : { ca: callbackCa }, clock);
   return {
     openEntry: (request, token, signal) => entryAccessor(api, apiUrl, request, token, signal),
@@ -153,7 +156,7 @@ function entryAccessor(
       contentType: 'application/merge-patch+json',
       signal,
     });
-    return readObject(textOf(answer));
+    return readObject(successText(answer));
   };
   const secretUrl = (name: string): string => `${apiUrl}${resourcePath(secrets, { ...entryName, name })}`;
   const kubeconfigUrl = secretUrl(kubeconfigSecretName(entry.id));

@@ -3,7 +3,7 @@ import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import { parseJson } from '../../kit/safe-json.ts';
 import { credentialIdOf } from '../accounts/tokens.ts';
-import { readRunId } from '../key.ts';
+import { parseRunId } from '../key.ts';
 import type { Component, ComponentClient, Reply, ReportSink } from '../ports.ts';
 import type { Registration } from '../registration.ts';
 import { acceptedReply, outcomeReply } from '../reply.ts';
@@ -23,12 +23,12 @@ interface InProcessOptions {
 }
 
 /**
- * Calls components in this process, with the requests and answers of the HTTP contract. Validates answers as `HttpClient` does, except
+ * Calls components in this process, with the requests and answers of the HTTP contract. Validates answers as `HttpComponentClient` does, except
  * that the limit of an outcome counts characters, not bytes.
  */
 export function inProcessClient({ components, openEntry, reports, clock }: InProcessOptions): ComponentClient {
   const report: RunTransports['report'] = async (request, token, body) => {
-    const run = readRunId(request.run.id);
+    const run = parseRunId(request.run.id);
     if (run) return reports.report(run, credentialIdOf(token), throughJson(body));
     return { status: 400, code: 'InvalidReport', message: `${request.run.id} is not a run ID` };
   };

@@ -23,7 +23,7 @@ export interface RunTransports {
 }
 
 /** Heartbeat timeout, seconds, if neither the component nor the server named one: the request does not contain that of the registration. */
-const DEFAULT_LEASE_S = 60;
+const DEFAULT_HEARTBEAT_TIMEOUT_S = 60;
 /** Delay between two attempts to deliver a report, milliseconds. */
 const RETRY_MS = 1_000;
 
@@ -73,17 +73,19 @@ export class Run implements RunContext {
     await this.#deliver(outcome);
   }
 
-  async heartbeat(leaseSeconds?: number): Promise<void> {
+  async heartbeat(timeoutSeconds?: number): Promise<void> {
     this.signal.throwIfAborted();
     if (!this.#accepted) {
       this.#accepted = true;
-      this.#extend(leaseSeconds ?? DEFAULT_LEASE_S);
-      return this.#answered.resolve({ kind: 'accepted', leaseSeconds });
+      this.#extendDeadline(timeoutSeconds ?? DEFAULT_HEARTBEAT_TIMEOUT_S);
+      return this.#answered.resolve({ kind: 'accepted', leaseSeconds: timeoutSeconds });
     }
-    const extension = await this.#deliver({ heartbeat: leaseSeconds === undefined ? {} : { leaseSeconds } });
+    const extension = await this.#deliver({
+      heartbeat: timeoutSeconds === undefined ? {} : { leaseSeconds: timeoutSeconds },
+    });
     if (!extension) this.signal.throwIfAborted();
     if (extension?.auth) this.#token = extension.auth.token;
-    this.#extend(extension?.leaseSeconds ?? leaseSeconds ?? DEFAULT_LEASE_S);
+    this.#extendDeadline(extension?.leaseSeconds ?? timeoutSeconds ?? DEFAULT_HEARTBEAT_TIMEOUT_S);
   }
 
   async #outcome(): Promise<Outcome> {
@@ -94,8 +96,8 @@ export class Run implements RunContext {
     }
   }
 
-  #extend(leaseSeconds: number): void {
-    this.#deadline = this.#clock.monotonic() + leaseSeconds * 1000;
+  #extendDeadline(timeoutSeconds: number): void {
+    this.#deadline = this.#clock.monotonic() + timeoutSeconds * 1000;
   }
 
   /** Delivers a report. Repeats it until the server accepts it. Abandons the run if the server rejects it or the deadline passes. */

@@ -4,7 +4,12 @@ import {
   clusterInventoryKind,
   readClusterInventory,
 } from '../../api/inventory/cluster-inventory.ts';
-import { abandonAnnotation, clusterInventories, forceAnnotation } from '../../api/inventory/names.ts';
+import {
+  abandonAnnotation,
+  abandonedByAnnotation,
+  clusterInventories,
+  forceAnnotation,
+} from '../../api/inventory/names.ts';
 import { apiVersionOf, type KubeObject, keyOf } from '../../api/object.ts';
 import { RecentMap } from '../../kit/recent-map.ts';
 import { type Client, findObject } from '../../kube/client.ts';
@@ -17,7 +22,7 @@ import type { EntryChange, InventoryStore } from '../ports.ts';
 interface EntryView extends Entry, Projected {}
 
 /** Prefixes of the annotations that an `Entry` keeps. */
-const annotationPrefixes = [forceAnnotation(''), abandonAnnotation('')];
+const annotationPrefixes = [forceAnnotation(''), abandonAnnotation(''), abandonedByAnnotation('')];
 
 /** Projects a ClusterInventory to an entry; undefined if it is invalid. */
 export function entryView(object: KubeObject): EntryView | undefined {
@@ -58,6 +63,7 @@ function viewOf(
       return content.value;
     },
     components: status?.components ?? [],
+    waitingFor: status?.waitingFor,
     conditions: status?.conditions ?? [],
   };
 }
@@ -154,11 +160,13 @@ function metadataOf(patch: Readonly<Record<string, unknown>>): object {
   return typeof metadata === 'object' && metadata !== null ? metadata : {};
 }
 
-/** Throws a plain Error, which is not retryable: the write succeeded, and a retry would get the same answer. */
+/** @throws a plain Error, which is not retryable: the write succeeded, and a retry would get the same answer. */
 function entryIn(object: KubeObject): Entry {
   const view = entryView(object);
   if (view) return view;
-  throw new Error(`entry ${object.metadata.name}: the API server's answer is not a valid ClusterInventory`);
+  throw new Error(
+    `the API server's answer for ClusterInventory ${keyOf(object.metadata)} is not valid; check that the installed CRD is that of this server`,
+  );
 }
 
 function changeOf(event: StoreEvent<EntryView>): EntryChange {

@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
-import { reconcileRuns, runName } from '../../api/inventory/names.ts';
-import type { KubeObject, ObjectName } from '../../api/object.ts';
+import { reconcileRuns, runName, runNameByUid } from '../../api/inventory/names.ts';
+import { type KubeObject, keyOf, type ObjectName } from '../../api/object.ts';
 import type { Clock } from '../../kit/clock.ts';
+import { CodedError } from '../../kit/errors.ts';
 import { type Client, findObject } from '../../kube/client.ts';
 import { isAlreadyExists, isConflict, isNotFound, TransportError } from '../../kube/errors.ts';
 import { isOlder } from '../../kube/resource-version.ts';
@@ -17,15 +18,15 @@ export function runView(object: KubeObject): RunView | undefined {
   const stored = recordIn(object);
   const { uid } = object.metadata;
   if (!stored || !uid) return undefined;
-  return { ...stored, key: textOf(stored.record), uid };
+  return { ...stored, key: keyTextOf(stored.record), uid, name: object.metadata.name };
 }
 
-const keyOf = (record: RunRecord): ComponentKey => ({ entryUid: record.entry.uid, component: record.component });
-const textOf = (record: RunRecord): string => keyText(keyOf(record));
-const nameOf = ({ entry, component }: RunRecord): ObjectName => ({
-  namespace: entry.namespace,
-  name: runName(entry.uid, component),
+const componentKeyOf = (record: RunRecord): ComponentKey => ({
+  entryUid: record.entry.uid,
+  component: record.component,
 });
+const keyTextOf = (record: RunRecord): string => keyText(componentKeyOf(record));
+const runNameOf = ({ name, record }: RunView): ObjectName => ({ namespace: record.entry.namespace, name });
 
 /**
  * Run records as ReconcileRun objects in the API server. A record counts only in the namespace of its entry; otherwise users of one
@@ -38,7 +39,7 @@ export class KubeRunStore implements RunStore {
   /** Records in the namespace of their entry, as the watch reports them. */
   readonly #watchedRecords = new Map<string, RunView>();
   readonly #newest: WriteThroughCache<RunView>;
-  /** Records that the watch reported before their entry, by entry UID, then by key: the two watches are not ordered. */
+  /** Records that the watch reported before their entry, by entry UID, then by object key. The two watches are not ordered. */
   readonly #recordsWithoutEntry = new Map<string, Map<string, RunView>>();
   readonly #listeners = new Set<(change: RecordChange) => void>();
 
@@ -88,16 +89,21 @@ export class KubeRunStore implements RunStore {
   }
 
   async load(key: ComponentKey, signal: AbortSignal): Promise<StoredRecord | undefined> {
-    const namespace = this.find(key)?.record.entry.namespace ?? this.#entries.find(key.entryUid)?.ref.namespace;
-    return namespace === undefined
-      ? undefined
-      : this.#load({ namespace, name: runName(key.entryUid, key.component) }, signal);
+    const known = this.#newest.get(keyText(key));
+    if (known) return this.#load(runNameOf(known), key.entryUid, signal);
+    const ref = this.#entries.find(key.entryUid)?.ref;
+    if (!ref) return undefined;
+    const { namespace } = ref;
+    return (
+      (await this.#load({ namespace, name: runName(ref, key.component) }, key.entryUid, signal)) ??
+      this.#load({ namespace, name: runNameByUid(ref.uid, key.component) }, key.entryUid, signal)
+    );
   }
 
   async swap(next: RunRecord, base: StoredRecord | undefined, signal: AbortSignal): Promise<Swap> {
     try {
       const write = () => (base ? this.#patch(next, base, signal) : this.#create(next, signal));
-      const stored = await this.#newest.call(textOf(next), async () => viewIn(await write()));
+      const stored = await this.#newest.call(keyTextOf(next), async () => viewIn(await write()));
       return { kind: 'stored', stored };
     } catch (error) {
       const isLost = isConflict(error) || isAlreadyExists(error) || (base !== undefined && isNotFound(error));
@@ -107,41 +113,65 @@ export class KubeRunStore implements RunStore {
   }
 
   async remove({ record, resourceVersion }: StoredRecord, signal: AbortSignal): Promise<void> {
-    await this.#client.delete(reconcileRuns, nameOf(record), { resourceVersion, signal });
-    const newest = this.#newest.get(textOf(record));
+    await this.#client.delete(reconcileRuns, this.#nameOf(record), { resourceVersion, signal });
+    const newest = this.#newest.get(keyTextOf(record));
     if (!newest || isOlder(resourceVersion, newest.resourceVersion)) return;
     this.#newest.deleted(newest.key, newest.uid);
-    this.#notify({ kind: 'gone', key: keyOf(record) });
+    this.#notify({ kind: 'gone', key: componentKeyOf(record) });
   }
 
   #patch(next: RunRecord, { resourceVersion }: StoredRecord, signal: AbortSignal): Promise<KubeObject> {
     const patch = { metadata: { resourceVersion }, spec: specPatch(next) };
-    return this.#client.mergePatch(reconcileRuns, nameOf(next), patch, { signal });
+    return this.#client.mergePatch(reconcileRuns, this.#nameOf(next), patch, { signal });
   }
 
   #create(next: RunRecord, signal: AbortSignal): Promise<KubeObject> {
     return this.#client.create(reconcileRuns, runObject(next), { signal });
   }
 
-  /** Resolves a lost compare-and-swap: another process won, or this write succeeded earlier and its answer was lost. */
-  async #resolveConflict(next: RunRecord, base: StoredRecord | undefined, signal: AbortSignal): Promise<Swap> {
-    const stored = await this.#newest.call(textOf(next), () => this.#load(nameOf(next), signal));
-    const isOurs = stored && stored.resourceVersion !== base?.resourceVersion && sameSpec(stored.record, next);
-    return isOurs ? { kind: 'stored', stored } : { kind: 'conflict', stored };
+  /** The name of the stored record; of a record that is not stored yet, the name for a new one. */
+  #nameOf(record: RunRecord): ObjectName {
+    const { entry, component } = record;
+    const known = this.#newest.get(keyTextOf(record));
+    return known ? runNameOf(known) : { namespace: entry.namespace, name: runName(entry, component) };
   }
 
-  async #load(name: ObjectName, signal: AbortSignal): Promise<RunView | undefined> {
+  /**
+   * Resolves a lost compare-and-swap: another process won, or this write succeeded earlier and its answer was lost. Rejects with CodedError
+   * `NameTaken` if the name belongs to the record of another entry, such as an earlier one of the same name.
+   */
+  async #resolveConflict(next: RunRecord, base: StoredRecord | undefined, signal: AbortSignal): Promise<Swap> {
+    const name = this.#nameOf(next);
+    const { uid } = next.entry;
+    const stored = await this.#newest.call(keyTextOf(next), () => this.#load(name, uid, signal));
+    if (!stored && !base && (await findObject(this.#client, reconcileRuns, name, { signal }))) {
+      const message = `ReconcileRun ${keyOf(name)} belongs to another entry; the server waits until it is deleted; if the garbage collector does not delete it, run kubectl delete reconcilerun ${name.name} -n ${name.namespace}`;
+      throw new CodedError('NameTaken', message);
+    }
+    const isThisWrite = stored && stored.resourceVersion !== base?.resourceVersion && sameSpec(stored.record, next);
+    return isThisWrite ? { kind: 'stored', stored } : { kind: 'conflict', stored };
+  }
+
+  /** Undefined also if the record is of another entry. */
+  async #load(name: ObjectName, entryUid: string, signal: AbortSignal): Promise<RunView | undefined> {
     const found = await findObject(this.#client, reconcileRuns, name, { signal });
-    return found && runView(found);
+    const view = found && runView(found);
+    return view?.record.entry.uid === entryUid ? view : undefined;
   }
 
   #onWatched(key: string, view: RunView): void {
     const { uid, namespace } = view.record.entry;
     const entry = this.#entries.find(uid);
-    if (entry?.ref.namespace === namespace) this.#observe(view);
+    if (entry?.ref.namespace === namespace && !this.#isSuperseded(view)) this.#observe(view);
     if (entry) return;
     const waiting = this.#recordsWithoutEntry.get(uid) ?? new Map<string, RunView>();
     this.#recordsWithoutEntry.set(uid, waiting.set(key, view));
+  }
+
+  /** Whether another record of the key counts: beside one with the current name, none with the earlier name does. */
+  #isSuperseded({ key, name, record }: RunView): boolean {
+    const known = this.#newest.get(key);
+    return known !== undefined && known.name !== name && name !== runName(record.entry, record.component);
   }
 
   #entryAppeared(entryUid: string): void {
@@ -160,7 +190,7 @@ export class KubeRunStore implements RunStore {
     this.#watchedRecords.delete(view.key);
     this.#newest.observe({ type: 'deleted', key: view.key, before: view });
     const isGone = wasKnown && !this.#newest.get(view.key);
-    if (isGone) this.#notify({ kind: 'gone', key: keyOf(view.record) });
+    if (isGone) this.#notify({ kind: 'gone', key: componentKeyOf(view.record) });
   }
 
   #observe(view: RunView): void {
@@ -177,7 +207,7 @@ function viewIn(object: KubeObject): RunView {
   const stored = runView(object);
   if (stored) return stored;
   throw new TransportError(
-    `record ${object.metadata.name}: the API server's answer is not a valid ReconcileRun`,
+    `the API server's answer for ReconcileRun ${object.metadata.namespace}/${object.metadata.name} is not valid; check that the installed CRD is that of this server`,
     undefined,
     false,
   );

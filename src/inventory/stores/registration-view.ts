@@ -48,7 +48,7 @@ export function registrationView(object: KubeObject): RegistrationView | undefin
       remoteWatches: spec.remoteWatches,
       intervalMs: spec.intervalSeconds * 1000,
       timeoutMs: spec.timeoutSeconds * 1000,
-      leaseMs: spec.leaseSeconds * 1000,
+      heartbeatTimeoutMs: spec.leaseSeconds * 1000,
       maxRunMs: spec.maxRunSeconds * 1000,
       maxConcurrent: spec.maxConcurrent,
       retry: { baseMs: spec.retry.baseSeconds * 1000, capMs: spec.retry.capSeconds * 1000 },

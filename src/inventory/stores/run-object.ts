@@ -1,27 +1,41 @@
+import { maxColumnText } from '../../api/inventory/fields.ts';
 import {
   clusterInventories,
   componentLabel,
   entryUidLabel,
   reconcileRuns,
   runName,
+  runNameByUid,
 } from '../../api/inventory/names.ts';
 import { type ReconcileRun, readReconcileRun } from '../../api/inventory/reconcile-run.ts';
 import { apiVersionOf, type KubeObject } from '../../api/object.ts';
-import { formatMicroTime, parseTime } from '../../kit/clock.ts';
+import { formatMicroTime, formatTime, parseTime } from '../../kit/clock.ts';
+import { shorten } from '../../kit/shorten.ts';
 import type { Projected } from '../../kube/store.ts';
-import type { LastOutcome, PastRun, RunRecord, StoredRecord } from '../core/run-record.ts';
+import {
+  type LastOutcome,
+  type PastRun,
+  type RunRecord,
+  type StoredRecord,
+  wasNotAccepted,
+} from '../core/run-record.ts';
+import { whyText } from '../core/triggers.ts';
 
 /** A run record in a store. */
-export interface RunView extends StoredRecord, Projected {}
+export interface RunView extends StoredRecord, Projected {
+  /** `metadata.name`. */
+  readonly name: string;
+}
 
-/** The record in a ReconcileRun; undefined if it is invalid, or its name is not that of its key. */
+/** The record in a ReconcileRun; undefined if it is invalid, or its name is not one of those of its entry and component. */
 export function recordIn(object: KubeObject): StoredRecord | undefined {
   const read = readReconcileRun({ ...object, apiVersion: apiVersionOf(reconcileRuns), kind: reconcileRuns.kind });
   if (!read.ok) return undefined;
   const { metadata, spec } = read.value;
   const { namespace, name, resourceVersion } = metadata;
-  // Write authorization reads the record by this name, so ignore other names.
-  if (!namespace || !resourceVersion || name !== runName(spec.entry.uid, spec.component)) return undefined;
+  // Write authorization reads the record by these names, so ignore other names.
+  const names = [runName(spec.entry, spec.component), runNameByUid(spec.entry.uid, spec.component)];
+  if (!namespace || !resourceVersion || !names.includes(name)) return undefined;
   return { record: recordOf(spec, namespace), resourceVersion };
 }
 
@@ -45,6 +59,7 @@ function recordOf(spec: ReconcileRun['spec'], namespace: string): RunRecord {
     deadlineMs: instant(spec.leaseUntil),
     attempt: spec.attempt,
     nextAtMs: instant(spec.nextAt),
+    heldBy: spec.heldBy,
     lastOutcome: spec.lastOutcome && lastOutcomeOf(spec.lastOutcome),
     history: spec.history.map(pastRunOf),
   };
@@ -68,6 +83,7 @@ function pastRunOf(past: ReconcileRun['spec']['history'][number]): PastRun {
     operation: past.operation,
     reasons: past.reasons,
     outcome: past.outcome,
+    reason: past.reason,
     startedAtMs: instant(past.startedAt) ?? 0,
     durationMs: past.durationMillis,
   };
@@ -82,7 +98,7 @@ export function runObject(record: RunRecord): KubeObject {
     apiVersion: apiVersionOf(reconcileRuns),
     kind: reconcileRuns.kind,
     metadata: {
-      name: runName(entry.uid, component),
+      name: runName(entry, component),
       namespace: entry.namespace,
       labels: { [entryUidLabel]: entry.uid, [componentLabel]: component },
       ownerReferences: [
@@ -108,6 +124,7 @@ export function specPatch(record: RunRecord): Record<string, unknown> {
     phase: record.phase,
     operation: record.operation,
     reasons: record.reasons,
+    why: record.reasons.length > 0 ? shorten(whyText(record.reasons), maxColumnText) : null,
     inputsDigest: record.inputsDigest ?? null,
     credentialID: record.credentialId ?? null,
     previousCredentialID: previousCredential?.id ?? null,
@@ -117,6 +134,8 @@ export function specPatch(record: RunRecord): Record<string, unknown> {
     leaseUntil: time(record.deadlineMs),
     attempt: record.attempt,
     nextAt: time(record.nextAtMs),
+    heldBy: record.heldBy ?? null,
+    next: nextText(record) ?? null,
     lastOutcome: lastOutcome
       ? {
           seq: lastOutcome.seq,
@@ -132,11 +151,31 @@ export function specPatch(record: RunRecord): Record<string, unknown> {
   };
 }
 
+/** When the next run starts, in words. No time is promised that may pass without a run. */
+function nextText({ phase, heldBy, lastOutcome, nextAtMs }: RunRecord): string | undefined {
+  if (phase !== 'Idle') return undefined;
+  if (heldBy !== undefined) return heldTexts[heldBy];
+  if (wasNotAccepted(lastOutcome?.reason)) return heldTexts.Unreachable;
+  if (nextAtMs === undefined || nextAtMs <= (lastOutcome?.endedAtMs ?? 0)) return 'at once';
+  return `after ${formatTime(nextAtMs)}`;
+}
+
+const heldTexts: Readonly<Record<NonNullable<RunRecord['heldBy']>, string>> = {
+  Suspended: 'none: the entry is suspended',
+  Disabled: 'none: the entry disables the component',
+  NotApplicable: 'none: the component does not apply to the entry',
+  TooLarge: 'none: the entry is too large',
+  RegistrationRefused: 'none: the registration is refused',
+  Unreachable: 'once the endpoint accepts calls',
+};
+
 const pastRun = (past: PastRun) => ({
   seq: past.seq,
   operation: past.operation,
   reasons: past.reasons,
   outcome: past.outcome,
+  // Null would be data inside a list.
+  ...(past.reason === undefined ? {} : { reason: past.reason }),
   startedAt: time(past.startedAtMs),
   durationMillis: millis(past.durationMs),
 });

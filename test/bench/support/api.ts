@@ -16,6 +16,7 @@ export interface ApiObject {
   };
   readonly status?: {
     readonly ready?: boolean;
+    readonly approval?: { readonly state: string };
     readonly result?: string;
     readonly grant?: { readonly expiresAt: string };
     readonly conditions?: readonly { readonly type: string; readonly status: string; readonly message?: string }[];

@@ -156,13 +156,25 @@ export class BindingBenchStage {
     return this.consumer.api.call('PATCH', this.path('consumer', kind, name), { metadata });
   }
 
+  /** Counts the konnector's calls on one side since the mark. */
+  callsAtRest(side: SideName, since: Readonly<Record<SideName, number>>): RestCalls {
+    const calls = this.#allCalls(side, since[side]);
+    const watches = calls.filter(({ verb }) => verb === 'watch').length;
+    const reviews = calls.filter(isReview).length;
+    return { watches, reviews, others: calls.length - watches - reviews };
+  }
+
   #calls(side: SideName, since: number) {
+    return this.#allCalls(side, since).filter((call) => call.verb !== 'watch' && !isReview(call));
+  }
+
+  #allCalls(side: SideName, since: number) {
     const { consumer, backend } = this.#stage.side;
     const [log, user] =
       side === 'consumer'
         ? [consumer.plane.auditLog, consumer.konnectorUser]
         : [backend.provider.plane.auditLog, `system:serviceaccount:${backend.clusterNamespace}:kube-binder`];
-    return log.calls({ user, since }).filter(({ verb }) => verb !== 'watch');
+    return log.calls({ user, since });
   }
 
   async #createFixtures({ api }: BenchSide): Promise<void> {
@@ -177,6 +189,16 @@ export class BindingBenchStage {
     await inParallel(64, () => api.call('GET', this.everywhere(this.unbound)));
   }
 }
+
+/** Calls of a konnector that has nothing to do. */
+export interface RestCalls {
+  readonly watches: number;
+  /** Reviews of its own permissions, which show withdrawn ones. */
+  readonly reviews: number;
+  readonly others: number;
+}
+
+const isReview = ({ resource }: { readonly resource: string }): boolean => resource === 'selfsubjectrulesreviews';
 
 /** True once the konnector has synced the consumer object: it has the finalizer and the recorded copy. */
 export const isSynced = ({ metadata }: ApiObject): boolean =>

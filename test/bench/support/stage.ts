@@ -6,6 +6,7 @@ import { until } from '../../../sandbox/wait.ts';
 import { Api, type ApiObject } from './api.ts';
 
 export const accessGroup = 'crds.wizardofoz.co/v1alpha1';
+const voteGroup = 'access.drawbridge.dev/v1alpha1';
 
 const container = {
   name: 'app',
@@ -15,8 +16,23 @@ const container = {
 };
 const podTemplate = { metadata: { labels: { app: 'payments' } }, spec: { containers: [container] } };
 
-/** Templates, by how long their pods take to become Ready. */
-const templates = { instant: {}, quick: { 'sandbox/ready-after': '200ms' }, slow: { 'sandbox/ready-after': '3s' } };
+interface TemplateParts {
+  readonly podAnnotations: Readonly<Record<string, string>>;
+  readonly accessConfig?: object;
+}
+
+const instant = { podAnnotations: {} };
+const quick = { podAnnotations: { 'sandbox/ready-after': '200ms' } };
+const slow = { podAnnotations: { 'sandbox/ready-after': '3s' } };
+const approvals = { all: [{ name: 'peer', groups: ['devs'] }] };
+/** Templates, by how long their pods take to become Ready, and whether a second person must approve the request. */
+const templates = {
+  instant,
+  quick,
+  slow,
+  'instant-approved': { ...instant, accessConfig: { approvals } },
+  'quick-approved': { ...quick, accessConfig: { approvals } },
+} as const satisfies Readonly<Record<string, TemplateParts>>;
 export type Template = keyof typeof templates;
 
 const peer = 'bench-peer';
@@ -27,13 +43,15 @@ interface RoleBinding {
   readonly subjects?: readonly { readonly kind: string; readonly name: string }[];
 }
 
-/** A namespace with a workload and templates, the server under test, an administrator, and a user whom the templates allow. */
+/** A namespace with a workload and templates, the server under test, an administrator, a user whom the templates allow, and an approver. */
 export class BenchStage {
   readonly plane: PlaneClient;
   readonly server: ServerProcess;
   readonly namespace: string;
   readonly admin: Api;
   readonly alice: Api;
+  /** The approver. */
+  readonly carol: Api;
   /** A user with the permissions of the server. Unlike for the administrator, the API server checks what each Role would grant. */
   readonly peer: Api;
 
@@ -43,6 +61,7 @@ export class BenchStage {
     this.namespace = namespace;
     this.admin = new Api(plane, 'bench-admin', ['system:masters']);
     this.alice = new Api(plane, 'alice', ['devs']);
+    this.carol = new Api(plane, 'carol', ['devs']);
     this.peer = new Api(plane, peer, ['system:authenticated']);
   }
 
@@ -51,12 +70,12 @@ export class BenchStage {
     const stage = new BenchStage(plane, server, `bench-${randomBytes(3).toString('hex')}`);
     await stage.#createFixtures();
     await stage.#bindPeer();
-    await Promise.all([stage.admin.warm(), stage.alice.warm(), stage.peer.warm()]);
+    await Promise.all([stage.admin, stage.alice, stage.carol, stage.peer].map((api) => api.warm()));
     return stage;
   }
 
-  /** Collection path of the requests, or of one of the built-in kinds. */
-  path(plural: 'podaccessrequests' | 'podaccesstemplates' | 'pods' | 'roles' | 'rolebindings' | 'deployments'): string {
+  /** Collection path of a kind. */
+  path(plural: keyof typeof collections): string {
     return `${collections[plural]}/namespaces/${this.namespace}/${plural}`;
   }
 
@@ -68,6 +87,16 @@ export class BenchStage {
       metadata: { name },
       spec: { templateName: template, duration },
     }) as Promise<ApiObject>;
+  }
+
+  /** Creates a vote as carol, who approves the request. */
+  approve(name: string): Promise<unknown> {
+    return this.carol.call('POST', this.path('accessvotes'), {
+      apiVersion: voteGroup,
+      kind: 'AccessVote',
+      metadata: { generateName: 'vote-' },
+      spec: { request: { kind: 'PodAccessRequest', name }, decision: 'Approve' },
+    });
   }
 
   /** The pod that the bare loops create, like the pod that the server would create from the workload. */
@@ -92,7 +121,7 @@ export class BenchStage {
     for (const plural of ['roles', 'rolebindings'] as const) {
       await this.admin.call('DELETE', `${this.path(plural)}?labelSelector=bench/floor`);
     }
-    for (const plural of ['podaccessrequests', 'pods', 'rolebindings'] as const) {
+    for (const plural of ['podaccessrequests', 'accessvotes', 'pods', 'rolebindings'] as const) {
       const selector = plural === 'rolebindings' ? '?labelSelector=!bench/stays' : '';
       await until(
         `no ${plural} to be left`,
@@ -122,7 +151,7 @@ export class BenchStage {
     await this.clear();
     await this.server.stop();
     await this.admin.call('DELETE', `/api/v1/namespaces/${this.namespace}`);
-    await Promise.all([this.admin.close(), this.alice.close(), this.peer.close()]);
+    await Promise.all([this.admin, this.alice, this.carol, this.peer].map((api) => api.close()));
   }
 
   /** Grants the peer the permissions of the server. Policies that match the server's user name do not apply to the peer. */
@@ -153,6 +182,8 @@ export class BenchStage {
           resources: ['podaccessrequests'],
           verbs: ['create', 'get', 'list', 'watch', 'delete'],
         },
+        { apiGroups: ['crds.wizardofoz.co'], resources: ['podaccesstemplates'], verbs: ['approve'] },
+        { apiGroups: ['access.drawbridge.dev'], resources: ['accessvotes'], verbs: ['create'] },
       ],
     });
     await admin.call('POST', this.path('rolebindings'), {
@@ -165,16 +196,16 @@ export class BenchStage {
       // Without pods, because no figure includes them.
       spec: { replicas: 0, selector: { matchLabels: podTemplate.metadata.labels }, template: podTemplate },
     });
-    await Promise.all(Object.entries(templates).map(([name, annotations]) => this.#template(name, annotations)));
+    await Promise.all(Object.entries(templates).map(([name, parts]) => this.#template(name, parts)));
   }
 
-  async #template(name: string, podAnnotations: Readonly<Record<string, string>>): Promise<void> {
+  async #template(name: string, { podAnnotations, accessConfig }: TemplateParts): Promise<void> {
     await this.admin.call('POST', this.path('podaccesstemplates'), {
       apiVersion: accessGroup,
       kind: 'PodAccessTemplate',
       metadata: { name },
       spec: {
-        accessConfig: { allowedGroups: ['devs'] },
+        accessConfig: { allowedGroups: ['devs'], ...accessConfig },
         controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
         controllerTargetMutationConfig: { podAnnotations },
       },
@@ -189,6 +220,7 @@ export class BenchStage {
 const collections = {
   podaccessrequests: `/apis/${accessGroup}`,
   podaccesstemplates: `/apis/${accessGroup}`,
+  accessvotes: `/apis/${voteGroup}`,
   pods: '/api/v1',
   roles: '/apis/rbac.authorization.k8s.io/v1',
   rolebindings: '/apis/rbac.authorization.k8s.io/v1',

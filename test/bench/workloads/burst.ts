@@ -1,9 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { deferred } from '../../../src/kit/promises.ts';
-import { type Api, inParallel, now } from '../support/api.ts';
+import { type Api, type ApiObject, inParallel, now } from '../support/api.ts';
 import type { Figures } from '../support/figures.ts';
 import type { BenchStage, Template } from '../support/stage.ts';
 
 const limitMs = 120_000;
+/** Time for the server to reconcile each pending request once more, after its own status write. */
+const settleMs = 2_000;
 let run = 0;
 
 /**
@@ -31,24 +34,55 @@ export async function bareCreates(stage: BenchStage, api: Api, count: number): P
   });
 }
 
-/** Creates `count` requests at once. Resolves to the milliseconds until the last one is Ready. */
-export async function burstOfRequests(stage: BenchStage, count: number, template: Template): Promise<number> {
+interface Burst {
+  /** Until the API server answered the last create of the burst, milliseconds. */
+  readonly createsMs: number;
+  /** Until the last request was Ready, milliseconds. */
+  readonly burstMs: number;
+}
+
+/** One burst: of requests, or of votes on pending requests if the template asks for approvals. */
+export const burstOf = (stage: BenchStage, count: number, template: Template): Promise<Burst> =>
+  template === 'instant-approved' ? burstOfVotes(stage, count) : burstOfRequests(stage, count, template);
+
+/** Creates `count` requests at once. */
+export function burstOfRequests(stage: BenchStage, count: number, template: Template): Promise<Burst> {
   const prefix = `burst-${++run}-`;
-  const ready = new Set<string>();
-  const allReady = deferred<number>();
+  return untilAll(stage, { prefix, count, reached: isReady }, (name) => stage.request(name, template, '1h'));
+}
+
+/** Creates `count` requests, and approves them at once when all of them wait for it. */
+async function burstOfVotes(stage: BenchStage, count: number): Promise<Burst> {
+  const all = { prefix: `burst-${++run}-`, count };
+  await untilAll(stage, { ...all, reached: isPending }, (name) => stage.request(name, 'instant-approved', '1h'));
+  await sleep(settleMs);
+  return untilAll(stage, { ...all, reached: isReady }, (name) => stage.approve(name));
+}
+
+const isReady = ({ status }: ApiObject): boolean => status?.ready === true;
+const isPending = ({ status }: ApiObject): boolean => status?.approval?.state === 'Pending';
+
+/** Runs `create` for `count` requests at once. Resolves when the last one is `reached`. */
+async function untilAll(
+  stage: BenchStage,
+  { prefix, count, reached }: { readonly prefix: string; readonly count: number; reached(request: ApiObject): boolean },
+  create: (name: string) => Promise<unknown>,
+): Promise<Burst> {
+  const done = new Set<string>();
+  const allDone = deferred<number>();
   const stop = await stage.alice.watch(stage.path('podaccessrequests'), ({ object, atMs }) => {
-    if (!object.metadata.name.startsWith(prefix) || object.status?.ready !== true) return;
-    ready.add(object.metadata.name);
-    if (ready.size === count) allReady.resolve(atMs);
+    if (!object.metadata.name.startsWith(prefix) || !reached(object)) return;
+    done.add(object.metadata.name);
+    if (done.size === count) allDone.resolve(atMs);
   });
   const timer = setTimeout(
-    () => allReady.reject(new Error(`${ready.size} of ${count} requests were Ready in time`)),
+    () => allDone.reject(new Error(`${done.size} of ${count} requests reached the state in time`)),
     limitMs,
   );
   try {
     const start = now();
-    await inParallel(count, (index) => stage.request(`${prefix}${index}`, template, '1h'));
-    return (await allReady.promise) - start;
+    const createsMs = await inParallel(count, (index) => create(`${prefix}${index}`));
+    return { createsMs, burstMs: (await allDone.promise) - start };
   } finally {
     clearTimeout(timer);
     stop();
@@ -63,7 +97,7 @@ export async function burstRound(stage: BenchStage, count: number, template: Tem
   await stage.clear();
   const mark = stage.plane.auditLog.mark();
   const cpuBefore = await stage.cpuMs();
-  const burstMs = await burstOfRequests(stage, count, template);
+  const { createsMs, burstMs } = await burstOf(stage, count, template);
   const cpu = (await stage.cpuMs()) - cpuBefore;
   const { calls, writes } = stage.calls(mark);
   await stage.clear();
@@ -71,6 +105,7 @@ export async function burstRound(stage: BenchStage, count: number, template: Tem
   return {
     floorMs,
     sameRightsFloorMs,
+    createsMs,
     burstMs,
     ratio: (burstMs - waitMs) / floorMs,
     sameRightsRatio: (burstMs - waitMs) / sameRightsFloorMs,

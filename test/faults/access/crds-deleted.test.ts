@@ -23,6 +23,15 @@ describe('when an administrator deletes the CRD of live grants', () => {
     await plane?.stop();
   });
 
+  it('AccessVote: access without approvals still opens and ends, even if the server restarts', async () => {
+    const url = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/accessvotes.access.drawbridge.dev';
+    await plane.call('DELETE', url);
+    await until('the CRD to go', async () => (await plane.probe(url)).status === 404, { timeoutMs: 40_000 });
+    await stage.closed(await stage.createReady(stage.alice, execRequest('without-votes', { duration: '2s' })));
+    await stage.restart();
+    await stage.closed(await stage.createReady(stage.alice, execRequest('restarted', { duration: '2s' })));
+  });
+
   for (const [kind, ask] of kinds) {
     const crd = `${kind.toLowerCase()}s.crds.wizardofoz.co`;
     const url = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${crd}`;
@@ -44,7 +53,10 @@ describe('when an administrator deletes the CRD of live grants', () => {
       await until('the CRD to go', async () => (await plane.probe(url)).status === 404, { timeoutMs: 40_000 });
       const left = await Promise.all(requests.map(({ metadata }) => stage.children(metadata.uid)));
       assert.deepEqual(left.flat(), []);
-      const revocations = await stage.audit(({ event, what }) => event === 'revocation' && what.kind === kind);
+      const names = requests.map(({ metadata }) => metadata.name);
+      const revocations = await stage.audit(
+        ({ event, what }) => event === 'revocation' && what.kind === kind && names.includes(what.name ?? ''),
+      );
       assert.deepEqual(revocations.map(({ what, code }) => [what.name, code]).sort(), [
         ['one', 'Deleted'],
         ['two', 'Deleted'],

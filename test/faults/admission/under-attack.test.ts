@@ -90,7 +90,7 @@ describe('under attack', function () {
         controllerTargetMutationConfig: { patchSpecOperations: Array.from({ length: 128 }, () => copy) },
       },
     });
-    await stage.templateReady('PodAccessTemplate', 'bomb');
+    await stage.templateReady('PodAccessTemplate', 'bomb', false);
   };
 
   const rssMiB = (): number =>

@@ -253,7 +253,7 @@ describe('a permanent fault', () => {
 });
 
 describe('an endpoint that is down', () => {
-  it('is probed, counts no attempts, and everything runs when it is back', async () => {
+  it('is probed, counts each probe as an attempt, and everything runs when it is back', async () => {
     const component = componentOf('c0', { isDown: true });
     const { world, run, outcome, runsOf } = await begin([component, componentOf('c1')], 50);
     await run(second);
@@ -261,9 +261,15 @@ describe('an endpoint that is down', () => {
     await run(10 * minute);
     const calls = runsOf('c0');
     assert.ok(calls >= 15 && calls <= 70, `${calls} calls`);
-    for (const { record } of world.inventory.records()) assert.equal(record.attempt, 0);
+    const attemptsOf = (name: string): number =>
+      world.inventory
+        .records()
+        .filter(({ record }) => record.component === name)
+        .reduce((sum, { record }) => sum + record.attempt, 0);
+    assert.deepEqual([attemptsOf('c0'), attemptsOf('c1')], [calls, 0]);
     component.isDown = false;
     await run(35 * second);
+    assert.equal(attemptsOf('c0'), 0);
     for (let i = 1; i <= 50; i += 1) assert.equal(outcome(i, 'c0'), 'Done');
   });
 });

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import type { AuditCall } from '../../../sandbox/audit-log.ts';
 import { until } from '../../../sandbox/wait.ts';
-import { execRequest, type Manifest, podRequest } from '../../support/access-requests.ts';
+import type { RequestStatus } from '../../../src/api/access/status.ts';
+import { execRequest, type Manifest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage, isMarker, withoutMarker } from '../../support/access-stage.ts';
+import type { Person } from '../../support/person.ts';
 
 /**
  * Not counted: lists and watches, which serve all requests at once; Events, which are grouped and may be dropped; the Lease, which
@@ -42,7 +44,11 @@ describe('the API calls of access', () => {
    */
   const withoutLateness = (calls: readonly AuditCall[]): readonly AuditCall[] => {
     const opened = calls.find(({ verb, resource }) => verb === 'create' && resource === 'rolebindings');
-    const statusWrites = calls.filter(({ verb, resource }) => verb === 'patch' && resource.endsWith('requests/status'));
+    const closed = calls.findIndex(({ verb }) => verb === 'delete');
+    const untilClosed = closed < 0 ? calls : calls.slice(0, closed);
+    const statusWrites = untilClosed.filter(
+      ({ verb, resource }) => verb === 'patch' && resource.endsWith('requests/status'),
+    );
     const [, progress, ready] = statusWrites;
     const lateMs = Date.parse(ready?.time ?? '') - Date.parse(opened?.time ?? '');
     return lateMs > 1000 ? calls.filter((call) => call !== progress) : calls;
@@ -107,8 +113,8 @@ describe('the API calls of access', () => {
   });
 
   const endings: [string, Manifest, number, number][] = [
-    ['with a new pod', podRequest('life-pod', { duration: '3s' }), 10, 0],
-    ['in a running pod', execRequest('life-exec', { duration: '3s' }), 8, 1],
+    ['with a new pod', podRequest('life-pod', { duration: '3s' }), 11, 0],
+    ['in a running pod', execRequest('life-exec', { duration: '3s' }), 9, 1],
   ];
 
   for (const [what, manifest, limit, reads] of endings) {
@@ -150,7 +156,114 @@ describe('the API calls of access', () => {
       assert.deepEqual(writes(calls), []);
     });
   });
+
+  describe('for a request that two people must approve', () => {
+    const manifest = podRequest('approved-pod', { duration: '10m', templateName: 'approved-shell' });
+    /** Also counts lists of votes, and SubjectAccessReviews. Other lists begin watches, for example of Rollouts, which the plane does not serve. */
+    const callsOfVotes = (since: number): string[] =>
+      stage.plane.auditLog
+        .calls({ user: stage.server.installation.serverUser, since })
+        .filter(({ verb, resource }) => verb !== 'watch' && !['events', 'leases'].includes(resource))
+        .filter(({ verb, resource }) => verb !== 'list' || resource === 'accessvotes')
+        .map(({ verb, resource }) => `${verb} ${resource}`);
+    const vote = async (person: Person): Promise<void> => {
+      const answer = await person.call(
+        'POST',
+        `/apis/${voteGroup}/v1alpha1/namespaces/${stage.namespace}/accessvotes`,
+        {
+          apiVersion: `${voteGroup}/v1alpha1`,
+          kind: 'AccessVote',
+          metadata: { generateName: 'vote-' },
+          spec: { request: { kind: manifest.kind, name: manifest.metadata.name }, decision: 'Approve' },
+        },
+      );
+      assert.equal(answer.status, 201, JSON.stringify(answer.body));
+    };
+    const approvalsUntil = (count: number): Promise<StoredRequest> =>
+      stage.requestUntil(`to wait with ${count} votes`, request, ({ status }) => {
+        const { approval } = (status ?? {}) as RequestStatus;
+        return approval?.state === 'Pending' && (approval.votes ?? []).length === count;
+      });
+    let request: StoredRequest;
+
+    before(async () => {
+      await stage.apply(approvedTemplate, ...approverRights);
+      await stage.templateReady('PodAccessTemplate', 'approved-shell');
+    });
+
+    it('are one write until it waits', async () => {
+      const since = stage.plane.auditLog.mark();
+      request = await stage.createOk(stage.alice, manifest);
+      await approvalsUntil(0);
+      assert.deepEqual(callsOfVotes(since), ['patch podaccessrequests/status']);
+    });
+
+    it('are one write, and reviews of the voter, for a vote that decides nothing', async () => {
+      const since = stage.plane.auditLog.mark();
+      await vote(stage.bob);
+      await approvalsUntil(1);
+      // At admission, when counted, and after the write.
+      const calls = await until('4 calls', () => callsOfVotes(since).length >= 4 && callsOfVotes(since), {
+        timeoutMs: 30_000,
+      });
+      assert.deepEqual([...new Set(calls)], ['create subjectaccessreviews', 'patch podaccessrequests/status']);
+      assert.equal(calls.filter((call) => call.startsWith('patch')).length, 1);
+    });
+
+    it('are one review at admission, and one list, one template, and one review of each voter more, for the vote that opens it', async () => {
+      const since = stage.plane.auditLog.mark();
+      await vote(stage.carol);
+      await stage.ready(request);
+      const calls = callsOfVotes(since);
+      print('the deciding vote until Ready', counted(since));
+      assert.deepEqual(calls.slice(0, 2), ['create subjectaccessreviews', 'list accessvotes']);
+      // At the same time, so in any order.
+      assert.deepEqual(calls.slice(2, 5).sort(), [
+        'create subjectaccessreviews',
+        'create subjectaccessreviews',
+        'get podaccesstemplates',
+      ]);
+      // The read of the template, and the writes.
+      const opening = await logged(() => withoutLateness(counted(since)), 6);
+      assert.deepEqual(writes(opening), openings[0]?.[2]);
+      await stage.alice.call('DELETE', stage.urlOf(manifest.kind, request.metadata.name));
+      await stage.closed(request);
+    });
+  });
 });
+
+const voteGroup = 'access.drawbridge.dev';
+const rbac = 'rbac.authorization.k8s.io';
+
+const approvedTemplate: Manifest = {
+  apiVersion: 'crds.wizardofoz.co/v1alpha1',
+  kind: 'PodAccessTemplate',
+  metadata: { name: 'approved-shell' },
+  spec: {
+    accessConfig: { allowedGroups: ['devs'], approvals: { all: [{ name: 'peer', count: 2 }] } },
+    controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
+    controllerTargetMutationConfig: {},
+  },
+};
+
+const approverRights: readonly Manifest[] = [
+  {
+    apiVersion: `${rbac}/v1`,
+    kind: 'Role',
+    metadata: { name: 'approve' },
+    rules: [
+      { apiGroups: [voteGroup], resources: ['accessvotes'], verbs: ['create'] },
+      { apiGroups: ['crds.wizardofoz.co'], resources: ['podaccesstemplates'], verbs: ['approve'] },
+    ],
+  },
+  {
+    apiVersion: `${rbac}/v1`,
+    kind: 'RoleBinding',
+    metadata: { name: 'approve' },
+    roleRef: { apiGroup: rbac, kind: 'Role', name: 'approve' },
+    subjects: ['bob', 'carol'].map((name) => ({ apiGroup: rbac, kind: 'User', name })),
+  },
+];
 
 const slowTemplate: Manifest = {
   apiVersion: 'crds.wizardofoz.co/v1alpha1',

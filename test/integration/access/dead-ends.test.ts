@@ -86,7 +86,7 @@ describe('a request that can never be granted', () => {
       metadata: { name: 'stranger', labels: { app: 'stranger' } },
       spec: { containers: [{ name: 'app', image: 'busybox:1.37' }] },
     });
-    await Promise.all(templates.map(({ kind, metadata: { name = '' } }) => stage.templateReady(kind, name)));
+    await Promise.all(templates.map(({ kind, metadata: { name = '' } }) => stage.templateObserved(kind, name)));
   });
   after(() => stage?.close());
 

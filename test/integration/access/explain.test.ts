@@ -20,25 +20,13 @@ describe('kubectl create --dry-run=server', () => {
     return { code, warnings, error: lines.find((line) => line.startsWith('Error')) };
   };
 
-  it('shows an eligible caller that every rule passes', async () => {
+  it('shows an eligible caller how many rules pass', async () => {
     const { code, warnings } = await create(stage.alice, podRequest('why'), '--dry-run=server');
     assert.equal(code, 0);
-    assert.deepEqual(warnings, [
-      'pass requester: spec.requester names the caller',
-      'pass identity: the caller is logged in',
-      'pass template: the template exists in the namespace of the request',
-      'pass template-ready: the template is ready',
-      'pass template-groups: the template names groups of people, not groups of Kubernetes itself',
-      'pass eligible: the caller is in an allowed group, or already holds in the namespace what the template gives',
-      'pass duration: the duration can be granted',
-      'pass target-pod: spec.targetPod, if set, is a valid pod name',
-      'pass not-revoked: the request is not revoked',
-      'pass requester-groups: spec.requester claims no group that the caller is not in',
-      'pass limits: one more grant stays within the limits of user, template, and namespace',
-    ]);
+    assert.deepEqual(warnings, ['17 rules passed']);
   });
 
-  it('shows a denied caller every reason at once, with remedies', async () => {
+  it('shows a denied caller every reason first, with remedies', async () => {
     const { code, warnings, error } = await create(
       stage.bob,
       execRequest('why', { duration: 'a while' }),
@@ -46,13 +34,11 @@ describe('kubectl create --dry-run=server', () => {
     );
     assert.notEqual(code, 0);
     assert.match(error ?? '', /NotEligible: /);
-    assert.deepEqual(
-      warnings.filter((line) => !line.startsWith('pass ')),
-      [
-        'FAIL eligible: the caller is in an allowed group, or already holds in the namespace what the template gives; to pass: join one of [devs, sre]',
-        'FAIL duration: the duration can be granted; to pass: write a Go duration from 1s up, such as 30m, or leave spec.duration out',
-      ],
-    );
+    assert.deepEqual(warnings, [
+      'FAIL eligible: the caller is in an allowed group, or already holds in the namespace what the template gives; to pass: join one of [devs, sre]',
+      'FAIL duration: the duration can be granted; to pass: write a Go duration from 1s up, such as 30m, or leave spec.duration out',
+      '15 rules passed',
+    ]);
   });
 
   it('shows no rules without --dry-run', async () => {

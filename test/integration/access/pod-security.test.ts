@@ -73,7 +73,7 @@ describe('M14: the pod of an access template', () => {
   after(() => stage?.close());
 
   const ask = async (templateName: string): Promise<StoredRequest> => {
-    await stage.templateReady('PodAccessTemplate', templateName);
+    await stage.templateObserved('PodAccessTemplate', templateName);
     return stage.createOk(stage.alice, podRequest(`via-${templateName}`, { templateName, duration: '10m' }));
   };
 
@@ -133,11 +133,6 @@ describe('M14: the pod of an access template', () => {
       ]),
       /spec\.initContainers\[0\]\.securityContext\.privileged/,
     ],
-    [
-      'privileged by podSpec',
-      template('written', { podSpec: { hostIPC: true, containers: [{ name: 'a', image: 'a:1' }] } }),
-      /spec\.hostIPC/,
-    ],
     ['as privileged as its workload', template('after-agent', agentRef), /spec\.hostPID/],
   ];
   for (const [title, manifest, message] of specs) {
@@ -153,6 +148,14 @@ describe('M14: the pod of an access template', () => {
 
   const create = (person: Pick<Person, 'call'>, manifest: Manifest) =>
     person.call('POST', stage.urlOf('PodAccessTemplate'), manifest);
+
+  it('is never privileged by podSpec: such a template is not stored', async () => {
+    const podSpec = { hostIPC: true, containers: [{ name: 'a', image: 'a:1' }] };
+    const { status, body } = await create(stage.plane, template('written', { podSpec }));
+    assert.equal(status, 403);
+    assert.match((body as { message: string }).message, /PodReachesTooFar: .*spec\.hostIPC of the access pod is set/);
+  });
+
   const flagged = (name: string): Manifest => template(name, { ...agentRef, allowPrivilegedPod: true });
 
   it('may have all of that where an administrator allows it for the template and the namespace', async () => {

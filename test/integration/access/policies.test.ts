@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { ApiAnswer } from '../../../sandbox/api-call.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { macAnnotation, planHashAnnotation, requestLabel, revokeFinalizer } from '../../../src/api/access/names.ts';
+import type { RequestStatus } from '../../../src/api/access/status.ts';
 import { execRequest, type Manifest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { Person } from '../../support/person.ts';
@@ -17,6 +18,8 @@ describe('S16: without the server and the webhooks, the API server', () => {
   let holder: Person;
   let pod: StoredRequest;
   let child: string;
+  /** A request without a grant that has ended. */
+  let refused: StoredRequest;
 
   before(async function () {
     this.timeout(180_000);
@@ -34,6 +37,11 @@ describe('S16: without the server and the webhooks, the API server', () => {
     await stage.gone(whole);
     pod = await stage.createReady(stage.alice, podRequest('own', { duration: '10m' }));
     child = pod.status?.podName ?? '';
+    refused = await stage.requestUntil(
+      'to be denied',
+      await stage.createOk(stage.alice, execRequest('refused', { targetPod: 'nobody', duration: '10m' })),
+      ({ status }) => (status as RequestStatus | undefined)?.ended !== undefined,
+    );
     await stage.server.kill();
     await stage.removeWebhooksOnly();
   });
@@ -91,6 +99,16 @@ describe('S16: without the server and the webhooks, the API server', () => {
       const patch = { status: { podName: 'other', ready: false } };
       assertRefused(await eve.call('PATCH', `${stage.urlOf(pod.kind, 'own')}/status`, patch), 'StatusReserved');
       assertRefused(await stage.plane.call('PATCH', `${stage.urlOf(pod.kind, 'own')}/status`, patch), 'StatusReserved');
+    });
+
+    it('with a grant in its status although it ended, by the server, too', async () => {
+      const { metadata, kind } = refused;
+      const patch = { status: { grant: pod.status?.grant } };
+      assertRefused(
+        await holder.call('PATCH', `${stage.urlOf(kind, metadata.name)}/status`, patch),
+        'EndKept: a request that ended gets no grant',
+      );
+      assertOk(await holder.call('PATCH', `${stage.urlOf(kind, metadata.name)}/status`, { status: { ready: false } }));
     });
 
     const changes: [string, object][] = [

@@ -108,6 +108,47 @@ describe('rules that a template adds', () => {
     assert.equal(await may(stage.alice, 'get', 'log', pod), false);
   });
 
+  for (const [name, subresource, verb, command] of [
+    ['payments-logs', 'log', 'get', /^kubectl logs -f -n access-\S+ payments-/],
+    ['payments-port', 'portforward', 'create', /^kubectl port-forward -n access-\S+ payments-\S+ 8080:8080$/],
+  ] as const) {
+    it(`of examples/without-exec.yaml replace exec: ${name}`, async () => {
+      await stage.applyFiles('examples/without-exec.yaml');
+      await stage.templateReady('ExecAccessTemplate', name);
+      const request = await stage.createReady(stage.alice, execRequest(`by-${name}`, { templateName: name }));
+      const pod = request.status?.podName ?? '';
+      assert.equal(await may(stage.alice, verb, subresource, pod), true);
+      assert.equal(await may(stage.alice, 'get', '', pod), true);
+      assert.equal(await may(stage.alice, 'create', 'exec', pod), false);
+      const jsonpath = 'jsonpath={.status.accessMessage}';
+      assert.match(await stage.kubectl('get', 'execaccessrequest', `by-${name}`, '-o', jsonpath), command);
+      const attempt = await stage.plane.kubectl(['exec', '-n', stage.namespace, pod, '--as=alice', '--', 'true'], {
+        reject: false,
+      });
+      assert.match(attempt.stderr, /[Ff]orbidden: User "alice" cannot (create|get) resource "pods\/exec"/);
+      await stage.plane.call('DELETE', stage.urlOf('ExecAccessRequest', `by-${name}`));
+      await stage.closed(request);
+    });
+  }
+
+  it('are needed without exec, which kubectl explains', async () => {
+    const apply = async (accessConfig: object): Promise<string> => {
+      const manifest = { ...template('bare', []), spec: { ...(template('bare', [])['spec'] as object), accessConfig } };
+      const input = JSON.stringify(manifest);
+      const { code, stderr } = await stage.plane.kubectl(['apply', '-f', '-'], { input, reject: false });
+      assert.notEqual(code, 0);
+      return stderr;
+    };
+    const base = { allowedGroups: ['devs'], exec: false };
+    assert.match(
+      await apply({ ...base, rules: [logs] }),
+      /InvalidAccessCommand: .*accessCommand is kubectl exec, which needs create pods\/exec/,
+    );
+    const both = { ...base, rules: [logs, { ...forward, resources: ['pods/exec'] }] };
+    const accessCommand = 'kubectl logs {{ .Metadata.Name }}';
+    assert.match(await apply({ ...both, accessCommand }), /InvalidRules: .*rules\[1\]\.resources has "pods\/exec"/);
+  });
+
   it('apply to the pod of a PodAccessRequest too', async () => {
     const patch = JSON.stringify({ spec: { accessConfig: { rules: [forward] } } });
     await stage.kubectl('patch', 'podaccesstemplate', 'payments-shell', '--type=merge', '-p', patch);

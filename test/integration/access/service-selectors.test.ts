@@ -54,7 +54,7 @@ describe('M15: an access pod', () => {
   const through = async (manifest: Manifest) => {
     const templateName = manifest.metadata.name ?? '';
     await stage.apply(manifest);
-    await stage.templateReady('PodAccessTemplate', templateName);
+    await stage.templateObserved('PodAccessTemplate', templateName);
     return stage.createOk(stage.alice, podRequest(`via-${templateName}`, { templateName, duration: '10m' }));
   };
 
@@ -165,7 +165,7 @@ describe('M15: an access pod', () => {
     });
 
     it('is not created if it would escape the policy, and the message has both remedies', async () => {
-      await stage.templateReady('PodAccessTemplate', 'ledger');
+      await stage.templateReady('PodAccessTemplate', 'ledger', false);
       const asked = await stage.createOk(
         stage.alice,
         podRequest('via-ledger', { templateName: 'ledger', duration: '10m' }),

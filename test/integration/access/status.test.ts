@@ -46,7 +46,7 @@ describe('M27: tools without knowledge of these kinds', () => {
     });
     await waitFor('Reconciling', 'podaccesstemplate/early');
     const template = await stage.templateReady('PodAccessTemplate', 'early', false);
-    assert.deepEqual(summaryOf(template), ['Ready=False NotFound', 'Reconciling=True NotFound']);
+    assert.deepEqual(summaryOf(template), ['Ready=False TargetNotFound', 'Reconciling=True TargetNotFound']);
     await stage.kubectl('create', 'deployment', 'nowhere', '--image=busybox:1.37', '--replicas=0');
     await waitFor('Ready', 'podaccesstemplate/early');
     const later = await stage.templateReady('PodAccessTemplate', 'early');
@@ -61,7 +61,7 @@ describe('M27: tools without knowledge of these kinds', () => {
       request,
       (now) => conditionOf(now, 'Stalled') !== undefined,
     );
-    assert.deepEqual(summaryOf(denied), ['Ready=False InvalidTargetPod', 'Stalled=True InvalidTargetPod']);
+    assert.deepEqual(summaryOf(denied), ['Ready=False Denied', 'Stalled=True Denied']);
     assert.equal(denied.status?.ready, false);
   });
 });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { until } from '../../../sandbox/wait.ts';
+import { formatTime } from '../../../src/kit/clock.ts';
 import {
   conditionOf,
   deadlineOf,
@@ -107,6 +108,8 @@ describe('M09: a later edit of a template', () => {
         /was shortened/.test(conditionOf(now, 'AccessStillValid')?.message ?? ''),
       );
       assert.equal(reported.status?.ready, true);
+      assert.equal(reported.status?.expiresAt, formatTime(createdMs + leftS * 1000));
+      assert.match(conditionOf(reported, 'AccessShortened')?.message ?? '', /^until \S+Z instead of \S+Z, because/);
       assert.deepEqual(reported.status?.grant, request.status?.grant);
       const pod = request.status?.podName ?? '';
       await until('no right to exec', async () => !(await stage.alice.mayExec(stage.namespace, pod)), {
@@ -135,6 +138,9 @@ describe('M09: a later edit of a template', () => {
         (conditionOf(later, 'AccessStillValid')?.message ?? '').endsWith('Z'),
       );
       assert.equal(conditionOf(now, 'AccessStillValid')?.message, `until ${now.status?.grant?.expiresAt}`);
+      assert.equal(now.status?.expiresAt, now.status?.grant?.expiresAt);
+      assert.equal(conditionOf(now, 'AccessShortened')?.status, 'False');
+      assert.equal(now.status?.ready, true);
     });
 
     it('takes effect even if no server runs at that time', async () => {

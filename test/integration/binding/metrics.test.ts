@@ -24,6 +24,14 @@ describe('the metrics of a konnector', () => {
   });
   after(() => stage.close());
 
+  it('come with no warning in the log after a first bind', async () => {
+    const lines = (await stage.side.consumer.konnector.log()).split('\n');
+    assert.deepEqual(
+      lines.filter((line) => / WARN /.test(line)),
+      [],
+    );
+  });
+
   const resource = (): string => stage.kinds.kettles.crd.metadata.name;
 
   /** The sum of the series of a metric with these labels; undefined without any. */

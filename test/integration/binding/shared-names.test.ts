@@ -86,7 +86,7 @@ describe('two consumers without isolation', () => {
     });
     assert.match(
       condition.message ?? '',
-      /same: the provider already has an object "same" that is not a copy for this cluster/,
+      /same: the provider already has an object "same" that is not the copy of this object/,
     );
     assert.equal(own((await copyOf('same'))?.spec, 'heat'), 100);
     await first.consumer.whenCondition('kitchen', 'Ready');

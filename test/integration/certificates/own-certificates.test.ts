@@ -51,7 +51,15 @@ describe('certificates without cert-manager', () => {
       metadata: { name: namespace },
     });
     await plane.kubectl(['apply', '-f', rights]);
-    await plane.kubectl(['delete', 'lease', '-n', namespace, 'drawbridge-access', '--ignore-not-found']);
+    await plane.kubectl([
+      'delete',
+      'lease',
+      '-n',
+      namespace,
+      'drawbridge-access',
+      'drawbridge-own-certificate',
+      '--ignore-not-found',
+    ]);
     await plane.call('DELETE', secretUrl);
     stage = await AccessStage.open({ flags: flags('left') });
     dryRun = `${stage.urlOf('PodAccessRequest')}?dryRun=All`;

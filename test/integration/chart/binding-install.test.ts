@@ -3,7 +3,13 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fixtureObject } from '../../../sandbox/binding/fixture-kinds.ts';
 import { until } from '../../../sandbox/wait.ts';
-import { apiServiceBindings, kubeconfigKey, ownerLabel, syncerFinalizer } from '../../../src/api/binding/names.ts';
+import {
+  apiServiceBindingBundles,
+  apiServiceBindings,
+  kubeconfigKey,
+  ownerLabel,
+  syncerFinalizer,
+} from '../../../src/api/binding/names.ts';
 import type { KubeObject, ObjectName } from '../../../src/api/object.ts';
 import { customResourceDefinitions, namespaces, secrets } from '../../../src/api/resources.ts';
 import { own } from '../../../src/kit/json-value.ts';
@@ -73,7 +79,7 @@ describe('the chart with binding, installed by Helm', function () {
     assert.deepEqual(object.metadata.finalizers, [syncerFinalizer]);
   });
 
-  it('binds and unbinds as a bundle follows its provider', async () => {
+  it('binds through a bundle what the provider exports', async () => {
     const { backend, client, kinds, provider } = stage;
     await stage.bundle('acme', secret);
     await stage.whenReady('ovens');
@@ -83,7 +89,34 @@ describe('the chart with binding, installed by Helm', function () {
     const status = { result: 'warm' };
     await provider.client.mergePatch(kinds.ovens.inProvider, its, { status }, { subresource: 'status' });
     await stage.when(kinds.ovens.inConsumer, oven, saysResult('warm'));
-    await backend.withdraw('ovens');
+  });
+
+  it('keeps a binding that its bundle would create again, and names the command that unbinds its kind', async () => {
+    const { client, kinds, plane } = stage;
+    const { code, stderr } = await plane.kubectl(['delete', 'sb', 'ovens'], { reject: false });
+    assert.equal(code, 1);
+    assert.match(stderr, /Bundled: the bundle acme would create the binding again, and all objects .* lost/);
+    assert.match(stderr, /run kubectl delete sbb acme --cascade=orphan first/);
+    const { metadata } = await stage.when(apiServiceBindings, { name: 'ovens' });
+    assert.equal(metadata.deletionTimestamp, undefined);
+    assert.equal((await stage.when(kinds.ovens.inConsumer, oven)).metadata.deletionTimestamp, undefined);
+    assert.ok(await getIfThere(client, apiServiceBindingBundles, { name: 'acme' }));
+  });
+
+  it('unbinds that kind after the bundle was deleted without its bindings', async () => {
+    const { kinds, plane, provider, backend } = stage;
+    // The garbage collector removes the owners. It may take half a minute to discover new kinds.
+    await plane.kubectl(['delete', 'sbb', 'acme', '--cascade=orphan', '--timeout=60s']);
+    await plane.kubectl(['delete', 'sb', 'ovens', '--timeout=60s']);
+    await stage.whenGone(customResourceDefinitions, { name: kinds.ovens.crd.metadata.name });
+    const its = { name: `${backend.clusterNamespace}-${oven.name}` };
+    await stage.whenGone(kinds.ovens.inProvider, its, provider.client);
+  });
+
+  it('unbinds an export that its provider withdraws from a bundle', async () => {
+    await stage.bundle('acme', secret);
+    await stage.whenReady('ovens');
+    await stage.backend.withdraw('ovens');
     await stage.whenGone(apiServiceBindings, { name: 'ovens' });
   });
 

@@ -69,7 +69,7 @@ describe('the chart with binding', () => {
     });
   }
 
-  it('works alone: without webhooks, certificates, access kinds, policies, and hooks', async () => {
+  it('works alone: without webhooks, certificates, access kinds, their policies, and hooks', async () => {
     const all = await helm.template(namespace, alone, '--include-crds');
     assert.deepEqual(namesOf(all), [
       'ClusterRole drawbridge-binding',
@@ -84,6 +84,8 @@ describe('the chart with binding', () => {
       'RoleBinding drawbridge-binding-secrets',
       'Service drawbridge-binding-metrics',
       'ServiceAccount drawbridge-binding',
+      'ValidatingAdmissionPolicy drawbridge-bundled-bindings',
+      'ValidatingAdmissionPolicyBinding drawbridge-bundled-bindings',
     ]);
     assert.doesNotMatch(JSON.stringify(all), /wizardofoz|helm\.sh\/hook"|9443|tls/);
     const grantable = [{ apiGroups: [''], resources: ['pods/log'], verbs: ['get'] }];
@@ -139,7 +141,7 @@ describe('the chart with binding', () => {
 
   it('has permissions on bindable kinds only', async () => {
     const role = named(await helm.template(namespace, alone), 'ClusterRole', 'drawbridge-binding');
-    const known = ['', 'apiextensions.k8s.io', 'kube-bind.io', 'events.k8s.io'];
+    const known = ['', 'apiextensions.k8s.io', 'kube-bind.io', 'events.k8s.io', 'authorization.k8s.io'];
     const bound = rulesOf(role).filter(({ apiGroups }) => !apiGroups.some((group) => known.includes(group)));
     const of = (kind: string): string[] => ['get', 'list', 'watch', 'patch'].map((verb) => `${verb} ${kind}`);
     assert.deepEqual(

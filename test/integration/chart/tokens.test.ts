@@ -27,6 +27,7 @@ interface Right {
 
 const versions: Readonly<Record<string, string>> = {
   'crds.wizardofoz.co': 'v1alpha1',
+  'access.drawbridge.dev': 'v1alpha1',
   'argoproj.io': 'v1alpha1',
   'kube-bind.io': 'v1alpha2',
   'inventory.drawbridge.dev': 'v1alpha1',
@@ -36,6 +37,7 @@ const ofTheCluster = new Set([
   'namespaces',
   'mutatingwebhookconfigurations',
   'validatingwebhookconfigurations',
+  'selfsubjectrulesreviews',
   'subjectaccessreviews',
   'tokenreviews',
   'apiservicebindings',

@@ -111,7 +111,7 @@ describe('components in any language, called by the server', function () {
     running.push(program);
     const target = { url: program.url };
     const entry = await registered(component, await recorded(target), 'goOn');
-    const name = `${entry.metadata.uid}.${component}`;
+    const name = `${entry.metadata.name}.${component}`;
     const record = () => cluster.client.get(reconcileRuns, { namespace, name });
     const goesOn = async (): Promise<boolean> => {
       const { items } = await cluster.client.list(reconcileRuns, { namespace });
@@ -205,7 +205,7 @@ describe('components in any language, called by the server', function () {
   }
 
   async function outcome(entry: KubeObject, component: string, wanted: string): Promise<void> {
-    const name = `${entry.metadata.uid}.${component}`;
+    const name = `${entry.metadata.name}.${component}`;
     const check = async (): Promise<boolean> => {
       const { spec } = await cluster.client.get(reconcileRuns, { namespace, name });
       return valueAt(spec, '/phase') === 'Idle' && valueAt(spec, '/lastOutcome/outcome') === wanted;

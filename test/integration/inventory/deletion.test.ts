@@ -75,7 +75,13 @@ describe('the deletion of an entry', function () {
     );
     assert.deepEqual(
       abandonments.map(({ event, verdict, message }) => [event, verdict, message]),
-      [['revocation', 'revoked', 'component network was abandoned; the resources that it created were not torn down']],
+      [
+        [
+          'revocation',
+          'revoked',
+          'component network was abandoned by fleet-admin: lost; the resources that it created were not torn down',
+        ],
+      ],
     );
   });
 
@@ -120,6 +126,6 @@ describe('kubectl get clusterinventories', function () {
     await stage.patch('one', { spec: { cluster: { region: 'here' } } });
     await stage.ready('one');
     assert.match((await get('clusterinventories')).split('\n')[1] ?? '', /^one +managed +True /);
-    assert.match(await get('reconcileruns'), /one +network +Idle +2 +Done +\["ConfigChanged:\/spec\/cluster\/region/);
+    assert.match(await get('reconcileruns'), /one +network +Idle +2 +Done +\/spec\/cluster\/region changed/);
   });
 });

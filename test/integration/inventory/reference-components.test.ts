@@ -94,8 +94,7 @@ describe('the reference components, with a second plane as the managed cluster',
   const at = async (name: string, pointer: JsonPointer): Promise<unknown> =>
     valueAt(await here.client.get(clusterInventories, { namespace, name }), pointer);
   const run = async (entry: string, component: string): Promise<KubeObject> => {
-    const { metadata } = await here.client.get(clusterInventories, { namespace, name: entry });
-    return here.client.get(reconcileRuns, { namespace, name: `${metadata.uid}.${component}` });
+    return here.client.get(reconcileRuns, { namespace, name: `${entry}.${component}` });
   };
   const seq = async (entry: string, component: string): Promise<unknown> =>
     valueAt(await run(entry, component), '/spec/seq');
@@ -217,7 +216,7 @@ describe('the reference components, with a second plane as the managed cluster',
     const text = Buffer.from(String(valueAt(secret, '/data/config')), 'base64').toString();
     assert.match(text, /"token":/);
     for (const component of ['network', 'cluster', 'kubeconfig']) {
-      assert.equal(await found(here, reconcileRuns, { namespace, name: `${uid}.${component}` }), undefined);
+      assert.equal(await found(here, reconcileRuns, { namespace, name: `legacy.${component}` }), undefined);
     }
   });
 

@@ -10,7 +10,7 @@ import {
 import { secrets, serviceAccounts } from '../../../src/api/resources.ts';
 import { credentialIdOf, tokenReader } from '../../../src/inventory/accounts/tokens.ts';
 import type { Entry } from '../../../src/inventory/entry.ts';
-import type { RunToken } from '../../../src/inventory/ports.ts';
+import type { IssuedToken } from '../../../src/inventory/ports.ts';
 import { runObject } from '../../../src/inventory/stores/run-object.ts';
 import { own } from '../../../src/kit/json-value.ts';
 import type { Client } from '../../../src/kube/client.ts';
@@ -29,8 +29,8 @@ describe('the token of a run', function () {
   let stage: WriteAuthorizationStage;
   let entry: Entry;
   let other: Entry;
-  let live: RunToken;
-  let ofOther: RunToken;
+  let live: IssuedToken;
+  let ofOther: IssuedToken;
 
   before(async () => {
     stage = await WriteAuthorizationStage.open();
@@ -47,7 +47,7 @@ describe('the token of a run', function () {
   const patch = (ref: Entry['ref'], status: object) => (client: Client) =>
     client.mergePatch(clusterInventories, ref, { status }, { subresource: 'status' });
   const write = (ref: Entry['ref'], value = 'v') => patch(ref, { outputs: { network: { vnetName: value } } });
-  const running = (token: RunToken, more: object = {}) =>
+  const running = (token: IssuedToken, more: object = {}) =>
     stage.record(entry, 'network', { credentialId: token.id, ...more });
 
   it('is subject to write authorization before any run, which a dry run proves', async () => {
@@ -69,7 +69,7 @@ describe('the token of a run', function () {
     assert.equal(own(own(own(status, 'outputs'), 'network'), 'vnetName'), 'first');
   });
 
-  const runs: [string, () => Promise<RunToken>, 200 | 403][] = [
+  const runs: [string, () => Promise<IssuedToken>, 200 | 403][] = [
     ['of the current run', async () => live, 200],
     [
       'of a finished run',
@@ -149,7 +149,7 @@ describe('the token of a run', function () {
     ['list Secrets', (client) => client.list(secrets, { namespace: stage.namespace }), 403],
     [
       'read its record',
-      (client) => client.get(reconcileRuns, { namespace: stage.namespace, name: runName(entry.ref.uid, 'network') }),
+      (client) => client.get(reconcileRuns, { namespace: stage.namespace, name: runName(entry.ref, 'network') }),
       403,
     ],
     [
@@ -270,6 +270,7 @@ describe('a user with all permissions in a namespace without entries', function 
       deadlineMs: Date.now() + hour,
       attempt: 0,
       nextAtMs: undefined,
+      heldBy: undefined,
       lastOutcome: undefined,
       history: [],
     });

@@ -6,7 +6,7 @@ import { clusterInventories, componentReconcilers, maxEntryBytes } from '../../.
 import { apiVersionOf } from '../../../src/api/object.ts';
 import type { Entry } from '../../../src/inventory/entry.ts';
 import { entryBytes } from '../../../src/inventory/policy/entry-size.ts';
-import type { RunToken } from '../../../src/inventory/ports.ts';
+import type { IssuedToken } from '../../../src/inventory/ports.ts';
 import type { Client } from '../../../src/kube/client.ts';
 import { report } from '../../support/inventory/run-report.ts';
 import { ServiceAddress } from '../../support/inventory/service-address.ts';
@@ -20,7 +20,7 @@ describe('the webhooks of the inventory', function () {
   this.timeout(120_000);
   let stage: WriteAuthorizationStage;
   let entry: Entry;
-  let token: RunToken;
+  let token: IssuedToken;
 
   before(async () => {
     stage = await WriteAuthorizationStage.open();
@@ -83,7 +83,7 @@ describe('the webhooks of the inventory', function () {
   it('keep a registration while it has runs', async () => {
     await assert.rejects(
       stage.admin.delete(componentReconcilers, { name: 'network' }),
-      /HasRuns: component network still has runs, for example .*\.network;/,
+      /HasRuns: component network still has runs for .*\/rt-1;/,
     );
     const all = `/apis/${apiVersionOf(componentReconcilers)}/${componentReconcilers.plural}`;
     const { status, body } = await stage.plane.call('DELETE', `${all}?fieldSelector=metadata.name%3Dnetwork`);

@@ -4,7 +4,7 @@ import { until } from '../../../sandbox/wait.ts';
 import { type KubeObject, keyOf, type Resource } from '../../../src/api/object.ts';
 import { leases, namespaces, pods, secrets, serviceAccounts } from '../../../src/api/resources.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
-import { isAlreadyExists, isConflict, isNotFound } from '../../../src/kube/errors.ts';
+import { isAlreadyExists, isConflict, isNotFound, isReplaced } from '../../../src/kube/errors.ts';
 import { eventRecorder } from '../../../src/kube/event-recorder.ts';
 import { inlineCredentials } from '../../../src/kube/inline-kubeconfig.ts';
 import { fileCredentials } from '../../../src/kube/kubeconfig.ts';
@@ -65,7 +65,11 @@ describe('kube against a real apiserver', () => {
     await client.apply(configMaps, configMap('a', { v: '5' }), { fieldManager: 'applier', force: true });
     assert.deepEqual((await client.get(configMaps, name))['data'], { v: '5', w: '4', z: '3' });
 
-    await assert.rejects(client.delete(configMaps, name, { uid: 'somebody-else' }), isConflict);
+    const uid = 'another';
+    await assert.rejects(client.mergePatch(configMaps, name, { metadata: { uid }, data: { x: '6' } }), isReplaced);
+    const old = { uid, resourceVersion: created.metadata.resourceVersion };
+    await assert.rejects(client.mergePatch(configMaps, name, { metadata: old, data: { x: '6' } }), isConflict);
+    await assert.rejects(client.delete(configMaps, name, { uid }), isConflict);
     assert.equal(
       await client.delete(configMaps, name, { uid: created.metadata.uid ?? '', propagation: 'Background' }),
       'deleted',
@@ -169,7 +173,20 @@ describe('kube against a real apiserver', () => {
         group: 'kube.test',
         scope: 'Namespaced',
         names: { plural: 'widgets', singular: 'widget', kind: 'Widget', listKind: 'WidgetList' },
-        versions: [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } }],
+        versions: [
+          {
+            name: 'v1',
+            served: true,
+            storage: true,
+            schema: {
+              openAPIV3Schema: {
+                type: 'object',
+                properties: { status: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+              },
+            },
+            subresources: { status: {} },
+          },
+        ],
       },
     });
     const widget = { apiVersion: 'kube.test/v1', kind: 'Widget', metadata: { namespace, name: 'w' } };
@@ -182,6 +199,12 @@ describe('kube against a real apiserver', () => {
       'a widget can be created',
     );
     await eventually(() => store.get(`${namespace}/w`) !== undefined, 'the store holds the widget');
+    const ofAnother = { metadata: { uid: 'another', annotations: { x: '1' } } };
+    await assert.rejects(client.mergePatch(widgets, { namespace, name: 'w' }, ofAnother), isReplaced);
+    // For the status of a custom resource, the API server ignores the uid.
+    const status = { metadata: { uid: 'another' }, status: { x: 1 } };
+    const written = await client.mergePatch(widgets, { namespace, name: 'w' }, status, { subresource: 'status' });
+    assert.deepEqual(written.status, { x: 1 });
     await client.delete(definition, { name: 'widgets.kube.test' });
     await eventually(() => [...store.list()].length === 0 && store.synced, 'the store is empty');
     release();

@@ -246,15 +246,22 @@ describe('the CRDs on a real apiserver', () => {
 
     it('shows in the columns of kubectl get', async () => {
       const [header = '', row = ''] = (await kubectl('get', 'podaccessrequest', 'granted')).trim().split('\n');
-      assert.deepEqual(header.split(/\s+/), ['NAME', 'TEMPLATE', 'POD', 'READY']);
-      assert.deepEqual(row.split(/\s+/), ['granted', 'payments-shell', 'granted-1a2b3c4d-access', 'true']);
+      assert.deepEqual(header.split(/\s+/), ['NAME', 'TEMPLATE', 'POD', 'READY', 'WHO', 'UNTIL', 'AGE']);
+      assert.deepEqual(row.split(/\s+/).slice(0, 4), ['granted', 'payments-shell', 'granted-1a2b3c4d-access', 'true']);
       const [templates = ''] = (await kubectl('get', 'execaccesstemplates')).split('\n');
       assert.deepEqual(templates.trim().split(/\s+/), ['NAME', 'READY']);
     });
   });
 
   it('accept the examples', async () => {
-    for (const name of ['templates', 'rbac', 'pod-access-request', 'exec-access-request']) {
+    for (const name of [
+      'templates',
+      'without-exec',
+      'approvals',
+      'rbac',
+      'pod-access-request',
+      'exec-access-request',
+    ]) {
       const manifests = readFileSync(path(`examples/${name}.yaml`), 'utf8');
       const input = manifests.replaceAll('namespace: payments', `namespace: ${namespace}`);
       await plane.kubectl(['apply', '--dry-run=server', '-f', '-'], { input });

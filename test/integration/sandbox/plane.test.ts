@@ -69,9 +69,9 @@ describe('sandbox', () => {
     status.conditions?.some((one) => one.type === 'Ready' && one.status === 'True') ?? false;
 
   describe('control plane', () => {
-    it('is the Kubernetes version that the project pins', async () => {
+    it('is of the Kubernetes minor version that the project pins', async () => {
       const { body } = await plane.call('GET', '/version');
-      assert.equal((body as { gitVersion: string }).gitVersion, 'v1.36.3');
+      assert.match((body as { gitVersion: string }).gitVersion, /^v1\.36\.\d+$/);
     });
 
     it('rolls out a Deployment of three and runs its Pods', async () => {

@@ -99,7 +99,10 @@ export class KonnectorStage {
   readonly registry = new SessionRegistry();
   /** Keys that were enqueued. */
   readonly enqueued: string[] = [];
-  readonly watches = new SecretWatches(this.consumer, (secret) => this.enqueued.push(secret));
+  readonly watches = new SecretWatches(this.consumer, (secret) => {
+    this.enqueued.push(secret);
+    this.registry.notifySecret(secret);
+  });
   readonly providers = new Map([[acme, new Provider(this.clock, 'uid-of-kb-acme')]]);
   readonly connections: Connection[] = [];
   /** Running controllers, by name. */
@@ -189,7 +192,7 @@ export class KonnectorStage {
     const connection = { server: credentials.server, token: '', closed: false };
     this.connections.push(connection);
     void credentials.connectionAuth().then(({ headers }) => {
-      connection.token = headers['authorization']?.replace('Bearer ', '') ?? '';
+      connection.token = String(headers['authorization'] ?? '').replace('Bearer ', '');
     });
     const check = (): void => {
       if (connection.closed) throw new TransportError('the connection is closed', undefined, true);

@@ -161,6 +161,7 @@ export class MemoryCluster implements Cluster {
         resourceVersion: before.metadata.resourceVersion,
         ...object.metadata,
       };
+      if (metadata.uid !== before.metadata.uid) throw conflict('the uid differs');
       return this.#update(resource, before, { ...object, metadata }, options);
     },
     delete: async (resource, name, { uid, resourceVersion } = {}) => {
@@ -190,8 +191,12 @@ export class MemoryCluster implements Cluster {
 
   #update(resource: Resource, before: Stored, wanted: KubeObject, options: WriteOptions = {}): Stored {
     const { uid, resourceVersion } = wanted.metadata;
-    if (uid !== before.metadata.uid) throw conflict('the uid differs');
     if (resourceVersion !== before.metadata.resourceVersion) throw conflict('the object has been modified');
+    // As the API server, which ignores the uid for the status of a custom resource.
+    if (uid !== before.metadata.uid && options.subresource !== 'status') {
+      const field = `metadata.uid: Invalid value: "${uid}": field is immutable`;
+      throw new ApiError(422, 'Invalid', `422: ${resource.kind} "${before.metadata.name}" is invalid: ${field}`);
+    }
     if (options.subresource === 'status') {
       if (!this.#hasStatus(resource)) throw new ApiError(404, 'NotFound', 'the server could not find the resource');
       return this.#store(resource, before, { ...before, status: wanted.status });

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import {
   apiServiceBindings,
   apiServiceNamespaces,
@@ -79,8 +80,8 @@ export class SyncStage {
     });
   }
 
-  /** The CRD in the consumer, as the API server accepts it. */
-  establish(established = true, versions: readonly object[] = []): void {
+  /** The CRD in the consumer as the API server accepts it or, if not `established`, rejects its names and serves nothing. */
+  establish(established = true, versions: readonly object[] = [], namesAccepted = established): void {
     const { group, plural, kind, namespaced } = this.kettles.consumer;
     this.consumer.put(customResourceDefinitions, {
       apiVersion: apiVersionOf(customResourceDefinitions),
@@ -88,15 +89,15 @@ export class SyncStage {
       metadata: { name: `${plural}.${group}` },
       spec: { group, scope: namespaced ? 'Namespaced' : 'Cluster', names: { plural, kind }, versions },
       status: {
-        conditions: [
-          {
-            type: 'Established',
-            status: established ? 'True' : 'False',
+        conditions: Object.entries({ Established: established, NamesAccepted: namesAccepted }).map(
+          ([type, isTrue]) => ({
+            type,
+            status: isTrue ? 'True' : 'False',
             reason: 'InitialNamesAccepted',
             message: '',
             lastTransitionTime: '2026-11-21T09:00:00Z',
-          },
-        ],
+          }),
+        ),
       },
     });
   }
@@ -155,6 +156,7 @@ export class SyncStage {
       stores: openProviderStores(this.provider, clusterNamespace).stores,
       clusterNamespaceUid: 'uid-of-kb-acme',
       state: { kind: 'synced' },
+      refusals: () => [],
     };
   }
 
@@ -283,3 +285,25 @@ const common = (name: string) => ({
   annotations: {},
   ownerReferences: [],
 });
+
+/** A stage whose provider answers for namespace team-a. */
+export function openStage(options: SyncStageOptions = {}): SyncStage {
+  const stage = new SyncStage(options);
+  if (options.scope !== 'Cluster') stage.answerNamespace('team-a');
+  return stage;
+}
+
+export const tea = { namespace: 'team-a', name: 'tea' };
+export const teaCopy = { namespace: 'kb-acme-team-a', name: 'tea' };
+
+/** A stage with one object that is in sync. Its calls until then are forgotten. */
+export async function stageInSync(options: SyncStageOptions = {}): Promise<SyncStage> {
+  const stage = openStage(options);
+  stage.start();
+  stage.put(tea);
+  await stage.settle();
+  assert.ok(stage.copy(teaCopy));
+  stage.consumer.calls.length = 0;
+  stage.provider.calls.length = 0;
+  return stage;
+}

@@ -1,5 +1,5 @@
 import { createAuthority, issue } from '../../../sandbox/pki.ts';
-import { HttpClient } from '../../../src/inventory/http/http-client.ts';
+import { HttpComponentClient } from '../../../src/inventory/http/http-component-client.ts';
 import type { ReportSink } from '../../../src/inventory/ports.ts';
 import type { Registration } from '../../../src/inventory/registration.ts';
 import { tokenReviews } from '../../../src/inventory/sdk/callers.ts';
@@ -28,7 +28,7 @@ const settingsOf = ({ apiUrl, callbackUrl }: ConformanceWorld): ComponentSetting
 
 /** Calls the component with the server's own client. */
 function overHttp(address: Address, close: () => Promise<void>): Candidate {
-  const client = new HttpClient({
+  const client = new HttpComponentClient({
     tokens: { forCall: () => Promise.resolve(callers.server) },
     clock,
     allowLoopbackHttp: true,
@@ -56,7 +56,7 @@ export const shellCandidate = async (world: ConformanceWorld): Promise<Candidate
 /** Uses a certificate that only the CA of its registration signed. */
 export async function typescriptCandidate({ apiUrl, callbackUrl }: ConformanceWorld): Promise<Candidate> {
   const addresses = { apiUrl, apiCa: undefined, callbackUrl };
-  const transports = httpTransports({ ...addresses, callbackCa: undefined }, clock);
+  const transports = httpTransports({ ...addresses, apiTls: {}, callbackCa: undefined }, clock);
   const credentials = staticCredentials({ server: apiUrl, token: reviewToken });
   const reviews = tokenReviews({ credentials, component, serverNamespace: 'drawbridge-system', clock });
   const authority = createAuthority('of the registration');
@@ -82,7 +82,7 @@ export async function typescriptCandidate({ apiUrl, callbackUrl }: ConformanceWo
 
 export function inProcessCandidate(world: ConformanceWorld): Promise<Candidate> {
   const { apiUrl } = world;
-  const transports = httpTransports({ apiUrl, apiCa: undefined, callbackCa: undefined }, clock);
+  const transports = httpTransports({ apiUrl, apiTls: {}, callbackCa: undefined }, clock);
   const reports: ReportSink = {
     report: (_, credentialId, body) => {
       const { status, body: said } = world.report(tokenWith(credentialId), body);

@@ -141,7 +141,7 @@ export class ComponentStage {
       ...client,
       get: async (resource, name, options) => {
         const { headers } = await credentials.connectionAuth();
-        if (this.denied !== '' && headers['authorization']?.startsWith(`Bearer ${this.denied}`)) {
+        if (this.denied !== '' && String(headers['authorization']).startsWith(`Bearer ${this.denied}`)) {
           throw new ApiError(401, 'Unauthorized', 'unknown token');
         }
         return client.get(resource, name, options);

@@ -118,7 +118,7 @@ export function describeConformance(
     });
 
     async function goOn(request = world.request()): Promise<ReconcileRequest> {
-      assert.deepEqual(await candidate.invoke(request), { kind: 'accepted', leaseMs: 5_000 });
+      assert.deepEqual(await candidate.invoke(request), { kind: 'accepted', heartbeatTimeoutMs: 5_000 });
       const ended = (): boolean => world.reports.some(({ body }) => own(body, 'outcome') !== undefined);
       await until('the outcome', ended, waiting);
       return request;

@@ -28,6 +28,7 @@ export function entryOf(object: ClusterInventory): Entry {
     bytes: entryBytes(object),
     content: { spec, status: { outputs: status?.outputs ?? {} } },
     components: status?.components ?? [],
+    waitingFor: status?.waitingFor,
     conditions: status?.conditions ?? [],
   };
 }

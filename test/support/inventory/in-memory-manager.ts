@@ -3,7 +3,7 @@ import type { ReconcileRequest } from '../../../src/api/inventory/contract/reque
 import { Manager } from '../../../src/engine/manager.ts';
 import type { Entry } from '../../../src/inventory/entry.ts';
 import { InventoryManager } from '../../../src/inventory/manager/inventory-manager.ts';
-import type { Reply, RunToken } from '../../../src/inventory/ports.ts';
+import type { IssuedToken, Reply } from '../../../src/inventory/ports.ts';
 import type { Registration } from '../../../src/inventory/registration.ts';
 import type { Clock } from '../../../src/kit/clock.ts';
 import type { Client } from '../../../src/kube/client.ts';
@@ -41,7 +41,7 @@ export interface InMemoryManagerOptions {
   /** Simulated delays and losses of requests; without it, everything is immediate. */
   readonly link?: Link;
   /** Issues run tokens. Default: a new one each time, valid for ten minutes. */
-  readonly issue?: (entry: Entry, registration: Registration) => RunToken | Promise<RunToken>;
+  readonly issue?: (entry: Entry, registration: Registration) => IssuedToken | Promise<IssuedToken>;
 }
 
 /** The real manager with in-memory stores and clients. */
@@ -52,6 +52,8 @@ export class InMemoryManager {
   readonly audited: string[] = [];
   readonly warnings: string[] = [];
   readonly withdrawn: string[] = [];
+  /** `ENTRY-UID/COMPONENT` of each component that lost its access. */
+  readonly withdrawnComponents: string[] = [];
   readonly statusPatches: { readonly component: string; readonly patch: unknown }[] = [];
   readonly recorded: RecordedEvent[] = [];
   readonly metrics = createMetrics();
@@ -60,6 +62,8 @@ export class InMemoryManager {
   proved = true;
   /** Called before each token request; may throw. */
   issuing: (entry: Entry, registration: Registration) => void = () => {};
+  /** Called before the access of a component is withdrawn; may throw. */
+  withdrawing: () => void = () => {};
   /** Called before each status write of a registration; may throw. */
   writing: (component: string) => void = () => {};
   #tokens = 0;
@@ -77,7 +81,7 @@ export class InMemoryManager {
     this.#options = options;
     const { clock, inventory, registrations, random, components } = options;
     this.stores = inventory.open(options.link);
-    const issue = (): RunToken => {
+    const issue = (): IssuedToken => {
       this.#tokens += 1;
       const id = `${options.name ?? 'm'}-${this.#tokens}`;
       return { id, token: `token ${id}`, expiresAtMs: clock.now() + 600_000 };
@@ -112,7 +116,10 @@ export class InMemoryManager {
       access: {
         prepare: async () => {},
         withdraw: async ({ uid }) => void this.withdrawn.push(uid),
-        withdrawFrom: async () => {},
+        withdrawFrom: async ({ uid }, component) => {
+          this.withdrawing();
+          this.withdrawnComponents.push(`${uid}/${component}`);
+        },
       },
       authorization: {
         get proved() {

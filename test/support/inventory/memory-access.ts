@@ -70,6 +70,7 @@ export class MemoryAccess {
       bytes: 0,
       content: { spec: {}, status: { outputs: {} } },
       components: [],
+      waitingFor: undefined,
       conditions: [],
       ...more,
     };

@@ -53,7 +53,7 @@ export class MemoryRegistrations {
       apiVersion: 'inventory.drawbridge.dev/v1alpha1',
       kind: 'ComponentReconciler',
       metadata: { name, uid: `registration-${name}`, resourceVersion: String(this.#version), generation },
-      spec: { endpoint: { inProcess: name }, ...spec },
+      spec: { endpoint: { url: 'http://127.0.0.1:1' }, ...spec },
     };
     this.#objects.set(name, object);
     return object;

@@ -1,8 +1,8 @@
 import type { Entry } from '../../../src/inventory/entry.ts';
-import type { ComponentWatches, RemoteEvent, RemoteEvents } from '../../../src/inventory/ports.ts';
+import type { ComponentWatches, RemoteEvent, RemoteWatcher } from '../../../src/inventory/ports.ts';
 
 /** Remote watches that a test controls: it emits their events and sets their health. */
-export class MemoryRemote implements RemoteEvents {
+export class MemoryRemote implements RemoteWatcher {
   /** By entry UID. */
   readonly wanted = new Map<string, readonly ComponentWatches[]>();
   readonly #problems = new Map<string, string>();

@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { abandonAnnotation, forceAnnotation, maxEntryBytes } from '../../../src/api/inventory/names.ts';
 import type { OutcomeName } from '../../../src/api/inventory/reconcile-run.ts';
 import { digestInputs } from '../../../src/inventory/core/digest.ts';
-import type { LastOutcome, RunRecord } from '../../../src/inventory/core/run-record.ts';
-import { readKey } from '../../../src/inventory/key.ts';
+import { type LastOutcome, type RunRecord, wasNotAccepted } from '../../../src/inventory/core/run-record.ts';
+import { parseKey } from '../../../src/inventory/key.ts';
 import type { CheckedWorld, SimManager } from './simulation.ts';
 import { assertInvariant } from './violation.ts';
 
@@ -15,6 +15,8 @@ const graceMs = 10_000;
 const callSlackMs = 5000;
 /** Delay besides the backoff: the probe of a breaker, other runs in its slots, lost requests. */
 const slackMs = 60_000;
+/** The longest delay after a call that was not accepted: the largest Retry-After of the simulated components. */
+const maxRefusedMs = 3000;
 
 /** Observations of one run. */
 interface Run {
@@ -148,7 +150,7 @@ export class RecordChecks {
     assertInvariant(!suspended, 'I18: no start while suspended', about);
     assertInvariant(deleting || !disabled.has(name), 'I18: no start of a disabled component', about);
     assertInvariant(
-      !deleting || annotations[abandonAnnotation(name)] === undefined,
+      annotations[abandonAnnotation(name)] === undefined,
       'I18: no start of an abandoned component',
       about,
     );
@@ -189,7 +191,10 @@ export class RecordChecks {
       'I3: a run without a reported outcome ends with Retry',
       about,
     );
-    const attempt = before?.attempt ?? 0;
+    const isRefusedCall = wasNotAccepted(last.reason);
+    // Retries and calls that were not accepted count apart.
+    const isOfOtherKind = isRetry && isRefusedCall !== wasNotAccepted(before?.lastOutcome?.reason);
+    const attempt = isOfOtherKind ? 0 : (before?.attempt ?? 0);
     const attempts = last.outcome === 'Done' ? 0 : attempt + (isRetry ? 1 : 0);
     assertInvariant(next.attempt === attempts, 'I12: only Retry counts an attempt', about);
     const delayMs = (next.nextAtMs ?? 0) - last.endedAtMs;
@@ -200,7 +205,9 @@ export class RecordChecks {
       const isAsync = before?.phase === 'Running' && known.asyncAt < writer.leadsSince;
       this.#checkLost(known, writer, next.component, isAsync, about);
     }
-    if (isRetry) this.#checkRetry(key, last, delayMs, attempt, about);
+    if (isRefusedCall)
+      assertInvariant(delayMs <= maxRefusedMs, 'I2: a call that was not accepted is soon repeated', about);
+    else if (isRetry) this.#checkRetry(key, last, delayMs, attempt, about);
     const at = known.saidAt ?? known.called?.at ?? time.now - slackMs;
     if (delayMs > 0) this.#ends.set(key, { by: writer, at, outcome: last.outcome, delayMs });
   }
@@ -221,7 +228,7 @@ export class RecordChecks {
 
   #checkRetry(key: string, { seq }: LastOutcome, delayMs: number, attempt: number, about: () => string): void {
     const { time, faulty } = this.#world;
-    const of = readKey(key);
+    const of = parseKey(key);
     const { baseMs, capMs } = this.#timingOf(of?.component ?? '');
     const longestMs = Math.min(capMs, baseMs * 2 ** attempt);
     assertInvariant(delayMs <= longestMs + 1, 'I2: a retry waits exactly for its backoff', about);

@@ -68,7 +68,7 @@ export class ReferenceFleet {
     await cloud.start();
     const { ca } = (await credentials.connectionAuth()).tls;
     const addresses = { apiUrl: management.server, apiCa: ca?.toString(), callbackUrl: server.callbackUrl };
-    const transports = httpTransports({ ...addresses, callbackCa: undefined }, clock);
+    const transports = httpTransports({ ...addresses, apiTls: ca ? { ca } : {}, callbackCa: undefined }, clock);
     const connect = (managedCredentials: Parameters<typeof openCluster>[0]) =>
       openCluster(managedCredentials, { clock });
     const components = referenceComponents({ management: cloud.client, connect, clock });

@@ -16,7 +16,7 @@ export function registrationOf(name: string, rest: Partial<Registration> = {}): 
     remoteWatches: [],
     intervalMs: 3_600_000,
     timeoutMs: 5000,
-    leaseMs: 60_000,
+    heartbeatTimeoutMs: 60_000,
     maxRunMs: 3_600_000,
     maxConcurrent: 32,
     retry: { baseMs: 1000, capMs: 300_000 },

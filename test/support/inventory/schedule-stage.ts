@@ -1,4 +1,4 @@
-import { abandonAnnotation } from '../../../src/api/inventory/names.ts';
+import { abandonAnnotation, abandonedByAnnotation } from '../../../src/api/inventory/names.ts';
 import type { Entry } from '../../../src/inventory/entry.ts';
 import { type ComponentKey, keyText } from '../../../src/inventory/key.ts';
 import { SimulatedManager } from './simulated-manager.ts';
@@ -167,7 +167,11 @@ export class ScheduleStage {
     if (!world.entry(uid)) return;
     world.count('abandon');
     world.edit(uid, ({ metadata }) => {
-      metadata.annotations = { ...metadata.annotations, [abandonAnnotation(component)]: '' };
+      metadata.annotations = {
+        ...metadata.annotations,
+        [abandonAnnotation(component)]: '',
+        [abandonedByAnnotation(component)]: 'alice',
+      };
     });
   }
 

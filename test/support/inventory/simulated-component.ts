@@ -22,7 +22,7 @@ const textOf = (run: SimRun): string => `${keyText(run)}#${run.seq}`;
 /** The HTTP answer; never called if the connection is lost or the component hangs. */
 export interface SimReply {
   outcome(outcome: Outcome): void;
-  accepted(leaseMs: number): void;
+  accepted(heartbeatTimeoutMs: number): void;
   notAccepted(retryAfterMs: number | undefined): void;
   broken(code: 'NotJson'): void;
   crashed(): void;
@@ -59,7 +59,7 @@ export function callComponent(world: SimulatedWorld, run: SimRun, reply: SimRepl
   });
 }
 
-const leaseMs = 20_000;
+const heartbeatTimeoutMs = 20_000;
 /** Duration of a run that outlives its first token. */
 const longMs = 45_000;
 const heartbeatMs = 7000;
@@ -67,11 +67,11 @@ const heartbeatMs = 7000;
 /** Answers 202, then reports to the leader at that time. */
 function runOn(world: SimulatedWorld, run: SimRun, reply: SimReply, work: () => Outcome, takesMs: number): void {
   const { time } = world;
-  reply.accepted(leaseMs);
+  reply.accepted(heartbeatTimeoutMs);
   // The component never reports again.
   if (world.fault(0.1)) return;
   const beat = async (): Promise<void> => {
-    const { credential } = await deliver(world, run, { leaseMs });
+    const { credential } = await deliver(world, run, { heartbeatTimeoutMs });
     // The answer may be lost; the previous token stays valid for a while.
     if (credential !== undefined && !world.fault(0.1)) run.credential = credential;
   };
@@ -103,12 +103,14 @@ function runOn(world: SimulatedWorld, run: SimRun, reply: SimReply, work: () => 
 async function deliver(
   world: SimulatedWorld,
   run: SimRun,
-  what: { readonly outcome: Outcome } | { readonly leaseMs: number },
+  what: { readonly outcome: Outcome } | { readonly heartbeatTimeoutMs: number },
 ): Promise<{ readonly isTaken: boolean; readonly credential: string | undefined }> {
   const { entryUid, component, seq, credential } = run;
   const id = runId(run, seq);
   const body =
-    'outcome' in what ? { run: id, ...what.outcome } : { run: id, heartbeat: { leaseSeconds: what.leaseMs / 1000 } };
+    'outcome' in what
+      ? { run: id, ...what.outcome }
+      : { run: id, heartbeat: { leaseSeconds: what.heartbeatTimeoutMs / 1000 } };
   const delivered = { isTaken: false, credential: undefined as string | undefined };
   for (const manager of world.managers) {
     if (manager.paused || world.isExpired(credential)) continue;

@@ -1,7 +1,7 @@
 import type { ReconcileRequest } from '../../../src/api/inventory/contract/request.ts';
 import type { Entry } from '../../../src/inventory/entry.ts';
 import { type ComponentKey, keyText } from '../../../src/inventory/key.ts';
-import type { Reply, ReportAnswer, RunToken } from '../../../src/inventory/ports.ts';
+import type { IssuedToken, Reply, ReportAnswer } from '../../../src/inventory/ports.ts';
 import type { Registration } from '../../../src/inventory/registration.ts';
 import { TransportError } from '../../../src/kube/errors.ts';
 import { answer, type Behavior, InMemoryManager } from './in-memory-manager.ts';
@@ -142,7 +142,7 @@ export class SimulatedManager extends SimulatedProcess implements SimManager {
     });
   }
 
-  #issue(entry: Entry, registration: Registration): Promise<RunToken> {
+  #issue(entry: Entry, registration: Registration): Promise<IssuedToken> {
     const { world } = this;
     const key = keyText({ entryUid: entry.ref.uid, component: registration.name });
     this.starting.set(key, { entry, registration });
@@ -150,7 +150,7 @@ export class SimulatedManager extends SimulatedProcess implements SimManager {
       world.count('poisoned');
       throw new TypeError('the handling of this entry fails');
     }
-    const issue = (): RunToken => {
+    const issue = (): IssuedToken => {
       const id = world.issue(key);
       return { id, token: `token ${id}`, expiresAtMs: this.clock.now() + world.tokenMs };
     };
@@ -177,11 +177,15 @@ export class SimulatedManager extends SimulatedProcess implements SimManager {
         });
       callComponent(world, run, {
         outcome: (outcome) => reply(answer(outcome)),
-        accepted: (leaseMs) =>
+        accepted: (heartbeatTimeoutMs) =>
           arrives(() => {
             stop();
-            world.records.granted(`${keyText(key)}#${seq}`, this, world.time.now + Math.min(leaseMs, maxRunMs));
-            resolve({ kind: 'accepted', leaseMs });
+            world.records.granted(
+              `${keyText(key)}#${seq}`,
+              this,
+              world.time.now + Math.min(heartbeatTimeoutMs, maxRunMs),
+            );
+            resolve({ kind: 'accepted', heartbeatTimeoutMs });
           }),
         notAccepted: (retryAfterMs) =>
           reply({

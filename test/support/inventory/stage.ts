@@ -64,6 +64,13 @@ export class InventoryStage {
       spec: { endpoint: { url }, ...spec },
     });
     this.#components.set(name, undefined);
+    // A registration of the same name may have been deleted just before: its endpoint is not called any more.
+    if (this.server.running) await this.until(`the server to know registration ${name}`, () => this.#isKnown(name));
+  }
+
+  async #isKnown(name: string): Promise<boolean> {
+    const registration = await this.cluster.client.get(componentReconcilers, { name });
+    return 'status' in registration;
   }
 
   /** Creates an entry. */
@@ -141,6 +148,7 @@ export class InventoryStage {
           (error: Error) => {
             // The record of a run may outlive its entry for a moment.
             if (/ HasRuns: /.test(error.message)) return false;
+            if (isNotFound(error)) return true;
             throw error;
           },
         ),

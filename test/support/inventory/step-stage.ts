@@ -1,6 +1,12 @@
 import type { Outcome } from '../../../src/api/inventory/contract/outcome.ts';
+import {
+  type Effect,
+  freshKey,
+  type Inputs,
+  type KeyEvent,
+  type KeyState,
+} from '../../../src/inventory/core/key-state.ts';
 import type { RunRecord } from '../../../src/inventory/core/run-record.ts';
-import { type Effect, freshKey, type Inputs, type KeyEvent, type KeyState } from '../../../src/inventory/core/step.ts';
 import { step } from '../../../src/inventory/core/steps/step.ts';
 import { type Trigger, trigger } from '../../../src/inventory/core/triggers.ts';
 import type { Registration } from '../../../src/inventory/registration.ts';
@@ -111,3 +117,8 @@ export const notReady: Outcome = {
   outcome: 'NotReady',
   missing: [{ path: '/status/outputs/cluster/endpoint', want: 'present' }],
 };
+
+/** The phase and the kinds of the last effects. */
+export const seen = (stage: StepStage): string => [stage.state.phase, ...stage.kinds].join(' ');
+export const nextInMs = (stage: StepStage): number => (stage.record.nextAtMs ?? Number.NaN) - stage.nowMs;
+export const reasons = (stage: StepStage): readonly string[] => stage.effect('enqueue').reasons;

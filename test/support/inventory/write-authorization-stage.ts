@@ -20,7 +20,7 @@ import { DryRunProof } from '../../../src/inventory/accounts/dry-run-proof.ts';
 import { EntryAccounts, type Grantee } from '../../../src/inventory/accounts/entry-accounts.ts';
 import { RunTokens } from '../../../src/inventory/accounts/tokens.ts';
 import type { Entry } from '../../../src/inventory/entry.ts';
-import type { RunToken } from '../../../src/inventory/ports.ts';
+import type { IssuedToken } from '../../../src/inventory/ports.ts';
 import { entryView } from '../../../src/inventory/stores/kube-inventory-store.ts';
 import { runObject } from '../../../src/inventory/stores/run-object.ts';
 import { own } from '../../../src/kit/json-value.ts';
@@ -147,12 +147,12 @@ export class WriteAuthorizationStage {
 
   /** Creates a registration; no manager reads it. */
   async register(name: string, spec: object = {}): Promise<void> {
-    const whole = { endpoint: { inProcess: name }, ...spec };
+    const whole = { endpoint: { url: 'http://127.0.0.1:1' }, ...spec };
     await this.admin.create(componentReconcilers, objectOf(componentReconcilers, { name }, whole));
   }
 
   /** Issues a token of a component for an entry, without a run. */
-  token(entry: Entry, component: Grantee): Promise<RunToken> {
+  token(entry: Entry, component: Grantee): Promise<IssuedToken> {
     return this.tokens.forAccount(entry, component, signal);
   }
 
@@ -183,10 +183,11 @@ export class WriteAuthorizationStage {
       deadlineMs: undefined,
       attempt: 0,
       nextAtMs: undefined,
+      heldBy: undefined,
       lastOutcome: undefined,
       history: [],
     });
-    const name = { namespace: ref.namespace, name: runName(ref.uid, component) };
+    const name = { namespace: ref.namespace, name: runName(ref, component) };
     await this.server.delete(reconcileRuns, name);
     await this.server.create(reconcileRuns, object);
   }
@@ -247,7 +248,7 @@ export class WriteAuthorizationStage {
    */
   async #webhooksWork(): Promise<boolean> {
     const { admin, namespace } = this;
-    const loop = { endpoint: { inProcess: 'x' }, reads: ['/status/outputs/trial'] };
+    const loop = { endpoint: { inProcess: 'network' }, reads: ['/status/outputs/trial'] };
     const registration = objectOf(componentReconcilers, { name: 'trial' }, loop);
     if ((await codeOf(admin.create(componentReconcilers, registration, { dryRun: true }))) !== 422) return false;
     const forged = { mode: 'byoc', kubeconfigSecretRef: { name: 'x' }, kubeconfigSetBy: { username: 'nobody' } };

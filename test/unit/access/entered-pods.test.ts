@@ -9,6 +9,12 @@ import { LifecycleStage, requestName } from './lifecycle/lifecycle-stage.ts';
 
 const signal = new AbortController().signal;
 const namespace = 'payments';
+const condition = {
+  reason: 'VoteDenied',
+  message: '',
+  lastTransitionTime: '2026-11-21T09:00:00Z',
+  observedGeneration: 1,
+};
 
 describe('the lookup of a pod that a user enters', () => {
   let stage: LifecycleStage;
@@ -32,8 +38,8 @@ describe('the lookup of a pod that a user enters', () => {
   const entered = () => lookUp().connectTarget(namespace, pod.metadata.name, signal);
   const opened = () => ({
     uid: pod.metadata.uid,
-    ours: true,
-    grants: [{ request: 'debug', subjects: [{ kind: 'User', name: 'alice' }] }],
+    isAccessPod: true,
+    grants: [{ request: 'debug', template: 'payments-shell', subjects: [{ kind: 'User', name: 'alice' }] }],
   });
 
   it('finds an access pod with the subjects of its grant', async () => {
@@ -71,20 +77,25 @@ describe('the lookup of a pod that a user enters', () => {
   const closed: [string, () => void][] = [
     ['after the deadline', () => stage.clock.setWall(stage.clock.now() + 600_000)],
     ['of a request that was revoked', () => change({ spec: { ...spec(), revoked: true } })],
+    [
+      'of an emergency that ended early and is kept for its review',
+      () =>
+        change({ status: { ...status(), conditions: [{ ...condition, type: 'AccessStillValid', status: 'False' }] } }),
+    ],
     ['under an unsigned grant', () => change({ status: { ...status(), grant: forged() } })],
   ];
   for (const [title, close] of closed) {
     it(`${title}: finds an access pod without subjects`, async () => {
       await stage.stop();
       close();
-      assert.deepEqual(await entered(), { uid: pod.metadata.uid, ours: true, grants: [] });
+      assert.deepEqual(await entered(), { uid: pod.metadata.uid, isAccessPod: true, grants: [] });
     });
   }
 
   it('of a deleted request: finds an access pod without subjects', async () => {
     await stage.stop();
     stage.cluster.drop(podAccessRequests, requestName);
-    assert.deepEqual(await entered(), { uid: pod.metadata.uid, ours: true, grants: [] });
+    assert.deepEqual(await entered(), { uid: pod.metadata.uid, isAccessPod: true, grants: [] });
   });
 
   it('with such a name but another owner: finds a foreign pod', async () => {
@@ -92,7 +103,7 @@ describe('the lookup of a pod that a user enters', () => {
     const metadata = { name: 'shell-access', namespace, uid: 'foreign', annotations: { [planHashAnnotation]: 'x' } };
     stage.cluster.put(pods, { ...pod, metadata });
     const found = await lookUp().connectTarget(namespace, 'shell-access', signal);
-    assert.deepEqual(found, { uid: 'foreign', ours: false, grants: [] });
+    assert.deepEqual(found, { uid: 'foreign', isAccessPod: false, grants: [] });
   });
 
   it('created earlier under the name of an access pod: finds a foreign pod', async () => {
@@ -101,7 +112,7 @@ describe('the lookup of a pod that a user enters', () => {
     stage.cluster.put(podAccessRequests, { ...request, status: { ...status(), children: [] } });
     const metadata = { name: pod.metadata.name, namespace, uid: 'foreign' };
     stage.cluster.put(pods, { ...pod, metadata });
-    assert.deepEqual(await entered(), { uid: 'foreign', ours: false, grants: [] });
+    assert.deepEqual(await entered(), { uid: 'foreign', isAccessPod: false, grants: [] });
   });
 
   it('of a missing pod: finds nothing', async () => {

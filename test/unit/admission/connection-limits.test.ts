@@ -36,7 +36,7 @@ describe('the slots of connections', () => {
     for (const socket of sockets) socket.destroy();
   });
 
-  it('go to an address that holds few, which replaces the oldest of the address with the most', () => {
+  it('go to an address with few connections, which replaces the oldest of the address with the most', () => {
     const modest = accept('10.0.0.9');
     assert.equal(modest.destroyed, false);
     assert.deepEqual([sockets[0]?.destroyed, open(), rejected], [true, 1_024, 0]);

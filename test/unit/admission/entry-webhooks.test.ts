@@ -14,7 +14,7 @@ describe('the setter of a kubeconfig Secret', () => {
       object: object(now),
       oldObject: before ? object(before) : null,
     });
-    const answer = await new World().review(paths.attestKubeconfigSetter, review);
+    const answer = await new World().review(paths.attestEntry, review);
     assert.equal(answer.allowed, true, answer.status?.message);
     return JSON.parse(Buffer.from(answer.patch ?? '', 'base64').toString() || '[]') as unknown[];
   };
@@ -55,8 +55,90 @@ describe('the setter of a kubeconfig Secret', () => {
   it('cannot be anonymous', async () => {
     const userInfo = { username: '', uid: '', groups: [] };
     const review = reviewOf('clusterinventories', 'CREATE', { userInfo, object: object({ kubeconfigSecretRef: ref }) });
-    const answer = await new World().review(paths.attestKubeconfigSetter, review);
+    const answer = await new World().review(paths.attestEntry, review);
     assert.match(answer.status?.message ?? '', /^MissingIdentity: /);
+  });
+});
+
+describe('the user who abandons a component', () => {
+  const abandon = 'abandon.inventory.drawbridge.dev/network';
+  const by = 'abandoned-by.inventory.drawbridge.dev/network';
+  const set = (value: object) => [{ op: 'add', path: '/metadata/annotations', value }];
+  const annotated = (annotations: object) => ({ metadata: { name: 'rt-1', annotations }, spec: { mode: 'byoc' } });
+  const attested = async (now: object, before?: object, userInfo: object = bob) => {
+    const review = reviewOf('clusterinventories', before ? 'UPDATE' : 'CREATE', {
+      userInfo,
+      object: annotated(now),
+      oldObject: before ? annotated(before) : null,
+    });
+    const answer = await new World().review(paths.attestEntry, review);
+    assert.equal(answer.allowed, true, answer.status?.message);
+    return JSON.parse(Buffer.from(answer.patch ?? '', 'base64').toString() || '[]') as unknown[];
+  };
+
+  it('is the caller, whatever the client sent', async () => {
+    assert.deepEqual(await attested({ [abandon]: 'lost' }), set({ [abandon]: 'lost', [by]: 'bob' }));
+    assert.deepEqual(
+      await attested({ other: '1', [abandon]: 'lost', [by]: 'alice' }, {}),
+      set({ other: '1', [abandon]: 'lost', [by]: 'bob' }),
+    );
+  });
+
+  it('is the caller who changes the reason', async () => {
+    const before = { [abandon]: 'lost', [by]: 'alice' };
+    assert.deepEqual(await attested({ ...before, [abandon]: 'x' }, before), set({ [abandon]: 'x', [by]: 'bob' }));
+  });
+
+  it('stays the same if another caller changes or omits it', async () => {
+    const before = { [abandon]: 'lost', [by]: 'alice' };
+    assert.deepEqual(await attested({ ...before, other: '1' }, before), []);
+    assert.deepEqual(await attested({ ...before, [by]: 'carol' }, before), set(before));
+    assert.deepEqual(await attested({ [abandon]: 'lost' }, before), set(before));
+  });
+
+  it('stays unknown if another caller changes the entry', async () => {
+    const before = { [abandon]: 'lost' };
+    const other = 'abandon.inventory.drawbridge.dev/gateway';
+    const otherBy = 'abandoned-by.inventory.drawbridge.dev/gateway';
+    assert.deepEqual(await attested({ ...before, other: '1' }, before), []);
+    assert.deepEqual(await attested({ ...before, [by]: 'alice' }, before), set(before));
+    const after = { ...before, [other]: 'x' };
+    assert.deepEqual(await attested(after, before), set({ ...after, [otherBy]: 'bob' }));
+  });
+
+  it('goes with the annotation', async () => {
+    const before = { [abandon]: 'lost', [by]: 'alice' };
+    assert.deepEqual(await attested({ [by]: 'alice' }, before), set({}));
+    assert.deepEqual(await attested({}, before), []);
+  });
+
+  it('cannot be anonymous', async () => {
+    const userInfo = { username: '', uid: '', groups: [] };
+    const review = reviewOf('clusterinventories', 'CREATE', { userInfo, object: annotated({ [abandon]: 'x' }) });
+    const answer = await new World().review(paths.attestEntry, review);
+    assert.match(answer.status?.message ?? '', /^MissingIdentity: /);
+  });
+
+  const many = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, n) => [`abandon.inventory.drawbridge.dev/a${n}`, '']));
+  const review = (now: object, before: object) =>
+    reviewOf('clusterinventories', 'UPDATE', { object: annotated(now), oldObject: annotated(before) });
+
+  it('abandons at most 64 components', async () => {
+    assert.equal((await new World().review(paths.attestEntry, review(many(64), {}))).allowed, true);
+    const denied = await new World().review(paths.attestEntry, review(many(65), {}));
+    assert.deepEqual([denied.allowed, denied.status?.code], [false, 422]);
+    assert.match(
+      denied.status?.message ?? '',
+      /^TooManyAbandonments: .* would name 65 components; at most 64 are allowed; /,
+    );
+  });
+
+  it('may remove some of too many, in one operation', async () => {
+    const before = many(2000);
+    const reasons = Object.fromEntries(Object.keys(many(1999)).map((key) => [key, 'new']));
+    assert.equal((await attested(reasons, before)).length, 1);
+    assert.equal((await new World().review(paths.attestEntry, review(many(2001), before))).allowed, false);
   });
 });
 
@@ -81,6 +163,109 @@ describe('entries that are too large', () => {
     const world = new World();
     const answer = await world.review(paths.size, reviewOf('clusterinventories', 'CREATE', { object: object({}) }));
     assert.deepEqual([answer.allowed, world.lines], [true, []]);
+  });
+});
+
+describe('settings of components', () => {
+  const registered = [
+    { name: 'network', modes: ['byoc' as const], selects: () => true },
+    { name: 'cluster', modes: ['managed' as const], selects: () => true },
+    { name: 'gold', modes: ['byoc' as const], selects: (labels: object) => 'gold' in labels },
+  ];
+  const warnings = async (operation: string, components: object, before: object = {}, subResource = '') => {
+    const world = Object.assign(new World(), { registered });
+    const oldObject = operation === 'CREATE' ? null : object({ components: before });
+    const review = reviewOf('clusterinventories', operation, {
+      subResource,
+      object: object({ components }),
+      oldObject,
+    });
+    const answer = await world.review(paths.size, review);
+    assert.equal(answer.allowed, true);
+    return answer.warnings ?? [];
+  };
+
+  it('are warned about if no component runs for the entry', async () => {
+    assert.deepEqual(await warnings('CREATE', { network: {}, netwrok: {}, cluster: {}, gold: {} }), [
+      `spec.components.netwrok has no effect: no component netwrok is registered; registered: cluster, gold, network; correct the name, or register the component`,
+      `spec.components.cluster has no effect: component cluster does not run in mode byoc; it runs in managed; remove this setting`,
+      `spec.components.gold has no effect: the selector of component gold does not match the labels of the entry; label the entry as it says (kubectl get componentreconciler gold -o jsonpath='{.spec.selector}'), or remove this setting`,
+    ]);
+  });
+
+  it('are warned about once', async () => {
+    assert.equal((await warnings('UPDATE', { netwrok: {} })).length, 1);
+    assert.deepEqual(await warnings('UPDATE', { netwrok: { config: {} } }, { netwrok: {} }), []);
+    assert.deepEqual(await warnings('UPDATE', { netwrok: {} }, {}, 'status'), []);
+  });
+});
+
+describe('annotations about components', () => {
+  const registered = [
+    { name: 'network', modes: ['byoc' as const], selects: () => true },
+    { name: 'cluster', modes: ['managed' as const], selects: () => true },
+  ];
+  const force = (name: string) => `force.inventory.drawbridge.dev/${name}`;
+  const abandon = (name: string) => `abandon.inventory.drawbridge.dev/${name}`;
+  const entryWith = (annotations: object, fields: { status?: object; deletionTimestamp?: string } = {}) => {
+    const { status = {}, ...metadata } = fields;
+    const { metadata: names, spec } = object({});
+    return { metadata: { ...names, ...metadata, annotations }, spec, status };
+  };
+  const warnings = async (now: object, before: object) => {
+    const world = Object.assign(new World(), { registered });
+    const review = reviewOf('clusterinventories', 'UPDATE', { object: now, oldObject: before });
+    const answer = await world.review(paths.size, review);
+    assert.equal(answer.allowed, true);
+    return answer.warnings ?? [];
+  };
+  const names = 'registered: cluster, network';
+
+  it('are warned about once if no such component runs for the entry', async () => {
+    const now = entryWith({ [force('netwrok')]: '1', [force('cluster')]: '1', [force('network')]: '1' });
+    assert.deepEqual(await warnings(now, entryWith({})), [
+      `annotation ${force('netwrok')} has no effect: no component netwrok is registered; ${names}; correct the name, or register the component`,
+      `annotation ${force('cluster')} has no effect: component cluster does not run in mode byoc; it runs in managed; remove this setting`,
+    ]);
+    assert.deepEqual(await warnings(now, now), []);
+  });
+
+  it('are warned about if they abandon a component that neither the server nor the entry has', async () => {
+    const now = { [abandon('netwrok')]: 'gone', [abandon('network')]: 'gone', [abandon('old')]: 'gone' };
+    const status = { components: [{ name: 'old' }] };
+    assert.deepEqual(await warnings(entryWith(now, { status }), entryWith({}, { status })), [
+      `annotation ${abandon('netwrok')} has no effect: no component netwrok is registered; ${names}; correct the name, or register the component`,
+    ]);
+  });
+
+  for (const reason of ['', ' ']) {
+    it(`are warned about if the reason of an abandonment is ${JSON.stringify(reason)}`, async () => {
+      assert.deepEqual(await warnings(entryWith({ [abandon('network')]: reason }), entryWith({})), [
+        `annotation ${abandon('network')} has no reason; set one, because the entry and the audit journal show it`,
+      ]);
+    });
+  }
+
+  it('are warned about if a user ends an abandonment while the entry is being deleted', async () => {
+    const before = { [abandon('network')]: 'gone' };
+    const deletionTimestamp = '2026-11-21T09:00:00Z';
+    assert.deepEqual(await warnings(entryWith({}, { deletionTimestamp }), entryWith(before, { deletionTimestamp })), [
+      'component network stays abandoned: the entry is being deleted, and the server does not tear down what the component created',
+    ]);
+    assert.deepEqual(await warnings(entryWith({}), entryWith(before)), []);
+  });
+
+  it('cause at most 64 warnings of each kind, whatever a forged review has', async () => {
+    const many = Array.from({ length: 1000 }, (_, n) => [force(`a${n}`), '1'] as const);
+    assert.equal((await warnings(entryWith(Object.fromEntries(many)), entryWith({}))).length, 64);
+  });
+});
+
+describe('warnings about settings', () => {
+  it('name at most 64 components, whatever a forged review has', async () => {
+    const components = Object.fromEntries(Array.from({ length: 1000 }, (_, n) => [`a${n}`, {}]));
+    const review = reviewOf('clusterinventories', 'CREATE', { object: object({ components }) });
+    assert.equal((await new World().review(paths.size, review)).warnings?.length, 64);
   });
 });
 
@@ -128,17 +313,23 @@ describe('registrations', () => {
       {},
       'InvalidSpec',
     ],
+    [
+      'one that names no built-in component',
+      review('CREATE', { object: registration({ endpoint: { inProcess: 'netwrok' } }) }),
+      {},
+      'InvalidSpec',
+    ],
     ['the end of one', review('DELETE', { oldObject: registration() }), {}, undefined],
     [
       'the end of one that runs',
       review('DELETE', { oldObject: registration() }),
-      { anyRun: 'fleet/a.network' },
+      { entries: ['fleet/orders'] },
       'HasRuns',
     ],
     [
       'the end of one that runs, among others that are deleted as a collection',
       review('DELETE', { name: '', oldObject: registration() }),
-      { anyRun: 'fleet/a.network' },
+      { entries: ['fleet/orders'] },
       'HasRuns',
     ],
   ];

@@ -147,7 +147,7 @@ describe('the webhook endpoint', () => {
     assert.equal(answer.body.response.allowed, true);
   });
 
-  it('closes the connection after any answer that is no review', async () => {
+  it('closes the connection after any answer that is not a review', async () => {
     for (const [path, body] of [
       ['/', '{}'],
       [paths.validatePod, '{'],

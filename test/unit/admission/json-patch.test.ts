@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { applyPatch, type Operation } from 'fast-json-patch';
+import fastJsonPatch, { type Operation } from 'fast-json-patch';
 import { type FieldPath, PatchBuilder } from '../../../src/admission/json-patch.ts';
 
 const apply = (document: unknown, patch: PatchBuilder): unknown =>
-  applyPatch(structuredClone(document), structuredClone(patch.ops) as Operation[], true).newDocument;
+  fastJsonPatch.applyPatch(structuredClone(document), structuredClone(patch.ops) as Operation[], true).newDocument;
 
 describe('the patch builder', () => {
   it('creates missing parents, each once', () => {

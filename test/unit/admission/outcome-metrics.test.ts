@@ -22,11 +22,11 @@ describe('metrics of the webhooks', () => {
     assert.equal((await create()).allowed, true);
     assert.equal((await create({ dryRun: true })).allowed, true);
     assert.equal((await create({ object: accessRequest({ requester, duration: 'x' }) })).allowed, false);
-    world.pod = { uid: 'p-1', ours: false, grants: [] };
+    world.pod = { uid: 'p-1', isAccessPod: false, grants: [] };
     await world.review(paths.watchPod, connectReview('exec'));
     world.pod = undefined;
     await world.review(paths.guardPod, connectReview('portforward'));
-    world.pod = { uid: 'p-1', ours: true, grants: [] };
+    world.pod = { uid: 'p-1', isAccessPod: true, grants: [] };
     await world.review(paths.guardPod, connectReview('attach'));
 
     const text = await metrics.expose();

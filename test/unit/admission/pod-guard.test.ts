@@ -11,8 +11,8 @@ describe('guarding access pods', () => {
     world = new World();
     world.pod = {
       uid: 'p-1',
-      ours: true,
-      grants: [{ request: 'debug', subjects: [{ kind: 'User', name: 'alice' }] }],
+      isAccessPod: true,
+      grants: [{ request: 'debug', template: 'shell', subjects: [{ kind: 'User', name: 'alice' }] }],
     };
   });
 
@@ -31,7 +31,11 @@ describe('guarding access pods', () => {
   });
 
   it('allows a group of the grant', async () => {
-    world.pod = { uid: 'p-1', ours: true, grants: [{ request: 'debug', subjects: [{ kind: 'Group', name: 'devs' }] }] };
+    world.pod = {
+      uid: 'p-1',
+      isAccessPod: true,
+      grants: [{ request: 'debug', template: 'shell', subjects: [{ kind: 'Group', name: 'devs' }] }],
+    };
     assert.equal((await enter(carol)).allowed, true);
     assert.equal((await enter({ username: 'devs', groups: [] })).allowed, false);
     const others = Array.from({ length: 40 }, (_, index) => `team-${index}`);
@@ -65,12 +69,12 @@ describe('guarding access pods', () => {
   }
 
   it('denies all callers if the pod has no open request', async () => {
-    world.pod = { uid: 'p-1', ours: true, grants: [] };
+    world.pod = { uid: 'p-1', isAccessPod: true, grants: [] };
     assert.match((await enter(alice)).status?.message ?? '', /^AccessEnded: /);
   });
 
   it('allows pods that the server did not create, and reports a missing pod', async () => {
-    world.pod = { uid: 'p-9', ours: false, grants: [] };
+    world.pod = { uid: 'p-9', isAccessPod: false, grants: [] };
     assert.equal((await enter(carol)).allowed, true);
     assert.equal(world.lines[0]?.verdict, 'allowed');
     world.pod = undefined;
@@ -95,7 +99,7 @@ describe('guarding access pods', () => {
     assert.equal((await enter(alice)).allowed, true, 'who was let in already is not shut out by a full disk');
     world.journalWorks = true;
     world = new World();
-    world.pod = { uid: 'p-1', ours: true, grants: [] };
+    world.pod = { uid: 'p-1', isAccessPod: true, grants: [] };
     world.ports.breakGlassGroup = undefined;
     assert.equal((await enter(firefighter)).allowed, false);
   });

@@ -38,7 +38,7 @@ describe('recording of pod connections', () => {
   });
 
   it('records all five subresources, with the pod and its UID, without ports, paths, or commands', async () => {
-    world.pod = { uid: 'p-1', ours: false, grants: [] };
+    world.pod = { uid: 'p-1', isAccessPod: false, grants: [] };
     const ways: [Record<string, unknown>, string, string][] = [
       [connectReview('exec'), 'exec', 'ran a command in container app (an interactive session)'],
       [connectReview('attach'), 'attach', 'attached to container app (an interactive session)'],
@@ -83,10 +83,10 @@ describe('recording of pod connections', () => {
     const subjects = [{ kind: 'Group', name: 'devs' }] as const;
     world.pod = {
       uid: 'p-1',
-      ours: false,
+      isAccessPod: false,
       grants: [
-        { request: 'other', subjects: [{ kind: 'User', name: 'bob' }] },
-        { request: 'look', subjects: [...subjects] },
+        { request: 'other', template: 'shell', subjects: [{ kind: 'User', name: 'bob' }] },
+        { request: 'look', template: 'shell', subjects: [...subjects] },
       ],
     };
     await world.review(paths.watchPod, connectReview('exec'));

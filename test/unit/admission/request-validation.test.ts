@@ -31,6 +31,8 @@ describe('validation of requests', () => {
           name: 'req',
         },
         template: 'payments-shell',
+        templateUid: 't-1',
+        templateGeneration: 1,
         message: 'eligible by group',
         latencyMs: 0,
         dryRun: false,
@@ -111,9 +113,17 @@ describe('validation of requests', () => {
     assert.match(response.status?.message ?? '', /^TemplateNotReady: .*Deployment payments does not exist/);
   });
 
+  it('warns if the server could not plan the access when it last judged the template, and does not deny', async () => {
+    const unplannable = { code: 'PodIsSelected', message: 'Service web selects the access pod by its labels' };
+    world.template = () => Promise.resolve(readyTemplate({ unplannable }));
+    const response = await create(stamped());
+    assert.equal(response.allowed, true);
+    assert.deepEqual(response.warnings, ['PodIsSelected: Service web selects the access pod by its labels']);
+  });
+
   it('warns if the template limits the duration', async () => {
     const response = await create(stamped({ duration: '9h' }));
-    assert.deepEqual(response.warnings, ["spec.duration: requested 9h0m0s, granted the template's maximum of 2h0m0s"]);
+    assert.deepEqual(response.warnings, ["spec.duration: requested 9 h, granted the template's maximum of 2 h"]);
   });
 
   it('denies new requests, and only these, while the journal cannot be written', async () => {
@@ -133,6 +143,88 @@ describe('validation of requests', () => {
   it('marks the audit line of a dry run', async () => {
     await create(stamped(), { dryRun: true });
     assert.equal(world.lines[0]?.dryRun, true);
+  });
+
+  it('records every field that the requester set', async () => {
+    const asked = { duration: '9h', reason: 'INC-42 disk full' };
+    await create(stamped(asked));
+    const { duration, reason } = world.lines[0] ?? {};
+    assert.deepEqual({ duration, reason }, asked);
+    const object = accessRequest({ requester, targetPod: 'web-0' }, {}, 'ExecAccessRequest');
+    await world.review(paths.validateExec, reviewOf('execaccessrequests', 'CREATE', { object }));
+    assert.equal(world.lines[1]?.target, 'web-0');
+  });
+
+  it('records what a denied request asked for', async () => {
+    await create(stamped({ startAt: '2026-11-21T12:00:00Z', reason: 'maintenance' }));
+    assert.equal(world.lines[0]?.code, 'InvalidStart');
+    assert.equal(world.lines[0]?.startAt, '2026-11-21T12:00:00Z');
+    assert.equal(world.lines[0]?.reason, 'maintenance');
+  });
+
+  describe('of emergencies', () => {
+    const oncall = { username: 'alice', uid: 'u-1', groups: ['oncall'] };
+    const emergency = { groups: ['oncall'], maxDuration: '30m', reviewWithin: '72h' };
+    const ask = (spec: Record<string, unknown> = {}, user = oncall) => {
+      const asked = { emergency: true, reason: 'the database does not answer', ...spec };
+      return create(stamped({ requester: { ...requester, ...user }, ...asked }), { userInfo: user });
+    };
+    beforeEach(() => {
+      const template = readyTemplate();
+      assert.ok(template.found);
+      const accessConfig = { ...template.spec.accessConfig, emergency };
+      world.template = () => Promise.resolve({ ...template, spec: { ...template.spec, accessConfig } });
+    });
+
+    it('allows members of their groups, without a call to the API server, and records that', async () => {
+      const response = await ask();
+      assert.equal(response.allowed, true, response.status?.message);
+      assert.deepEqual(world.asked, ['PodAccessTemplate payments/payments-shell']);
+      assert.equal(world.lines[0]?.emergency, true);
+      assert.deepEqual(world.lines[0]?.who.groups, ['oncall']);
+    });
+
+    it('warns that they are shorter', async () => {
+      const response = await ask({ duration: '2h' });
+      assert.deepEqual(response.warnings, ["spec.duration: requested 2 h, granted the template's maximum of 30 min"]);
+    });
+
+    it('denies other callers, even if they already have all permissions of the template', async () => {
+      world.holds = true;
+      const response = await ask({}, { username: 'alice', uid: 'u-1', groups: ['devs'] });
+      assert.match(response.status?.message ?? '', /^EmergencyNotAllowed: .*none of the groups \[oncall\]/);
+    });
+
+    it('denies them without a reason', async () => {
+      const response = await ask({ reason: 'urgent' });
+      assert.match(response.status?.message ?? '', /^ReasonMissing: .*at least 10 characters/);
+    });
+
+    it('denies them while the review of an earlier one is overdue', async () => {
+      world.overdueReview = { request: 'debug', requestUid: 'r-1', reviewBy: '2026-11-21T08:00:00Z' };
+      assert.match((await ask()).status?.message ?? '', /^ReviewOverdue: /);
+      assert.equal((await create(stamped())).allowed, true, 'other access');
+    });
+
+    it('does not open other access to members of their groups', async () => {
+      const response = await ask({ emergency: false });
+      assert.match(response.status?.message ?? '', /^NotEligible: /);
+    });
+  });
+
+  it('records who revokes a request, and why', async () => {
+    const response = await world.review(
+      paths.validatePod,
+      reviewOf('podaccessrequests', 'UPDATE', {
+        object: stamped({ revoked: true, revokedReason: 'wrong pod' }),
+        oldObject: stamped(),
+        userInfo: { username: 'carol', uid: '', groups: ['sre'] },
+      }),
+    );
+    assert.equal(response.allowed, true, response.status?.message);
+    assert.equal(world.lines[0]?.who.user, 'carol');
+    assert.equal(world.lines[0]?.message, 'revokes the access');
+    assert.equal(world.lines[0]?.reason, 'wrong pod');
   });
 
   it('records who deletes which request', async () => {

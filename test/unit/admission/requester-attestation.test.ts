@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { applyPatch, type Operation } from 'fast-json-patch';
+import fastJsonPatch, { type Operation } from 'fast-json-patch';
 import { own } from '../../../src/kit/json-value.ts';
 import {
   accessRequest,
@@ -16,7 +16,7 @@ import {
 const FINALIZER = 'access.drawbridge.dev/revoke';
 
 function patched(object: unknown, response: ReviewResponse): unknown {
-  return applyPatch(structuredClone(object), patchOf(response) as Operation[], true).newDocument;
+  return fastJsonPatch.applyPatch(structuredClone(object), patchOf(response) as Operation[], true).newDocument;
 }
 
 describe('attestation of requesters', () => {
@@ -36,7 +36,7 @@ describe('attestation of requesters', () => {
     return { response, result: patched(object, response) };
   };
 
-  it('names the caller as the requester and adds our finalizer', async () => {
+  it("names the caller as the requester and adds the server's finalizer", async () => {
     const { response, result } = await create(accessRequest());
     assert.equal(response.allowed, true);
     assert.equal(response.patchType, 'JSONPatch');
@@ -165,7 +165,7 @@ describe('attestation of requesters', () => {
     assert.deepEqual(patchOf(response), []);
   });
 
-  it('does the same for exec access requests', async () => {
+  it('attests exec access requests, too', async () => {
     const object = accessRequest({ targetPod: 'web-0' }, {}, 'ExecAccessRequest');
     const response = await world.review(paths.attestExec, reviewOf('execaccessrequests', 'CREATE', { object }));
     const spec = own(patched(object, response), 'spec');

@@ -93,7 +93,7 @@ describe('a review above the limits', () => {
   it('puts no namespace of a missing pod into a metric', async () => {
     const world = new World();
     await world.review(paths.watchPod, connectReview('exec'));
-    world.pod = { uid: 'p-1', ours: false, grants: [] };
+    world.pod = { uid: 'p-1', isAccessPod: false, grants: [] };
     await world.review(paths.watchPod, connectReview('exec'));
     assert.deepEqual(
       world.outcomes.map(({ namespace }) => namespace),

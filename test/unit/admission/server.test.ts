@@ -288,7 +288,7 @@ describe('the webhook server', () => {
       assert.equal((await post()).status, 200);
     });
 
-    it('with unfinished bodies: holds at most 64 MiB, and evicts some for a modest caller', async function () {
+    it('with unfinished bodies: keeps at most 64 MiB, and evicts some for a caller with few', async function () {
       this.timeout(30_000);
       const before = world.overloads.length;
       const texts: string[] = [];
@@ -319,7 +319,7 @@ describe('the webhook server', () => {
       assert.equal((await post()).status, 200);
     });
 
-    it('with a body of single bytes: keeps the body, not the pieces', async function () {
+    it('with a body of single bytes: uses memory for the body, not for the pieces', async function () {
       this.timeout(30_000);
       const socket = await openTls('127.0.0.2');
       let text = '';

@@ -1,16 +1,29 @@
 import type { RequestListener } from 'node:http';
 import supertest from 'supertest';
+import type { OverdueReview } from '../../../src/access/policy/emergency-policy.ts';
+import type { Extendable } from '../../../src/access/policy/extension-choice.ts';
 import type { LimitUse } from '../../../src/access/policy/limits.ts';
+import type { Violation } from '../../../src/access/policy/policy.ts';
 import type { TemplateState } from '../../../src/access/policy/request-policy.ts';
 import type { Permission } from '../../../src/access/policy/template-permissions.ts';
+import type { notPlanned } from '../../../src/access/policy/template-policy.ts';
+import type { VotedRequest } from '../../../src/access/policy/vote-policy.ts';
 import { createAdmissionApp } from '../../../src/admission/app.ts';
 import { FairQueue } from '../../../src/admission/fair-queue.ts';
 import type { AdmissionPorts, ConnectTarget, Outcome, PodConnectEvent } from '../../../src/admission/ports.ts';
-import type { RequesterAttestation, RequesterSignature } from '../../../src/api/access/request-spec.ts';
+import type { VoteAttestation } from '../../../src/api/access/access-vote.ts';
+import type { Ended } from '../../../src/api/access/ended.ts';
+import type { TemplateSpec } from '../../../src/api/access/kinds.ts';
+import type {
+  RequesterAttestation,
+  RequesterChange,
+  RequesterSignature,
+} from '../../../src/api/access/request-spec.ts';
 import type { AuthorAttestation } from '../../../src/api/access/template-spec.ts';
 import type { ReconcileRun } from '../../../src/api/inventory/reconcile-run.ts';
 import type { AuditRecord } from '../../../src/audit/record.ts';
 import type { RegistrationPaths } from '../../../src/inventory/policy/registration-rules.ts';
+import type { RegisteredComponent } from '../../../src/inventory/policy/setting-warnings.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
 import { CodedError } from '../../../src/kit/errors.ts';
 import type { JsonPointer } from '../../../src/kit/json-pointer.ts';
@@ -27,7 +40,7 @@ export const paths = {
   execTemplate: '/validate-crds-wizardofoz-co-v1alpha1-execaccesstemplate',
   watchPod: '/watch-v1-pod',
   guardPod: '/enforce-v1-pod',
-  attestKubeconfigSetter: '/mutate-inventory-drawbridge-dev-v1alpha1-clusterinventory',
+  attestEntry: '/mutate-inventory-drawbridge-dev-v1alpha1-clusterinventory',
   fence: '/fence-inventory-drawbridge-dev-v1alpha1-clusterinventory',
   size: '/limit-inventory-drawbridge-dev-v1alpha1-clusterinventory',
   registration: '/validate-inventory-drawbridge-dev-v1alpha1-componentreconciler',
@@ -46,9 +59,24 @@ export class World {
   /** Exhausted resources, one per rejected call. */
   readonly overloads: string[] = [];
   readonly asked: string[] = [];
+  readonly votes: VoteAttestation[] = [];
+  /** The signed changes of requesters, as `namespace/name uid`, and the change. */
+  readonly changes: (readonly [string, RequesterChange])[] = [];
+  /** The access of the request that an update changes. */
+  access: Extendable | undefined;
+  ended: Ended | undefined;
+  /** The request that votes name. */
+  request: VotedRequest = { found: false };
+  overdueReview: OverdueReview | undefined;
+  /** Whether callers hold the verb approve. */
+  approves = true;
   journalWorks = true;
   holds = false;
   limits: readonly LimitUse[] = [];
+  /** Why no request can ever use a template with this spec. */
+  ownViolation: (spec: TemplateSpec) => Violation | typeof notPlanned | undefined = () => undefined;
+  /** What would deny a request through any template now. */
+  presentViolation: Violation | undefined;
   /** Permissions that no caller has. */
   lacks: (right: Permission) => boolean = () => false;
   readonly authors: AuthorAttestation[] = [];
@@ -70,8 +98,29 @@ export class World {
       return Promise.resolve(this.holds);
     },
     grantable: [],
+    ownViolation: (template) => Promise.resolve(this.ownViolation(template.spec)),
+    presentViolation: () => Promise.resolve(this.presentViolation),
     limitUses: () => this.limits,
     missingPermissions: (_caller, _namespace, rights) => Promise.resolve(rights.filter((right) => this.lacks(right))),
+    overdueReview: () => this.overdueReview,
+    votedRequest: ({ kind, name }, namespace) => {
+      this.asked.push(`${kind} ${namespace}/${name}`);
+      return Promise.resolve(this.request);
+    },
+    mayApprove: (caller, template) => {
+      this.asked.push(`approve ${caller.username} ${template.kind} ${template.namespace}/${template.name}`);
+      return Promise.resolve(this.approves);
+    },
+    signChange: ({ namespace, name, uid }, change) => {
+      this.changes.push([`${namespace}/${name} ${uid}`, change]);
+      return this.signature?.signature;
+    },
+    openAccess: () => this.access,
+    verifiedEnd: () => this.ended,
+    signVote: (attestation) => {
+      this.votes.push(attestation);
+      return this.signature?.signature;
+    },
     signAuthor: (attestation) => {
       this.authors.push(attestation);
       return this.signature?.signature;
@@ -102,7 +151,8 @@ export class World {
   run: ReconcileRun | undefined;
   writes: readonly JsonPointer[] | undefined = ['/status/outputs/network'];
   registrations: readonly RegistrationPaths[] = [];
-  anyRun: string | undefined;
+  registered: readonly RegisteredComponent[] = [];
+  entries: readonly string[] = [];
   readonly deniedWrites: string[] = [];
 
   readonly app: RequestListener = createAdmissionApp(
@@ -110,13 +160,14 @@ export class World {
       access: this.ports,
       inventory: {
         ...this.ports,
-        latestRun: (namespace, entryUid, component) => {
-          this.asked.push(`run ${namespace} ${entryUid} ${component}`);
+        latestRun: ({ namespace, uid }, component) => {
+          this.asked.push(`run ${namespace} ${uid} ${component}`);
           return Promise.resolve(this.run);
         },
         writesOf: () => Promise.resolve(this.writes),
         registrations: () => Promise.resolve(this.registrations),
-        anyRunOf: (component) => Promise.resolve(component === 'network' ? this.anyRun : undefined),
+        registered: () => this.registered,
+        entriesOf: (component) => Promise.resolve(component === 'network' ? this.entries : []),
         recordDeniedWrite: (code) => this.deniedWrites.push(code),
       },
     },
@@ -210,11 +261,13 @@ const kinds: Record<string, string> = {
   execaccesstemplates: 'ExecAccessTemplate',
   clusterinventories: 'ClusterInventory',
   componentreconcilers: 'ComponentReconciler',
+  accessvotes: 'AccessVote',
 };
 
 const groups: Record<string, string> = {
   clusterinventories: 'inventory.drawbridge.dev',
   componentreconcilers: 'inventory.drawbridge.dev',
+  accessvotes: 'access.drawbridge.dev',
 };
 
 const optionKinds = {

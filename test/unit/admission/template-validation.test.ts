@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { notPlanned } from '../../../src/access/policy/template-policy.ts';
 import { alice, paths, reviewOf, World } from './support.ts';
 
 const target = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' };
@@ -81,6 +82,69 @@ describe('validation of templates', () => {
       response.status?.message ?? '',
       /^AuthorLacksRights: .*"alice" may not get pods\/exec, create pods\/exec/,
     );
+  });
+
+  const update = (spec: unknown, oldSpec: unknown) =>
+    ask(paths.podTemplate, 'podaccesstemplates', 'UPDATE', template(spec), template(oldSpec));
+  const config = (part: object) => ({ ...good, accessConfig: { ...good.accessConfig, ...part } });
+
+  it('denies an update only for violations that it introduces, and warns about the stored one', async () => {
+    const stored = config({ allowedGroups: ['devs '] });
+    const edited = await update(config({ allowedGroups: ['devs '], maxDuration: '2h' }), stored);
+    assert.equal(edited.allowed, true, edited.status?.message);
+    assert.match(edited.warnings?.[0] ?? '', /^InvalidGroup: spec\.accessConfig\.allowedGroups\[0\] is "devs "/);
+    const another = await update(config({ allowedGroups: ['devs '], defaultDuration: '48h' }), stored);
+    assert.match(another.status?.message ?? '', /^InvalidDuration: /);
+    const moved = await update(config({ allowedGroups: ['qa', 'devs '] }), stored);
+    assert.match(moved.status?.message ?? '', /^InvalidGroup: /);
+  });
+
+  it('denies an update that adds a violation to a spec that violated its schema', async () => {
+    const response = await update(config({ allowedGroups: ['devs '] }), { accessConfig: {} });
+    assert.match(response.status?.message ?? '', /^InvalidGroup: /);
+  });
+
+  it('denies what the template alone decides about its pod, in an update only if the stored one has no such violation', async () => {
+    const violation = { code: 'PodReachesTooFar', message: 'hostNetwork is set', status: 403 } as const;
+    world.ownViolation = ({ accessConfig }) => (accessConfig.maxDuration === '3h' ? undefined : violation);
+    const created = await create(good);
+    const introduced = await update(config({ maxDuration: '2h' }), config({ maxDuration: '3h' }));
+    const kept = await update(config({ maxDuration: '2h' }), good);
+    world.ownViolation = () => undefined;
+    for (const { status } of [created, introduced]) {
+      assert.equal(status?.message, 'PodReachesTooFar: hostNetwork is set');
+      assert.equal(status?.code, 403);
+    }
+    assert.equal(kept.allowed, true);
+    assert.deepEqual(kept.warnings, ['PodReachesTooFar: hostNetwork is set']);
+  });
+
+  it('warns if it did not plan the template, and still denies what its rules deny', async () => {
+    const warned = /^the server did not check whether requests can use this template.*--dry-run=server$/;
+    world.ownViolation = () => notPlanned;
+    const created = await create(good);
+    const denied = await create({ accessConfig: good.accessConfig });
+    world.ownViolation = ({ accessConfig }) =>
+      accessConfig.maxDuration === '3h'
+        ? notPlanned
+        : { code: 'PodReachesTooFar', message: 'hostNetwork', status: 403 };
+    const updated = await update(config({ maxDuration: '2h' }), config({ maxDuration: '3h' }));
+    world.ownViolation = () => undefined;
+    assert.equal(created.allowed, true);
+    assert.equal(created.warnings?.length, 1);
+    assert.match(created.warnings[0] ?? '', warned);
+    assert.match(denied.status?.message ?? '', /^MissingTarget: /);
+    assert.equal(updated.allowed, true);
+    assert.deepEqual(updated.warnings, ['PodReachesTooFar: hostNetwork']);
+  });
+
+  it('warns about what depends on other objects, at most 256 characters', async () => {
+    world.presentViolation = { code: 'TargetNotFound', message: `Deployment ${'x'.repeat(300)}`, status: 404 };
+    const response = await create(good);
+    world.presentViolation = undefined;
+    assert.equal(response.allowed, true);
+    assert.match(response.warnings?.[0] ?? '', /^TargetNotFound: Deployment x+…$/);
+    assert.equal(response.warnings?.[0]?.length, 256);
   });
 
   it('validates exec access templates by their own schema', async () => {

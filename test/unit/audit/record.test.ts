@@ -34,6 +34,22 @@ describe('audit lines', () => {
     assert.equal(JSON.parse(formatRecord({ ...stamp, lost: 3 }, record)).lost, 3);
   });
 
+  it('name the person for whom a program voted', () => {
+    const votes = [{ uid: 'v-1', voter: 'system:serviceaccount:chat:bot', decision: 'Approve', onBehalfOf: 'frank' }];
+    assert.deepEqual(JSON.parse(formatRecord(stamp, { ...record, votes })).votes, votes);
+  });
+
+  it('name the votes with the beginning of their reasons', () => {
+    const votes = [
+      { uid: 'v-1', voter: 'carol', decision: 'Approve', max: '20m', reason: 'r'.repeat(300) },
+      { uid: 'v-2' },
+    ];
+    assert.deepEqual(JSON.parse(formatRecord(stamp, { ...record, votes })).votes, [
+      { ...votes[0], reason: `${'r'.repeat(256)}… (300 characters)` },
+      { uid: 'v-2' },
+    ]);
+  });
+
   it('keep the first 32 groups and their total number', () => {
     const groups = Array.from({ length: 1000 }, (_, index) => `group-${index}`);
     const { who } = JSON.parse(formatRecord(stamp, { ...record, who: { user: 'alice', groups } }));
@@ -52,8 +68,10 @@ describe('audit lines', () => {
       ...record,
       message: long,
       who: { user: long, uid: long, groups: Array.from({ length: 100 }, () => long) },
+      reason: long,
+      votes: Array.from({ length: 100 }, () => ({ uid: 'v-1', voter: long, decision: 'Approve', reason: long })),
     });
-    assert.ok(line.length < 64 * 1024, String(line.length));
+    assert.ok(line.length < 128 * 1024, String(line.length));
     assert.match(JSON.parse(line).message, /^x{1024}… \(1048576 characters\)$/);
   });
 

@@ -173,6 +173,64 @@ describe('installing the CRDs of the consumer', () => {
     assert.equal(cluster.watches, 0);
   });
 
+  it('resolves once both are served, although none is established yet', async () => {
+    const { clock, cluster, state, done } = stage();
+    const served = new Set<string>();
+    Object.assign(cluster.client, {
+      raw: (path: string) => (served.has(path) ? Promise.resolve({}) : Promise.reject(new Error(`404 ${path}`))),
+    });
+    await clock.advance(5_000);
+    assert.equal(state.settled, 'no');
+    for (const plural of ['apiservicebindings', 'apiservicebindingbundles'])
+      served.add(`/apis/kube-bind.io/v1alpha2/${plural}?limit=1`);
+    await clock.advance(1_000);
+    await done;
+    assert.equal(state.settled, 'installed');
+  });
+
+  it('asks whether a kind is served at most every second, for a minute after each change of its CRD, and then only watches', async () => {
+    const { clock, cluster, stop, done, state } = stage();
+    const askedAtMs: number[] = [];
+    Object.assign(cluster.client, {
+      raw: (path: string) => {
+        if (path.includes('bundles')) return Promise.resolve({});
+        askedAtMs.push(clock.monotonic());
+        return Promise.reject(new ApiError(404, 'NotFound', 'not served'));
+      },
+    });
+    const [name = ''] = names;
+    const seconds = (): number[] => askedAtMs.splice(0).map((ms) => Math.round((ms - sinceMs) / 100) / 10);
+    const expected = [0, 0.5, ...Array.from({ length: 60 }, (_, i) => 1.5 + i)];
+    let sinceMs = clock.monotonic();
+    await clock.advance(600_000);
+    assert.deepEqual(seconds(), expected);
+
+    sinceMs = clock.monotonic();
+    const found = cluster.find(customResourceDefinitions, { name });
+    assert.ok(found);
+    cluster.put(customResourceDefinitions, { ...found, metadata: { ...found.metadata, labels: { late: 'yes' } } });
+    await clock.advance(600_000);
+    assert.deepEqual(seconds(), expected);
+
+    const deletionTimestamp = '2026-11-21T09:00:00Z';
+    const finalizers = ['customresourcecleanup.apiextensions.k8s.io'];
+    cluster.put(customResourceDefinitions, {
+      ...found,
+      metadata: { ...found.metadata, deletionTimestamp, finalizers },
+    });
+    await clock.advance(600_000);
+    assert.deepEqual(seconds(), [], 'the CRD is being deleted');
+
+    cluster.drop(customResourceDefinitions, { name });
+    await clock.advance(1);
+    stop.abort();
+    await done;
+    await clock.advance(600_000);
+    assert.equal(seconds().length, 1, 'once for the new CRD, never after the abort');
+    assert.equal(clock.pendingTimers, 0);
+    assert.equal(state.settled, 'rejected');
+  });
+
   it('writes nothing if both exist', async () => {
     const { clock, cluster, state, establish, done } = stage();
     await clock.advance(1000);

@@ -34,6 +34,9 @@ describe('the binding feature', () => {
     manager = new Manager({ clock: stage.clock, log: noLog });
     gate = {
       name: 'kube-bind',
+      get leading() {
+        return gate.lead?.signal.aborted === false;
+      },
       async run(lead, signal) {
         while (!signal.aborted) {
           const term = new AbortController();

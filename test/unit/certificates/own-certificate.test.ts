@@ -88,6 +88,17 @@ describe('the certificate that the server creates itself', () => {
       assert.equal(certificate.problem(), undefined);
     });
 
+    it('keeps no follower from being ready once a webhook trusts it, because only the leader writes the others', async () => {
+      const follower = stage.replica();
+      stage.cluster.fault = ({ verb, name }) => {
+        if (verb === 'patch' && name === 'b') throw new ApiError(403, 'Forbidden', 'may not patch');
+      };
+      const leader = stage.replica({ leads: true });
+      await settle();
+      assert.equal(follower.certificate.problem(), undefined);
+      assert.match(leader.certificate.problem() ?? '', /yet: b, b$/);
+    });
+
     it('is stored only in the Secret', async () => {
       stage.replica({ leads: true });
       await settle();
@@ -233,6 +244,87 @@ describe('the certificate that the server creates itself', () => {
     });
   });
 
+  describe('in an upgrade that adds a webhook configuration', () => {
+    it('lets the new replica be ready while the leader of the earlier version does not know the configuration', async () => {
+      const earlier = stage.replica({ leads: true, configurations: ['a'] });
+      await settle();
+      const upgraded = stage.replica();
+      await stage.clock.advance(60_000);
+      assert.deepEqual(stage.untrusted(), [0, 1], 'nobody writes the new configuration');
+      assert.equal(upgraded.certificate.problem(), undefined);
+
+      await earlier.stop();
+      upgraded.lead();
+      assert.equal(upgraded.certificate.problem(), undefined, 'it stays ready as the leader');
+      await settle();
+      assert.deepEqual(stage.untrusted(), []);
+      assert.equal(upgraded.certificate.problem(), undefined);
+    });
+  });
+
+  describe('in an upgrade from a certificate from files', () => {
+    const { authority } = newSignedPair(['svc.ns.svc'], 0);
+    const configureFiles = (): void => {
+      for (const name of ['a', 'b']) {
+        for (const resource of [undefined, mutatingWebhookConfigurations])
+          stage.putConfiguration(resource, name, Buffer.from(authority).toString('base64'));
+      }
+    };
+    const isEarlierServed = (): boolean =>
+      stage.bundles().every((bundle) => bundle.includes(authority.trim())) &&
+      stage.configuredPaths().join() === '/one,/two';
+
+    for (const [what, arrange] of [
+      ['for the first time', () => Promise.resolve()],
+      [
+        'with a Secret from an earlier time',
+        async () => {
+          const earlier = stage.replica({ leads: true });
+          await settle();
+          await earlier.stop();
+          stage.replicas.length = 0;
+        },
+      ],
+    ] as const) {
+      it(`lets API servers call the replicas of before for five minutes, ${what}`, async () => {
+        await arrange();
+        configureFiles();
+        stage.cluster.fault = () => assert.ok(isEarlierServed(), 'before each write');
+        const upgraded = stage.replica({ leads: true });
+        await settle();
+        assert.equal(upgraded.certificate.problem(), undefined);
+        assert.deepEqual(stage.untrusted(), []);
+        assert.deepEqual(['/one', '/two'].map(stage.paths.at(-1)?.routeOf ?? assert.fail), ['/one', '/two']);
+        await stage.clock.advance(graceMs - 1_000);
+        assert.ok(isEarlierServed());
+        stage.cluster.fault = () => undefined;
+        await stage.clock.advance(2_000);
+        assert.ok(stage.bundles().every((bundle) => pems(bundle).length === 1 && !bundle.includes(authority.trim())));
+        await stage.clock.advance(graceMs);
+        assert.ok(stage.configuredPaths().every((path) => /^\/(one|two)\/[0-9a-f]{32}$/.test(path)));
+        assert.deepEqual(stage.untrusted(), []);
+      });
+    }
+
+    it('answers the paths without a segment, too, if the Secret is deleted meanwhile', async () => {
+      configureFiles();
+      stage.replica({ leads: true });
+      await settle();
+      stage.cluster.drop(secrets, secret);
+      await settle();
+      assert.deepEqual(['/one', '/two'].map(stage.paths.at(-1)?.routeOf ?? assert.fail), ['/one', '/two']);
+      assert.deepEqual(stage.untrusted(), []);
+    });
+
+    it('trusts no other authority once its own was in a webhook', async () => {
+      stage.replica({ leads: true });
+      await settle();
+      stage.putConfiguration(undefined, 'a', Buffer.from(authority).toString('base64'));
+      await settle();
+      assert.ok(stage.bundles().every((bundle) => !bundle.includes(authority.trim())));
+    });
+  });
+
   describe('with a changed Secret', () => {
     it('is replaced without an outage if the Secret is deleted', async () => {
       stage.replica({ leads: true });
@@ -340,7 +432,14 @@ describe('the certificate that the server creates itself', () => {
       return { store, release: () => store.close() };
     };
     const stores = openCertificateStores(unsynced, secret, []);
-    const certificate = new OwnCertificate({ stores, secret, names: ['a'], clock: stage.clock, log: noLog });
+    const certificate = new OwnCertificate({
+      stores,
+      secret,
+      names: ['a'],
+      leads: () => false,
+      clock: stage.clock,
+      log: noLog,
+    });
     assert.equal(certificate.problem(), 'Secret ns/pair could not be read yet; see the log');
   });
 

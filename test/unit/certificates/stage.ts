@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import type { KubeObject } from '../../../src/api/object.ts';
 import { mutatingWebhookConfigurations, secrets, validatingWebhookConfigurations } from '../../../src/api/resources.ts';
-import { certificateControllers } from '../../../src/certificates/controllers.ts';
+import { type CertificateDeps, certificateControllers } from '../../../src/certificates/controllers.ts';
 import { OwnCertificate } from '../../../src/certificates/own-certificate.ts';
 import { openCertificateStores } from '../../../src/certificates/stores.ts';
 import { WebhookPaths } from '../../../src/certificates/webhook-paths.ts';
@@ -55,27 +55,47 @@ export class CertificateStage {
     });
   }
 
-  /** Adds a replica. `stop` ends its controller if it leads. */
-  replica({ leads = false, names = ['svc.ns.svc'] } = {}): { certificate: OwnCertificate; stop(): Promise<void> } {
+  /** Adds a replica, which knows the `configurations` of its version. `lead` starts its controller; `stop` ends it. */
+  replica({ leads = false, names = ['svc.ns.svc'], configurations = configurationNames } = {}): {
+    readonly certificate: OwnCertificate;
+    lead(): void;
+    stop(): Promise<void>;
+  } {
     const { clock, cluster } = this;
     const log = this.#log;
-    const stores = openCertificateStores(cluster, secret, configurationNames);
-    const certificate = new OwnCertificate({ stores, secret, names, clock, log });
+    const stores = openCertificateStores(cluster, secret, configurations);
+    let leading = false;
+    const certificate = new OwnCertificate({ stores, secret, names, leads: () => leading, clock, log });
     this.replicas.push(certificate);
     this.paths.push(new WebhookPaths(stores, clock));
-    if (!leads) return { certificate, stop: async () => {} };
+    let end = async (): Promise<void> => {};
+    const lead = (): void => {
+      leading = true;
+      end = this.#lead({ stores, certificate, names });
+    };
+    const stop = async (): Promise<void> => {
+      leading = false;
+      await end();
+    };
+    this.#stops.push(stop);
+    if (leads) lead();
+    return { certificate, lead, stop };
+  }
+
+  /** Starts the controller of a leader. Returns what ends it. */
+  #lead(its: Pick<CertificateDeps, 'stores' | 'certificate' | 'names'>): () => Promise<void> {
+    const { clock, cluster } = this;
+    const log = this.#log;
     const manager = new Manager({ clock, log });
     const { client } = cluster;
-    const deps = { client, stores, secret, certificate, names, clock, log, metrics: createMetrics() };
+    const deps = { ...its, client, secret, clock, log, metrics: createMetrics() };
     for (const controller of certificateControllers(deps)) manager.add(controller);
     const signal = new AbortController();
     const ended = manager.run(signal.signal);
-    const stop = async (): Promise<void> => {
+    return async () => {
       signal.abort();
       await Promise.all([ended, clock.advance(10)]);
     };
-    this.#stops.push(stop);
-    return { certificate, stop };
   }
 
   async close(): Promise<void> {

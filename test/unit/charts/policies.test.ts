@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { codeSections } from '../../../docs/generate/codes.ts';
@@ -21,11 +21,15 @@ interface Policy {
     validationActions?: string[];
     matchConstraints?: { resourceRules: { resources: string[] }[] };
     variables?: { name: string; expression: string }[];
-    validations?: { expression: string; message: string; reason: string }[];
+    validations?: { expression: string; message?: string; messageExpression?: string; reason: string }[];
   };
 }
 
-const text = read('charts/drawbridge/templates/policies.yaml')
+const templates = 'charts/drawbridge/templates';
+const text = readdirSync(join(root, templates))
+  .filter((file) => file.endsWith('policies.yaml'))
+  .map((file) => read(join(templates, file)))
+  .join('---\n')
   .replaceAll('{{ .Release.Namespace }}', 'drawbridge-system')
   // Removes the conditions under which the chart installs them.
   .replaceAll(/^\{\{-? (?:if|end).*\}\}$/gm, '')
@@ -65,13 +69,13 @@ describe('admission policies', () => {
   it('use the service account that the role bindings name', () => {
     const users = new Set(text.match(/system:serviceaccount:drawbridge[\w:-]+/g));
     const account = 'system:serviceaccount:drawbridge-system:drawbridge';
-    assert.deepEqual([...users], [account, `${account}-inventory`]);
+    assert.deepEqual([...users].sort(), [account, `${account}-binding`, `${account}-inventory`]);
   });
 
   it('deny with a documented code', () => {
     const codes = Object.values(codeSections).flatMap(Object.keys);
-    for (const { message, reason } of policies.flatMap(({ spec }) => spec.validations ?? [])) {
-      const [code = ''] = message.split(':');
+    for (const { message, messageExpression, reason } of policies.flatMap(({ spec }) => spec.validations ?? [])) {
+      const [, code = ''] = /^'?(\w+):/.exec(message ?? messageExpression ?? '') ?? [];
       assert.ok(codes.includes(code), code);
       assert.equal(reason, 'Forbidden');
     }

@@ -77,9 +77,28 @@ describe('revoke-all', () => {
     await clock.advance(4000);
     assert.equal(outcome.done, true);
     assert.deepEqual(said, [
-      '2 requests and 0 objects of grants remain: PodAccessRequest payments/a, PodAccessRequest payments/b',
-      '2 requests and 0 objects of grants remain: PodAccessRequest payments/a, PodAccessRequest payments/b',
-      '2 requests and 0 objects of grants remain: PodAccessRequest payments/a, PodAccessRequest payments/b',
+      '2 open requests and 0 objects of grants remain: PodAccessRequest payments/a, PodAccessRequest payments/b',
+      '2 open requests and 0 objects of grants remain: PodAccessRequest payments/a, PodAccessRequest payments/b',
+      '2 open requests and 0 objects of grants remain: PodAccessRequest payments/a, PodAccessRequest payments/b',
+      'nothing is open',
+    ]);
+  });
+
+  it('deletes open requests first, and counts those that have ended apart', async () => {
+    const ended = (name: string): KubeObject => ({ ...request(name), status: { ended: { how: 'Expired' } } });
+    stored.set('podaccessrequests', [ended('a'), request('b'), ended('c')]);
+    const { outcome } = start();
+    await clock.advance(1000);
+    assert.deepEqual(deleted, ['b uid-b', 'a uid-a', 'c uid-c']);
+    stored.set('podaccessrequests', [ended('a')]);
+    await clock.advance(1000);
+    assert.equal(outcome.done, false);
+    stored.set('podaccessrequests', []);
+    await clock.advance(4000);
+    assert.equal(outcome.done, true);
+    assert.deepEqual(said, [
+      '1 open requests and 0 objects of grants remain: PodAccessRequest payments/b; 2 ended requests remain, too',
+      'no access is open, and 1 ended requests remain: PodAccessRequest payments/a',
       'nothing is open',
     ]);
   });
@@ -102,7 +121,7 @@ describe('revoke-all', () => {
     const { outcome } = start();
     await clock.advance(10_000);
     assert.equal(outcome.done, false);
-    assert.match(said[0] ?? '', /^0 requests and 1 objects .*: RoleBinding payments\/orphan$/);
+    assert.match(said[0] ?? '', /^0 open requests and 1 objects .*: RoleBinding payments\/orphan$/);
     assert.deepEqual(
       [...new Set(lists.map(({ labelSelector }) => labelSelector))],
       [undefined, 'access.drawbridge.dev/request'],
@@ -121,7 +140,7 @@ describe('revoke-all', () => {
     const { outcome } = start();
     await clock.advance(10_000);
     assert.equal(outcome.done, false);
-    assert.match(said[0] ?? '', /^0 requests and 1 objects .*: RoleBinding payments\/orphan$/);
+    assert.match(said[0] ?? '', /^0 open requests and 1 objects .*: RoleBinding payments\/orphan$/);
     stored.set('rolebindings', [leaving('RoleBinding')]);
     await clock.advance(4000);
     assert.equal(outcome.done, true);
@@ -143,7 +162,7 @@ describe('revoke-all', () => {
     await clock.advance(6000);
     assert.match(
       outcome.error?.message ?? '',
-      /^1 requests .*payments\/stuck after 5 s; a running server must revoke the access; check kubectl get pods /,
+      /^not finished after 5 s: 1 open requests .*payments\/stuck; a running server must revoke the access; check that one runs: kubectl get pods /,
     );
   });
 });

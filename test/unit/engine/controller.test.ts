@@ -1,10 +1,18 @@
 import assert from 'node:assert/strict';
 import { Controller, type ControllerOptions } from '../../../src/engine/controller.ts';
-import { at, after as comeBackAfter, done, notReady, type Result, retry } from '../../../src/engine/result.ts';
+import {
+  at,
+  after as comeBackAfter,
+  done,
+  notReady,
+  type Result,
+  retry,
+  retryConflict,
+} from '../../../src/engine/result.ts';
 import type { Emit, Source } from '../../../src/engine/source.ts';
 import { type Deferred, deferred } from '../../../src/kit/promises.ts';
 import { noControllerMetrics } from '../../../src/observe/controller-metrics.ts';
-import { noLog } from '../../../src/observe/log.ts';
+import { type Log, noLog } from '../../../src/observe/log.ts';
 import { WorkClock } from '../../support/work-clock.ts';
 
 interface Call {
@@ -107,6 +115,12 @@ describe('Controller', () => {
       turns: [0, 50],
       metrics: ['error', 'success'],
     },
+    {
+      title: 'a conflict',
+      first: () => retryConflict(new Error('x')),
+      turns: [0, 50],
+      metrics: ['requeue_after', 'success'],
+    },
     { title: 'an invalid time', first: () => at(Number.NaN), turns: [0, 50], metrics: ['error', 'success'] },
   ];
   for (const { title, first, turns, metrics } of outcomes) {
@@ -124,6 +138,26 @@ describe('Controller', () => {
       await t.run;
     });
   }
+
+  it('warns about a conflict only if it repeats', async () => {
+    const lines: string[] = [];
+    const log: Log = {
+      ...noLog,
+      debug: () => void lines.push('debug'),
+      warn: () => void lines.push('warn'),
+      child: () => log,
+    };
+    const t = setUp((_, turn) => ([2, 5].includes(turn) ? done : retryConflict('conflict')), { log });
+    t.synced.resolve();
+    t.emit('a', 'event');
+    await t.clock.advance(1000);
+    assert.deepEqual(lines, ['debug'], 'the conflict did not repeat');
+    t.emit('a', 'event');
+    await t.clock.advance(1000);
+    assert.deepEqual(lines, ['debug', 'debug', 'warn']);
+    t.stop.abort();
+    await t.run;
+  });
 
   it('resets the backoff after a reconcile without an error', async () => {
     const t = setUp((_, turn) => (turn === 3 || turn > 4 ? done : retry('not yet')));

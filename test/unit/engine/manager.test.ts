@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { LeaderGate } from '../../../src/engine/leader-gate.ts';
 import { Manager } from '../../../src/engine/manager.ts';
-import type { Runnable } from '../../../src/engine/member.ts';
+import type { Runnable } from '../../../src/engine/supervisor.ts';
 import { deferred } from '../../../src/kit/promises.ts';
 import { noLog } from '../../../src/observe/log.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
@@ -44,6 +44,9 @@ function setUp() {
     const released = deferred();
     const it: LeaderGate = {
       name,
+      get leading() {
+        return term?.signal.aborted === false;
+      },
       async run(given, signal) {
         lead = given;
         signal.addEventListener('abort', () => released.resolve());
@@ -192,7 +195,7 @@ describe('Manager', () => {
     assert.deepEqual(t.manager.status(), [{ name: 'a', state: 'running' }]);
     a.letGo();
     await t.clock.settle();
-    assert.match(t.manager.status()[0]?.error ?? '', /before it was stopped/);
+    assert.match(t.manager.status()[0]?.error ?? '', /although nothing stopped it/);
     t.stop.abort();
     await run;
   });
@@ -237,6 +240,7 @@ describe('Manager', () => {
     let tries = 0;
     t.manager.add(t.controller('a'), {
       name: 'lease',
+      leading: true,
       run: (lead, signal) => {
         tries += 1;
         return tries === 1 ? Promise.reject(new Error('forbidden')) : lead(signal);

@@ -201,6 +201,7 @@ describe('KeyedQueue', () => {
     queue.add('a', 'event');
     queue.add('b', 'event', { atMs: clock.now() + 10 });
     queue.close();
+    assert.deepEqual([queue.depth, queue.delayed], [0, 0]);
     queue.add('c', 'event');
     await clock.advance(1000);
     assert.deepEqual(takeAll(), []);

@@ -57,6 +57,20 @@ describe('the health script for Argo CD', () => {
       ['Progressing', 'about Reconciling'],
     ],
     [
+      'it waits for approvals',
+      {
+        metadata,
+        status: {
+          conditions: [
+            condition('Ready', 'False'),
+            condition('Reconciling', 'True'),
+            condition('AccessApproved', 'Unknown'),
+          ],
+        },
+      },
+      ['Suspended', 'about AccessApproved'],
+    ],
+    [
       'it was denied',
       { metadata, status: { conditions: [condition('Ready', 'False'), condition('Stalled', 'True')] } },
       ['Degraded', 'about Stalled'],

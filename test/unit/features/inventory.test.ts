@@ -29,11 +29,11 @@ describe('the inventory feature', () => {
       cluster,
       credentials,
       metrics: createMetrics(),
+      watchRefusals: { inc: () => {} },
       log: noLog,
       manager: new Manager({ clock, log: noLog }),
       serving: () => ({
         certificate: () => assert.fail('no webhook is called'),
-        certificateControllers: () => [],
         journal: openJournal({ destination: destinationOf('-'), replica: 'test', clock }),
         readiness: {},
         close: {},

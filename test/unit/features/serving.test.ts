@@ -61,7 +61,16 @@ describe('the parts that features with HTTPS share', () => {
     const [stop, metrics] = [new AbortController(), createMetrics()];
     const files = openServingFiles(config, noLog, metrics);
     const { readiness, close } = openServing(
-      { config, credentials, log: noLog, manager, cluster, metrics, signal: stop.signal },
+      {
+        config,
+        credentials,
+        log: noLog,
+        manager,
+        cluster,
+        metrics,
+        watchRefusals: { inc: () => {} },
+        signal: stop.signal,
+      },
       files,
     );
     try {

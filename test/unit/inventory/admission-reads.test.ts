@@ -13,9 +13,10 @@ const registration = (name: string, spec: object = {}) => ({
   metadata: { name },
   spec: { endpoint: { inProcess: name }, ...spec },
 });
+const entry = { namespace: 'fleet', name: 'rt-1', uid: 'a' };
 const run = (spec: object) => ({
   ...of(reconcileRuns),
-  metadata: { namespace: 'fleet', name: 'a.network' },
+  metadata: { namespace: 'fleet', name: 'rt-1.network' },
   spec: { entry: { name: 'rt-1', uid: 'a' }, component: 'network', seq: 3, ...spec },
 });
 
@@ -51,13 +52,28 @@ describe('the reads of the inventory webhooks', () => {
     );
   });
 
+  it('return the record under its name, or under that of an earlier version, but none of another entry', async () => {
+    const { reads } = openAdmissionReads(cluster);
+    const idOf = async () => (await reads.latestRun(entry, 'network', signal))?.spec.credentialID;
+    const named = (name: string, uid: string, credentialID: string) => ({
+      ...run({ entry: { name: 'rt-1', uid }, phase: 'Running', credentialID }),
+      metadata: { namespace: 'fleet', name },
+    });
+    cluster.put(reconcileRuns, named('a.network', 'a', 'JTI=earlier'));
+    assert.equal(await idOf(), 'JTI=earlier');
+    cluster.put(reconcileRuns, named('rt-1.network', 'b', 'JTI=other'));
+    assert.equal(await idOf(), 'JTI=earlier');
+    cluster.put(reconcileRuns, named('rt-1.network', 'a', 'JTI=1'));
+    assert.equal(await idOf(), 'JTI=1');
+  });
+
   it('return the live record, and none if it is invalid', async () => {
     const { reads } = openAdmissionReads(cluster);
-    assert.equal(await reads.latestRun('fleet', 'a', 'network', signal), undefined);
+    assert.equal(await reads.latestRun(entry, 'network', signal), undefined);
     cluster.put(reconcileRuns, run({ phase: 'Running', credentialID: 'JTI=1' }));
-    assert.equal((await reads.latestRun('fleet', 'a', 'network', signal))?.spec.credentialID, 'JTI=1');
+    assert.equal((await reads.latestRun(entry, 'network', signal))?.spec.credentialID, 'JTI=1');
     cluster.put(reconcileRuns, run({ phase: 'Asleep' }));
-    assert.equal(await reads.latestRun('fleet', 'a', 'network', signal), undefined);
+    assert.equal(await reads.latestRun(entry, 'network', signal), undefined);
   });
 
   it('reject if the API server does not answer', async () => {
@@ -66,7 +82,7 @@ describe('the reads of the inventory webhooks', () => {
       throw new ApiError(503, 'ServiceUnavailable', 'away');
     };
     for (const asked of [
-      reads.latestRun('fleet', 'a', 'network', signal),
+      reads.latestRun(entry, 'network', signal),
       reads.writesOf('network', signal),
       reads.registrations(signal),
     ]) {
@@ -74,20 +90,22 @@ describe('the reads of the inventory webhooks', () => {
     }
   });
 
-  it('return one run of a component with one limited list', async () => {
+  it('name entries with runs of a component with one limited list', async () => {
     const paths: string[] = [];
-    let items: unknown[] = [{ metadata: { namespace: 'fleet', name: 'a.network' } }];
+    let items: unknown[] = [
+      { metadata: { namespace: 'fleet', name: 'a.network' }, spec: { entry: { name: 'orders' } } },
+    ];
     const raw = (path: string): Promise<unknown> => {
       paths.push(path);
       return Promise.resolve({ items });
     };
     const { reads } = openAdmissionReads({ client: { ...cluster.client, raw }, watch: (spec) => cluster.watch(spec) });
-    assert.equal(await reads.anyRunOf('network', signal), 'fleet/a.network');
+    assert.deepEqual(await reads.entriesOf('network', signal), ['fleet/orders']);
     items = [];
-    assert.equal(await reads.anyRunOf('network', signal), undefined);
+    assert.deepEqual(await reads.entriesOf('network', signal), []);
     assert.match(
       paths[0] ?? '',
-      /\/reconcileruns\?labelSelector=inventory.drawbridge.dev%2Fcomponent%3Dnetwork&limit=1$/,
+      /\/reconcileruns\?labelSelector=inventory.drawbridge.dev%2Fcomponent%3Dnetwork&limit=4$/,
     );
   });
 });

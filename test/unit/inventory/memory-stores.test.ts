@@ -20,6 +20,7 @@ const record = (entry: EntryRef, seq: number): RunRecord => ({
   deadlineMs: 5000,
   attempt: 0,
   nextAtMs: undefined,
+  heldBy: undefined,
   lastOutcome: undefined,
   history: [],
 });

@@ -81,7 +81,7 @@ describe('parseJson', () => {
     });
   }
 
-  it('reports the first byte that is no UTF-8, wherever it is', () => {
+  it('reports the first byte that is not UTF-8, wherever it is', () => {
     const faults: readonly [bytes: readonly number[], valid: number][] = [
       [[0xff, 0x22], 0],
       [[0x80, 0x80, 0x80, 0x80, 0x80], 0],

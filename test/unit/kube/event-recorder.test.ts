@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { KubeObject } from '../../../src/api/object.ts';
 import { namespaces, pods } from '../../../src/api/resources.ts';
+import type { Client } from '../../../src/kube/client.ts';
 import { staticCredentials } from '../../../src/kube/credentials.ts';
 import { type RecordedEvent, regarding } from '../../../src/kube/event-object.ts';
 import { type EventRecorder, eventRecorder } from '../../../src/kube/event-recorder.ts';
@@ -114,6 +115,13 @@ describe('event recorder', () => {
     assert.equal(server.requests.length, 27);
   });
 
+  it('limits the Events of each action separately, so that frequent ones leave room for rare ones', async () => {
+    for (let i = 0; i < 100; i++) recorder.record(event({ note: `note ${i}`, action: 'Reconcile' }));
+    recorder.record(event({ reason: 'Abandoned', action: 'Abandon' }));
+    await until(() => server.requests.length === 26);
+    assert.equal(bodies().at(-1)?.['reason'], 'Abandoned');
+  });
+
   it('never fails its caller', async () => {
     for (const script of [(_, answer) => answer.status(403, 'Forbidden'), (_, answer) => answer.reset()] as Script[]) {
       server.follow(script);
@@ -161,6 +169,85 @@ describe('event recorder', () => {
     assert.match(metadata.name, /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/);
     assert.ok(metadata.name.length <= 253);
     assert.ok(Buffer.byteLength(note) <= 1024 && note.endsWith('€…'));
+  });
+});
+
+describe('an event recorder of many objects that fail', () => {
+  let clock: SimulatedClock;
+  let recorder: EventRecorder;
+  let writes: ('create' | 'patch')[];
+  let created: KubeObject[];
+
+  beforeEach(() => {
+    clock = new SimulatedClock();
+    writes = [];
+    created = [];
+    const client: Pick<Client, 'create' | 'mergePatch'> = {
+      create: (_, object) => {
+        writes.push('create');
+        created.push(object);
+        return Promise.resolve(object);
+      },
+      mergePatch: (_, { name }) => {
+        writes.push('patch');
+        return Promise.resolve({ apiVersion: 'events.k8s.io/v1', kind: 'Event', metadata: { name } });
+      },
+    };
+    recorder = eventRecorder({ client: client as Client, clock, controller: 'drawbridge/test', instance: 'pod-1' });
+  });
+
+  const failing = (object: number, action = 'Sync'): RecordedEvent => ({
+    regarding: { apiVersion: 'v1', kind: 'Pod', namespace: 'team', name: `pod-${object}` },
+    type: 'Warning',
+    reason: 'NotSynced',
+    action,
+    note: 'forbidden',
+  });
+  const settle = async (): Promise<void> => {
+    for (let i = 0; i < 1_000; i++) await Promise.resolve();
+  };
+  /** Records an Event of each of the first `count` objects, in parts that fit into the queue. */
+  async function record(count: number): Promise<void> {
+    for (let object = 0; object < count; object++) {
+      recorder.record(failing(object));
+      if (object % 100 === 99) await settle();
+    }
+    await settle();
+  }
+
+  it('writes 300 Events of an action at once, and then 5 a second', async () => {
+    await record(400);
+    assert.equal(writes.length, 300);
+    await clock.advance(199);
+    await record(400);
+    assert.equal(writes.length, 300);
+    for (let second = 0; second < 60; second++) {
+      await clock.advance(1_000);
+      await record(400);
+      const bound = 300 + 5 * (second + 1);
+      assert.ok(writes.length <= bound, `${writes.length} writes after ${second + 1} s; at most ${bound} are allowed`);
+    }
+    assert.equal(writes.length, 300 + 5 * 60);
+    assert.deepEqual([...new Set(writes)], ['create', 'patch'], 'repetitions count, too');
+  });
+
+  it('leaves room for the Events of other actions', async () => {
+    await record(400);
+    recorder.record(failing(0, 'Emergency'));
+    await settle();
+    assert.equal(created.length, 301);
+    assert.equal(Object(created.at(-1)).action, 'Emergency');
+  });
+
+  it('writes an Event that it has dropped with its count, once it is recorded again', async () => {
+    await record(301);
+    assert.equal(created.length, 300);
+    await clock.advance(60_000);
+    recorder.record(failing(300));
+    await clock.advance(10_000);
+    await settle();
+    assert.equal(created.length, 301);
+    assert.equal(Object(created.at(-1)).series.count, 2);
   });
 });
 

@@ -152,7 +152,7 @@ describe('client', () => {
     await assert.rejects(client.get(pods, a), isNotFound);
   });
 
-  it('rejects an answer that is no object', async () => {
+  it('rejects an answer that is not an object', async () => {
     for (const body of [null, [], 'text', {}, { metadata: null }, { metadata: { name: 3 } }]) {
       server.follow((_request, answer) => answer.json(200, body));
       await assert.rejects(client.create(pods, bare), TransportError);

@@ -12,7 +12,7 @@ import { describe as textOf } from '../../../src/kit/errors.ts';
 import type { Credentials } from '../../../src/kube/credentials.ts';
 import { TransportError } from '../../../src/kube/errors.ts';
 import { inlineCredentials } from '../../../src/kube/inline-kubeconfig.ts';
-import { ambientCredentials, fileCredentials } from '../../../src/kube/kubeconfig.ts';
+import { ambientCredentials, contextNames, fileCredentials } from '../../../src/kube/kubeconfig.ts';
 import { Transport } from '../../../src/kube/transport.ts';
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
@@ -91,6 +91,54 @@ describe('kubeconfig', () => {
     assert.deepEqual((await credentials.connectionAuth()).headers, { authorization: 'Bearer from-plugin' });
   });
 
+  it('does not show what an exec plugin prints, which may be a token', async () => {
+    const plugin = await write('bad-plugin.sh', "#!/bin/sh\necho 'TOKEN=s3cret {bad?'\n");
+    await chmod(plugin, 0o700);
+    const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: plugin };
+    const credentials = await fileCredentials(await write('bad-exec.yaml', kubeconfig({ user: { exec } })));
+    const error = await credentials.connectionAuth().catch((reason: unknown) => reason);
+    assert.match(
+      textOf(error),
+      /^the exec plugin ".*bad-plugin\.sh" printed no ExecCredential; run it to see what it prints$/,
+    );
+    assert.doesNotMatch(textOf(error), /s3cret/);
+  });
+
+  it('impersonates a user with groups, uid, and extras, as kubectl does', async () => {
+    const user = { token: 'x', as: 'dora', 'as-groups': ['a', 'b'], 'as-uid': '7', 'as-user-extra': { 'a/b': ['c'] } };
+    const credentials = await fileCredentials(await write('as.yaml', kubeconfig({ user })));
+    assert.deepEqual((await credentials.connectionAuth()).headers, {
+      authorization: 'Bearer x',
+      'impersonate-user': 'dora',
+      'impersonate-group': ['a', 'b'],
+      'impersonate-uid': '7',
+      'impersonate-extra-a%2fb': ['c'],
+    });
+    const { as: _, ...groups } = user;
+    await assert.rejects(fileCredentials(await write('groups.yaml', kubeconfig({ user: groups }))), {
+      code: 'KubeconfigInvalid',
+    });
+  });
+
+  it('accepts a proxy whose user and password can be decoded', async () => {
+    const from = async (url: string): Promise<Credentials> =>
+      fileCredentials(await write('proxy.yaml', kubeconfig({ cluster: { 'proxy-url': url } })));
+    assert.equal((await (await from('http://a:b%25@proxy:1')).connectionAuth()).tls.proxy, 'http://a:b%25@proxy:1');
+    await assert.rejects(from('http://a:%zz@proxy:1'), { code: 'KubeconfigInvalid' });
+  });
+
+  it('rejects a proxy that is not HTTP, and names its scheme but not its password', async () => {
+    const rejected = async (url: string, found: string): Promise<void> =>
+      assert.rejects(
+        fileCredentials(await write('proxy.yaml', kubeconfig({ cluster: { 'proxy-url': url } }))),
+        (error: Error) =>
+          error.message ===
+          `kubeconfig: the proxy-url of cluster "main" ${found}; it must begin with http:// or https://`,
+      );
+    await rejected('socks5://a:s3cret@proxy:1', 'has the scheme "socks5", which is not supported');
+    await rejected('s3cret', 'is not a URL');
+  });
+
   it('merges the files of KUBECONFIG, prefers the first, and uses the requested context', async () => {
     const first = await write('first.yaml', kubeconfig({ cluster: { server: 'https://first.test' } }));
     const second = await write('second.yaml', kubeconfig({ cluster: { server: 'https://second.test' } }));
@@ -98,7 +146,28 @@ describe('kubeconfig', () => {
     const paths = [join(directory, 'absent'), first, second, other].join(delimiter);
     assert.equal((await ambientCredentials({ paths })).server, 'https://first.test');
     assert.equal((await ambientCredentials({ paths, context: 'other' })).server, 'https://other.test');
-    await assert.rejects(ambientCredentials({ paths, context: 'nope' }), { code: 'KubeconfigContextNotFound' });
+    assert.deepEqual(await contextNames({ paths }), ['main', 'other']);
+    await assert.rejects(ambientCredentials({ paths, context: 'nope' }), {
+      code: 'KubeconfigContextNotFound',
+      message:
+        'kubeconfig: context "nope" does not exist; available contexts: "main", "other"; ' +
+        'set --context to one of them, or run kubectl config use-context NAME',
+    });
+  });
+
+  it('names the context without a cluster, and a missing current-context', async () => {
+    await assert.rejects(fileCredentials(await write('lost.yaml', kubeconfig({ context: { cluster: 'gone' } }))), {
+      code: 'KubeconfigContextNotFound',
+      message:
+        'kubeconfig: context "main" names cluster "gone", which does not exist; add the cluster, or use another context',
+    });
+    const unset = kubeconfig({}).replace(/current-context: .*/, '');
+    await assert.rejects(fileCredentials(await write('unset.yaml', unset)), {
+      code: 'KubeconfigContextNotFound',
+      message:
+        'kubeconfig: no current-context is set; available contexts: "main"; ' +
+        'set --context to one of them, or run kubectl config use-context NAME',
+    });
   });
 
   it('never shows the text of a kubeconfig that cannot be parsed', async () => {
@@ -109,7 +178,11 @@ describe('kubeconfig', () => {
   });
 
   it('names a missing or invalid part', async () => {
-    await assert.rejects(ambientCredentials({ paths: join(directory, 'absent') }), { code: 'KubeconfigMissing' });
+    await assert.rejects(ambientCredentials({ paths: join(directory, 'absent') }), {
+      code: 'KubeconfigMissing',
+      message: /found none of: ".*\/absent"; set --kubeconfig or KUBECONFIG/,
+    });
+    await assert.rejects(contextNames({ file: join(directory, 'absent') }), { code: 'KubeconfigInvalid' });
     await assert.rejects(fileCredentials(join(directory, 'absent')), { code: 'KubeconfigInvalid' });
     await assert.rejects(fileCredentials(await write('junk.yaml', '{')), { code: 'KubeconfigInvalid' });
     await assert.rejects(fileCredentials(await write('empty.yaml', '')), { code: 'KubeconfigInvalid' });

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { ApiError } from '../../../src/kube/errors.ts';
-import { retryAfterMs, textOf } from '../../../src/kube/status-error.ts';
+import { retryAfterMs, successText } from '../../../src/kube/status-error.ts';
 
 describe('the text of an answer', () => {
   const answer = (status: number, body: string, headers = {}) => ({ status, headers, body: Buffer.from(body) });
   const failureOf = (...args: Parameters<typeof answer>): ApiError => {
     try {
-      textOf(answer(...args));
+      successText(answer(...args));
     } catch (error) {
       if (error instanceof ApiError) return error;
     }
@@ -14,7 +14,7 @@ describe('the text of an answer', () => {
   };
 
   it('is its body when it is 2xx', () => {
-    assert.deepEqual([textOf(answer(200, '{}')), textOf(answer(204, ''))], ['{}', '']);
+    assert.deepEqual([successText(answer(200, '{}')), successText(answer(204, ''))], ['{}', '']);
   });
 
   it('is an ApiError of its Status object otherwise', () => {

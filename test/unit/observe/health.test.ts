@@ -16,6 +16,15 @@ describe('Health', () => {
     });
   });
 
+  it('shows a warning without failing', () => {
+    const health = new Health();
+    health.ready('stores', () => ({ warning: 'pods: refused' }));
+    const checks = [{ name: 'stores', warning: 'pods: refused' }];
+    assert.deepEqual(health.readiness(), { healthy: true, checks });
+    const shown = [{ name: 'event-loop' }, ...checks];
+    assert.deepEqual(readinessAt(0, health.readiness()), { healthy: true, checks: shown });
+  });
+
   it('counts a check that throws as failed', () => {
     const health = new Health();
     health.ready('broken', () => {

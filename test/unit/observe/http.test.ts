@@ -38,6 +38,14 @@ describe('the probe and metrics servers', () => {
     assert.equal((await read(server, '/')).status, 404);
   });
 
+  it('show a warning, with 200', async () => {
+    const health = new Health();
+    const server = await startProbeServer({ ...local, ...healthy, readiness: () => health.readiness() });
+    servers.push(server);
+    health.ready('stores', () => ({ warning: 'pods: refused' }));
+    assert.deepEqual(await read(server, '/readyz'), { status: 200, text: '[!] stores: pods: refused\nok\n' });
+  });
+
   it('expose the metrics', async () => {
     const metrics = createMetrics();
     metrics.counter({ name: 'test_total', help: 'A test.' }).inc();

@@ -1,5 +1,16 @@
 import assert from 'node:assert/strict';
-import { createMetrics } from '../../../src/observe/metrics.ts';
+import { createMetrics, createProcessMetrics } from '../../../src/observe/metrics.ts';
+
+describe('createProcessMetrics', () => {
+  it('exposes the usual metrics of a process beside its own', async () => {
+    const metrics = createProcessMetrics();
+    metrics.controller('expiry');
+    const text = await metrics.expose();
+    for (const name of ['process_cpu_seconds_total', 'nodejs_eventloop_lag_seconds', 'workqueue_depth']) {
+      assert.match(text, new RegExp(`^# TYPE ${name} `, 'm'));
+    }
+  });
+});
 
 describe('createMetrics', () => {
   it("exposes controllers with controller-runtime's names and labels", async () => {

@@ -142,8 +142,31 @@ describe('webhook manifests', () => {
   ];
   for (const [what, operation, spec, before, called] of changes) {
     it(`${called ? 'attest' : 'do not see'} ${what}`, () => {
-      const oldObject = before === undefined ? null : { spec: before };
-      assert.equal(isCalled('/mutate-inventory-', { request: { operation }, object: { spec }, oldObject }), called);
+      const oldObject = before === undefined ? null : { metadata: {}, spec: before };
+      const object = { metadata: {}, spec };
+      assert.equal(isCalled('/mutate-inventory-', { request: { operation }, object, oldObject }), called);
+    });
+  }
+
+  const abandoned = { 'abandon.inventory.drawbridge.dev/network': 'lost' };
+  const byAlice = { 'abandoned-by.inventory.drawbridge.dev/network': 'alice' };
+  const other = { 'force.inventory.drawbridge.dev/network': '1' };
+  const abandonments: [string, object | undefined, object | undefined, boolean][] = [
+    ['a new entry with an abandoned component', abandoned, undefined, true],
+    ['a new entry with another annotation', other, undefined, false],
+    ['an abandonment', abandoned, {}, true],
+    ['another reason', { 'abandon.inventory.drawbridge.dev/network': 'x' }, abandoned, true],
+    ['the end of an abandonment', undefined, abandoned, true],
+    ['a claimed user', { ...abandoned, ...byAlice }, abandoned, true],
+    ['an omitted user', abandoned, { ...abandoned, ...byAlice }, true],
+    ['another annotation', { ...abandoned, ...byAlice, ...other }, { ...abandoned, ...byAlice }, false],
+  ];
+  for (const [what, annotations, before, called] of abandonments) {
+    it(`${called ? 'attest' : 'do not see'} ${what}`, () => {
+      const objectOf = (given: object | undefined) => ({ metadata: given ? { annotations: given } : {}, spec: {} });
+      const request = { operation: before ? 'UPDATE' : 'CREATE' };
+      const oldObject = before ? objectOf(before) : null;
+      assert.equal(isCalled('/mutate-inventory-', { request, object: objectOf(annotations), oldObject }), called);
     });
   }
 

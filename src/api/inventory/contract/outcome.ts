@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { listIn, own } from '../../../kit/json-value.ts';
+import { isRecord, listIn, own } from '../../../kit/json-value.ts';
 import { opaqueObject } from '../../schema/fields.ts';
 import { type FieldError, type Read, readBySchema } from '../../schema/read.ts';
 import { toStructural } from '../../schema/structural-schema.ts';
@@ -18,7 +18,7 @@ export type Outcome =
   | ({ readonly outcome: 'NotReady'; readonly missing: readonly [MissingInput, ...MissingInput[]] } & WithMessage)
   /**
    * An external operation is in progress, which is not a failure. The server runs the component again after `requeueAfterSeconds`, at
-   * least 1 s and at most 3,600 s.
+   * least 1 s and at most 3,600 s. Default: 15 s.
    */
   | ({ readonly outcome: 'Progressing'; readonly requeueAfterSeconds: number } & WithMessage & WithOutputs)
   /** A transient failure. The server retries with backoff. */
@@ -40,6 +40,9 @@ interface WithOutputs {
 /** Maximum length of a stored message, in characters. Longer messages are truncated; above 65,536 characters the outcome is invalid. */
 export const maxMessage = 1024;
 
+/** Delay after a Progressing that names none, in seconds. */
+export const defaultRequeueSeconds = 15;
+
 /** Maximum length of a value for `equals`, in characters of its JSON: the status of the entry shows it. */
 const maxValue = 1024;
 
@@ -47,7 +50,7 @@ const outcomeBody = Type.Object({
   run: Type.Optional(Type.String({ maxLength: 256 })),
   outcome: outcomeName,
   missing: Type.Array(missingInput, { maxItems: maxMissing, default: [] }),
-  requeueAfterSeconds: Type.Number({ minimum: 0, maximum: 86_400, default: 0 }),
+  requeueAfterSeconds: Type.Number({ minimum: 0, maximum: 86_400, default: defaultRequeueSeconds }),
   message: Type.String({ maxLength: 65_536, default: '' }),
   outputs: Type.Optional(opaqueObject('')),
 });
@@ -82,7 +85,7 @@ function errorsOf({ run, outcome, missing, outputs }: OutcomeBody, body: unknown
   if ((outcome === 'Done' || outcome === 'Deleted') && outcome !== final) {
     errors.push({
       field: 'outcome',
-      message: `${outcome} is not an outcome of operation ${expected.operation}; answer ${final}`,
+      message: `is ${outcome}, which operation ${expected.operation} does not have; answer ${final}`,
     });
   }
   if (outcome === 'NotReady' && missing.length === 0) {
@@ -102,8 +105,12 @@ function errorsOf({ run, outcome, missing, outputs }: OutcomeBody, body: unknown
   if (outputs !== undefined && outcome !== 'Done' && outcome !== 'Progressing') {
     errors.push({
       field: 'outputs',
-      message: `outcome ${outcome} has outputs; only Done and Progressing may have them`,
+      message: `must be absent, because the outcome is ${outcome}; only Done and Progressing may have outputs`,
     });
+  }
+  for (const [owner, value] of Object.entries(outputs ?? {})) {
+    if (!isRecord(value) && value !== null)
+      errors.push({ field: `outputs.${owner.slice(0, 64)}`, message: 'must be an object, or null to remove it' });
   }
   return errors;
 }

@@ -1,20 +1,21 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { Inputs, KeyEventOf } from '../key-state.ts';
 import type { RunRecord, StoredRecord } from '../run-record.ts';
-import type { Inputs, KeyEventOf } from '../step.ts';
 import { clockSlackMs, graceMs, maxDelayMs, unstoredShare, wakeReason } from '../timing.ts';
 import { type Lane, lanes } from '../triggers.ts';
-import { onDeleting, retireIfUnneeded } from './drain.ts';
-import { expireRun } from './running.ts';
+import { onDeleting, retireIfUnneeded, reviveIfWanted } from './drain.ts';
+import { endInterruptedRun } from './running.ts';
 import type { Transition } from './transition.ts';
 import { entryTriggers, withoutDelay } from './wanted.ts';
 
 /** Handles a record that the store reports, or its removal. Ignores a record that is not newer than the state. */
 export function onRecordChanged(transition: Transition, { stored, inputs }: KeyEventOf<'recordChanged'>): void {
   const { phase, stored: current } = transition.state;
-  // The result of our own write follows as an event of its own.
+  // The result of the write by this process follows as a separate event.
   if (phase === 'starting') return;
   if (phase === 'gone' && !stored) {
     transition.update({ stored: undefined });
+    if (reviveIfWanted(transition, inputs)) adoptIdle(transition, undefined, inputs);
     return;
   }
   if (stored && current && !isNewer(stored, current)) return;
@@ -107,7 +108,7 @@ const demoteManual = (lane: Lane): Lane => (lane === lanes.manual ? lanes.time :
 
 /**
  * Adopts an active run that another process started, or that this process stored. On the first record of the key, a run that is synchronous
- * or already reported its outcome expires at once: the process that handled it is gone. Any other run may report until its deadline.
+ * or already reported its outcome ends at once: the process that handled it has ended. Any other run may report until its deadline.
  */
 function adoptRun(
   transition: Transition,
@@ -122,10 +123,10 @@ function adoptRun(
   const lastStart = Math.max(transition.state.lastStart ?? Number.NEGATIVE_INFINITY, monotonicMs - elapsedMs);
   transition.update({ phase: 'running', lastStart });
   if (isFirst && !(record.asynchronous && record.phase === 'Running')) {
-    expireRun(transition, inputs);
+    endInterruptedRun(transition, inputs);
     return;
   }
-  const longestMs = Math.max(graceMs, registration.leaseMs, registration.timeoutMs);
+  const longestMs = Math.max(graceMs, registration.heartbeatTimeoutMs, registration.timeoutMs);
   const leftMs = (record.deadlineMs ?? nowMs) - nowMs + longestMs * unstoredShare;
   transition.update({
     deadlineAt: Math.max(grantedDeadline, monotonicMs + Math.min(Math.max(graceMs, leftMs), longestMs)),

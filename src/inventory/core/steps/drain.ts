@@ -1,15 +1,16 @@
 import { maxMessage } from '../../../api/inventory/contract/outcome.ts';
 import type { MissingInput } from '../../../api/inventory/fields.ts';
 import type { OutcomeName } from '../../../api/inventory/reconcile-run.ts';
-import type { LastOutcome, RunRecord } from '../run-record.ts';
-import type { Inputs } from '../step.ts';
+import type { Inputs } from '../key-state.ts';
+import { type LastOutcome, type RunRecord, wasNotAccepted } from '../run-record.ts';
 import { trigger, triggerReasons } from '../triggers.ts';
 import type { Transition } from './transition.ts';
 import { entryTriggers } from './wanted.ts';
 
-export const isAbandoned = ({ mayRun }: Inputs): boolean => mayRun.may === 'no' && mayRun.why === 'Abandoned';
+/** Whether a user abandoned the component of the key. */
+export const isComponentAbandoned = ({ mayRun }: Inputs): boolean => mayRun.may === 'no' && mayRun.why === 'Abandoned';
 
-/** The end of a run whose component was abandoned meanwhile. */
+/** The end of a run whose component was abandoned during the run. */
 const abandoned: Ending = {
   outcome: 'Retry',
   reason: 'Abandoned',
@@ -19,7 +20,7 @@ const abandoned: Ending = {
 /** Retires a key that needs no teardown: it was abandoned, or the entry is being deleted and has no record. Returns whether it did. */
 export function retireIfUnneeded(transition: Transition, inputs: Inputs): boolean {
   const { stored } = transition.state;
-  if (isAbandoned(inputs)) retire(transition);
+  if (isComponentAbandoned(inputs)) retire(transition);
   else if (inputs.mayRun.may === 'delete' && !stored)
     transition.update({ phase: 'gone', pending: undefined, wake: undefined });
   else return false;
@@ -45,8 +46,8 @@ export function retire(transition: Transition, ended?: RunRecord): void {
 }
 
 /**
- * Handles the deletion of the entry, or the abandonment of the component. A running reconcile loses its credential. It must end before the
- * server calls the component with the operation `delete`. If the component was abandoned, its running run ends at once.
+ * Handles the deletion of the entry, or the abandonment of the component. A current run with the operation `reconcile` loses its credential,
+ * and must end before the server calls the component with `delete`. If the component was abandoned, its current run ends at once.
  */
 export function onDeleting(transition: Transition, inputs: Inputs): void {
   const { phase, stored } = transition.state;
@@ -71,7 +72,7 @@ export function onDeleting(transition: Transition, inputs: Inputs): void {
       transition.addTriggers(deletion);
       break;
     case 'running':
-      if (isAbandoned(inputs)) {
+      if (isComponentAbandoned(inputs)) {
         retire(transition, stored && endedRecord(transition, stored.record, abandoned));
       } else if (stored?.record.operation === 'reconcile') {
         transition.addTriggers(deletion);
@@ -85,6 +86,14 @@ export function onDeleting(transition: Transition, inputs: Inputs): void {
   transition.report(inputs);
 }
 
+/** Makes the key of an abandoned component idle after a user removed the annotation, once its record is removed. Returns whether it did. */
+export function reviveIfWanted(transition: Transition, { mayRun }: Inputs): boolean {
+  const { phase, stored } = transition.state;
+  if (phase !== 'gone' || stored || mayRun.may !== 'reconcile') return false;
+  transition.update({ phase: 'idle' });
+  return true;
+}
+
 /** How a run ended. */
 export interface Ending {
   readonly outcome: OutcomeName;
@@ -94,7 +103,7 @@ export interface Ending {
   readonly requeueAfterSeconds?: number;
 }
 
-/** The record after the run, except for `nextAtMs`. */
+/** The record after the run. `nextAtMs` stays as it is; the caller sets it. */
 export function endedRecord({ state, context }: Transition, record: RunRecord, ending: Ending): RunRecord {
   const { outcome, reason, message, missing = [] } = ending;
   const { nowMs, monotonicMs } = context;
@@ -116,11 +125,19 @@ export function endedRecord({ state, context }: Transition, record: RunRecord, e
     inputsDigest: state.inputsChanged ? undefined : record.inputsDigest,
     asynchronous: false,
     deadlineMs: undefined,
-    attempt: outcome === 'Done' ? 0 : record.attempt + (outcome === 'Retry' ? 1 : 0),
+    attempt: attemptAfter(record, ending),
     lastOutcome,
   };
 }
 
+function attemptAfter({ attempt, lastOutcome }: RunRecord, { outcome, reason }: Ending): number {
+  if (outcome === 'Done') return 0;
+  if (outcome !== 'Retry') return attempt;
+  const isOfOtherKind = wasNotAccepted(lastOutcome?.reason) !== wasNotAccepted(reason);
+  return isOfOtherKind ? 1 : attempt + 1;
+}
+
+/** The record without credentials, so that no token may write. */
 export const withoutCredential = (record: RunRecord): RunRecord => ({
   ...record,
   credentialId: undefined,

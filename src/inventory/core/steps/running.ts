@@ -1,42 +1,42 @@
 import type { InventoryCode } from '../../../api/codes.ts';
 import type { Outcome } from '../../../api/inventory/contract/outcome.ts';
+import type { Inputs, KeyEventOf, OutcomeWithOutputs } from '../key-state.ts';
 import type { RunRecord } from '../run-record.ts';
-import type { Inputs, KeyEventOf, OutcomeWithOutputs } from '../step.ts';
 import { nextDelayMs, notAcceptedDelayMs, tokenLifetimeMs, unstoredShare, wakeReason } from '../timing.ts';
 import { mergeTriggers, type Trigger, triggerReasons } from '../triggers.ts';
-import { type Ending, endedRecord, isAbandoned, retire, withoutCredential } from './drain.ts';
+import { type Ending, endedRecord, isComponentAbandoned, retire, withoutCredential } from './drain.ts';
 import { rolledBack } from './start.ts';
-import type { Transition } from './transition.ts';
+import { heldBy, type Transition } from './transition.ts';
 import { alreadySatisfied, entryTriggers, isWanted } from './wanted.ts';
 
-/** Handles a 202: the component continues asynchronously and must report within `leaseMs`. */
-export function onAccepted(transition: Transition, { leaseMs }: KeyEventOf<'accepted'>): void {
+/** Handles a 202: the component continues asynchronously and must report within `heartbeatTimeoutMs`. */
+export function onAccepted(transition: Transition, { heartbeatTimeoutMs }: KeyEventOf<'accepted'>): void {
   if (isRunning(transition)) transition.addEffect(answeredEffect);
-  extendDeadline(transition, leaseMs, {});
+  extendDeadline(transition, heartbeatTimeoutMs, {});
 }
 
 /** Handles a heartbeat. A new credential replaces the current one, which may still write for the maximum lifetime of a token. */
-export function onHeartbeat(transition: Transition, { leaseMs, credential }: KeyEventOf<'heartbeat'>): void {
+export function onHeartbeat(transition: Transition, { heartbeatTimeoutMs, credential }: KeyEventOf<'heartbeat'>): void {
   const current = transition.state.stored?.record.credentialId;
   const isRefresh = credential !== undefined && current !== undefined && credential.id !== current;
   const expiresAtMs = transition.context.nowMs + tokenLifetimeMs;
   extendDeadline(
     transition,
-    leaseMs,
+    heartbeatTimeoutMs,
     isRefresh ? { credentialId: credential.id, previousCredential: { id: current, expiresAtMs } } : {},
   );
 }
 
 function extendDeadline(
   transition: Transition,
-  leaseMs: number,
+  heartbeatTimeoutMs: number,
   change: Partial<Pick<RunRecord, 'credentialId' | 'previousCredential'>>,
 ): void {
   const { stored, lastStart } = transition.state;
   if (!stored || !isRunning(transition)) return;
   const { nowMs, monotonicMs, registration } = transition.context;
-  const leftMs = (lastStart ?? monotonicMs) + registration.maxRunMs - monotonicMs;
-  const grantedMs = Math.max(0, Math.min(leaseMs, leftMs));
+  const remainingMs = (lastStart ?? monotonicMs) + registration.maxRunMs - monotonicMs;
+  const grantedMs = Math.max(0, Math.min(heartbeatTimeoutMs, remainingMs));
   transition.update({ deadlineAt: monotonicMs + grantedMs });
   const { record } = stored;
   const gainedMs = nowMs + grantedMs - (record.deadlineMs ?? nowMs);
@@ -100,58 +100,70 @@ export function onCallFailed(transition: Transition, { code, message, inputs }: 
   finish(transition, { outcome: 'Retry', reason: code, message }, inputs, undefined);
 }
 
-/** Ends the current run as Retry with the reason LeaseOver. */
+/** Ends the current run as Retry with the reason LeaseOver, at its deadline. */
 export function expireRun(transition: Transition, inputs: Inputs): void {
-  finish(
-    transition,
-    {
-      outcome: 'Retry',
-      reason: 'LeaseOver',
-      message: 'the component did not answer or report before the deadline of the run',
-    },
-    inputs,
-    undefined,
-  );
+  const message =
+    'the component did not answer or report before the deadline of the run; check its log; for longer work it must send heartbeats';
+  finish(transition, { outcome: 'Retry', reason: 'LeaseOver', message }, inputs, undefined);
+}
+
+/** Ends an adopted run as Retry with the reason LeaseOver: only the process that lost its state could handle its answer or outputs. */
+export function endInterruptedRun(transition: Transition, inputs: Inputs): void {
+  const message =
+    'a restart, a change of the leader, or an internal error interrupted the run, and its answer or outputs are lost; the server retries';
+  finish(transition, { outcome: 'Retry', reason: 'LeaseOver', message }, inputs, undefined);
 }
 
 const isRunning = ({ state: { phase, stored } }: Transition): boolean =>
   stored !== undefined && (phase === 'running' || phase === 'draining');
 
-/**
- * Handles a call that the component did not accept: rolls the record back and queues the key again. The run number stays used. Retires the
- * key if the component was abandoned.
- */
+/** Handles a call that the component did not accept: ends the run as Retry, and queues the key again with the same triggers. */
 export function onNotAccepted(
   transition: Transition,
-  { retryAfterMs, notCalled, inputs }: KeyEventOf<'notAccepted'>,
+  { code, message, retryAfterMs, inputs }: KeyEventOf<'notAccepted'>,
 ): void {
+  const { stored } = transition.state;
+  if (!stored || !isRunning(transition)) return;
+  transition.addEffect({ kind: 'endpoint', verdict: 'failed', retryAfterMs, problem: { code, message } });
+  const ended = endedRecord(transition, stored.record, { outcome: 'Retry', reason: code, message });
+  runAgain(transition, ended, retryAfterMs, inputs);
+}
+
+/** Handles a call that the server could not make: rolls the record back and queues the key again. The run number stays used. */
+export function onNotCalled(transition: Transition, { retryAfterMs, inputs }: KeyEventOf<'notCalled'>): void {
+  const { stored, cause } = transition.state;
+  if (!stored || !isRunning(transition)) return;
+  runAgain(transition, rolledBack(stored.record, cause?.before, 0), retryAfterMs, inputs);
+}
+
+/** Stores the record of a run that did not happen, and queues the key again. Retires the key if the component was abandoned. */
+function runAgain(transition: Transition, record: RunRecord, retryAfterMs: number | undefined, inputs: Inputs): void {
   const { stored, cause, pending } = transition.state;
   const { nowMs, monotonicMs, random } = transition.context;
-  if (!stored || !isRunning(transition)) return;
-  if (!notCalled) transition.addEffect({ kind: 'endpoint', verdict: 'failed', retryAfterMs });
-  if (isAbandoned(inputs)) {
+  if (!stored) return;
+  if (isComponentAbandoned(inputs)) {
     retire(transition);
     transition.report(inputs);
-  } else {
-    const delayMs = notAcceptedDelayMs(retryAfterMs, random);
-    const atMs = nowMs + delayMs;
-    transition.store(rolledBack(stored.record, cause?.before, atMs), stored);
-    const wake = { at: monotonicMs + delayMs, reason: triggerReasons.retry };
-    transition.update({ phase: 'idle', cause: undefined, deadlineAt: undefined, pending: undefined, wake });
-    // New triggers wait as well, because the endpoint would reject their run, too.
-    transition.addTriggers(
-      ...mergeTriggers(cause?.triggers ?? [], pending?.triggers ?? []).map((delayed) => ({ ...delayed, atMs })),
-    );
-    transition.scheduleNext(inputs);
-    transition.report(inputs);
+    return;
   }
+  const delayMs = notAcceptedDelayMs(retryAfterMs, random);
+  const atMs = nowMs + delayMs;
+  transition.store({ ...record, nextAtMs: atMs, heldBy: heldBy(inputs) }, stored);
+  const wake = { at: monotonicMs + delayMs, reason: triggerReasons.retry };
+  transition.update({ phase: 'idle', cause: undefined, deadlineAt: undefined, pending: undefined, wake });
+  // New triggers wait as well, because the endpoint would reject their run, too.
+  transition.addTriggers(
+    ...mergeTriggers(cause?.triggers ?? [], pending?.triggers ?? []).map((delayed) => ({ ...delayed, atMs })),
+  );
+  transition.scheduleNext(inputs);
+  transition.report(inputs);
 }
 
 /** Ends the current run: stores its outcome and schedules the next run. Retires the key if the component was abandoned. */
 function finish(transition: Transition, ending: Ending, inputs: Inputs, missing: MissingCheck): void {
   const { stored } = transition.state;
   if (!stored) return;
-  if (isAbandoned(inputs)) {
+  if (isComponentAbandoned(inputs)) {
     retire(transition, endedRecord(transition, stored.record, ending));
     transition.report(inputs, true);
     return;
@@ -166,8 +178,9 @@ function finish(transition: Transition, ending: Ending, inputs: Inputs, missing:
   // `arrived` must refer to this outcome, not to the previous one.
   const endInputs: Inputs = { ...inputs, arrived: missing?.holdsNow === true && !isAlreadySatisfied };
   const next = nextTriggers(transition, endInputs, ended);
-  const delayMs = nextDelayMs(ending, stored.record.attempt, registration, random);
-  transition.store({ ...ended, nextAtMs: nowMs + (next.length > 0 ? 0 : delayMs) }, stored);
+  const delayMs = nextDelayMs(ending, Math.max(0, ended.attempt - 1), registration, random);
+  const nextAtMs = nowMs + (next.length > 0 ? 0 : delayMs);
+  transition.store({ ...ended, nextAtMs, heldBy: heldBy(inputs) }, stored);
   transition.update({
     phase: 'idle',
     pending: undefined,
@@ -193,11 +206,11 @@ function nextTriggers({ state }: Transition, inputs: Inputs, ended: RunRecord): 
   );
   const fromEntry = entryTriggers(inputs, ended);
   // A pending trigger names the cause more precisely than a comparison of digests.
-  const namesCause = pending.some(({ reason }) => reason !== triggerReasons.remote && reason !== triggerReasons.forced);
+  const namesCause = pending.some(({ reason }) => reason !== triggerReasons.remote);
   return namesCause && fromEntry[0]?.reason !== triggerReasons.deleting ? pending : mergeTriggers(fromEntry, pending);
 }
 
-/** Reasons that the run that just ended has fulfilled. */
+/** Reasons that every run fulfills. A trigger with another reason may still need a run. */
 const timerReasons: ReadonlySet<string> = new Set([
   triggerReasons.interval,
   triggerReasons.requeue,

@@ -1,10 +1,10 @@
 import { maxHistory, maxReasons } from '../../../api/inventory/reconcile-run.ts';
+import type { Inputs } from '../key-state.ts';
 import type { PastRun, RunRecord, StoredRecord } from '../run-record.ts';
-import type { Inputs } from '../step.ts';
 import { callSlackMs, isLivelock, wakeReason, withStart } from '../timing.ts';
 import { lanes, mergeTriggers, reasonText, type Trigger, trigger } from '../triggers.ts';
-import { isAbandoned, retire, retireIfUnneeded } from './drain.ts';
-import type { Transition } from './transition.ts';
+import { isComponentAbandoned, retire, retireIfUnneeded } from './drain.ts';
+import { heldBy, type Transition } from './transition.ts';
 import { entryTriggers, isWanted, withoutDelay } from './wanted.ts';
 
 /** Handles a free slot: starts a run if one is due, still needed, and allowed. */
@@ -69,6 +69,7 @@ function start(
     deadlineMs: nowMs + registration.timeoutMs + callSlackMs,
     attempt: repeatsRun ? before.attempt : 0,
     nextAtMs: undefined,
+    heldBy: undefined,
     lastOutcome: before?.lastOutcome,
     history: before ? historyOf(before) : [],
   };
@@ -92,8 +93,8 @@ function start(
 /** History including the last run of the record, if it ended with an outcome. */
 function historyOf({ seq, operation, reasons, startedAtMs, lastOutcome, history }: RunRecord): readonly PastRun[] {
   if (lastOutcome?.seq !== seq || startedAtMs === undefined) return history;
-  const { outcome, durationMs } = lastOutcome;
-  return [{ seq, operation, reasons, outcome, startedAtMs, durationMs }, ...history].slice(0, maxHistory);
+  const { outcome, reason, durationMs } = lastOutcome;
+  return [{ seq, operation, reasons, outcome, reason, startedAtMs, durationMs }, ...history].slice(0, maxHistory);
 }
 
 /** Calls the component after the start was stored, unless the operation may no longer run. */
@@ -115,15 +116,15 @@ export function onStarted(transition: Transition, stored: StoredRecord, inputs: 
   transition.addEffect({ kind: 'call' });
 }
 
-/** Undoes a stored start before the call. Meanwhile, the entry was deleted or suspended, for example. */
+/** Undoes a stored start before the call, for example because the entry was suspended or deleted during the write. */
 function cancelStart(transition: Transition, stored: StoredRecord, inputs: Inputs): void {
   const { cause } = transition.state;
   transition.update({ phase: 'idle', cause: undefined });
-  if (isAbandoned(inputs)) {
+  if (isComponentAbandoned(inputs)) {
     retire(transition);
   } else {
     const { nowMs, monotonicMs } = transition.context;
-    const next = rolledBack(stored.record, cause?.before, nowMs);
+    const next = { ...rolledBack(stored.record, cause?.before, nowMs), heldBy: heldBy(inputs) };
     transition.store(next, stored);
     // The start discarded the wake time. If the inputs have returned to their old values, only a new wake time starts a run.
     transition.update({ wake: { at: monotonicMs, reason: wakeReason(next.lastOutcome?.outcome) } });
@@ -167,5 +168,7 @@ function reportLivelock(transition: Transition): void {
 function livelockMessage(triggers: readonly Trigger[]): string {
   const changes = triggers.flatMap(({ about }) => (about === undefined ? [] : [about]));
   const found = 'the same inputs started more than 5 runs in 10 minutes';
-  return changes.length === 0 ? found : `${found}; the last run was started by changes of ${changes.join(', ')}`;
+  const remedy = 'check which component or user changes these inputs back and forth';
+  if (changes.length === 0) return `${found}; ${remedy}`;
+  return `${found}; changes of ${changes.join(', ')} started the last run; ${remedy}`;
 }

@@ -1,7 +1,16 @@
-import type { Effect, KeyEvent, KeyEventOf, KeyState, StepContext } from '../step.ts';
+import type { Effect, KeyEvent, KeyEventOf, KeyState, StepContext } from '../key-state.ts';
 import { onConflict, onRecordChanged } from './adopt.ts';
-import { isAbandoned, onDeleting, retire, retireIfUnneeded } from './drain.ts';
-import { expireRun, onAccepted, onApplied, onCallFailed, onHeartbeat, onNotAccepted, onOutcome } from './running.ts';
+import { isComponentAbandoned, onDeleting, retire, retireIfUnneeded, reviveIfWanted } from './drain.ts';
+import {
+  expireRun,
+  onAccepted,
+  onApplied,
+  onCallFailed,
+  onHeartbeat,
+  onNotAccepted,
+  onNotCalled,
+  onOutcome,
+} from './running.ts';
 import { onStarted, startIfWanted } from './start.ts';
 import { Transition } from './transition.ts';
 import { alreadySatisfied, isWanted, withoutDelay } from './wanted.ts';
@@ -18,8 +27,8 @@ export function step(
 }
 
 /**
- * Clears `arrived` after MissingAlreadySatisfied until the server has seen a missing input not hold. Otherwise inputs that never stopped
- * holding would start the same run again and again.
+ * Clears `arrived` after MissingAlreadySatisfied until the server has seen that a missing input did not hold. Otherwise inputs that always
+ * hold would start the same run repeatedly.
  */
 function withoutStaleArrival(transition: Transition, event: KeyEvent): KeyEvent {
   const { stored, sawMissing } = transition.state;
@@ -64,6 +73,12 @@ function dispatch(transition: Transition, event: KeyEvent): void {
     case 'notAccepted':
       onNotAccepted(transition, event);
       break;
+    case 'notCalled':
+      onNotCalled(transition, event);
+      break;
+    case 'held':
+      transition.hold(event.inputs);
+      break;
     case 'deleting':
       onDeleting(transition, event.inputs);
       break;
@@ -71,9 +86,13 @@ function dispatch(transition: Transition, event: KeyEvent): void {
 }
 
 function onTrigger(transition: Transition, { trigger, inputs }: KeyEventOf<'trigger'>): void {
+  reviveIfWanted(transition, inputs);
   const { phase, stored, cause } = transition.state;
-  if (phase === 'gone') return;
-  if (inputs.mayRun.may === 'delete' || isAbandoned(inputs)) onDeleting(transition, inputs);
+  if (phase === 'gone') {
+    if (!stored) transition.report(inputs);
+    return;
+  }
+  if (inputs.mayRun.may === 'delete' || isComponentAbandoned(inputs)) onDeleting(transition, inputs);
   if (isIdleOrQueued(transition.state)) {
     if (!retireIfUnneeded(transition, inputs)) {
       const needsRun = isWanted(trigger, inputs, stored?.record);

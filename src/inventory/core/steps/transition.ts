@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { RunRecord, StoredRecord } from '../run-record.ts';
-import type { Effect, Inputs, KeyState, KeyStatus, NotRunReason, StepContext } from '../step.ts';
+import type { Effect, Inputs, KeyState, KeyStatus, NotRunReason, StepContext } from '../key-state.ts';
+import { type RunRecord, type StoredRecord, wasNotAccepted } from '../run-record.ts';
 import { spacingOf } from '../timing.ts';
 import { lanes, reasonText, type Trigger, triggerReasons, withTriggers } from '../triggers.ts';
 
@@ -68,13 +68,38 @@ export class Transition {
     return lastStart + spacingOf(recentStarts, this.context.monotonicMs);
   }
 
-  /** Reports the status if it changed or a run has ended. */
+  /** Stores that a due run waits for the endpoint. A record whose last call was not accepted says so already. */
+  hold(inputs: Inputs): void {
+    const isKnown = wasNotAccepted(this.state.stored?.record.lastOutcome?.reason);
+    if (!isKnown && this.#isDue()) this.#storeHold(heldBy(inputs) ?? 'Unreachable');
+  }
+
+  #storeHold(held: RunRecord['heldBy']): void {
+    const { phase, stored } = this.state;
+    const isWaiting = (phase === 'idle' || phase === 'queued') && stored?.record.phase === 'Idle';
+    if (isWaiting && stored.record.heldBy !== held) this.store({ ...stored.record, heldBy: held }, stored);
+  }
+
+  #isDue(): boolean {
+    const { pending, wake } = this.state;
+    const { monotonicMs } = this.context;
+    return [pending?.dueAt, wake?.at].some((at) => at !== undefined && at <= monotonicMs);
+  }
+
+  /** Reports the status if it changed or a run has ended. Stores why no run may start, if that changed. */
   report(inputs: Inputs, hasEnded = false): void {
+    const isUnreachable = this.state.stored?.record.heldBy === 'Unreachable' && this.#isDue();
+    this.#storeHold(heldBy(inputs) ?? (isUnreachable ? 'Unreachable' : undefined));
     const status = statusOf(this.state, inputs);
     if (!hasEnded && sameStatus(status, this.state.status)) return;
     this.update({ status });
     this.addEffect({ kind: 'reportStatus', status });
   }
+}
+
+/** Why no run may start: `heldBy` of a record. The record of an abandoned component is removed. */
+export function heldBy({ mayRun }: Pick<Inputs, 'mayRun'>): RunRecord['heldBy'] {
+  return mayRun.may === 'no' && mayRun.why !== 'Abandoned' ? mayRun.why : undefined;
 }
 
 type StatusSource = Pick<KeyState, 'stored' | 'cause' | 'status'>;
@@ -102,11 +127,15 @@ function statusOf(
     return statusWith('Deleting', isLastOfDelete ? last : noDetail);
   }
   const reason = mayRun.may === 'no' ? 'Suspended' : undefined;
+  if (record && status && reason === undefined && isBrieflyBusy(record)) {
+    const isOutdated = status.state === 'Done' && status.observedInputs !== digest;
+    return isOutdated ? { ...status, ...outdated } : status;
+  }
   switch (last?.outcome) {
     case 'Done':
       return observedInputs === digest
         ? statusWith('Done', last)
-        : statusWith('Progressing', { reason: reason ?? 'InputsChanged' });
+        : statusWith('Progressing', { reason: reason ?? outdated.reason });
     case 'NotReady':
     case 'Progressing':
     case 'Failed':
@@ -117,6 +146,19 @@ function statusOf(
       return statusWith('Progressing', { reason: reason ?? 'Pending' });
   }
 }
+
+/** Status of a component whose last run was Done, with other inputs. */
+const outdated = { state: 'Progressing', reason: 'InputsChanged', message: undefined } as const;
+
+/** Number of answers 429 or 503 in a row, and the delay that one asks for, in milliseconds, from which on the status shows them. */
+const shownBusyAnswers = 5;
+const shownBusyDelayMs = 60_000;
+
+/** Whether the component was busy in its last calls, so that its status stays as it was. */
+const isBrieflyBusy = ({ phase, attempt, nextAtMs, lastOutcome }: RunRecord): boolean =>
+  lastOutcome?.reason === 'Busy' &&
+  attempt < shownBusyAnswers &&
+  (phase !== 'Idle' || (nextAtMs ?? 0) - lastOutcome.endedAtMs <= shownBusyDelayMs);
 
 type StatusDetail = { readonly [Field in 'reason' | 'message' | 'missing']?: KeyStatus[Field] | undefined };
 
@@ -142,7 +184,7 @@ function observedInputsOf(record: RunRecord, cause: KeyState['cause']): string |
 }
 
 /** State of a component that may not run. The status has the reason `why`. */
-const stateWithoutRun: Readonly<Record<Exclude<NotRunReason, 'Suspended'>, KeyStatus['state']>> = {
+export const stateWithoutRun: Readonly<Record<Exclude<NotRunReason, 'Suspended'>, KeyStatus['state']>> = {
   NotApplicable: 'NotApplicable',
   Disabled: 'NotApplicable',
   Abandoned: 'NotApplicable',

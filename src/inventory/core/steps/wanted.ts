@@ -1,5 +1,5 @@
+import type { Inputs } from '../key-state.ts';
 import type { RunRecord } from '../run-record.ts';
-import type { Inputs } from '../step.ts';
 import { type Trigger, trigger, triggerReasons } from '../triggers.ts';
 
 /** Reason of a NotReady whose missing inputs held both at the start and at the end of the run. */

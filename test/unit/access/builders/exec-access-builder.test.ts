@@ -26,7 +26,7 @@ const pod = (name: string, over: Partial<PodView> = {}): PodView => ({
   phase: 'Running',
   ready: true,
   deleting: false,
-  terminating: false,
+  nothingToRevoke: false,
   notReadyReason: '',
   controller: replicaSet('rs'),
   ...over,

@@ -50,7 +50,7 @@ describe('JSON patch', () => {
       () => jsonpatch.apply_patch(template, [operation]),
       'fixed upstream? then applyTest may use it',
     );
-    assert.match(messageOf([operation]), /patchSpecOperations\[0\] \(test \/spec\): the value found is .* not \{\}/);
+    assert.match(messageOf([operation]), /patchSpecOperations\[0\] \(test \/spec\): the value found is not \{\}/);
   });
 
   for (const [title, operation, expected] of [
@@ -66,12 +66,20 @@ describe('JSON patch', () => {
     [
       'a missing target',
       { op: 'replace', path: '/spec/containers/3/image', value: 1 },
-      /nothing at \/spec\/containers\/3$/,
+      /nothing at \/spec\/containers\/3; paths are those of a pod, /,
     ],
-    ['a missing parent', { op: 'add', path: '/spec/a/b', value: 1 }, /nothing at \/spec\/a$/],
+    [
+      'a missing parent',
+      { op: 'add', path: '/spec/a/b', value: 1 },
+      /nothing at \/spec\/a; paths are those of a pod, /,
+    ],
     ['an inherited member', { op: 'remove', path: '/spec/toString' }, /nothing at \/spec\/toString/],
     ['a parent that is a number', { op: 'add', path: '/spec/replicas/x', value: 1 }, /\/spec\/replicas is neither/],
-    ['a place beyond the list', { op: 'add', path: '/spec/containers/2', value: {} }, /2 is no index of a list of 1/],
+    [
+      'a place beyond the list',
+      { op: 'add', path: '/spec/containers/2', value: {} },
+      /2 is not an index of a list of 1/,
+    ],
     ['a move into itself', { op: 'move', from: '/spec', path: '/spec/x' }, /cannot be moved into itself/],
     ['removing everything', { op: 'remove', path: '' }, /whole document/],
   ] as const) {

@@ -127,6 +127,7 @@ describe('planning an access pod', () => {
   const container = { name: 'app', image: 'a:1' };
   const withArgs = (args: readonly unknown[]) => ({ spec: { containers: [{ ...container, args }] } });
   const wide = { spec: { containers: [container], nodeSelector: map(20_000, 'x') } };
+  const manyNames = Object.keys(map(1000, ''));
   const selectors = Array.from({ length: 1000 }, (_, index) => ({
     key: `ns/${index}`,
     uid: `${index}`,
@@ -135,7 +136,7 @@ describe('planning an access pod', () => {
     kind: 'NetworkPolicy' as const,
     name: `${index}`,
     isolatesEgress: true,
-    selector: { matchExpressions: [{ key: 'app', operator: 'In', values: Object.keys(map(1000, '')) }] },
+    selector: { matchExpressions: [{ key: 'app', operator: 'In', values: manyNames }] },
   }));
 
   const bombs: [string, string][] = [

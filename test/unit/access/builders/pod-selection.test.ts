@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { type Labels, labelsOf, type SelectionInput } from '../../../../src/access/builders/pod-selection.ts';
+import { type Labels, planPodLabels, type SelectionInput } from '../../../../src/access/builders/pod-selection.ts';
 import type { SelectorView } from '../../../../src/access/stores/cluster-views.ts';
 import { compileSelector } from '../../../../src/kit/label-selector.ts';
 import { runs } from '../../../support/runs.ts';
@@ -20,7 +20,7 @@ const own = { 'access.drawbridge.dev/request': 'u' };
 const labels = { ...own, app: 'web' };
 const web = { matchLabels: { app: 'web' } };
 const refusalOf = (selectors: readonly SelectorView[], allowed: SelectionInput['allowed'] = []) => {
-  const selected = labelsOf({ labels, baseLabels: own, selectors, allowed });
+  const selected = planPodLabels({ labels, baseLabels: own, selectors, allowed });
   return 'violation' in selected ? selected.violation : undefined;
 };
 
@@ -29,7 +29,12 @@ describe('the selectors that match an access pod', () => {
     it(`must not belong to a ${kind} of the namespace`, () => {
       const violation = refusalOf([view(kind, 'other', {}), view(kind, 'web', web)]);
       assert.equal(violation?.code, 'PodIsSelected');
-      assert.match(violation?.message ?? '', new RegExp(`^${kind} web selects the access pod`));
+      assert.match(
+        violation?.message ?? '',
+        new RegExp(
+          `^${kind} web selects the access pod by .* patchSpecOperations, or list ${kind} web in spec\\.allowed`,
+        ),
+      );
     });
 
     it(`may belong to a ${kind} that the template lists`, () =>
@@ -78,7 +83,7 @@ describe('the labels of a workload that its access pod keeps', () => {
       labels: workloadLabels,
       workloads: [deployment({ app: 'web' })],
     };
-    const selected = labelsOf({ labels: own, baseLabels: own, selectors, confinedAs, ...over });
+    const selected = planPodLabels({ labels: own, baseLabels: own, selectors, confinedAs, ...over });
     if ('violation' in selected) return `${selected.violation.code}: ${selected.violation.message}`;
     return Object.keys(selected.labels)
       .filter((key) => !(key in own))
@@ -178,7 +183,27 @@ describe('the labels of a workload that its access pod keeps', () => {
     [
       'by another label of the template',
       outcome([egress('deny', byLabels({ tier: 'backend' }))], { labels: { ...own, tier: 'console' } }),
-      /podLabels or the patch set other values; add these labels to podLabels, or set/,
+      /podLabels or patchSpecOperations set other values; add these labels to podLabels, or set/,
+    ],
+    [
+      'by a label that the policy excludes',
+      outcome([egress('deny', { matchExpressions: [{ key: 'debug', operator: 'DoesNotExist' }] })], {
+        labels: { ...own, debug: 'true' },
+      }),
+      /^ConfinementLost: NetworkPolicy deny isolates the egress of the pods of Deployment web, but does not select the access pod: its labels \(debug=true\) do not match the policy's podSelector; change or remove them in podLabels or patchSpecOperations, or set the chart value accessPods to oz/,
+    ],
+    [
+      'by a label that the policy excludes, although it also selects by labels of the workload',
+      outcome(
+        [
+          egress('deny', {
+            matchLabels: { tier: 'backend' },
+            matchExpressions: [{ key: 'debug', operator: 'DoesNotExist' }],
+          }),
+        ],
+        { labels: { ...own, debug: 'true', other: 'x' } },
+      ),
+      /does not select the access pod: its labels \(debug=true\) do not match/,
     ],
     [
       'for one policy, if no other isolates the pod',
@@ -236,7 +261,7 @@ describe('the labels of access pods, with any policies, Services, and labels', (
         const given: Labels = { ...podLabels, ...own };
         const deployment = { kind: 'Deployment', name: 'web', selector: { matchLabels: { x: 'y', ...ofDeployment } } };
         const confinedAs = { kind: 'Deployment', name: 'web', labels: workloadLabels, workloads: [deployment] };
-        const found = labelsOf({ labels: given, baseLabels: own, selectors: views, confinedAs });
+        const found = planPodLabels({ labels: given, baseLabels: own, selectors: views, confinedAs });
         if ('violation' in found) {
           seen.refused += 1;
           return;

@@ -1,24 +1,36 @@
 import { accessControllers } from '../../../../src/access/controllers.ts';
+import { OwedReviews, reviewsSpec } from '../../../../src/access/emergency/owed-reviews.ts';
 import { GrantQuota } from '../../../../src/access/lifecycle/grant-quota.ts';
 import { type Limits, noLimits } from '../../../../src/access/policy/limits.ts';
+import { voteName } from '../../../../src/access/policy/vote-policy.ts';
 import { Signer, type SigningKeys } from '../../../../src/access/signing/signer.ts';
 import { openAccessStores } from '../../../../src/access/stores/access-stores.ts';
-import { revokeFinalizer } from '../../../../src/api/access/names.ts';
+import { accessVotes, type VoteSpec } from '../../../../src/api/access/access-vote.ts';
+import { execAccessRequests } from '../../../../src/api/access/exec-access.ts';
+import type { RequestSpec } from '../../../../src/api/access/kinds.ts';
+import { requestLabel, revokeFinalizer } from '../../../../src/api/access/names.ts';
 import { podAccessRequests, podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
+import {
+  claimSignature,
+  type RequestedExtension,
+  type RequesterChange,
+} from '../../../../src/api/access/request-spec.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
 import { deployments, pods } from '../../../../src/api/resources.ts';
 import type { AuditRecord } from '../../../../src/audit/record.ts';
 import { Manager } from '../../../../src/engine/manager.ts';
 import { formatTime } from '../../../../src/kit/clock.ts';
+import { CodedError } from '../../../../src/kit/errors.ts';
 import type { RecordedEvent } from '../../../../src/kube/event-object.ts';
 import { noLog } from '../../../../src/observe/log.ts';
 import { createMetrics } from '../../../../src/observe/metrics.ts';
 import type { RbacRule } from '../../../../src/rbac/rule-cover.ts';
-import { podRequestManifest, podTemplateManifest } from '../../../support/access-objects.ts';
+import { execRequestManifest, podRequestManifest, podTemplateManifest } from '../../../support/access-objects.ts';
 import { keyOf } from '../../../support/signers.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 import { MemoryCluster } from './memory-cluster.ts';
 
+export const serverNamespace = 'drawbridge-system';
 export const requestName = { namespace: 'payments', name: 'debug' };
 
 /** All controllers of access on a cluster in memory, with a simulated clock. */
@@ -32,6 +44,8 @@ export class LifecycleStage {
   };
   readonly signer = new Signer(this.ring);
   readonly lines: AuditRecord[] = [];
+  /** While true, the journal takes no lines. */
+  journalFails = false;
   readonly events: RecordedEvent[] = [];
   metrics = createMetrics();
   limits: Limits = noLimits;
@@ -63,15 +77,18 @@ export class LifecycleStage {
     this.#stop = new AbortController();
     const manager = new Manager({ clock, log: noLog, random: () => 0 });
     const stores = openAccessStores(cluster);
+    const reviews = this.reviews();
     const loops = accessControllers({
       client: cluster.client,
       signer: this.signer,
-      quota: new GrantQuota({ stores, limits: this.limits, clock }),
+      quota: new GrantQuota({ stores, limits: this.limits, signer: this.signer, clock }),
+      reviews,
       grantable: this.grantable,
       stores,
       journal: {
         available: true,
         append: async (record) => {
+          if (this.journalFails) throw new CodedError('AuditUnavailable', 'disk full');
           lines.push(record);
         },
       },
@@ -88,6 +105,13 @@ export class LifecycleStage {
     await this.clock.advance(10);
   }
 
+  /** The reviews that are owed, as another process would read them. */
+  reviews(): OwedReviews {
+    const { clock, cluster, signer } = this;
+    const store = cluster.watch(reviewsSpec(serverNamespace)).store;
+    return new OwedReviews({ store, client: cluster.client, signer, namespace: serverNamespace, clock });
+  }
+
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#run;
@@ -96,10 +120,27 @@ export class LifecycleStage {
   /** Creates a request of alice, attested like by the webhook. */
   ask(
     spec: Readonly<Record<string, unknown>> = {},
-    { name = requestName.name, groups = ['devs'] }: { readonly name?: string; readonly groups?: string[] } = {},
+    {
+      name = requestName.name,
+      groups = ['devs'],
+      uid = '',
+      user = 'alice',
+      generated = false,
+      exec = false,
+    }: {
+      readonly name?: string;
+      readonly groups?: string[];
+      readonly uid?: string;
+      readonly user?: string;
+      /** Whether the name was generated. */
+      readonly generated?: boolean;
+      /** Whether it is an ExecAccessRequest. */
+      readonly exec?: boolean;
+    } = {},
   ): void {
-    const requester = { username: 'alice', uid: '', groups, time: formatTime(this.clock.now()) };
-    const unsigned = podRequestManifest({ duration: '10m', ...spec });
+    const requester = { username: user, uid, groups, time: formatTime(this.clock.now()) };
+    const manifestOf = exec ? execRequestManifest : podRequestManifest;
+    const unsigned = manifestOf({ duration: '10m', ...spec });
     const signed = this.signer.signRequester({
       ...requestName,
       name,
@@ -107,9 +148,93 @@ export class LifecycleStage {
       spec: unsigned.spec,
       requester,
     });
-    const manifest = podRequestManifest({ duration: '10m', requester: { ...requester, ...signed }, ...spec });
-    const metadata = { ...manifest.metadata, name, finalizers: [revokeFinalizer] };
-    this.cluster.put(podAccessRequests, { ...manifest, metadata } as KubeObject);
+    const manifest = manifestOf({ duration: '10m', requester: { ...requester, ...signed }, ...spec });
+    const generateName = generated ? { generateName: name.slice(0, -1) } : {};
+    const metadata = { ...manifest.metadata, ...generateName, name, finalizers: [revokeFinalizer] };
+    this.cluster.put(exec ? execAccessRequests : podAccessRequests, { ...manifest, metadata } as KubeObject);
+  }
+
+  /** Changes accessConfig of the template, and other fields of its spec, as an author would: its generation rises. */
+  configure(accessConfig: Readonly<Record<string, unknown>>, over: Readonly<Record<string, unknown>> = {}): void {
+    const name = { namespace: 'payments', name: 'payments-shell' };
+    const template = this.cluster.find(podAccessTemplates, name);
+    if (!template) throw new Error('the template is gone');
+    const spec = template.spec as { accessConfig: object };
+    const generation = (template.metadata.generation ?? 0) + 1;
+    this.cluster.put(podAccessTemplates, {
+      ...template,
+      metadata: { ...template.metadata, generation },
+      spec: { ...spec, ...over, accessConfig: { ...spec.accessConfig, ...accessConfig } },
+    });
+  }
+
+  /** A vote on a request of alice, signed as the webhook does it. `over` changes the spec after that. A name stands for a person in `devs`. */
+  vote(
+    person: string | { readonly username: string; readonly uid: string; readonly groups?: readonly string[] },
+    asked: Readonly<Partial<VoteSpec>> = {},
+    over: Readonly<Record<string, unknown>> = {},
+  ): string {
+    const {
+      username,
+      uid: voterUid,
+      groups = ['devs'],
+    } = typeof person === 'string' ? { username: person, uid: '' } : person;
+    const { name: requested } = asked.request ?? requestName;
+    const request = this.cluster.find(podAccessRequests, { ...requestName, name: requested });
+    const template = this.cluster.find(podAccessTemplates, { namespace: 'payments', name: 'payments-shell' });
+    if (!request?.metadata.uid || !template) throw new Error('there is nothing to vote on');
+    const uid = request.metadata.uid;
+    const { generation = 0 } = template.metadata;
+    const spec: VoteSpec = {
+      request: { kind: 'PodAccessRequest', name: requestName.name, uid },
+      template: { kind: 'PodAccessTemplate', name: 'payments-shell', uid: template.metadata.uid, generation },
+      about: 'Access',
+      decision: 'Approve',
+      ...asked,
+    };
+    const voter = { username, uid: voterUid, groups: [...groups], time: formatTime(this.clock.now()) };
+    const name = voteName(uid, username, spec);
+    const signature = this.signer.signVote({ namespace: requestName.namespace, name, spec, voter });
+    this.cluster.put(accessVotes, {
+      apiVersion: 'access.drawbridge.dev/v1alpha1',
+      kind: 'AccessVote',
+      metadata: { namespace: requestName.namespace, name, labels: { [requestLabel]: uid } },
+      spec: { ...spec, voter: { ...voter, signature }, ...over },
+    });
+    return name;
+  }
+
+  /** Sets `spec.claimed`, signed as the webhook does it for alice. */
+  claim(): void {
+    const time = formatTime(this.clock.now());
+    this.change({ claimed: true, claimSignature: claimSignature(time, this.#signed({ field: 'claimed', time })) });
+  }
+
+  /** Adds an extension, signed as the webhook does it for alice. `over` changes the entry after that. */
+  extend(by: string, reason?: string, over: Readonly<Partial<RequestedExtension>> = {}): void {
+    const { extensions = [] } = (this.request?.spec ?? {}) as Partial<RequestSpec>;
+    const asked = { by, ...(reason === undefined ? {} : { reason }) };
+    const signature = this.#signed({ field: 'extensions', index: extensions.length, ...asked });
+    this.change({ extensions: [...extensions, { ...asked, signature, ...over }] });
+  }
+
+  /** Changes fields of the spec of alice's request. */
+  change(spec: Readonly<Partial<RequestSpec>>): void {
+    const { request } = this;
+    if (!request) throw new Error('the request is gone');
+    const generation = (request.metadata.generation ?? 0) + 1;
+    this.cluster.put(podAccessRequests, {
+      ...request,
+      metadata: { ...request.metadata, generation },
+      spec: { ...(request.spec as object), ...spec },
+    });
+  }
+
+  #signed(change: RequesterChange): string {
+    const uid = this.request?.metadata.uid;
+    const signature = uid === undefined ? undefined : this.signer.signChange({ ...requestName, uid }, change);
+    if (signature === undefined) throw new Error('there is no request to change, or no key');
+    return signature;
   }
 
   get request(): KubeObject | undefined {

@@ -2,8 +2,8 @@ import { applyJsonPatch } from '../../../../src/access/builders/json-patch.ts';
 import { type KubeObject, keyOf, type ObjectName, type Resource } from '../../../../src/api/object.ts';
 import { pods } from '../../../../src/api/resources.ts';
 import { type Clock, formatTime } from '../../../../src/kit/clock.ts';
-import { aborted } from '../../../../src/kit/promises.ts';
-import type { CallOptions, Client } from '../../../../src/kube/client.ts';
+import { unlessAborted } from '../../../../src/kit/promises.ts';
+import type { AccessQuestion, CallOptions, Client } from '../../../../src/kube/client.ts';
 import type { Cluster } from '../../../../src/kube/cluster.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { InformerStore } from '../../../../src/kube/informer-store.ts';
@@ -23,11 +23,16 @@ export class MemoryCluster implements Cluster {
   readonly calls: Call[] = [];
   /** Called before each call is answered. Throws the answer, or delays it. */
   fault: (call: Call) => void | Promise<void> = () => {};
+  /** Answers SubjectAccessReviews. */
+  allows: (question: AccessQuestion) => boolean = () => false;
   /** While true, deleted Pods stay. */
   nodeIsDown = false;
+  /** The kind whose watch events are held back until `deliverEvents`, as if its watch lagged. */
+  lagging: Resource | undefined;
   readonly #clock: Clock;
   readonly #objects = new Map<string, Map<string, Stored>>();
   readonly #stores: InformerStore<Projected>[] = [];
+  readonly #held: (() => void)[] = [];
   #version = 100;
 
   constructor(clock: Clock) {
@@ -136,11 +141,15 @@ export class MemoryCluster implements Cluster {
       const held = this.put(resource, { ...object, metadata: { ...object.metadata, deletionTimestamp, ...grace } });
       return finalizers.length > 0 ? { held } : 'deleted';
     },
-    isAllowed: () => Promise.resolve(false),
+    isAllowed: (question) => Promise.resolve(this.allows(question)),
     reviewToken: () => Promise.resolve(undefined),
-    list: async (resource, { namespace } = {}) => {
-      await this.#recordCall('list', resource, { name: namespace ?? '' });
-      const all = [...this.#of(resource).values()];
+    list: async (resource, { namespace, labelSelector, signal } = {}) => {
+      await this.#recordCall('list', resource, { name: namespace ?? '' }, signal && { signal });
+      const [, label = '', values] = labelSelector?.match(/^(.+) in \((.+)\)$/) ?? [];
+      if (labelSelector !== undefined && values === undefined) throw new Error(`unknown selector ${labelSelector}`);
+      const all = [...this.#of(resource).values()].filter(
+        ({ metadata }) => values === undefined || values.split(',').includes(metadata.labels?.[label] ?? ''),
+      );
       return {
         items: all.filter(({ metadata }) => namespace === undefined || metadata.namespace === namespace),
         resourceVersion: String(this.#version),
@@ -170,8 +179,8 @@ export class MemoryCluster implements Cluster {
   ): Promise<void> {
     const call = { verb, plural, name: keyOf(name) };
     this.calls.push(call);
-    const cut = signal && aborted(signal).then(() => Promise.reject(signal.reason));
-    await Promise.race([this.fault(call), cut ?? new Promise(() => {})]);
+    const answer = Promise.resolve(this.fault(call));
+    await (signal ? unlessAborted(answer, signal) : answer);
   }
 
   #of(resource: Resource): Map<string, Stored> {
@@ -180,7 +189,16 @@ export class MemoryCluster implements Cluster {
     return objects;
   }
 
+  deliverEvents(): void {
+    this.lagging = undefined;
+    for (const deliver of this.#held.splice(0)) deliver();
+  }
+
   #notify(resource: Resource, type: 'ADDED' | 'MODIFIED' | 'DELETED', object: Stored): void {
+    if (resource.plural === this.lagging?.plural) {
+      this.#held.push(() => this.#notify(resource, type, object));
+      return;
+    }
     for (const store of this.#stores) {
       if (store.resource.plural === resource.plural) store.apply(type, object, object.metadata.resourceVersion ?? '');
     }

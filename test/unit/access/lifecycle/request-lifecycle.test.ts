@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { podAccessRequests, podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
+import type { RequestStatus } from '../../../../src/api/access/status.ts';
 import { deployments, pods, roleBindings, roles } from '../../../../src/api/resources.ts';
 import { deferred } from '../../../../src/kit/promises.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { LifecycleStage, requestName } from './lifecycle-stage.ts';
+
+const minute = 60_000;
 
 describe('the lifecycle of a request', () => {
   let stage: LifecycleStage;
@@ -45,6 +48,35 @@ describe('the lifecycle of a request', () => {
     await stage.clock.advance(601_000);
     assert.equal(faults, 1);
     assert.deepEqual(stage.cluster.names(roleBindings), []);
+  });
+
+  describe('of ten minutes without a leader for half of them', () => {
+    const lastsTenMinutes = async (): Promise<void> => {
+      const { grant } = (stage.request?.status ?? {}) as RequestStatus;
+      const expiresAtMs = Date.parse(grant?.expiresAt ?? '');
+      assert.equal(expiresAtMs - Date.parse(stage.request?.metadata.creationTimestamp ?? ''), 10 * minute);
+      assert.equal(grant?.startsAt, undefined);
+      await stage.clock.advance(expiresAtMs - stage.clock.now() - 1000);
+      assert.equal(stage.cluster.names(roleBindings).length, 1);
+      await stage.clock.advance(1100);
+      assert.deepEqual(childrenLeft(), []);
+    };
+
+    it('ends at its creation plus its duration, if it was granted before', async () => {
+      await granted();
+      await stage.stop();
+      await stage.clock.advance(5 * minute);
+      await stage.start();
+      await lastsTenMinutes();
+    });
+
+    it('ends at its creation plus its duration, if it is granted after', async () => {
+      await stage.stop();
+      stage.ask();
+      await stage.clock.advance(5 * minute);
+      await stage.start();
+      await lastsTenMinutes();
+    });
   });
 
   it('is denied with PlanChanged, and the reason, if its workload is deleted before its Role is created', async () => {
@@ -330,6 +362,8 @@ describe('the lifecycle of a request', () => {
         'patch rolebindings',
         'delete roles',
         'delete pods',
+        // The end in the status.
+        'patch podaccessrequests',
         'delete podaccessrequests',
         'patch podaccessrequests',
       ],
@@ -337,7 +371,7 @@ describe('the lifecycle of a request', () => {
     await stage.stop();
     await stage.start();
     await stage.clock.advance(120_000);
-    assert.equal(stage.cluster.calls.length, 6, 'nor does a later process begin anew');
+    assert.equal(stage.cluster.calls.length, 7, 'nor does a later process begin anew');
     assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
     assert.equal(await drift('RoleBinding'), 0);
   });

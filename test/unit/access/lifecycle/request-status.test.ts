@@ -1,18 +1,21 @@
 import assert from 'node:assert/strict';
 import { isSummary } from '../../../../src/access/conditions.ts';
+import { deniedStatus, endedStatus } from '../../../../src/access/lifecycle/ended-status.ts';
+import type { Ending } from '../../../../src/access/lifecycle/ending.ts';
+import { isDeniedOrEnded } from '../../../../src/access/lifecycle/request-conditions.ts';
 import {
-  deniedStatus,
   grantedStatus,
-  isDenied,
   isUnchanged,
   type Progress,
   progressStatus,
   type RequestStatusPatch,
 } from '../../../../src/access/lifecycle/request-status.ts';
 import type { RequestView } from '../../../../src/access/stores/access-views.ts';
+import type { Ended } from '../../../../src/api/access/ended.ts';
 import type { Grant } from '../../../../src/api/access/grant.ts';
 import type { Code } from '../../../../src/api/codes.ts';
 import type { Condition } from '../../../../src/api/object.ts';
+import { formatTime } from '../../../../src/kit/clock.ts';
 import { grantOf } from '../../../support/access-objects.ts';
 import { condition, createdAtMs, podView, requestView } from '../../../support/request-views.ts';
 
@@ -22,9 +25,18 @@ const children: Progress['children'] = [
   { kind: 'Pod', name: 'debug-1a2b3c4d-access', uid: 'p-1' },
   { kind: 'RoleBinding', name: 'debug-1a2b3c4d-access', uid: 'b-1' },
 ];
+const endAt = (atMs: number, how: Ended['how']): Ended => ({
+  at: formatTime(atMs),
+  how,
+  reason: 'Because',
+  until: formatTime(atMs),
+});
+const denied = endAt(createdAtMs, 'Denied');
 const progress = (over: Partial<Progress> = {}): Progress => ({
   children,
   until: 'until 2026-11-21T09:30:00Z',
+  expiresAt: '2026-11-21T09:30:00Z',
+  shortened: undefined,
   pod: podView(),
   accessMessage: { text: 'kubectl exec …' },
   ...over,
@@ -32,6 +44,7 @@ const progress = (over: Partial<Progress> = {}): Progress => ({
 const written = (request: RequestView, status: RequestStatusPatch): RequestView => ({
   ...request,
   ...(status.grant ? { grant: status.grant } : {}),
+  expiresAt: status.expiresAt ?? request.expiresAt,
   conditions: status.conditions,
   ready: status.ready,
   children: status.children ?? request.children,
@@ -93,7 +106,7 @@ describe('the status of a request', () => {
       assert.equal('accessMessage' in status, false);
       const condition = status.conditions.find(({ type }) => type === 'AccessResourcesReady');
       assert.deepEqual([condition?.status, condition?.reason, condition?.message], ['False', 'NotYetReady', message]);
-      assert.equal(isDenied(written(granted, status)), false);
+      assert.equal(isDeniedOrEnded(written(granted, status)), false);
       assert.deepEqual(summed(status), ['Ready=False NotYetReady', 'Reconciling=True NotYetReady']);
     });
   }
@@ -104,7 +117,7 @@ describe('the status of a request', () => {
     assert.equal(status.ready, false);
     assert.equal(details(status).at(-1), 'AccessMessage=False InvalidAccessCommand');
     assert.deepEqual(summed(status), ['Ready=False InvalidAccessCommand', 'Stalled=True InvalidAccessCommand']);
-    assert.equal(isDenied(written(granted, status)), false);
+    assert.equal(isDeniedOrEnded(written(granted, status)), false);
   });
 
   it('follows the readiness of the pod', () => {
@@ -112,6 +125,81 @@ describe('the status of a request', () => {
     const lost = written(ready, progressStatus(ready, progress({ pod: podView({ ready: false }) }), createdAtMs));
     assert.equal(lost.ready, false);
     assert.deepEqual(summed(progressStatus(lost, progress(), createdAtMs)), ['Ready=True Success']);
+  });
+
+  describe('of access that ended', () => {
+    const open = written(granted, progressStatus(granted, progress(), createdAtMs));
+    const atMs = createdAtMs + 60_000;
+    const outcomes: [Ending, Ended['how']][] = [
+      ['Expired', 'Expired'],
+      ['Shortened', 'Expired'],
+      ['Revoked', 'Revoked'],
+      ['Deleted', 'Revoked'],
+      ['VoteDenied', 'Revoked'],
+      ['TemplateDeleted', 'Revoked'],
+      ['NoLongerAllowed', 'Revoked'],
+      ['TargetPodGone', 'Revoked'],
+      ['GrantInvalid', 'Revoked'],
+    ];
+    for (const [ending, outcome] of outcomes) {
+      it(`is Ready=False ${outcome} if the ending is ${ending}, with the time and the reason`, () => {
+        const status = endedStatus(open, { ending, text: 'why', ended: endAt(atMs, outcome) }, atMs + 200);
+        assert.equal(status.ready, false);
+        assert.equal(status.expiresAt, '2026-11-21T09:01:00Z');
+        assert.deepEqual(summed(status), [`Ready=False ${outcome}`, `Stalled=True ${outcome}`]);
+        const ready = status.conditions.find(({ type }) => type === 'Ready');
+        assert.equal(ready?.message, 'access ended at 2026-11-21T09:01:00Z: why');
+        assert.ok(isDeniedOrEnded(written(open, status)));
+      });
+    }
+
+    it('tells no longer how to use it', () => {
+      const status = endedStatus(open, { ending: 'Expired', text: 'why', ended: endAt(atMs, 'Expired') }, atMs);
+      assert.deepEqual([status.accessMessage, status.children], [null, []]);
+      assert.deepEqual(details(status).slice(2), [
+        'AccessStillValid=False Expired',
+        'AccessResourcesCreated=True Success',
+        'AccessResourcesReady=False AccessEnded',
+        'AccessMessage=False AccessEnded',
+      ]);
+    });
+  });
+
+  it('shows the end of access that was denied while it opened', () => {
+    const open = written(granted, progressStatus(granted, progress(), createdAtMs));
+    const failure = { code: 'PlanChanged', message: 'why', status: 422 } as const;
+    assert.equal(deniedStatus(open, failure, denied, createdAtMs + 1000).expiresAt, '2026-11-21T09:00:01Z');
+    assert.equal(deniedStatus(requestView(), failure, denied, createdAtMs).expiresAt, undefined);
+  });
+
+  describe('of a request that waits for approvals', () => {
+    const waiting = requestView({
+      approval: { state: 'Pending', until: '2026-11-21T10:00:00Z' },
+      conditions: [{ ...condition('AccessApproved', 'False'), status: 'Unknown', reason: 'Pending' }],
+    });
+
+    it('waits no longer once it is withdrawn', () => {
+      const status = endedStatus(
+        waiting,
+        { ending: 'Revoked', text: 'why', ended: endAt(createdAtMs, 'Revoked') },
+        createdAtMs,
+      );
+      assert.equal(status.approval, null);
+      assert.equal('expiresAt' in status, false);
+      assert.deepEqual(details(status), ['AccessApproved=False Revoked', 'AccessStillValid=False Revoked']);
+      const ready = status.conditions.find(({ type }) => type === 'Ready');
+      assert.deepEqual([ready?.reason, ready?.message], ['Revoked', 'the request ended at 2026-11-21T09:00:00Z: why']);
+    });
+
+    it('waits no longer once it is denied for another reason', () => {
+      const status = deniedStatus(waiting, { code: 'NotEligible', message: 'why', status: 403 }, denied, createdAtMs);
+      assert.equal(status.approval, null);
+      assert.deepEqual(details(status), [
+        'AccessApproved=False NotEligible',
+        'AccessResourcesCreated=False NotEligible',
+      ]);
+      assert.equal(status.conditions.find(({ type }) => type === 'Ready')?.message, 'NotEligible: why');
+    });
   });
 
   const refusals: [Code, string][] = [
@@ -124,12 +212,13 @@ describe('the status of a request', () => {
   ];
   for (const [code, expected] of refusals) {
     it(`reports the permanent ${code} as ${expected}`, () => {
-      const status = deniedStatus(requestView(), { code, message: 'why', status: 403 }, createdAtMs);
+      const status = deniedStatus(requestView(), { code, message: 'why', status: 403 }, denied, createdAtMs);
       assert.deepEqual(details(status), [expected]);
       const reason = expected.split(' ')[1];
-      assert.deepEqual(summed(status), [`Ready=False ${reason}`, `Stalled=True ${reason}`]);
+      assert.deepEqual(summed(status), ['Ready=False Denied', 'Stalled=True Denied']);
+      assert.equal(status.conditions.find(({ type }) => type === 'Ready')?.message, `${reason}: why`);
       assert.equal(status.ready, false);
-      assert.equal(isDenied(written(requestView(), status)), true);
+      assert.equal(isDeniedOrEnded(written(requestView(), status)), true);
     });
   }
 

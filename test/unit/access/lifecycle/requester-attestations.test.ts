@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { RequesterAttestations, retainUntilMs } from '../../../../src/access/lifecycle/requester-attestations.ts';
+import { finalizerUntilMs, RequesterAttestations } from '../../../../src/access/lifecycle/requester-attestations.ts';
 import { Signer } from '../../../../src/access/signing/signer.ts';
 import type { RequestView } from '../../../../src/access/stores/access-views.ts';
 import { formatTime } from '../../../../src/kit/clock.ts';
@@ -106,6 +106,6 @@ describe('the attestation of a request', () => {
       [attested(3_600_000), 10_000],
       [requestView(), 0],
     ];
-    for (const [request, holdMs] of holds) assert.equal(retainUntilMs(request) - createdAtMs, holdMs);
+    for (const [request, holdMs] of holds) assert.equal(finalizerUntilMs(request) - createdAtMs, holdMs);
   });
 });

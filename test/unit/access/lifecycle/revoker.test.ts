@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import type { AccessKind } from '../../../../src/access/access-kind.ts';
+import type { Ending } from '../../../../src/access/lifecycle/ending.ts';
 import { Revoker, type RevokerDeps } from '../../../../src/access/lifecycle/revoker.ts';
 import type { RequestView } from '../../../../src/access/stores/access-views.ts';
 import type { PodView } from '../../../../src/access/stores/cluster-views.ts';
 import type { Grant } from '../../../../src/api/access/grant.ts';
 import { podAccessRequests } from '../../../../src/api/access/pod-access.ts';
+import type { Result } from '../../../../src/engine/result.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { grantOf } from '../../../support/access-objects.ts';
 import { podView, requestView } from '../../../support/request-views.ts';
@@ -48,12 +50,18 @@ function revokerOf(
   return { revoker: new Revoker(deps as unknown as RevokerDeps), calls };
 }
 
+/** Closes the access and removes the request, as the reconciler does. */
+async function end(revoker: Revoker, request: RequestView, ending: Ending): Promise<Result> {
+  await revoker.close(request, ending, signal);
+  return revoker.remove(request, signal);
+}
+
 const wholeEnd = ['close RoleBinding', 'close Role', 'close Pod', 'report Expired', 'delete request', 'release'];
 
 describe('the end of a grant', () => {
   it('closes the RoleBinding first, and releases the request last', async () => {
     const { revoker, calls } = revokerOf();
-    await revoker.end(granted, 'Expired', signal);
+    await end(revoker, granted, 'Expired');
     assert.deepEqual(calls, wholeEnd);
   });
 
@@ -62,57 +70,57 @@ describe('the end of a grant', () => {
     assert.equal(await revoker.deleteRoleBinding(granted, signal), true);
     assert.deepEqual(calls, ['close RoleBinding']);
     assert.equal(await revoker.deleteRoleBinding(granted, signal), false);
-    await revoker.end(granted, 'Expired', signal);
+    await end(revoker, granted, 'Expired');
     assert.deepEqual(calls, wholeEnd);
   });
 
   it('closes nothing for a request that was never granted, or that is closed already', async () => {
     const { revoker, calls } = revokerOf();
     assert.equal(await revoker.deleteRoleBinding(requestView(), signal), false);
-    await revoker.end(granted, 'Expired', signal);
+    await end(revoker, granted, 'Expired');
     assert.equal(await revoker.deleteRoleBinding(granted, signal), false);
     assert.deepEqual(calls, wholeEnd);
   });
 
   it('makes no further call while the store still shows the request', async () => {
     const { revoker, calls } = revokerOf();
-    await revoker.end(granted, 'Expired', signal);
-    await revoker.end({ ...granted, deleting: true }, 'Expired', signal);
+    await end(revoker, granted, 'Expired');
+    await end(revoker, { ...granted, deleting: true }, 'Expired');
     assert.deepEqual(calls, wholeEnd);
   });
 
   it('retries the last step if it failed, and closes nothing twice', async () => {
     const { revoker, calls } = revokerOf({ call: 'release', code: 503 });
-    await assert.rejects(revoker.end(granted, 'Expired', signal));
-    await assert.rejects(revoker.end({ ...granted, deleting: true }, 'Expired', signal));
+    await assert.rejects(end(revoker, granted, 'Expired'));
+    await assert.rejects(end(revoker, { ...granted, deleting: true }, 'Expired'));
     assert.deepEqual(calls, [...wholeEnd, 'release']);
   });
 
   for (const code of [409, 422]) {
     it(`tries again when the last step is answered ${code} though the request is there`, async () => {
       const { revoker, calls } = revokerOf({ call: 'release', code });
-      await assert.rejects(revoker.end(granted, 'Expired', signal), { code });
-      await assert.rejects(revoker.end({ ...granted, deleting: true }, 'Expired', signal), { code });
+      await assert.rejects(end(revoker, granted, 'Expired'), { code });
+      await assert.rejects(end(revoker, { ...granted, deleting: true }, 'Expired'), { code });
       assert.deepEqual(calls, [...wholeEnd, 'get', 'release', 'get']);
     });
 
     it(`is complete when the last step is answered ${code} because another request has the name`, async () => {
       const { revoker, calls } = revokerOf({ call: 'release', code }, 'r-2');
-      await revoker.end(granted, 'Expired', signal);
+      await end(revoker, granted, 'Expired');
       assert.deepEqual(calls, [...wholeEnd, 'get']);
     });
   }
 
   it('deletes nothing of a request that was never granted, and reports no revocation', async () => {
     const { revoker, calls } = revokerOf();
-    await revoker.end(requestView(), 'Expired', signal);
+    await end(revoker, requestView(), 'Expired');
     assert.deepEqual(calls, ['delete request', 'release']);
   });
 
   it('closes everything else if it may not close a RoleBinding, and reports no end', async () => {
     const { revoker, calls } = revokerOf({ call: 'close RoleBinding', code: 403 });
     assert.equal(await revoker.deleteRoleBinding(granted, signal), false);
-    await assert.rejects(revoker.end(granted, 'Expired', signal), { code: 403 });
+    await assert.rejects(end(revoker, granted, 'Expired'), { code: 403 });
     assert.deepEqual(calls, ['close RoleBinding', 'close RoleBinding', 'close Role', 'close Pod']);
   });
 
@@ -120,28 +128,28 @@ describe('the end of a grant', () => {
   const ofOthers = { ...marks, uid: 'r-2' };
   const pods: [string, PodView, boolean][] = [
     ['stops a Pod that has more time to end in than we give', podView({ deleting: true, requestRef: marks }), true],
-    ['ignores a terminating Pod', podView({ terminating: true, requestRef: marks }), false],
-    ['is not misled by a Pod of another request', podView({ terminating: true, requestRef: ofOthers }), true],
+    ['ignores a terminating Pod', podView({ nothingToRevoke: true, requestRef: marks }), false],
+    ['is not misled by a Pod of another request', podView({ nothingToRevoke: true, requestRef: ofOthers }), true],
   ];
   for (const [title, pod, closes] of pods) {
     it(title, async () => {
       const { revoker, calls } = revokerOf({}, 'r-1', { pod });
-      await revoker.end(granted, 'Expired', signal);
+      await end(revoker, granted, 'Expired');
       assert.equal(calls.includes('close Pod'), closes);
     });
   }
 
   it('is not reported again if another process closed everything and only the Pod still exists', async () => {
-    const pod = podView({ terminating: true, requestRef: marks });
+    const pod = podView({ nothingToRevoke: true, requestRef: marks });
     const { revoker, calls } = revokerOf({}, 'r-1', { pod, existed: false });
-    await revoker.end({ ...granted, deleting: true }, 'Deleted', signal);
+    await end(revoker, { ...granted, deleting: true }, 'Deleted');
     assert.deepEqual(calls, ['close RoleBinding', 'close Role', 'release']);
   });
 
   it('starts again with the children if one of them could not be closed', async () => {
     const { revoker, calls } = revokerOf({ call: 'close Role' });
-    await assert.rejects(revoker.end(granted, 'Expired', signal));
-    await assert.rejects(revoker.end(granted, 'Expired', signal));
+    await assert.rejects(end(revoker, granted, 'Expired'));
+    await assert.rejects(end(revoker, granted, 'Expired'));
     assert.deepEqual(calls, ['close RoleBinding', 'close Role', 'close RoleBinding', 'close Role']);
   });
 });

@@ -5,6 +5,7 @@ import type { RequestView, TemplateView } from '../../../../src/access/stores/ac
 import type { TemplateSpec } from '../../../../src/api/access/kinds.ts';
 import type { AccessConfig } from '../../../../src/api/access/template-spec.ts';
 import type { Client } from '../../../../src/kube/client.ts';
+import { signerOf } from '../../../support/signers.ts';
 
 const { signal } = new AbortController();
 const minute = 60_000;
@@ -33,6 +34,7 @@ describe('the effect of later template edits on a grant', () => {
     edits = new TemplateEdits({
       kind: { templateKind: 'ExecAccessTemplate', templates: { get: () => template } } as unknown as AccessKind,
       client,
+      signer: signerOf('ours'),
     });
   });
 
@@ -41,6 +43,7 @@ describe('the effect of later template edits on a grant', () => {
       uid: 'r-1',
       namespace: 'payments',
       createdAtMs: 1000,
+      extensions: [],
       spec: { requester: { username: 'alice', uid: '', groups: ['devs'], time: '' } },
       grant: { template: { name: 'shell', uid: 't-1', generation: 3 }, subjects },
     }) as unknown as RequestView;
@@ -51,7 +54,7 @@ describe('the effect of later template edits on a grant', () => {
 
   it('ends it at the shorter maximum, counted from its creation', () => {
     edited({ maxDuration: '5m' });
-    assert.equal(edits.endOf(request()), 1000 + 5 * minute);
+    assert.equal(edits.latestEndMs(request()), 1000 + 5 * minute);
   });
 
   const untouched: [string, () => void][] = [
@@ -63,36 +66,36 @@ describe('the effect of later template edits on a grant', () => {
   for (const [title, edit] of untouched) {
     it(`is none while ${title}`, async () => {
       edit();
-      assert.equal(edits.endOf(request()), Number.POSITIVE_INFINITY);
-      assert.equal(await edits.ending(request(), signal), undefined);
+      assert.equal(edits.latestEndMs(request()), Number.POSITIVE_INFINITY);
+      assert.equal(await edits.endingReason(request(), signal), undefined);
       assert.equal(asked, 0);
     });
   }
 
   it('ignores an invalid maximum', () => {
     edited({ maxDuration: 'soon' });
-    assert.equal(edits.endOf(request()), Number.POSITIVE_INFINITY);
+    assert.equal(edits.latestEndMs(request()), Number.POSITIVE_INFINITY);
   });
 
   it('keeps it for a requester who is still in an allowed group', async () => {
     edited({ allowedGroups: ['qa', 'devs'] });
-    assert.equal(await edits.ending(request(), signal), undefined);
+    assert.equal(await edits.endingReason(request(), signal), undefined);
     assert.equal(asked, 0);
   });
 
   it('ends it for a requester who is no longer in an allowed group', async () => {
     edited({ allowedGroups: ['qa'] });
-    assert.equal(await edits.ending(request(), signal), 'NoLongerAllowed');
+    assert.equal(await edits.endingReason(request(), signal), 'NoLongerAllowed');
   });
 
   it('keeps it for a requester with the permissions, which are checked once for each edit', async () => {
     holds = true;
     edited({ allowedGroups: ['qa'] });
-    for (const _ of [1, 2]) assert.equal(await edits.ending(request(), signal), undefined);
+    for (const _ of [1, 2]) assert.equal(await edits.endingReason(request(), signal), undefined);
     assert.equal(asked, 1);
     holds = false;
     edited({ allowedGroups: ['qa'] }, 5);
-    assert.equal(await edits.ending(request(), signal), 'NoLongerAllowed');
+    assert.equal(await edits.endingReason(request(), signal), 'NoLongerAllowed');
   });
 
   const toGroups: [string, Partial<AccessConfig>, string | undefined][] = [
@@ -103,7 +106,7 @@ describe('the effect of later template edits on a grant', () => {
   for (const [title, config, expected] of toGroups) {
     it(`is ${expected ?? 'none'} with ${title}, if the subjects are groups`, async () => {
       edited(config);
-      assert.equal(await edits.ending(request(groups), signal), expected);
+      assert.equal(await edits.endingReason(request(groups), signal), expected);
     });
   }
 });

@@ -7,14 +7,14 @@ const minute = 60_000;
 
 describe('duration choice', () => {
   for (const [asked, defaultDuration, maxDuration, minutes, clamped, message] of [
-    [undefined, '1h', '24h', 60, false, /template's default of 1h0m0s/],
-    ['', '30m', '24h', 30, false, /default of 30m0s/],
-    ['30m', '1h', '24h', 30, false, /^30m0s, as requested$/],
+    [undefined, '1h', '24h', 60, false, /template's default of 1 h$/],
+    ['', '30m', '24h', 30, false, /default of 30 min$/],
+    ['30m', '1h', '24h', 30, false, /^30 min, as requested$/],
     ['24h', '1h', '24h', 1440, false, /as requested/],
-    ['48h', '1h', '24h', 1440, true, /^requested 48h0m0s, granted the template's maximum of 24h0m0s$/],
-    ['2562047h', '1h', '24h', 1440, true, /maximum of 24h/],
-    [undefined, '5h', '1h', 60, false, /1h0m0s/],
-    ['1.5h', '1h', '24h', 90, false, /1h30m0s/],
+    ['48h', '1h', '24h', 1440, true, /^requested 2 days, granted the template's maximum of 24 h$/],
+    ['2562047h', '1h', '24h', 1440, true, /maximum of 24 h/],
+    [undefined, '5h', '1h', 60, false, /default of 1 h$/],
+    ['1.5h', '1h', '24h', 90, false, /1 h 30 min/],
   ] as const) {
     it(`of ${asked} with default ${defaultDuration} and maximum ${maxDuration} is ${minutes} minutes`, () => {
       const chosen = chooseDuration(asked, { defaultDuration, maxDuration });
@@ -45,7 +45,7 @@ describe('duration choice', () => {
   it('detects a default that is longer than the maximum', () => {
     assert.match(
       verifyDurations({ defaultDuration: '2h', maxDuration: '1h' })?.message ?? '',
-      /2h0m0s is longer than .* 1h0m0s/,
+      /2 h is longer than .* 1 h/,
     );
     assert.equal(verifyDurations({ defaultDuration: '1h', maxDuration: '1h' }), undefined);
     assert.equal(verifyDurations({ defaultDuration: '1h', maxDuration: 'x' })?.field, 'spec.accessConfig.maxDuration');

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { changePolicy } from '../../../../src/access/policy/change-policy.ts';
 import {
   type Explanation,
   explain,
@@ -20,6 +21,7 @@ const input: RequestInput = {
   templateName: 'payments-shell',
   caller: { username: 'alice', uid: '', groups: ['devs'] },
   spec: { templateName: 'payments-shell', requester },
+  askedAtMs: Date.UTC(2026, 10, 21, 9),
   template: readyTemplate(),
   alreadyHolds: false,
 };
@@ -88,11 +90,17 @@ describe('explaining a policy', () => {
       template: 'fail',
       'template-ready': 'unknown',
       'template-groups': 'unknown',
+      'template-people': 'unknown',
+      emergency: 'unknown',
+      review: 'pass',
       eligible: 'unknown',
       duration: 'unknown',
+      reason: 'unknown',
+      start: 'unknown',
       'target-pod': 'pass',
       'not-revoked': 'pass',
       'requester-groups': 'pass',
+      'later-fields': 'pass',
       limits: 'unknown',
     });
   });
@@ -117,6 +125,7 @@ describe('explaining a policy', () => {
     const clauses = [
       ...clausesOf(createRequestPolicy, input),
       ...clausesOf(updateRequestPolicy, update),
+      ...clausesOf(changePolicy, { ...update, oldSpec: input.spec, approvalState: undefined, access: undefined }),
       ...clausesOf(templatePolicy, template),
     ];
     for (const clause of clauses) assert.match(clause, /^[a-z][^\n]{5,100}$/);
@@ -124,14 +133,21 @@ describe('explaining a policy', () => {
 });
 
 describe('the lines of an explanation', () => {
-  it('are one for each rule', () => {
+  it('are violations, then rules that could not be checked, then the number of rules that passed', () => {
     const lines = explanationLines(explained({ template: { found: false } }));
-    assert.equal(lines[1], 'pass identity: the caller is logged in');
     assert.equal(
-      lines[2],
+      lines[0],
       'FAIL template: the template exists in the namespace of the request; to pass: name a template of this namespace in spec.templateName',
     );
-    assert.match(lines[3] ?? '', /^\?\?\?\? template-ready: /);
+    assert.deepEqual(
+      lines
+        .map((line) => /^(FAIL|not checked|\d+ rules passed)/.exec(line)?.[1])
+        .filter((start) => start !== 'not checked'),
+      ['FAIL', lines.at(-1)],
+    );
+    assert.match(lines[1] ?? '', /^not checked template-ready: /);
+    const passed = explained({ template: { found: false } }).filter(({ verdict }) => verdict === 'pass').length;
+    assert.equal(lines.at(-1), `${passed} rules passed`);
   });
 
   it('are cut to the limits of an API server', () => {

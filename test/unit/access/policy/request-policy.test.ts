@@ -34,12 +34,16 @@ const input: RequestInput = {
   templateName: 'payments-shell',
   caller: { username: 'alice', uid: '', groups: ['devs', 'system:authenticated'] },
   spec: { templateName: 'payments-shell', requester },
+  askedAtMs: Date.UTC(2026, 10, 21, 9),
   template,
   alreadyHolds: false,
 };
 const create = (over: Partial<RequestInput>): Violation | undefined =>
   firstViolation(createRequestPolicy, { ...input, ...over });
 const withSpec = (over: object): Partial<RequestInput> => ({ spec: { ...input.spec, ...over } });
+const withConfig = (over: object): Pick<RequestInput, 'template'> => ({
+  template: { ...template, spec: { ...template.spec, accessConfig: { ...accessConfig, ...over } } },
+});
 const notReady = { type: 'TargetRefExists', reason: 'NotFound', message: 'Deployment payments is gone' };
 
 describe('request policy on create', () => {
@@ -64,6 +68,18 @@ describe('request policy on create', () => {
       { template: { ...template, ready: false, observedGeneration: 2 } },
     ],
     ['a target pod', { kind: 'ExecAccessRequest' as const, ...withSpec({ targetPod: 'web-0' }) }],
+    [
+      'a reason that matches',
+      {
+        ...withSpec({ reason: 'INC-42 disk full' }),
+        ...withConfig({ reason: { minLength: 10, pattern: '^INC-[0-9]+' } }),
+      },
+    ],
+    ['a reason that the template does not ask for', withSpec({ reason: 'x' })],
+    [
+      'a beginning that the template allows',
+      { ...withSpec({ startAt: '2026-11-21T12:00:00Z' }), ...withConfig({ start: { maxAhead: '24h' } }) },
+    ],
   ] as const) {
     it(`admits ${title}`, () => assert.equal(create(over), undefined));
   }
@@ -112,7 +128,14 @@ describe('request policy on create', () => {
       { template: { found: false } as const },
       'TemplateNotFound',
       404,
-      /PodAccessTemplate "payments-shell" does not exist in namespace "payments"/,
+      /PodAccessTemplate "payments-shell" does not exist in namespace "payments"; to list those that do: kubectl get/,
+    ],
+    [
+      'the name of a template of another kind',
+      { template: { found: false, otherKind: 'ExecAccessTemplate' } as const },
+      'TemplateNotFound',
+      404,
+      /"payments"; template payments-shell is of kind ExecAccessTemplate; create a request of kind ExecAccessRequest$/,
     ],
     [
       'a template known to fail',
@@ -143,6 +166,48 @@ describe('request policy on create', () => {
       /maxDuration/,
     ],
     [
+      'a request without the reason that the template asks for',
+      withConfig({ reason: { minLength: 10, prompt: 'ticket and why' } }),
+      'ReasonMissing',
+      422,
+      /at least 10 characters: ticket and why/,
+    ],
+    [
+      'a reason that does not match',
+      { ...withSpec({ reason: 'because I can' }), ...withConfig({ reason: { minLength: 1, pattern: '^INC-' } }) },
+      'ReasonMismatch',
+      422,
+      /does not match "\^INC-"/,
+    ],
+    [
+      'a beginning that the template does not allow',
+      withSpec({ startAt: '2026-11-21T12:00:00Z' }),
+      'InvalidStart',
+      403,
+      /is set; the template does not allow it; omit it/,
+    ],
+    [
+      'a stored template whose pattern cannot be used',
+      { ...withSpec({ reason: 'INC-1' }), ...withConfig({ reason: { minLength: 1, pattern: '(?=x)' } }) },
+      'InvalidPattern',
+      422,
+      /RE2 syntax/,
+    ],
+    [
+      'a stored template with an unknown time zone',
+      withConfig({ start: { windows: [{ days: ['Mon'], from: '08:00', to: '18:00', timeZone: 'Mars/Olympus' }] } }),
+      'InvalidWindow',
+      422,
+      /IANA name/,
+    ],
+    [
+      'a stored template that gives voters the access',
+      withConfig({ grantTo: 'AllowedGroups', approvals: { all: [{ name: 'peer', count: 1 }] } }),
+      'GrantToGroups',
+      422,
+      /approvals is set/,
+    ],
+    [
       'a path as target pod',
       { kind: 'ExecAccessRequest' as const, ...withSpec({ targetPod: '../x' }) },
       'InvalidTargetPod',
@@ -165,8 +230,8 @@ describe('request policy on create', () => {
     assert.match(message, /\["a\\nb", g0, .*, and 21 more\]/);
   });
 
-  it('equals the grant policy, without the checks of the attestation and the limits', () => {
-    const { requester: _, 'requester-groups': __, limits: ___, ...rest } = createRequestPolicy;
+  it('equals the grant policy, without the checks of the attestation, of later fields, and of the limits', () => {
+    const { requester: _, 'requester-groups': __, 'later-fields': ___, limits: ____, ...rest } = createRequestPolicy;
     assert.deepEqual(rest, grantPolicy);
   });
 });
@@ -195,6 +260,8 @@ describe('request policy on update', () => {
     ['access that is given back after all', { revoked: true }, { revoked: false }],
     ['access that stays given back', { revoked: true }, { revoked: true }],
     ['an unset field that is spelled out', { revoked: false }, {}],
+    ['access that is given back with a reason', { revoked: true, revokedReason: 'done' }, {}],
+    ['a reason that stays', { revoked: true, revokedReason: 'done' }, { revoked: true, revokedReason: 'done' }],
   ] as const) {
     it(`admits ${title}`, () => assert.equal(update(spec, oldSpec), undefined));
   }
@@ -231,6 +298,23 @@ describe('request policy on update', () => {
       'SpecImmutable',
       /spec\.duration/,
     ],
+    ['a reason of a revocation alone', { revokedReason: 'x' }, {}, 'SpecImmutable', /set both together/],
+    [
+      'a reason after the revocation',
+      { revoked: true, revokedReason: 'x' },
+      { revoked: true },
+      'SpecImmutable',
+      /spec\.revokedReason changes only/,
+    ],
+    [
+      'another reason of a revocation',
+      { revoked: true, revokedReason: 'x' },
+      { revoked: true, revokedReason: 'y' },
+      'SpecImmutable',
+      /spec\.revokedReason changes only/,
+    ],
+    ['another reason of the request', { reason: 'x' }, { reason: 'y' }, 'SpecImmutable', /spec\.reason was "y"/],
+    ['a beginning set later', { startAt: '2026-11-21T12:00:00Z' }, {}, 'SpecImmutable', /spec\.startAt/],
     ['a target pod set later', { targetPod: 'web-0' }, {}, 'SpecImmutable', /spec\.targetPod/],
     ['another requester', { requester: { ...requester, username: 'bob' } }, {}, 'RequesterImmutable', /requester/],
     ['more groups', { requester: { ...requester, groups: ['devs', 'sre'] } }, {}, 'RequesterImmutable', /requester/],

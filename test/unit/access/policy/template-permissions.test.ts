@@ -32,6 +32,20 @@ describe('the permissions that a template grants', () => {
     assert.deepEqual(rights('ExecAccessTemplate', { accessConfig: { rules } }), [...exec, ...added]);
   });
 
+  it('are only to read pods and those of its rules without exec, also for those who need no group', () => {
+    const rules = [{ apiGroups: [''], resources: ['pods/log'], verbs: ['get'] }];
+    const logsOnly = {
+      kind: 'ExecAccessTemplate',
+      name: 'logs',
+      spec: { accessConfig: { exec: false, rules } },
+    } as never;
+    const paths = (permissions: readonly Permission[]) =>
+      permissions.map(({ verb, subresource = '' }) => `${verb} ${subresource}`);
+    const expected = ['get ', 'list ', 'watch ', 'get log'];
+    assert.deepEqual(paths(permissionsHandedOut(logsOnly)), expected);
+    assert.deepEqual(paths(permissionsToHold(logsOnly)), expected);
+  });
+
   it('are distinct, however often its rules repeat them', () => {
     const resources = ['pods', 'pods', 'pods/exec', 'pods/exec'];
     const rule = {

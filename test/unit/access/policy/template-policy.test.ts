@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { firstViolation } from '../../../../src/access/policy/policy.ts';
+import { explain, firstViolation } from '../../../../src/access/policy/policy.ts';
 import { type TemplateInput, templatePolicy, templateWarnings } from '../../../../src/access/policy/template-policy.ts';
 
 const accessConfig = {
@@ -21,6 +21,7 @@ function template(spec: object, config: object = {}, kind: TemplateInput['kind']
     grantable: [{ apiGroups: [''], resources: ['pods/log'], verbs: ['get'] }],
   };
 }
+const logsCommand = 'kubectl logs -f {{ .Metadata.Name }}';
 const rule = (resource: string, ...verbs: string[]) => ({ apiGroups: [''], resources: [resource], verbs });
 /** A template with rules for `count` permissions, each of them twice. Everything is grantable. */
 const withRights = (count: number): TemplateInput => {
@@ -43,6 +44,10 @@ describe('template policy', () => {
       template({ podSpec }, { rules: [rule('pods/log', 'get'), rule('pods/exec', 'create')] }),
     ],
     ['rules of 64 different rights, however often each', withRights(64)],
+    [
+      'rules instead of exec, with a command that they allow',
+      template({ podSpec }, { exec: false, rules: [rule('pods/log', 'get')], accessCommand: logsCommand }),
+    ],
     ['an ExecAccessTemplate', template({ controllerTargetRef }, {}, 'ExecAccessTemplate')],
     [
       'a patch with values of any kind',
@@ -134,6 +139,27 @@ describe('template policy', () => {
       'spec.accessConfig.allowedGroups',
       /"system:authenticated"/,
     ],
+    [
+      'an allowed group with a trailing space',
+      template({ podSpec }, { allowedGroups: ['devs', 'sre '] }),
+      'InvalidGroup',
+      'spec.accessConfig.allowedGroups[1]',
+      /is "sre "; names of groups match letter for letter: write "sre", without spaces around it/,
+    ],
+    [
+      'a group of approvers with a leading tab',
+      template({ podSpec }, { approvals: { all: [{ name: 'a' }, { name: 'peer', groups: ['\tdevs'] }] } }),
+      'InvalidGroup',
+      'spec.accessConfig.approvals.all[1].groups[0]',
+      /write "devs"/,
+    ],
+    [
+      'a group for emergencies with a line break',
+      template({ podSpec }, { emergency: { groups: ['oncall\n'] } }),
+      'InvalidGroup',
+      'spec.accessConfig.emergency.groups[0]',
+      /write "oncall"/,
+    ],
     ['a cap that is no quantity', template({ podSpec, maxCpu: 'two' }), 'InvalidQuantity', 'spec.maxCpu', /"two"/],
     ['a cap of zero', template({ podSpec, maxMemory: 0 }), 'InvalidQuantity', 'spec.maxMemory', /must be above zero/],
     [
@@ -179,11 +205,73 @@ describe('template policy', () => {
       /adds 65 different rights; at most 64 are allowed/,
     ],
     [
+      'neither exec nor rules',
+      template({ podSpec }, { exec: false, accessCommand: logsCommand, rules: [] }),
+      'InvalidAccessCommand',
+      'spec.accessConfig.accessCommand',
+      /needs get pods\/log, and the template does not hand that out/,
+    ],
+    [
+      'exec by a rule, although exec is false',
+      template(
+        { podSpec },
+        { exec: false, accessCommand: logsCommand, rules: [rule('pods/log', 'get'), rule('pods/exec', 'create')] },
+      ),
+      'InvalidRules',
+      'spec.accessConfig.rules[1].resources',
+      /has "pods\/exec", and spec\.accessConfig\.exec is false; remove one of them/,
+    ],
+    [
+      'the default command without exec',
+      template({ podSpec }, { exec: false, rules: [rule('pods/log', 'get')] }),
+      'InvalidAccessCommand',
+      'spec.accessConfig.accessCommand',
+      /is kubectl exec, which needs create pods\/exec, .*; exec: false excludes exec, also as the default command: write a command that the rules allow, for example: kubectl logs -f/,
+    ],
+    [
       'rules that are not grantable here',
       template({ podSpec }, { rules: [rule('pods/log', 'get'), rule('pods/portforward', 'get', 'create')] }),
       'NotGrantable',
       'spec.accessConfig.rules',
       /hands out get pods\/portforward, create pods\/portforward, which/,
+    ],
+    [
+      'approvals of access for whole groups',
+      template({ podSpec }, { grantTo: 'AllowedGroups', approvals: { all: [{ name: 'peer', count: 1 }] } }),
+      'GrantToGroups',
+      'spec.accessConfig.grantTo',
+      /approvals is set; .* set grantTo to Requester/,
+    ],
+    [
+      'emergency access for whole groups',
+      template({ podSpec }, { grantTo: 'AllowedGroups', emergency: { groups: ['oncall'] } }),
+      'GrantToGroups',
+      'spec.accessConfig.grantTo',
+      /emergency is set/,
+    ],
+    [
+      'emergency access for all authenticated users',
+      template({ podSpec }, { emergency: { groups: ['oncall', 'system:authenticated'] } }),
+      'SystemGroup',
+      'spec.accessConfig.emergency.groups',
+      /"system:authenticated"/,
+    ],
+    [
+      'a pattern with lookahead',
+      template({ podSpec }, { reason: { minLength: 1, pattern: '(?=x)' } }),
+      'InvalidPattern',
+      'spec.accessConfig.reason.pattern',
+      /write RE2 syntax/,
+    ],
+    [
+      'a window in an unknown zone',
+      template(
+        { podSpec },
+        { start: { windows: [{ days: ['Mon'], from: '08:00', to: '18:00', timeZone: 'Berlin' }] } },
+      ),
+      'InvalidWindow',
+      'spec.accessConfig.start.windows[0].timeZone',
+      /"Berlin"/,
     ],
   ] as const) {
     it(`denies ${title}`, () => {
@@ -209,5 +297,42 @@ describe('template policy', () => {
 
   it('has no warning about an ordinary template', () => {
     assert.deepEqual(templateWarnings(template({ controllerTargetRef })), []);
+  });
+
+  const remedies: [title: string, input: TemplateInput, rule: string, remedy: RegExp][] = [
+    [
+      'the group with a space, even if another rule denies first',
+      template({ podSpec }, { allowedGroups: ['system:masters', 'devs '] }),
+      'group-names',
+      /in spec\.accessConfig\.allowedGroups\[1\]$/,
+    ],
+    [
+      'the operation of a patch',
+      op({ op: 'remove', path: '/status' }),
+      'patch',
+      /^correct spec\.controllerTargetMutationConfig\.patchSpecOperations\[1\]\.path$/,
+    ],
+    [
+      'a command without exec, if exec is false',
+      template({ podSpec }, { exec: false, rules: [rule('pods/log', 'get')] }),
+      'access-command',
+      /^write, for example, kubectl logs -f /,
+    ],
+  ];
+  for (const [title, input, name, remedy] of remedies) {
+    it(`names in a dry run ${title}`, () => {
+      const found = explain(templatePolicy, input).find(({ rule: its }) => its === name);
+      assert.equal(found?.verdict, 'fail');
+      assert.match(found?.remedy ?? '', remedy);
+    });
+  }
+
+  it('sends no one to an administrator with rules that are invalid', () => {
+    const input = template({ podSpec }, { rules: [rule('secrets', 'get')] });
+    const verdicts = explain(templatePolicy, input).filter(({ rule: name }) => ['rules', 'grantable'].includes(name));
+    assert.deepEqual(
+      verdicts.map(({ verdict }) => verdict),
+      ['fail', 'unknown'],
+    );
   });
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { createPublicKey, verify } from 'node:crypto';
 import { grantPurpose, type KeyRing, Signer, type SigningKeys } from '../../../../src/access/signing/signer.ts';
+import type { Ended } from '../../../../src/api/access/ended.ts';
 import type { Grant } from '../../../../src/api/access/grant.ts';
 import { canonicalJson } from '../../../../src/kit/canonical-json.ts';
 import { DerivedKeyPair } from '../../../../src/kit/ed25519.ts';
@@ -42,6 +43,90 @@ describe('a signer', () => {
       assert.equal(signer.isOurRequesterByCachedKeys(revokedLater, signature), true);
     });
   }
+
+  describe('of ends', () => {
+    const ended: Ended = {
+      at: '2026-11-21T09:30:00Z',
+      how: 'Revoked',
+      reason: 'VoteDenied',
+      by: 'carol',
+      until: '2026-11-22T09:30:00Z',
+    };
+    const request = { ...owner, grant };
+    const signed = signer.signEnd(request, ended);
+
+    it('verifies its own, of a request with and without a grant', async () => {
+      assert.equal(await signer.isOurEnd(request, signed, signal), true);
+      assert.equal(signer.isOurEndByCachedKeys(request, signed), true);
+      assert.equal(signer.isOurEndByCachedKeys(owner, signer.signEnd(owner, ended)), true);
+    });
+
+    for (const over of [
+      { at: ended.until },
+      { how: 'Expired' },
+      { reason: 'Expired' },
+      { by: 'dave' },
+      { by: undefined },
+      { until: '2036-11-22T09:30:00Z' },
+      { mac: undefined },
+    ] as const) {
+      it(`rejects one with ${JSON.stringify(over)}`, async () => {
+        const { by, ...changed } = { ...signed, ...over };
+        const forged = { ...changed, ...(by === undefined ? {} : { by }) } as Ended;
+        assert.equal(await signer.isOurEnd(request, forged, signal), false);
+      });
+    }
+
+    for (const field of ['namespace', 'name', 'uid'] as const) {
+      it(`rejects one for another ${field}`, () =>
+        assert.equal(signer.isOurEndByCachedKeys({ ...request, [field]: 'other' }, signed), false));
+    }
+
+    it('rejects one for another grant, for none, and by other keys', () => {
+      const other = { ...grant, expiresAt: '2027-01-01T00:00:00Z' };
+      assert.equal(signer.isOurEndByCachedKeys({ ...owner, grant: other }, signed), false);
+      assert.equal(signer.isOurEndByCachedKeys(owner, signed), false);
+      assert.equal(signerOf('others').isOurEndByCachedKeys(request, signed), false);
+    });
+  });
+
+  describe('of changes', () => {
+    const change = { field: 'extensions', index: 0, by: '30m', reason: 'INC-42' } as const;
+    const signature = signer.signChange(owner, change);
+
+    it('verifies its own', async () => assert.equal(await signer.isOurChange(owner, change, signature, signal), true));
+
+    for (const [what, over] of [
+      ['place', { index: 1 }],
+      ['duration', { by: '31m' }],
+      ['reason', { reason: 'INC-43' }],
+    ] as const) {
+      it(`rejects one for another ${what}`, async () => {
+        assert.equal(await signer.isOurChange(owner, { ...change, ...over }, signature, signal), false);
+      });
+    }
+
+    for (const field of ['namespace', 'name', 'uid'] as const) {
+      it(`rejects one for another ${field}`, async () => {
+        assert.equal(await signer.isOurChange({ ...owner, [field]: 'other' }, change, signature, signal), false);
+      });
+    }
+
+    it('rejects a claim for an extension, and other keys', async () => {
+      const claim = signer.signChange(owner, { field: 'claimed', time: '2026-11-22T20:00:00Z' });
+      assert.equal(await signer.isOurChange(owner, change, claim, signal), false);
+      assert.equal(
+        await signer.isOurChange(owner, { field: 'claimed', time: '2026-11-22T20:00:00Z' }, signature, signal),
+        false,
+      );
+      assert.equal(
+        await signer.isOurChange(owner, change, signerOf('theirs').signChange(owner, change), signal),
+        false,
+      );
+    });
+
+    it('needs keys', () => assert.equal(new Signer(ringOf(undefined)).signChange(owner, change), undefined));
+  });
 
   const changes: [string, object][] = [
     ['kind', { kind: 'ExecAccessRequest' }],
@@ -139,6 +224,24 @@ describe('a signer', () => {
     assert.ok(next);
     assert.equal(await behind.isOurRequester(attestation, next, signal), true);
     assert.equal(await behind.isOurRequester(attestation, signature, signal), true);
+    assert.equal(reads, 1);
+  });
+
+  it('reads the keys once for many votes that it rejects', async () => {
+    let reads = 0;
+    const ring = { ...ringOf({ current: keyOf('ours') }), refresh: async () => void reads++ };
+    const counting = new Signer(ring);
+    const voter = { username: 'carol', uid: '', groups: ['devs'], time: '2026-11-21T09:00:00Z' };
+    const votes = ['one', 'two', 'three'].map((name) => ({
+      attestation: { namespace: 'payments', name, spec: { decision: 'Deny', voter }, voter },
+    }));
+    const signed = votes.map((vote) => ({ ...vote, signature: counting.signVote(vote.attestation) }));
+    assert.deepEqual(await counting.areOurVotes(signed, signal), [true, true, true]);
+    assert.equal(reads, 0);
+    const [first, ...others] = signed;
+    assert.ok(first);
+    const forged = [first, ...others.map((vote) => ({ ...vote, signature: first.signature }))];
+    assert.deepEqual(await counting.areOurVotes(forged, signal), [true, false, false]);
     assert.equal(reads, 1);
   });
 

@@ -8,7 +8,7 @@ const pod = (status?: unknown, metadata: object = {}): KubeObject => ({
   metadata: { name: 'web-0', namespace: 'ns', uid: 'p-1', resourceVersion: '7', ...metadata },
   ...(status === undefined ? {} : { status }),
 });
-const readyIs = (status: string) => [{ type: 'Ready', status }];
+const readyIs = (status: string, message?: string) => [{ type: 'Ready', status, ...(message && { message }) }];
 const waitingOf = (status?: unknown): string | undefined => viewPod(pod(status))?.notReadyReason;
 
 describe('the view of a Pod', () => {
@@ -26,7 +26,7 @@ describe('the view of a Pod', () => {
       phase: 'Running',
       ready: true,
       deleting: true,
-      terminating: true,
+      nothingToRevoke: true,
       notReadyReason: '',
     });
   });
@@ -40,20 +40,20 @@ describe('the view of a Pod', () => {
   });
 
   const deletions: [string, object, boolean][] = [
-    ['is not terminating without a deletion', {}, false],
+    ['has something to revoke without a deletion', {}, false],
     [
-      'is terminating once the server has deleted it',
+      'has nothing to revoke once the server has deleted it',
       { deletionTimestamp: 'now', deletionGracePeriodSeconds: 1 },
       true,
     ],
     [
-      'is not terminating during a grace period of an hour',
+      'has something to revoke during a grace period of an hour',
       { deletionTimestamp: 'later', deletionGracePeriodSeconds: 3600 },
       false,
     ],
   ];
-  for (const [title, metadata, terminating] of deletions) {
-    it(title, () => assert.equal(viewPod(pod({}, metadata))?.terminating, terminating));
+  for (const [title, metadata, nothingToRevoke] of deletions) {
+    it(title, () => assert.equal(viewPod(pod({}, metadata))?.nothingToRevoke, nothingToRevoke));
   }
 
   for (const missing of ['uid', 'resourceVersion', 'namespace']) {
@@ -62,7 +62,16 @@ describe('the view of a Pod', () => {
 
   const stories: [string, unknown, string][] = [
     ['without a status', undefined, 'the Pod is Pending'],
-    ['that is not ready', { phase: 'Running', conditions: readyIs('False') }, 'the Pod is Running'],
+    [
+      'that is not ready',
+      { phase: 'Running', conditions: readyIs('False', 'containers with unready status: [shell]') },
+      'the Pod is Running, but not Ready: containers with unready status: [shell]; see the Events of the Pod with kubectl describe pod',
+    ],
+    [
+      'that is not ready and does not say why',
+      { phase: 'Running', conditions: readyIs('False') },
+      'the Pod is Running, but not Ready: no container status says why; see the Events of the Pod with kubectl describe pod',
+    ],
     [
       'whose image cannot be pulled',
       { phase: 'Pending', containerStatuses: [{ name: 'app', state: { waiting: { reason: 'ImagePullBackOff' } } }] },

@@ -60,7 +60,7 @@ describe('the conditions of a template', () => {
       rules(rightsTo(...'abcdefgh'), rightsTo(...'ijklmnop'), rightsTo('q')),
     ],
     ['its author is unknown and its workload is missing', 'AuthorUnknown', 'Stalled', { ...missing, ...unsigned }],
-    ['its workload is missing, which may be created', 'NotFound', 'Reconciling', missing],
+    ['its workload is missing, which may be created', 'TargetNotFound', 'Reconciling', missing],
     ['its author lacks permissions, which may be granted', 'AuthorLacksRights', 'Reconciling', {}],
   ];
   for (const [title, reason, summary, spec] of summaries) {

@@ -60,6 +60,16 @@ describe('the contract with components', () => {
     assert.equal(readOutcome({ outcome: 'Done' }, { ...run, operation: 'delete' }).ok, false);
   });
 
+  it('requests another run after 15 seconds for Progressing without a time', () => {
+    const read = readOutcome({ outcome: 'Progressing' }, run);
+    assert.deepEqual(read, { ok: true, value: { outcome: 'Progressing', requeueAfterSeconds: 15 } });
+  });
+
+  it('drops a reason, so that no component can pose as unreachable, abandoned, or suspended', () => {
+    const read = readOutcome({ outcome: 'Retry', reason: 'Unreachable' }, run);
+    assert.deepEqual(read, { ok: true, value: { outcome: 'Retry' } });
+  });
+
   it('cuts a long message', () => {
     const read = readOutcome({ outcome: 'Retry', message: 'x'.repeat(5000) }, run);
     assert.equal(read.ok && read.value.message?.length, 1024);

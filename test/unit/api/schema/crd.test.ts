@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { crdFiles, crdFolders } from '../../../../charts/crd-files.ts';
-import { accessKinds } from '../../../../src/api/access/kinds.ts';
+import { accessCrds, accessKinds } from '../../../../src/api/access/kinds.ts';
 import { inventoryKinds } from '../../../../src/api/inventory/kinds.ts';
 import { customResourceDefinition } from '../../../../src/api/schema/crd.ts';
 import { readBySchema } from '../../../../src/api/schema/read.ts';
@@ -30,7 +30,7 @@ describe('the generated CRDs', () => {
     });
   }
 
-  for (const kind of [...accessKinds, ...inventoryKinds]) {
+  for (const kind of [...accessCrds, ...inventoryKinds]) {
     const crd = customResourceDefinition(kind);
     const { spec } = crd as unknown as Crd;
     const root = spec.versions[0]?.schema.openAPIV3Schema ?? {};
@@ -40,8 +40,18 @@ describe('the generated CRDs', () => {
         assert.ok(JSON.stringify(crd).length < ANNOTATION_LIMIT / 4);
       });
 
-      it('has no short names and no categories', () => {
-        assert.deepEqual(Object.keys(spec.names).sort(), ['kind', 'listKind', 'plural', 'singular']);
+      it('has no categories, and short names only if people type it often', () => {
+        // The initials, for example par for PodAccessRequest.
+        const initials = kind.resource.kind.replace(/[a-z]/g, '').toLowerCase();
+        const shortNames = accessKinds.includes(kind) ? { shortNames: [initials] } : {};
+        const { plural, kind: name } = kind.resource;
+        assert.deepEqual(spec.names, {
+          kind: name,
+          listKind: `${name}List`,
+          plural,
+          singular: name.toLowerCase(),
+          ...shortNames,
+        });
       });
 
       it('explains every field', () => {
@@ -62,9 +72,10 @@ describe('the generated CRDs', () => {
     });
   }
 
-  it('have the columns of Oz', () => {
+  it('have the columns of Oz first', () => {
     const columns = accessKinds.map(({ printerColumns }) => printerColumns.map(({ name }) => name).join(' '));
-    assert.deepEqual(columns, ['Ready', 'Template Pod Ready', 'Ready', 'Template Pod Ready']);
+    const request = 'Template Pod Ready Who Until Age Ended Why';
+    assert.deepEqual(columns, ['Ready Reason Message', request, 'Ready Reason Message', request]);
   });
 });
 

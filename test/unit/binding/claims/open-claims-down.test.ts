@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { namespaces, secrets } from '../../../../src/api/resources.ts';
+import { customResourceDefinitions, namespaces, secrets } from '../../../../src/api/resources.ts';
 import { byReference, ClaimsStage, claimOn, kettle, kettles, secretIn, secretsOf } from './claims-stage.ts';
 
 describe('claims', () => {
@@ -24,6 +24,24 @@ describe('claims', () => {
       await stage.settle();
       assert.ok(stage.down('creds', secrets, 'team-b'));
       assert.deepEqual(stage.claims.problems(), []);
+    });
+
+    it('are copied to a namespace whose bound objects were unknown while their CRD was not established', async () => {
+      stage.serviceNamespace('team-a');
+      stage.consumer.put(kettles, kettle([]));
+      await stage.open([secretsOf('kettle')]);
+      const name = { name: 'kettles.kitchen.example' };
+      const established = stage.consumer.find(customResourceDefinitions, name);
+      assert.ok(established);
+      const status = { conditions: [{ type: 'Established', status: 'False' }] };
+      stage.consumer.put(customResourceDefinitions, { ...established, status });
+      await stage.settle();
+      stage.provider.put(secrets, secretIn('kb-acme-team-a', 'creds'));
+      await stage.settle();
+      assert.equal(stage.down(), undefined);
+      stage.consumer.put(customResourceDefinitions, established);
+      await stage.settle();
+      assert.ok(stage.down());
     });
 
     it('are not copied to namespaces that only have objects of a definition that the binding does not own', async () => {

@@ -160,11 +160,30 @@ describe('claims', () => {
       assert.equal(updates(), 1);
       assert.match(
         stage.claims.problems().join(),
-        /secrets team-a\/creds: the provider accepts .*stores something else; ask the provider to check its webhooks/,
+        /secrets team-a\/creds: the provider accepts .*stores something else; ask the provider to correct the webhook .* then change your object, for example with a label/,
       );
-      stage.change('consumer', 'team-a/creds', { data: { password: 'bmV3ZXI=' } });
+      const { metadata } = stage.down() ?? {};
+      assert.ok(metadata);
+      const labels = { ...metadata.labels, written: 'again' };
+      stage.change('consumer', 'team-a/creds', { metadata: { ...metadata, labels } });
       await stage.settle(1000);
       assert.equal(updates(), 2);
+    });
+
+    it('are created again if the provider deletes a copy that its webhook changed', async () => {
+      stage.serviceNamespace('team-a');
+      stage.consumer.put(secrets, secretIn('team-a', 'creds'));
+      await stage.open([secretsOf('kettle')]);
+      const { replace } = stage.provider.client;
+      stage.provider.client.replace = (resource, object, options) =>
+        replace(resource, { ...object, data: { password: 'bXV0YXRlZA==' } }, options);
+      stage.change('consumer', 'team-a/creds', { data: { password: 'bmV3' } });
+      await stage.settle(60_000);
+      stage.provider.drop(secrets, { namespace: 'kb-acme-team-a', name: 'creds' });
+      await stage.settle(1000);
+      assert.deepEqual(stage.up()?.['data'], { password: 'bmV3' });
+      await stage.settle(60_000);
+      assert.deepEqual(stage.claims.problems(), []);
     });
 
     it('report a namespace of the provider that cannot be watched', async () => {

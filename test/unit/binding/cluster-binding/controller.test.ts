@@ -278,6 +278,17 @@ describe('ClusterBinding', () => {
       assert.equal(held(), kubeconfigText());
       assert.equal(condition('SecretValid')?.status, 'True');
     });
+
+    it('is copied once the keep annotation is removed', async () => {
+      stage.bind();
+      await start();
+      stage.secret(kubeconfigText(), { annotations: { [keepKubeconfigAnnotation]: 'true' } });
+      offer(kubeconfigText({ token: 'second' }));
+      await settle();
+      assert.equal(held(), kubeconfigText());
+      stage.secret(kubeconfigText());
+      await until(() => held() === kubeconfigText({ token: 'second' }), 'the copy');
+    });
   });
 
   it('reports a foreign Secret in its status for a limited time', async () => {

@@ -8,6 +8,7 @@ import {
   unbindFinalizer,
 } from '../../../../src/api/binding/names.ts';
 import { RunningSyncers } from '../../../../src/binding/service-binding/running-syncers.ts';
+import type { Refusal } from '../../../../src/binding/sync-engine/kind.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import type { Call } from '../../../support/binding/memory-cluster.ts';
 import { crdName, crdSpec, FakeSession, ownerOf, statusOf } from '../../../support/binding/memory-stage.ts';
@@ -18,7 +19,6 @@ import {
   exportRequestManifest,
   secretsClaim,
 } from '../../../support/binding/objects.ts';
-
 import { BindingStage, tooLarge, working } from './binding-stage.ts';
 
 const claiming = (...resources: string[]) => {
@@ -305,7 +305,55 @@ describe('the reconciler of bindings', () => {
       'Warning ObjectsNotInSync: team-a/a: forbidden. o0: bad. o1: bad. o2: bad. o3: bad. and 5 more',
       { SchemaInSync: 'True' },
     ],
+    [
+      'kinds that a cluster no longer lets it watch, before the problems of objects',
+      () => {
+        stage.offer();
+        const refusals = (): Refusal[] => [
+          { side: 'provider', code: 403, resource: 'secrets' },
+          { side: 'consumer', code: 401, resource: crdName },
+          { side: 'provider', code: 403, resource: crdName },
+        ];
+        const syncer = working({ refusals, problems: () => ['team-a/a: forbidden'] });
+        stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'sync', syncer });
+      },
+      'Warning ObjectsNotInSync: the provider no longer lets this cluster list and watch kettles.kitchen.example, secrets (403); ask the provider to grant these permissions to the user of the kubeconfig again. this cluster no longer lets the konnector list and watch kettles.kitchen.example, because it rejects its credentials (401)',
+      { SchemaInSync: 'True' },
+    ],
   ];
+  it('reports refused kinds of the provider at once, with one Event, and their return at once', async () => {
+    await stage.bound();
+    const session = stage.sessions.answer.kind === 'session' ? stage.sessions.answer.session : undefined;
+    assert.ok(session instanceof FakeSession);
+    stage.sessions.beat = { ok: false, message: 'unauthorized' };
+    session.refused = [{ side: 'provider', code: 401, resource: 'apiserviceexports.kube-bind.io' }];
+    for (let i = 0; i < 3; i++) await stage.look();
+    assert.equal(stage.said()['Connected']?.reason, 'ObjectsNotInSync');
+    const refused = stage.events.filter(({ reason }) => reason === 'WatchRefused');
+    assert.equal(refused.length, 1);
+    assert.match(refused[0]?.note ?? '', /rejects the credentials \(401\); ask the provider for a new kubeconfig/);
+    session.refused = [];
+    stage.sessions.beat = { ok: true };
+    await stage.look();
+    assert.equal(stage.said()['Connected']?.status, 'True');
+    assert.equal(stage.said()['Ready']?.status, 'True');
+  });
+
+  it('records an Event about the refused kinds of a binding that has replaced another one of its name', async () => {
+    await stage.bound();
+    stage.session.refused = [{ side: 'provider', code: 401, resource: 'apiserviceexports.kube-bind.io' }];
+    await stage.look();
+    stage.consumer.drop(apiServiceBindings, { name: 'kettles' });
+    await stage.look();
+    stage.bind({ uid: 'uid-of-the-next' });
+    await stage.look();
+    const refused = stage.events.filter(({ reason }) => reason === 'WatchRefused');
+    assert.deepEqual(
+      refused.map(({ regarding }) => regarding.uid),
+      ['uid-of-kettles', 'uid-of-the-next'],
+    );
+  });
+
   const refusing =
     (verb: Call['verb'], error: Error) =>
     (call: Call): void => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { Latency } from '../../../../src/binding/metrics.ts';
+import { CallSender } from '../../../../src/binding/sync-engine/call-sender.ts';
 import { DeleteBreaker } from '../../../../src/binding/sync-engine/delete-breaker.ts';
 import {
   call,
@@ -11,7 +12,6 @@ import {
 } from '../../../../src/binding/sync-engine/kind.ts';
 import type { Problem } from '../../../../src/binding/sync-engine/problems.ts';
 import { SyncReconciler } from '../../../../src/binding/sync-engine/reconciler.ts';
-import { Writer } from '../../../../src/binding/sync-engine/writer.ts';
 import type { Result } from '../../../../src/engine/result.ts';
 import { ApiError, TransportError } from '../../../../src/kube/errors.ts';
 import { answerTrustMs } from '../../../../src/kube/write-through-cache.ts';
@@ -40,7 +40,7 @@ class Stage {
   plans = 0;
   plan: () => SyncAction[] = () => [];
   problem: Problem | undefined;
-  readonly writer: Writer;
+  readonly sender: CallSender;
   readonly #reconciler: SyncReconciler;
 
   constructor(rules: SyncRules) {
@@ -63,11 +63,11 @@ class Stage {
     };
     const log = { ...noLog, warn: (_: string, fields: LogFields = {}) => void this.warned.push(fields) };
     const wake = (other: string) => void this.woken.push(other);
-    this.writer = new Writer({ rules, clock, log, observer, random: () => 0.5, wake });
+    this.sender = new CallSender({ rules, clock, log, observer, random: () => 0.5, wake });
     const report = (pass: { readonly problem: Problem | undefined }) => {
       this.problem = pass.problem;
     };
-    this.#reconciler = new SyncReconciler({ kind, writer: this.writer, breaker, observer, latency, report, clock });
+    this.#reconciler = new SyncReconciler({ kind, sender: this.sender, breaker, observer, latency, report, clock });
   }
 
   reconcile(of = key): Promise<Result> {
@@ -190,6 +190,10 @@ for (const [title, rules] of Object.entries(kinds)) {
 
     for (const [what, error] of [
       ['a conflict (409)', new ApiError(409, 'Conflict', 'modified')],
+      [
+        'a patch of an object that was replaced (422)',
+        new ApiError(422, 'Invalid', '422: Mug "a" is invalid: metadata.uid: Invalid value: "m-1": field is immutable'),
+      ],
       ['an object that already exists (409)', new ApiError(409, 'AlreadyExists', 'exists')],
       ['an object that does not exist (404)', new ApiError(404, 'NotFound', 'not found')],
     ] as const) {
@@ -243,6 +247,24 @@ for (const [title, rules] of Object.entries(kinds)) {
         assert.deepEqual(await stage.reconcile(keys[1]), { kind: 'done' });
       });
     }
+
+    it('warns of other failures during an outage of the provider', async () => {
+      const failures: [side: 'consumer' | 'provider', error: Error][] = [
+        ['provider', unreachable()],
+        ['provider', unreachable()],
+        ['provider', new ApiError(422, 'Invalid', 'too long')],
+        ['consumer', forbidden()],
+        ['consumer', unreachable()],
+      ];
+      for (const [index, [side, error]] of failures.entries()) {
+        stage.plan = () => [stage.write(() => error, { side })];
+        await stage.reconcile(`team-a/${index}`);
+      }
+      assert.deepEqual(
+        stage.warned.map((fields) => fields['key']),
+        ['team-a/0', 'team-a/2', 'team-a/3', 'team-a/4'],
+      );
+    });
 
     it('reports a rejection with the highest code below 500', async () => {
       stage.plan = () => [stage.write(() => new ApiError(499, '', 'no'))];

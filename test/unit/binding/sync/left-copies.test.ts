@@ -6,7 +6,7 @@ import { clusterNamespace, copyAnnotations, copyOfKettle, heldKettle, kettles } 
 const context: SyncContext = {
   clusterNamespace,
   bindingUid: 'b-1',
-  provider: kettles,
+  copyResource: kettles,
   owner: undefined,
   statusSubresource: true,
 };
@@ -17,7 +17,7 @@ const alone: ObjectFacts = {
   deletedConsumerUid: undefined,
   place: { kind: 'at', key: 'kb-acme-team-a/tea' },
   copy: copyOfKettle(),
-  isCopyDeleting: false,
+  copyDeleteAccepted: false,
   isCopyAbsent: false,
 };
 const verbs = (facts: Partial<ObjectFacts>, changed: Partial<SyncContext> = {}): ObjectAction['do'][] =>

@@ -26,7 +26,7 @@ import {
 const context: SyncContext = {
   clusterNamespace,
   bindingUid: 'b-1',
-  provider: kettles,
+  copyResource: kettles,
   owner: undefined,
   statusSubresource: true,
 };
@@ -39,7 +39,7 @@ const base: ObjectFacts = {
   deletedConsumerUid: undefined,
   place: { kind: 'at', key: copyKey },
   copy: undefined,
-  isCopyDeleting: false,
+  copyDeleteAccepted: false,
   isCopyAbsent: false,
 };
 const planned = (facts: Partial<ObjectFacts>, changed: Partial<SyncContext> = {}): readonly ObjectAction[] =>
@@ -136,7 +136,7 @@ describe('the plan of a key', () => {
     ],
     [
       'waits for a copy whose deletion was requested',
-      { consumer: heldKettle(), copy: copyOfKettle(), isCopyDeleting: true },
+      { consumer: heldKettle(), copy: copyOfKettle(), copyDeleteAccepted: true },
       ['wait'],
     ],
     ['requests a namespace', { consumer: kettle(), place: unmapped }, ['requestNamespace']],

@@ -6,43 +6,29 @@ import {
   syncerFinalizer,
 } from '../../../../src/api/binding/names.ts';
 import { customResourceDefinitions } from '../../../../src/api/resources.ts';
-import { ApiError, TransportError } from '../../../../src/kube/errors.ts';
-import { InformerStore } from '../../../../src/kube/informer-store.ts';
-import { silentLog } from '../../../../src/kube/log.ts';
-import type { Projected, StoreHandle, StoreSpec } from '../../../../src/kube/store.ts';
-import type { MemoryCluster } from '../../../support/binding/memory-cluster.ts';
 import {
   clusterNamespace,
+  openStage,
   otherKonnectorAnnotations,
   ownAnnotations,
   SyncStage,
   type SyncStageOptions,
+  stageInSync,
+  tea,
+  teaCopy,
 } from '../../../support/binding/sync-stage.ts';
-
-const tea = { namespace: 'team-a', name: 'tea' };
-const teaCopy = { namespace: 'kb-acme-team-a', name: 'tea' };
 
 describe('syncer', () => {
   let stage: SyncStage;
   afterEach(() => stage.kill());
 
-  function open(options: SyncStageOptions = {}): SyncStage {
-    stage = new SyncStage(options);
-    if (options.scope !== 'Cluster') stage.answerNamespace('team-a');
+  const open = (options?: SyncStageOptions): SyncStage => {
+    stage = openStage(options);
     return stage;
-  }
-
-  /** Puts one object and waits until it is in sync. */
-  async function inStep(options: SyncStageOptions = {}): Promise<void> {
-    open(options);
-    stage.start();
-    stage.put(tea);
-    await stage.settle();
-    assert.ok(stage.copy(teaCopy));
-    stage.consumer.calls.length = 0;
-    stage.provider.calls.length = 0;
-  }
-
+  };
+  const inStep = async (options?: SyncStageOptions): Promise<void> => {
+    stage = await stageInSync(options);
+  };
   const litres = (object: { spec?: unknown } | undefined): unknown => (object?.spec as { litres?: unknown })?.litres;
   const heldKeys = (count: number): { namespace: string; name: string }[] =>
     Array.from({ length: count }, (_, i) => ({ namespace: 'team-a', name: `tea-${i}` }));
@@ -251,7 +237,7 @@ describe('syncer', () => {
       assert.deepEqual(syncer.problems().length, 1);
       assert.match(
         syncer.problems().join(),
-        /the provider already has an object "[^"]*tea" that is not a copy for this cluster/,
+        /the provider already has an object "[^"]*tea" that is not the copy of this object/,
       );
       stage.provider.drop(stage.kettles.provider, { name: 'tea' });
       await stage.settle();
@@ -428,283 +414,5 @@ describe('syncer', () => {
       stage.establish(false);
       assert.equal(stage.start('drain').remaining(), Number.POSITIVE_INFINITY);
     });
-  });
-
-  describe('when calls fail', () => {
-    const forbidden = (): never => {
-      throw new ApiError(403, 'Forbidden', 'kettles is forbidden');
-    };
-
-    it('retries a 403 at least every five seconds, and reports it', async () => {
-      open();
-      stage.provider.fault = forbidden;
-      const syncer = stage.start();
-      stage.put(tea);
-      await stage.settle(60_000);
-      const before = stage.provider.calls.length;
-      assert.ok(before >= 12 && before < 30, `${before}`);
-      assert.match(syncer.problems().join(), /the provider denied permission: kettles is forbidden/);
-      stage.provider.fault = () => {};
-      await stage.settle(5_000);
-      assert.ok(stage.copy(teaCopy));
-      assert.deepEqual(syncer.problems(), []);
-    });
-
-    it('retries all keys as soon as one call succeeds', async () => {
-      open();
-      stage.provider.fault = () => {
-        throw new TransportError('unreachable', undefined, true);
-      };
-      stage.start();
-      for (const key of heldKeys(50)) stage.put(key);
-      await stage.settle(600_000);
-      assert.ok(stage.provider.calls.length < 50 * 50, `${stage.provider.calls.length}`);
-      stage.provider.fault = () => {};
-      await stage.settle(30_000);
-      assert.equal(stage.provider.list(stage.kettles.provider).length, 50);
-      assert.equal(stage.consumer.writes.length, 50);
-    });
-
-    it('continues with possible writes, and keeps the problem of the failing one', async () => {
-      await inStep();
-      await stage.kill();
-      let changes = 0;
-      const syncer = stage.start('sync', { onChange: () => changes++ });
-      await stage.clock.settle();
-      changes = 0;
-      stage.provider.fault = ({ verb }) => {
-        if (verb === 'patch') throw new ApiError(422, 'Invalid', 'spec.litres: too many');
-      };
-      stage.put(tea, { ...stage.object(tea), spec: { litres: 99 } });
-      stage.report(teaCopy, { hot: true });
-      await stage.settle();
-      assert.deepEqual(stage.object(tea)?.status, { hot: true });
-      for (let i = 0; i < 200; i++) {
-        stage.report(teaCopy, { beat: i });
-        await stage.clock.advance(50);
-      }
-      const tries = stage.provider.writes.length;
-      assert.ok(tries < 15, `${tries} tries of the same write`);
-      assert.match(syncer.problems().join(), /the provider rejected the request: spec.litres: too many/);
-      assert.deepEqual([changes, stage.events.length], [1, 1], 'told once');
-      stage.put(tea, { ...stage.object(tea), spec: { litres: 2 } });
-      await stage.settle();
-      assert.deepEqual(syncer.problems(), []);
-    });
-
-    it('loses no value in conflicts', async () => {
-      await inStep();
-      let conflicts = 0;
-      stage.provider.fault = ({ verb }) => {
-        if (verb === 'patch' && conflicts++ < 3) throw new ApiError(409, 'Conflict', 'modified');
-      };
-      stage.put(tea, { ...stage.object(tea), spec: { litres: 7 } });
-      await stage.settle(10_000);
-      assert.equal(litres(stage.copy(teaCopy)), 7);
-    });
-
-    it('backs off from a write that the provider changes, and reports it once', async () => {
-      await inStep();
-      stage.provider.admit = ({ plural }, object) =>
-        plural === 'kettles' ? { ...object, spec: { litres: 2, added: 'always' } } : object;
-      stage.putCopy(teaCopy, stage.copy(teaCopy));
-      await stage.settle();
-      for (let i = 0; i < 200; i++) {
-        stage.report(teaCopy, { beat: i });
-        await stage.settle(60_000);
-      }
-      assert.ok(stage.provider.writes.length < 20, `${stage.provider.writes.length} writes in 200 minutes`);
-      assert.equal(stage.events.length, 1);
-      assert.match(stage.events[0]?.note ?? '', /the provider accepts writes to the copy but stores something else/);
-    });
-
-    it('counts repairs, but not updates after a change in the consumer', async () => {
-      const repairs = async (): Promise<number> => {
-        const metrics = await stage.metrics.expose();
-        return Number(
-          /^drawbridge_binding_repairs_total\{resource="kettles.kitchen.example"\} (\d+)$/m.exec(metrics)?.[1] ?? 0,
-        );
-      };
-      open();
-      stage.start();
-      stage.put(tea);
-      await stage.settle();
-      stage.put(tea, { ...stage.object(tea), spec: { litres: 3 } });
-      stage.report(teaCopy, { hot: true });
-      await stage.settle();
-      assert.equal(await repairs(), 0);
-      stage.putCopy(teaCopy, { ...stage.copy(teaCopy), spec: { litres: 9 } });
-      await stage.settle();
-      assert.deepEqual([litres(stage.copy(teaCopy)), await repairs()], [3, 1]);
-      stage.provider.drop(stage.kettles.provider, teaCopy);
-      await stage.settle();
-      assert.deepEqual([litres(stage.copy(teaCopy)), await repairs()], [3, 2]);
-      stage.consumer.drop(stage.kettles.consumer, tea);
-      stage.put(tea);
-      await stage.settle();
-      assert.deepEqual([litres(stage.copy(teaCopy)), await repairs()], [2, 2]);
-    });
-
-    it('backs off from a provider that undoes writes', async () => {
-      await inStep();
-      const undo = (): void => {
-        const copy = stage.copy(teaCopy);
-        if (copy) stage.putCopy(teaCopy, { ...copy, spec: { litres: 9 } });
-      };
-      stage.provider.answered = undo;
-      undo();
-      await stage.settle(60_000);
-      assert.ok(stage.provider.writes.length < 10, `${stage.provider.writes.length}`);
-    });
-
-    it('backs off from a status that is not kept', async () => {
-      await inStep();
-      stage.consumer.admit = (_, { status: __, ...object }) => object as never;
-      stage.report(teaCopy, { hot: true });
-      await stage.settle(60_000);
-      stage.put(tea, { ...stage.object(tea), spec: { litres: 3 } });
-      await stage.settle(3_600_000);
-      assert.ok(stage.consumer.writes.length < 15, `${stage.consumer.writes.length} writes in an hour`);
-      assert.equal(stage.events.length, 1);
-    });
-
-    it('writes a status that is kept in the end, as when an API server serves the new schema late', async () => {
-      await inStep();
-      stage.consumer.admit = (_, { status: __, ...object }) => object as never;
-      stage.report(teaCopy, { hot: true });
-      await stage.settle(1_000);
-      stage.consumer.admit = (_, object) => object;
-      await stage.settle(2_000);
-      assert.deepEqual(stage.object(tea)?.status, { hot: true });
-      assert.deepEqual(stage.events, []);
-    });
-
-    it('writes a status at once after a change of the schema in the consumer', async () => {
-      await inStep();
-      stage.consumer.admit = ({ plural }, { status, ...object }) =>
-        plural === 'kettles' ? (object as never) : { ...object, status };
-      stage.report(teaCopy, { hot: true });
-      await stage.settle(3_600_000);
-      stage.consumer.admit = (_, object) => object;
-      stage.establish(true, [{ name: 'v1' }]);
-      await stage.settle(1_000);
-      assert.deepEqual(stage.object(tea)?.status, { hot: true });
-    });
-
-    it('creates no copy for an object that only a slow watch still shows', async () => {
-      await inStep();
-      const held: (() => void)[] = [];
-      stage.put({ namespace: 'team-a', name: 'milk' });
-      stage.consumer.deliver = (_, event) => void held.push(event);
-      stage.consumer.drop(stage.kettles.consumer, { namespace: 'team-a', name: 'milk' });
-      await stage.settle();
-      assert.deepEqual(
-        stage.provider.calls.map(({ verb }) => verb),
-        ['create', 'delete'],
-      );
-      for (const event of held) event();
-      await stage.settle();
-      assert.equal(stage.provider.calls.length, 2);
-    });
-
-    it('reports a status without a subresource instead of writing it', async () => {
-      await inStep({ statusSubresource: false });
-      stage.report(teaCopy, { hot: true });
-      await stage.settle(60_000);
-      assert.deepEqual(stage.consumer.writes, []);
-      assert.match(stage.events.map(({ note }) => note).join(), /no status subresource/);
-    });
-
-    it('writes nothing twice', async () => {
-      await inStep();
-      await stage.kill();
-      const syncer = stage.start();
-      await stage.settle();
-      syncer.resync();
-      await stage.settle(3_600_000);
-      assert.deepEqual([stage.consumer.writes, stage.provider.writes], [[], []]);
-      assert.equal(stage.consumer.calls.length + stage.provider.calls.length, 0);
-    });
-  });
-
-  /** Keeps the objects of the kind unlisted in a cluster. Returns a function that lists them. */
-  function unlist(cluster: MemoryCluster): () => void {
-    const watch = cluster.watch.bind(cluster);
-    const stores: { list(): void }[] = [];
-    cluster.watch = <T extends Projected>(spec: StoreSpec<T>): StoreHandle<T> => {
-      if (spec.resource.plural !== 'kettles') return watch(spec);
-      const store = new InformerStore(spec, stage.clock, silentLog);
-      stores.push({ list: () => store.beginList().commit() });
-      return { store, release: () => store.close() };
-    };
-    return () => stores.forEach((store) => void store.list());
-  }
-
-  it('reports that this cluster does not list its objects, also after a restart', async () => {
-    open();
-    unlist(stage.consumer);
-    let changes = 0;
-    const syncer = stage.start('sync', { onChange: () => changes++ });
-    await stage.settle(20_000);
-    assert.deepEqual([syncer.served(), syncer.problems(), changes], [false, [], 0]);
-    await stage.settle(20_000);
-    assert.match(
-      syncer.problems().join(),
-      /kettles\.kitchen\.example: the konnector has not listed the objects in this cluster yet; it needs permission to list and watch them/,
-    );
-    assert.equal(changes, 1);
-  });
-
-  it('reports a CustomResourceDefinition that is not established', async () => {
-    open();
-    stage.establish(false);
-    const syncer = stage.start();
-    await stage.settle(40_000);
-    assert.match(syncer.problems().join(), /CustomResourceDefinition kettles\.kitchen\.example is not established/);
-  });
-
-  for (const informerScope of ['Namespaced', 'Cluster'] as const) {
-    it(`notifies its owner when a late list of the provider is complete: informerScope ${informerScope}`, async () => {
-      open({ informerScope });
-      const list = unlist(stage.provider);
-      const reported: string[] = [];
-      const syncer = stage.start('sync', { onChange: () => void reported.push(syncer.problems().join()) });
-      await stage.settle(40_000);
-      assert.match(reported.at(-1) ?? '', /the konnector has not listed the copies in the provider yet/);
-      list();
-      await stage.settle();
-      assert.equal(reported.at(-1), '');
-    });
-  }
-
-  it('notifies its owner when a drain learns that the provider has no copies', async () => {
-    open();
-    const list = unlist(stage.provider);
-    let changes = 0;
-    const syncer = stage.start('drain', { onChange: () => changes++ });
-    await stage.settle(1_000);
-    assert.equal(syncer.remaining(), Number.POSITIVE_INFINITY);
-    const before = changes;
-    list();
-    await stage.settle(1_000);
-    assert.equal(syncer.remaining(), 0);
-    assert.ok(changes > before);
-  });
-
-  it('backs off and reports a problem if the namespace of the provider does not exist', async () => {
-    open();
-    stage.provider.fault = ({ verb }) => {
-      if (verb === 'create') throw new ApiError(404, 'NotFound', 'namespaces "kb-acme-team-a" not found');
-    };
-    const syncer = stage.start();
-    stage.put(tea);
-    await stage.settle(600_000);
-    const creates = stage.provider.calls.filter(({ verb }) => verb === 'create').length;
-    assert.ok(creates <= 40, `${creates} creates in ten minutes`);
-    assert.match(syncer.problems().join(), /namespaces "kb-acme-team-a" not found/);
-    stage.provider.fault = () => undefined;
-    await stage.settle(30_000);
-    assert.ok(stage.copy(teaCopy));
-    assert.deepEqual(syncer.problems(), []);
   });
 });

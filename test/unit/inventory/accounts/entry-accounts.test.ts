@@ -180,7 +180,7 @@ describe('the access of components to an entry', () => {
     await assert.rejects(accounts.ensure(entry, network, signal), { code: 'NameTaken' });
   });
 
-  it('rejects objects with our owner reference that cannot be corrected', async () => {
+  it('rejects objects with the right owner reference that cannot be corrected', async () => {
     await accounts.ensure(entry, kubeconfig, signal);
     const name = { ...inNamespace, name: `inventory-${uid}-entry` };
     const binding = world.cluster.find(roleBindings, name);
@@ -283,7 +283,7 @@ describe('a supplied kubeconfig', () => {
     world.entry({ mode: 'byoc', kubeconfigSecretRef: { name, key: 'config' }, kubeconfigSetBy });
   const mayRead = (component: string, secret: string) => world.may(user(component), 'get', 'secrets', secret);
 
-  it('is readable only by its component, if the user who named it may read it', async () => {
+  it('is readable only by its component, if the user who set the reference may read it', async () => {
     world.readers.add('alice mine');
     await accounts.ensure(named('mine'), eventing, signal);
     await accounts.ensure(named('mine'), byoc, signal);
@@ -303,14 +303,16 @@ describe('a supplied kubeconfig', () => {
     assert.deepEqual(world.events, []);
   });
 
-  it('is not readable if the user who named it may not read it or is unknown', async () => {
+  it('is not readable if the user who set the reference may not read it or is unknown', async () => {
     await accounts.ensure(named('theirs'), byoc, signal);
     assert.equal(mayRead('byoc', 'theirs'), false);
     await accounts.ensure(named('theirs'), byoc, signal);
     assert.deepEqual(
       world.events.map(({ reason, note }) => [
         reason,
-        /^user alice set kubeconfigSecretRef theirs but may not read that Secret/.test(note),
+        /^user alice set kubeconfigSecretRef theirs but may not read that Secret; ask a user who may read it to remove /.test(
+          note,
+        ),
       ]),
       [['SecretNotReadable', true]],
     );

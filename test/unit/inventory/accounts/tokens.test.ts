@@ -173,7 +173,7 @@ describe('the proof of write authorization', () => {
     return { proved, asked, accounts: left.length };
   }
 
-  it('is a dry run that is rejected with our code, and leaves no account', async () => {
+  it('is a dry run that is rejected with NoSuchRun, and leaves no account', async () => {
     const { proved, asked, accounts } = await prove([refusal(noRun)]);
     assert.deepEqual([proved, accounts], [true, 0]);
     assert.deepEqual(

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { secrets, serviceAccounts } from '../../../../src/api/resources.ts';
-import { clusterRoleBindings } from '../../../../src/inventory/components/byoc.ts';
+import { clusterRoleBindings, secrets, serviceAccounts } from '../../../../src/api/resources.ts';
 import { valueAt } from '../../../../src/kit/json-pointer.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { ComponentStage, entryUid } from '../../../support/inventory/component-stage.ts';

@@ -132,7 +132,7 @@ describe('the reference components with the manager', function () {
   });
 
   for (const seed of [1, 2, 3]) {
-    it(`tear down in any order, and the entry is deleted when nothing is left (seed ${seed})`, async () => {
+    it(`tear down in any order, and the entry is deleted after the last component (seed ${seed})`, async () => {
       await begin(seed);
       const entry = fleet.create({ name: 'orders', spec });
       fleet.managed.put(serviceInstances, {

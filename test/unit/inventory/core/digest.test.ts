@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { MissingInput } from '../../../../src/api/inventory/fields.ts';
-import { allHold, digestInputs, type PresentReads } from '../../../../src/inventory/core/digest.ts';
+import { allHold, digestInputs, type EntryReaders } from '../../../../src/inventory/core/digest.ts';
 import type { EntryContent } from '../../../../src/inventory/entry.ts';
 import type { JsonPointer } from '../../../../src/kit/json-pointer.ts';
 
@@ -53,7 +53,7 @@ const content = {
   spec: { mode: 'managed', cluster: { zones: ['a', 'b'], gone: null } },
   status: { outputs: { network: { id: 1 } } },
 };
-const present: PresentReads = [{ component: 'cluster', reads: ['/status/outputs/network/id', '/spec/mode'] }];
+const present: EntryReaders = [{ component: 'cluster', reads: ['/status/outputs/network/id', '/spec/mode'] }];
 
 describe('missing inputs', () => {
   for (const [want, path, value, holds] of [
@@ -83,6 +83,13 @@ describe('missing inputs', () => {
       assert.equal(allHold([input], content, present), holds);
     });
   }
+
+  it('compares values that are nested too deeply without an error', () => {
+    let value: unknown = 1;
+    for (let depth = 0; depth < 10_000; depth++) value = [value];
+    const deep = { ...content, spec: { deep: value } };
+    assert.equal(allHold([{ path: '/spec/deep', want: 'equals', value: [1] }], deep, present), false);
+  });
 
   it('hold only if all are present', () => {
     const there: MissingInput = { path: '/spec/mode', want: 'present' };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Outcome } from '../../../../src/api/inventory/contract/outcome.ts';
+import type { Inputs, KeyEvent } from '../../../../src/inventory/core/key-state.ts';
 import type { RunRecord, StoredRecord } from '../../../../src/inventory/core/run-record.ts';
-import type { Inputs, KeyEvent } from '../../../../src/inventory/core/step.ts';
 import { trigger, triggerReasons } from '../../../../src/inventory/core/triggers.ts';
 import { deepFreeze } from '../../../support/deep-freeze.ts';
 import { inputsOf, notReady, StepStage } from '../../../support/inventory/step-stage.ts';
@@ -98,12 +98,17 @@ function anyEvent(random: () => number, stage: StepStage, known: StoredRecord | 
     start && stored ? { kind: 'started', stored: { ...stored, record: start.next }, inputs } : { kind: 'slot', inputs },
     { kind: 'conflict', stored: random() < 0.8 ? stored : undefined, inputs },
     { kind: 'recordChanged', stored: random() < 0.8 ? stored : undefined, inputs },
-    { kind: 'accepted', leaseMs: random() * 100_000 },
-    { kind: 'heartbeat', leaseMs: random() * 100_000, credential: oneOf(undefined, { id: 'JTI=x', expiresAtMs: 0 }) },
+    { kind: 'accepted', heartbeatTimeoutMs: random() * 100_000 },
+    {
+      kind: 'heartbeat',
+      heartbeatTimeoutMs: random() * 100_000,
+      credential: oneOf(undefined, { id: 'JTI=x', expiresAtMs: 0 }),
+    },
     { kind: 'outcome', seq: (record?.seq ?? 1) + oneOf(0, 0, 0, -1, 1), outcome, inputs, missing },
     { kind: 'applied', problem: oneOf(undefined, { code: 'ForeignPath', message: 'no' }), inputs },
     { kind: 'callFailed', code: 'NotJson', message: 'x', inputs },
-    { kind: 'notAccepted', retryAfterMs: oneOf(undefined, -5, 1e12), inputs },
+    { kind: 'notAccepted', code: 'Busy', message: 'x', retryAfterMs: oneOf(undefined, -5, 1e12), inputs },
+    { kind: 'notCalled', retryAfterMs: oneOf(undefined, -5, 1e12), inputs },
     { kind: 'deleting', inputs },
     { kind: 'slot', inputs },
   );

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ReconcileRequest } from '../../../../src/api/inventory/contract/request.ts';
-import { readRunId } from '../../../../src/inventory/key.ts';
+import { parseRunId } from '../../../../src/inventory/key.ts';
 import type { CallFailureCode, Reply } from '../../../../src/inventory/ports.ts';
 import { sleep } from '../../../../src/kit/clock.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
@@ -99,7 +99,7 @@ describe('a report', () => {
 
   async function stage() {
     const staged = await memoryStage([{ name: 'network', intervalSeconds: 86_400 }, { name: 'other' }], {
-      network: () => ({ kind: 'accepted', leaseMs: 30_000 }),
+      network: () => ({ kind: 'accepted', heartbeatTimeoutMs: 30_000 }),
     });
     ({ manager } = staged);
     staged.inventory.create({ name: 'one' });
@@ -114,7 +114,7 @@ describe('a report', () => {
     body: object,
     credential = credentialOf(request),
   ) => {
-    const run = readRunId(request.run.id);
+    const run = parseRunId(request.run.id);
     assert.ok(run);
     const reportAnswer = await to.manager.reports.report(run, credential, body);
     return [reportAnswer.status, 'code' in reportAnswer ? reportAnswer.code : undefined];

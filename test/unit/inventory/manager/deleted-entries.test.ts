@@ -7,7 +7,7 @@ import { registrationOf } from '../../../support/inventory/registrations.ts';
 describe('keys of deleted entries', () => {
   it('leave the queue', async () => {
     const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
-      network: ({ operation }) => (operation === 'delete' ? { kind: 'accepted', leaseMs: 60_000 } : done()),
+      network: ({ operation }) => (operation === 'delete' ? { kind: 'accepted', heartbeatTimeoutMs: 60_000 } : done()),
     });
     for (let i = 0; i < 5; i++) {
       const { ref } = inventory.create({ name: `e${i}` });
@@ -43,6 +43,7 @@ describe('keys of deleted entries', () => {
       authorizationProved: () => true,
       isPrepared: () => true,
       breakerAdmits: () => true,
+      onUnreachable: () => undefined,
       laneOf: (text) => (there.has(text) ? 2 : undefined),
       wake: (keys = []) => void poked.push(...keys),
     });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
+import type { KeyStatus } from '../../../../src/inventory/core/key-state.ts';
 import type { StoredRecord } from '../../../../src/inventory/core/run-record.ts';
-import type { KeyStatus } from '../../../../src/inventory/core/step.ts';
 import {
   componentStatuses,
   EntryStatus,
@@ -25,7 +25,8 @@ const row = (state: KeyStatus['state'], rest: Partial<KeyStatus> = {}): KeyStatu
 });
 const rows = (of: Readonly<Record<string, KeyStatus>>): KeyStatuses => new Map(Object.entries(of));
 const waiting = row('NotReady', { missing: [{ path: '/status/outputs/network/vnetName', want: 'present' }] });
-const entry = { bytes: 1000, deleting: false };
+const entry = { bytes: 1000, deleting: false, suspended: false };
+const deleting = { ...entry, deleting: true };
 
 describe('the condition Ready', () => {
   it('names as many components as fit', () => {
@@ -43,7 +44,14 @@ describe('the condition Ready', () => {
       { b: row('NotApplicable') },
       'False',
       'NoComponents',
-      'no registered component applies to this entry; check the selector and modes of the ComponentReconcilers',
+      'none of the registered components applies to this entry: b; check the selector and modes of their ComponentReconcilers',
+    ],
+    [
+      'none is registered',
+      {},
+      'False',
+      'NoComponents',
+      'no component is registered; create a ComponentReconciler for each component',
     ],
     ['one waits', { a: row('Done'), c: waiting }, 'False', 'NotReady', 'c: waits for /status/outputs/network/vnetName'],
     [
@@ -67,14 +75,45 @@ describe('the condition Ready', () => {
   }
 
   it('contains the size of an entry that is too large', () => {
-    const { reason, message } = readyOf(rows({ a: row('Done') }), { bytes: 65_537, deleting: false });
+    const { reason, message } = readyOf(rows({ a: row('Done') }), { ...entry, bytes: 65_537 });
     assert.equal(reason, 'TooLarge');
     assert.match(message, /the entry has 65537 bytes; at most 65536 are allowed/);
   });
 
   it('lists what is left of an entry that is being deleted', () => {
-    const { reason, message } = readyOf(rows({ a: row('Deleting') }), { bytes: 1, deleting: true });
+    const { reason, message } = readyOf(rows({ a: row('Deleting') }), deleting);
     assert.deepEqual([reason, message], ['Deleting', 'a: Deleting']);
+  });
+
+  it('names the components that wait for spec.suspend while the entry is being deleted', () => {
+    const given = rows({ b: waiting, a: row('Done'), c: row('NotApplicable', { reason: 'Abandoned' }) });
+    const { reason, message } = readyOf(given, { ...deleting, suspended: true });
+    assert.equal(reason, 'Suspended');
+    assert.equal(
+      message,
+      'the entry is being deleted, but spec.suspend is true: the server starts no teardown of a, b; set spec.suspend to false',
+    );
+  });
+
+  for (const [what, given, suspended, text] of [
+    ['none has a record', {}, true, 'no component is left to tear down'],
+    ['one has a record', { a: row('Done') }, false, 'still to tear down: a'],
+  ] as const) {
+    it(`says what is left to tear down when ${what}`, () => {
+      const { reason, message } = readyOf(rows(given), { ...deleting, suspended });
+      assert.deepEqual([reason, message], ['Deleting', text]);
+    });
+  }
+
+  it('names the components that users stopped when none runs', () => {
+    const stopped = (reason: string) => row('NotApplicable', { reason });
+    const given = rows({ a: stopped('NotApplicable'), c: stopped('Abandoned'), b: stopped('Disabled') });
+    assert.deepEqual(readyOf(given, entry), {
+      type: 'Ready',
+      status: 'False',
+      reason: 'NoComponents',
+      message: 'no component runs for this entry; stopped: b (spec.components.b.enabled is false), c (abandoned)',
+    });
   });
 });
 
@@ -99,6 +138,10 @@ describe('the component statuses', () => {
 describe('the status of an entry', () => {
   /** Status of an entry with registered components, and with records of unregistered ones. */
   function rowsOf(registered: number, left: number): readonly string[] {
+    return statusesOf(registered, left, []).map(({ name }) => name);
+  }
+
+  function statusesOf(registered: number, left: number, disabled: readonly string[]) {
     const { clock, entry: entryOf } = new MemoryAccess();
     const registrations = Array.from({ length: registered }, (_, i) => registrationOf(`c${i}`));
     const keys = Array.from({ length: left }, (_, i) => ({ key: { entryUid: 'u', component: `left-${i}` } }));
@@ -113,11 +156,22 @@ describe('the status of an entry', () => {
       } as RunStore,
       loops: () => ({ get: () => undefined, ofEntry: () => keys }) as unknown as KeyLoops,
       clock,
+      endpointProblem: () => undefined,
       remoteProblem: () => null,
     });
-    const { components } = status.patch(entryOf())?.status ?? {};
-    return (components as { readonly name: string }[]).map(({ name }) => name);
+    const { components } = status.patch({ ...entryOf(), disabled: new Set(disabled) })?.status ?? {};
+    return components as { readonly name: string; readonly state: string; readonly reason?: string }[];
   }
+
+  it('shows a disabled component that never ran as Disabled, not as Pending', () => {
+    assert.deepEqual(
+      statusesOf(2, 0, ['c0']).map(({ state, reason }) => [state, reason]),
+      [
+        ['NotApplicable', 'Disabled'],
+        ['Progressing', 'Pending'],
+      ],
+    );
+  });
 
   for (const [registered, left, expected] of [
     [64, 0, 64],

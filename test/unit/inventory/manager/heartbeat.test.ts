@@ -8,7 +8,7 @@ const minute = 60_000;
 /** An asynchronous run of a component with a heartbeat timeout of a minute. */
 async function longRun(maxRunSeconds: number) {
   const stage = await memoryStage([{ name: 'network', leaseSeconds: 60, maxRunSeconds }], {
-    network: () => ({ kind: 'accepted', leaseMs: undefined }),
+    network: () => ({ kind: 'accepted', heartbeatTimeoutMs: undefined }),
   });
   const { clock, inventory, manager } = stage;
   const { ref } = inventory.create({ name: 'one' });

@@ -97,7 +97,7 @@ describe('an exception in the handling of one key', () => {
 
   it('is retried with backoff even if a run ends meanwhile', async () => {
     const stage = await memoryStage([{ name: 'network', intervalSeconds: 86_400 }], {
-      network: ({ run }) => (run.seq === 1 ? { kind: 'accepted', leaseMs: 20_000 } : done()),
+      network: ({ run }) => (run.seq === 1 ? { kind: 'accepted', heartbeatTimeoutMs: 20_000 } : done()),
     });
     const { clock, inventory } = stage;
     ({ manager } = stage);

@@ -228,6 +228,129 @@ describe('the inventory manager', () => {
     assert.deepEqual(manager.audited, ['Abandoned']);
   });
 
+  it('abandons a component of a living entry, and runs it anew when the annotation is removed', async () => {
+    const { clock, inventory, manager } = await stage([network], {
+      network: () => answer({ outcome: 'Done', outputs: { network: { vnetName: 'v' } } }),
+    });
+    const { ref } = inventory.create({ name: 'one' });
+    await clock.advance(1000);
+    assert.equal(inventory.records().length, 1);
+    inventory.edit(ref, ({ metadata }) => {
+      metadata.annotations = {
+        'abandon.inventory.drawbridge.dev/network': 'lost',
+        'abandoned-by.inventory.drawbridge.dev/network': 'alice',
+      };
+    });
+    await clock.advance(3000);
+    assert.deepEqual(inventory.records(), []);
+    const abandoned = inventory.entry(ref);
+    assert.deepEqual(abandoned?.content.status.outputs, {});
+    assert.deepEqual(
+      abandoned?.components.map(({ state, reason, message }) => [state, reason, message]),
+      [['NotApplicable', 'Abandoned', 'abandoned by alice: lost']],
+    );
+    assert.deepEqual(manager.audited, ['Abandoned']);
+    inventory.edit(ref, ({ metadata }) => {
+      metadata.annotations = {};
+    });
+    await clock.advance(3000);
+    assert.equal(manager.calls.length, 2);
+    assert.equal(inventory.entry(ref)?.components[0]?.state, 'Done');
+    await manager.stop();
+  });
+
+  it('ignores an annotation without its user until the entry is deleted', async () => {
+    const { clock, inventory, manager } = await stage([network], {
+      network: ({ operation }) => (operation === 'reconcile' ? done() : answer({ outcome: 'Retry' })),
+    });
+    const { ref } = inventory.create({ name: 'one' });
+    await clock.advance(1000);
+    inventory.edit(ref, ({ metadata }) => {
+      metadata.annotations = { 'abandon.inventory.drawbridge.dev/network': 'lost' };
+    });
+    await clock.advance(3000);
+    assert.equal(inventory.records().length, 1);
+    assert.deepEqual(manager.audited, []);
+    inventory.delete(ref);
+    await clock.advance(3000);
+    assert.equal(inventory.entry(ref), undefined);
+    assert.deepEqual(manager.audited, ['Abandoned']);
+    await manager.stop();
+  });
+
+  it('abandons a component that is no longer registered, also one that it never knew', async () => {
+    const { clock, inventory, registrations, manager } = await stage([network]);
+    const { ref } = inventory.create({ name: 'one' });
+    await clock.advance(1000);
+    registrations.remove('network');
+    await manager.stop();
+    const next = new InMemoryManager({ clock, inventory, registrations, random: () => 0.5, components: {} }).start();
+    await clock.advance(3000);
+    assert.equal(inventory.records().length, 1);
+    inventory.edit(ref, ({ metadata }) => {
+      metadata.annotations = {
+        'abandon.inventory.drawbridge.dev/network': 'lost',
+        'abandoned-by.inventory.drawbridge.dev/network': 'alice',
+      };
+    });
+    await clock.advance(3000);
+    assert.deepEqual(inventory.records(), []);
+    assert.deepEqual(inventory.entry(ref)?.components, []);
+    await next.stop();
+  });
+
+  it('shows a dead endpoint in each entry, also in those whose run waits, until it is back', async () => {
+    let isDown = true;
+    const { clock, inventory, manager } = await stage([network], {
+      network: () => (isDown ? { kind: 'notAccepted', code: 'Unreachable', message: 'refused' } : done()),
+    });
+    const entries = Array.from({ length: 40 }, (_, n) => inventory.create({ name: `e${n}` }));
+    const statuses = () =>
+      entries.map(({ ref }) => {
+        const [status] = inventory.entry(ref)?.components ?? [];
+        return `${status?.state} ${status?.reason ?? ''}`;
+      });
+    await clock.advance(5_000);
+    assert.deepEqual(new Set(statuses()), new Set(['Retrying Unreachable']));
+    const called = new Set(manager.calls.map(({ entry }) => entry.id));
+    assert.ok(called.size < entries.length, 'some were not called');
+    isDown = false;
+    await clock.advance(40_000);
+    assert.deepEqual(new Set(statuses()), new Set(['Done ']));
+    await manager.stop();
+  });
+
+  it('stores once that a due run waits for a dead endpoint, and once that an entry is suspended', async () => {
+    let isDown = false;
+    const { clock, inventory, manager } = await stage([{ ...network, intervalSeconds: 600 }], {
+      network: () => (isDown ? { kind: 'notAccepted', code: 'Unreachable', message: 'refused' } : done()),
+    });
+    const { ref } = inventory.create({ name: 'waits' });
+    await clock.advance(5_000);
+    isDown = true;
+    for (let i = 0; i < 10; i++) inventory.create({ name: `e${i}` });
+    const seen: (string | undefined)[] = [];
+    inventory.onRecord = (key, now) => {
+      if (key.startsWith(ref.uid)) seen.push(now?.heldBy ? `held: ${now.heldBy}` : now?.phase);
+    };
+    await clock.advance(400_000);
+    assert.deepEqual(seen, []);
+    await clock.advance(280_000);
+    assert.equal(seen[0], 'held: Unreachable');
+    isDown = false;
+    await clock.advance(60_000);
+    assert.deepEqual(seen.slice(-2), ['Running', 'Idle']);
+    seen.length = 0;
+    for (const suspend of [true, false]) {
+      inventory.edit(ref, ({ spec }) => {
+        spec.suspend = suspend;
+      });
+      await clock.advance(5_000);
+    }
+    assert.deepEqual(seen, ['held: Suspended', 'Idle']);
+    await manager.stop();
+  });
+
   it('starts nothing while an entry is suspended, and handles its triggers afterwards', async () => {
     const { clock, inventory, manager } = await stage([network]);
     const { ref } = inventory.create({ name: 'one', spec: { suspend: true } });
@@ -242,7 +365,7 @@ describe('the inventory manager', () => {
 
   it('accepts reports of an asynchronous run', async () => {
     const { clock, inventory, manager } = await stage([network], {
-      network: () => ({ kind: 'accepted', leaseMs: 30_000 }),
+      network: () => ({ kind: 'accepted', heartbeatTimeoutMs: 30_000 }),
     });
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1000);
@@ -260,15 +383,15 @@ describe('the inventory manager', () => {
     const differs = await reports.report(run, 'm-1', { run: id, outcome: 'Failed' });
     assert.equal(differs.status === 409 && differs.code, 'OutcomeDiffers');
     assert.deepEqual(
-      manager.warnings.filter((message) => message.includes('another outcome')),
-      ['finished run reported another outcome; the first one counts'],
+      manager.warnings.filter((message) => message.includes('report of a finished run')),
+      ['report of a finished run ignored; it differs from the outcome that ended the run'],
     );
     assert.equal(inventory.record(key)?.record.lastOutcome?.outcome, 'Done');
   });
 
   it('ends a silent run at its deadline', async () => {
     const { clock, inventory, manager } = await stage([network], {
-      network: () => ({ kind: 'accepted', leaseMs: 30_000 }),
+      network: () => ({ kind: 'accepted', heartbeatTimeoutMs: 30_000 }),
     });
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(33_000);

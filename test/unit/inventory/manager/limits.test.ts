@@ -89,7 +89,7 @@ describe('the limit of concurrent runs', () => {
 
   it('counts asynchronous runs until they end', async () => {
     const stage = await memoryStage([{ name: 'network', maxConcurrent: 2, leaseSeconds: 60 }], {
-      network: () => ({ kind: 'accepted', leaseMs: 60_000 }),
+      network: () => ({ kind: 'accepted', heartbeatTimeoutMs: 60_000 }),
     });
     const { clock, inventory } = stage;
     ({ manager } = stage);

@@ -25,7 +25,7 @@ describe('metrics of runs whose records are removed', () => {
 
   it('count runs of abandoned components', async () => {
     const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
-      network: ({ operation }) => (operation === 'delete' ? { kind: 'accepted', leaseMs: 60_000 } : done()),
+      network: ({ operation }) => (operation === 'delete' ? { kind: 'accepted', heartbeatTimeoutMs: 60_000 } : done()),
     });
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1000);

@@ -23,6 +23,7 @@ describe('outputs while the watch is late', () => {
   const outputs = new Outputs({
     entries,
     runs,
+    access: { withdrawFrom: async () => {} },
     registrations,
     latestEntries: new WriteThroughCache({
       watched: (uid) => entries.find(uid),
@@ -59,8 +60,33 @@ describe('outputs while the watch is late', () => {
       object.status = { outputs: { network: { v: 'C' } } };
     });
     const base = { record: { entry: other, component: 'network' }, resourceVersion: '1' } as unknown as StoredRecord;
-    assert.equal(await outputs.retire(other, network, base, signal), undefined);
+    assert.equal(await outputs.retire(other, network, base, { abandoned: false }, signal), undefined);
     assert.deepEqual(inventory.entry(other)?.content.status.outputs, {});
+  });
+});
+
+describe('outputs that make the entry too large', () => {
+  it('end the run as Failed, because a retry cannot succeed', async () => {
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
+      network: () => {
+        inventory.fault = (asked, when) => (asked === 'entry.patch' && when === 'before' ? denied : undefined);
+        return done({ network: { v: 'A' } });
+      },
+    });
+    const denied = new ApiError(
+      413,
+      '',
+      'admission webhook "size.inventory.drawbridge.dev" denied the request: EntryTooLarge: the entry would have 70000 bytes; at most 65536 are allowed',
+    );
+    inventory.create({ name: 'one' });
+    await clock.advance(30_000);
+    const last = inventory.records()[0]?.record.lastOutcome;
+    assert.deepEqual(
+      [last?.outcome, last?.reason, last?.message],
+      ['Failed', 'EntryTooLarge', 'the entry would have 70000 bytes; at most 65536 are allowed'],
+    );
+    inventory.fault = () => undefined;
+    await manager.stop();
   });
 });
 

@@ -101,7 +101,7 @@ describe('a record that the API server rejects', () => {
 
   it('does not replace a newer one', async () => {
     const { clock, inventory, manager } = await memoryStage([{ name: 'network', leaseSeconds: 60 }], {
-      network: () => ({ kind: 'accepted', leaseMs: 60_000 }),
+      network: () => ({ kind: 'accepted', heartbeatTimeoutMs: 60_000 }),
     });
     const swaps = refuseSwaps(inventory);
     const { ref } = inventory.create({ name: 'one' });
@@ -125,7 +125,7 @@ describe('a record that the API server rejects', () => {
     await manager.stop();
   });
 
-  it('is not retried after its entry is gone', async () => {
+  it('is not retried after its entry was deleted', async () => {
     const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
       network: () => done(),
     });

@@ -50,6 +50,12 @@ describe('the conditions of registrations', () => {
       refused: ['network'],
       message: /^selector: /,
     },
+    'one that names no built-in component': {
+      registered: [{ name: 'network', endpoint: { inProcess: 'netwrok' } }],
+      refused: ['network'],
+      message:
+        /^endpoint\.inProcess: names "netwrok", which is not built into this server; built-in components: byoc, /,
+    },
     // An empty bundle would trust every public CA.
     'one with an empty caBundle': {
       registered: [{ name: 'network', caBundle: '' }],
@@ -105,7 +111,7 @@ describe('the conditions of registrations', () => {
     assert.equal(inventory.entry({ name: 'one' })?.components[0]?.state, 'Done');
   });
 
-  it('allow the second of two owners to run once the first is gone', async () => {
+  it('allow the second of two owners to run once the first is deleted', async () => {
     const stage = await memoryStage([{ name: 'network' }, { name: 'pirate', writes: ['/status/outputs/network'] }]);
     const { clock, inventory, registrations } = stage;
     ({ manager } = stage);
@@ -115,6 +121,22 @@ describe('the conditions of registrations', () => {
     await clock.advance(1000);
     assert.equal(manager.callsOf('pirate').length, 1);
     assert.deepEqual(abnormalConditions(manager, 'pirate'), []);
+  });
+
+  it('name why calls to the endpoint fail, without a write for each further failure', async () => {
+    let call = 0;
+    const stage = await memoryStage([{ name: 'network' }], {
+      network: () => ({ kind: 'notAccepted', code: 'Unreachable', message: `cause ${++call}` }),
+    });
+    const { clock, inventory } = stage;
+    ({ manager } = stage);
+    inventory.create({ name: 'one' });
+    await clock.advance(120_000);
+    assert.ok(call > 6, `${call} calls`);
+    const reachable = conditions(manager, 'network').find(({ type }) => type === 'Reachable');
+    assert.match(reachable?.message ?? '', /^the endpoint does not accept calls: cause 5; the server probes it/);
+    const unreachable = manager.statusPatches.filter(({ patch }) => JSON.stringify(patch).includes('NotAnswering'));
+    assert.equal(unreachable.length, 1);
   });
 
   it('report a cycle, and its components still run', async () => {

@@ -6,7 +6,7 @@ describe('the final report of a run whose entry is being deleted', () => {
   it('is accepted, and the component is called with delete immediately', async () => {
     const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
       network: ({ operation }) =>
-        operation === 'delete' ? answer({ outcome: 'Deleted' }) : { kind: 'accepted', leaseMs: 3_600_000 },
+        operation === 'delete' ? answer({ outcome: 'Deleted' }) : { kind: 'accepted', heartbeatTimeoutMs: 3_600_000 },
     });
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1000);
@@ -35,7 +35,7 @@ describe('a report with the outcome Deleted', () => {
   it('is accepted, even twice', async () => {
     const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
       network: ({ operation }) =>
-        operation === 'delete' ? { kind: 'accepted', leaseMs: 60_000 } : answer({ outcome: 'Done' }),
+        operation === 'delete' ? { kind: 'accepted', heartbeatTimeoutMs: 60_000 } : answer({ outcome: 'Done' }),
     });
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1000);

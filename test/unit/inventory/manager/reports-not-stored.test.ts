@@ -15,7 +15,7 @@ describe('a report whose record the API server rejects', () => {
   async function longRun() {
     const registered = { name: 'network', intervalSeconds: 86_400, leaseSeconds: 3600, maxRunSeconds: 36_000 };
     const stage = await memoryStage([registered], {
-      network: () => ({ kind: 'accepted', leaseMs: undefined }),
+      network: () => ({ kind: 'accepted', heartbeatTimeoutMs: undefined }),
     });
     ({ manager } = stage);
     const { clock, inventory } = stage;
@@ -90,7 +90,7 @@ describe('a report whose record the API server rejects', () => {
   it('is answered 503 while the record of a Deleted component cannot be removed', async () => {
     const stage = await memoryStage([{ name: 'network' }], {
       network: ({ operation }) =>
-        operation === 'delete' ? { kind: 'accepted', leaseMs: 3_600_000 } : answer({ outcome: 'Done' }),
+        operation === 'delete' ? { kind: 'accepted', heartbeatTimeoutMs: 3_600_000 } : answer({ outcome: 'Done' }),
     });
     ({ manager } = stage);
     const { clock, inventory } = stage;

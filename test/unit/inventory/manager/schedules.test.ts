@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { runSchedule } from '../../../support/inventory/schedule.ts';
 import { chooseSeed } from '../../../support/random.ts';
+import { runs as cases } from '../../../support/runs.ts';
 
 /** `make faults` runs 2,000 of them. */
-const schedules = Number(process.env['RUNS'] ?? 20);
+const schedules = Number(process.env['RUNS'] ?? cases(200, 10));
 /** Fixed seed unless DRAWBRIDGE_SEED is set. */
 const seed = chooseSeed(20261122);
 

@@ -17,6 +17,7 @@ describe('slots', () => {
       authorizationProved: () => true,
       isPrepared: () => true,
       breakerAdmits: () => true,
+      onUnreachable: () => undefined,
       laneOf: () => 1,
       wake: (keys = []) => void poked.push(...keys),
     });
@@ -36,7 +37,7 @@ describe('slots', () => {
     const registrations = new MemoryRegistrations(clock, [
       { name: 'network', maxConcurrent: 1, reads: ['/status/outputs/other'] },
     ]);
-    const network = () => ({ kind: 'accepted', leaseMs: 30_000 }) as const;
+    const network = () => ({ kind: 'accepted', heartbeatTimeoutMs: 30_000 }) as const;
     const components = { network };
     const manager = new InMemoryManager({ clock, inventory, registrations, random: () => 0.5, components }).start();
     try {
@@ -58,7 +59,7 @@ describe('slots', () => {
     }
   });
 
-  it('stay taken by an active call whose entry is gone', async () => {
+  it('stay taken by an active call whose entry was deleted', async () => {
     const { clock, inventory, manager } = await memoryStage([{ name: 'network', maxConcurrent: 1 }], {
       network: async (_request, signal) => {
         await sleep(clock, 3000, signal);

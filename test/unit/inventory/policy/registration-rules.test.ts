@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import {
-  hasRuns,
+  hasRunsViolation,
   kubeconfigRole,
   ownOutputRead,
   type RegistrationPaths,
@@ -70,9 +70,16 @@ describe('registrations', () => {
   }
 
   it('cannot be deleted while they have runs', () => {
-    const violation = hasRuns('network', 'fleet/a.network');
+    const violation = hasRunsViolation('network', ['fleet/orders', 'fleet/b', 'fleet/c', 'fleet/d']);
     assert.deepEqual([violation.code, violation.status], ['HasRuns', 422]);
-    assert.match(violation.message, /component network still has runs, for example fleet\/a\.network;/);
+    assert.match(
+      violation.message,
+      /^component network still has runs for fleet\/orders, fleet\/b, fleet\/c, and more; /,
+    );
+    assert.match(
+      violation.message,
+      /: kubectl annotate clusterinventory orders -n fleet abandon\.inventory\.drawbridge\.dev\/network=REASON$/,
+    );
   });
 });
 

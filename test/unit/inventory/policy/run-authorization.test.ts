@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { accountName } from '../../../../src/api/inventory/names.ts';
 import {
+  parseComponentAccount,
   type RunAuthorization,
-  readComponentAccount,
   writeAuthorizationViolation,
 } from '../../../../src/inventory/policy/run-authorization.ts';
 import { formatTime } from '../../../../src/kit/clock.ts';
@@ -19,6 +19,8 @@ const refreshed: RunAuthorization = {
   previousCredentialID: 'JTI=1',
   previousCredentialExpiresAt: formatTime(now + 60_000),
 };
+/** The server has revoked the credentials of the run, because the entry is being deleted. */
+const { credentialID: _revoked, ...draining }: RunAuthorization = running;
 const who = (credentialId: string | undefined, more: object = {}) => ({
   entryUid: 'a',
   component: 'network',
@@ -35,24 +37,35 @@ describe('write authorization', () => {
       'the expired previous credential',
       { ...refreshed, previousCredentialExpiresAt: formatTime(now) },
       who('JTI=1'),
-      /was refreshed/,
+      /use the token in the answer to the latest heartbeat/,
     ],
     [
       'the previous credential without an expiry',
       { ...running, previousCredentialID: 'JTI=1' },
       who('JTI=1'),
-      /was refreshed/,
+      /use the token in the answer to the latest heartbeat/,
     ],
-    ['the credential of another run', running, who('JTI=3'), /belongs to another run/],
-    ['no credential', running, who(undefined), /provided no credential ID/],
     [
-      'no credential, and none in the record',
-      { ...running, credentialID: undefined } as never,
-      who(undefined),
-      /provided no credential ID/,
+      'the credential of another run',
+      running,
+      who('JTI=3'),
+      /use the token of its latest call.* if that run has ended, stop/,
     ],
-    ['a run that has ended', { ...running, phase: 'Idle' }, who('JTI=2'), /component network has no active run/],
-    ['a run that has answered', { ...running, phase: 'Applying' }, who('JTI=2'), /component network has no active run/],
+    ['no credential', running, who(undefined), /provided no credential ID.*use Kubernetes 1[.]30/],
+    ['no credential, and none in the record', draining, who(undefined), /provided no credential ID/],
+    ['every credential while the entry is being deleted', draining, who('JTI=2'), /is being deleted; stop, and report/],
+    [
+      'a run that has ended',
+      { ...running, phase: 'Idle' },
+      who('JTI=2'),
+      /network has no active run.*; stop, and wait for the next call/,
+    ],
+    [
+      'a run that has answered',
+      { ...running, phase: 'Applying' },
+      who('JTI=2'),
+      /network has no active run.*; stop, and wait for the next call/,
+    ],
     ['no record', undefined, who('JTI=2'), /component network has no run for this entry/],
     [
       'the record of another entry',
@@ -82,7 +95,7 @@ describe('the account of a component', () => {
   const account = `system:serviceaccount:fleet:${accountName(uid, 'network')}`;
 
   it('names its namespace, entry, and component', () => {
-    assert.deepEqual(readComponentAccount(account), { namespace: 'fleet', entryUid: uid, component: 'network' });
+    assert.deepEqual(parseComponentAccount(account), { namespace: 'fleet', entryUid: uid, component: 'network' });
   });
 
   for (const other of [
@@ -94,6 +107,6 @@ describe('the account of a component', () => {
     `x${account}`,
     `system:serviceaccount:a:b:${accountName(uid, 'network')}`,
   ]) {
-    it(`is not "${other}"`, () => assert.equal(readComponentAccount(other), undefined));
+    it(`is not "${other}"`, () => assert.equal(parseComponentAccount(other), undefined));
   }
 });

@@ -77,7 +77,7 @@ class Stage {
   opened = 0;
   readonly hub: RemoteHub;
 
-  constructor(budget = 500) {
+  constructor(maxClusters = 500) {
     this.hub = new RemoteHub({
       cluster: this.management,
       client: this.management.client,
@@ -88,7 +88,7 @@ class Stage {
       clock: this.clock,
       random: () => 0.5,
       metrics: this.metrics,
-      budget,
+      maxClusters,
     });
     this.hub.subscribe(({ entryUid, component, about }) => this.events.push(`${entryUid} ${component} ${about}`));
     this.hub.onHealth((uid) => this.health.push(`${uid} ${this.hub.problem(uid) ?? 'good'}`));
@@ -284,7 +284,7 @@ describe('the remote hub', () => {
     assert.deepEqual(stage.health.slice(1), ['one good']);
   });
 
-  it('evicts the cluster with the oldest change when the budget is exhausted, and reopens it later', async () => {
+  it('evicts the cluster with the oldest change at the maximum number of clusters, and reopens it later', async () => {
     const stage = new Stage(2);
     for (const uid of ['one', 'two']) {
       stage.kubeconfig(uid, simulatedKubeconfig(uid).replace('managed.example.org', `${uid}.example.org`));
@@ -294,7 +294,10 @@ describe('the remote hub', () => {
     stage.service(stage.cluster('https://one.example.org'), 'a');
     stage.kubeconfig('three');
     await stage.want('three', [inManaged()]);
-    assert.match(stage.hub.problem('two') ?? '', /at most 2 clusters are watched at a time/);
+    assert.match(
+      stage.hub.problem('two') ?? '',
+      /the server does not watch the managed cluster; it watches at most 2 clusters at a time/,
+    );
     assert.equal(stage.hub.problem('one'), undefined);
     stage.hub.forget('three');
     await stage.settle();
@@ -330,13 +333,16 @@ describe('the remote hub', () => {
     assert.deepEqual(stage.takeEvents(), ['two network management/services.example.org']);
   });
 
-  it('reuses the budget of a cluster that no longer has a kubeconfig', async () => {
+  it('watches another cluster in place of one that no longer has a kubeconfig', async () => {
     const stage = new Stage(1);
     for (const uid of ['one', 'two']) {
       stage.kubeconfig(uid, simulatedKubeconfig(uid).replace('managed.example.org', `${uid}.example.org`));
       await stage.want(uid, [inManaged()]);
     }
-    assert.match(stage.hub.problem('one') ?? '', /at most 1 clusters are watched at a time/);
+    assert.match(
+      stage.hub.problem('one') ?? '',
+      /the server does not watch the managed cluster; it watches at most 1 clusters at a time/,
+    );
     await stage.want('two', [inManaged()], null);
     await stage.settle();
     assert.deepEqual([stage.hub.problem('one'), stage.opened], [undefined, 3]);

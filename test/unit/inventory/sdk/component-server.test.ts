@@ -29,7 +29,7 @@ describe('the server of a component', () => {
       component: { name: component, reconcile: (run) => reconcile(run) },
       callers: { isServer: (token) => knows(token), close: () => Promise.resolve() },
       addresses,
-      transports: httpTransports({ ...addresses, callbackCa: undefined }, clock),
+      transports: httpTransports({ ...addresses, apiTls: {}, callbackCa: undefined }, clock),
       tls: undefined,
       host: '127.0.0.1',
       port: 0,

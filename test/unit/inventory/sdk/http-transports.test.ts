@@ -63,7 +63,7 @@ describe('answers to reports', () => {
   before(async () => {
     server = createServer((_, response) => response.writeHead(next.status).end(next.body));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    transports = httpTransports({ apiUrl, apiCa: undefined, callbackCa: undefined }, systemClock);
+    transports = httpTransports({ apiUrl, apiTls: {}, callbackCa: undefined }, systemClock);
   });
   after(() => {
     transports.close();

@@ -50,7 +50,7 @@ describe('components in this process', () => {
     };
 
   it('continue asynchronously after their first heartbeat', async () => {
-    assert.deepEqual(await invoke(reporting(3600)), { kind: 'accepted', leaseMs: 3_600_000 });
+    assert.deepEqual(await invoke(reporting(3600)), { kind: 'accepted', heartbeatTimeoutMs: 3_600_000 });
   });
 
   for (const leaseSeconds of [0, 3601, 1.5]) {

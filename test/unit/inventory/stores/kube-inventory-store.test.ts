@@ -25,7 +25,7 @@ describe('a write of an entry with an invalid answer', () => {
     const going = persist({ clock, random: () => 0, log: noLog }, 'writing outputs', signal, () =>
       store.patch(ref, 'status', { status: { outputs: {} } }, { signal }),
     );
-    await assert.rejects(going, /not a valid ClusterInventory/);
+    await assert.rejects(going, /answer for ClusterInventory one is not valid/);
     assert.equal(patches, 1);
   });
 });

@@ -6,6 +6,7 @@ import type { RecordChange } from '../../../../src/inventory/ports.ts';
 import { entryView, KubeInventoryStore } from '../../../../src/inventory/stores/kube-inventory-store.ts';
 import { KubeRunStore, runView } from '../../../../src/inventory/stores/kube-run-store.ts';
 import { runObject } from '../../../../src/inventory/stores/run-object.ts';
+import { valueAt } from '../../../../src/kit/json-pointer.ts';
 import { MemoryCluster } from '../../../support/binding/memory-cluster.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
@@ -50,11 +51,13 @@ describe('records of runs', () => {
     deadlineMs: undefined,
     attempt: 0,
     nextAtMs: undefined,
+    heldBy: undefined,
     lastOutcome: undefined,
     history: [],
   });
   const put = (namespace: string, seq = 1) => cluster.put(reconcileRuns, runObject(recordOf(namespace, seq)));
-  const drop = (namespace: string) => cluster.drop(reconcileRuns, { namespace, name: runName(uid, 'network') });
+  const drop = (namespace: string) =>
+    cluster.drop(reconcileRuns, { namespace, name: runName({ name: 'rt-1', uid }, 'network') });
   const found = () => runs.find(key)?.record.credentialId;
   const reported = () =>
     changes.map((change) => (change.kind === 'changed' ? change.stored.record.credentialId : change.kind));
@@ -90,6 +93,47 @@ describe('records of runs', () => {
     drop('fleet');
     makeEntry();
     assert.deepEqual([found(), reported()], [undefined, []]);
+  });
+
+  it('have names of the entry and the component, and of the uid only if that would be too long', () => {
+    assert.equal(runName({ name: 'orders', uid }, 'network'), 'orders.network');
+    assert.equal(runName({ name: 'o'.repeat(250), uid }, 'network'), `${uid}.network`);
+  });
+
+  it('keep the name that an earlier version gave them', async () => {
+    makeEntry();
+    const earlier = runObject(recordOf('fleet', 1));
+    const name = { namespace: 'fleet', name: `${uid}.network` };
+    cluster.put(reconcileRuns, { ...earlier, metadata: { ...earlier.metadata, ...name } });
+    const stored = runs.find(key);
+    assert.equal((await runs.load(key, signal))?.record.seq, 1);
+    assert.equal((await runs.swap({ ...recordOf('fleet', 2), seq: 2 }, stored, signal)).kind, 'stored');
+    assert.equal(valueAt(cluster.find(reconcileRuns, name), '/spec/seq'), 2);
+    const latest = runs.find(key);
+    assert.equal(latest?.record.seq, 2);
+    await runs.remove(latest, signal);
+    assert.equal(cluster.find(reconcileRuns, name), undefined);
+    assert.equal(runs.find(key), undefined);
+  });
+
+  it('with the name of an earlier version do not count beside one with the current name', () => {
+    makeEntry();
+    put('fleet', 5);
+    const earlier = runObject(recordOf('fleet', 9));
+    cluster.put(reconcileRuns, { ...earlier, metadata: { ...earlier.metadata, name: `${uid}.network` } });
+    assert.equal(runs.find(key)?.record.seq, 5);
+  });
+
+  it('wait until that of an earlier entry of the same name is gone', async () => {
+    makeEntry();
+    const other = { ...recordOf('fleet', 1), entry: { namespace: 'fleet', name: 'rt-1', uid: 'earlier' } };
+    cluster.put(reconcileRuns, runObject(other));
+    await assert.rejects(runs.swap(recordOf('fleet', 1), undefined, signal), {
+      code: 'NameTaken',
+      message: /belongs to another entry.*kubectl delete reconcilerun \S+ -n fleet$/,
+    });
+    drop('fleet');
+    assert.equal((await runs.swap(recordOf('fleet', 1), undefined, signal)).kind, 'stored');
   });
 
   it('are visible as soon as they are written', async () => {

@@ -15,7 +15,8 @@ describe('sandbox archives', () => {
     it('reads a stored file', () => assert.equal(readZipEntry(zip, 'helm/helm').toString(), 'stored'));
     it('reads a deflated file', () => assert.equal(readZipEntry(zip, 'kubectl/kubectl').toString(), long));
     it('names the missing file', () => assert.throws(() => readZipEntry(zip, 'etcd'), /no file etcd/));
-    it('rejects a file that is no zip', () => assert.throws(() => readZipEntry(Buffer.from('PK'), 'x'), /not a zip/));
+    it('rejects a file that is not a zip archive', () =>
+      assert.throws(() => readZipEntry(Buffer.from('PK'), 'x'), /not a zip/));
     it('rejects a file that unpacks to another size', () => {
       const damaged = makeZip([{ name: 'x', content: long, deflate: true, claimedSize: 7 }]);
       assert.throws(() => readZipEntry(damaged, 'x'), /unpacks to 40000 bytes instead of 7/);

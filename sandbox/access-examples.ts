@@ -1,0 +1,72 @@
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { PlaneClient } from './plane-client.ts';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+/** The namespace of the examples. */
+export const namespace = 'payments';
+/** The files that the demo applies, from the root of the repository. */
+export const accessExamples = ['workload', 'rbac', 'templates', 'approvals'].map((name) => `examples/${name}.yaml`);
+
+/** The paths of the kubeconfigs of the people in the demo. */
+export interface People {
+  /** May request access. */
+  readonly alice: string;
+  /** May request access, but belongs to no group that a template allows. */
+  readonly bob: string;
+  /** May request access, and approve requests of others. */
+  readonly carol: string;
+}
+
+/** Applies the examples, lets carol vote, and resolves to the kubeconfigs once the templates are ready. */
+export async function applyAccessExamples(plane: PlaneClient): Promise<People> {
+  for (const file of accessExamples) await plane.kubectl(['apply', '-f', `${root}${file}`]);
+  await plane.kubectl(['rollout', 'status', '-n', namespace, 'deployment/payments', '--timeout=60s']);
+  await plane.kubectl(['apply', '-f', '-'], { input: permissions });
+  const ready = ['--for=jsonpath={.status.ready}=true', '--timeout=30s'];
+  await plane.kubectl(['wait', '-n', namespace, 'podaccesstemplates,execaccesstemplates', '--all', ...ready]);
+  const [alice, bob, carol] = await Promise.all([
+    plane.kubeconfigFor('alice', ['devs']),
+    plane.kubeconfigFor('bob', ['qa']),
+    plane.kubeconfigFor('carol', ['devs']),
+  ]);
+  return { alice, bob, carol };
+}
+
+/**
+ * The role of requesters covers only devs. With the first RoleBinding, drawbridge denies bob's request, and not the API server. With the
+ * others, carol may vote about requests through the templates of the namespace.
+ */
+const permissions = `apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: bob-may-request, namespace: ${namespace}}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: request-access}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: bob}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: approve-access, namespace: ${namespace}}
+rules:
+  - {apiGroups: [crds.wizardofoz.co], resources: [podaccesstemplates, execaccesstemplates], verbs: [approve]}
+  - {apiGroups: [access.drawbridge.dev], resources: [accessvotes], verbs: [create]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: carol-approves, namespace: ${namespace}}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: approve-access}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: carol}]
+`;
+
+/** The commands with which alice tries access in another terminal, and carol approves. */
+export function commandsToTry(plane: PlaneClient, { alice, carol }: People): string[] {
+  return [
+    `cd ${root}`,
+    `export PATH=${dirname(plane.binaries.kubectl)}:$PATH KUBECONFIG=${alice}`,
+    'drawbridge() { node dist/client.cjs "$@"; }',
+    `drawbridge templates -n ${namespace}`,
+    `drawbridge request pod payments-shell -n ${namespace} --for 30m --exec`,
+    `export KUBECONFIG=${carol}   # carol may approve requests through the templates of examples/approvals.yaml`,
+    `drawbridge pending -n ${namespace}`,
+  ];
+}

@@ -1,0 +1,68 @@
+import { accessVotes } from '../../api/access/access-vote.ts';
+import type { TemplateKind } from '../../api/access/names.ts';
+import { after, done, type Reconciler, type Result } from '../../engine/result.ts';
+import type { Client } from '../../kube/client.ts';
+import type { Store } from '../../kube/store.ts';
+import type { JudgedVote } from '../lifecycle/votes.ts';
+import { byRequest } from '../stores/access-stores.ts';
+import type { VoteView } from '../stores/vote-view.ts';
+import type { OwedReview, OwedReviews } from './owed-reviews.ts';
+
+/** Checks the votes about the review of an emergency by the same rules as all votes. */
+export interface ReviewJudge {
+  judgeReview(review: OwedReview, signal: AbortSignal): Promise<readonly JudgedVote[]>;
+}
+
+/** Interval at which each review is signed again if the key has changed, milliseconds: much shorter than the interval of key rotations. */
+const renewMs = 3_600_000;
+
+interface ReviewReconcilerDeps {
+  readonly reviews: OwedReviews;
+  readonly votes: Store<VoteView>;
+  readonly judgeOf: (kind: TemplateKind) => ReviewJudge;
+  /** Writes the audit line. Rejects with `AuditUnavailable`. */
+  readonly reviewed: (review: OwedReview, vote: VoteView) => Promise<void>;
+  readonly client: Client;
+}
+
+/**
+ * Settles reviews of emergencies. The key is the uid of the request, which may be gone. Any valid vote about `Review` settles the review,
+ * an Approve or a Deny: another person has reviewed the emergency, and the journal records the verdict.
+ */
+export class ReviewReconciler implements Reconciler {
+  readonly #deps: ReviewReconcilerDeps;
+
+  constructor(deps: ReviewReconcilerDeps) {
+    this.#deps = deps;
+  }
+
+  async reconcile(requestUid: string, signal: AbortSignal): Promise<Result> {
+    const { reviews, votes, judgeOf, reviewed } = this.#deps;
+    const review = reviews.of(requestUid);
+    const candidates = votes.byIndex(byRequest, requestUid).filter(({ spec }) => spec.about === 'Review');
+    if (review && candidates.length > 0) {
+      const judged = await judgeOf(review.templateKind).judgeReview(review, signal);
+      const valid = judged.find(({ violation }) => violation === undefined);
+      if (!valid) return this.#keep(review, signal);
+      // If the process crashes between these two calls, the journal has the line twice.
+      await reviewed(review, valid.vote);
+      await reviews.remove(requestUid, signal);
+    }
+    const owed = reviews.of(requestUid);
+    if (owed) return this.#keep(owed, signal);
+    await this.#deleteOwnerless(candidates, signal);
+    return done;
+  }
+
+  async #keep(review: OwedReview, signal: AbortSignal): Promise<Result> {
+    await this.#deps.reviews.renew(review, signal);
+    return after(renewMs);
+  }
+
+  /** Kubernetes garbage-collects votes with their request. A vote that was created after its request was deleted has no owner. */
+  async #deleteOwnerless(votes: readonly VoteView[], signal: AbortSignal): Promise<void> {
+    for (const vote of votes) {
+      if (!vote.hasOwner) await this.#deps.client.delete(accessVotes, vote, { uid: vote.uid, signal });
+    }
+  }
+}

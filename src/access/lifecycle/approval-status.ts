@@ -1,0 +1,128 @@
+import { approvalCondition, type RequestCondition } from '../../api/access/names.ts';
+import type { RequestApproval } from '../../api/access/status.ts';
+import { formatTime } from '../../kit/clock.ts';
+import { type AccessConditionUpdate, success } from '../conditions.ts';
+import type { Opening } from '../policy/opening.ts';
+import type { Violation } from '../policy/policy.ts';
+import type { EntryCount } from '../policy/vote-count.ts';
+import type { ApprovalUpdate } from './request-status.ts';
+import type { JudgedVote } from './votes.ts';
+
+/** Maximum number of votes in the status. The newest stay. */
+const maxShownVotes = 50;
+
+const states = {
+  pending: 'Pending',
+  scheduled: 'Scheduled',
+  claimable: 'Claimable',
+  timedOut: 'TimedOut',
+  due: 'Approved',
+  unready: 'Approved',
+} as const satisfies Readonly<Record<(Opening | Waiting)['is'], RequestApproval['state']>>;
+
+/**
+ * `status.approval`: what the request waits for, and the newest of `judged` (all votes about its access, oldest first). `state` replaces
+ * the state that follows from `opening`.
+ */
+export function approvalOf(
+  opening: Opening | Waiting,
+  judged: readonly JudgedVote[],
+  state: RequestApproval['state'] = states[opening.is],
+): RequestApproval {
+  // A denied request waits for nothing, although `opening` may still have a deadline.
+  const untilMs =
+    state === 'Denied'
+      ? undefined
+      : 'untilMs' in opening
+        ? opening.untilMs
+        : 'atMs' in opening
+          ? opening.atMs
+          : undefined;
+  return {
+    state,
+    ...(untilMs === undefined ? {} : { until: formatTime(untilMs) }),
+    ...('all' in opening && opening.all.length > 0 ? { all: [...opening.all] } : {}),
+    ...(judged.length > 0 ? { votes: judged.slice(-maxShownVotes).map(shownVote) } : {}),
+  };
+}
+
+function shownVote({ vote, violation }: JudgedVote): NonNullable<RequestApproval['votes']>[number] {
+  const { voter, decision, max, reason, onBehalfOf } = vote.spec;
+  return {
+    uid: vote.uid,
+    voter: voter?.username ?? '',
+    decision,
+    at: formatTime(vote.createdAtMs),
+    ...(max === undefined ? {} : { max }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
+    ...(violation === undefined ? {} : { ignored: `${violation.code}: ${violation.message}`.slice(0, 1024) }),
+  };
+}
+
+/** Access may open. */
+export type Due = Extract<Opening, { is: 'due' }>;
+/** What an undecided request waits for. */
+export type Waiting =
+  | Extract<Opening, { is: 'pending' | 'scheduled' | 'claimable' }>
+  /** Access could open, but its template or workload is not ready. If that lasts until `untilMs` (epoch ms), the server denies the request. */
+  | { readonly is: 'unready'; readonly all: readonly EntryCount[]; readonly untilMs: number };
+
+/**
+ * The condition while the request waits. Its status is Unknown, because False would be final. `notReady` is why the server could not
+ * grant now; its message is appended.
+ */
+export function waitingCondition(
+  opening: Waiting,
+  notReady: Violation | undefined,
+): AccessConditionUpdate<RequestCondition> {
+  const reason = opening.is === 'unready' && notReady ? notReady.code : states[opening.is];
+  const message = [waitingMessage(opening), ...(notReady ? [notReady.message] : [])].join('; ');
+  return { type: approvalCondition, status: 'Unknown', reason, message };
+}
+
+function waitingMessage(opening: Waiting): string {
+  switch (opening.is) {
+    case 'pending': {
+      const entries = opening.all.map(({ name, have, need }) => `${name} ${have} of ${need}`).join(', ');
+      return `waiting for approvals until ${formatTime(opening.untilMs)}: ${entries}`;
+    }
+    case 'scheduled':
+      return `access begins at ${formatTime(opening.atMs)}`;
+    case 'claimable':
+      return `waiting until ${formatTime(opening.untilMs)} for the requester to set spec.claimed: true`;
+    case 'unready':
+      return `waiting until ${formatTime(opening.untilMs)}, because access cannot open yet`;
+  }
+}
+
+/** `status.approval` and its condition when access opens after a wait. */
+export function approvedBy(opening: Due, judged: readonly JudgedVote[]): ApprovalUpdate {
+  const uids = new Set(opening.votes.map(({ uid }) => uid));
+  const voters = judged.filter(({ vote }) => uids.has(vote.uid)).map(({ vote }) => vote.spec.voter?.username ?? '');
+  const message =
+    voters.length > 0
+      ? `approved by ${voters.join(', ')}`
+      : 'the template requires no approvals; the request waited for its start';
+  return { approval: approvalOf(opening, judged), condition: success(approvalCondition, message) };
+}
+
+/** The denial of a request whose approvals or claim did not come in time. */
+export function timedOut({ missing, atMs }: Extract<Opening, { is: 'timedOut' }>): Violation {
+  const what =
+    missing === 'approvals'
+      ? 'the approvals that the template requires did not come'
+      : 'the requester did not claim the access';
+  return {
+    code: missing === 'approvals' ? 'NotApproved' : 'NotClaimed',
+    message: `${what} by ${formatTime(atMs)}; create a new request`,
+    status: 403,
+  };
+}
+
+/** The denial of the request, or of an extension, by a vote. */
+export function deniedBy({ vote }: Pick<JudgedVote, 'vote'>, what: 'request' | 'extension' = 'request'): Violation {
+  const { voter, reason } = vote.spec;
+  const why = reason === undefined ? '' : `: ${reason}`;
+  return { code: 'VoteDenied', message: `${voter?.username ?? ''} denied the ${what}${why}`, status: 403 };
+}

@@ -1,0 +1,76 @@
+import type { Ended } from '../../api/access/ended.ts';
+import { approvalCondition, type RequestCondition } from '../../api/access/names.ts';
+import type { RequestApproval } from '../../api/access/status.ts';
+import { formatTime, parseTime } from '../../kit/clock.ts';
+import { type AccessConditionUpdate, failure } from '../conditions.ts';
+import type { Violation } from '../policy/policy.ts';
+import type { RequestView } from '../stores/access-views.ts';
+import type { Ending } from './ending.ts';
+import { conditionOf, withConditions } from './request-conditions.ts';
+import type { RequestStatusPatch } from './request-status.ts';
+
+/** How a request ended that was not denied: input of `endedStatus`. */
+export interface End {
+  readonly ending: Ending;
+  /** Why it ended, a clause. */
+  readonly text: string;
+  /** `status.ended`, signed. */
+  readonly ended: Ended;
+  /** `status.approval` afterwards, for emergency access. */
+  readonly approval?: RequestApproval | undefined;
+}
+
+/** The status after the end of a request that was not denied. The server has deleted the children. */
+export function endedStatus(
+  request: RequestView,
+  { ending, text, ended, approval }: End,
+  nowMs: number,
+): RequestStatusPatch {
+  const message = `${request.grant ? 'access' : 'the request'} ended at ${ended.at}: ${text}`;
+  const update = failure('AccessStillValid', ending, message);
+  if (!request.grant) return { ended, ...notWaiting(request, update, nowMs) };
+  return {
+    ended,
+    ...(approval ? { approval } : {}),
+    expiresAt: ended.at,
+    accessMessage: null,
+    children: [],
+    ...withConditions(request, nowMs, [update, ...unusable(request)]),
+  };
+}
+
+/** The status of a final denial, before or after the grant was written. `ended` is signed. */
+export function deniedStatus(
+  request: RequestView,
+  violation: Violation,
+  ended: Ended,
+  nowMs: number,
+  approval?: RequestApproval,
+): RequestStatusPatch {
+  const [type, reason] = conditionOf(violation.code);
+  const update = failure(type, reason, violation.message);
+  if (request.grant) {
+    const expiresAt = formatTime(Math.min(nowMs, parseTime(request.expiresAt ?? '') ?? nowMs));
+    return { ended, expiresAt, ...withConditions(request, nowMs, [update]) };
+  }
+  return { ended, ...notWaiting(request, update, nowMs), ...(approval ? { approval } : {}) };
+}
+
+/** The status of a request that ended without a grant: the condition `update`, and nothing that it waits for. */
+function notWaiting(
+  request: RequestView,
+  update: AccessConditionUpdate<RequestCondition>,
+  nowMs: number,
+): RequestStatusPatch {
+  const waited = request.conditions.some(({ type, status }) => type === approvalCondition && status === 'Unknown');
+  if (!waited) return withConditions(request, nowMs, [update]);
+  const unapproved = failure(approvalCondition, update.reason, update.message);
+  const updates = update.type === approvalCondition ? [update] : [unapproved, update];
+  return { approval: null, ...withConditions(request, nowMs, updates) };
+}
+
+/** The conditions that told the requester how to use the access, once it has ended. */
+const unusable = ({ conditions }: RequestView): AccessConditionUpdate<RequestCondition>[] =>
+  (['AccessResourcesReady', 'AccessMessage'] as const)
+    .filter((wanted) => conditions.some(({ type }) => type === wanted))
+    .map((type) => failure(type, 'AccessEnded', 'access has ended'));

@@ -1,0 +1,191 @@
+import type { RequestedExtension } from '../../api/access/request-spec.ts';
+import type { ExtensionStatus } from '../../api/access/status.ts';
+import { keyOf } from '../../api/object.ts';
+import { type Clock, formatTime } from '../../kit/clock.ts';
+import type { Store } from '../../kube/store.ts';
+import { templateState } from '../admission-reads.ts';
+import { chooseExtension, type Extendable } from '../policy/extension-choice.ts';
+import type { Violation } from '../policy/policy.ts';
+import { countVotes, type EntryCount, votesNeeded } from '../policy/vote-count.ts';
+import type { Signer } from '../signing/signer.ts';
+import type { RequestView, TemplateView } from '../stores/access-views.ts';
+import type { PodView } from '../stores/cluster-views.ts';
+import { deniedBy } from './approval-status.ts';
+import type { GrantReporter, JournaledExtension } from './grant-reporter.ts';
+import { isDeniedOrEnded } from './request-conditions.ts';
+import { decidedExtensions, extendableOf } from './request-ends.ts';
+import { extensionStatus, isUnchanged, type StatusWriter } from './request-status.ts';
+import { approvalsOf, denialIn, type JudgedVote, type Votes } from './votes.ts';
+
+/** Maximum length of the message of an extension, as in the CRD. */
+const maxMessage = 2048;
+
+type Decision =
+  | { readonly state: 'Granted'; readonly endMs: number; readonly votes: readonly JudgedVote[] }
+  | { readonly state: 'Refused'; readonly violation: Violation }
+  | { readonly state: 'Pending'; readonly message: string };
+
+/** Extends open access: a signed entry in `status.extensions` moves its end. The Pod, the Role, and the RoleBinding do not change. */
+export class Extender {
+  readonly #deps: ExtenderDeps;
+  /** By request uid: the last extension in the journal, as `number expiresAt`, so that a retry adds no second line. */
+  readonly #journaled = new Map<string, string>();
+
+  constructor(deps: ExtenderDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Decides the first undecided extension of open access, and writes the decision. The caller has checked that access has not ended.
+   * Resolves to the request as written, or to `request` if nothing was written. The watch event of that write requeues the request for the
+   * next extension. Rejects with a 409 ApiError if the request changed, with `AuditUnavailable`, and as the client does.
+   */
+  async extend(request: RequestView, signal: AbortSignal): Promise<RequestView> {
+    const { signer, pods } = this.#deps;
+    const isEnding = request.revoked || request.deleting || isDeniedOrEnded(request);
+    // Without children, access is not open yet. Without keys, no extension can be verified.
+    if (isEnding || request.children.length === 0 || !signer.hasKeys) return request;
+    const access = extendableOf(request, signer, pods);
+    const asked = access && request.spec.extensions?.[access.decided];
+    if (!asked) return request;
+    const decision = await this.#decide(request, asked, access, signal);
+    switch (decision.state) {
+      case 'Pending':
+        return this.#write(request, { by: asked.by, ...decision }, signal);
+      case 'Refused':
+        return this.#refuse(request, asked, decision.violation, signal);
+      case 'Granted':
+        return this.#grant(request, access, { ...decision, asked }, signal);
+    }
+  }
+
+  /** Discards what this process recorded for the request with this uid. Call it when the access has ended. */
+  forget(uid: string): void {
+    this.#journaled.delete(uid);
+  }
+
+  async #decide(
+    request: RequestView,
+    { signature, ...asked }: RequestedExtension,
+    access: Extendable,
+    signal: AbortSignal,
+  ): Promise<Decision> {
+    const { signer, votes } = this.#deps;
+    const change = { field: 'extensions', index: access.decided, ...asked } as const;
+    if (!(await signer.isOurChange(request, change, signature, signal)))
+      return { state: 'Refused', violation: unsigned };
+    const template = this.#readyTemplateOf(request);
+    if (!template) {
+      const message = `waiting until template ${request.spec.templateName} is ready`;
+      return { state: 'Pending', message };
+    }
+    const { extension, approvals } = template.spec.accessConfig;
+    const chosen = chooseExtension(asked, extension, access);
+    if ('code' in chosen) return { state: 'Refused', violation: chosen };
+    if (!approvals || extension?.approvals === 'None') return { state: 'Granted', endMs: chosen.endMs, votes: [] };
+
+    const question = { about: `Extension-${access.decided + 1}`, needed: votesNeeded(approvals.all) };
+    const judged = await votes.judge(request, template, question, signal);
+    const denial = denialIn(judged);
+    if (denial) return { state: 'Refused', violation: deniedBy(denial, 'extension') };
+    const { all, met } = countVotes(approvals.all, approvalsOf(judged));
+    if (!met) return { state: 'Pending', message: awaited(all, access.endMs) };
+    const maxMs = Math.min(...met.votes.map((vote) => vote.maxMs ?? Number.POSITIVE_INFINITY));
+    const approved = chooseExtension(asked, extension, access, maxMs);
+    if ('code' in approved) return { state: 'Refused', violation: approved };
+    const uids = new Set(met.votes.map(({ uid }) => uid));
+    return { state: 'Granted', endMs: approved.endMs, votes: judged.filter(({ vote }) => uids.has(vote.uid)) };
+  }
+
+  /**
+   * The template, if its reconciler found the current generation ready; otherwise undefined, for example if its author lost permissions.
+   */
+  #readyTemplateOf({ namespace, spec }: RequestView): TemplateView | undefined {
+    const template = this.#deps.templates.get(keyOf({ namespace, name: spec.templateName }));
+    const state = template && templateState(template);
+    return state?.ready && state.observedGeneration === state.generation ? template : undefined;
+  }
+
+  async #grant(
+    request: RequestView,
+    access: Extendable,
+    { asked, endMs, votes }: GrantedExtension,
+    signal: AbortSignal,
+  ): Promise<RequestView> {
+    const expiresAt = formatTime(endMs);
+    await this.#journalOnce(request, { number: access.decided + 1, asked, expiresAt, votes });
+    signal.throwIfAborted();
+    // Access may have ended while the server read votes and wrote the journal. An extension never opens it again.
+    if (this.#deps.clock.now() >= access.endMs) return request;
+    const uids = votes.map(({ vote }) => vote.uid);
+    const extension: ExtensionStatus = {
+      by: asked.by,
+      state: 'Granted',
+      expiresAt,
+      ...(uids.length > 0 ? { votes: uids } : {}),
+    };
+    const written = await this.#write(request, extension, signal);
+    this.#deps.reporter.extended(request, expiresAt);
+    return written;
+  }
+
+  async #refuse(
+    request: RequestView,
+    { by }: RequestedExtension,
+    violation: Violation,
+    signal: AbortSignal,
+  ): Promise<RequestView> {
+    const message = `${violation.code}: ${violation.message}`.slice(0, maxMessage);
+    const written = await this.#write(request, { by, state: 'Refused', message }, signal);
+    this.#deps.reporter.extensionRefused(request, violation);
+    return written;
+  }
+
+  async #journalOnce(request: RequestView, extension: JournaledExtension): Promise<void> {
+    const line = `${extension.number} ${extension.expiresAt}`;
+    if (this.#journaled.get(request.uid) === line) return;
+    await this.#deps.reporter.journalExtension(request, extension);
+    this.#journaled.set(request.uid, line);
+  }
+
+  /** Writes `extension` behind the decided ones, signed unless it is pending. Replaces entries that other clients wrote there. */
+  async #write(request: RequestView, extension: ExtensionStatus, signal: AbortSignal): Promise<RequestView> {
+    const { signer, status, clock } = this.#deps;
+    const { grant } = request;
+    if (!grant) return request;
+    const decided = decidedExtensions(request, signer);
+    const entry =
+      extension.state === 'Pending' ? extension : signer.signExtension(request, grant, decided.length, extension);
+    const next = extensionStatus(request, [...decided, entry], clock.now());
+    return isUnchanged(request, next) ? request : status.write(request, next, signal);
+  }
+}
+
+/** An extension that the server grants, before the status lists it. */
+interface GrantedExtension {
+  readonly asked: RequestedExtension;
+  /** Epoch ms. */
+  readonly endMs: number;
+  /** The votes that approved the extension; empty if it needed none. */
+  readonly votes: readonly JudgedVote[];
+}
+
+interface ExtenderDeps {
+  readonly templates: Store<TemplateView>;
+  readonly pods: Store<PodView>;
+  readonly status: StatusWriter;
+  readonly reporter: GrantReporter;
+  readonly votes: Votes;
+  readonly signer: Signer;
+  readonly clock: Clock;
+}
+
+const awaited = (all: readonly EntryCount[], untilMs: number): string =>
+  `waiting for approvals until ${formatTime(untilMs)}: ${all.map(({ name, have, need }) => `${name} ${have} of ${need}`).join(', ')}`;
+
+const unsigned: Violation = {
+  code: 'StampInvalid',
+  message: 'the webhook of drawbridge did not sign this extension for the requester; add another one',
+  field: 'spec.extensions',
+  status: 403,
+};

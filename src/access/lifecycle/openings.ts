@@ -1,0 +1,65 @@
+import { readClaim } from '../../api/access/request-spec.ts';
+import type { AccessConfig } from '../../api/access/template-spec.ts';
+import { type Clock, parseTime } from '../../kit/clock.ts';
+import { type Approval, type Opening, openingOf } from '../policy/opening.ts';
+import { votesNeeded } from '../policy/vote-count.ts';
+import type { Signer } from '../signing/signer.ts';
+import type { RequestView, TemplateView } from '../stores/access-views.ts';
+import { approvalsOf, type JudgedVote, type Votes } from './votes.ts';
+
+interface OpeningsDeps {
+  readonly votes: Votes;
+  readonly signer: Signer;
+  readonly clock: Clock;
+}
+
+/**
+ * Finds whether undecided requests may open, or what they wait for: the votes of other people, their start, or the claim of the requester.
+ */
+export class Openings {
+  readonly #deps: OpeningsDeps;
+
+  constructor(deps: OpeningsDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Whether the request may open or what it waits for, and the votes about it, each verified now. Reads votes only if the template asks for
+   * approvals, or if a vote in the store denies the request. While the store has too few votes, the request stays pending until its
+   * deadline. Rejects as the client does, and if the keys cannot be read.
+   */
+  async of(
+    request: RequestView,
+    template: TemplateView,
+    signal: AbortSignal,
+  ): Promise<{ readonly opening: Opening; readonly votes: readonly JudgedVote[] }> {
+    const config = template.spec.accessConfig;
+    const claimedAtMs = await this.#claimedAtMs(request, config, signal);
+    // Both calls of `openingBy` use one time. Otherwise, a deadline that passes between them could time out a request whose votes suffice.
+    const nowMs = this.#deps.clock.now();
+    const openingBy = (approvals: readonly Approval[]): Opening =>
+      openingOf({ ...request, config, approvals, claimedAtMs }, nowMs);
+    const withoutVotes = openingBy([]);
+    const asked = request.spec.emergency ? undefined : config.approvals;
+    if (!asked && !this.#deps.votes.mayBeDenied(request)) return { opening: withoutVotes, votes: [] };
+    const needed = asked && withoutVotes.is === 'pending' ? votesNeeded(asked.all) : 0;
+    const votes = await this.#deps.votes.judge(request, template, { about: 'Access', needed }, signal);
+    return { opening: openingBy(approvalsOf(votes)), votes };
+  }
+
+  /**
+   * When the requester claimed the access, epoch ms. Undefined unless our webhook signed the claim, because any user who can update the
+   * request could set `spec.claimed` while the webhook is not called.
+   */
+  async #claimedAtMs(
+    request: RequestView,
+    { approvals }: AccessConfig,
+    signal: AbortSignal,
+  ): Promise<number | undefined> {
+    const claim = request.spec.claimed ? readClaim(request.spec.claimSignature) : undefined;
+    if (!claim || approvals?.claimWithin === undefined) return undefined;
+    const change = { field: 'claimed', time: claim.time } as const;
+    const isOurs = await this.#deps.signer.isOurChange(request, change, claim.mac, signal);
+    return isOurs ? parseTime(claim.time) : undefined;
+  }
+}

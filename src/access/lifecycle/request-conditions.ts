@@ -1,0 +1,96 @@
+import {
+  approvalCondition,
+  type RequestCondition,
+  requestConditions,
+  shortenedCondition,
+} from '../../api/access/names.ts';
+import { mergeConditions } from '../../api/conditions.ts';
+import type { Condition } from '../../api/object.ts';
+import { parseTime } from '../../kit/clock.ts';
+import { type AccessConditionUpdate, allTrue, isSummary, type Summary, summarized } from '../conditions.ts';
+import type { RequestView } from '../stores/access-views.ts';
+import { outcomeOf } from './ending.ts';
+
+/** The reason of `AccessStillValid` if the requested time passes before access opens, as in Oz. */
+const tooLateReason = 'Timeout';
+
+/** Condition type and reason by denial code. `AccessResourcesCreated` shows all other codes. */
+const conditionOfCode: Readonly<Record<string, readonly [RequestCondition, string]>> = {
+  TemplateNotFound: ['TargetTemplateExists', 'NotFound'],
+  TemplateNotReady: ['TargetTemplateExists', 'TemplateNotReady'],
+  InvalidDuration: ['AccessDurationsValid', 'NotAcceptable'],
+  TooLate: ['AccessStillValid', tooLateReason],
+  VoteDenied: [approvalCondition, 'Denied'],
+  NotApproved: [approvalCondition, 'TimedOut'],
+  NotClaimed: [approvalCondition, 'TimedOut'],
+};
+
+/** The type and the reason of the condition that shows a denial with `code`. */
+export const conditionOf = (code: string): readonly [RequestCondition, string] =>
+  conditionOfCode[code] ?? ['AccessResourcesCreated', code];
+
+/** Whether the conditions show a final denial, or the end of the access. */
+export function isDeniedOrEnded(request: Pick<RequestView, 'conditions'>): boolean {
+  return request.conditions.some(isFinal);
+}
+
+/**
+ * When the conditions first showed the final denial, or the end of the access, epoch ms. Undefined before that, or if the time cannot be
+ * read.
+ */
+export const deniedAtMs = ({ conditions }: Pick<RequestView, 'conditions'>): number | undefined =>
+  parseTime(conditions.find(isFinal)?.lastTransitionTime ?? '');
+
+/** Whether the conditions show that granted access has ended. Conditions are not signed: `hasVerifiedEnd` reads the signed end. */
+export const hasEndedCondition = (request: Pick<RequestView, 'grant' | 'conditions'>): boolean =>
+  request.grant !== undefined && request.conditions.some(isEnd);
+
+const isEnd = ({ type, status }: Condition): boolean => type === 'AccessStillValid' && status === 'False';
+
+/** Conditions that can be False for a time. Any other condition that is False is final. */
+const temporary: readonly string[] = ['AccessResourcesReady', 'AccessMessage', shortenedCondition];
+
+const isFinal = ({ type, status }: Condition): boolean =>
+  status === 'False' && !temporary.includes(type) && !isSummary({ type });
+
+/**
+ * The conditions of the request after `updates` at `nowMs` (epoch ms), with Ready, Reconciling, and Stalled derived from them. `ready`:
+ * whether access is open.
+ */
+export function withConditions(
+  request: RequestView,
+  nowMs: number,
+  updates: readonly AccessConditionUpdate<RequestCondition>[],
+): { readonly conditions: readonly Condition[]; readonly ready: boolean } {
+  const conditions = mergeConditions(request.conditions, updates, nowMs, { generation: request.generation });
+  const ready = allTrue(conditions, Object.values(requestConditions));
+  return { conditions: summarized(request.generation, conditions, summaryOf(conditions, ready), nowMs), ready };
+}
+
+function summaryOf(conditions: readonly Condition[], ready: boolean): Summary {
+  if (ready) return { state: 'ready', message: 'access is open' };
+  const failed = (matches: (condition: Condition) => boolean): Condition | undefined =>
+    conditions.find((condition) => condition.status === 'False' && matches(condition));
+  const final =
+    failed(isEnd) ??
+    failed((condition) => isFinal(condition) && condition.type !== approvalCondition) ??
+    failed(isFinal);
+  if (final) return { state: 'stalled', ...finalSummary(final) };
+  const unusable = failed(({ type }) => type === 'AccessMessage');
+  if (unusable) return { state: 'stalled', reason: unusable.reason, message: unusable.message };
+  const waiting =
+    failed(({ type }) => type === 'AccessResourcesReady') ??
+    conditions.find(({ type, status }) => type === approvalCondition && status === 'Unknown');
+  return {
+    state: 'reconciling',
+    reason: waiting?.reason ?? 'Progressing',
+    message: waiting?.message ?? 'access is being opened',
+  };
+}
+
+/** `Expired` or `Revoked` for access that ended; else `Denied`, with the reason of the condition in the message. */
+function finalSummary(condition: Condition): { readonly reason: string; readonly message: string } {
+  const { reason, message } = condition;
+  if (isEnd(condition) && reason !== tooLateReason) return { reason: outcomeOf(reason), message };
+  return { reason: 'Denied', message: reason === 'Denied' ? message : `${reason}: ${message}` };
+}

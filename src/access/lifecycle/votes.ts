@@ -1,0 +1,290 @@
+import { accessVotes, type VoteAttestation } from '../../api/access/access-vote.ts';
+import type { TemplateKind } from '../../api/access/names.ts';
+import { requestLabel } from '../../api/access/names.ts';
+import { type KubeObject, keyOf, type Resource } from '../../api/object.ts';
+import { parseTime } from '../../kit/clock.ts';
+import { parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
+import { SharedCalls } from '../../kit/shared-calls.ts';
+import { type Client, findObject } from '../../kube/client.ts';
+import type { Store } from '../../kube/store.ts';
+import { ApprovePermission, templateState } from '../admission-reads.ts';
+import type { OwedReview } from '../emergency/owed-reviews.ts';
+import { votedReview } from '../emergency/owed-reviews.ts';
+import type { Approval } from '../policy/opening.ts';
+import { firstViolation, type Violation } from '../policy/policy.ts';
+import type { TemplateState } from '../policy/request-policy.ts';
+import { type VotedRequest, voteName, votePolicy } from '../policy/vote-policy.ts';
+import type { Signer } from '../signing/signer.ts';
+import { byRequest } from '../stores/access-stores.ts';
+import type { RequestView, TemplateView } from '../stores/access-views.ts';
+import { type VoteView, viewVote } from '../stores/vote-view.ts';
+import { decidedExtensions } from './request-ends.ts';
+
+/**
+ * Maximum time that a vote may be created before its signature, milliseconds: the clocks of two machines differ, and timestamps have whole
+ * seconds.
+ */
+const skewMs = 2000;
+/** Maximum time that a vote may be created after its signature, milliseconds. */
+const validMs = 10_000;
+
+/** A vote after the server verified it. */
+export interface JudgedVote {
+  readonly vote: VoteView;
+  /** Why the vote does not count; undefined if it counts. */
+  readonly violation: Violation | undefined;
+}
+
+interface VotesDeps {
+  readonly store: Store<VoteView>;
+  readonly templateKind: TemplateKind;
+  readonly templateResource: Resource;
+  readonly templates: Store<TemplateView>;
+  readonly client: Client;
+  readonly signer: Signer;
+}
+
+/** A decision that votes make. */
+interface VoteQuestion {
+  /** `spec.about` of its votes. */
+  readonly about: string;
+  /** Minimum number of approvals that can decide it. */
+  readonly needed: number;
+}
+
+/** The request whose votes to read from the API server. */
+interface VoteQuery {
+  readonly namespace: string;
+  /** The uid of the request. */
+  readonly uid: string;
+}
+
+/** Reads and verifies the votes of requests. Decisions that are made at the same time share their reads. */
+export class Votes {
+  readonly #deps: VotesDeps;
+  /** By namespace: lists the votes of all requests that wait for the list. */
+  readonly #lists: SharedCalls<VoteQuery, readonly VoteView[]>;
+  /** By key: reads a template. */
+  readonly #templates: SharedCalls<TemplateView, KubeObject | undefined>;
+  readonly #approvePermission: ApprovePermission;
+
+  constructor(deps: VotesDeps) {
+    this.#deps = deps;
+    const { client, templateResource } = deps;
+    this.#lists = new SharedCalls((queries, signal) => listVotes(client, queries, signal));
+    this.#templates = new SharedCalls(([template], signal) =>
+      findObject(client, templateResource, template, { signal }),
+    );
+    this.#approvePermission = new ApprovePermission(client);
+  }
+
+  /** Whether the store has a vote that denies the access. It may be invalid: `judge` verifies it. */
+  mayBeDenied(request: RequestView): boolean {
+    return this.#storedDenials(request).length > 0;
+  }
+
+  /**
+   * All votes on the request about `about`, oldest first. Verifies each one now: our webhook signed it, and it satisfies `votePolicy`, with
+   * a SubjectAccessReview for its voter. If the store has enough votes for a decision, reads the votes and the version of the template
+   * live, because a store that lags behind could miss a denial or an edit. Otherwise, no decision is possible, and the votes of the store
+   * suffice. Rejects as the client does, and if the keys cannot be read.
+   */
+  async judge(
+    request: RequestView,
+    template: TemplateView,
+    { about, needed }: VoteQuestion,
+    signal: AbortSignal,
+  ): Promise<JudgedVote[]> {
+    const stored = this.#stored(request, about);
+    const approvals = stored.filter(({ spec }) => spec.decision === 'Approve');
+    if (approvals.length < needed && approvals.length === stored.length) {
+      return this.#judge(stored, this.#foundRequest(request), templateState(template), signal);
+    }
+    const votes = await this.#list({ ...request, about }, signal);
+    if (votes.length === 0) return [];
+    const found = this.#foundRequest(request);
+    const signed = await this.#signedVotes(votes, found, signal);
+    // Ask both after the list: an edit voids all votes that were created before it, and each voter must still hold the verb.
+    const [state, approvers] = await Promise.all([
+      this.#currentState(template, signal),
+      this.#approversOf(signed, found, signal),
+    ]);
+    return this.#judged(votes, approvers, found, state);
+  }
+
+  /**
+   * The first valid denial of the access in the store. Lists no votes and reads no template live, so that a slow call does not delay the
+   * end of access. A denial counts for every version of the template. Rejects as the client does, and if the keys cannot be read.
+   */
+  async storedDenial(request: RequestView, template: TemplateView, signal: AbortSignal): Promise<VoteView | undefined> {
+    const judged = await this.#judge(
+      this.#storedDenials(request),
+      this.#foundRequest(request),
+      templateState(template),
+      signal,
+    );
+    return denialIn(judged)?.vote;
+  }
+
+  /** All votes about the review of an emergency, as `judge` returns them. The request and the template may have been deleted. */
+  async judgeReview(review: OwedReview, signal: AbortSignal): Promise<JudgedVote[]> {
+    const { namespace, template: templateName, requestUid: uid } = review;
+    const template = this.#deps.templates.get(keyOf({ namespace, name: templateName }));
+    const state = template ? templateState(template) : ({ found: false } as const);
+    const votes = await this.#list({ namespace, uid, about: 'Review' }, signal);
+    return this.#judge(votes, votedReview(review), state, signal);
+  }
+
+  #storedDenials(request: RequestView): VoteView[] {
+    return this.#stored(request, 'Access').filter(({ spec }) => spec.decision === 'Deny');
+  }
+
+  /** The votes of the store about `about`, oldest first. */
+  #stored({ uid }: RequestView, about: string): VoteView[] {
+    return oldestFirst(this.#deps.store.byIndex(byRequest, uid).filter(({ spec }) => spec.about === about));
+  }
+
+  /** All votes about `about`, oldest first, as the API server has them now. */
+  async #list({ namespace, uid, about }: VoteQuery & { about: string }, signal: AbortSignal): Promise<VoteView[]> {
+    const votes = await this.#lists.ask(namespace, { namespace, uid }, signal);
+    return oldestFirst(votes.filter(({ requestUid, spec }) => requestUid === uid && spec.about === about));
+  }
+
+  #foundRequest(request: RequestView): FoundRequest {
+    const { uid, spec } = request;
+    return {
+      found: true,
+      uid,
+      templateName: spec.templateName,
+      requester: spec.requester,
+      emergency: spec.emergency === true,
+      extensions: spec.extensions?.length ?? 0,
+      decidedExtensions: decidedExtensions(request, this.#deps.signer).length,
+      ended: false,
+    };
+  }
+
+  /**
+   * The state of the template in the store, with the uid and the generation that the API server has now. If the store lags behind an edit,
+   * the generation is NaN, so that no approval counts until the store has the edit. A denial counts for every version.
+   */
+  async #currentState(template: TemplateView, signal: AbortSignal): Promise<TemplateState> {
+    const current = await this.#templates.ask(template.key, template, signal);
+    if (!current) return { found: false };
+    const { uid = '', generation = 0 } = current.metadata;
+    const isStored = uid === template.uid && generation === template.generation;
+    return { ...templateState(template), uid, generation: isStored ? generation : Number.NaN };
+  }
+
+  async #judge(
+    votes: readonly VoteView[],
+    request: FoundRequest,
+    state: TemplateState,
+    signal: AbortSignal,
+  ): Promise<JudgedVote[]> {
+    const signed = await this.#signedVotes(votes, request, signal);
+    return this.#judged(votes, await this.#approversOf(signed, request, signal), request, state);
+  }
+
+  /** Judges each vote by the rule book. `approvers` has the signed votes, and whether their voters hold the verb. */
+  #judged(
+    votes: readonly VoteView[],
+    approvers: ReadonlyMap<VoteView, boolean>,
+    request: FoundRequest,
+    template: TemplateState,
+  ): JudgedVote[] {
+    return votes.map((vote) => {
+      const { namespace, spec } = vote;
+      const mayApprove = approvers.get(vote);
+      if (!spec.voter || mayApprove === undefined) return { vote, violation: unsigned };
+      const input = { namespace, voter: spec.voter, spec, request, template, mayApprove };
+      return { vote, violation: firstViolation(votePolicy, input) };
+    });
+  }
+
+  /** By vote: whether its voter holds the verb `approve` on the template of the request now. */
+  async #approversOf(
+    votes: readonly SignedVote[],
+    { templateName: name }: FoundRequest,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<VoteView, boolean>> {
+    const { templateKind: kind } = this.#deps;
+    const answers = votes.map(async ({ vote, attestation: { namespace, voter } }) => {
+      const mayApprove = await this.#approvePermission.mayApprove(voter, { kind, namespace, name }, signal);
+      return [vote, mayApprove] as const;
+    });
+    return new Map(await Promise.all(answers));
+  }
+
+  /** The votes that our webhook signed for this request when they were created. */
+  async #signedVotes(votes: readonly VoteView[], request: FoundRequest, signal: AbortSignal): Promise<SignedVote[]> {
+    const attested = votes.flatMap((vote) => {
+      const attestation = attestationOf(vote, request);
+      return attestation ? [{ vote, attestation, signature: vote.spec.voter?.signature }] : [];
+    });
+    const areOurs = await this.#deps.signer.areOurVotes(attested, signal);
+    return attested.filter((_, index) => areOurs[index]);
+  }
+}
+
+interface SignedVote {
+  readonly vote: VoteView;
+  readonly attestation: VoteAttestation;
+}
+
+/** What our webhook must have signed if the vote is genuine; undefined if the vote is for another request, or its name or age is wrong. */
+function attestationOf(
+  { namespace, name, spec, createdAtMs }: VoteView,
+  request: FoundRequest,
+): VoteAttestation | undefined {
+  const { voter } = spec;
+  if (!voter?.signature || spec.request.uid !== request.uid) return undefined;
+  if (name !== voteName(request.uid, voter.username, spec)) return undefined;
+  const age = createdAtMs - (parseTime(voter.time) ?? Number.NaN);
+  return age >= -skewMs && age <= validMs ? { namespace, name, spec, voter } : undefined;
+}
+
+type FoundRequest = Extract<VotedRequest, { found: true }>;
+
+const oldestFirst = (votes: readonly VoteView[]): VoteView[] =>
+  [...votes].sort((a, b) => a.createdAtMs - b.createdAtMs || (a.uid < b.uid ? -1 : 1));
+
+/** Lists the votes on requests of one namespace. Sets no limit, because forged votes could fill the page and hide a denial. */
+async function listVotes(
+  client: Client,
+  queries: Readonly<[VoteQuery, ...VoteQuery[]]>,
+  signal: AbortSignal,
+): Promise<readonly VoteView[]> {
+  const uids = new Set(queries.map(({ uid }) => uid));
+  const options = {
+    namespace: queries[0].namespace,
+    labelSelector: `${requestLabel} in (${[...uids].join(',')})`,
+    signal,
+  };
+  const { items } = await client.list(accessVotes, options);
+  return items.flatMap((item) => viewVote({ ...item, kind: accessVotes.kind }) ?? []);
+}
+
+/** The valid approvals. */
+export const approvalsOf = (judged: readonly JudgedVote[]): Approval[] =>
+  judged.flatMap(({ vote: { uid, createdAtMs, spec }, violation }) =>
+    violation === undefined && spec.decision === 'Approve' && spec.voter
+      ? [{ uid, createdAtMs, voter: spec.voter, maxMs: maxOf(spec.max) }]
+      : [],
+  );
+
+/** The first valid denial. */
+export const denialIn = (judged: readonly JudgedVote[]): JudgedVote | undefined =>
+  judged.find(({ vote, violation }) => violation === undefined && vote.spec.decision === 'Deny');
+
+function maxOf(max: string | undefined): number | undefined {
+  const parsed = max === undefined ? undefined : parseGoDuration(max);
+  return parsed && 'ns' in parsed ? toMilliseconds(parsed.ns) : undefined;
+}
+
+const unsigned: Violation = {
+  code: 'StampInvalid',
+  message: 'the webhook of drawbridge did not sign this vote for this request; vote again',
+  field: 'spec.voter',
+  status: 403,
+};

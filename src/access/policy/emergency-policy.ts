@@ -1,0 +1,94 @@
+import type { ReasonConfig } from '../../api/access/access-config.ts';
+import type { AccessConfig } from '../../api/access/template-spec.ts';
+import { parseGoDuration } from '../../kit/go-duration.ts';
+import type { Violation } from './policy.ts';
+
+/** Minimum length of the reason for an emergency, characters, if the template requires no reason. */
+const minReasonLength = 10;
+
+/** The fields of a request that these rules read. */
+interface EmergencySpec {
+  readonly emergency?: boolean;
+  readonly startAt?: string;
+}
+
+/** An overdue review: that of earlier emergency access of the caller through the same template. */
+export interface OverdueReview {
+  /** The name and the uid of the request. */
+  readonly request: string;
+  readonly requestUid: string;
+  /** RFC 3339. */
+  readonly reviewBy: string;
+}
+
+/**
+ * `EmergencyNotAllowed` if the caller may not open emergency access. Undefined if the caller may, or if the request asks for none. Only
+ * membership in `emergency.groups` counts.
+ */
+export function emergencyViolation(
+  { emergency, startAt }: EmergencySpec,
+  groups: readonly string[],
+  config: AccessConfig,
+): Violation | undefined {
+  if (!emergency) return undefined;
+  if (!config.emergency) {
+    return refuse('the template allows no emergency access; omit spec.emergency');
+  }
+  const allowed = config.emergency.groups;
+  if (!groups.some((group) => allowed.includes(group))) {
+    return refuse(
+      `you are in none of the groups [${allowed.join(', ')}], to which the template allows emergency access; omit spec.emergency, ` +
+        'and wait for approvals',
+    );
+  }
+  if (startAt === undefined) return undefined;
+  return refuse('emergency access begins at once; omit spec.startAt or spec.emergency');
+}
+
+/** `ReviewOverdue` if an earlier emergency of the caller through this template was not reviewed in time. */
+export function overdueViolation(
+  { emergency }: EmergencySpec,
+  overdue: OverdueReview | undefined,
+): Violation | undefined {
+  if (!emergency || !overdue) return undefined;
+  return {
+    code: 'ReviewOverdue',
+    message:
+      `your emergency access by request ${overdue.request} (uid ${overdue.requestUid}) was due for review by ` +
+      `${overdue.reviewBy}; ask another person with the verb approve to create an AccessVote about Review for it`,
+    field: 'spec.emergency',
+    status: 403,
+  };
+}
+
+/** The groups whose members may request: for an emergency `emergency.groups`, otherwise `allowedGroups`. */
+export const decidingGroupsOf = (
+  { emergency }: EmergencySpec,
+  config: Pick<AccessConfig, 'allowedGroups' | 'emergency'>,
+): readonly string[] => (emergency ? (config.emergency?.groups ?? []) : config.allowedGroups);
+
+/** What the template requires of the reason. An emergency always requires one. */
+export function reasonConfigOf({ emergency }: EmergencySpec, { reason }: AccessConfig): ReasonConfig | undefined {
+  if (!emergency) return reason;
+  if (!reason) return { minLength: minReasonLength, prompt: 'what is broken, and what you do about it' };
+  return { ...reason, minLength: Math.max(reason.minLength, 1) };
+}
+
+/** `config` with the `maxDuration` that applies: for an emergency, `emergency.maxDuration` if that is shorter. */
+export function durationBoundsOf<Config extends Pick<AccessConfig, 'maxDuration' | 'emergency'>>(
+  { emergency }: EmergencySpec,
+  config: Config,
+): Config {
+  const limit = emergency ? config.emergency?.maxDuration : undefined;
+  if (limit === undefined) return config;
+  const [usual, shorter] = [parseGoDuration(config.maxDuration), parseGoDuration(limit)];
+  const isShorter = 'ns' in usual && 'ns' in shorter && shorter.ns < usual.ns;
+  return isShorter ? { ...config, maxDuration: limit } : config;
+}
+
+const refuse = (message: string): Violation => ({
+  code: 'EmergencyNotAllowed',
+  message: `spec.emergency is true, and ${message}`,
+  field: 'spec.emergency',
+  status: 403,
+});

@@ -1,0 +1,19 @@
+import { quote } from '../../kit/errors.ts';
+
+const subdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+
+/** Whether a Pod, a ServiceAccount, or a ReplicaSet can have this name. Check it before a read: a reference may contain any value. */
+export const isObjectName = (name: unknown): name is string =>
+  typeof name === 'string' && name.length <= 253 && subdomain.test(name);
+
+/** Maximum number of names that a message lists. */
+const MAX_SHOWN = 20;
+
+/** The names for a message, such as `[devs, sre]`: at most 20, quoted where necessary. */
+export function listNames(names: readonly string[]): string {
+  const more = names.length > MAX_SHOWN ? `, and ${names.length - MAX_SHOWN} more` : '';
+  return `[${names.slice(0, MAX_SHOWN).map(showName).join(', ')}${more}]`;
+}
+
+/** A name for a message, quoted if it is empty, exceeds 128 characters, or has any but letters, digits, and `_ @ . : / + -`. */
+export const showName = (name: string): string => (/^[\w@.:/+-]{1,128}$/.test(name) ? name : quote(name));

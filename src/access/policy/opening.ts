@@ -1,0 +1,129 @@
+import type { AccessConfig } from '../../api/access/template-spec.ts';
+import { parseTime } from '../../kit/clock.ts';
+import { parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
+import { isInWindow, longestBetweenWindowsMs, nextWindowStart } from './start-windows.ts';
+import { type CountedVote, countVotes, type EntryCount } from './vote-count.ts';
+
+/** A valid vote that approves the access of a request. */
+export interface Approval extends CountedVote {
+  /** The longest duration that the voter approves, milliseconds; undefined if the voter set no limit. */
+  readonly maxMs: number | undefined;
+}
+
+/** Input of `openingOf`. */
+export interface OpeningInput {
+  /** Creation of the request, epoch ms. */
+  readonly createdAtMs: number;
+  readonly spec: { readonly startAt?: string; readonly emergency?: boolean };
+  readonly config: Pick<AccessConfig, 'approvals' | 'start'>;
+  /** Valid approvals, for the current generation of the template. None is by the requester. */
+  readonly approvals: readonly Approval[];
+  /** When the requester claimed the access, epoch ms; undefined until then. */
+  readonly claimedAtMs: number | undefined;
+}
+
+/** Whether access may open now, or what the request waits for. Every waiting state has a deadline. */
+export type Opening =
+  /** Waits for approvals, until `untilMs`, epoch ms. */
+  | { readonly is: 'pending'; readonly all: readonly EntryCount[]; readonly untilMs: number }
+  /** Waits for `spec.startAt` or the next start window, which begins at `atMs`, epoch ms. */
+  | { readonly is: 'scheduled'; readonly all: readonly EntryCount[]; readonly atMs: number }
+  /** Waits for the requester to set `spec.claimed`, until `untilMs`, epoch ms. */
+  | { readonly is: 'claimable'; readonly all: readonly EntryCount[]; readonly untilMs: number }
+  /** The approvals or the claim were still missing at their deadline `atMs`, epoch ms. The leader denies the request. */
+  | { readonly is: 'timedOut'; readonly missing: 'approvals' | 'claim'; readonly atMs: number }
+  /** Access may open now. `votes` approved it, for at most `maxMs`, milliseconds (Infinity: no limit). */
+  | {
+      readonly is: 'due';
+      readonly all: readonly EntryCount[];
+      readonly votes: readonly Approval[];
+      readonly maxMs: number;
+    };
+
+/**
+ * Decides whether access may open at `nowMs` (epoch ms). Pure: the same votes and the same time give the same answer, after any restart.
+ * An emergency waits for nothing.
+ */
+export function openingOf(input: OpeningInput, nowMs: number): Opening {
+  const { spec, config, createdAtMs, claimedAtMs } = input;
+  if (spec.emergency) return { is: 'due', all: [], votes: [], maxMs: Number.POSITIVE_INFINITY };
+  const approved = approvalProgress(input, nowMs);
+  if (approved.is !== 'approved') return approved;
+  const { all, votes, atMs } = approved;
+  const startMs = spec.startAt === undefined ? undefined : parseTime(spec.startAt);
+  if (startMs !== undefined && nowMs < startMs) return { is: 'scheduled', all, atMs: startMs };
+  const claimWithinMs = durationMs(config.approvals?.claimWithin);
+  if (claimWithinMs !== undefined) {
+    const untilMs = Math.max(atMs, startMs ?? createdAtMs) + claimWithinMs;
+    const isClaimed = claimedAtMs !== undefined && claimedAtMs < untilMs;
+    if (!isClaimed && nowMs >= untilMs) return { is: 'timedOut', missing: 'claim', atMs: untilMs };
+    if (!isClaimed) return { is: 'claimable', all, untilMs };
+  }
+  const windows = config.start?.windows;
+  if (windows && !isInWindow(windows, nowMs)) {
+    const opensMs = nextWindowStart(windows, nowMs);
+    // Unreachable with the CRD, which rejects windows that never open.
+    if (opensMs === undefined) return { is: 'timedOut', missing: 'claim', atMs: nowMs };
+    return { is: 'scheduled', all, atMs: opensMs };
+  }
+  const maxMs = Math.min(...votes.map((vote) => vote.maxMs ?? Number.POSITIVE_INFINITY), Number.POSITIVE_INFINITY);
+  return { is: 'due', all, votes, maxMs };
+}
+
+/**
+ * The latest time at which access of the request may open, epoch ms: after the longest possible wait for approvals, `spec.startAt`, the
+ * claim, and a start window. Undefined if `countsFromOpening` is false.
+ */
+export function latestOpeningMs({
+  createdAtMs,
+  spec,
+  config,
+}: Omit<OpeningInput, 'approvals' | 'claimedAtMs'>): number | undefined {
+  if (!countsFromOpening(spec, config)) return undefined;
+  const startMs = spec.startAt === undefined ? undefined : parseTime(spec.startAt);
+  const approvedMs = createdAtMs + (durationMs(config.approvals?.pendingFor) ?? 0);
+  const claimMs = durationMs(config.approvals?.claimWithin) ?? 0;
+  return Math.max(approvedMs, startMs ?? 0) + claimMs + (config.start?.windows ? longestBetweenWindowsMs : 0);
+}
+
+/**
+ * Whether the granted duration counts from the opening of access instead of from the creation of the request: true for a request that may
+ * have to wait, and for an emergency.
+ */
+export function countsFromOpening(spec: OpeningInput['spec'], config: OpeningInput['config']): boolean {
+  return !!(config.approvals || config.start?.windows || spec.startAt !== undefined || spec.emergency);
+}
+
+/** The result of `approvalProgress`: approved at `atMs` (epoch ms) by `votes`, pending, or timed out. */
+type ApprovalProgress =
+  | {
+      readonly is: 'approved';
+      readonly all: readonly EntryCount[];
+      readonly votes: readonly Approval[];
+      readonly atMs: number;
+    }
+  | Extract<Opening, { is: 'pending' | 'timedOut' }>;
+
+/**
+ * Whether the template's approvals are complete. Without `approvals` in the template, a request is approved at its creation. A vote that
+ * was created after `pendingFor` never counts.
+ */
+function approvalProgress(
+  { config: { approvals: asked }, approvals, createdAtMs }: OpeningInput,
+  nowMs: number,
+): ApprovalProgress {
+  if (!asked) return { is: 'approved', all: [], votes: [], atMs: createdAtMs };
+  const untilMs = createdAtMs + (durationMs(asked.pendingFor) ?? 0);
+  const { all, met } = countVotes(
+    asked.all,
+    approvals.filter((vote) => vote.createdAtMs < untilMs),
+  );
+  if (met) return { is: 'approved', all, ...met };
+  return nowMs < untilMs ? { is: 'pending', all, untilMs } : { is: 'timedOut', missing: 'approvals', atMs: untilMs };
+}
+
+/** Undefined if the text is absent or not a duration. The CRD rejects templates with such a duration. */
+function durationMs(text: string | undefined): number | undefined {
+  const parsed = text === undefined ? undefined : parseGoDuration(text);
+  return parsed && 'ns' in parsed ? toMilliseconds(parsed.ns) : undefined;
+}

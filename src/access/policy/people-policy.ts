@@ -1,0 +1,78 @@
+import type { StartConfig } from '../../api/access/access-config.ts';
+import type { AccessConfig } from '../../api/access/template-spec.ts';
+import { formatTime, parseTime } from '../../kit/clock.ts';
+import { quote } from '../../kit/errors.ts';
+import { durationText, parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
+import type { Violation } from './policy.ts';
+import { reasonConfigViolation } from './reason.ts';
+import { isInWindow, nextWindowStart, windowsViolation } from './start-windows.ts';
+
+/** Tolerance for `spec.startAt`, milliseconds: the clocks of people and servers differ, and a request takes time to arrive. */
+const toleranceMs = 60_000;
+
+/** `GrantToGroups` if a vote or an emergency would open access for whole groups. */
+export function grantToViolation({ grantTo, approvals, emergency }: AccessConfig): Violation | undefined {
+  if (grantTo !== 'AllowedGroups') return undefined;
+  const field = approvals ? 'approvals' : emergency ? 'emergency' : undefined;
+  if (field === undefined) return undefined;
+  return {
+    code: 'GrantToGroups',
+    message:
+      `spec.accessConfig.grantTo is AllowedGroups, and spec.accessConfig.${field} is set; approvals and emergencies open access for the ` +
+      'requester only, because a voter must never get the access: set grantTo to Requester',
+    field: 'spec.accessConfig.grantTo',
+    status: 422,
+  };
+}
+
+/**
+ * The first violation of `grantTo`, `reason`, or `start.windows` of a template: `GrantToGroups`, `InvalidPattern`, or `InvalidWindow`. The
+ * webhook denies such templates. The leader checks again before it grants, because the API server may have stored a template without
+ * calling the webhook.
+ */
+export function peopleConfigViolation(config: AccessConfig): Violation | undefined {
+  return (
+    grantToViolation(config) ?? reasonConfigViolation(config.reason) ?? windowsViolation(config.start?.windows ?? [])
+  );
+}
+
+/**
+ * `InvalidStart` if the template does not allow `startAt`. `askedAtMs` (epoch ms) is when the request was created: a start that was allowed
+ * then stays allowed while the request waits for approvals.
+ */
+export function startViolation(
+  startAt: string | undefined,
+  config: StartConfig | undefined,
+  askedAtMs: number,
+): Violation | undefined {
+  if (startAt === undefined) return undefined;
+  const { maxAhead, windows } = config ?? {};
+  if (maxAhead === undefined) return refuse('is set; the template does not allow it; omit it', 403);
+  const startMs = parseTime(startAt);
+  if (startMs === undefined) {
+    return refuse(`is ${quote(startAt)}; write a time as in RFC 3339, for example 2026-11-22T20:00:00Z`, 422);
+  }
+  if (startMs < askedAtMs - toleranceMs) {
+    return refuse(`is ${startAt}, which has passed; write a later time, or omit it to begin as soon as possible`, 422);
+  }
+  const ahead = parseGoDuration(maxAhead);
+  const aheadNs = 'ns' in ahead ? ahead.ns : 0n;
+  const latestMs = askedAtMs + toMilliseconds(aheadNs);
+  if (startMs > latestMs + toleranceMs) {
+    return refuse(
+      `is ${startAt}; the template allows ${durationText(aheadNs)} ahead, which is until ${formatTime(latestMs)}: write an earlier time`,
+      422,
+    );
+  }
+  if (!windows || isInWindow(windows, startMs)) return undefined;
+  const next = nextWindowStart(windows, startMs);
+  const remedy = next === undefined ? 'write another time' : `the next window opens at ${formatTime(next)}`;
+  return refuse(`is ${startAt}, when no window of the template is open; ${remedy}`, 422);
+}
+
+const refuse = (why: string, status: Violation['status']): Violation => ({
+  code: 'InvalidStart',
+  message: `spec.startAt ${why}`,
+  field: 'spec.startAt',
+  status,
+});

@@ -1,0 +1,90 @@
+import { RE2JS } from 're2js';
+import type { ReasonConfig } from '../../api/access/access-config.ts';
+import { describe, quote } from '../../kit/errors.ts';
+import { RecentMap } from '../../kit/recent-map.ts';
+import type { Violation } from './policy.ts';
+
+/**
+ * Maximum number of instructions of a compiled pattern. The time of a match grows with it and with the length of the reason, to at most
+ * 30 ms on two busy cores. A pattern such as `^(INC|CHG)-[0-9]+` has 15.
+ */
+const maxProgramSize = 256;
+const patternField = 'spec.accessConfig.reason.pattern';
+
+/** `InvalidPattern` if the pattern of the template is not valid RE2 syntax, or too large; undefined otherwise. */
+export function reasonConfigViolation(config: ReasonConfig | undefined): Violation | undefined {
+  if (config?.pattern === undefined) return undefined;
+  const compiled = compile(config.pattern);
+  if (!('problem' in compiled)) return undefined;
+  return {
+    code: 'InvalidPattern',
+    message: `${patternField} ${quote(config.pattern)} ${compiled.problem}; write RE2 syntax, for example ^(INC|CHG)-[0-9]+`,
+    field: patternField,
+    status: 422,
+  };
+}
+
+/** Why the template does not accept the reason: `ReasonMissing` or `ReasonMismatch`. Undefined if it does, or if it asks for none. */
+export function reasonViolation(reason: string | undefined, config: ReasonConfig | undefined): Violation | undefined {
+  if (!config) return undefined;
+  const prompt = config.prompt === undefined ? '' : `: ${config.prompt}`;
+  const length = [...(reason ?? '').trim()].length;
+  if (length < config.minLength) {
+    const found = length === 0 ? 'is missing' : `has ${characters(length)}`;
+    return violation('ReasonMissing', `spec.reason ${found}; write at least ${characters(config.minLength)}${prompt}`);
+  }
+  if (config.pattern === undefined) return undefined;
+  const compiled = compile(config.pattern);
+  // The API server stored this template without calling the webhook, which denies such patterns. No reason can match.
+  if ('problem' in compiled) return reasonConfigViolation(config);
+  if (compiled.pattern.matcher(reason ?? '').find()) return undefined;
+  return violation(
+    'ReasonMismatch',
+    `spec.reason ${quote(reason ?? '')} does not match ${quote(config.pattern)}; write a reason that matches${prompt}`,
+  );
+}
+
+/**
+ * The `link` of the template, with `{match}` replaced by the part of the reason that `pattern` matches. Undefined if there is no link, or
+ * if it has `{match}` and nothing matches.
+ */
+export function reasonLink(reason: string, { link, pattern }: ReasonConfig): string | undefined {
+  if (link === undefined || !link.includes('{match}')) return link;
+  const compiled = pattern === undefined ? undefined : compile(pattern);
+  if (!compiled || 'problem' in compiled) return undefined;
+  const matcher = compiled.pattern.matcher(reason);
+  return matcher.find() ? link.replace('{match}', () => encodeURIComponent(matcher.group() ?? '')) : undefined;
+}
+
+type Compiled = { readonly pattern: RE2JS } | { readonly problem: string };
+
+/** By source, because compilation takes milliseconds. Bounded, because templates may have any pattern. */
+const patterns = new RecentMap<string, Compiled>(256);
+
+function compile(source: string): Compiled {
+  const known = patterns.get(source);
+  if (known) return known;
+  const compiled = tryCompile(source);
+  patterns.set(source, compiled);
+  return compiled;
+}
+
+function tryCompile(source: string): Compiled {
+  try {
+    const pattern = RE2JS.compile(source);
+    const size = pattern.programSize();
+    if (size <= maxProgramSize) return { pattern };
+    return { problem: `compiles to ${size} instructions; at most ${maxProgramSize} are allowed: repeat less` };
+  } catch (error) {
+    return { problem: `is not valid (${describe(error)})` };
+  }
+}
+
+const characters = (count: number): string => (count === 1 ? '1 character' : `${count} characters`);
+
+const violation = (code: Violation['code'], message: string): Violation => ({
+  code,
+  message,
+  field: 'spec.reason',
+  status: 422,
+});

@@ -1,0 +1,104 @@
+import type { ApprovalEntry } from '../../api/access/access-config.ts';
+
+/** A valid approval: the server has just verified its voter, template, and permission. */
+export interface CountedVote {
+  /** The uid of the AccessVote. */
+  readonly uid: string;
+  readonly voter: { readonly username: string; readonly uid: string; readonly groups: readonly string[] };
+  /** Epoch ms. */
+  readonly createdAtMs: number;
+}
+
+/** Progress of one entry of `approvals.all`: how many people have approved (`have`), and how many must (`need`). */
+export interface EntryCount {
+  readonly name: string;
+  readonly have: number;
+  readonly need: number;
+}
+
+/** The result of `countVotes`. */
+export interface VoteCount<Vote extends CountedVote> {
+  /** The progress of each entry, in the order of `approvals.all`. */
+  readonly all: readonly EntryCount[];
+  /** The votes that met every entry, oldest first, and when the last of them was created (epoch ms). Undefined while an entry lacks votes. */
+  readonly met: { readonly votes: readonly Vote[]; readonly atMs: number } | undefined;
+}
+
+/** The fewest votes that can meet all entries. */
+export const votesNeeded = (entries: readonly ApprovalEntry[]): number =>
+  entries.reduce((sum, { count }) => sum + count, 0);
+
+/**
+ * Counts approvals: every entry needs `count` people who are in one of its groups, if it has any, and one person counts for one entry only.
+ * Two votes with the same username or the same uid count as one person. Votes count in the order of their creation, so a later vote never changes
+ * when the entries were met.
+ */
+export function countVotes<Vote extends CountedVote>(
+  entries: readonly ApprovalEntry[],
+  votes: readonly Vote[],
+): VoteCount<Vote> {
+  /** One place for each person that an entry needs. */
+  const places = entries.flatMap((entry) => Array.from({ length: entry.count }, () => entry));
+  /** By place: the vote that fills it. */
+  const filled = new Map<number, Vote>();
+  for (const vote of onePerPerson(votes)) {
+    fill(vote, places, filled, new Set());
+    if (filled.size === places.length) {
+      const used = [...filled.values()].sort(byAge);
+      return { all: countsOf(entries, places, filled), met: { votes: used, atMs: vote.createdAtMs } };
+    }
+  }
+  return { all: countsOf(entries, places, filled), met: undefined };
+}
+
+/**
+ * Fills a free place with the vote, if necessary after it moves other votes to other places that they fit (an augmenting path of a
+ * bipartite matching). Returns whether it found a place. `tried` has the places that this search has visited.
+ */
+function fill<Vote extends CountedVote>(
+  vote: Vote,
+  places: readonly ApprovalEntry[],
+  filled: Map<number, Vote>,
+  tried: Set<number>,
+): boolean {
+  for (const [place, entry] of places.entries()) {
+    if (tried.has(place) || !fits(vote, entry)) continue;
+    tried.add(place);
+    const holder = filled.get(place);
+    if (holder === undefined || fill(holder, places, filled, tried)) {
+      filled.set(place, vote);
+      return true;
+    }
+  }
+  return false;
+}
+
+const fits = ({ voter }: CountedVote, { groups }: ApprovalEntry): boolean =>
+  groups === undefined || voter.groups.some((group) => groups.includes(group));
+
+/** The oldest vote of each person. Votes that were created in the same second are in the order of their uids, so that every replica counts alike. */
+function onePerPerson<Vote extends CountedVote>(votes: readonly Vote[]): Vote[] {
+  const names = new Set<string>();
+  const uids = new Set<string>();
+  return [...votes].sort(byAge).filter(({ voter }) => {
+    const isKnown = names.has(voter.username) || (voter.uid !== '' && uids.has(voter.uid));
+    names.add(voter.username);
+    if (voter.uid !== '') uids.add(voter.uid);
+    return !isKnown;
+  });
+}
+
+const byAge = (a: CountedVote, b: CountedVote): number =>
+  a.createdAtMs - b.createdAtMs || (a.uid < b.uid ? -1 : Number(a.uid > b.uid));
+
+function countsOf(
+  entries: readonly ApprovalEntry[],
+  places: readonly ApprovalEntry[],
+  filled: ReadonlyMap<number, CountedVote>,
+): EntryCount[] {
+  return entries.map((entry) => ({
+    name: entry.name,
+    have: places.filter((place, index) => place === entry && filled.has(index)).length,
+    need: entry.count,
+  }));
+}

@@ -1,0 +1,273 @@
+import type { VoteSpec } from '../../api/access/access-vote.ts';
+import { sha256Hex } from '../../kit/canonical-json.ts';
+import { quote } from '../../kit/errors.ts';
+import { parseGoDuration } from '../../kit/go-duration.ts';
+import { showName } from './names.ts';
+import { type Check, type RuleBook, refuse } from './policy.ts';
+import type { Caller, TemplateState } from './request-policy.ts';
+
+/** The request that a vote is about. */
+export type VotedRequest =
+  | { readonly found: false }
+  | {
+      readonly found: true;
+      readonly uid: string;
+      readonly templateName: string;
+      readonly requester: Pick<Caller, 'username' | 'uid'> | undefined;
+      readonly emergency: boolean;
+      /** How many extensions the requester asked for. */
+      readonly extensions: number;
+      /** How many of them the server granted or refused. */
+      readonly decidedExtensions: number;
+      /** Whether the request was denied, revoked, or deleted, or its access has ended. */
+      readonly ended: boolean;
+      /** True if the request was deleted, and only the record of its emergency remains. */
+      readonly gone?: true;
+    };
+
+/** Input of the rules for votes. */
+export interface VoteInput {
+  readonly namespace: string;
+  /** At admission, the caller of the API; in the controller, the voter whose signature was verified. */
+  readonly voter: Caller;
+  readonly spec: VoteSpec;
+  readonly request: VotedRequest;
+  readonly template: TemplateState;
+  /**
+   * The answer of a SubjectAccessReview for the verb `approve` on the template. False without a review if the request, or the template of
+   * a vote that is no review, does not exist.
+   */
+  readonly mayApprove: boolean;
+}
+
+/**
+ * The name that the webhook gives a vote. With it, the API server stores at most one Approve and one Deny of a username for each
+ * `spec.about`.
+ * An approval counts for one version of the template, so the same person can approve again after an edit.
+ */
+export function voteName(
+  requestUid: string,
+  username: string,
+  { about, decision, template }: Pick<VoteSpec, 'about' | 'decision' | 'template'>,
+): string {
+  const version = countsForEveryVersion({ about, decision }) ? [] : [template?.uid, template?.generation];
+  return `vote-${sha256Hex(JSON.stringify([requestUid, username, about, decision, ...version])).slice(0, 32)}`;
+}
+
+/** Whether a vote stays valid when the template changes: a denial, and the review of an emergency. */
+export const countsForEveryVersion = ({ about, decision }: Pick<VoteSpec, 'about' | 'decision'>): boolean =>
+  decision === 'Deny' || about === 'Review';
+
+const requestExists: Check<VoteInput> = ({ namespace, spec, request }) => {
+  const { kind, name, uid } = spec.request;
+  if (request.found && (uid === undefined || uid === request.uid)) return undefined;
+  const other = request.found ? `with uid ${quote(uid ?? '')} ` : '';
+  return {
+    code: 'RequestNotFound',
+    message:
+      `${kind} ${quote(name)} ${other}does not exist in namespace ${quote(namespace)}; ` +
+      `kubectl get ${kind.toLowerCase()}s -n ${namespace} lists those that do`,
+    field: 'spec.request',
+    status: 404,
+  };
+};
+
+/** An emergency is reviewed even after it has ended, and after its request was deleted. */
+const requestIsOpen: Check<VoteInput> = ({ spec, request }) => {
+  if (!request.found || !request.ended || spec.about === 'Review') return undefined;
+  return refuse(
+    'RequestEnded',
+    `${spec.request.kind} ${showName(spec.request.name)} has ended; a vote needs a request that waits for approval or whose access is open; name another request`,
+    'spec.request',
+    403,
+  );
+};
+
+const templateExists: Check<VoteInput> = ({ spec, request, template }) => {
+  if (!request.found || template.found || spec.about === 'Review') return undefined;
+  return refuse(
+    'TemplateNotFound',
+    `template ${showName(request.templateName)} of the request no longer exists; ask the requester to create a request that names another template`,
+    'spec.request',
+    404,
+  );
+};
+
+/**
+ * An approval counts for the template that the request names, as it is now. A denial counts for every version. At admission,
+ * `spec.template` is never absent, because the mutating webhook sets it.
+ */
+const templateIsCurrent: Check<VoteInput> = ({ spec, request, template }) => {
+  const voted = spec.template;
+  if (!request.found || !template.found || !voted || countsForEveryVersion(spec)) return undefined;
+  const isSame =
+    voted.name === request.templateName && voted.uid === template.uid && voted.generation === template.generation;
+  if (isSame) return undefined;
+  const version = (generation: number): string =>
+    Number.isNaN(generation) ? 'a newer version' : `generation ${generation}`;
+  return refuse(
+    'TemplateChanged',
+    `the vote is for ${version(voted.generation)} of template ${showName(voted.name)} (uid ${voted.uid}), ` +
+      `but the request uses ${version(template.generation)} of template ${showName(request.templateName)} (uid ${template.uid}); read that template, then vote again`,
+    'spec.template',
+    403,
+  );
+};
+
+/**
+ * Denies a vote about something that does not wait for a decision: the API server would store the vote, it would never count, and its
+ * voter would not know.
+ */
+const decisionIsAwaited: Check<VoteInput> = (input) => {
+  const { about } = input.spec;
+  if (!templateIsKnown(input) || awaitedDecisions(input).includes(about)) return undefined;
+  return refuse(
+    'NothingToDecide',
+    `spec.about is ${quote(about)}, and the request does not wait for that decision; ${decisionRemedy(input)}`,
+    'spec.about',
+    422,
+  );
+};
+
+/**
+ * The values of `spec.about` that the request waits for: its access if the template requires approvals, and for any Deny; each undecided
+ * extension if the template requires approvals of extensions; the review of an emergency, also after the end.
+ */
+function awaitedDecisions({ spec: { decision }, request, template }: VoteInput): string[] {
+  if (!request.found) return [];
+  const review = request.emergency ? ['Review'] : [];
+  if (!template.found || request.ended) return review;
+  const { approvals, extension } = template.spec.accessConfig;
+  const access = approvals || decision === 'Deny' ? ['Access'] : [];
+  const asked = approvals && extension?.approvals === 'Same' ? request.extensions : 0;
+  const extensions = Array.from({ length: asked }, (_, index) => `Extension-${index + 1}`);
+  return [...access, ...extensions.slice(request.decidedExtensions), ...review];
+}
+
+function decisionRemedy(input: VoteInput): string {
+  if (!templateIsKnown(input)) return 'set spec.about to a decision that the request waits for';
+  const awaited = awaitedDecisions(input);
+  if (awaited.length > 0) return `set spec.about to ${anyOf.format(awaited)} to decide that instead`;
+  const { request, template } = input;
+  return request.found && !request.ended && template.found
+    ? 'no vote is needed; to deny the request or end its access, set spec.decision to Deny and omit spec.about'
+    : 'no vote is needed';
+}
+
+const anyOf = new Intl.ListFormat('en', { type: 'disjunction' });
+
+/**
+ * Compares usernames and uids, so that the requester cannot vote under a second username. Empty uids never match. Without a requester,
+ * denies every vote.
+ */
+const voterIsAnotherPerson: Check<VoteInput> = ({ voter, request }) => {
+  if (!request.found) return undefined;
+  const { requester } = request;
+  const sameUid = requester !== undefined && requester.uid !== '' && requester.uid === voter.uid;
+  if (requester && requester.username !== voter.username && !sameUid) return undefined;
+  const message = requester
+    ? `${showName(voter.username)} created the request; another person must decide`
+    : 'the request names no requester, so the server cannot check that the voter is another person; ask the requester to create it again';
+  return refuse('SelfApproval', message, 'spec.request', 403);
+};
+
+const isServiceAccount = ({ voter }: VoteInput): boolean => voter.username.startsWith('system:serviceaccount:');
+
+const voterIsAPerson: Check<VoteInput> = (input) => {
+  const { voter, template } = input;
+  if (!isServiceAccount(input) || !templateIsKnown(input)) return undefined;
+  if (template.found && template.spec.accessConfig.approvals?.serviceAccounts) return undefined;
+  return refuse(
+    'ServiceAccountVote',
+    `${showName(voter.username)} is a ServiceAccount; without accessConfig.approvals.serviceAccounts in the template, only votes of people count; vote as a person`,
+    'spec.request',
+    403,
+  );
+};
+
+const voterMayApprove: Check<VoteInput> = (input) => {
+  const { namespace, voter, request, mayApprove } = input;
+  if (!request.found || !templateIsKnown(input) || mayApprove) return undefined;
+  return refuse(
+    'NotApprover',
+    `${showName(voter.username)} does not hold the verb approve on template ${showName(request.templateName)} in namespace ${showName(namespace)}; ` +
+      'an administrator can bind the role drawbridge-approver',
+    'spec.request',
+    403,
+  );
+};
+
+const maxIsADuration: Check<VoteInput> = ({ spec: { max } }) => {
+  if (max === undefined) return undefined;
+  const parsed = parseGoDuration(max);
+  if ('error' in parsed) return refuse('InvalidDuration', `spec.max ${parsed.error}`, 'spec.max', 422);
+  if (parsed.ns >= 1_000_000_000n) return undefined;
+  return refuse(
+    'InvalidDuration',
+    `spec.max must be at least 1s, not ${quote(max)}; write a Go duration, for example 20m`,
+    'spec.max',
+    422,
+  );
+};
+
+const requestIsFound = ({ request }: VoteInput): boolean => request.found;
+
+/** Whether the template exists. The review of an emergency does not need it. */
+const templateIsKnown = ({ spec, request, template }: VoteInput): boolean =>
+  request.found && (template.found || spec.about === 'Review');
+
+/** The rule book for a vote. The webhook checks it when a user votes; the leader checks it again whenever it counts the vote. */
+export const votePolicy: RuleBook<VoteInput> = {
+  request: {
+    requirement: 'the request exists',
+    check: requestExists,
+    remedy: () => 'name a request of this namespace',
+  },
+  open: {
+    requirement: 'the request has not ended',
+    check: requestIsOpen,
+    remedy: () => 'vote on a request that waits for approval',
+    applies: requestIsFound,
+  },
+  template: {
+    requirement: 'the template exists',
+    check: templateExists,
+    remedy: () => 'ask the requester to use another template',
+    applies: requestIsFound,
+  },
+  current: {
+    requirement: 'the template has not changed since the vote',
+    check: templateIsCurrent,
+    remedy: () => 'create the vote again',
+    applies: templateIsKnown,
+  },
+  question: {
+    requirement: 'the request waits for this decision',
+    check: decisionIsAwaited,
+    remedy: decisionRemedy,
+    applies: templateIsKnown,
+  },
+  'other-person': {
+    requirement: 'the voter is not the requester',
+    check: voterIsAnotherPerson,
+    remedy: () => 'ask another person to decide',
+    applies: requestIsFound,
+  },
+  person: {
+    requirement: 'the voter is a person, or the template counts ServiceAccounts',
+    check: voterIsAPerson,
+    remedy: () => 'vote as a person',
+    applies: (input) => !isServiceAccount(input) || templateIsKnown(input),
+  },
+  approver: {
+    requirement: 'the voter holds the verb approve on the template',
+    check: voterMayApprove,
+    remedy: () => 'ask an administrator for the verb approve on the template',
+    applies: templateIsKnown,
+  },
+  max: {
+    requirement: 'spec.max, if set, is a Go duration of at least 1s',
+    check: maxIsADuration,
+    remedy: () => 'write, for example, 20m',
+  },
+};

@@ -1,0 +1,197 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Emit, Source } from '../../engine/source.ts';
+import type { Cancel, Clock } from '../../kit/clock.ts';
+import type { Projected, StoreEvent } from '../../kube/store.ts';
+import type { RbacRule } from '../../rbac/rule-cover.ts';
+import type { AccessKind } from '../access-kind.ts';
+import { firstViolation, type Violation } from '../policy/policy.ts';
+import { notPlanned, templatePolicy } from '../policy/template-policy.ts';
+import { type AccessStores, byNamespace, byTarget } from '../stores/access-stores.ts';
+import { type TemplateView, targetKey } from '../stores/access-views.ts';
+import type { SelectorView, WorkloadView } from '../stores/cluster-views.ts';
+import type { JudgementQueue } from './judgement-queue.ts';
+import type { PlanRunner, TemplatePlans } from './template-plans.ts';
+
+/**
+ * Delay between a change of another object and the judgements that it causes, milliseconds, because several objects often change at once.
+ */
+const settleMs = 1000;
+
+/** The last judgement of a template, and the state of the template that it is for. */
+interface Verdict {
+  readonly uid: string;
+  readonly generation: number;
+  /** Whether the workload existed. */
+  readonly hasTarget: boolean;
+  /** What denies every request; undefined if nothing does. */
+  readonly violation: Violation | undefined;
+}
+
+/**
+ * Judges templates: plans each as a request would, to find what would deny every request for it, and caches the answer. As a source, it
+ * enqueues a template after other objects that its plan read have changed: its workload, and the objects that select pods in its namespace.
+ * It also enqueues a template when the turn of its judgement has come.
+ */
+export class TemplateJudge implements Source {
+  readonly name = 'judge';
+  /** The kind of the templates. */
+  readonly id: string;
+  readonly #deps: TemplateJudgeDeps;
+  readonly #verdicts = new Map<string, Verdict>();
+  /** Namespaces, and `targetKey`s of workloads, whose templates have to be judged, with the monotonic time. Oldest first. */
+  readonly #changed = new Map<string, number>();
+  /** Number of times that verdicts were discarded. A plan that began before the last time may have read older objects. */
+  #invalidations = 0;
+  #emit: Emit | undefined;
+  #cancel: Cancel = () => undefined;
+
+  constructor(deps: TemplateJudgeDeps) {
+    this.#deps = deps;
+    this.id = deps.kind.templateKind;
+  }
+
+  /** Resolves once the stores that plans read have synced. Incomplete stores would make templates unready for a moment. */
+  async start(emit: Emit, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    // While this replica did not lead, no event discarded outdated verdicts.
+    this.#verdicts.clear();
+    const { workloads, selectors } = this.#deps.stores;
+    const unsubscribes = [
+      ...workloads.map((store) => store.subscribe((event) => this.#onChange(this.#scopeOf(event)))),
+      ...(this.#deps.kind.createsPod ? selectors : []).map((store) =>
+        store.subscribe((event) => this.#onChange(changesSelection(event) ? namespaceOf(event) : undefined)),
+      ),
+    ];
+    const stop = (): void => {
+      for (const unsubscribe of unsubscribes) unsubscribe();
+      this.#cancel();
+      this.#emit = undefined;
+      this.#changed.clear();
+      this.#deps.queue.leaveAll(this);
+    };
+    signal.addEventListener('abort', stop, { once: true });
+    await Promise.all([...workloads, ...selectors].map((store) => store.whenSynced(signal)));
+    signal.throwIfAborted();
+    this.#emit = emit;
+  }
+
+  /**
+   * What denies every request for the template now, with the code that admission or the decider uses. `notPlanned` if judging has spent its
+   * share of the processor; the source then emits the template later.
+   */
+  async judge(template: TemplateView, signal: AbortSignal): Promise<Violation | typeof notPlanned | undefined> {
+    const { key, uid, generation } = template;
+    const hasTarget = this.#hasTarget(template);
+    const known = this.#verdicts.get(key);
+    if (known?.uid === uid && known.generation === generation && known.hasTarget === hasTarget) {
+      this.#deps.queue.leave(this, key);
+      return known.violation;
+    }
+    const invalidations = this.#invalidations;
+    const violation = await this.#deps.queue.judge(this, key, (runner) => this.#violation(template, runner, signal));
+    if (violation === notPlanned) this.#verdicts.delete(key);
+    else if (invalidations === this.#invalidations) this.#verdicts.set(key, { uid, generation, hasTarget, violation });
+    return violation;
+  }
+
+  /** Discards the verdict of a deleted template. */
+  forget(key: string): void {
+    this.#verdicts.delete(key);
+    this.#deps.queue.leave(this, key);
+  }
+
+  /** Enqueues a template because its turn has come. */
+  call(key: string): void {
+    this.#emit?.(key, this.name);
+  }
+
+  /** Checks in the order of the webhook. */
+  async #violation(
+    { namespace, name, spec }: TemplateView,
+    runner: PlanRunner,
+    signal: AbortSignal,
+  ): Promise<Violation | typeof notPlanned | undefined> {
+    const { plansIn, grantable, kind } = this.#deps;
+    const plans = plansIn(runner);
+    const template = { kind: kind.templateKind, namespace, name, spec };
+    return (
+      firstViolation(templatePolicy, { ...template, grantable }) ??
+      (await plans.violationInEmptyNamespace(template, signal)) ??
+      (await plans.violationInNamespace(template, signal))
+    );
+  }
+
+  #hasTarget({ spec, namespace }: TemplateView): boolean {
+    const ref = spec.controllerTargetRef;
+    return ref !== undefined && this.#deps.stores.workload(targetKey(ref, namespace)) !== undefined;
+  }
+
+  /** The templates that a change of a workload affects: a namespace, a `targetKey`, or undefined for none. */
+  #scopeOf(event: StoreEvent<WorkloadView>): string | undefined {
+    if (this.#deps.kind.createsPod && changesSelection(event)) return namespaceOf(event);
+    if (event.type === 'updated' && isDeepStrictEqual(contentOf(event.before), contentOf(event.now))) return undefined;
+    const { kind, name, namespace } = viewOf(event);
+    return targetKey({ kind, name }, namespace);
+  }
+
+  #onChange(scope: string | undefined): void {
+    // Until `start` resolves, no template has been judged.
+    if (scope === undefined || !this.#emit || this.#changed.has(scope)) return;
+    this.#changed.set(scope, this.#deps.clock.monotonic() + settleMs);
+    this.#schedule();
+  }
+
+  #templatesIn(scope: string): readonly TemplateView[] {
+    const { templates } = this.#deps.kind;
+    return templates.byIndex(scope.includes('/') ? byTarget : byNamespace, scope);
+  }
+
+  /** Discards the verdicts of changed scopes that are due; their templates wait for a judgement. */
+  #tick(): void {
+    const nowMs = this.#deps.clock.monotonic();
+    for (const [scope, dueMs] of this.#changed) {
+      if (dueMs > nowMs) break;
+      this.#changed.delete(scope);
+      this.#invalidations++;
+      for (const { key } of this.#templatesIn(scope)) {
+        this.#verdicts.delete(key);
+        this.#deps.queue.wait(this, key);
+      }
+    }
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    this.#cancel();
+    const [dueMs] = this.#changed.values();
+    if (dueMs === undefined) return;
+    const { clock } = this.#deps;
+    this.#cancel = clock.schedule(Math.max(0, dueMs - clock.monotonic()), () => this.#tick());
+  }
+}
+
+interface TemplateJudgeDeps {
+  readonly kind: Pick<AccessKind, 'templateKind' | 'templates' | 'createsPod'>;
+  readonly stores: Pick<AccessStores, 'workloads' | 'selectors' | 'workload'>;
+  readonly plansIn: (runner: PlanRunner) => TemplatePlans;
+  readonly queue: JudgementQueue;
+  readonly grantable: readonly RbacRule[];
+  readonly clock: Clock;
+}
+
+const viewOf = <T extends Projected>(event: StoreEvent<T>): T => ('now' in event ? event.now : event.before);
+
+const namespaceOf = (event: StoreEvent<WorkloadView | SelectorView>): string => viewOf(event).namespace;
+
+/** Whether the selector of the object may now match other pods: a plan chooses the labels of the access pod so that no selector matches. */
+function changesSelection(event: StoreEvent<WorkloadView | SelectorView>): boolean {
+  return event.type !== 'updated' || !isDeepStrictEqual(selectionOf(event.before), selectionOf(event.now));
+}
+
+const selectionOf = (view: WorkloadView | SelectorView): unknown => [
+  view.uid,
+  view.selector,
+  'isolatesEgress' in view && view.isolatesEgress,
+];
+
+const contentOf = ({ uid, selector, podTemplate }: WorkloadView): unknown => [uid, selector, podTemplate];

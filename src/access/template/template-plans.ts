@@ -1,0 +1,125 @@
+import type { PodAccessTemplateSpec } from '../../api/access/pod-access.ts';
+import type { Clock } from '../../kit/clock.ts';
+import { unlessAborted } from '../../kit/promises.ts';
+import { selectorOf } from '../builders/exec-access.ts';
+import { applyJsonPatch } from '../builders/json-patch.ts';
+import { type AccessPodMode, type BuilderDeps, targetNotFound } from '../builders/plan.ts';
+import { withinBudget } from '../builders/plan-budget.ts';
+import { type PodAccessInput, planPodAccess } from '../builders/pod-access.ts';
+import type { Violation } from '../policy/policy.ts';
+import { notPlanned, type PlannedTemplate } from '../policy/template-policy.ts';
+import { targetKey } from '../stores/access-views.ts';
+
+/** The objects of the namespace that a plan depends on. */
+type NamespaceObjects = Pick<PodAccessInput, 'workload' | 'workloads' | 'selectors'>;
+
+/**
+ * Maximum number of unfinished plans of one TemplatePlans. At admission, each takes at most about 15 ms (`admissionWork`) and keeps its
+ * AdmissionReview, up to 4 MiB, in memory.
+ */
+export const maxUnfinishedPlans = 32;
+
+const emptyNamespace: NamespaceObjects = { workload: undefined, workloads: [], selectors: [] };
+
+/**
+ * Plans templates as the server plans a request, and returns the violations that a request would get. Reads stores, so call it only after
+ * they have synced. Makes no API call: only image pull secrets would need one, and they never deny a pod. Returns `notPlanned` while 32
+ * plans are unfinished, or if the queue has used up its share of the processor. If the signal aborts, rejects with its reason, and the
+ * plan does not start.
+ */
+export class TemplatePlans {
+  readonly #deps: TemplatePlansDeps;
+  #unfinished = 0;
+
+  constructor(deps: TemplatePlansDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Plans a template that has `podSpec` and no workload, as if the namespace were empty. Returns what denies the access pod; undefined if
+   * nothing does, for a template with a workload, and for one that is no PodAccessTemplate. Returns `InvalidPatch` for a patch that does
+   * not fit podSpec: the server applies patches only to Pods of workloads, but the author evidently expects this one to apply.
+   */
+  async violationInEmptyNamespace(
+    template: PlannedTemplate,
+    signal: AbortSignal,
+  ): Promise<Violation | typeof notPlanned | undefined> {
+    const spec = podSpecOf(template);
+    if (!spec || spec.controllerTargetRef) return undefined;
+    return this.#run(() => this.#plan(template, spec, emptyNamespace) ?? this.#patchViolation(spec), signal);
+  }
+
+  /** What would deny a request now, with the objects in the stores; undefined if nothing would. */
+  violationInNamespace(
+    template: PlannedTemplate,
+    signal: AbortSignal,
+  ): Promise<Violation | typeof notPlanned | undefined> {
+    const { stores } = this.#deps;
+    const { namespace } = template;
+    return this.#run(() => {
+      const ref = template.spec.controllerTargetRef;
+      const workload = ref && stores.workload(targetKey(ref, namespace));
+      if (ref && !workload) return targetNotFound(ref, namespace);
+      const spec = podSpecOf(template);
+      if (!spec) return violationIn(selectorOf(workload?.selector));
+      const workloads = stores.workloadsIn(namespace);
+      return this.#plan(template, spec, { workload, workloads, selectors: stores.selectorsIn(namespace) });
+    }, signal);
+  }
+
+  async #run<Result>(plan: () => Result, signal: AbortSignal): Promise<Result | typeof notPlanned> {
+    if (this.#unfinished >= maxUnfinishedPlans) return notPlanned;
+    this.#unfinished++;
+    let pendingPlan: (() => Result) | undefined = plan;
+    try {
+      // Undefined only after an abort, which rejects first.
+      const planned = this.#deps.queue.run(() => (signal.aborted ? undefined : pendingPlan?.()));
+      return (await unlessAborted(planned, signal)) as Result;
+    } finally {
+      // After an abort, the queue still holds its function. Release the plan, which holds the whole AdmissionReview.
+      pendingPlan = undefined;
+      this.#unfinished--;
+    }
+  }
+
+  #plan(
+    { namespace, name }: PlannedTemplate,
+    templateSpec: PodAccessTemplateSpec,
+    objects: NamespaceObjects,
+  ): Violation | undefined {
+    const { accessPods, clock, work } = this.#deps;
+    // Violations never depend on the request, so a placeholder will do.
+    const request = { namespace, name, uid: 'example' };
+    const subjects = [{ kind: 'User', name: 'example' }] as const;
+    const placeholders = { request, subjects, durationMs: 1000, pullSecrets: [] };
+    return violationIn(planPodAccess({ ...placeholders, ...objects, templateSpec, accessPods, clock, work }));
+  }
+
+  #patchViolation({ podSpec, controllerTargetMutationConfig }: PodAccessTemplateSpec): Violation | undefined {
+    const { clock, work } = this.#deps;
+    const operations = controllerTargetMutationConfig?.patchSpecOperations ?? [];
+    const document = { metadata: {}, spec: podSpec };
+    return violationIn(withinBudget((budget) => applyJsonPatch(document, operations, budget), clock, work));
+  }
+}
+
+/** Runs a plan, or returns `notPlanned` without running it if the share of the processor is used up. */
+export interface PlanRunner {
+  run<Result>(plan: () => Result): Promise<Result | typeof notPlanned>;
+}
+
+interface TemplatePlansDeps {
+  readonly stores: Pick<BuilderDeps['stores'], 'workload' | 'workloadsIn' | 'selectorsIn'>;
+  readonly queue: PlanRunner;
+  readonly clock: Clock;
+  readonly accessPods: AccessPodMode;
+  /** Maximum work for one plan, in the units of `PlanBudget`. Default: the limit of a request. */
+  readonly work?: number;
+}
+
+/** The spec of a PodAccessTemplate; undefined for the other kind, whose grants create no pod. */
+const podSpecOf = ({ kind, spec }: PlannedTemplate): PodAccessTemplateSpec | undefined =>
+  kind === 'PodAccessTemplate' ? spec : undefined;
+
+const violationIn = (result: object): Violation | undefined =>
+  'violation' in result ? (result.violation as Violation) : undefined;

@@ -1,0 +1,82 @@
+import { addedExtensions, type ChangeInput, changePolicy, setsClaimed } from '../../access/policy/change-policy.ts';
+import { chooseExtension } from '../../access/policy/extension-choice.ts';
+import { explain, explanationLines, firstViolation } from '../../access/policy/policy.ts';
+import { accessOfRequest, type RequestKind, type RequestSpec } from '../../api/access/kinds.ts';
+import { formatTime } from '../../kit/clock.ts';
+import { own } from '../../kit/json-value.ts';
+import type { Review } from '../codec.ts';
+import { type Decision, deny } from '../decision.ts';
+import type { AdmissionPorts } from '../ports.ts';
+
+/** The ports of `validateRequesterChange`. */
+export type ChangePorts = Pick<AdmissionPorts, 'templateState' | 'openAccess'>;
+
+/**
+ * Decides on an update that claims or extends access, by `changePolicy`. Resolves to undefined for any other update. Rejects as the ports
+ * do.
+ */
+export async function validateRequesterChange(
+  kind: RequestKind,
+  review: Review,
+  { oldSpec, spec }: { readonly oldSpec: RequestSpec; readonly spec: RequestSpec },
+  ports: ChangePorts,
+  signal: AbortSignal,
+): Promise<Decision | undefined> {
+  const change = { oldSpec, spec };
+  if (!setsClaimed(change) && addedExtensions(change) <= 0) return undefined;
+  const { namespace, user, oldObject } = review;
+  const templateKind = accessOfRequest(kind).template.resource.kind;
+  const template = await ports.templateState(templateKind, namespace, spec.templateName, signal);
+  const caller = { username: user.username, uid: user.uid, groups: user.groups };
+  const approvalState = own(own(own(oldObject, 'status'), 'approval'), 'state');
+  const input: ChangeInput = {
+    ...change,
+    caller,
+    template,
+    approvalState: typeof approvalState === 'string' ? approvalState : undefined,
+    access: ports.openAccess(kind, oldObject),
+  };
+  const reason = addedExtension(input)?.reason;
+  const details = {
+    template: spec.templateName,
+    ...(template.found ? { templateUid: template.uid, templateGeneration: template.generation } : {}),
+    ...(reason === undefined ? {} : { reason }),
+  };
+  const explanation = review.dryRun ? explanationLines(explain(changePolicy, input)) : [];
+  const violation = firstViolation(changePolicy, input);
+  if (violation) return { ...deny(violation, details), warnings: explanation };
+  return {
+    details: { ...details, message: describeChange(input) },
+    warnings: [...clampWarnings(input), ...explanation],
+    opensAccess: true,
+  };
+}
+
+/** The new extension of the update; undefined without one. */
+function addedExtension(input: Pick<ChangeInput, 'oldSpec' | 'spec'>) {
+  return addedExtensions(input) > 0 ? input.spec.extensions?.at(-1) : undefined;
+}
+
+function describeChange(input: ChangeInput): string {
+  const extension = addedExtension(input);
+  return [
+    ...(setsClaimed(input) ? ['claims the access'] : []),
+    ...(extension ? [`asks to extend the access by ${extension.by}`] : []),
+  ].join(', ');
+}
+
+/** Warns that the extension will be shorter than requested. */
+function clampWarnings(input: ChangeInput): string[] {
+  const { template, access } = input;
+  const requested = addedExtension(input);
+  if (!requested || !access || !template.found) return [];
+  const { extension } = template.spec.accessConfig;
+  const chosen = chooseExtension(requested, extension, access);
+  if ('code' in chosen || !chosen.clamped) return [];
+  const until = formatTime(chosen.endMs);
+  const why =
+    until === formatTime(access.podEndMs ?? 0)
+      ? 'the pod stops then'
+      : `the template allows ${extension?.total} in total`;
+  return [`spec.extensions[${access.decided}].by: requested ${requested.by}; access ends at ${until}, because ${why}`];
+}

@@ -1,0 +1,92 @@
+import { countsForEveryVersion, voteName } from '../../access/policy/vote-policy.ts';
+import { accessVoteKind, type VoteSpec } from '../../api/access/access-vote.ts';
+import { accessOfRequest } from '../../api/access/kinds.ts';
+import { requestLabel } from '../../api/access/names.ts';
+import { apiVersionOf } from '../../api/object.ts';
+import { readBySchema } from '../../api/schema/read.ts';
+import { formatTime } from '../../kit/clock.ts';
+import { isRecord, own } from '../../kit/json-value.ts';
+import type { Review } from '../codec.ts';
+import { allow, type Decision, deny, type Handler, invalidSpec } from '../decision.ts';
+import { PatchBuilder } from '../json-patch.ts';
+import type { AdmissionPorts } from '../ports.ts';
+
+type Ports = Pick<AdmissionPorts, 'clock' | 'signVote' | 'votedRequest' | 'templateState'>;
+
+/**
+ * Mutating webhook of votes: writes the voter, the uid of the request, and the version of the template, and signs the vote. It names the
+ * vote after the request, the voter, the question, and the decision, and makes the request its owner. A dry run gets no signature.
+ */
+export function attestVote(ports: Ports): Handler {
+  return {
+    decide: (review, signal) => (review.operation === 'CREATE' ? attest(review, ports, signal) : allow),
+  };
+}
+
+async function attest(review: Review, ports: Ports, signal: AbortSignal): Promise<Decision> {
+  const { object, namespace, user, dryRun } = review;
+  if (user.username === '') {
+    return deny({
+      code: 'MissingIdentity',
+      message: 'this call has no authenticated user; a vote needs a voter; log in and vote again',
+      status: 403,
+    });
+  }
+  const sent = own(object, 'spec');
+  if (!isRecord(sent))
+    return deny({ code: 'InvalidObject', message: 'spec must be an object', field: 'spec', status: 422 });
+  const { voter: _, template: sentTemplate, ...fieldsOfVoter } = sent;
+  const read = readBySchema<VoteSpec>(accessVoteKind.structural.spec, fieldsOfVoter, 'spec');
+  if (!read.ok) return invalidSpec(read.errors);
+  const { request, about } = read.value;
+  const voted = await ports.votedRequest(request, namespace, signal);
+  // The validating webhook denies votes on requests and templates that do not exist.
+  if (!voted.found) return allow;
+  // The validating webhook denies a vote with the uid of another request.
+  const uid = request.uid ?? voted.uid;
+  const { kind } = accessOfRequest(request.kind).template.resource;
+  const template = await ports.templateState(kind, namespace, voted.templateName, signal);
+  // A deleted template does not prevent the review of an emergency. The voter still needs the verb `approve` on its name.
+  const deleted = about === 'Review' ? { uid: 'deleted', generation: 0 } : undefined;
+  // The validating webhook denies an approval of another version than the present one.
+  const seen = template.found && !countsForEveryVersion(read.value) ? versionIn(sentTemplate) : undefined;
+  const version = seen ?? (template.found ? { uid: template.uid, generation: template.generation } : deleted);
+  const spec: VoteSpec = {
+    ...read.value,
+    request: { ...request, uid },
+    ...(version ? { template: { kind, name: voted.templateName, ...version } } : {}),
+  };
+  const name = voteName(uid, user.username, spec);
+  const voter = {
+    username: user.username,
+    uid: user.uid,
+    groups: [...user.groups],
+    time: formatTime(ports.clock.now()),
+  };
+  // A dry run returns the object to the caller, who could store a signature in a vote that bypasses this webhook.
+  const signature = dryRun ? undefined : ports.signVote({ namespace, name, spec, voter });
+  if (!dryRun && signature === undefined) return keysUnavailable;
+  const { resource } = accessOfRequest(request.kind).request;
+  const patch = new PatchBuilder(object)
+    .set(['metadata', 'name'], name)
+    .set(['metadata', 'labels', requestLabel], uid)
+    .remove(['metadata', 'finalizers'])
+    .set(['spec'], { ...spec, voter: { ...voter, ...(signature === undefined ? {} : { signature }) } });
+  const owner = { apiVersion: apiVersionOf(resource), kind: resource.kind, name: request.name, uid };
+  // If the request is deleted, set no owner: the garbage collector would delete the vote. The leader deletes it after the review.
+  if (voted.gone) patch.remove(['metadata', 'ownerReferences']);
+  else patch.set(['metadata', 'ownerReferences'], [owner]);
+  return { patch: patch.ops };
+}
+
+/** The version of the template that the voter names; undefined if the vote names none. */
+function versionIn(template: unknown): { readonly uid: string; readonly generation: number } | undefined {
+  const [uid, generation] = [own(template, 'uid'), own(template, 'generation')];
+  return typeof uid === 'string' && typeof generation === 'number' ? { uid, generation } : undefined;
+}
+
+const keysUnavailable = deny({
+  code: 'SigningKeyUnavailable',
+  message: 'this server has not read its signing keys yet; a vote without a signature never counts; try again',
+  status: 503,
+});

@@ -1,0 +1,225 @@
+import { type Static, type TSchemaOptions, Type } from 'typebox';
+import { listOf } from '../schema/fields.ts';
+
+/** CEL call on a string that matches Go's duration grammar without a sign: `30m`, `1h30m`, `1.5h`. */
+export const matchesGoDuration = "matches('^(([0-9]+(\\\\.[0-9]*)?|\\\\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$')";
+
+/** Maximum length of a reason in characters: of a request, an extension, a vote, or a revocation. */
+export const maxReasonLength = 1024;
+/** Maximum number of extensions of one request. */
+export const maxExtensions = 10;
+
+/** A Go duration from `least` to `most`, which are Go durations. Only the API server checks the bounds, so a stored value may lie outside. */
+export const boundedDuration = (description: string, least: string, most: string, options: TSchemaOptions = {}) =>
+  Type.String({
+    description: `${description} A Go duration, ${least} to ${most}.`,
+    maxLength: 64,
+    'x-kubernetes-validations': [
+      {
+        rule: `self.${matchesGoDuration} && duration(self) >= duration('${least}') && duration(self) <= duration('${most}')`,
+        message: `must be a Go duration from ${least} to ${most}, such as 1h30m`,
+      },
+    ],
+    ...options,
+  });
+
+/** A user as the API server authenticated them, in fields that only the admission webhook sets. */
+export const attestedUser = {
+  username: Type.String({ description: 'The user name.', minLength: 1, maxLength: 1024 }),
+  uid: Type.String({
+    description: 'The user’s uid, if the authenticator provides one.',
+    default: '',
+    maxLength: 1024,
+  }),
+  groups: listOf(Type.String({ maxLength: 1024 }), 1024, {
+    description: 'The groups that the user was in when the API server admitted the write.',
+    default: [],
+  }),
+};
+
+const groups = (description: string) =>
+  listOf(Type.String({ minLength: 1, maxLength: 512 }), 64, { description, minItems: 1 });
+
+const approvalEntry = Type.Object({
+  name: Type.String({
+    description: 'The name of this entry, which the status shows, such as peer or security.',
+    pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$',
+    maxLength: 63,
+  }),
+  count: Type.Integer({
+    description: 'How many people must approve for this entry. A person counts for one entry only.',
+    minimum: 1,
+    maximum: 10,
+    default: 1,
+  }),
+  groups: Type.Optional(
+    groups('Only votes of members of these groups count for this entry. They need the verb approve, too.'),
+  ),
+});
+
+const approvals = Type.Object(
+  {
+    all: listOf(approvalEntry, 4, {
+      description:
+        'The approvals that a request needs. Every entry must have its count of approvals, and one person counts for one entry only.',
+      minItems: 1,
+      'x-kubernetes-validations': [
+        {
+          rule: 'self.all(one, self.filter(other, other.name == one.name).size() == 1)',
+          message: 'two entries have the same name; entry names must be unique',
+        },
+      ],
+    }),
+    pendingFor: boundedDuration(
+      'How long a request waits for its approvals. Then the server denies it.',
+      '5m',
+      '168h',
+      {
+        default: '1h',
+      },
+    ),
+    claimWithin: Type.Optional(
+      boundedDuration(
+        'How long the requester of an approved request has to set spec.claimed, which begins access. If unset, access begins without a claim.',
+        '1m',
+        '168h',
+      ),
+    ),
+    serviceAccounts: Type.Boolean({
+      description: 'Whether votes of ServiceAccounts count, for example those of a chat bot.',
+      default: false,
+    }),
+  },
+  { description: 'Who must approve a request before access opens. Voters need the verb approve on this template.' },
+);
+
+const reason = Type.Object(
+  {
+    minLength: Type.Integer({
+      description: 'The minimum number of characters in spec.reason of a request.',
+      minimum: 0,
+      maximum: maxReasonLength,
+      default: 1,
+    }),
+    pattern: Type.Optional(
+      Type.String({
+        description:
+          'A regular expression in RE2 syntax that spec.reason must match somewhere, for example ^(INC|CHG)-[0-9]+.',
+        minLength: 1,
+        maxLength: 256,
+      }),
+    ),
+    prompt: Type.Optional(
+      Type.String({ description: 'Tells requesters what to write, for example: ticket and why.', maxLength: 256 }),
+    ),
+    link: Type.Optional(
+      Type.String({
+        description:
+          'The address of the ticket, which the server writes to status.reasonLink. The server replaces {match} with what the pattern matched.',
+        pattern: '^https://[^\\s{}]*(\\{match\\}[^\\s{}]*)?$',
+        maxLength: 512,
+      }),
+    ),
+  },
+  { description: 'Rules for spec.reason of each request.' },
+);
+
+/** Days of the week as `Intl` abbreviates them in English. */
+export const weekdays = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun'] as const;
+type Weekday = (typeof weekdays)[number];
+
+const timeOfDay = (description: string, pattern: string) => Type.String({ description, pattern, maxLength: 5 });
+
+const startWindow = Type.Object({
+  days: listOf(Type.Unsafe<Weekday>(Type.Union(weekdays.map((day) => Type.Literal(day)))), 7, {
+    description: 'The days of the week on which the window opens.',
+    minItems: 1,
+  }),
+  from: timeOfDay('When the window opens, in timeZone, such as 08:00.', '^([01][0-9]|2[0-3]):[0-5][0-9]$'),
+  to: timeOfDay(
+    'When the window closes, in timeZone, such as 18:00. 24:00 is midnight. If to is not after from, it closes on the next day.',
+    '^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$',
+  ),
+  timeZone: Type.String({ description: 'An IANA time zone, such as Europe/Berlin.', minLength: 1, maxLength: 64 }),
+});
+
+const start = Type.Object(
+  {
+    maxAhead: Type.Optional(
+      boundedDuration(
+        'How long after its creation a request may start by spec.startAt. If unset, requests may not set it.',
+        '1m',
+        '8760h',
+      ),
+    ),
+    windows: Type.Optional(
+      listOf(startWindow, 14, {
+        description: 'Access begins only within one of these weekly windows. Access may last beyond the window.',
+        minItems: 1,
+      }),
+    ),
+  },
+  { description: 'When access may begin.' },
+);
+
+const extension = Type.Object(
+  {
+    times: Type.Integer({
+      description: 'How often the requester may extend the access of one request.',
+      minimum: 1,
+      maximum: maxExtensions,
+      default: 1,
+    }),
+    total: boundedDuration(
+      'The longest time from the beginning of access to its end, with all extensions.',
+      '1m',
+      '168h',
+    ),
+    approvals: Type.Union([Type.Literal('Same'), Type.Literal('None')], {
+      description: 'Whether an extension needs the approvals of the template again, or none.',
+      default: 'Same',
+    }),
+  },
+  { description: 'Lets requesters extend their access while it is open.' },
+);
+
+const emergency = Type.Object(
+  {
+    groups: groups(
+      'The groups whose members may set spec.emergency. Membership replaces allowedGroups; members still need permission to create requests.',
+    ),
+    maxDuration: boundedDuration('The longest duration of emergency access.', '1m', '24h', { default: '30m' }),
+    reviewWithin: boundedDuration(
+      'How long after emergency access begins another person must have reviewed it. While the review is overdue, the server denies the requester further emergency access by this template.',
+      '1h',
+      '720h',
+      {
+        default: '72h',
+      },
+    ),
+  },
+  {
+    description:
+      'Lets members of some groups open access without approvals. The server reports each use with a Warning Event, and another person must review it afterwards.',
+  },
+);
+
+/** The fields of `accessConfig` for approvals, reasons, start times, extensions, and emergencies. All are optional. */
+export const accessConfigFields = {
+  approvals: Type.Optional(approvals),
+  reason: Type.Optional(reason),
+  start: Type.Optional(start),
+  extension: Type.Optional(extension),
+  emergency: Type.Optional(emergency),
+};
+
+/** One entry of `accessConfig.approvals.all`. */
+export type ApprovalEntry = Static<typeof approvalEntry>;
+/** `accessConfig.reason`. */
+export type ReasonConfig = Static<typeof reason>;
+/** `accessConfig.start`. */
+export type StartConfig = Static<typeof start>;
+/** One weekly window of `accessConfig.start`. */
+export type StartWindow = Static<typeof startWindow>;
+/** `accessConfig.extension`. */
+export type ExtensionConfig = Static<typeof extension>;

@@ -1,0 +1,64 @@
+import { type Static, Type } from 'typebox';
+import { own } from '../../kit/json-value.ts';
+import { time } from '../schema/fields.ts';
+import { readBySchema } from '../schema/read.ts';
+import { type CelRule, toStructural } from '../schema/structural-schema.ts';
+
+/** How a request ended, with a MAC if the server wrote it. The server writes it once. */
+export const ended = Type.Object(
+  {
+    at: time('When the request ended.'),
+    how: Type.Union([Type.Literal('Expired'), Type.Literal('Revoked'), Type.Literal('Denied')], {
+      description: 'How the request ended; also the reason of the condition Ready.',
+    }),
+    reason: Type.String({
+      description: 'The code of the denial or of the end, such as NotEligible or TargetPodGone.',
+      maxLength: 64,
+    }),
+    by: Type.Optional(
+      Type.String({
+        description: 'The username of the person whose vote denied the request or ended its access.',
+        maxLength: 1024,
+      }),
+    ),
+    until: time('When the server deletes this request.'),
+    mac: Type.Optional(
+      Type.String({
+        description:
+          'Proves that the server wrote this end. If it is missing or invalid, the server revokes the access and deletes the request.',
+        maxLength: 128,
+      }),
+    ),
+  },
+  { description: 'The end of the request. The server writes it once. An ended request never opens again.' },
+);
+
+/** `status.ended`: how and when a request ended. Callers must verify its `mac` (`Signer.isOurEnd`) before they trust it. */
+export type Ended = Static<typeof ended>;
+
+const structural = toStructural(ended, 'ended');
+
+/** Stands for an end that the server cannot read. It has no MAC, so the server revokes the access and deletes the request. */
+const unreadable: Ended = { at: '', how: 'Revoked', reason: '', until: '' };
+
+/**
+ * Reads only `status.ended`, so that a request with other invalid fields stays ended. Undefined if it is absent. If it violates its schema,
+ * returns an end of kind Revoked with empty times and without a MAC, which no signer verifies. Never throws.
+ */
+export function readEnded(request: unknown): Ended | undefined {
+  const value = own(own(request, 'status'), 'ended');
+  if (value === undefined || value === null) return undefined;
+  const read = readBySchema<Ended>(structural, value, 'status.ended');
+  return read.ok ? read.value : unreadable;
+}
+
+/**
+ * CEL rule: once set, `status.ended` can be neither changed nor removed. It stands at the root of the schema, because a rule on the field
+ * does not run when the field is removed.
+ */
+export const endIsFinal: CelRule = {
+  rule: '!has(oldSelf.status) || !has(oldSelf.status.ended) || (has(self.status) && has(self.status.ended) && self.status.ended == oldSelf.status.ended)',
+  message: 'status.ended is immutable once it is set; create another request',
+  reason: 'FieldValueForbidden',
+  fieldPath: '.status.ended',
+};

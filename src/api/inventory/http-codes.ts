@@ -1,0 +1,124 @@
+import type { CodeTable } from '../code-table.ts';
+
+/** Codes of answers to the reports of components, at `callback`. */
+export const reportCodes = {
+  Unauthorized: {
+    audience: 'component',
+    meaning: 'Status 401. The token is missing, invalid, or expired, or the entry is gone.',
+    remedy: 'Send `auth.token` of the call, or the token in the answer to the last heartbeat. If you did, stop.',
+  },
+  ForeignCredential: {
+    audience: 'component',
+    meaning:
+      'Status 403. The token belongs to another run or was replaced. For a heartbeat also: the entry is being deleted.',
+    remedy:
+      'Use the latest token of the run. If the message says that the entry is being deleted, stop, and report the outcome.',
+  },
+  InvalidReport: {
+    audience: 'component',
+    meaning: 'Status 400. The report violates the [contract](component-contract.md#reports).',
+    remedy: 'Correct the field that the message names. The same report is rejected again.',
+  },
+  TooLarge: {
+    audience: 'component',
+    meaning: 'Status 413. The report has more than 131,072 bytes.',
+    remedy: 'Report less, for example smaller outputs.',
+  },
+  RunOver: {
+    audience: 'component',
+    meaning:
+      'Status 409. The run has ended, another run has replaced it, or its deadline or `maxRunSeconds` has passed.',
+    remedy: 'Stop working on the run. If this happens often, send heartbeats in time, or increase `maxRunSeconds`.',
+  },
+  OutcomeDiffers: {
+    audience: 'component',
+    meaning: 'Status 409. The run has ended by a report with another outcome, which counts.',
+    remedy: 'Report one outcome for each run. You may repeat it unchanged.',
+  },
+  NotLeading: {
+    audience: 'component',
+    meaning: 'Status 503. This replica is not the leader; only the leader accepts reports.',
+    remedy: 'Report again after `Retry-After`. If it stays, an operator checks which replica holds the Lease.',
+  },
+  Busy: {
+    audience: 'component',
+    meaning: 'Status 503. More than 256 reports arrive at once.',
+    remedy: 'Report again after `Retry-After`.',
+  },
+  Unavailable: {
+    audience: 'component',
+    meaning: 'Status 503. The server could not review the token or store the report; its log has the cause.',
+    remedy: 'Report again after `Retry-After`. The server accepts a repeated outcome once.',
+  },
+  NotFound: {
+    audience: 'component',
+    meaning: 'Status 404. The path is not that of a run.',
+    remedy: 'Use `callback` of the call unchanged.',
+  },
+  MethodNotAllowed: {
+    audience: 'component',
+    meaning: 'Status 405. The method is not POST.',
+    remedy: 'Use POST.',
+  },
+} as const satisfies CodeTable;
+
+/** Codes of answers with which the server rejects a report. */
+export type ReportCode = keyof typeof reportCodes;
+
+/** Codes of answers with which `serveComponent` rejects a call. */
+export const callCodes = {
+  Unauthorized: {
+    audience: 'operator',
+    meaning: 'Status 401. The token of the caller is missing or invalid, or the caller is not the server.',
+    remedy: 'Configure the component with its own name, the namespace of the server, and this API server.',
+  },
+  ForeignAddress: {
+    audience: 'operator',
+    meaning: 'Status 400. `entry.url`, `auth.ca`, or `callback` differs from the configuration of the component.',
+    remedy: 'Correct the flag of the server or the setting of the component that the message names.',
+  },
+  OtherComponent: {
+    audience: 'fleet administrator',
+    meaning: 'Status 400. The endpoint serves another component.',
+    remedy: 'Correct `spec.endpoint` of the ComponentReconciler.',
+  },
+  InvalidRequest: {
+    audience: 'operator',
+    meaning: 'Status 400. The request violates the [contract](component-contract.md#the-call).',
+    remedy: 'Update the component: the server may be newer. A proxy in between may also change the request.',
+  },
+  BodyTooLarge: {
+    audience: 'operator',
+    meaning: 'Status 413. The request has more than 131,072 bytes.',
+    remedy: 'Check `auth.ca` of the request: the CA in the kubeconfig of the server may hold many certificates.',
+  },
+  UnsupportedMediaType: {
+    audience: 'operator',
+    meaning: 'Status 415. The content type is not `application/json`.',
+    remedy: 'Check which client calls the component; the server sends this type.',
+  },
+  NotFound: {
+    audience: 'fleet administrator',
+    meaning: 'Status 404. The path is not `/v1/reconcile`.',
+    remedy: 'Remove the path from `spec.endpoint.url`; the server appends `/v1/reconcile`.',
+  },
+  MethodNotAllowed: {
+    audience: 'operator',
+    meaning: 'Status 405. The method is not POST.',
+    remedy: 'Check which client calls the component; the server uses POST.',
+  },
+  Busy: {
+    audience: 'operator',
+    meaning: 'Status 429. The component has as many runs or callers as it accepts.',
+    remedy: 'None: the server retries. If it stays, lower `spec.maxConcurrent`, or add replicas.',
+  },
+  Unavailable: {
+    audience: 'operator',
+    meaning: 'Status 503. The component could not review the token of the caller.',
+    remedy:
+      'Bind the ClusterRole `system:auth-delegator` to the component, and check its connection to the API server.',
+  },
+} as const satisfies CodeTable;
+
+/** Codes of answers with which a component rejects a call. */
+export type CallCode = keyof typeof callCodes;

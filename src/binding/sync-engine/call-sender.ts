@@ -1,0 +1,179 @@
+import { askedDelayMs } from '../../kit/backoff.ts';
+import type { Clock } from '../../kit/clock.ts';
+import { describe } from '../../kit/errors.ts';
+import {
+  isAlreadyExists,
+  isConflict,
+  isForbidden,
+  isObjectNotFound,
+  isReplaced,
+  isUnreachable,
+} from '../../kube/errors.ts';
+import type { Log } from '../../observe/log.ts';
+import type { SyncObserver } from '../metrics.ts';
+import { Attempts } from './attempts.ts';
+import type { CallId, Side, SyncPass, SyncRules } from './kind.ts';
+import type { Problem } from './problems.ts';
+
+export interface CallSenderOptions {
+  readonly rules: SyncRules;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly observer: SyncObserver;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  /** Enqueues a key at once. */
+  readonly wake: (key: string) => void;
+}
+
+/**
+ * Sends the calls of a pass, reads and writes, unless their backoff still runs. Turns each failure into a requeue, and into a problem unless
+ * it may be temporary.
+ */
+export class CallSender {
+  readonly #options: CallSenderOptions;
+  readonly #attempts: Attempts;
+  /** By key and action: the problem of the last call, kept until the next one. */
+  readonly #problems = new Map<string, Map<string, Problem>>();
+  /**
+   * Keys with a call that the provider did not answer, or answered with 429 or 5xx. A key leaves when one of its calls to the provider
+   * succeeds, or when `#retryUnreachable` enqueues it.
+   */
+  readonly #unreachable = new Set<string>();
+  #wokenAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: CallSenderOptions) {
+    this.#options = options;
+    this.#attempts = new Attempts(options.random);
+  }
+
+  /** Returns whether the call was sent and succeeded. Rejects only after the pass's signal has aborted. */
+  async send(pass: SyncPass, id: CallId, call: () => Promise<void>): Promise<boolean> {
+    const { clock } = this.#options;
+    pass.signal.throwIfAborted();
+    const { side, content } = id;
+    const action = actionOf(id);
+    const waitMs = this.#attempts.waitMs(pass.key, action, content, clock.monotonic());
+    if (waitMs > 0) {
+      const callProblem = this.#problems.get(pass.key)?.get(action);
+      if (callProblem) pass.addProblem(callProblem);
+      pass.requeueAfter(waitMs);
+      return false;
+    }
+    this.#problems.get(pass.key)?.delete(action);
+    try {
+      await call();
+    } catch (error) {
+      if (pass.signal.aborted) throw error;
+      this.#recordFailure(pass, id, error);
+      return false;
+    }
+    if (id.repeatable) this.#attempts.forget(pass.key, action);
+    else this.#attempts.recordSuccess(pass.key, action, content, clock.monotonic());
+    if (side === 'provider') this.#retryUnreachable(pass.key);
+    return true;
+  }
+
+  /**
+   * Records a write that the cluster accepted but did not keep. Call it after `send` returned true for the write. The cause may be temporary;
+   * for example, a schema is not served yet.
+   */
+  recordIneffective(pass: SyncPass, id: CallId): void {
+    const { rules, clock } = this.#options;
+    const action = actionOf(id);
+    const waitMs = this.#attempts.recordIneffective(
+      pass.key,
+      action,
+      id.content,
+      clock.monotonic(),
+      rules.ineffectiveCapMs,
+    );
+    pass.requeueAfter(waitMs);
+    if (waitMs > STUCK_MS) this.#addProblem(pass, action, { rank: 'partial', message: rules.ineffective[id.side] });
+  }
+
+  /** Forgets backoffs and problems of the key, and that the provider did not answer it. */
+  forget(key: string): void {
+    this.#attempts.forget(key);
+    this.#unreachable.delete(key);
+    this.#problems.delete(key);
+  }
+
+  /** Forgets backoffs and problems of all keys. */
+  clear(): void {
+    this.#attempts.clear();
+    this.#problems.clear();
+    this.#unreachable.clear();
+  }
+
+  #recordFailure(pass: SyncPass, id: CallId, error: unknown): void {
+    const { side, content } = id;
+    const { clock, log, rules } = this.#options;
+    const action = actionOf(id);
+    const recordFailure = (capMs: number): number =>
+      this.#attempts.recordFailure(pass.key, action, content, clock.monotonic(), capMs);
+    const message = describe(error);
+    if (isStaleWrite(error)) {
+      // The cache did not have the newest version. Its event normally enqueues the key; the requeue is a fallback.
+      this.#options.observer.conflict(side);
+      const waitMs = recordFailure(CAP_MS);
+      pass.requeueAfter(Math.max(STALE_MS, waitMs));
+      // A stale cache does not explain so many failures in a row. Another client may keep changing the object, or its namespace is missing.
+      if (waitMs > STUCK_MS) this.#addProblem(pass, action, problemOf(side, false, message));
+      return;
+    }
+    const forbidden = isForbidden(error);
+    const waitMs = Math.max(askedDelayMs(error), recordFailure(forbidden ? FORBIDDEN_CAP_MS : CAP_MS));
+    pass.requeueAfter(waitMs);
+    const fields = { key: pass.key, action: id.action, side, error: message, retryInMs: Math.round(waitMs) };
+    const isOutage = side === 'provider' && isUnreachable(error);
+    // An outage of the provider fails every key. Only the first of these failures is a warning.
+    if (isOutage && this.#unreachable.size > 0) log.debug('a call failed', fields);
+    else log.warn('a call failed', fields);
+    if (isOutage) this.#unreachable.add(pass.key);
+    if (isUnreachable(error)) return;
+    if (!forbidden || rules.forbiddenAtOnce || waitMs > STUCK_MS) {
+      this.#addProblem(pass, action, problemOf(side, forbidden, message));
+    }
+  }
+
+  #addProblem(pass: SyncPass, action: string, problem: Problem): void {
+    const problems = this.#problems.get(pass.key) ?? new Map<string, Problem>();
+    this.#problems.set(pass.key, problems.set(action, problem));
+    pass.addProblem(problem);
+  }
+
+  /** Call after a success in the provider. Enqueues the keys whose calls failed during an outage, and ends their backoffs. */
+  #retryUnreachable(key: string): void {
+    this.#unreachable.delete(key);
+    const nowMs = this.#options.clock.monotonic();
+    if (this.#unreachable.size === 0 || nowMs - this.#wokenAtMs < WAKE_MS) return;
+    this.#wokenAtMs = nowMs;
+    for (const other of this.#unreachable) {
+      this.#attempts.retryNow(other);
+      this.#options.wake(other);
+    }
+    this.#unreachable.clear();
+  }
+}
+
+/** Maximum backoff after a failure, milliseconds, unless the server asks for a longer one. */
+const CAP_MS = 30_000;
+/** Maximum backoff after a 403, milliseconds. Some providers revoke our permissions for a moment while they grant those of others. */
+const FORBIDDEN_CAP_MS = 5_000;
+/** Shortest requeue delay after a stale write, milliseconds. */
+const STALE_MS = 1_000;
+/** Backoff above which a failure that may be temporary is reported as a problem, milliseconds. */
+const STUCK_MS = 2_000;
+/** Minimum interval between retries after an outage, milliseconds, for a provider that is reachable only intermittently. */
+const WAKE_MS = 1_000;
+
+const isStaleWrite = (error: unknown): boolean =>
+  isConflict(error) || isReplaced(error) || isAlreadyExists(error) || isObjectNotFound(error);
+
+const actionOf = ({ action, side }: CallId): string => `${action} ${side}`;
+
+const problemOf = (side: Side, forbidden: boolean, message: string): Problem => ({
+  rank: forbidden ? 'forbidden' : 'failing',
+  message: `the ${side} ${forbidden ? 'denied permission' : 'rejected the request'}: ${message}`,
+});

@@ -1,0 +1,78 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { constants } from 'node:os';
+import { basename } from 'node:path';
+import { runClient } from './client/run.ts';
+import { kubeconfigPaths } from './config.ts';
+import { stayAlive } from './kit/clock.ts';
+
+const stop = new AbortController();
+// A program on this terminal gets Ctrl-C itself; until it ends, this one waits for it.
+let child: ChildProcess | undefined;
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(signal, () => {
+    if (child) {
+      // The terminal sends only Ctrl-C to both.
+      if (signal === 'SIGTERM') child.kill(signal);
+      return;
+    }
+    if (stop.signal.aborted) process.exit(130);
+    stop.abort(new Error(`received ${signal}`));
+  });
+}
+
+/** Runs a program on this terminal. Resolves to its exit code as a shell reports it; rejects if it cannot start. */
+function run(program: string, args: readonly string[]): Promise<number> {
+  const started = spawn(program, args, { stdio: 'inherit' });
+  child = started;
+  return new Promise<number>((resolve, reject) => {
+    started.once('error', reject);
+    started.once('exit', (code, signal) => resolve(code ?? exitOf(signal)));
+  }).finally(() => {
+    child = undefined;
+  });
+}
+
+/** As a shell reports the end by a signal. */
+const exitOf = (signal: NodeJS.Signals | null): number => 128 + (signal === null ? 0 : constants.signals[signal]);
+
+/** The name by which this program was called, and the command line. `kubectl_complete-drawbridge` completes the plugin of kubectl. */
+function commandLine(): { readonly program: string; readonly argv: readonly string[] } {
+  // A single executable knows the name of its link only by argv0.
+  const names = [process.argv0, process.argv[1] ?? ''].map((path) => basename(path));
+  const name = names.find((one) => /^kubectl[-_]/.test(one)) ?? '';
+  const argv = process.argv.slice(2);
+  if (name.startsWith('kubectl_complete-')) return { program: 'kubectl drawbridge', argv: ['__complete', ...argv] };
+  return { program: name.startsWith('kubectl-') ? 'kubectl drawbridge' : 'drawbridge', argv };
+}
+
+// No await at the top level, because a single executable is CommonJS.
+async function main(): Promise<void> {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    // A closed pipe, as of `| head`, ends the program quietly, with the code of any program that the reader no longer needs.
+    if (error.code === 'EPIPE') process.exit(128 + constants.signals.SIGPIPE);
+    process.stderr.write(`drawbridge: cannot write the output: ${error.message}; the output is incomplete\n`, () =>
+      process.exit(1),
+    );
+  });
+  const allowExit = stayAlive();
+  const { program, argv } = commandLine();
+  const io = {
+    print: (text: string) => void process.stdout.write(text),
+    printError: (text: string) => void process.stderr.write(text),
+    stdin: process.stdin,
+    terminal: { input: process.stdin.isTTY, output: process.stdout.isTTY, error: process.stderr.isTTY },
+    columns: process.stdout.columns ?? process.stderr.columns,
+    kubeconfigPaths: kubeconfigPaths(),
+    program,
+    run,
+  };
+  const exitCode = await runClient(argv, io, stop.signal);
+  allowExit();
+  // Pipes take output later; exit only once it is written. Connections that the cluster keeps open would keep the process alive.
+  // If the output failed, the listener above ends the process.
+  process.stdout.write('', (error) => {
+    if (!error) process.stderr.write('', () => process.exit(exitCode));
+  });
+}
+
+void main();

@@ -1,0 +1,97 @@
+import { type Access, accesses } from '../api/access/kinds.ts';
+import type { KubeObject, ObjectName, Resource } from '../api/object.ts';
+import { quote } from '../kit/errors.ts';
+import { own } from '../kit/json-value.ts';
+import { findObject } from '../kube/client.ts';
+import { usage } from './args.ts';
+import { exits } from './command-spec.ts';
+import { Problem } from './problem.ts';
+import type { Session } from './session.ts';
+
+/** The short names of the kinds of access, as users type them: `pod/NAME`. */
+export const typeNames = ['pod', 'exec'] as const;
+export type TypeName = (typeof typeNames)[number];
+
+const byType: Readonly<Record<TypeName, Access>> = { pod: accesses[0], exec: accesses[1] };
+
+export const accessOf = (type: TypeName): Access => byType[type];
+export const requestResource = (type: TypeName): Resource => byType[type].request.resource;
+export const templateResource = (type: TypeName): Resource => byType[type].template.resource;
+
+/** The short name of the kind of a request or template. */
+export const typeOf = ({ kind }: KubeObject): TypeName => (kind.startsWith('Pod') ? 'pod' : 'exec');
+
+/** A request or template that `findRequest` or `findTemplate` found. */
+export interface Found {
+  readonly type: TypeName;
+  readonly object: KubeObject;
+}
+
+/** The name and namespace of an object, to address it in a call. */
+export const nameIn = ({ metadata: { name, namespace } }: KubeObject): ObjectName => ({
+  name,
+  ...(namespace === undefined ? {} : { namespace }),
+});
+
+/**
+ * Finds the request that the user named as `NAME`, `pod/NAME`, or `exec/NAME`. Rejects with a Problem if there is none, or one of each
+ * type.
+ */
+export const findRequest = (session: Session, text: string): Promise<Found> =>
+  find(session, text, requestResource, 'request', 'it may have ended; list requests with: drawbridge list');
+
+/** As `findRequest`, for templates. */
+export const findTemplate = (session: Session, text: string): Promise<Found> =>
+  find(session, text, templateResource, 'template', 'list templates with: drawbridge templates');
+
+async function find(
+  { cluster, namespace }: Session,
+  text: string,
+  resourceOf: (type: TypeName) => Resource,
+  what: string,
+  remedy: string,
+): Promise<Found> {
+  const { types, name } = readName(text, resourceOf);
+  const objects = await Promise.all(
+    types.map((type) => findObject(cluster.client, resourceOf(type), { namespace, name }, {})),
+  );
+  const found = types.flatMap((type, index): Found[] => {
+    const object = objects[index];
+    return object ? [{ type, object }] : [];
+  });
+  const [first, second] = found;
+  if (second)
+    throw usage(`namespace ${namespace} has a ${what} ${name} of each type; write pod/${name} or exec/${name}`);
+  if (first) return first;
+  throw new Problem(exits.failed, `no ${what} ${text} in namespace ${namespace}; ${remedy} -n ${namespace}`);
+}
+
+/**
+ * Reads the name that the user typed, and the types that it may be of. Before the slash, it accepts `pod` or `exec`, the name of a kind,
+ * its plural, and what `-o name` prints. @throws Problem for any other.
+ */
+function readName(
+  text: string,
+  resourceOf: (type: TypeName) => Resource,
+): { readonly types: readonly TypeName[]; readonly name: string } {
+  const slash = text.indexOf('/');
+  if (slash < 0) return { types: typeNames, name: text };
+  const [kind, name] = [text.slice(0, slash).toLowerCase().split('.')[0] ?? '', text.slice(slash + 1)];
+  const type = typeNames.find((one) => {
+    const resource = resourceOf(one);
+    return [one, resource.kind.toLowerCase(), resource.plural].includes(kind);
+  });
+  if (!type || name === '')
+    throw usage(`${quote(text)} names no request or template; write NAME, pod/NAME, or exec/NAME`);
+  return { types: [type], name };
+}
+
+/** `podaccessrequest.crds.wizardofoz.co/NAME`, as kubectl prints and accepts it. */
+export const fullName = ({ apiVersion, kind, metadata }: KubeObject): string =>
+  `${kind.toLowerCase()}.${apiVersion.split('/')[0]}/${metadata.name}`;
+
+/** The name of the requester; empty if the webhooks were not registered when the request was created. */
+export function requesterOf(request: KubeObject): string {
+  const name = own(own(request.spec, 'requester'), 'username');
+  return typeof name === 'string' ? name : '';
+}

@@ -1,0 +1,173 @@
+import { parseArgs } from 'node:util';
+import { quote } from '../kit/errors.ts';
+import { parseGoDuration, toMilliseconds } from '../kit/go-duration.ts';
+import { type ArgumentSpec, type CommandSpec, exits, type FlagSpec } from './command-spec.ts';
+import { commonFlags } from './common-flags.ts';
+import { nearest } from './nearest.ts';
+import { Problem } from './problem.ts';
+
+/** The arguments and flags that the user gave to a command. */
+export interface Args {
+  readonly positionals: readonly string[];
+  /** What follows `--`. */
+  readonly rest: readonly string[];
+  /** The value of the flag; the last one if it was given more than once. */
+  text(flag: string): string | undefined;
+  /** All values of the flag, in the order in which they were given. */
+  texts(flag: string): readonly string[];
+  /** Whether the user gave a flag that takes no value, and did not write `=false`. */
+  has(flag: string): boolean;
+  /**
+   * The value as a Go duration, milliseconds; undefined if the flag was not given. @throws Problem if it is no duration, or not above zero.
+   */
+  durationMs(flag: string): number | undefined;
+}
+
+/** A parsed command line. */
+export interface CommandLine<C extends CommandSpec> {
+  readonly command: C;
+  readonly args: Args;
+}
+
+/** A part of the command line. `rest`: it stands after `--`. */
+interface Token {
+  readonly kind: 'word' | 'flag' | 'rest';
+  readonly text: string;
+  readonly flag?: FlagSpec | undefined;
+  readonly value?: string | undefined;
+}
+
+/**
+ * The words of a command line that are neither flags nor their values. It knows the flags of all commands, because flags may stand before
+ * the command.
+ */
+export function wordsIn(argv: readonly string[], commands: readonly CommandSpec[]): string[] {
+  return tokensOf(argv, allFlags(commands))
+    .filter(({ kind }) => kind === 'word')
+    .map(({ text }) => text);
+}
+
+/** The command whose name the words begin with; undefined if none does. */
+export const commandOf = <C extends CommandSpec>(words: readonly string[], commands: readonly C[]): C | undefined =>
+  commands
+    .filter(({ name }) => name.split(' ').every((part, index) => words[index] === part))
+    .sort((a, b) => b.name.length - a.name.length)[0];
+
+/** The common flags, then those of the commands. Flags that several commands have occur several times. */
+export const allFlags = (commands: readonly CommandSpec[]): FlagSpec[] => [
+  ...commonFlags,
+  ...commands.flatMap(({ flags = [] }) => flags),
+];
+
+/** Parses a command line. @throws Problem with exit code 2; for an unknown command or flag, it names the nearest one. */
+export function readCommandLine<C extends CommandSpec>(
+  argv: readonly string[],
+  commands: readonly C[],
+): CommandLine<C> {
+  const words = wordsIn(argv, commands);
+  const command = commandOf(words, commands);
+  if (!command) throw unknownCommand(words, commands);
+  const flags = [...commonFlags, ...(command.flags ?? [])];
+  const tokens = tokensOf(argv, flags);
+  const given = new Map<string, string[]>();
+  for (const { kind, text, flag, value } of tokens) {
+    if (kind !== 'flag') continue;
+    if (!flag) throw unknownFlag(text, command, flags);
+    given.set(flag.name, [...(given.get(flag.name) ?? []), givenValue(flag, value)]);
+  }
+  const positionals = tokens.filter(({ kind }) => kind === 'word').map(({ text }) => text);
+  const args: Args = {
+    positionals: positionals.slice(command.name.split(' ').length),
+    rest: tokens.filter(({ kind }) => kind === 'rest').map(({ text }) => text),
+    text: (flag) => given.get(flag)?.at(-1),
+    texts: (flag) => given.get(flag) ?? [],
+    has: (flag) => given.get(flag)?.at(-1) === 'true',
+    durationMs: (flag) => durationOf(flag, given.get(flag)?.at(-1)),
+  };
+  if (!args.has('help')) checkCounts(command, args);
+  return { command, args };
+}
+
+function tokensOf(argv: readonly string[], flags: readonly FlagSpec[]): Token[] {
+  const options = Object.fromEntries(
+    flags.map(({ name, short, value }) => [
+      name,
+      {
+        type: value === undefined ? ('boolean' as const) : ('string' as const),
+        multiple: true,
+        ...(short ? { short } : {}),
+      },
+    ]),
+  );
+  const { tokens } = parseArgs({ args: [...argv], options, strict: false, allowPositionals: true, tokens: true });
+  const end = tokens.find(({ kind }) => kind === 'option-terminator')?.index ?? Number.POSITIVE_INFINITY;
+  return tokens.flatMap((token): Token[] => {
+    if (token.kind === 'positional') return [{ kind: token.index > end ? 'rest' : 'word', text: token.value }];
+    if (token.kind !== 'option') return [];
+    const flag = flags.find(({ name }) => name === token.name);
+    // -o=wide is -o wide, as for kubectl.
+    const value = token.inlineValue && token.rawName.length === 2 ? token.value?.replace(/^=/, '') : token.value;
+    return [{ kind: 'flag', text: token.rawName, flag, value }];
+  });
+}
+
+function givenValue(flag: FlagSpec, value: string | undefined): string {
+  if (flag.value === undefined) {
+    if (value === undefined || value === 'true' || value === 'false') return value ?? 'true';
+    throw usage(`--${flag.name} takes no value; omit ${quote(value)}`);
+  }
+  if (value === undefined) throw usage(`--${flag.name} needs a value: --${flag.name} ${flag.value}`);
+  return value;
+}
+
+function durationOf(flag: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const parsed = parseGoDuration(text);
+  if ('error' in parsed) throw usage(`--${flag}: ${parsed.error}`);
+  if (parsed.ns <= 0n) throw usage(`--${flag} is ${quote(text)}; it must be above zero, such as 30m`);
+  return toMilliseconds(parsed.ns);
+}
+
+function checkCounts({ name, args: specs = [], rest }: CommandSpec, { positionals, rest: given }: Args): void {
+  const missing = specs[positionals.length];
+  if (missing && !missing.optional)
+    throw usage(`${missing.name} is missing: ${name} ${specs.map(argumentText).join(' ')}`, name);
+  const extra = specs.at(-1)?.repeated ? undefined : positionals[specs.length];
+  if (extra !== undefined) throw usage(`${name}: unexpected argument ${quote(extra)}`, name);
+  if (given.length > 0 && rest === undefined) throw usage(`${name} takes nothing after --`, name);
+}
+
+/** An argument as usage shows it: `TEMPLATE`, `[NAME]`, `FILE...`. */
+export function argumentText({ name, optional, repeated }: ArgumentSpec): string {
+  const text = `${name}${repeated ? '...' : ''}`;
+  return optional ? `[${text}]` : text;
+}
+
+function unknownCommand(words: readonly string[], commands: readonly CommandSpec[]): Problem {
+  const names = commands.map(({ name }) => name);
+  const [first = ''] = words;
+  if (first === '') return usage('no command is given; see --help for all commands');
+  const group = names.filter((name) => name.startsWith(`${first} `));
+  if (group.length > 0) {
+    const found = words[1] === undefined ? 'a word is missing' : `unknown word ${quote(words[1])}`;
+    return usage(`${first}: ${found}; available: ${group.join(', ')}`);
+  }
+  return usage(
+    `unknown command ${quote(first)}${suggestion(first, [...new Set(names.map((name) => name.split(' ')[0] ?? ''))])}`,
+  );
+}
+
+function unknownFlag(text: string, { name }: CommandSpec, flags: readonly FlagSpec[]): Problem {
+  const names = flags.map((flag) => flag.name);
+  const found = nearest(text.replace(/^-+/, ''), names);
+  const message = `${name}: unknown flag ${quote(text)}`;
+  return found === undefined ? usage(message, name) : usage(`${message}; did you mean --${found}?`);
+}
+
+const suggestion = (text: string, names: readonly string[]): string => {
+  const found = nearest(text, names);
+  return found === undefined ? '; see --help for all commands' : `; did you mean ${found}?`;
+};
+
+/** A Problem for a wrong command line. With `command`, its message ends with how to get the help of that command. */
+export const usage = (message: string, command?: string): Problem => new Problem(exits.usage, message, command);

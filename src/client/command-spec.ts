@@ -1,0 +1,54 @@
+/** What shell completion offers for a word: fixed words, names in the cluster, contexts of the kubeconfig, or files. */
+export type Candidates = readonly string[] | 'templates' | 'requests' | 'namespaces' | 'contexts' | 'files';
+
+/** One flag: what parsing, help, completion, and the reference need. */
+export interface FlagSpec {
+  /** Without `--`. */
+  readonly name: string;
+  /** One letter. */
+  readonly short?: string;
+  /** The placeholder of its value; absent for a flag without a value. */
+  readonly value?: string;
+  /** Whether it may be given more than once. Default false. */
+  readonly repeated?: true;
+  readonly help: string;
+  readonly complete?: Candidates;
+}
+
+/** One positional argument. */
+export interface ArgumentSpec {
+  /** As usage shows it: `TEMPLATE`. */
+  readonly name: string;
+  readonly optional?: true;
+  /** Whether it takes all further arguments. Only the last argument can. */
+  readonly repeated?: true;
+  readonly complete?: Candidates;
+}
+
+/** One command: what parsing, help, completion, and the reference need. */
+export interface CommandSpec {
+  /** One or two words: `request pod`. */
+  readonly name: string;
+  /** One line, for lists of commands. */
+  readonly summary: string;
+  /** Further sentences for `--help` and the reference. */
+  readonly details?: string;
+  readonly args?: readonly ArgumentSpec[];
+  /** What may follow `--`, as usage shows it: `COMMAND`. Absent if nothing may follow. */
+  readonly rest?: string;
+  /** Flags of this command, besides the common ones. */
+  readonly flags?: readonly FlagSpec[];
+  /** Command lines without the program: `request pod payments-shell --for 30m`. */
+  readonly examples?: readonly string[];
+}
+
+/** Exit codes of every command. */
+export const exits = {
+  done: 0,
+  failed: 1,
+  usage: 2,
+  denied: 3,
+  timedOut: 4,
+  ended: 5,
+  interrupted: 130,
+} as const;

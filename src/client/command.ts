@@ -1,0 +1,45 @@
+import type { Clock } from '../kit/clock.ts';
+import type { Args } from './args.ts';
+import type { CommandSpec } from './command-spec.ts';
+import type { Session } from './session.ts';
+
+/** A command: its texts and flags, and what it does. */
+export interface Command extends CommandSpec {
+  /** Resolves to the exit code. Rejects with an error that `problemOf` describes. */
+  run(context: Context): Promise<number>;
+}
+
+/** What a command may use. */
+export interface Context {
+  readonly args: Args;
+  readonly io: Io;
+  readonly clock: Clock;
+  /** Aborts when the user presses Ctrl-C. */
+  readonly signal: AbortSignal;
+  /** The connection to the cluster that the common flags select. Opens it at the first call. Rejects as `openSession`. */
+  connect(): Promise<Session>;
+}
+
+/** The terminal, the environment, and other programs. */
+export interface Io {
+  /** Writes lines of data to standard output. Control and invisible characters become `?`. */
+  print(text: string): void;
+  /** Writes one line of progress or an error, with its newline, to standard error. Every other control character becomes `?`. */
+  printError(line: string): void;
+  /** Writes to standard error unchanged, to control the cursor of a terminal. The caller must clean all text from objects. */
+  draw(text: string): void;
+  readonly stdin: AsyncIterable<Uint8Array>;
+  /** Whether a terminal is at standard input, output, and error. */
+  readonly terminal: { readonly input: boolean; readonly output: boolean; readonly error: boolean };
+  /** Width of the terminal; undefined without one. */
+  readonly columns: number | undefined;
+  /** $KUBECONFIG. */
+  readonly kubeconfigPaths: string | undefined;
+  /** How users call this program: `drawbridge` or `kubectl drawbridge`. */
+  readonly program: string;
+  /** Runs a program on this terminal. Resolves to its exit code; rejects with ENOENT if it is not installed. */
+  run(program: string, args: readonly string[]): Promise<number>;
+}
+
+/** As `Io`, but its writers do not replace control characters. */
+export type RawIo = Omit<Io, 'draw'>;

@@ -1,0 +1,47 @@
+import type { Command } from './command.ts';
+import { approvers } from './commands/approvers.ts';
+import { auditReport, auditVerify } from './commands/audit.ts';
+import { completion } from './commands/completion.ts';
+import { approve, deny, pending, revoke } from './commands/decide.ts';
+import { doctor } from './commands/doctor.ts';
+import { explain } from './commands/explain.ts';
+import { bindingStatus, inventoryStatus, inventoryWhy } from './commands/inventory.ts';
+import { list } from './commands/list.ts';
+import { drop, exec, extend, get, start, watch } from './commands/one-request.ts';
+import { requestExec, requestPod } from './commands/request.ts';
+import { review } from './commands/review.ts';
+import { show } from './commands/show.ts';
+import { templates } from './commands/templates.ts';
+import { version } from './commands/version.ts';
+import { who } from './commands/who.ts';
+
+/** Every command, in the order of help. */
+export const commands: readonly Command[] = [
+  templates,
+  requestPod,
+  requestExec,
+  list,
+  get,
+  watch,
+  exec,
+  start,
+  extend,
+  drop,
+  pending,
+  show,
+  approve,
+  deny,
+  revoke,
+  explain,
+  who,
+  approvers,
+  auditVerify,
+  auditReport,
+  review,
+  bindingStatus,
+  inventoryStatus,
+  inventoryWhy,
+  doctor,
+  completion,
+  version,
+];

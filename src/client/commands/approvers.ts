@@ -1,0 +1,108 @@
+import type { KubeObject, Resource } from '../../api/object.ts';
+import { clusterRoleBindings, clusterRoles, roleBindings, roles } from '../../api/resources.ts';
+import { describe } from '../../kit/errors.ts';
+import { findObject } from '../../kube/client.ts';
+import { uncovered } from '../../rbac/rule-cover.ts';
+import { type Found, findTemplate, templateResource } from '../access-requests.ts';
+import { approversText, templateSpecOf } from '../approver-text.ts';
+import type { Command, Context } from '../command.ts';
+import { exits } from '../command-spec.ts';
+import { outputForm, type Printed, Printer } from '../output.ts';
+import { plainMessage } from '../problem.ts';
+import { roleOf, rulesIn, subjectsIn } from '../rbac-view.ts';
+import type { Session } from '../session.ts';
+
+/**
+ * A subject that holds the verb approve, and the binding that grants it. `countsFor`: the entries of `approvals.all` that its votes can
+ * meet.
+ */
+interface Approver {
+  readonly kind: string;
+  readonly name: string;
+  readonly by: string;
+  readonly countsFor: string;
+}
+
+export const approvers: Command = {
+  name: 'approvers',
+  summary: 'Show who can approve requests through a template',
+  details:
+    'Lists the users, groups, and ServiceAccounts that hold the verb approve on the template by a RoleBinding or ClusterRoleBinding. If you may not read these, shows what the template asks for, and says what it could not read.',
+  args: [{ name: 'TEMPLATE', complete: 'templates' }],
+  examples: ['approvers payments-shell'],
+  async run({ args, io, connect }: Context) {
+    const form = outputForm(args);
+    const session = await connect();
+    const template = await findTemplate(session, args.positionals[0] ?? '');
+    const needed = approversText(template.object);
+    io.printError(needed === '' ? 'the template asks for no approvals\n' : `needed: ${needed}\n`);
+    const unread: string[] = [];
+    const printer = new Printer(io, form, approverTable);
+    printer.add(await holdersOf(session, template, unread));
+    printer.end();
+    for (const what of new Set(unread)) io.printError(`not checked: ${what}\n`);
+    return exits.done;
+  },
+};
+
+async function holdersOf(session: Session, template: Found, unread: string[]): Promise<Approver[]> {
+  const { cluster, namespace } = session;
+  const read = async <T>(what: Promise<T>, otherwise: T): Promise<T> => {
+    try {
+      return await what;
+    } catch (error) {
+      unread.push(plainMessage(describe(error)));
+      return otherwise;
+    }
+  };
+  const list = async (resource: Resource, scope: object): Promise<KubeObject[]> =>
+    (await read(cluster.client.list(resource, scope), { items: [], resourceVersion: '' })).items;
+  const bindings = [...(await list(roleBindings, { namespace })), ...(await list(clusterRoleBindings, {}))];
+  const grants = new Map<string, Promise<boolean>>();
+  const found: Approver[] = [];
+  for (const binding of bindings) {
+    const { kind, name } = roleOf(binding);
+    const key = `${kind} ${name}`;
+    const resource = kind === 'Role' ? roles : clusterRoles;
+    const target = kind === 'Role' ? { namespace, name } : { name };
+    const answer =
+      grants.get(key) ??
+      read(findObject(cluster.client, resource, target, {}), undefined).then((role) => mayApprove(role, template));
+    grants.set(key, answer);
+    if (await answer) found.push(...subjectsOf(binding, template));
+  }
+  return found;
+}
+
+/** Whether the role grants the verb approve on the template. */
+function mayApprove(role: KubeObject | undefined, { type, object }: Found): boolean {
+  const { group, plural } = templateResource(type);
+  const { name } = object.metadata;
+  const wanted = { apiGroups: [group], resources: [plural], resourceNames: [name] as [string], verbs: ['approve'] };
+  return uncovered(rulesIn(role), [wanted]).length === 0;
+}
+
+function subjectsOf(binding: KubeObject, template: Found): Approver[] {
+  const { approvals } = templateSpecOf(template.object).accessConfig ?? {};
+  return subjectsIn(binding).map(({ kind, name }) => {
+    const entries = (approvals?.all ?? []).filter(
+      ({ groups }) => groups === undefined || (kind === 'Group' && groups.includes(name)),
+    );
+    // The groups of a user are known only when the user votes: the API server sends them with the call.
+    const counts =
+      kind === 'Group' ? entries.map((entry) => entry.name).join(', ') || 'nothing' : 'as their groups allow';
+    const isIgnored = kind === 'ServiceAccount' && approvals?.serviceAccounts !== true;
+    return { kind, name, by: `${binding.kind} ${binding.metadata.name}`, countsFor: isIgnored ? 'nothing' : counts };
+  });
+}
+
+const approverTable: Printed<Approver> = {
+  columns: [
+    { title: 'KIND', text: ({ kind }) => kind },
+    { title: 'NAME', text: ({ name }) => name },
+    { title: 'COUNTS FOR', text: ({ countsFor }) => countsFor },
+    { title: 'BY', text: ({ by }) => by },
+  ],
+  object: (approver) => approver,
+  name: ({ name }) => name,
+};

@@ -1,0 +1,214 @@
+import { auditCommand } from '../../cli/audit.ts';
+import { parseTime } from '../../kit/clock.ts';
+import { listIn, own } from '../../kit/json-value.ts';
+import { usage } from '../args.ts';
+import type { Command } from '../command.ts';
+import { exits } from '../command-spec.ts';
+import { type JournalLine, journalLines, sinceOf, textIn } from '../journal.ts';
+import { json, outputForm, type Printed, Printer } from '../output.ts';
+
+export const auditVerify: Command = {
+  name: 'audit verify',
+  summary: 'Verify audit journals against their signed heads',
+  details:
+    'Exits with 0 if the journals are unchanged up to the last heads, 1 if they are changed, 2 if they cannot be checked, and 3 if a chain has no signed head. It reads the heads from the cluster, unless --heads names a file.',
+  args: [{ name: 'FILE', repeated: true, complete: 'files' }],
+  flags: [
+    {
+      name: 'heads',
+      value: 'FILE',
+      repeated: true,
+      help: 'The heads, as kubectl get configmap NAME -o json prints them.',
+      complete: 'files',
+    },
+    { name: 'key', value: 'KEY', repeated: true, help: 'A public key that signs heads, in base64.' },
+    { name: 'partial', help: 'Accept that older lines are absent.' },
+  ],
+  examples: ['audit verify audit.jsonl', 'audit verify audit.jsonl -n drawbridge-system -o json'],
+  run({ args, io }) {
+    const form = args.text('output') ?? 'text';
+    const given = (flag: string): string[] => args.texts(flag).map((value) => `--${flag}=${value}`);
+    const flags = [...given('heads'), ...given('key'), ...given('kubeconfig'), ...given('namespace')];
+    const ignored = ['context', 'as', 'as-group', 'as-uid', 'all-namespaces', 'request-timeout'].find(
+      (flag) => args.texts(flag).length > 0,
+    );
+    if (ignored !== undefined)
+      throw usage(`audit verify takes no --${ignored}; omit it, or name a kubeconfig with --kubeconfig`);
+    const command = [
+      'verify',
+      ...flags,
+      ...(args.has('partial') ? ['--partial'] : []),
+      `--output=${form}`,
+      '--',
+      ...args.positionals,
+    ];
+    const paths = io.kubeconfigPaths;
+    return auditCommand(command, {
+      stdin: io.stdin,
+      print: (text) => io.print(text),
+      printError: (text) => io.printError(text),
+      ...(paths === undefined ? {} : { kubeconfigPaths: paths }),
+    });
+  },
+};
+
+export const auditReport: Command = {
+  name: 'audit report',
+  summary: 'Report who had access to what, why, and approved by whom',
+  details:
+    'Reads audit journals of any version: one row for each grant, with its end. Give the files of all replicas, in any order. It does not verify the journals; audit verify does. With -o csv, cells that a spreadsheet would read as formulas begin with an apostrophe.',
+  args: [{ name: 'FILE', repeated: true, complete: 'files' }],
+  flags: [
+    {
+      name: 'since',
+      value: 'DURATION',
+      help: 'Only access that was open in this time, such as 12h or 90d. Default: all.',
+    },
+  ],
+  examples: ['audit report audit.jsonl --since 90d -o csv'],
+  async run({ args, io, clock }) {
+    const csv = args.text('output') === 'csv';
+    const form = csv ? 'table' : outputForm(args);
+    const sinceMs = sinceOf(args, clock.now());
+    const lines: JournalLine[] = [];
+    for await (const line of journalLines(args.positionals, io, Number.NEGATIVE_INFINITY)) {
+      if (reported.includes(textIn(line.record, 'event'))) lines.push(line);
+    }
+    const { grants, without } = accessesIn(lines);
+    const rows = grants.filter((grant) => !(lastMs(grant) < sinceMs));
+    if (csv) io.print(csvOf(rows));
+    else {
+      const printer = new Printer(io, form, reportTable);
+      printer.add(rows);
+      printer.end();
+    }
+    if (rows.length === 0) io.printError('the journals have no grant of this time\n');
+    if (without > 0) io.printError(`${without} lines are about grants before these journals; add the older files\n`);
+    return exits.done;
+  },
+};
+
+/** One row of the report: a grant, its extensions, and its end. Times are RFC 3339; a text that the journals do not have is empty. */
+interface Access {
+  readonly who: string;
+  readonly namespace: string;
+  readonly request: string;
+  readonly template: string;
+  readonly pod: string;
+  readonly granted: string;
+  readonly until: string;
+  readonly ended: string;
+  readonly end: string;
+  readonly approvedBy: string;
+  readonly why: string;
+}
+
+const reported: readonly string[] = ['grant', 'revocation'];
+
+/**
+ * The grants in the order of time, each with its extensions and its end, which may be in the file of another replica. `without` counts the
+ * extensions and ends whose grant is in none of the files.
+ */
+function accessesIn(lines: readonly JournalLine[]): { readonly grants: Access[]; readonly without: number } {
+  const grants = new Map<string, Access>();
+  const later: object[] = [];
+  for (const { record } of [...lines].sort((a, b) => a.atMs - b.atMs)) {
+    const isGrant = textIn(record, 'event') === 'grant';
+    const verdict = textIn(record, 'verdict');
+    if (!isGrant || verdict === 'extended') later.push(record);
+    // Other verdicts are denials, which change nothing. A second line of the same grant was written by a retry.
+    else if (verdict === 'granted' && !grants.has(keyOf(record))) grants.set(keyOf(record), grantOf(record));
+  }
+  let without = 0;
+  // Apply these after all grants: the clocks of replicas differ, so an end may be older than its grant.
+  for (const record of later) {
+    const grant = grants.get(keyOf(record));
+    if (grant) grants.set(keyOf(record), changed(grant, record));
+    else without += 1;
+  }
+  return { grants: [...grants.values()], without };
+}
+
+/** The uid of the request. Lines of older versions may have none; each is then a grant of its own. */
+const keyOf = (record: object): string =>
+  textIn(record, 'what.uid') || `${textIn(record, 'chain')} ${textIn(record, 'seq')}`;
+
+const grantOf = (record: object): Access => ({
+  who: textIn(record, 'who.user'),
+  namespace: textIn(record, 'what.namespace'),
+  request: textIn(record, 'what.name'),
+  template: textIn(record, 'template'),
+  pod: textIn(record, 'pod'),
+  granted: textIn(record, 'time'),
+  until: textIn(record, 'expiresAt'),
+  ended: '',
+  end: '',
+  approvedBy: textIn(record, 'code') === 'Emergency' ? 'emergency' : votersOf(record),
+  why: textIn(record, 'reason'),
+});
+
+/** The grant after the line of an extension or of its end. If there are several ends, the first one counts. */
+function changed(grant: Access, record: object): Access {
+  if (textIn(record, 'event') === 'grant')
+    return {
+      ...grant,
+      until: textIn(record, 'expiresAt'),
+      approvedBy: together(grant.approvedBy, votersOf(record)),
+    };
+  return grant.ended === '' ? { ...grant, ended: textIn(record, 'time'), end: textIn(record, 'code') } : grant;
+}
+
+/** When the access ended or was to end, epoch ms; NaN if the journals do not have it. */
+const lastMs = ({ ended, until }: Access): number => parseTime(ended || until) ?? Number.NaN;
+
+const votersOf = (record: object): string =>
+  listIn(record, 'votes')
+    .map((vote) =>
+      [textIn(vote, 'voter'), own(vote, 'onBehalfOf') === undefined ? '' : `for ${textIn(vote, 'onBehalfOf')}`]
+        .join(' ')
+        .trim(),
+    )
+    .join(', ');
+
+const together = (a: string, b: string): string =>
+  [...new Set([...a.split(', '), ...b.split(', ')])].filter((one) => one !== '').join(', ');
+
+const columnsOfReport = [
+  'granted',
+  'ended',
+  'end',
+  'who',
+  'namespace',
+  'template',
+  'pod',
+  'approvedBy',
+  'why',
+  'until',
+  'request',
+] as const;
+const reportTable: Printed<Access> = {
+  columns: columnsOfReport.map((field) => ({
+    title: field === 'approvedBy' ? 'APPROVED BY' : field.toUpperCase(),
+    text: (access: Access) =>
+      field === 'granted' || field === 'ended' ? access[field].replace(/\.\d+/, '') : access[field],
+    wide: field === 'until' || field === 'request',
+    long: field === 'granted' || field === 'ended',
+  })),
+  object: (access) => access,
+  name: ({ request }) => request,
+};
+
+/** RFC 4180, with every control character escaped as in JSON. */
+function csvOf(rows: readonly Access[]): string {
+  const line = (cells: readonly string[]): string => `${cells.map(csvCell).join(',')}\r\n`;
+  return [line([...columnsOfReport]), ...rows.map((row) => line(columnsOfReport.map((field) => row[field])))].join('');
+}
+
+/** Spreadsheets evaluate cells that begin with these characters as formulas. */
+const formula = /^[=+\-@\t\r]/;
+
+function csvCell(text: string): string {
+  const shown = json(text).slice(1, -1).replaceAll('\\"', '"').replaceAll('\\\\', '\\');
+  const safe = formula.test(shown) ? `'${shown}` : shown;
+  return /[",]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}

@@ -1,0 +1,218 @@
+import { accessVotes } from '../../api/access/access-vote.ts';
+import type { RequestSpec } from '../../api/access/kinds.ts';
+import { apiVersionOf, type KubeObject } from '../../api/object.ts';
+import { isNotFound } from '../../kube/errors.ts';
+import {
+  type Found,
+  findRequest,
+  requesterOf,
+  requestResource,
+  templateResource,
+  typeNames,
+  typeOf,
+} from '../access-requests.ts';
+import { usage } from '../args.ts';
+import type { Command, Context } from '../command.ts';
+import { exits, type FlagSpec } from '../command-spec.ts';
+import { forEach } from '../for-each.ts';
+import { outputForm, Printer } from '../output.ts';
+import { printPages } from '../pages.ts';
+import { cannotOpen, specOf, stateOf, statusOf } from '../request-state.ts';
+import { requestTable } from '../request-table.ts';
+import type { Session } from '../session.ts';
+import { requestsTarget } from '../targets.ts';
+import { votedTemplate } from '../voted-template.ts';
+import { endedProblem } from '../wait.ts';
+import { endRequest } from './one-request.ts';
+
+const reason: FlagSpec = { name: 'reason', value: 'TEXT', help: 'Why, for the requester and the audit.' };
+const about: FlagSpec = {
+  name: 'about',
+  value: 'WHAT',
+  help: 'Access, Extension-1 for the first extension, or Review of an emergency. Default: what the request waits for.',
+  complete: ['Access', 'Extension-1', 'Review'],
+};
+
+export const pending: Command = {
+  name: 'pending',
+  summary: 'List the requests that wait for your decision',
+  details:
+    'Lists requests of others that wait for approvals of access, of an extension, or for the review of an emergency, and on whose template you hold the verb approve.',
+  examples: ['pending -A', 'show payments-shell-x7k2p'],
+  async run({ args, io, clock, connect }) {
+    const form = outputForm(args);
+    const session = await connect();
+    const [{ username }, mayDecide] = [await session.whoAmI(), deciderOf(session)];
+    const table = requestTable({ who: true, namespaces: args.has('all-namespaces'), now: () => clock.now() });
+    const columns = [
+      ...table.columns.filter(({ title }) => !['POD', 'LEFT', 'STATE', 'UNTIL', 'NOTE', 'WHY'].includes(title)),
+      { title: 'ABOUT', text: (request: KubeObject) => questionOf(request) ?? '' },
+      { title: 'FOR', text: (request: KubeObject) => askedDuration(request) },
+      { title: 'WHY', text: (request: KubeObject) => askedReason(request) },
+    ];
+    const waits = (request: KubeObject): boolean =>
+      requesterOf(request) !== username && questionOf(request) !== undefined;
+    const printer = new Printer(io, form, { ...table, columns });
+    const count = await printPages(
+      session,
+      typeNames.map(requestResource),
+      printer,
+      async (request) => waits(request) && (await mayDecide(request)),
+    );
+    if (count === 0) io.printError('no request waits for you\n');
+    return exits.done;
+  },
+};
+
+/** Whether the user holds the verb approve on the template of a request. Asks once for each template. */
+function deciderOf({ cluster }: Session): (request: KubeObject) => Promise<boolean> {
+  const answers = new Map<string, Promise<boolean>>();
+  return (request) => {
+    const { group, plural } = templateResource(typeOf(request));
+    const { namespace = '' } = request.metadata;
+    const name = specOf(request).templateName ?? '';
+    const key = `${plural} ${namespace} ${name}`;
+    const answer =
+      answers.get(key) ?? cluster.own.isAllowed({ verb: 'approve', group, resource: plural, namespace, name });
+    answers.set(key, answer);
+    return answer;
+  };
+}
+
+/** The decision of approvers that a request waits for, as `about` of a vote; undefined if it waits for none. */
+export function questionOf(request: KubeObject): string | undefined {
+  const { approval, extensions = [] } = statusOf(request);
+  if (approval?.state === 'ReviewOwed' || approval?.state === 'ReviewOverdue') return 'Review';
+  if (cannotOpen(stateOf(request).state)) return undefined;
+  if (approval?.state === 'Pending') return 'Access';
+  const index = (specOf(request).extensions ?? []).findIndex((_, at) => extensions[at]?.state === 'Pending');
+  return index < 0 ? undefined : `Extension-${index + 1}`;
+}
+
+const extensionIn = (request: KubeObject): NonNullable<RequestSpec['extensions']>[number] | undefined => {
+  const [, number] = /^Extension-(\d+)$/.exec(questionOf(request) ?? '') ?? [];
+  return number === undefined ? undefined : specOf(request).extensions?.[Number(number) - 1];
+};
+const askedDuration = (request: KubeObject): string =>
+  extensionIn(request)?.by ?? specOf(request).duration ?? 'default';
+const askedReason = (request: KubeObject): string => extensionIn(request)?.reason ?? specOf(request).reason ?? '';
+
+export const approve: Command = {
+  name: 'approve',
+  summary: 'Approve a request, an extension, or the review of an emergency',
+  details:
+    'Your vote counts for this request, and for one version of its template: that of --template-version, which show prints, else the present one. If the template was changed after the request was created, the version is required. A vote cannot be changed; deny takes an approval back.',
+  args: [{ ...requestsTarget, repeated: true }],
+  flags: [
+    { name: 'max', value: 'DURATION', help: 'The longest duration that you approve.' },
+    {
+      name: 'template-version',
+      value: 'VERSION',
+      help: 'The version of the template that you saw, as show prints it.',
+    },
+    reason,
+    about,
+    { name: 'on-behalf-of', value: 'NAME', help: 'For programs: the person who decided. Shown, not checked.' },
+  ],
+  examples: ["approve payments-shell-x7k2p --max 20m --reason 'ticket checked'"],
+  run: (context) => vote(context, 'Approve'),
+};
+
+export const deny: Command = {
+  name: 'deny',
+  summary: 'Deny a request or an extension; open access ends',
+  details: 'A denial is final, and ends access that is already open.',
+  args: [{ ...requestsTarget, repeated: true }],
+  flags: [reason, about],
+  examples: ["deny payments-shell-x7k2p --reason 'use the staging cluster'"],
+  run: (context) => vote(context, 'Deny'),
+};
+
+async function vote(context: Context, decision: 'Approve' | 'Deny'): Promise<number> {
+  const { args, connect } = context;
+  args.durationMs('max');
+  const form = outputForm(args);
+  const session = await connect();
+  return forEach(context, form, args.positionals, async (text) => {
+    const found = await findRequest(session, text);
+    const question = args.text('about') ?? questionOf(found.object) ?? 'Access';
+    if (question !== 'Review' && cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
+    const approves = decision === 'Approve' && question !== 'Review';
+    const template = approves ? await votedTemplate(session, found, args.text('template-version')) : undefined;
+    const manifest = voteFor(found, args, decision, question, template);
+    const object = await session.cluster.client.create(accessVotes, manifest);
+    return { object, of: found.object, became: decision === 'Approve' ? 'approved' : 'denied' };
+  });
+}
+
+function voteFor(
+  { object }: Found,
+  args: Context['args'],
+  decision: string,
+  question: string,
+  template: object | undefined,
+): KubeObject {
+  const { name, uid, namespace } = object.metadata;
+  const [max, why, onBehalfOf] = [args.text('max'), args.text('reason'), args.text('on-behalf-of')];
+  return {
+    apiVersion: apiVersionOf(accessVotes),
+    kind: accessVotes.kind,
+    metadata: { generateName: 'vote-', namespace } as KubeObject['metadata'],
+    spec: {
+      request: { kind: object.kind, name, uid },
+      ...(template === undefined ? {} : { template }),
+      about: question,
+      decision,
+      ...(max === undefined ? {} : { max }),
+      ...(why === undefined ? {} : { reason: why }),
+      ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
+    },
+  };
+}
+
+export const revoke: Command = {
+  name: 'revoke',
+  summary: 'End access of others, or all access of a user',
+  details:
+    'Needs the permission to patch requests. With --user, ends every request of the user in the namespace, or with -A in all namespaces. The server then closes the access; until then, drawbridge who lists it as Ending.',
+  args: [{ ...requestsTarget, optional: true, repeated: true }],
+  flags: [reason, { name: 'user', value: 'NAME', help: 'Every open or waiting request of this user.' }],
+  examples: ["revoke payments-shell-x7k2p --reason 'incident closed'", 'revoke --user alice -A'],
+  async run(context) {
+    const { args, io, connect } = context;
+    const form = outputForm(args);
+    const [user, why] = [args.text('user'), args.text('reason')];
+    if ((user === undefined) === (args.positionals.length === 0))
+      throw usage('give the names of requests, or --user NAME', 'revoke');
+    if (user === '') throw usage('--user must not be empty', 'revoke');
+    const session = await connect();
+    const end = async (found: Found) => ({
+      object: await endRequest(session, found, why),
+      became: 'revocation requested; the server closes the access',
+    });
+    if (user === undefined)
+      return forEach(context, form, args.positionals, async (name) => end(await findRequest(session, name)));
+    const found = await requestsOf(session, user);
+    if (found.length === 0) io.printError(`no open or waiting request of ${user}\n`);
+    return forEach(context, form, found, (one) =>
+      end(one).catch((error: unknown) => {
+        // If the request ended meanwhile, there is nothing left to revoke.
+        if (isNotFound(error)) return undefined;
+        throw error;
+      }),
+    );
+  },
+};
+
+/** The requests of a user that have not ended. */
+async function requestsOf({ cluster, scope }: Session, user: string): Promise<Found[]> {
+  const lists = await Promise.all(
+    typeNames.map(async (type) => {
+      const { items } = await cluster.client.list(requestResource(type), scope);
+      return items
+        .filter((item) => requesterOf(item) === user && !cannotOpen(stateOf(item).state))
+        .map((object) => ({ type, object }));
+    }),
+  );
+  return lists.flat();
+}

@@ -1,0 +1,52 @@
+import { describe } from '../../kit/errors.ts';
+import { isForbidden } from '../../kube/errors.ts';
+import type { Check, Finding } from '../check.ts';
+import type { Command, Context } from '../command.ts';
+import { exits } from '../command-spec.ts';
+import { checks } from '../doctor-checks.ts';
+import { outputForm, type Printed, Printer } from '../output.ts';
+import { plainMessage } from '../problem.ts';
+import type { Session } from '../session.ts';
+
+interface Line extends Finding {
+  readonly check: string;
+}
+
+export const doctor: Command = {
+  name: 'doctor',
+  summary: 'Check who can bypass drawbridge, and whether it works',
+  details:
+    'Each check ends with ok, found, or not checked; the latter names the missing permission or the fault. Exits with 1 unless every check is ok. Not listed are the group system:masters, the controller manager, the scheduler, and the ServiceAccounts of controllers in kube-system by their own bindings. --namespace is that of the server.',
+  examples: ['doctor', 'doctor -n drawbridge-system -o wide'],
+  async run(context) {
+    const { args, io } = context;
+    const form = outputForm(args);
+    const session = await context.connect();
+    const serverNamespace = args.text('namespace') ?? 'drawbridge-system';
+    const lines = (await Promise.all(checks.map((check) => runCheck(check, session, serverNamespace, context)))).flat();
+    const printer = new Printer(io, form, table);
+    printer.add(lines);
+    printer.end();
+    return lines.every(({ result }) => result === 'ok') ? exits.done : exits.failed;
+  },
+};
+
+async function runCheck(check: Check, session: Session, serverNamespace: string, { clock }: Context): Promise<Line[]> {
+  try {
+    const findings = await check.run(session, { serverNamespace, clock });
+    return findings.map((finding) => ({ check: check.name, ...finding }));
+  } catch (error) {
+    const why = isForbidden(error) ? 'needs a permission' : 'failed';
+    return [{ check: check.name, result: 'not checked', message: `${why}: ${plainMessage(describe(error))}` }];
+  }
+}
+
+const table: Printed<Line> = {
+  columns: [
+    { title: 'CHECK', text: ({ check }) => check },
+    { title: 'RESULT', text: ({ result }) => result },
+    { title: 'WHAT', long: true, text: ({ message }) => message },
+  ],
+  object: (line) => line,
+  name: ({ check }) => check,
+};

@@ -1,0 +1,76 @@
+import { apiVersionOf } from '../../api/object.ts';
+import { ApiError } from '../../kube/errors.ts';
+import { findTemplate, requestResource } from '../access-requests.ts';
+import { usage } from '../args.ts';
+import type { Command, Context } from '../command.ts';
+import { exits } from '../command-spec.ts';
+import { outputForm, type Printed, Printer } from '../output.ts';
+import { plainMessage } from '../problem.ts';
+import { askFlags, podFlag, requestOf } from './request.ts';
+
+/** The result of one rule, from a warning of the server. */
+interface RuleLine {
+  readonly verdict: string;
+  readonly rule: string;
+  readonly requirement: string;
+  readonly remedy: string;
+}
+
+export const explain: Command = {
+  name: 'explain',
+  summary: 'Show whether you could get access through a template, and what is missing',
+  details:
+    'Asks the server to check a request without creating it (dry run), and lists every rule that fails or could not be checked. Exits with 3 if the server would deny the request.',
+  args: [{ name: 'TEMPLATE', complete: 'templates' }],
+  flags: [...askFlags, podFlag],
+  examples: ['explain payments-shell --for 8h'],
+  run: runExplain,
+};
+
+async function runExplain(context: Context): Promise<number> {
+  const { args, io } = context;
+  const form = outputForm(args);
+  const session = await context.connect();
+  const { type, object: template } = await findTemplate(session, args.positionals[0] ?? '');
+  if (type === 'pod' && args.text('pod') !== undefined) throw usage('--pod is only for templates of type exec');
+  const resource = requestResource(type);
+  const manifest = { ...requestOf(context, type), apiVersion: apiVersionOf(resource) };
+  manifest.metadata.namespace = session.namespace;
+  manifest.spec = { ...(manifest.spec as object), templateName: template.metadata.name };
+  const denial = await session.cluster.client.create(resource, manifest, { dryRun: true }).then(
+    () => undefined,
+    (error: unknown) => {
+      if (error instanceof ApiError && error.message.includes(' denied the request: '))
+        return plainMessage(error.message);
+      throw error;
+    },
+  );
+  const lines = session.warnings.map(readLine).filter((line) => line !== undefined);
+  const printer = new Printer(io, form, ruleTable);
+  printer.add(lines);
+  printer.end();
+  if (denial !== undefined) io.printError(`${io.program}: the server would deny it: ${denial}\n`);
+  return denial === undefined ? exits.done : exits.denied;
+}
+
+/** Parses a warning of the server: `FAIL rule: requirement; to pass: remedy`, or `17 rules passed`. Any other warning becomes a note. */
+export function readLine(warning: string): RuleLine | undefined {
+  const [, verdict, rule = '', requirement = '', remedy = ''] =
+    /^(FAIL|not checked) ([\w-]+): (.*?)(?:; to pass: (.*))?$/.exec(warning) ?? [];
+  if (verdict !== undefined) return { verdict: verdict.toLowerCase(), rule, requirement, remedy };
+  const [, passed] = /^(\d+ rules?) passed$/.exec(warning) ?? [];
+  return passed === undefined
+    ? { verdict: 'note', rule: '', requirement: warning, remedy: '' }
+    : { verdict: 'pass', rule: passed, requirement: '', remedy: '' };
+}
+
+const ruleTable: Printed<RuleLine> = {
+  columns: [
+    { title: 'VERDICT', text: ({ verdict }) => verdict },
+    { title: 'RULE', text: ({ rule }) => rule },
+    { title: 'TO PASS', long: true, text: ({ remedy, requirement }) => remedy || requirement },
+    { title: 'WHAT THE RULE REQUIRES', wide: true, text: ({ requirement }) => requirement },
+  ],
+  object: (line) => line,
+  name: ({ rule }) => rule,
+};

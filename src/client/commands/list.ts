@@ -1,0 +1,76 @@
+import type { KubeObject } from '../../api/object.ts';
+import { formatTime } from '../../kit/clock.ts';
+import { requesterOf, requestResource, typeNames } from '../access-requests.ts';
+import type { Command, Context } from '../command.ts';
+import { exits, type FlagSpec } from '../command-spec.ts';
+import { follow } from '../follow.ts';
+import { outputForm, Printer } from '../output.ts';
+import { printPages } from '../pages.ts';
+import { statusOf } from '../request-state.ts';
+import { requestTable } from '../request-table.ts';
+import type { Session } from '../session.ts';
+
+const flags: readonly FlagSpec[] = [
+  { name: 'everyone', help: 'Also requests of other people.' },
+  { name: 'user', value: 'NAME', help: 'Requests of this user instead of your own.' },
+];
+
+export const list: Command = {
+  name: 'list',
+  summary: 'List your requests',
+  details: 'Lists your own requests in one namespace, or with -A in all. LEFT is the time until access ends.',
+  flags: [...flags, { name: 'watch', short: 'w', help: 'Then print each change, until Ctrl-C.' }],
+  examples: ['list', 'list -A -o wide', 'list --everyone -w'],
+  async run(context) {
+    if (context.args.has('watch')) return watchRequests(context);
+    const { args, io, clock, connect } = context;
+    const form = outputForm(args);
+    const session = await connect();
+    const matches = await wanted(context, session);
+    const printer = new Printer(io, form, requestTable({ ...tableOptions(context), now: () => clock.now() }));
+    const count = await printPages(session, typeNames.map(requestResource), printer, matches);
+    if (count === 0)
+      io.printError(`no requests found; to request access: ${io.program} templates, then ${io.program} request\n`);
+    return exits.done;
+  },
+};
+
+const tableOptions = ({ args }: Context) => ({
+  who: args.has('everyone') || args.text('user') !== undefined,
+  namespaces: args.has('all-namespaces'),
+});
+
+/** Whether the flags select a request. Asks the API server for the user name, if the flags name none. */
+async function wanted({ args }: Context, session: Session): Promise<(request: KubeObject) => boolean> {
+  if (args.has('everyone')) return () => true;
+  const user = args.text('user') ?? (await session.whoAmI()).username;
+  return (request) => requesterOf(request) === user;
+}
+
+/** Prints the requests, and each change of one, until Ctrl-C. */
+export async function watchRequests(context: Context): Promise<number> {
+  const { args, io, clock, signal, connect } = context;
+  const form = outputForm(args);
+  const session = await connect();
+  const matches = await wanted(context, session);
+  const table = requestTable({ ...tableOptions(context), now: () => clock.now() });
+  const printer = new Printer(io, form, table, { stream: true });
+  const followed = typeNames.map((type) => ({ resource: requestResource(type), scope: session.scope }));
+  await follow<never>(session, followed, {
+    clock,
+    signal,
+    seen: (request, before) => {
+      const shown = request ?? (before && gone(before, formatTime(clock.now())));
+      if (shown && matches(shown)) printer.add([shown]);
+      return undefined;
+    },
+  });
+  return exits.done;
+}
+
+/** A deleted request, for its last row. It shows no open access, because the server closes access before the request disappears. */
+const gone = (request: KubeObject, now: string): KubeObject => ({
+  ...request,
+  metadata: { ...request.metadata, deletionTimestamp: request.metadata.deletionTimestamp ?? now },
+  status: { ...statusOf(request), ready: false, grant: undefined },
+});

@@ -1,0 +1,200 @@
+import type { RequestSpec } from '../../api/access/kinds.ts';
+import type { KubeObject } from '../../api/object.ts';
+import { findRequest, fullName, nameIn, requesterOf, requestResource } from '../access-requests.ts';
+import { usage } from '../args.ts';
+import type { Command, Context } from '../command.ts';
+import { exits } from '../command-spec.ts';
+import { detailsOf } from '../details.ts';
+import { forEach } from '../for-each.ts';
+import { kubectlExec } from '../kubectl-exec.ts';
+import { outputForm, printObject } from '../output.ts';
+import { Problem } from '../problem.ts';
+import { cannotOpen, specOf, stateOf, statusOf } from '../request-state.ts';
+import type { Session } from '../session.ts';
+import { requestsTarget } from '../targets.ts';
+import { endedProblem, openText, waitFor } from '../wait.ts';
+import { watchRequests } from './list.ts';
+import { accessText } from './request.ts';
+
+const timeout = {
+  name: 'timeout',
+  value: 'DURATION',
+  help: 'Stop waiting after this time, with exit code 4.',
+} as const;
+
+export const get: Command = {
+  name: 'get',
+  summary: 'Show a request: its state, why, when it ends, and how to use it',
+  args: [requestsTarget],
+  examples: ['get payments-shell-x7k2p', 'get pod/debug -o yaml'],
+  async run({ args, io, clock, connect }) {
+    const form = outputForm(args);
+    const { object } = await findRequest(await connect(), args.positionals[0] ?? '');
+    if (!printObject(io, form, object)) io.print(detailsOf(object, clock.now(), io.program));
+    return exits.done;
+  },
+};
+
+export const watch: Command = {
+  name: 'watch',
+  summary: 'Wait for a request, or watch all of yours',
+  details:
+    'With a name, waits until access is open, as request does. Without one, prints each change of your requests until Ctrl-C.',
+  args: [{ ...requestsTarget, optional: true }],
+  flags: [timeout],
+  examples: ['watch payments-shell-x7k2p --timeout 10m', 'watch -A'],
+  async run(context) {
+    const { args, io, clock } = context;
+    const [name] = args.positionals;
+    if (name === undefined) return watchRequests(context);
+    const form = outputForm(args);
+    const timeoutMs = args.durationMs('timeout');
+    const session = await context.connect();
+    const ready = await waitUntilReady(context, session, name, timeoutMs);
+    io.printError(`${openText(ready, clock.now())}\n`);
+    if (!printObject(io, form, ready)) io.print(accessText(ready));
+    return exits.done;
+  },
+};
+
+export const exec: Command = {
+  name: 'exec',
+  summary: 'Open a shell in the pod of a request, or run a command',
+  details:
+    'Waits until access is open, then runs kubectl exec with the same connection. The exit code is then that of the command. The default command is /bin/sh.',
+  args: [requestsTarget],
+  rest: 'COMMAND',
+  flags: [timeout, { name: 'container', short: 'c', value: 'NAME', help: 'The container. Default: that of kubectl.' }],
+  examples: ['exec payments-shell-x7k2p', 'exec payments-shell-x7k2p -- ls /tmp'],
+  async run(context) {
+    const timeoutMs = context.args.durationMs('timeout');
+    const session = await context.connect();
+    const ready = await waitUntilReady(context, session, context.args.positionals[0] ?? '', timeoutMs);
+    return kubectlExec(context, session, ready, context.args.rest);
+  },
+};
+
+async function waitUntilReady(context: Context, session: Session, name: string, timeoutMs: number | undefined) {
+  const found = await findRequest(session, name);
+  if (cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
+  if (statusOf(found.object).ready) return found.object;
+  const done = (request: typeof found.object) => (statusOf(request).ready ? request : undefined);
+  return waitFor(context, session, found, { timeoutMs, done });
+}
+
+export const drop: Command = {
+  name: 'drop',
+  summary: 'Give access back, or withdraw a request of yours',
+  args: [{ ...requestsTarget, repeated: true }],
+  flags: [{ name: 'reason', value: 'TEXT', help: 'Why, for the audit.' }],
+  examples: ['drop payments-shell-x7k2p'],
+  async run(context) {
+    const { args, io } = context;
+    const form = outputForm(args);
+    const session = await context.connect();
+    const { username } = await session.whoAmI();
+    return forEach(context, form, args.positionals, async (text) => {
+      const { type, object } = await findRequest(session, text);
+      if (requesterOf(object) !== username) {
+        throw new Problem(
+          exits.failed,
+          `${object.metadata.name} is a request of ${requesterOf(object) || 'someone else'}; to end it: ${io.program} revoke ${type}/${object.metadata.name}`,
+        );
+      }
+      return { object: await endRequest(session, { type, object }, args.text('reason')), became: 'dropped' };
+    });
+  },
+};
+
+/** Sets `spec.revoked`. Resolves to the request as written. Rejects with a Problem if the request has ended or is ending. */
+export async function endRequest(
+  { cluster }: Session,
+  { type, object }: Awaited<ReturnType<typeof findRequest>>,
+  reason: string | undefined,
+): Promise<KubeObject> {
+  if (cannotOpen(stateOf(object).state)) throw endedProblem(object);
+  const patch = {
+    metadata: { uid: object.metadata.uid },
+    spec: { revoked: true, ...(reason === undefined ? {} : { revokedReason: reason }) },
+  };
+  return cluster.client.mergePatch(requestResource(type), nameIn(object), patch);
+}
+
+export const start: Command = {
+  name: 'start',
+  summary: 'Begin access that was approved and waits for you',
+  details: 'Only through templates with claimWithin. The time of access counts from now.',
+  args: [requestsTarget],
+  flags: [timeout],
+  examples: ['start payments-shell-x7k2p'],
+  async run(context) {
+    const { args, io, clock } = context;
+    // Read all flags before the claim, which cannot be taken back.
+    const [form, timeoutMs] = [outputForm(args), args.durationMs('timeout')];
+    const session = await context.connect();
+    const found = await findRequest(session, args.positionals[0] ?? '');
+    if (cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
+    await patchSpec(session, found, { claimed: true });
+    const done = (request: typeof found.object) => (statusOf(request).ready ? request : undefined);
+    const ready = await waitFor(context, session, found, { timeoutMs, done });
+    io.printError(`${openText(ready, clock.now())}\n`);
+    if (!printObject(io, form, ready)) io.print(accessText(ready));
+    return exits.done;
+  },
+};
+
+export const extend: Command = {
+  name: 'extend',
+  summary: 'Extend open access; open shells stay open',
+  args: [requestsTarget],
+  flags: [
+    { name: 'by', value: 'DURATION', help: 'How much longer, such as 30m. Required.' },
+    { name: 'reason', value: 'TEXT', help: 'Why, for the approvers and the audit.' },
+    { name: 'no-wait', help: 'Do not wait for the decision.' },
+    timeout,
+  ],
+  examples: ["extend payments-shell-x7k2p --by 30m --reason 'still reading logs'"],
+  async run(context) {
+    const { args, io, clock } = context;
+    const [by, reason] = [args.text('by'), args.text('reason')];
+    if (by === undefined) throw usage('--by is missing: write, for example, --by 30m', 'extend');
+    args.durationMs('by');
+    const [form, timeoutMs] = [outputForm(args), args.durationMs('timeout')];
+    const session = await context.connect();
+    const found = await findRequest(session, args.positionals[0] ?? '');
+    if (cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
+    const before = specOf(found.object).extensions ?? [];
+    const added = { by, ...(reason === undefined ? {} : { reason }) };
+    const patched = await patchSpec(session, found, { extensions: [...before, added] });
+    if (args.has('no-wait')) {
+      if (!printObject(io, form, patched)) io.print(`${fullName(found.object)} extension requested\n`);
+      return exits.done;
+    }
+    const decided = await waitFor(context, session, found, {
+      timeoutMs,
+      extension: (request) => statusOf(request).extensions?.[before.length]?.message ?? '',
+      done: (request) => {
+        const state = statusOf(request).extensions?.[before.length]?.state;
+        return state === 'Granted' || state === 'Refused' ? request : undefined;
+      },
+    });
+    const { state, message = '' } = statusOf(decided).extensions?.[before.length] ?? {};
+    if (state === 'Refused') throw new Problem(exits.denied, `the extension was refused: ${message}`);
+    io.printError(`${openText(decided, clock.now())}\n`);
+    if (!printObject(io, form, decided)) io.print(`${fullName(decided)} extended by ${by}\n`);
+    return exits.done;
+  },
+};
+
+/**
+ * Patches the spec. Rejects with ApiError 409 if the request has changed since it was read, because the patch replaces the list of
+ * extensions.
+ */
+async function patchSpec(
+  { cluster }: Session,
+  { type, object }: Awaited<ReturnType<typeof findRequest>>,
+  spec: Partial<RequestSpec>,
+): Promise<KubeObject> {
+  const { uid, resourceVersion } = object.metadata;
+  return cluster.client.mergePatch(requestResource(type), nameIn(object), { metadata: { uid, resourceVersion }, spec });
+}

@@ -1,0 +1,158 @@
+import { apiVersionOf, type KubeObject } from '../../api/object.ts';
+import { formatTime, parseTime } from '../../kit/clock.ts';
+import { quote } from '../../kit/errors.ts';
+import { findObject } from '../../kube/client.ts';
+import { isForbidden } from '../../kube/errors.ts';
+import { accessOf, fullName, type TypeName, templateResource } from '../access-requests.ts';
+import { approversText } from '../approver-text.ts';
+import { type Args, usage } from '../args.ts';
+import type { Command, Context } from '../command.ts';
+import { exits, type FlagSpec } from '../command-spec.ts';
+import { kubectlExec } from '../kubectl-exec.ts';
+import { outputForm, printObject } from '../output.ts';
+import { statusOf } from '../request-state.ts';
+import type { Session } from '../session.ts';
+import { hintsFor, openText, waitFor } from '../wait.ts';
+
+/** The flags that describe a request. `explain` accepts them, too. */
+export const askFlags: readonly FlagSpec[] = [
+  { name: 'for', value: 'DURATION', help: 'How long, such as 30m. Default: as the template says.' },
+  { name: 'reason', value: 'TEXT', help: 'Why; the template may ask for it.' },
+  { name: 'at', value: 'TIME', help: 'When access begins: RFC 3339, or a duration from now such as 2h.' },
+  { name: 'emergency', help: 'Open without approvals, if the template lets you; others review it afterwards.' },
+];
+export const podFlag: FlagSpec = {
+  name: 'pod',
+  value: 'NAME',
+  help: 'The running pod. Default: the server chooses one.',
+};
+
+const waitFlags: readonly FlagSpec[] = [
+  {
+    name: 'name',
+    value: 'NAME',
+    help: 'The name of the request. Default: the name of the template and a random suffix.',
+  },
+  { name: 'no-wait', help: 'Only create the request.' },
+  {
+    name: 'timeout',
+    value: 'DURATION',
+    help: 'Stop waiting after this time, with exit code 4. Default: wait until it is decided.',
+  },
+  { name: 'exec', help: 'Open a shell when access is open, or run COMMAND.' },
+  { name: 'container', short: 'c', value: 'NAME', help: 'With --exec: the container. Default: that of kubectl.' },
+  {
+    name: 'dry-run',
+    value: 'server',
+    help: 'Only ask the server whether it would accept the request.',
+    complete: ['server'],
+  },
+];
+
+const requestCommand = (type: TypeName, summary: string, own: readonly FlagSpec[]): Command => ({
+  name: `request ${type}`,
+  summary,
+  details:
+    'Creates a request and waits until access is open. Standard error shows what the request waits for, and which approvals it needs; standard output is the command that uses the access. Ctrl-C ends the wait and keeps the request; the client then prints the commands to wait again and to withdraw it.',
+  args: [{ name: 'TEMPLATE', complete: 'templates' }],
+  rest: 'COMMAND',
+  flags: [...askFlags, ...own, ...waitFlags],
+  examples: [
+    `request ${type} payments-${type === 'pod' ? 'shell' : 'exec'} --for 30m --reason 'INC-42 disk full'`,
+    `request ${type} payments-${type === 'pod' ? 'shell' : 'exec'} --exec -- ls /tmp`,
+  ],
+  run: (context) => runRequest(context, type),
+});
+
+export const requestPod = requestCommand('pod', 'Request a pod of your own, copied from a workload', []);
+export const requestExec = requestCommand('exec', 'Request a shell in a running pod', [podFlag]);
+
+async function runRequest(context: Context, type: TypeName): Promise<number> {
+  const { args, io, clock } = context;
+  const form = outputForm(args);
+  const dryRun = args.text('dry-run');
+  if (dryRun !== undefined && dryRun !== 'server') throw usage('--dry-run must be server');
+  if (args.rest.length > 0 && !args.has('exec')) throw usage('a command after -- needs --exec');
+  const timeoutMs = args.durationMs('timeout');
+  const manifest = requestOf(context, type);
+  const session = await context.connect();
+  manifest.metadata.namespace = session.namespace;
+  const { resource } = accessOf(type).request;
+  const created = await session.cluster.client.create(resource, manifest, { dryRun: dryRun !== undefined });
+  if (dryRun !== undefined) {
+    for (const warning of session.warnings) io.printError(`${warning}\n`);
+    if (!printObject(io, form, created)) io.print(`the server would accept this request (dry run)\n`);
+    return exits.done;
+  }
+  for (const warning of session.warnings) io.printError(`note: ${warning}\n`);
+  io.printError(`created ${fullName(created)}\n`);
+  if (args.has('no-wait')) {
+    io.printError(`${hintsFor(context, session, type, created.metadata.name)}\n`);
+    if (!printObject(io, form, created)) io.print(`${fullName(created)}\n`);
+    return exits.done;
+  }
+  const approvers = await approversOf(session, type, args.positionals[0] ?? '');
+  const ready = await waitFor(
+    context,
+    session,
+    { type, object: created },
+    {
+      timeoutMs,
+      approvers,
+      done: (request) => (statusOf(request).ready ? request : undefined),
+    },
+  );
+  io.printError(`${openText(ready, clock.now())}\n`);
+  if (args.has('exec')) return kubectlExec(context, session, ready, args.rest);
+  if (!printObject(io, form, ready)) io.print(accessText(ready));
+  return exits.done;
+}
+
+/** The request that the arguments describe, without a namespace. @throws Problem for invalid arguments. */
+export function requestOf({ args, clock }: Context, type: TypeName): KubeObject {
+  const [template = ''] = args.positionals;
+  const templateName = template.replace(/^.*\//, '');
+  // Check the duration here: the API server would report an invalid one as a denial.
+  args.durationMs('for');
+  const { resource } = accessOf(type).request;
+  const name = args.text('name');
+  const [duration, reason, pod] = [args.text('for'), args.text('reason'), args.text('pod')];
+  const startAt = startOf(args, clock.now());
+  return {
+    apiVersion: apiVersionOf(resource),
+    kind: resource.kind,
+    metadata: (name === undefined ? { generateName: `${templateName}-` } : { name }) as KubeObject['metadata'],
+    spec: {
+      templateName,
+      ...(duration === undefined ? {} : { duration }),
+      ...(reason === undefined ? {} : { reason }),
+      ...(startAt === undefined ? {} : { startAt }),
+      ...(args.has('emergency') ? { emergency: true } : {}),
+      ...(pod === undefined ? {} : { targetPod: pod }),
+    },
+  };
+}
+
+function startOf(args: Args, nowMs: number): string | undefined {
+  const at = args.text('at');
+  if (at === undefined) return undefined;
+  const instant = parseTime(at);
+  if (instant !== undefined) return formatTime(instant);
+  if (/^\d{4}-/.test(at)) throw usage(`--at is ${quote(at)}; write RFC 3339 with a zone, such as 2026-11-22T20:00:00Z`);
+  return formatTime(nowMs + (args.durationMs('at') ?? 0));
+}
+
+/** Whose approvals the template requires, as `approversText`; empty if it requires none, or if the user may not read it. */
+async function approversOf({ cluster, namespace }: Session, type: TypeName, template: string): Promise<string> {
+  const name = template.replace(/^.*\//, '');
+  const found = await findObject(cluster.client, templateResource(type), { namespace, name }, {}).catch(
+    (error: unknown) => {
+      if (!isForbidden(error)) throw error;
+      return undefined;
+    },
+  );
+  return found ? approversText(found) : '';
+}
+
+/** The command that uses the open access of a request, with a newline. */
+export const accessText = (request: KubeObject): string => `${(statusOf(request).accessMessage ?? '').trimEnd()}\n`;

@@ -1,0 +1,104 @@
+import type { KubeObject } from '../../api/object.ts';
+import { own } from '../../kit/json-value.ts';
+import { dumpYaml } from '../../kube/yaml.ts';
+import { describeRight, type RbacRule, rightsOf } from '../../rbac/rule-cover.ts';
+import { type Found, findRequest, requesterOf, requestResource } from '../access-requests.ts';
+import { approversText, templateSpecOf } from '../approver-text.ts';
+import type { Command } from '../command.ts';
+import { exits } from '../command-spec.ts';
+import { detailsOf } from '../details.ts';
+import { fields, outputForm, printObject } from '../output.ts';
+import { plainMessage } from '../problem.ts';
+import { specOf, stateOf } from '../request-state.ts';
+import type { Session } from '../session.ts';
+import { requestsTarget } from '../targets.ts';
+import { readable, templateOf, versionOf } from '../voted-template.ts';
+import { targetOf } from '../wait.ts';
+import { questionOf } from './decide.ts';
+
+export const show: Command = {
+  name: 'show',
+  summary: 'Show what a request would open, to decide about it',
+  details:
+    'Shows the request, the permissions that its template hands out, how the template changes the pod of the workload, who must approve, and other requests of the same person through the same template.',
+  args: [requestsTarget],
+  examples: ['show payments-shell-x7k2p'],
+  async run({ args, io, clock, connect }) {
+    const form = outputForm(args);
+    const session = await connect();
+    const found = await findRequest(session, args.positionals[0] ?? '');
+    if (printObject(io, form, found.object)) return exits.done;
+    io.print(detailsOf(found.object, clock.now(), io.program));
+    const template = await templateOf(session, found);
+    if (!template)
+      io.printError(`the template ${specOf(found.object).templateName ?? ''} does not exist, or you may not read it\n`);
+    else io.print(`\nWhat it opens\n${opensText(template)}`);
+    const question = questionOf(found.object);
+    if (template && question !== undefined && question !== 'Review')
+      io.print(fields([['Approve this', approveCommand(io.program, session, found, template)]]));
+    const history = await readable(historyText(session, found));
+    if (typeof history === 'string') io.print(history);
+    else io.printError(`not checked: other requests of this person: ${plainMessage(history.message)}\n`);
+    return exits.done;
+  },
+};
+
+/** What approves the request with the template as it is shown. */
+const approveCommand = (program: string, session: Session, { type, object }: Found, template: KubeObject): string =>
+  `${program} approve ${targetOf(session, type, object.metadata.name)} --template-version ${versionOf(template)}`;
+
+function opensText(template: KubeObject): string {
+  const spec = templateSpecOf(template);
+  const { accessConfig: config, controllerTargetRef: target } = spec;
+  const rules = [
+    'get, list, watch pods',
+    ...(config?.exec === false ? [] : ['create, get pods/exec']),
+    ...rightsOf((config?.rules ?? []) as readonly RbacRule[]).map(describeRight),
+  ];
+  return fields([
+    ['Version', versionOf(template)],
+    ['Workload', target ? `${target.kind} ${target.name}` : ''],
+    ['Permissions', [...rules, 'on the one pod only']],
+    ['Granted to', config?.grantTo === 'AllowedGroups' ? `all of ${config.allowedGroups.join(', ')}` : 'the requester'],
+    ['Pod', template.kind === 'PodAccessTemplate' ? podText(spec) : 'a running pod of the workload, unchanged'],
+    ['Longest', config?.maxDuration ?? ''],
+    ['Approved by', approversText(template) || 'no one'],
+  ]);
+}
+
+/** How the template changes the pod of the workload, or the pod that it defines. */
+function podText(spec: object): string[] {
+  const podSpec = own(spec, 'podSpec');
+  const changes = own(spec, 'controllerTargetMutationConfig');
+  const caps = ['maxCpu', 'maxMemory', 'maxStorage']
+    .filter((field) => own(spec, field) !== undefined)
+    .map((field) => `${field}: ${String(own(spec, field))}`);
+  return [
+    podSpec === undefined
+      ? 'a copy of the pod of the workload, without its labels and probes'
+      : 'defined by the template:',
+    ...(podSpec === undefined ? [] : [...dumpYaml(podSpec).trimEnd().split('\n')]),
+    ...(changes === undefined ? [] : ['changed by the template:', ...dumpYaml(changes).trimEnd().split('\n')]),
+    ...caps,
+    ...(own(spec, 'allowPrivilegedPod') === true ? ['it may be privileged'] : []),
+  ];
+}
+
+/** Other requests of the same person through the same template that still exist. */
+async function historyText({ cluster, namespace }: Session, { type, object }: Found): Promise<string> {
+  const { items } = await cluster.client.list(requestResource(type), { namespace });
+  const others = items.filter(
+    (item) =>
+      item.metadata.uid !== object.metadata.uid &&
+      requesterOf(item) === requesterOf(object) &&
+      specOf(item).templateName === specOf(object).templateName,
+  );
+  const lines = others
+    .sort((a, b) => (b.metadata.creationTimestamp ?? '').localeCompare(a.metadata.creationTimestamp ?? ''))
+    .slice(0, 10)
+    .map(
+      (item) =>
+        `${item.metadata.creationTimestamp ?? ''} ${stateOf(item).state} ${item.metadata.name} ${specOf(item).reason ?? ''}`,
+    );
+  return `\nOther requests of this person through this template\n${fields([['Kept', lines.length === 0 ? 'none' : lines]])}`;
+}

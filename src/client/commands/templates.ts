@@ -1,0 +1,50 @@
+import type { KubeObject } from '../../api/object.ts';
+import { fullName, templateResource, typeNames, typeOf } from '../access-requests.ts';
+import { approversText, templateSpecOf } from '../approver-text.ts';
+import type { Command } from '../command.ts';
+import { exits } from '../command-spec.ts';
+import { outputForm, type Printed, Printer } from '../output.ts';
+import { printPages } from '../pages.ts';
+import { statusOf } from '../request-state.ts';
+
+export const templates: Command = {
+  name: 'templates',
+  summary: 'List the templates through which you can request access',
+  details:
+    'Lists all templates that you can read. GROUPS are those whose members a template allows; explain TEMPLATE says whether you are one. READY is false if the server cannot open access through the template.',
+  examples: ['templates', 'templates -A -o wide'],
+  async run({ args, io, connect }) {
+    const form = outputForm(args);
+    const session = await connect();
+    const printer = new Printer(io, form, templateTable(args.has('all-namespaces')));
+    const count = await printPages(session, typeNames.map(templateResource), printer, () => true);
+    if (count === 0)
+      io.printError(
+        `no templates found${args.has('all-namespaces') ? '' : ` in namespace ${session.namespace}; try -A`}\n`,
+      );
+    return exits.done;
+  },
+};
+
+function templateTable(namespaces: boolean): Printed<KubeObject> {
+  const config = (template: KubeObject) => templateSpecOf(template).accessConfig;
+  const columns = [
+    { title: 'NAMESPACE', text: ({ metadata }: KubeObject) => metadata.namespace ?? '' },
+    { title: 'NAME', long: true, text: ({ metadata }: KubeObject) => metadata.name },
+    { title: 'TYPE', text: typeOf },
+    { title: 'READY', text: (template: KubeObject) => String(statusOf(template).ready ?? false) },
+    {
+      title: 'DURATION',
+      text: (template: KubeObject) =>
+        `${config(template)?.defaultDuration ?? '1h'} to ${config(template)?.maxDuration ?? '24h'}`,
+    },
+    { title: 'GROUPS', text: (template: KubeObject) => config(template)?.allowedGroups?.join(', ') ?? '' },
+    { title: 'APPROVED BY', text: (template: KubeObject) => approversText(template) || 'no one' },
+    { title: 'REASON', wide: true, text: (template: KubeObject) => reasonText(config(template)?.reason) },
+  ];
+  return { columns: namespaces ? columns : columns.slice(1), object: (template) => template, name: fullName };
+}
+
+function reasonText(reason: { readonly prompt?: string; readonly pattern?: string } | undefined): string {
+  return reason ? (reason.prompt ?? reason.pattern ?? 'required') : 'optional';
+}

@@ -1,0 +1,142 @@
+import type { Resource } from '../api/object.ts';
+import { namespaces } from '../api/resources.ts';
+import { printable } from '../kit/printable.ts';
+import { requestResource, templateResource, typeNames } from './access-requests.ts';
+import { allFlags, commandOf, wordsIn } from './args.ts';
+import type { ArgumentSpec, Candidates, CommandSpec } from './command-spec.ts';
+import type { Session } from './session.ts';
+
+/** A word that completion offers at the cursor, and its description. */
+export interface Candidate {
+  readonly word: string;
+  readonly help: string;
+}
+
+/** The words that completion offers, and whether the shell should offer names of files instead. */
+export interface Completion {
+  readonly candidates: readonly Candidate[];
+  readonly files: boolean;
+}
+
+/** Where completion finds words. */
+export interface CompletionSources {
+  readonly commands: readonly CommandSpec[];
+  /** The connection, with the flags of `argv`. */
+  readonly connect: (argv: readonly string[]) => Promise<Session>;
+  readonly contexts: (argv: readonly string[]) => Promise<readonly string[]>;
+}
+
+/** Maximum number of names that completion offers. */
+const MAX_NAMES = 500;
+
+/** Completes the last word of a command line. `argv` ends with that word, at the cursor, which may be empty. Never rejects. */
+export async function complete(argv: readonly string[], sources: CompletionSources): Promise<Completion> {
+  const current = argv.at(-1) ?? '';
+  const before = argv.slice(0, -1);
+  if (before.includes('--')) return { candidates: [], files: true };
+  const { commands } = sources;
+  const words = wordsIn(before, commands);
+  const command = commandOf(words, commands);
+  const flags = allFlags(command ? [command] : []);
+  const last = before.at(-1) ?? '';
+  const flag = flags.find(
+    ({ name, short, value }) => value !== undefined && (last === `--${name}` || last === `-${short}`),
+  );
+  // Omit the flag before the cursor: without its value, the command line cannot be parsed.
+  if (flag) return named(flag.complete, before.slice(0, -1), sources, current);
+  const [, flagName, value = ''] = /^--([a-z-]+)=(.*)$/s.exec(current) ?? [];
+  if (flagName !== undefined) {
+    const own = flags.find(({ name, value: has }) => has !== undefined && name === flagName);
+    const { candidates, files } = await named(own?.complete, before, sources, value);
+    return { candidates: candidates.map(({ word, help }) => ({ word: `--${flagName}=${word}`, help })), files };
+  }
+  if (current.startsWith('-')) {
+    return starting(
+      current,
+      flags.map(({ name, help }) => ({ word: `--${name}`, help })),
+    );
+  }
+  if (!command) return starting(current, commandWords(words, commands));
+  const argument = argumentAt(command, words.length - command.name.split(' ').length);
+  return named(argument?.complete, before, sources, current, command);
+}
+
+const argumentAt = ({ args = [] }: CommandSpec, index: number): ArgumentSpec | undefined =>
+  args[index] ?? (args.at(-1)?.repeated ? args.at(-1) : undefined);
+
+function commandWords(words: readonly string[], commands: readonly CommandSpec[]): Candidate[] {
+  const found = new Map<string, string>();
+  for (const { name, summary } of commands) {
+    const parts = name.split(' ');
+    const word = parts[words.length];
+    if (word === undefined || !words.every((one, index) => parts[index] === one)) continue;
+    found.set(
+      word,
+      found.has(word) || parts.length > words.length + 1
+        ? `${parts.slice(0, words.length + 1).join(' ')} ...`
+        : summary,
+    );
+  }
+  return [...found].map(([word, help]) => ({ word, help }));
+}
+
+const starting = (current: string, candidates: readonly Candidate[]): Completion => ({
+  candidates: candidates.filter(({ word }) => word.startsWith(current)),
+  files: false,
+});
+
+async function named(
+  from: Candidates | undefined,
+  argv: readonly string[],
+  sources: CompletionSources,
+  current: string,
+  command?: CommandSpec,
+): Promise<Completion> {
+  if (from === 'files') return { candidates: [], files: true };
+  const names = from === undefined ? [] : await namesFrom(from, argv, sources, command).catch(() => []);
+  return starting(current, names);
+}
+
+async function namesFrom(
+  from: Exclude<Candidates, 'files'>,
+  argv: readonly string[],
+  { connect, contexts }: CompletionSources,
+  command: CommandSpec | undefined,
+): Promise<Candidate[]> {
+  const plain = (words: readonly string[]): Candidate[] => words.map((word) => ({ word, help: '' }));
+  if (from !== 'templates' && from !== 'requests' && from !== 'namespaces') {
+    return plain(from === 'contexts' ? await contexts(argv) : from);
+  }
+  const session = await connect(argv);
+  if (from === 'namespaces') return plain(await namesOf(session, namespaces, {}));
+  const type = typeNames.find((one) => command?.name === `request ${one}`);
+  const lists = await Promise.all(
+    (type ? [type] : typeNames).map(async (one) => {
+      const resource = from === 'templates' ? templateResource(one) : requestResource(one);
+      return (await namesOf(session, resource, { namespace: session.namespace })).map((word) => ({ word, help: one }));
+    }),
+  );
+  return lists.flat();
+}
+
+/** The names of the first page of a list. */
+async function namesOf(
+  { cluster }: Session,
+  resource: Resource,
+  scope: { readonly namespace?: string },
+): Promise<string[]> {
+  for await (const { items } of cluster.own.pages(resource, { ...scope, limit: MAX_NAMES })) {
+    return items.map(({ metadata: { name } }) => name);
+  }
+  return [];
+}
+
+/**
+ * The lines that kubectl and our completion scripts read: the words, and then a directive as Cobra prints it (`:0` file names, `:4` none).
+ */
+export const completionLines = ({ candidates, files }: Completion): string =>
+  [
+    ...candidates.map(({ word, help }) => (help === '' ? printable(word) : `${printable(word)}\t${printable(help)}`)),
+    files ? ':0' : ':4',
+    '',
+  ].join('\n');

@@ -1,0 +1,81 @@
+import { shortenedCondition } from '../api/access/names.ts';
+import type { KubeObject } from '../api/object.ts';
+import { parseTime } from '../kit/clock.ts';
+import { requesterOf, typeOf } from './access-requests.ts';
+import { fields } from './output.ts';
+import { conditionsOf, remedyOf, type State, specOf, stateOf, statusOf } from './request-state.ts';
+import { timeFrom } from './times.ts';
+
+/** What `get` prints of a request: its state and the reason, when it ends, its approvals, and the command that uses it. */
+export function detailsOf(request: KubeObject, nowMs: number, program = 'drawbridge'): string {
+  const [spec, status] = [specOf(request), statusOf(request)];
+  const { state, why, code, endsMs, pod } = stateOf(request);
+  const at = (text: string | undefined): string => {
+    const ms = parseTime(text ?? '');
+    return ms === undefined ? (text ?? '') : timeFrom(ms, nowMs);
+  };
+  const isDenied = state === 'Denied';
+  return fields([
+    ['Name', `${typeOf(request)}/${request.metadata.name}`],
+    ['Namespace', request.metadata.namespace ?? ''],
+    ['Template', spec.templateName ?? ''],
+    ['Requester', requesterOf(request)],
+    ['Reason', spec.reason ?? ''],
+    ['Link', status.reasonLink ?? ''],
+    ['Emergency', spec.emergency ? 'yes' : ''],
+    ['Requested', at(request.metadata.creationTimestamp)],
+    ['Duration', spec.duration ?? ''],
+    ['Starts', at(spec.startAt)],
+    ['State', state],
+    [isDenied ? 'Denied' : 'Note', isDenied && code !== '' ? `${code}: ${why}` : why],
+    ['To do', isDenied ? remedyOf(code) : nextStep(request, state, program)],
+    ['Approvals', approvalLines(request)],
+    ['Begins', state === 'Scheduled' ? at(status.approval?.until) : ''],
+    [state === 'Ended' ? 'Ended' : 'Ends', endsMs === undefined ? '' : timeFrom(endsMs, nowMs)],
+    [
+      'Shortened',
+      conditionsOf(request).find(({ type, status: is }) => type === shortenedCondition && is !== 'False')?.message ??
+        '',
+    ],
+    ['Extensions', extensionLines(request)],
+    ['Pod', pod],
+    ['Use', state === 'Ready' && status.accessMessage ? status.accessMessage.trimEnd().split('\n') : ''],
+  ]);
+}
+
+const nextStep = (request: KubeObject, state: State, program: string): string => {
+  const { name, namespace } = request.metadata;
+  return state === 'Claimable'
+    ? `begin access with: ${program} start ${typeOf(request)}/${name}${namespace === undefined ? '' : ` -n ${namespace}`}`
+    : '';
+};
+
+const joined = (parts: readonly string[], separator: string): string =>
+  parts.filter((part) => part !== '').join(separator);
+
+function approvalLines(request: KubeObject): string[] {
+  const { all = [], votes = [] } = statusOf(request).approval ?? {};
+  return [
+    ...all.map(({ name, have, need }) => `${name}: ${have} of ${need}`),
+    ...votes.map(({ voter, decision, max, reason, onBehalfOf, ignored }) =>
+      joined(
+        [
+          `${voter}: ${decision}`,
+          max === undefined ? '' : `at most ${max}`,
+          onBehalfOf === undefined ? '' : `for ${onBehalfOf}`,
+          reason ?? '',
+          ignored === undefined ? '' : `(not counted: ${ignored})`,
+        ],
+        ' ',
+      ),
+    ),
+  ];
+}
+
+function extensionLines(request: KubeObject): string[] {
+  const decided = statusOf(request).extensions ?? [];
+  return (specOf(request).extensions ?? []).map(({ by, reason }, index) => {
+    const { state = 'Pending', message } = decided[index] ?? {};
+    return joined([`by ${by}: ${state}`, message ?? '', reason ?? ''], ', ');
+  });
+}

@@ -1,0 +1,129 @@
+import { accesses } from '../api/access/kinds.ts';
+import { type RbacRule, uncovered } from '../rbac/rule-cover.ts';
+import { type Check, found, ok } from './check.ts';
+import { type Held, heldByBindings } from './rbac-view.ts';
+import type { Session } from './session.ts';
+
+const templates = accesses.map(({ template }) => template.resource.plural);
+const requests = accesses.map(({ request }) => request.resource.plural);
+const { group } = accesses[0].request.resource;
+const right = (apiGroup: string, resource: string, verb: string): RbacRule => ({
+  apiGroups: [apiGroup],
+  resources: [resource],
+  verbs: [verb],
+});
+
+/** A way to enter pods without a grant, or to get one without approval. */
+interface Bypass {
+  readonly name: string;
+  /** Any of these permissions suffices. */
+  readonly rights: readonly RbacRule[];
+  /** What a holder can do, as a clause. */
+  readonly why: string;
+  /** Set if the permission counts only in the namespace of the server. */
+  readonly where?: 'serverNamespace';
+}
+
+/** The bypasses that `doctor` looks for. */
+const bypasses: readonly Bypass[] = [
+  {
+    name: 'nodes/proxy',
+    rights: [right('', 'nodes/proxy', 'get'), right('', 'nodes/proxy', 'create')],
+    why: 'enters every pod of a node',
+  },
+  {
+    name: 'exec everywhere',
+    // A WebSocket needs only get before Kubernetes 1.35.
+    rights: [
+      ...['pods/exec', 'pods/attach', 'pods/portforward'].flatMap((resource) =>
+        ['create', 'get'].map((verb) => right('', resource, verb)),
+      ),
+      ...['update', 'patch'].map((verb) => right('', 'pods/ephemeralcontainers', verb)),
+    ],
+    why: 'enters pods without a request',
+  },
+  {
+    name: 'escalate or bind',
+    rights: ['roles', 'clusterroles'].flatMap((resource) =>
+      ['escalate', 'bind'].map((verb) => right('rbac.authorization.k8s.io', resource, verb)),
+    ),
+    why: 'can grant itself anything',
+  },
+  {
+    name: 'impersonate',
+    rights: [right('', 'users', 'impersonate'), right('', 'groups', 'impersonate')],
+    why: 'can request and vote as others',
+  },
+  {
+    name: 'template writers',
+    rights: templates.flatMap((plural) => ['create', 'update', 'patch'].map((verb) => right(group, plural, verb))),
+    why: 'decides who may request access, up to its own permissions',
+  },
+  {
+    name: 'status writers',
+    rights: [...requests, ...templates].flatMap((plural) =>
+      ['update', 'patch'].map((verb) => right(group, `${plural}/status`, verb)),
+    ),
+    why: 'writes what only the server writes; policies and signatures reject it',
+  },
+  {
+    name: 'server Secrets',
+    rights: ['get', 'list', 'watch'].map((verb) => right('', 'secrets', verb)),
+    why: 'reads the signing keys',
+    where: 'serverNamespace',
+  },
+  {
+    name: 'server tokens',
+    rights: [right('', 'serviceaccounts/token', 'create')],
+    why: 'can act as the server',
+    where: 'serverNamespace',
+  },
+];
+
+const builtIn: readonly string[] = [
+  'Group system:masters',
+  'User system:kube-controller-manager',
+  'User system:kube-scheduler',
+];
+
+/**
+ * Whether a subject is part of Kubernetes: it has one of the names above, or it is the ServiceAccount of a controller, bound by the binding
+ * that Kubernetes creates. The prefix `system:` proves nothing, because `system:authenticated` contains every user. Labels prove nothing
+ * either, because any author of a binding can set them.
+ */
+export function isBuiltIn({ subject: { kind, name }, binding, role, namespace }: Omit<Held, 'rules'>): boolean {
+  if (builtIn.includes(`${kind} ${name}`)) return true;
+  const [, controller] = /^kube-system\/(.+)$/.exec(name) ?? [];
+  const own = `system:controller:${controller}`;
+  return kind === 'ServiceAccount' && namespace === undefined && binding === own && role === `ClusterRole ${own}`;
+}
+
+const bypassCheck = ({ name, rights, why, where }: Bypass): Check => ({
+  name,
+  async run(session, { serverNamespace }) {
+    const held = (await heldOnce(session)).filter((one) => {
+      const { subject, namespace } = one;
+      const isOurs = subject.kind === 'ServiceAccount' && subject.name.startsWith(`${serverNamespace}/`);
+      const isThere = where !== 'serverNamespace' || namespace === undefined || namespace === serverNamespace;
+      return !isBuiltIn(one) && !isOurs && isThere;
+    });
+    const holders = held.filter(({ rules }) => rights.some((wanted) => uncovered(rules, [wanted]).length === 0));
+    if (holders.length === 0) return [ok('no subject besides those of Kubernetes')];
+    return holders.map(({ subject, namespace, by }) =>
+      found(
+        `${subject.kind} ${subject.name} ${why}${namespace === undefined ? '' : ` in namespace ${namespace}`} (${by})`,
+      ),
+    );
+  },
+});
+
+const readings = new WeakMap<Session, Promise<Held[]>>();
+/** The bindings, read once for all checks. */
+function heldOnce(session: Session): Promise<Held[]> {
+  const reading = readings.get(session) ?? heldByBindings(session);
+  readings.set(session, reading);
+  return reading;
+}
+
+/** One check for each way around drawbridge. */
+export const bypassChecks: readonly Check[] = bypasses.map(bypassCheck);

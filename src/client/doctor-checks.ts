@@ -1,0 +1,253 @@
+import { accessVotes } from '../api/access/access-vote.ts';
+import { accesses } from '../api/access/kinds.ts';
+import { requestLabel } from '../api/access/names.ts';
+import { apiVersionOf, type KubeObject, type Resource } from '../api/object.ts';
+import {
+  leases,
+  mutatingWebhookConfigurations,
+  roleBindings,
+  validatingWebhookConfigurations,
+} from '../api/resources.ts';
+import { parseTime } from '../kit/clock.ts';
+import { listIn, own, sameJson, stringMap, strings } from '../kit/json-value.ts';
+import { findObject } from '../kube/client.ts';
+import { ApiError } from '../kube/errors.ts';
+import { type Check, type Finding, found, ok } from './check.ts';
+import { bypassChecks } from './doctor-bypasses.ts';
+
+const requests = accesses.map(({ request }) => request.resource.plural);
+
+const kinds: Check = {
+  name: 'CRDs',
+  async run({ cluster, namespace }) {
+    const missing: string[] = [];
+    for (const resource of [
+      ...accesses.flatMap(({ request, template }) => [request.resource, template.resource]),
+      accessVotes,
+    ]) {
+      try {
+        await cluster.client.list(resource, { namespace, limit: 1 });
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.code !== 404) throw error;
+        missing.push(resource.kind);
+      }
+    }
+    return missing.length === 0
+      ? [ok('all kinds of access are served')]
+      : [found(`not served: ${missing.join(', ')}; apply charts/drawbridge/crds`)];
+  },
+};
+
+/** The failurePolicy of each webhook, by the plural of its configurations. */
+type Webhooks = Readonly<Record<string, Readonly<Record<string, 'Fail' | 'Ignore'>>>>;
+const kindsWithWebhooks = [
+  ...accesses.flatMap(({ request, template }) => [request.resource, template.resource]),
+  accessVotes,
+];
+/** The webhooks that `make manifests` generates. Only those for deletions of requests and for the audit of pod connects have `Ignore`. */
+export const expectedWebhooks: Readonly<Record<'mutating' | 'validating', Webhooks>> = {
+  mutating: Object.fromEntries(
+    kindsWithWebhooks.map(({ plural, kind }) => [plural, { [`m${kind.toLowerCase()}.kb.io`]: 'Fail' }]),
+  ),
+  validating: {
+    ...Object.fromEntries(
+      kindsWithWebhooks.map(({ plural, kind }) => {
+        const name = `v${kind.toLowerCase()}.kb.io`;
+        return [plural, { [name]: 'Fail', ...(requests.includes(plural) ? { [`delete.${name}`]: 'Ignore' } : {}) }];
+      }),
+    ),
+    pods: { 'vpod.kb.io': 'Ignore', 'enforce.vpod.kb.io': 'Fail' },
+  },
+};
+
+const webhooks: Check = {
+  name: 'webhooks',
+  async run({ cluster }) {
+    const findings: Finding[] = [];
+    const lists: readonly (readonly [Resource, Webhooks])[] = [
+      [mutatingWebhookConfigurations, expectedWebhooks.mutating],
+      [validatingWebhookConfigurations, expectedWebhooks.validating],
+    ];
+    for (const [resource, expected] of lists) {
+      for (const [plural, policies] of Object.entries(expected)) {
+        const name = `drawbridge-${plural}`;
+        const object = await findObject(cluster.client, resource, { name }, {});
+        if (!object) findings.push(found(`${resource.kind} ${name} does not exist`));
+        else
+          findings.push(...webhookFaults(object, policies).map((fault) => found(`${resource.kind} ${name} ${fault}`)));
+      }
+    }
+    return findings.length === 0 ? [ok('all are registered, have a caBundle, and fail closed')] : findings;
+  },
+};
+
+/** What is wrong with a webhook configuration, as clauses. */
+export function webhookFaults(configuration: KubeObject, expected: Webhooks[string]): string[] {
+  const webhooksByName = new Map(listIn(configuration, 'webhooks').map((webhook) => [own(webhook, 'name'), webhook]));
+  const faults = Object.entries(expected).flatMap(([name, policy]) => {
+    const webhook = webhooksByName.get(name);
+    if (webhook === undefined) return [`has no webhook ${name}`];
+    const actual = String(own(webhook, 'failurePolicy') ?? 'Fail');
+    // `Fail` in place of `Ignore` is no fault: it is stricter.
+    return actual === 'Fail' || actual === policy
+      ? []
+      : [`has failurePolicy ${actual} for ${name}, so it admits everything while the server is down`];
+  });
+  const lacksCaBundle = [...webhooksByName.values()].some(
+    (webhook) => String(own(own(webhook, 'clientConfig'), 'caBundle') ?? '') === '',
+  );
+  return lacksCaBundle ? [...faults, 'has no caBundle, so the API server cannot call it'] : faults;
+}
+
+const reachable: Check = {
+  name: 'webhooks answer',
+  async run({ cluster, namespace }) {
+    const { resource } = accesses[0].request;
+    const metadata = { name: 'drawbridge-doctor', namespace };
+    const probe = {
+      apiVersion: apiVersionOf(resource),
+      kind: resource.kind,
+      metadata,
+      spec: { templateName: 'drawbridge-doctor' },
+    };
+    try {
+      await cluster.client.create(resource, probe, { dryRun: true });
+      return [
+        found('a request through a template that does not exist was accepted (dry run); the webhooks were not called'),
+      ];
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      if (error.message.includes(' denied the request: '))
+        return [ok('a dry run was denied by the webhook, as it must be')];
+      if (error.message.includes('failed calling webhook')) return [found(error.message)];
+      throw error;
+    }
+  },
+};
+
+/** The admission policies of access in the chart, except `drawbridge-webhooks`, which exists only with certificate mode `own`. */
+export const expectedPolicies: readonly string[] = [
+  'requests',
+  'templates',
+  'status',
+  'server',
+  'baseline',
+  'children',
+  'votes',
+  'votes-kept',
+  'requesters',
+].map((name) => `drawbridge-${name}`);
+
+const policies: Check = {
+  name: 'policies',
+  async run({ cluster }) {
+    const resource = { group: 'admissionregistration.k8s.io', version: 'v1', namespaced: false } as const;
+    const list = async (plural: string, kind: string): Promise<KubeObject[]> =>
+      (await cluster.client.list({ ...resource, plural, kind })).items;
+    const [rules, bindings] = await Promise.all([
+      list('validatingadmissionpolicies', 'ValidatingAdmissionPolicy'),
+      list('validatingadmissionpolicybindings', 'ValidatingAdmissionPolicyBinding'),
+    ]);
+    const faults = expectedPolicies.flatMap((name) => policyFaults(name, rules, bindings));
+    return faults.length === 0 ? [ok(`${expectedPolicies.length} policies, all bound with Deny`)] : faults.map(found);
+  },
+};
+
+/** The chart's binding of the policy `drawbridge-baseline` exempts namespaces with this label. */
+const privilegedNamespaces = { key: 'access.drawbridge.dev/allow-privileged', operator: 'DoesNotExist' };
+
+/** Whether a binding does not apply to everything. `allowed`: label expressions for namespaces that the chart itself sets. */
+function isNarrowed(matches: unknown, allowed: readonly object[]): boolean {
+  const [namespaces, objects] = ['namespaceSelector', 'objectSelector'].map((field) => own(matches, field));
+  const rules = ['resourceRules', 'excludeResourceRules'].flatMap((field) => listIn(matches, field));
+  return (
+    rules.length > 0 ||
+    Object.keys(objects ?? {}).length > 0 ||
+    Object.keys(stringMap(own(namespaces, 'matchLabels'))).length > 0 ||
+    listIn(namespaces, 'matchExpressions').some((one) => !allowed.some((expression) => sameJson(one, expression)))
+  );
+}
+
+/** What is wrong with one admission policy, as sentences. */
+export function policyFaults(name: string, rules: readonly KubeObject[], bindings: readonly KubeObject[]): string[] {
+  const policy = rules.find(({ metadata }) => metadata.name === name);
+  if (!policy) return [`ValidatingAdmissionPolicy ${name} does not exist; install it with the chart`];
+  const faults: string[] = [];
+  const failurePolicy = String(own(policy.spec, 'failurePolicy') ?? 'Fail');
+  if (failurePolicy !== 'Fail') faults.push(`ValidatingAdmissionPolicy ${name} has failurePolicy ${failurePolicy}`);
+  const denies = bindings.some(
+    ({ spec }) =>
+      own(spec, 'policyName') === name &&
+      strings(own(spec, 'validationActions')).includes('Deny') &&
+      !isNarrowed(own(spec, 'matchResources'), name === 'drawbridge-baseline' ? [privilegedNamespaces] : []),
+  );
+  if (!denies) faults.push(`ValidatingAdmissionPolicy ${name} has no binding that denies everywhere`);
+  return faults;
+}
+
+const leader: Check = {
+  name: 'leader',
+  async run({ cluster }, { serverNamespace, clock }) {
+    const name = 'drawbridge-access';
+    const lease = await findObject(cluster.client, leases, { namespace: serverNamespace, name }, {});
+    if (!lease)
+      return [
+        found(
+          `Lease ${serverNamespace}/${name} does not exist; check that the server runs in this namespace, with --leader-elect`,
+        ),
+      ];
+    const holder = String(own(lease.spec, 'holderIdentity') ?? '');
+    const ageMs = clock.now() - (parseTime(String(own(lease.spec, 'renewTime') ?? '')) ?? 0);
+    const limitMs = 2000 * Number(own(lease.spec, 'leaseDurationSeconds') ?? 15);
+    if (holder === '')
+      return [found('no replica leads, so access does not open or close; check the Pods of the server')];
+    return ageMs > limitMs
+      ? [found(`${holder} renewed its Lease ${Math.round(ageMs / 1000)} s ago; read the log of that Pod`)]
+      : [ok(`${holder} leads`)];
+  },
+};
+
+/** How far the clocks may differ, milliseconds: half of the 10 s for which the signature of a requester is valid. */
+const MAX_SKEW_MS = 5000;
+const clocks: Check = {
+  name: 'clocks',
+  async run(session) {
+    await session.cluster.client.raw('/version');
+    const aheadMs = session.serverAheadMs();
+    if (aheadMs === undefined) return [{ result: 'not checked', message: 'the API server sends no Date' }];
+    const differs = Math.abs(aheadMs);
+    return differs > MAX_SKEW_MS
+      ? [found(`this clock and that of the API server differ by ${Math.round(differs / 1000)} s`)]
+      : [ok('this clock and that of the API server agree')];
+  },
+};
+
+const orphans: Check = {
+  name: 'open grants',
+  async run({ cluster }) {
+    const { items } = await cluster.client.list(roleBindings, { labelSelector: requestLabel });
+    const known = new Set<string | undefined>();
+    for (const { request } of accesses) {
+      for (const { metadata } of (await cluster.client.list(request.resource)).items) known.add(metadata.uid);
+    }
+    const left = items.filter(({ metadata }) => !known.has(metadata.labels?.[requestLabel]));
+    if (left.length === 0) return [ok(`${items.length} RoleBindings of grants, each with its request`)];
+    return left.map(({ metadata }) =>
+      found(
+        `RoleBinding ${metadata.namespace}/${metadata.name} has no request, and still gives access; check that the server runs, which deletes it`,
+      ),
+    );
+  },
+};
+
+/** Every check, in the order of the output. */
+export const checks: readonly Check[] = [
+  kinds,
+  webhooks,
+  reachable,
+  policies,
+  leader,
+  clocks,
+  orphans,
+  ...bypassChecks,
+];

@@ -1,0 +1,131 @@
+import type { KubeObject, ObjectName, Resource } from '../api/object.ts';
+import { keyOf } from '../api/object.ts';
+import type { Clock } from '../kit/clock.ts';
+import { ApiError } from '../kube/errors.ts';
+import type { Store } from '../kube/store.ts';
+import { exits } from './command-spec.ts';
+import { Problem } from './problem.ts';
+import type { Session } from './session.ts';
+
+/** How long a watch may fail before the command ends, milliseconds. */
+const LOST_MS = 20_000;
+/** Interval between checks of the watches, and between calls of `tick`, milliseconds. */
+const CHECK_MS = 1000;
+
+/** An object in the store, unchanged. */
+interface Kept {
+  readonly key: string;
+  readonly uid: string;
+  readonly resourceVersion: string;
+  readonly object: KubeObject;
+}
+
+const kept = (object: KubeObject): Kept => ({
+  key: keyOf(object.metadata),
+  uid: object.metadata.uid ?? '',
+  resourceVersion: object.metadata.resourceVersion ?? '',
+  object,
+});
+
+/** What to watch. */
+export interface Followed {
+  readonly resource: Resource;
+  /** One object; absent: every object in `scope`. */
+  readonly name?: ObjectName;
+  readonly scope?: { readonly namespace?: string };
+}
+
+/** What to call while a watch lasts. */
+export interface FollowOptions<T> {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /**
+   * Called for each object, then for each change. `object` is undefined once it is deleted. A result other than undefined ends the watch.
+   */
+  readonly seen: (object: KubeObject | undefined, before: KubeObject | undefined) => T | undefined;
+  /** Called every second while the watch lasts. An error that it throws ends the watch. */
+  readonly tick?: () => void;
+}
+
+/**
+ * Watches objects until `seen` returns a result. Rejects with a Problem if the connection is lost for 20 s, with ApiError 401 or 403 if the
+ * API server refuses, or with the reason of `signal`. If a named object does not exist at first, `seen` is called with undefined.
+ */
+export async function follow<T>(
+  session: Session,
+  followed: readonly Followed[],
+  options: FollowOptions<T>,
+): Promise<T> {
+  const { clock, signal, seen, tick } = options;
+  const handles = followed.map(({ resource, name, scope }) =>
+    session.cluster.watch({
+      resource,
+      ...(name?.namespace === undefined ? {} : { namespace: name.namespace }),
+      ...(scope ?? {}),
+      ...(name ? { fieldSelector: `metadata.name=${name.name}` } : {}),
+      project: kept,
+    }),
+  );
+  let cancel = (): void => {};
+  let refusalsBefore = session.watchRefusals.length;
+  try {
+    return await new Promise<T>((resolve, reject) => {
+      const report = (now: KubeObject | undefined, before?: KubeObject): void => {
+        try {
+          const result = seen(now, before);
+          if (result !== undefined) resolve(result);
+        } catch (error) {
+          reject(error);
+        }
+      };
+      const check = (): void => {
+        const failing = handles.map(({ store }) => store.failing).find((one) => one !== undefined);
+        const refused = failing && refusal(session.watchRefusals.slice(refusalsBefore));
+        if (!failing) refusalsBefore = session.watchRefusals.length;
+        if (refused !== undefined) reject(new ApiError(refused, '', failing?.reason ?? ''));
+        else if (failing && failing.forMs > LOST_MS) reject(connectionLost(failing.reason));
+        try {
+          tick?.();
+        } catch (error) {
+          reject(error);
+        }
+        cancel = clock.schedule(CHECK_MS, check);
+      };
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+      if (signal.aborted) reject(signal.reason);
+      for (const [index, { store }] of handles.entries()) {
+        subscribe(store, signal, report, reject, followed[index]?.name !== undefined);
+      }
+      check();
+    });
+  } finally {
+    cancel();
+    for (const handle of handles) handle.release();
+  }
+}
+
+function subscribe(
+  store: Store<Kept>,
+  signal: AbortSignal,
+  report: (now: KubeObject | undefined, before?: KubeObject) => void,
+  reject: (error: unknown) => void,
+  named: boolean,
+): void {
+  store.whenSynced(signal).then(() => {
+    if (named && [...store.list()].length === 0) report(undefined);
+    store.subscribe((event) => {
+      if (event.type === 'deleted') report(undefined, event.before.object);
+      else report(event.now.object, event.type === 'updated' ? event.before.object : undefined);
+    });
+  }, reject);
+}
+
+/** The refusal that ends the command, if any: the first 403, but only the second 401, because the token may just have been replaced. */
+const refusal = (codes: readonly number[]): number | undefined =>
+  codes.find((code) => code === 403) ?? (codes.length > 1 ? codes[0] : undefined);
+
+const connectionLost = (reason: string): Problem =>
+  new Problem(
+    exits.failed,
+    `lost the connection while watching: ${reason}; the requests go on without it: check the network, then run the command again`,
+  );

@@ -1,0 +1,56 @@
+import type { KubeObject } from '../api/object.ts';
+import { fullName } from './access-requests.ts';
+import type { Context } from './command.ts';
+import { exits } from './command-spec.ts';
+import type { OutputForm } from './common-flags.ts';
+import { Printer, printObject } from './output.ts';
+import { problemOf } from './problem.ts';
+
+/** What a command did with one of its arguments. */
+export interface Outcome {
+  /** What JSON, YAML, and `-o name` print. */
+  readonly object: KubeObject;
+  /** The object that the printed line names, if it is another than `object`. */
+  readonly of?: KubeObject;
+  /** What happened to it, for the printed line, such as `dropped`. */
+  readonly became: string;
+}
+
+/**
+ * Calls `act` for each item, and continues after a failure. Prints a line for each result and for each failure; `act` resolves to undefined
+ * if there was nothing to do. Resolves to the highest exit code. Rejects with the reason of the signal when the user presses Ctrl-C.
+ */
+export async function forEach<T>(
+  { io, signal }: Context,
+  form: OutputForm,
+  items: readonly T[],
+  act: (item: T) => Promise<Outcome | undefined>,
+): Promise<number> {
+  let code: number = exits.done;
+  const objects: KubeObject[] = [];
+  for (const item of items) {
+    signal.throwIfAborted();
+    try {
+      const outcome = await act(item);
+      if (!outcome) continue;
+      objects.push(outcome.object);
+      // Print now, because the next item may take long.
+      if (form === 'table' || form === 'wide')
+        io.print(`${fullName(outcome.of ?? outcome.object)} ${outcome.became}\n`);
+    } catch (error) {
+      const { exitCode, message } = problemOf(error);
+      io.printError(`${io.program}: ${message}\n`);
+      code = Math.max(code, exitCode);
+    }
+  }
+  const [only] = objects;
+  if (items.length === 1 && only) printObject(io, form, only);
+  else if (form !== 'table' && form !== 'wide') printAll(io, form, objects);
+  return code;
+}
+
+function printAll(io: Context['io'], form: OutputForm, objects: readonly KubeObject[]): void {
+  const printer = new Printer(io, form, { columns: [], object: (object: KubeObject) => object, name: fullName });
+  printer.add(objects);
+  printer.end();
+}

@@ -1,0 +1,78 @@
+import { argumentText } from './args.ts';
+import type { CommandSpec, FlagSpec } from './command-spec.ts';
+import { commonFlags } from './common-flags.ts';
+
+/** Maximum width of wrapped text, characters. Usage lines and examples may be wider. */
+const WIDTH = 80;
+
+/** The usage of a command without the program, for example `request pod TEMPLATE [flags] [-- COMMAND...]`. */
+export const usageLine = ({ name, args = [], rest }: CommandSpec): string =>
+  [name, ...args.map(argumentText), '[flags]', ...(rest === undefined ? [] : [`[-- ${rest}...]`])].join(' ');
+
+/** The help of one command. */
+export function commandHelp(command: CommandSpec, program: string): string {
+  return [...ownHelp(command, program), '', ...commonHelp(), ''].join('\n');
+}
+
+/** The lines of the help of a command, without the common flags. */
+export function ownHelp(command: CommandSpec, program: string): string[] {
+  const { summary, details, flags = [], examples = [] } = command;
+  return [
+    ...wrap(`${summary}.`, 0),
+    ...(details === undefined ? [] : ['', ...wrap(details, 0)]),
+    '',
+    'Usage:',
+    `  ${program} ${usageLine(command)}`,
+    ...(examples.length === 0 ? [] : ['', 'Examples:', ...examples.map((line) => `  ${program} ${line}`)]),
+    ...(flags.length === 0 ? [] : ['', 'Flags:', ...flagLines(flags)]),
+  ];
+}
+
+/** The help of the program, or of a group of its commands: every command with its summary. */
+export function programHelp(commands: readonly CommandSpec[], program: string): string {
+  return [
+    ...wrap('Requests, approves, and ends access to Kubernetes workloads, with your own credentials.', 0),
+    '',
+    'Usage:',
+    `  ${program} COMMAND [flags]`,
+    '',
+    'Commands:',
+    ...twoColumns(commands.map(({ name, summary }) => [name, summary])),
+    '',
+    ...commonHelp(),
+    '',
+    ...wrap(
+      'Exit codes: 0 done, 1 failed, 2 wrong command line or kubeconfig, 3 denied, 4 timed out waiting, 5 access ended, 130 interrupted.',
+      0,
+    ),
+    `Help of one command: ${program} help COMMAND`,
+    '',
+  ].join('\n');
+}
+
+const commonHelp = (): string[] => ['Common flags:', ...flagLines(commonFlags)];
+
+/** A flag as help shows it: `-o, --output FORM`. */
+export const flagText = ({ name, short, value }: FlagSpec): string =>
+  `${short ? `-${short}, ` : ''}--${name}${value === undefined ? '' : ` ${value}`}`;
+
+const flagLines = (flags: readonly FlagSpec[]): string[] =>
+  twoColumns(flags.map((flag) => [flag.short ? flagText(flag) : `    ${flagText(flag)}`, flag.help]));
+
+/** Indented lines; the text of the second column is wrapped. */
+function twoColumns(rows: readonly (readonly [name: string, text: string])[]): string[] {
+  const width = Math.max(...rows.map(([name]) => name.length)) + 3;
+  return rows.flatMap(([name, text]) => {
+    const [first = '', ...more] = wrap(text, width + 2);
+    return [`  ${name.padEnd(width)}${first.trimStart()}`, ...more];
+  });
+}
+
+/**
+ * Lines of at most 80 characters, indented by `indent` spaces, which must be less than 80. A longer word has a line of its own, wider than
+ * 80 characters.
+ */
+const wrap = (text: string, indent: number): string[] =>
+  [...text.matchAll(new RegExp(`(\\S.{0,${WIDTH - indent - 1}}|\\S+)(?: |$)`, 'g'))].map(
+    ([, line = '']) => ' '.repeat(indent) + line,
+  );

@@ -1,0 +1,70 @@
+import { createReadStream } from 'node:fs';
+import { byteLines } from '../audit/verify/lines.ts';
+import { parseTime } from '../kit/clock.ts';
+import { describe, quote } from '../kit/errors.ts';
+import { isRecord, own } from '../kit/json-value.ts';
+import type { Io } from './command.ts';
+import { exits } from './command-spec.ts';
+import { Problem } from './problem.ts';
+
+/** One line of an audit journal, of any version. Nothing verifies its chain: `audit verify` does. */
+export interface JournalLine {
+  readonly atMs: number;
+  readonly record: object;
+}
+
+/** The text of a field, or of a field in an object of the record: `who.user`. Empty if there is none. */
+export function textIn(record: unknown, path: string): string {
+  let value = record;
+  for (const field of path.split('.')) value = own(value, field);
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : '';
+}
+
+/**
+ * The audit lines in journals since `sinceMs` (epoch ms), in the order of the files. `-` is standard input. Skips lines of other programs.
+ * Rejects with a Problem if a file cannot be read.
+ */
+export async function* journalLines(
+  files: readonly string[],
+  io: Pick<Io, 'stdin'>,
+  sinceMs: number,
+): AsyncGenerator<JournalLine> {
+  for (const file of files) {
+    try {
+      for await (const text of byteLines(file === '-' ? io.stdin : createReadStream(file))) {
+        const line = parseLine(text);
+        if (line && line.atMs >= sinceMs) yield line;
+      }
+    } catch (error) {
+      throw new Problem(exits.failed, `cannot read the journal ${quote(file, 256)}: ${describe(error)}`);
+    }
+  }
+}
+
+function parseLine(text: string): JournalLine | undefined {
+  const at = text.indexOf('{"chain":"');
+  if (at < 0) return undefined;
+  try {
+    // The lines are latin1, one character for each byte.
+    const record: unknown = JSON.parse(Buffer.from(text.slice(at), 'latin1').toString('utf8'));
+    const atMs = parseTime(textIn(record, 'time'));
+    return isRecord(record) && atMs !== undefined ? { atMs, record } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * When the time of the flag `--since` begins, epoch ms: its value, in days (`90d`) or as a Go duration, before `nowMs`. Negative infinity
+ * without the flag. @throws Problem for any other value.
+ */
+export function sinceOf(
+  args: { text(flag: string): string | undefined; durationMs(flag: string): number | undefined },
+  nowMs: number,
+): number {
+  const text = args.text('since');
+  if (text === undefined) return Number.NEGATIVE_INFINITY;
+  const [, days] = /^(\d{1,5})d$/.exec(text) ?? [];
+  if (days !== undefined) return nowMs - Number(days) * 86_400_000;
+  return nowMs - (args.durationMs('since') ?? 0);
+}

@@ -1,0 +1,27 @@
+/** The name that is at most two edits, and less than half its length, away from `text`; undefined if none is. */
+export function nearest(text: string, names: readonly string[]): string | undefined {
+  const near = names
+    .map((name) => ({ name, edits: name.startsWith(text) && text.length > 1 ? 0 : editsBetween(text, name) }))
+    .filter(({ name, edits }) => edits <= 2 && edits * 2 < Math.max(name.length, 2))
+    .sort((a, b) => a.edits - b.edits);
+  return near[0]?.name;
+}
+
+/** The number of insertions, deletions, substitutions, and swaps of neighbors; Infinity for texts over 64 characters, to bound the work. */
+function editsBetween(a: string, b: string): number {
+  if (a.length > 64) return Number.POSITIVE_INFINITY;
+  let older: number[] = [];
+  let last = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const cost = a[i - 1] === b[j - 1] ? 0 : 1;
+      let least = Math.min((row[j - 1] ?? 0) + 1, (last[j] ?? 0) + 1, (last[j - 1] ?? 0) + cost);
+      const isSwap = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      if (isSwap) least = Math.min(least, (older[j - 2] ?? 0) + 1);
+      row.push(least);
+    }
+    [older, last] = [last, row];
+  }
+  return last[b.length] ?? 0;
+}

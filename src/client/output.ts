@@ -1,0 +1,196 @@
+import type { KubeObject } from '../api/object.ts';
+import { quote } from '../kit/errors.ts';
+import { printable } from '../kit/printable.ts';
+import { shorten } from '../kit/shorten.ts';
+import { dumpYaml } from '../kube/yaml.ts';
+import { fullName } from './access-requests.ts';
+import { type Args, usage } from './args.ts';
+import type { Io } from './command.ts';
+import { type OutputForm, outputForms } from './common-flags.ts';
+
+/** A column of a table. */
+export interface Column<T> {
+  readonly title: string;
+  /** Control characters are removed afterwards. */
+  readonly text: (item: T) => string;
+  /** Only `-o wide` shows it. Default false. */
+  readonly wide?: boolean;
+  /** Whether the table does not cut it, for texts that say what to do. Default false. */
+  readonly long?: boolean;
+}
+
+/** How to print items of one kind in each form. */
+export interface Printed<T> {
+  readonly columns: readonly Column<T>[];
+  /** What JSON and YAML print. */
+  readonly object: (item: T) => object;
+  /** What `-o name` prints. */
+  readonly name: (item: T) => string;
+}
+
+/**
+ * Where items are printed. With `columns`, tables cut the last column, and then the widest ones, so that lines do not wrap, unless the last
+ * column is `long` or the form is wide.
+ */
+type Output = Pick<Io, 'print'> & Partial<Pick<Io, 'columns'>>;
+
+/** Maximum length of a cell in a table, characters; a longer one is cut. */
+const MAX_CELL = 48;
+/** The same with `-o wide`. */
+const MAX_WIDE_CELL = 160;
+/** The same for a column with `long`. */
+const MAX_LONG_CELL = 1000;
+/** Minimum width of a column that is cut, characters. */
+const MIN_CUT = 12;
+const GAP = '   ';
+
+/** The widths of the columns of a table, characters. */
+interface Widths {
+  readonly all: readonly number[];
+  /** Indices of the columns whose cells are cut to their width. */
+  readonly cut: ReadonlySet<number>;
+}
+
+/** @throws Problem if `-o` names no form. */
+export function outputForm(args: Args): OutputForm {
+  const text = args.text('output') ?? 'table';
+  const form = outputForms.find((one) => one === text);
+  if (form) return form;
+  throw usage(`--output is ${quote(text)}; it must be ${outputForms.join(', ')}`);
+}
+
+/** Prints items of a list, in parts: rows of one table, objects of one List, or names. */
+export class Printer<T> {
+  readonly #io: Output;
+  readonly #form: OutputForm;
+  readonly #printed: Printed<T>;
+  readonly #stream: boolean;
+  readonly #columns: readonly Column<T>[];
+  readonly #objects: object[] = [];
+  #widths: Widths | undefined;
+
+  /** With `stream`, prints each item at once: JSON has one object on each line. Default false. */
+  constructor(io: Output, form: OutputForm, printed: Printed<T>, { stream = false } = {}) {
+    this.#io = io;
+    this.#form = form;
+    this.#printed = printed;
+    this.#stream = stream;
+    this.#columns = printed.columns.filter(({ wide }) => !wide || form === 'wide');
+  }
+
+  /** Prints a part of the items. The first part sets the widths of the columns. */
+  add(items: readonly T[]): void {
+    if (items.length === 0) return;
+    const objects = (): object[] => items.map((item) => withoutManagedFields(this.#printed.object(item)));
+    if (this.#form === 'name')
+      this.#io.print(
+        items
+          .map(
+            (item) => `${printable(this.#printed.name(item))}
+`,
+          )
+          .join(''),
+      );
+    else if (this.#form === 'table' || this.#form === 'wide') this.#rows(items);
+    else if (!this.#stream) this.#objects.push(...objects());
+    else
+      for (const object of objects())
+        this.#io.print(this.#form === 'json' ? `${json(object, 0)}\n` : `---\n${yaml(object)}`);
+  }
+
+  /** Prints the List of JSON or YAML, which needs all items. Call it last. */
+  end(): void {
+    if (this.#stream || (this.#form !== 'json' && this.#form !== 'yaml')) return;
+    const list = { apiVersion: 'v1', kind: 'List', items: this.#objects };
+    this.#io.print(this.#form === 'json' ? `${json(list)}\n` : yaml(list));
+  }
+
+  #rows(items: readonly T[]): void {
+    const max = this.#form === 'wide' ? MAX_WIDE_CELL : MAX_CELL;
+    const rows = items.map((item) =>
+      this.#columns.map(({ text, long }) => shorten(printable(text(item)), long ? MAX_LONG_CELL : max) || '-'),
+    );
+    const lines = this.#widths ? rows : [this.#columns.map(({ title }) => title), ...rows];
+    const last = this.#columns.length - 1;
+    const isCut = this.#io.columns !== undefined && this.#form === 'table' && !this.#columns[last]?.long;
+    const room = isCut ? (this.#io.columns ?? 0) : Number.POSITIVE_INFINITY;
+    this.#widths ??= this.#fitted(
+      this.#columns.map((_, index) => Math.max(...lines.map((row) => row[index]?.length ?? 0))),
+      room,
+    );
+    const { all: widths, cut } = this.#widths;
+    const before = widths.slice(0, last).reduce((sum, width) => sum + width + GAP.length, 0);
+    const left = Math.max(MIN_CUT, room - before);
+    const cell = (text: string, index: number): string => {
+      const width = widths[index] ?? 0;
+      if (index === last) return shorten(text, left);
+      return (cut.has(index) ? shorten(text, width) : text).padEnd(width);
+    };
+    this.#io.print(lines.map((row) => `${row.map(cell).join(GAP)}\n`).join(''));
+  }
+
+  /** Narrows the widest columns but the last until lines of `room` characters fit. Leaves the widths as they are if no line would fit. */
+  #fitted(widths: readonly number[], room: number): Widths {
+    const last = widths.length - 1;
+    const least = (index: number): number => {
+      const width = widths[index] ?? 0;
+      return this.#columns[index]?.long ? width : Math.min(width, MIN_CUT);
+    };
+    const all = widths.map((width, index) => (index === last ? least(index) : width));
+    const gaps = last * GAP.length;
+    const sum = (some: readonly number[]): number => some.reduce((total, width) => total + width, gaps);
+    const cut = new Set<number>();
+    if (sum(all.map((_, index) => least(index))) > room) return { all: widths, cut };
+    while (sum(all) > room) {
+      const [widest = 0] = [...all.keys()]
+        .filter((index) => (all[index] ?? 0) > least(index))
+        .sort((a, b) => (all[b] ?? 0) - (all[a] ?? 0));
+      all[widest] = (all[widest] ?? 0) - 1;
+      cut.add(widest);
+    }
+    return { all, cut };
+  }
+}
+
+/** Prints one object in the forms other than a table; false if the form is a table. */
+export function printObject(io: Pick<Io, 'print'>, form: OutputForm, object: KubeObject): boolean {
+  if (form === 'table' || form === 'wide') return false;
+  const shown = withoutManagedFields(object);
+  if (form === 'name') io.print(`${printable(fullName(object))}\n`);
+  else io.print(form === 'json' ? `${json(shown)}\n` : yaml(shown));
+  return true;
+}
+
+function withoutManagedFields(object: object): object {
+  const { metadata } = object as Partial<KubeObject>;
+  return metadata ? { ...object, metadata: { ...metadata, managedFields: undefined } } : object;
+}
+
+/** Characters that `JSON.stringify` does not escape, and that change what a terminal shows. */
+const invisible = /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/** JSON whose strings have every control and invisible character escaped. */
+export const json = (value: unknown, indent = 2): string =>
+  JSON.stringify(value, undefined, indent).replace(invisible, (character) =>
+    [...Array(character.length).keys()]
+      .map((index) => `\\u${character.charCodeAt(index).toString(16).padStart(4, '0')}`)
+      .join(''),
+  );
+
+/** YAML. If a string has control or invisible characters, JSON instead, which is valid YAML and escapes them. */
+export function yaml(value: unknown): string {
+  const text = dumpYaml(JSON.parse(JSON.stringify(value)));
+  return /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/u.test(text) ? `${json(value)}\n` : text;
+}
+
+/** Lines with labels, for one object. A text gives one line, and a list one line for each item. Omits empty values. */
+export function fields(entries: readonly (readonly [label: string, value: string | readonly string[]])[]): string {
+  const shown = entries.filter(([, value]) => value.length > 0);
+  const width = Math.max(...shown.map(([label]) => label.length)) + 2;
+  return shown
+    .map(([label, value]) => {
+      const lines = (typeof value === 'string' ? [value] : value).map(printable);
+      return `${`${label}:`.padEnd(width)}${lines.join(`\n${' '.repeat(width)}`)}\n`;
+    })
+    .join('');
+}

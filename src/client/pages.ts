@@ -1,0 +1,52 @@
+import type { KubeObject, Resource } from '../api/object.ts';
+import { isForbidden } from '../kube/errors.ts';
+import type { Page } from '../kube/list-pages.ts';
+import { exits } from './command-spec.ts';
+import type { Printer } from './output.ts';
+import { Problem, plainMessage } from './problem.ts';
+import type { Session } from './session.ts';
+
+/**
+ * Lists the resources in the scope of the session and prints each page as it arrives. Resolves to the number of printed objects. Rejects
+ * with a Problem that names -n if the user may not list all namespaces.
+ */
+export async function printPages(
+  { cluster, scope }: Session,
+  resources: readonly Resource[],
+  printer: Pick<Printer<KubeObject>, 'add' | 'end'>,
+  matches: (object: KubeObject) => boolean | Promise<boolean>,
+): Promise<number> {
+  let count = 0;
+  const printed = new Set<string | undefined>();
+  const print = async (pages: readonly (Page | undefined)[]): Promise<void> => {
+    // If a list expires, it restarts. Do not print objects again that were printed already.
+    const items = pages.flatMap((page) =>
+      (page?.items ?? []).filter(({ metadata }) => !(page?.restarted && printed.has(metadata.uid))),
+    );
+    // Together, because `matches` may ask the API server. Further calls wait for one of the ten connections of the session.
+    const results = await Promise.all(items.map(matches));
+    const found = items.filter((_, index) => results[index]);
+    for (const { metadata } of found) printed.add(metadata.uid);
+    printer.add(found);
+    count += found.length;
+  };
+  try {
+    const lists = resources.map((resource) => cluster.own.pages(resource, scope)[Symbol.asyncIterator]());
+    // Print the first pages of all lists together, because the first rows set the widths of the columns.
+    const first = await Promise.all(lists.map((list) => list.next()));
+    await print(first.map(({ value }) => value));
+    for (const list of lists) {
+      for (let next = await list.next(); !next.done; next = await list.next()) await print([next.value]);
+    }
+  } catch (error) {
+    const hasNamespaces = resources.some(({ namespaced }) => namespaced);
+    if (scope.namespace !== undefined || !hasNamespaces || !isForbidden(error) || !(error instanceof Error))
+      throw error;
+    throw new Problem(
+      exits.denied,
+      `denied: ${plainMessage(error.message)}; name one namespace with -n, or ask an administrator`,
+    );
+  }
+  printer.end();
+  return count;
+}

@@ -1,0 +1,81 @@
+import { CodedError, describe } from '../kit/errors.ts';
+import { ApiError, isNotFound, isObjectNotFound, TransportError } from '../kube/errors.ts';
+import { exits } from './command-spec.ts';
+
+/** An error that ends a command: its exit code, and one line for the user that says what to do. An empty message prints nothing. */
+export class Problem extends Error {
+  override readonly name = 'Problem';
+  constructor(
+    readonly exitCode: number,
+    message: string,
+    /** The command whose help the line recommends. */
+    readonly helpOf?: string,
+  ) {
+    super(message);
+  }
+}
+
+/** Codes of errors in the kubeconfig, which the user must correct. */
+const kubeconfigCodes: readonly string[] = [
+  'KubeconfigMissing',
+  'KubeconfigInvalid',
+  'KubeconfigContextNotFound',
+  'InvalidTlsData',
+];
+
+/** The Problem for any error. */
+export function problemOf(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  if (error instanceof ApiError) return problemOfAnswer(error);
+  if (error instanceof TransportError) {
+    const remedy = error.message.includes('no credentials for')
+      ? 'check the user in the kubeconfig, or log in again, as for kubectl'
+      : 'check the network and the kubeconfig, for example with: kubectl version';
+    return new Problem(exits.failed, `cannot reach the cluster: ${error.message}; ${remedy}`);
+  }
+  if (error instanceof CodedError && kubeconfigCodes.includes(error.code))
+    return new Problem(exits.usage, describe(error));
+  // The schema of the CRDs is what the client relies on; it does not check each field again.
+  if (error instanceof TypeError)
+    return new Problem(
+      exits.failed,
+      `the API server sent an object of another shape (${describe(error)}); its CRDs may be of another version: apply charts/drawbridge/crds`,
+    );
+  return new Problem(exits.failed, describe(error));
+}
+
+/** What the API server answers if it serves the group, but not the resource. */
+const notServed = 'could not find the requested resource';
+
+function problemOfAnswer(error: ApiError): Problem {
+  if (error.code < 500 && error.message.includes(' denied the request: ')) return denialOf(error.message);
+  if (error.code === 401) {
+    return new Problem(
+      exits.failed,
+      'the API server does not accept your credentials; they may have expired: log in again, as for kubectl, and check with: kubectl auth whoami',
+    );
+  }
+  if (isNotFound(error) && (!isObjectNotFound(error) || error.message.includes(notServed))) {
+    return new Problem(
+      exits.failed,
+      'this cluster does not serve the kinds of drawbridge; an administrator installs it or applies its CRDs, or choose another --context',
+    );
+  }
+  if (error.code === 403) return denialOf(error.message);
+  return new Problem(exits.failed, plainMessage(error.message));
+}
+
+/** The API server denied a call: by RBAC, by a policy, or by a webhook. The message of the latter two begins with their code. */
+function denialOf(message: string): Problem {
+  const denial = plainMessage(message);
+  const byRbac = /^.* is forbidden: User "/.test(denial);
+  const remedy = byRbac ? '; ask an administrator for this permission' : '';
+  return new Problem(exits.denied, `denied: ${denial}${remedy}`);
+}
+
+/** The message of a denial without the status code and the name of the webhook or policy. */
+export const plainMessage = (message: string): string =>
+  message
+    .replace(/^\d{3}: /, '')
+    .replace(/^admission webhook "[^"]*" denied the request: /, '')
+    .replace(/^.* is forbidden: ValidatingAdmissionPolicy '[^']*' with binding '[^']*' denied request: /, '');

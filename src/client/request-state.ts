@@ -1,0 +1,120 @@
+import { requestCodes } from '../api/access/codes.ts';
+import type { RequestSpec } from '../api/access/kinds.ts';
+import { approvalCondition, requestConditions, shortenedCondition, summaryConditions } from '../api/access/names.ts';
+import type { RequestStatus } from '../api/access/status.ts';
+import type { CodeTable } from '../api/code-table.ts';
+import { serverCodes } from '../api/codes.ts';
+import type { KubeObject } from '../api/object.ts';
+import { parseTime } from '../kit/clock.ts';
+import { listIn, own } from '../kit/json-value.ts';
+
+/**
+ * The state of a request, as commands show it. `Ended` and `Denied` are final. `Ending`: a user revoked or deleted the request, and the
+ * server has not closed its access yet.
+ */
+export type State = 'New' | 'Pending' | 'Scheduled' | 'Claimable' | 'Opening' | 'Ready' | 'Ending' | 'Denied' | 'Ended';
+
+/** What commands show of a request. All texts are from the object, and may contain control characters. */
+export interface RequestState {
+  readonly state: State;
+  /** What it waits for, why it was denied, or why it ended; empty if Ready or unknown. */
+  readonly why: string;
+  /** The code of a denial or an end, if the conditions have one. */
+  readonly code: string;
+  /** When access ends or ended, epoch ms. */
+  readonly endsMs: number | undefined;
+  /** The granted pod; empty before the grant. */
+  readonly pod: string;
+}
+
+interface ReadCondition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason: string;
+  readonly message: string;
+}
+
+const text = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+export const specOf = ({ spec }: KubeObject): Partial<RequestSpec> => (spec ?? {}) as Partial<RequestSpec>;
+/** The status as the server wrote it. The API server has checked its schema. */
+export const statusOf = ({ status }: KubeObject): RequestStatus => (status ?? {}) as RequestStatus;
+
+export const conditionsOf = (object: KubeObject): ReadCondition[] =>
+  listIn(object.status, 'conditions').map((condition) => ({
+    type: text(own(condition, 'type')),
+    status: text(own(condition, 'status')),
+    reason: text(own(condition, 'reason')),
+    message: text(own(condition, 'message')),
+  }));
+
+/** Conditions that can be False while access opens. Any other that is False is final. */
+const temporary: readonly string[] = [
+  requestConditions.accessResourcesReady,
+  requestConditions.accessMessage,
+  shortenedCondition,
+  ...Object.values(summaryConditions),
+];
+/** Reasons of the condition Ready of a request whose access has ended. */
+const endReasons: readonly string[] = ['Revoked', 'Expired', 'Withdrawn', 'Ended'];
+const deniedReasons: readonly string[] = ['Denied'];
+
+/** The state of a request, by its conditions, its status, and `spec.revoked`. */
+export function stateOf(request: KubeObject): RequestState {
+  const [spec, status] = [specOf(request), statusOf(request)];
+  const conditions = conditionsOf(request);
+  const common = {
+    endsMs: parseTime(text(status.expiresAt ?? status.grant?.expiresAt)),
+    pod: text(status.podName),
+  };
+  const is = (state: State, condition?: Pick<ReadCondition, 'reason' | 'message'>): RequestState => ({
+    ...common,
+    state,
+    why: condition?.message ?? '',
+    code: condition?.reason ?? '',
+  });
+  const ready = conditions.find(({ type }) => type === summaryConditions.ready);
+  const failed = conditions.find(({ type, status }) => status === 'False' && !temporary.includes(type));
+  if (ready?.status === 'False' && deniedReasons.includes(ready.reason)) return is('Denied', failed ?? ready);
+  if (ready?.status === 'False' && endReasons.includes(ready.reason)) return is('Ended', ready);
+  if (own(status, 'ended') !== undefined) return is('Ended', failed ?? ready);
+  if (failed) return is(isEnd(failed, status) ? 'Ended' : 'Denied', failed);
+  // Until the server writes that it has closed the access, the grant may still be open.
+  const leaves: State = status.grant ? 'Ending' : 'Ended';
+  if (spec.revoked) return is(leaves, { reason: 'Revoked', message: spec.revokedReason ?? 'revoked' });
+  if (request.metadata.deletionTimestamp !== undefined) return is(leaves, { reason: 'Deleted', message: 'deleted' });
+  if (status.ready) return is('Ready');
+  const opening = conditions.find(
+    ({ type, status }) => status === 'False' && temporary.includes(type) && type.startsWith('Access'),
+  );
+  if (status.grant) return is('Opening', opening);
+  const approval = conditions.find(({ type }) => type === approvalCondition);
+  const waits = status.approval?.state;
+  if (waits === 'Pending' || waits === 'Scheduled' || waits === 'Claimable') return is(waits, approval);
+  return is('New', opening);
+}
+
+/** Whether a condition that is False shows the end of granted access, and not a denial. */
+const isEnd = ({ type }: ReadCondition, { grant }: RequestStatus): boolean =>
+  grant !== undefined && type === requestConditions.accessStillValid;
+
+/** Whether the request was denied, or its access has ended and is closed. */
+export const isFinal = (state: State): boolean => state === 'Denied' || state === 'Ended';
+/** Whether the request will not open access any more. Open access may last until the server closes it. */
+export const cannotOpen = (state: State): boolean => isFinal(state) || state === 'Ending';
+
+const remedies: CodeTable = { ...requestCodes, ...serverCodes };
+/** The code of a denial, by the reason of the condition that shows it. For all other denials, the reason is the code. */
+const codeOfReason: Readonly<Record<string, string>> = {
+  Denied: 'VoteDenied',
+  TimedOut: 'NotApproved',
+  NotFound: 'TemplateNotFound',
+  NotAcceptable: 'InvalidDuration',
+  Timeout: 'TooLate',
+};
+
+/** What to do about a denial with this reason; empty if the reason is unknown. */
+export function remedyOf(reason: string): string {
+  const code = (Object.hasOwn(codeOfReason, reason) ? codeOfReason[reason] : undefined) ?? reason;
+  return Object.hasOwn(remedies, code) ? (remedies[code]?.remedy.replaceAll('`', '') ?? '') : '';
+}

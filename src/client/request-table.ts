@@ -1,0 +1,49 @@
+import type { KubeObject } from '../api/object.ts';
+import { formatTime, parseTime } from '../kit/clock.ts';
+import { fullName, requesterOf, typeOf } from './access-requests.ts';
+import type { Column, Printed } from './output.ts';
+import { specOf, stateOf } from './request-state.ts';
+import { span } from './times.ts';
+
+/** Which columns the table has. */
+export interface TableOptions {
+  /** Whether to show the requesters. */
+  readonly who: boolean;
+  /** Whether to show the namespaces. */
+  readonly namespaces: boolean;
+  /** The current time, epoch ms. */
+  readonly now: () => number;
+}
+
+/** The table of requests. */
+export function requestTable({ who, namespaces, now }: TableOptions): Printed<KubeObject> {
+  const columns: readonly (Column<KubeObject> | false)[] = [
+    namespaces && { title: 'NAMESPACE', text: ({ metadata }) => metadata.namespace ?? '' },
+    { title: 'NAME', long: true, text: ({ metadata }) => metadata.name },
+    { title: 'TYPE', text: typeOf },
+    { title: 'TEMPLATE', text: (request) => specOf(request).templateName ?? '' },
+    who && { title: 'WHO', text: requesterOf },
+    { title: 'STATE', text: (request) => stateOf(request).state },
+    { title: 'LEFT', text: (request) => leftOf(request, now()) },
+    { title: 'POD', text: (request) => stateOf(request).pod },
+    { title: 'UNTIL', wide: true, text: (request) => untilOf(request) },
+    {
+      title: 'AGE',
+      wide: true,
+      text: ({ metadata }) => span(now() - (parseTime(metadata.creationTimestamp ?? '') ?? now())),
+    },
+    { title: 'WHY', wide: true, text: (request) => specOf(request).reason ?? '' },
+    { title: 'NOTE', wide: true, text: (request) => stateOf(request).why },
+  ];
+  return { columns: columns.filter((one) => one !== false), object: (request) => request, name: fullName };
+}
+
+function leftOf(request: KubeObject, nowMs: number): string {
+  const { state, endsMs } = stateOf(request);
+  return endsMs === undefined || state === 'Denied' || state === 'Ended' ? '' : span(endsMs - nowMs);
+}
+
+function untilOf(request: KubeObject): string {
+  const { endsMs } = stateOf(request);
+  return endsMs === undefined ? '' : formatTime(endsMs);
+}

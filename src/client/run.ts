@@ -1,0 +1,95 @@
+import { systemClock } from '../kit/clock.ts';
+import { printable, printableLines } from '../kit/printable.ts';
+import { contextNames } from '../kube/kubeconfig.ts';
+import { type Args, allFlags, readCommandLine, wordsIn } from './args.ts';
+import type { Command, Context, Io, RawIo } from './command.ts';
+import { exits } from './command-spec.ts';
+import { commands } from './commands.ts';
+import { commonFlags } from './common-flags.ts';
+import { complete, completionLines } from './complete.ts';
+import { commandHelp, programHelp } from './help.ts';
+import { problemOf } from './problem.ts';
+import { openSession, type Session } from './session.ts';
+
+/** Runs one command line. Resolves to its exit code; never rejects. `signal` aborts at Ctrl-C. */
+export function runClient(argv: readonly string[], raw: RawIo, signal: AbortSignal): Promise<number> {
+  return runLine(argv, cleaned(raw), signal);
+}
+
+/**
+ * An `Io` that cleans all output: objects, servers, and other programs may send control characters, which a terminal would obey. No other
+ * code does.
+ */
+const cleaned = (raw: RawIo): Io => ({
+  ...raw,
+  print: (text) => raw.print(printableLines(text)),
+  printError: (line) => raw.printError(`${printable(line.replace(/\n$/, ''))}\n`),
+  draw: (text) => raw.printError(text),
+});
+
+async function runLine(argv: readonly string[], io: Io, signal: AbortSignal): Promise<number> {
+  try {
+    if (argv[0] === '__complete') return await printCompletion(argv.slice(1), io);
+    const words = wordsIn(argv, commands);
+    const asksHelp = words[0] === 'help' || argv.includes('--help') || argv.includes('-h');
+    const about = words[0] === 'help' ? words.slice(1) : words;
+    const group = commands.filter(({ name }) => `${name} `.startsWith([...about, ''].join(' ')));
+    if (argv.length === 0 || (asksHelp && group.length > 1)) {
+      io.print(programHelp(group, io.program));
+      return argv.length === 0 ? exits.usage : exits.done;
+    }
+    if (words[0] === 'help') return await runLine([...about, '--help'], io, signal);
+    if (words.length === 0 && argv[0] === '--version') return await runLine(['version', '--client'], io, signal);
+    const { command, args } = readCommandLine(argv, commands);
+    if (args.has('help')) {
+      io.print(commandHelp(command, io.program));
+      return exits.done;
+    }
+    return await command.run(contextOf(args, io, signal));
+  } catch (error) {
+    return report(error, io, signal);
+  }
+}
+
+function contextOf(args: Args, io: Io, signal: AbortSignal): Context {
+  let session: Promise<Session> | undefined;
+  const connect = (): Promise<Session> => {
+    session ??= openSession({ args, clock: systemClock, kubeconfigPaths: io.kubeconfigPaths });
+    return session;
+  };
+  return { args, io, clock: systemClock, signal, connect };
+}
+
+function report(error: unknown, io: Io, signal: AbortSignal): number {
+  const problem = problemOf(error);
+  if (signal.aborted && problem.exitCode !== exits.interrupted) return exits.interrupted;
+  const help = problem.helpOf === undefined ? '' : `; see ${io.program} ${problem.helpOf} --help`;
+  if (problem.message !== '') io.printError(`${io.program}: ${problem.message}${help}\n`);
+  return problem.exitCode;
+}
+
+/** Prints the completion of the last word of `argv`, which is at the cursor. */
+async function printCompletion(argv: readonly string[], io: Io): Promise<number> {
+  const argsOf = (line: readonly string[]): Args => readCommandLine(['completing', ...line], [completing]).args;
+  const completion = await complete(argv, {
+    commands,
+    connect: (line) => openSession({ args: argsOf(line), clock: systemClock, kubeconfigPaths: io.kubeconfigPaths }),
+    contexts: (line) => {
+      const file = argsOf(line).text('kubeconfig');
+      const paths = io.kubeconfigPaths;
+      return contextNames({ ...(file === undefined ? {} : { file }), ...(paths === undefined ? {} : { paths }) });
+    },
+  });
+  io.print(completionLines(completion));
+  return exits.done;
+}
+
+/** A stand-in for the command of an unfinished command line: it accepts every flag and any words, so that the common flags can be read. */
+const completing: Command = {
+  name: 'completing',
+  summary: '',
+  args: [{ name: 'WORD', optional: true, repeated: true }],
+  rest: 'WORD',
+  flags: allFlags(commands).filter(({ name }) => !commonFlags.some((flag) => flag.name === name)),
+  run: () => Promise.resolve(exits.done),
+};

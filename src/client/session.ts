@@ -1,0 +1,119 @@
+import type { Clock } from '../kit/clock.ts';
+import { quote } from '../kit/errors.ts';
+import { parseGoDuration, toMilliseconds } from '../kit/go-duration.ts';
+import type { TokenUser } from '../kube/client.ts';
+import type { ConnectionAuth, Credentials } from '../kube/credentials.ts';
+import { ambientCredentials } from '../kube/kubeconfig.ts';
+import { type OpenCluster, openCluster } from '../kube/open-cluster.ts';
+import { type Args, usage } from './args.ts';
+
+/** A connection with the credentials of the user, and the namespaces in which the command acts. All calls of a command use it. */
+export interface Session {
+  readonly cluster: OpenCluster;
+  /** The namespace of `-n`, else that of the context, else `default`. */
+  readonly namespace: string;
+  /** Options for lists: the namespace, or none with `-A`. */
+  readonly scope: { readonly namespace?: string };
+  /** The user, as the API server authenticates the credentials. Calls the API server once. */
+  whoAmI(): Promise<TokenUser>;
+  /** The warnings of the API server so far. */
+  readonly warnings: readonly string[];
+  /** The codes, 401 or 403, with which the API server refused lists and watches of `follow` so far. */
+  readonly watchRefusals: readonly number[];
+  /**
+   * How far the clock of the API server was ahead of this one at its last answer, milliseconds, rounded to seconds. Undefined before that.
+   */
+  serverAheadMs(): number | undefined;
+  /** The same connection as flags of kubectl. */
+  readonly kubectlFlags: readonly string[];
+}
+
+/** The command line and the environment of a session. */
+export interface SessionOptions {
+  readonly args: Args;
+  readonly clock: Clock;
+  /** $KUBECONFIG. */
+  readonly kubeconfigPaths: string | undefined;
+}
+
+/** Reads the kubeconfig. Rejects as `ambientCredentials`, and with a Problem for flags that do not fit together. */
+export async function openSession({ args, clock, kubeconfigPaths: paths }: SessionOptions): Promise<Session> {
+  const [file, context] = [args.text('kubeconfig'), args.text('context')];
+  const credentials = await ambientCredentials({
+    ...(file === undefined ? {} : { file }),
+    ...(context === undefined ? {} : { context }),
+    ...(paths === undefined ? {} : { paths }),
+  });
+  const warnings: string[] = [];
+  const watchRefusals: number[] = [];
+  let aheadMs: number | undefined;
+  const timeoutMs = timeoutOf(args);
+  const options = {
+    clock,
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    onWarning: (text: string) => void warnings.push(text),
+    watches: {
+      onRefusal: (_: unknown, code: number): void => {
+        if (code === 401 || code === 403) watchRefusals.push(code);
+      },
+    },
+    onServerTime: (serverMs: number) => {
+      aheadMs = serverMs - clock.now();
+    },
+  };
+  const cluster = openCluster(impersonating(credentials, args), options);
+  const namespace = args.text('namespace') ?? credentials.namespace ?? 'default';
+  if (namespace === '') throw usage('--namespace must not be empty');
+  let user: Promise<TokenUser> | undefined;
+  return {
+    cluster,
+    namespace,
+    scope: args.has('all-namespaces') ? {} : { namespace },
+    whoAmI: () => {
+      user ??= cluster.own.whoAmI();
+      return user;
+    },
+    warnings,
+    watchRefusals,
+    serverAheadMs: () => aheadMs,
+    kubectlFlags: ['kubeconfig', 'context', 'as', 'as-group', 'as-uid'].flatMap((flag) =>
+      args.texts(flag).map((value) => `--${flag}=${value}`),
+    ),
+  };
+}
+
+/** The longest delay of a timer of Node, milliseconds: 24 days. */
+const NO_TIMEOUT_MS = 2 ** 31 - 1;
+
+/** `--request-timeout` in milliseconds. As for kubectl, a number without a unit is in seconds, and 0 is no limit. @throws Problem */
+function timeoutOf(args: Args): number | undefined {
+  const text = args.text('request-timeout');
+  if (text === undefined) return undefined;
+  const parsed = parseGoDuration(/^\d+$/.test(text) ? `${text}s` : text);
+  if ('error' in parsed) throw usage(`--request-timeout: ${parsed.error}`);
+  if (parsed.ns < 0n) throw usage(`--request-timeout is ${quote(text)}; it must not be negative`);
+  return parsed.ns === 0n ? NO_TIMEOUT_MS : Math.min(NO_TIMEOUT_MS, Math.max(1, toMilliseconds(parsed.ns)));
+}
+
+/**
+ * The credentials with the impersonation headers for `--as`, `--as-group`, and `--as-uid`. @throws Problem for flags that do not fit
+ * together.
+ */
+function impersonating(credentials: Credentials, args: Args): Credentials {
+  const [user, uid, groups] = [args.text('as'), args.text('as-uid'), args.texts('as-group')];
+  if (user === undefined) {
+    if (uid !== undefined || groups.length > 0) throw usage('--as-group and --as-uid need --as');
+    return credentials;
+  }
+  if (user === '') throw usage('--as must not be empty');
+  const headers = {
+    'impersonate-user': user,
+    ...(uid === undefined ? {} : { 'impersonate-uid': uid }),
+    ...(groups.length === 0 ? {} : { 'impersonate-group': [...groups] }),
+  };
+  const connectionAuth = async (): Promise<ConnectionAuth> => {
+    const auth = await credentials.connectionAuth();
+    return { ...auth, headers: { ...auth.headers, ...headers } };
+  };
+  return { ...credentials, connectionAuth };
+}

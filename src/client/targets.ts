@@ -1,0 +1,4 @@
+import type { ArgumentSpec } from './command-spec.ts';
+
+/** The argument REQUEST: `NAME`, `pod/NAME`, or `exec/NAME`. */
+export const requestsTarget: ArgumentSpec = { name: 'REQUEST', complete: 'requests' };

@@ -1,0 +1,66 @@
+import type { KubeObject } from '../api/object.ts';
+import { parseTime } from '../kit/clock.ts';
+import { quote } from '../kit/errors.ts';
+import { own } from '../kit/json-value.ts';
+import { findObject } from '../kube/client.ts';
+import { ApiError, isForbidden } from '../kube/errors.ts';
+import { type Found, templateResource } from './access-requests.ts';
+import { exits } from './command-spec.ts';
+import { Problem } from './problem.ts';
+import { specOf } from './request-state.ts';
+import type { Session } from './session.ts';
+
+/** The template of a request; undefined if it does not exist, or the user may not read it. */
+export async function templateOf(
+  { cluster, namespace }: Session,
+  { type, object }: Found,
+): Promise<KubeObject | undefined> {
+  const name = specOf(object).templateName ?? '';
+  const template = await readable(findObject(cluster.client, templateResource(type), { namespace, name }, {}));
+  return template instanceof Error ? undefined : template;
+}
+
+/** The error if the user may not read it. Any other error stays one: a decision must not rest on what could not be read. */
+export async function readable<T>(reading: Promise<T>): Promise<T | Error> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (error instanceof ApiError && isForbidden(error)) return error;
+    throw error;
+  }
+}
+
+/** The version of a template as people type it: its generation, and the beginning of its uid. */
+export const versionOf = ({ metadata: { uid = '', generation = 0 } }: KubeObject): string =>
+  `${generation}.${uid.slice(0, 8)}`;
+
+/**
+ * The template that an approval names, so that the server denies it for any other version; undefined if the user may not read the template.
+ * `seen`: the version that the user saw. Rejects with a Problem if that is not the present one, or if it is undefined and the template was
+ * changed after the request was created, because the user may have seen another one.
+ */
+export async function votedTemplate(
+  session: Session,
+  found: Found,
+  seen: string | undefined,
+): Promise<object | undefined> {
+  const template = await templateOf(session, found);
+  if (!template) return undefined;
+  const { name, uid, generation } = template.metadata;
+  const remedy = `read it with show ${found.type}/${found.object.metadata.name}, then approve with --template-version ${versionOf(template)}`;
+  if (seen !== undefined && seen !== versionOf(template))
+    throw new Problem(
+      exits.failed,
+      `template ${name} has changed: --template-version is ${quote(seen)}, and it is now ${versionOf(template)}; ${remedy}`,
+    );
+  const changed = own(own(template.spec, 'author'), 'time');
+  const [changedMs, askedMs] = [changed, found.object.metadata.creationTimestamp].map((time) =>
+    parseTime(String(time)),
+  );
+  if (seen === undefined && changedMs !== undefined && askedMs !== undefined && changedMs > askedMs)
+    throw new Problem(
+      exits.failed,
+      `template ${name} was changed at ${changed}, after the request was created; ${remedy}`,
+    );
+  return { kind: template.kind, name, uid, generation };
+}

@@ -1,0 +1,103 @@
+import type { KubeObject } from '../api/object.ts';
+import { type Found, nameIn, requestResource, type TypeName } from './access-requests.ts';
+import type { Context } from './command.ts';
+import { exits } from './command-spec.ts';
+import { follow } from './follow.ts';
+import { Problem } from './problem.ts';
+import { Progress } from './progress.ts';
+import { cannotOpen, remedyOf, stateOf } from './request-state.ts';
+import type { Session } from './session.ts';
+import { timeFrom } from './times.ts';
+
+/** What to wait for, and how long. */
+export interface WaitOptions {
+  /** Milliseconds; undefined: no limit. */
+  readonly timeoutMs?: number | undefined;
+  /** A result other than undefined ends the wait. Not called for a request that was denied or has ended. */
+  readonly done: (request: KubeObject) => KubeObject | undefined;
+  /** Whose approvals the template requires, as `approversText`. */
+  readonly approvers?: string;
+  /** Set to wait for an extension of open access: what the extension waits for; empty if the status does not show it yet. */
+  readonly extension?: (request: KubeObject) => string;
+}
+
+/**
+ * Waits until `done` returns a result, and shows progress. Rejects with a Problem if the request is denied or ends, if the time is over, or
+ * if the user presses Ctrl-C. In the last two cases the request stays, and the message has the commands to wait again and to withdraw it.
+ */
+export async function waitFor(
+  context: Context,
+  session: Session,
+  { type, object }: Found,
+  options: WaitOptions,
+): Promise<KubeObject> {
+  const { io, clock, signal } = context;
+  const progress = new Progress(io);
+  const name = nameIn(object);
+  const uid = object.metadata.uid;
+  const endMs = options.timeoutMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() + options.timeoutMs;
+  let last = object;
+  const stillWaiting = (): string =>
+    options.extension
+      ? `the extension still waits, and ${openText(last, clock.now()) || 'access stays open'}. To see it: ${io.program} get ${targetOf(session, type, name.name)}`
+      : `the request still waits. ${hintsFor(context, session, type, name.name)}`;
+  const seen = (request: KubeObject | undefined): KubeObject | undefined => {
+    if (!request || request.metadata.uid !== uid)
+      throw new Problem(exits.ended, `${name.name} has ended: the request is gone`);
+    last = request;
+    const { state, why } = stateOf(request);
+    if (cannotOpen(state)) throw endedProblem(request);
+    const result = options.done(request);
+    const text = options.extension ? options.extension(request) : waitingText(state, why, options.approvers);
+    if (!result) progress.say(text || 'waiting for the server');
+    return result;
+  };
+  const tick = (): void => {
+    progress.turn();
+    if (clock.monotonic() >= endMs) {
+      throw new Problem(exits.timedOut, `not ready in time; ${stillWaiting()}`);
+    }
+  };
+  try {
+    return await follow(session, [{ resource: requestResource(type), name }], { clock, signal, seen, tick });
+  } catch (error) {
+    progress.end();
+    if (signal.aborted) throw new Problem(exits.interrupted, `interrupted; ${stillWaiting()}`);
+    throw error;
+  } finally {
+    progress.end();
+  }
+}
+
+/** The commands to wait for a request again, and to withdraw it. */
+export function hintsFor({ io }: Context, session: Session, type: TypeName, name: string): string {
+  const target = targetOf(session, type, name);
+  return `To go on: ${io.program} watch ${target}. To drop it: ${io.program} drop ${target}`;
+}
+
+/** A request as words of a command line, with the connection of this session. */
+export const targetOf = (session: Session, type: TypeName, name: string): string =>
+  [`${type}/${name}`, '-n', session.namespace, ...session.kubectlFlags].join(' ');
+
+function waitingText(state: string, why: string, approvers: string | undefined): string {
+  if (state === 'Pending' && approvers) return `${why} (${approvers})`;
+  if (why !== '') return why;
+  return state === 'New' ? 'waiting for the server' : 'access is being opened';
+}
+
+/** The Problem for a request that was denied, has ended, or is ending. */
+export function endedProblem(request: KubeObject): Problem {
+  const { state, why, code } = stateOf(request);
+  const { name } = request.metadata;
+  if (state === 'Ending')
+    return new Problem(exits.ended, `${name} ends: ${why}; the server has not closed the access yet`);
+  if (state === 'Ended') return new Problem(exits.ended, `${name} has ended: ${why}`);
+  const remedy = remedyOf(code);
+  return new Problem(exits.denied, `${name} was denied: ${code}: ${why}${remedy === '' ? '' : `. ${remedy}`}`);
+}
+
+/** Until when access is open, as a sentence; empty if the request does not say. */
+export function openText(request: KubeObject, nowMs: number): string {
+  const { endsMs } = stateOf(request);
+  return endsMs === undefined ? '' : `access is open until ${timeFrom(endsMs, nowMs)}`;
+}

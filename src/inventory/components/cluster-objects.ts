@@ -1,0 +1,120 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { ReconcileRequest } from '../../api/inventory/contract/request.ts';
+import { entryUidLabel } from '../../api/inventory/names.ts';
+import { apiVersionOf, type KubeObject, keyOf, type ObjectName, type Resource } from '../../api/object.ts';
+import { type Clock, parseTime } from '../../kit/clock.ts';
+import { CodedError } from '../../kit/errors.ts';
+import { isRecord } from '../../kit/json-value.ts';
+import { type Client, type Deletion, findObject } from '../../kube/client.ts';
+import { inlineCredentials } from '../../kube/inline-kubeconfig.ts';
+import type { RunContext } from '../ports.ts';
+import type { ComponentsDeps } from './inputs.ts';
+
+/** Desired state of an object that a component owns for one entry. The label with the UID of the entry marks the object as owned. */
+export interface DesiredObject {
+  readonly resource: Resource;
+  readonly name: ObjectName;
+  readonly entryUid: string;
+  readonly annotations?: Readonly<Record<string, string>>;
+  /** Desired fields, without apiVersion, kind, and metadata. Other fields of the object stay. */
+  readonly content: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Creates the object, or corrects its fields and annotations if they differ. Does not change an object that is being deleted. Resolves to
+ * the object. Rejects as the client does, and with CodedError `NotOurs` if the object lacks the label of the entry.
+ */
+export async function ensure(client: Client, wanted: DesiredObject, signal: AbortSignal): Promise<KubeObject> {
+  const { resource, name, entryUid, annotations, content } = wanted;
+  const labels = { [entryUidLabel]: entryUid };
+  const found = await findOwned(client, wanted, signal);
+  if (!found) {
+    const metadata = { ...name, labels, ...(annotations ? { annotations: { ...annotations } } : {}) };
+    const object = { apiVersion: apiVersionOf(resource), kind: resource.kind, metadata, ...content };
+    return client.create(resource, object, { signal });
+  }
+  if (found.metadata.deletionTimestamp !== undefined) return found;
+  const matches = covers(found, content) && covers(found.metadata.annotations ?? {}, annotations ?? {});
+  if (matches) return found;
+  const metadata = { uid: found.metadata.uid, ...(annotations ? { annotations } : {}) };
+  return client.mergePatch(resource, name, { metadata, ...content }, { signal });
+}
+
+/**
+ * Deletes the object; `absent` if it does not exist. Rejects as the client does, and with CodedError `NotOurs` if the object lacks the
+ * label of the entry.
+ */
+export async function remove(
+  client: Client,
+  wanted: Pick<DesiredObject, 'resource' | 'name' | 'entryUid'>,
+  signal: AbortSignal,
+): Promise<Deletion> {
+  const found = await findOwned(client, wanted, signal);
+  if (!found) return 'absent';
+  const { uid } = found.metadata;
+  return client.delete(wanted.resource, wanted.name, { ...(uid ? { uid } : {}), signal });
+}
+
+async function findOwned(
+  client: Client,
+  { resource, name, entryUid }: Pick<DesiredObject, 'resource' | 'name' | 'entryUid'>,
+  signal: AbortSignal,
+): Promise<KubeObject | undefined> {
+  const found = await findObject(client, resource, name, { signal });
+  if (!found || found.metadata.labels?.[entryUidLabel] === entryUid) return found;
+  const problem = `${resource.plural} ${keyOf(name)} exists but does not belong to this entry`;
+  // An abandoned component leaves such objects, for example. Only an administrator knows whether they are still needed.
+  const remedy = `delete it, or label it with ${entryUidLabel}=${entryUid} to adopt it`;
+  throw new CodedError('NotOurs', `${problem}; ${remedy}`);
+}
+
+/** Whether `found` contains all of `wanted`. Lists must have the same length, and each item must be covered. */
+function covers(found: unknown, wanted: unknown): boolean {
+  if (Array.isArray(wanted)) {
+    if (!Array.isArray(found) || found.length !== wanted.length) return false;
+    return wanted.every((item, index) => covers(found[index], item));
+  }
+  if (!isRecord(wanted)) return isDeepStrictEqual(found, wanted);
+  if (!isRecord(found)) return false;
+  return Object.entries(wanted).every(([field, value]) => Object.hasOwn(found, field) && covers(found[field], value));
+}
+
+/** Share of the time until the deadline of the call that `work` may take. */
+const timeoutShare = 0.7;
+/** Bounds of that time, milliseconds. They apply if the clock that set the deadline differs from this one. */
+const timeoutBounds = { minMs: 1_000, maxMs: 20_000 };
+
+/**
+ * Connects to the cluster of a kubeconfig while `work` runs. If `work` takes too long, aborts its signal with CodedError `ClusterAway`,
+ * usually early enough for the component to answer the call. Rejects as `work` does, and as `inlineCredentials` does for an invalid
+ * kubeconfig.
+ */
+export async function withCluster<T>(
+  { connect, clock }: Pick<ComponentsDeps, 'connect' | 'clock'>,
+  run: Pick<RunContext, 'request' | 'signal'>,
+  kubeconfig: string,
+  work: (client: Client, signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const cluster = connect(await inlineCredentials(kubeconfig));
+  const timeoutMs = timeoutOf(run.request, clock);
+  const aborter = new AbortController();
+  const onAbort = (): void => aborter.abort(run.signal.reason);
+  run.signal.addEventListener('abort', onAbort, { once: true });
+  const cancel = clock.schedule(timeoutMs, () => {
+    const message = `the cluster did not answer within ${Math.round(timeoutMs)} ms; check that this server can reach it`;
+    aborter.abort(new CodedError('ClusterAway', message));
+  });
+  try {
+    return await work(cluster.client, aborter.signal);
+  } finally {
+    cancel();
+    run.signal.removeEventListener('abort', onAbort);
+    // Not awaited, because its result does not matter to the run.
+    cluster.close().catch(() => undefined);
+  }
+}
+
+function timeoutOf({ run }: ReconcileRequest, clock: Clock): number {
+  const remainingMs = (parseTime(run.deadline) ?? clock.now()) - clock.now();
+  return Math.min(timeoutBounds.maxMs, Math.max(timeoutBounds.minMs, remainingMs * timeoutShare));
+}

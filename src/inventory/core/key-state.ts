@@ -1,0 +1,255 @@
+import type { ComponentState } from '../../api/inventory/cluster-inventory.ts';
+import type { Outcome } from '../../api/inventory/contract/outcome.ts';
+import type { MissingInput } from '../../api/inventory/fields.ts';
+import type { EntryRef } from '../entry.ts';
+import type { Registration } from '../registration.ts';
+import type { RunRecord, StoredRecord } from './run-record.ts';
+import type { Lane, Pending, Trigger, TriggerReason } from './triggers.ts';
+
+/** State of a key. Only `stored` survives a restart. */
+export interface KeyState {
+  /**
+   * - `idle`: nothing triggers a run, or none may start; then `pending` keeps its triggers.
+   * - `queued`: the key waits until its triggers are due, and for a slot.
+   * - `starting`: the server requests a token and stores the record.
+   * - `running`: the component works on the run.
+   * - `applying`: the server writes the outputs into the entry.
+   * - `draining`: the entry is being deleted, and the current run must end first.
+   * - `gone`: the key was retired or needs no teardown. `stored` may still be the old record. It becomes `idle` again if a user withdraws
+   *   the abandonment of its component.
+   */
+  readonly phase: 'idle' | 'queued' | 'starting' | 'running' | 'applying' | 'draining' | 'gone';
+  readonly stored: StoredRecord | undefined;
+  /** Triggers that no run has handled yet. From `starting` on, only those that arrived after the start. */
+  readonly pending: Pending | undefined;
+  /** Why the current run was started, and what the record contained before. */
+  readonly cause: RunCause | undefined;
+  /** Time, in monotonic milliseconds, and reason of the next run if no trigger starts one earlier. Undefined during a run. */
+  readonly wake: { readonly at: number; readonly reason: TriggerReason } | undefined;
+  /** Deadline of the current run, monotonic milliseconds. A `slot` event before it only enqueues the key again. */
+  readonly deadlineAt: number | undefined;
+  /** The outcome whose outputs the server is writing. */
+  readonly outcome: OutcomeWithOutputs | undefined;
+  /** Time of the last start, monotonic milliseconds. The next start is at least 200 ms later, in a livelock more. */
+  readonly lastStart: number | undefined;
+  /** Starts of the last 10 minutes, at most 64, for livelock detection. Consecutive starts with the same digest count as one. */
+  readonly recentStarts: readonly RecentStart[];
+  /**
+   * During the current run, the inputs differed from those at its start. The component may have read them, so it must run again, even if
+   * the inputs have returned to their old values.
+   */
+  readonly inputsChanged: boolean;
+  /** Since the last start, the server saw that a missing input did not hold. Used only after MissingAlreadySatisfied. */
+  readonly sawMissing: boolean;
+  /** The status that was last reported. */
+  readonly status: KeyStatus | undefined;
+}
+
+/** An outcome that may have outputs. */
+export type OutcomeWithOutputs = Extract<Outcome, { readonly outcome: 'Done' | 'Progressing' }>;
+
+/** A start of the key. */
+export interface RecentStart {
+  readonly digest: string;
+  /** Monotonic milliseconds. */
+  readonly at: number;
+}
+
+/** Why a run of this process was started. */
+interface RunCause {
+  readonly digest: string;
+  readonly triggers: readonly Trigger[];
+  readonly lane: Lane;
+  /** Values of the record before the start. The server restores them if the component did not run. */
+  readonly before: Pick<RunRecord, 'inputsDigest' | 'operation'>;
+}
+
+/** The key's view of the entry that the watch last reported before the event. */
+export interface Inputs {
+  /** Digest from `digestInputs`. */
+  readonly digest: string;
+  /** The resourceVersion of the entry. */
+  readonly resourceVersion: string;
+  /** Whether all missing inputs of the last outcome hold. Also true if it has none. */
+  readonly arrived: boolean;
+  /** The operation that may start. `no`: none may, and `why` is the reason. */
+  readonly mayRun: { readonly may: 'reconcile' | 'delete' } | { readonly may: 'no'; readonly why: NotRunReason };
+}
+
+/**
+ * Why a component may not run for an entry; values of `reason` in the entry's status. `Suspended` appears there only if no last outcome
+ * determines the reason.
+ */
+export type NotRunReason =
+  | 'Suspended'
+  | 'Disabled'
+  | 'NotApplicable'
+  | 'TooLarge'
+  | 'RegistrationRefused'
+  | 'Abandoned';
+
+/** Events of a key. */
+export type KeyEvent =
+  /** A run may be needed; `isWanted` decides. */
+  | { readonly kind: 'trigger'; readonly trigger: Trigger; readonly inputs: Inputs }
+  /** The queue dequeued the key. Without a run, it has a slot, and the circuit breaker admits a call. During a run, checks the deadline. */
+  | { readonly kind: 'slot'; readonly inputs: Inputs }
+  /** The result of the effect `start`. */
+  | { readonly kind: 'started'; readonly stored: StoredRecord; readonly inputs: Inputs }
+  /**
+   * A write lost the compare-and-swap, or a start failed. `stored` is the current record; after a failed start, the base. The later writes
+   * and the call were skipped.
+   */
+  | { readonly kind: 'conflict'; readonly stored: StoredRecord | undefined; readonly inputs: Inputs }
+  /** The component answered 202. */
+  | { readonly kind: 'accepted'; readonly heartbeatTimeoutMs: number }
+  /** The component sent a heartbeat. `credential`: the token that the server issued for it, if any. */
+  | { readonly kind: 'heartbeat'; readonly heartbeatTimeoutMs: number; readonly credential: Credential | undefined }
+  /** The outcome of run `seq`, from an answer or a report. */
+  | ({ readonly kind: 'outcome'; readonly seq: number; readonly outcome: Outcome } & WithInputs)
+  /**
+   * The outputs are in the entry. With a `problem` they are not: the run ends as Failed if the component broke a rule, otherwise as Retry.
+   */
+  | ({
+      readonly kind: 'applied';
+      readonly problem: { readonly code: string; readonly message: string } | undefined;
+    } & WithInputs)
+  /** The call timed out, or its answer was invalid, incomplete, or had an unexpected status. The component may have run. */
+  | ({ readonly kind: 'callFailed'; readonly code: string; readonly message: string } & WithInputs)
+  /** The component did not run: it answered 429 or 503, or the server could not reach it. */
+  | ({
+      readonly kind: 'notAccepted';
+      readonly code: NotAcceptedCode;
+      readonly message: string;
+      readonly retryAfterMs: number | undefined;
+    } & WithInputs)
+  /** The server did not try to connect. */
+  | ({ readonly kind: 'notCalled'; readonly retryAfterMs: number | undefined } & WithInputs)
+  /** The store contains another record than the state, or none: at startup, after a reload, or after another process wrote it. */
+  | { readonly kind: 'recordChanged'; readonly stored: StoredRecord | undefined; readonly inputs: Inputs }
+  /** A run is due, but the circuit breaker of the endpoint does not admit it. */
+  | ({ readonly kind: 'held' } & WithInputs)
+  /** The entry has a deletionTimestamp. */
+  | ({ readonly kind: 'deleting' } & WithInputs);
+
+export type KeyEventOf<Kind extends KeyEvent['kind']> = Extract<KeyEvent, { readonly kind: Kind }>;
+
+/** Stable codes of calls that the component did not accept, in records, metrics, and logs. */
+export type NotAcceptedCode = 'Busy' | 'Unreachable';
+
+/** Why the component did not accept a call. */
+export interface EndpointProblem {
+  readonly code: NotAcceptedCode;
+  readonly message: string;
+}
+
+/** ID and expiry of a token. */
+export interface Credential {
+  readonly id: string;
+  readonly expiresAtMs: number;
+}
+
+/** Inputs at the time of the event. */
+interface WithInputs {
+  readonly inputs: Inputs;
+  /**
+   * For NotReady: whether all missing inputs of this outcome held when the run started, and whether they hold now. `heldAtStart` is false
+   * if another process started the run.
+   */
+  readonly missing?: { readonly heldAtStart: boolean; readonly holdsNow: boolean };
+}
+
+/** An effect of an event. `step` returns effects in the order in which they must be executed. */
+export type Effect =
+  /** Enqueue the key. Repeated effects merge. */
+  | {
+      readonly kind: 'enqueue';
+      /** Monotonic milliseconds, so clock jumps have no effect. */
+      readonly delayMs: number;
+      readonly lane: Lane;
+      readonly reasons: readonly string[];
+    }
+  /**
+   * Request a token, put its ID into `next`, and compare-and-swap the record. The result is the event `started` or `conflict`. The server
+   * calls the component only after the record is stored. A failed attempt also results in `conflict`, and the next `slot` retries.
+   * Without a base, the create conflicts only with an existing record. Only the leader election Lease prevents a former leader from
+   * recreating a removed record, and from executing `apply` and `retire`.
+   */
+  | { readonly kind: 'start'; readonly next: RunRecord; readonly base: StoredRecord | undefined }
+  /** Call the component for the run that `started` stored. */
+  | { readonly kind: 'call' }
+  /**
+   * Compare-and-swap the record; the event `conflict` follows if the base has changed. The executor retries while the API server is
+   * unavailable. The state already contains `next`; after the write, the executor replaces it with the stored version. If the API server
+   * keeps rejecting the record, the executor shows that in the status and retries later.
+   */
+  | { readonly kind: 'store'; readonly next: RunRecord; readonly base: StoredRecord }
+  /** Write outputs into the entry, one component of an entry at a time. The event `applied` follows. */
+  | { readonly kind: 'apply'; readonly outputs: Readonly<Record<string, unknown>> }
+  /**
+   * Remove the outputs of a Deleted or abandoned component, then its record. `ended` is the record after the run that just ended, if any.
+   * The server reports it and does not store it.
+   */
+  | { readonly kind: 'retire'; readonly base: StoredRecord; readonly ended: RunRecord | undefined }
+  /** Record the result of a call in the circuit breaker of the endpoint. `failed`: not accepted. A timeout counts as `answered`. */
+  | {
+      readonly kind: 'endpoint';
+      readonly verdict: 'answered' | 'failed';
+      readonly retryAfterMs: number | undefined;
+      /** Why the call failed. */
+      readonly problem?: EndpointProblem;
+    }
+  /** Report the component's status in the entry. */
+  | { readonly kind: 'reportStatus'; readonly status: KeyStatus }
+  | { readonly kind: 'warn'; readonly code: 'MissingAlreadySatisfied' | 'Livelock'; readonly message: string };
+
+/** The component's status for the entry. */
+export interface KeyStatus {
+  readonly state: ComponentState;
+  readonly reason: string | undefined;
+  readonly message: string | undefined;
+  readonly missing: readonly MissingInput[];
+  /** Inputs digest of the last run that ended; undefined if unknown. */
+  readonly observedInputs: string | undefined;
+  /** Message of the entry's condition Livelock; undefined if there is no livelock. */
+  readonly livelock: string | undefined;
+}
+
+/** A status that does not come from a run. */
+export const plainStatus = (state: KeyStatus['state'], reason: string, message?: string): KeyStatus => ({
+  state,
+  reason,
+  message,
+  missing: [],
+  observedInputs: undefined,
+  livelock: undefined,
+});
+
+/** Clocks, randomness, and the registration at the time of an event. */
+export interface StepContext {
+  /** Epoch milliseconds, for stored values. */
+  readonly nowMs: number;
+  /** Monotonic milliseconds, for deadlines, spacing, and livelock detection. */
+  readonly monotonicMs: number;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  /** Identifies the entry in the first record. */
+  readonly entry: EntryRef;
+  readonly registration: Registration;
+}
+
+/** State of a key without events. */
+export const freshKey: KeyState = {
+  phase: 'idle',
+  stored: undefined,
+  pending: undefined,
+  cause: undefined,
+  wake: undefined,
+  deadlineAt: undefined,
+  outcome: undefined,
+  lastStart: undefined,
+  recentStarts: [],
+  inputsChanged: false,
+  sawMissing: false,
+  status: undefined,
+};

@@ -1,0 +1,234 @@
+import type { Resource } from '../api/object.ts';
+import type { Cancel, Clock } from '../kit/clock.ts';
+import { isRecord, own, strings } from '../kit/json-value.ts';
+import { ApiError, isUnauthorized } from './errors.ts';
+import type { Transport } from './transport.ts';
+import type { WatchDoubt } from './watch-session.ts';
+
+/** An open watch that a `WatchProbe` checks. */
+export interface ProbedWatch {
+  readonly resource: Resource;
+  /** One namespace; absent: all namespaces. */
+  readonly namespace?: string | undefined;
+  readonly fieldSelector?: string | undefined;
+  /** Called when the API server has answered a review. */
+  alive(): void;
+  /** Opens a new connection for the watch, to find out whether the doubt is justified. */
+  check(doubt: WatchDoubt): void;
+}
+
+/** The connections and the clock of a probe. */
+export interface WatchProbeOptions {
+  readonly transport: Pick<Transport, 'request'>;
+  readonly clock: Clock;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+}
+
+/**
+ * Time between two reviews of a namespace if at most two are reviewed, milliseconds. A lost permission shows within 10 s, the review
+ * included.
+ */
+const PERIOD_MS = 8_000;
+/** Number of reviews in one period. With more namespaces, the time between two reviews of one grows, not the number of calls. */
+const REVIEWS_A_PERIOD = 2;
+/** Pause between reviews after the probe found a lost permission, milliseconds: an administrator often withdraws several at once. */
+const HURRY_MS = 250;
+/** Time limit of a review, milliseconds. Two of them, a period, SPREAD_MS, and the time limit of a successor are less than 30 s. */
+const ANSWER_MS = 4_000;
+/** Time over which the probe distributes its checks of connections, milliseconds, so that the new ones do not reach the API server together. */
+const SPREAD_MS = 3_000;
+/**
+ * The namespace that is reviewed for watches of all namespaces. A review of another one would also show rules of its Roles, which do not
+ * apply to such watches.
+ */
+const CLUSTER_WIDE = 'default';
+const REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews';
+
+/**
+ * Asks one cluster every few seconds whether it still answers and still allows the watches, with one SelfSubjectRulesReview for all watches
+ * of a namespace. Such a review is needed because an API server does not end an open watch when its permission is withdrawn. The answer is
+ * only a hint: if a watch seems to have no permission, the probe calls its `check`, which opens a new connection.
+ *
+ * If the cluster does not answer two reviews in a row within 4 s each, or answers 401, the probe checks every watch once. It does so again
+ * only after a review succeeded.
+ */
+export class WatchProbe {
+  readonly #options: WatchProbeOptions;
+  /** By reviewed namespace. The order is that of the reviews: the first is next. */
+  readonly #watches = new Map<string, Set<ProbedWatch>>();
+  /** Watches that an answer has allowed. */
+  readonly #allowed = new WeakSet<ProbedWatch>();
+  /** Whether a review has failed since the last one that succeeded. */
+  #hasFailed = false;
+  /** What failed reviews put in doubt; undefined after a review that succeeded. */
+  #doubt: WatchDoubt | undefined;
+  /** Watches that were checked because no rule allowed them; removed when a rule allows them again. */
+  readonly #checked = new Set<ProbedWatch>();
+  readonly #closed = new AbortController();
+  #cancel: Cancel | undefined;
+  #asking = false;
+  /** Number of next reviews that use the short pause HURRY_MS. */
+  #hurried = 0;
+
+  constructor(options: WatchProbeOptions) {
+    this.#options = options;
+  }
+
+  /** Checks an open watch until the returned function is called. */
+  join(watch: ProbedWatch): Cancel {
+    const namespace = watch.namespace ?? CLUSTER_WIDE;
+    const known = this.#watches.get(namespace);
+    const joined = known ?? new Set();
+    this.#watches.set(namespace, joined.add(watch));
+    // The pause depends on the number of namespaces, so schedule again.
+    if (!known && this.#watches.size <= REVIEWS_A_PERIOD) this.#stop();
+    this.#schedule();
+    return () => {
+      this.#checked.delete(watch);
+      joined.delete(watch);
+      if (joined.size === 0 && this.#watches.get(namespace) === joined) this.#watches.delete(namespace);
+      if (this.#watches.size === 0) this.#stop();
+    };
+  }
+
+  close(): void {
+    this.#closed.abort(new Error('the cluster was closed'));
+    this.#stop();
+  }
+
+  #stop(): void {
+    this.#cancel?.();
+    this.#cancel = undefined;
+  }
+
+  #schedule(): void {
+    if (this.#cancel || this.#asking || this.#closed.signal.aborted) return;
+    const pauseMs = this.#hurried > 0 ? HURRY_MS : PERIOD_MS / Math.min(this.#watches.size, REVIEWS_A_PERIOD);
+    this.#cancel = this.#options.clock.schedule(pauseMs, () => {
+      this.#cancel = undefined;
+      void this.#review();
+    });
+  }
+
+  async #review(): Promise<void> {
+    const [next] = this.#watches;
+    if (!next) return;
+    const [namespace, watches] = next;
+    this.#watches.delete(namespace);
+    this.#watches.set(namespace, watches);
+    this.#asking = true;
+    if (this.#hurried > 0) this.#hurried--;
+    const answer = await this.#ask(namespace);
+    this.#asking = false;
+    if (this.#closed.signal.aborted) return;
+    this.#apply(answer, [...watches]);
+    if (this.#watches.size > 0) this.#schedule();
+  }
+
+  /** The answer to a review, or what to doubt without one; undefined if the server is overloaded. */
+  async #ask(namespace: string): Promise<RulesAnswer | WatchDoubt | undefined> {
+    const body = {
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SelfSubjectRulesReview',
+      spec: { namespace },
+    };
+    const call = { method: 'POST', path: REVIEWS, body, retry: 'never', timeoutMs: ANSWER_MS } as const;
+    try {
+      return rulesAnswer(await this.#options.transport.request({ ...call, signal: this.#closed.signal }));
+    } catch (error) {
+      if (!(error instanceof ApiError)) return 'connection';
+      if (isUnauthorized(error)) return 'permission';
+      // The API server may not serve reviews, or deny them to this user. It answered, but its answer says nothing about the watches.
+      return error.code >= 500 || error.code === 429 ? undefined : { rules: [], complete: false };
+    }
+  }
+
+  #apply(answer: RulesAnswer | WatchDoubt | undefined, watches: readonly ProbedWatch[]): void {
+    if (answer === undefined) return;
+    if (typeof answer === 'string') {
+      this.#onFailed(answer);
+      return;
+    }
+    this.#hasFailed = false;
+    this.#doubt = undefined;
+    for (const watch of watches) {
+      watch.alive();
+      if (isAllowed(answer, watch)) {
+        this.#allowed.add(watch);
+        this.#checked.delete(watch);
+      } else if (answer.complete || this.#allowed.has(watch)) {
+        if (this.#checkPermission(watch)) this.#hurried = this.#watches.size;
+      }
+    }
+  }
+
+  /** One failure may be a slow answer, a connection that just closed, or a token that was just replaced; the next review follows soon. */
+  #onFailed(doubt: WatchDoubt): void {
+    if (doubt === this.#doubt) return;
+    if (!this.#hasFailed) {
+      this.#hasFailed = true;
+      this.#hurried = Math.max(1, this.#hurried);
+      return;
+    }
+    this.#doubt = doubt;
+    const { clock, random } = this.#options;
+    for (const joined of this.#watches.values()) {
+      for (const watch of joined) {
+        const check = (): void => {
+          if (this.#doubt === doubt && joined.has(watch) && !this.#closed.signal.aborted) watch.check(doubt);
+        };
+        if (doubt === 'connection') clock.schedule(random() * SPREAD_MS, check);
+        else check();
+      }
+    }
+  }
+
+  /** Checks the watch, unless it was checked since a rule last allowed it. Returns whether it did. */
+  #checkPermission(watch: ProbedWatch): boolean {
+    if (this.#checked.has(watch)) return false;
+    this.#checked.add(watch);
+    watch.check('permission');
+    return true;
+  }
+}
+
+/** A rule that allows the user verbs on resources. */
+interface Rule {
+  readonly verbs: readonly string[];
+  readonly apiGroups: readonly string[];
+  readonly resources: readonly string[];
+  readonly resourceNames: readonly string[];
+}
+
+/** The answer to a SelfSubjectRulesReview. */
+interface RulesAnswer {
+  readonly rules: readonly Rule[];
+  /** False if an authorizer of the API server cannot list its rules, such as a webhook. Then only a rule that disappears is a hint. */
+  readonly complete: boolean;
+}
+
+function rulesAnswer(review: unknown): RulesAnswer {
+  const status = own(review, 'status');
+  const listed = own(status, 'resourceRules');
+  if (!Array.isArray(listed)) return { rules: [], complete: false };
+  const rules = listed.filter(isRecord).map((rule) => ({
+    verbs: strings(own(rule, 'verbs')),
+    apiGroups: strings(own(rule, 'apiGroups')),
+    resources: strings(own(rule, 'resources')),
+    resourceNames: strings(own(rule, 'resourceNames')),
+  }));
+  return { rules, complete: own(status, 'incomplete') !== true };
+}
+
+function isAllowed({ rules }: RulesAnswer, { resource, fieldSelector }: ProbedWatch): boolean {
+  const name = /^metadata\.name=([^,]+)$/.exec(fieldSelector ?? '')?.[1];
+  const includes = (list: readonly string[], value: string): boolean => list.includes('*') || list.includes(value);
+  return rules.some(
+    ({ verbs, apiGroups, resources, resourceNames }) =>
+      includes(verbs, 'watch') &&
+      includes(apiGroups, resource.group) &&
+      includes(resources, resource.plural) &&
+      (resourceNames.length === 0 || (name !== undefined && resourceNames.includes(name))),
+  );
+}

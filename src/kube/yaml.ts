@@ -1,0 +1,1 @@
+export { dump as dumpYaml, load as loadYaml } from 'js-yaml';

@@ -1,0 +1,326 @@
+import assert from 'node:assert/strict';
+import type { ApiAnswer } from '../../../sandbox/api-call.ts';
+import { until } from '../../../sandbox/wait.ts';
+import { requestLabel } from '../../../src/api/access/names.ts';
+import type { RequestStatus } from '../../../src/api/access/status.ts';
+import {
+  deadlineOf,
+  execRequest,
+  type Manifest,
+  podRequest,
+  type StoredRequest,
+} from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+import { Person } from '../../support/person.ts';
+
+const rbac = 'rbac.authorization.k8s.io';
+const votes = 'access.drawbridge.dev';
+
+const template = (name: string, approvals: object): Manifest => ({
+  apiVersion: 'crds.wizardofoz.co/v1alpha1',
+  kind: 'ExecAccessTemplate',
+  metadata: { name },
+  spec: {
+    accessConfig: { allowedGroups: ['devs'], approvals },
+    controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
+  },
+});
+
+const binding = (role: string, user: string): Manifest => ({
+  apiVersion: `${rbac}/v1`,
+  kind: 'RoleBinding',
+  metadata: { name: `${role}-${user}` },
+  roleRef: { apiGroup: rbac, kind: 'Role', name: role },
+  subjects: [{ apiGroup: rbac, kind: 'User', name: user }],
+});
+/** Alice, carol, and erin may approve; bob may only create votes. */
+const approvers: readonly Manifest[] = [
+  {
+    apiVersion: `${rbac}/v1`,
+    kind: 'Role',
+    metadata: { name: 'vote' },
+    rules: [{ apiGroups: [votes], resources: ['accessvotes'], verbs: ['create', 'delete'] }],
+  },
+  {
+    apiVersion: `${rbac}/v1`,
+    kind: 'Role',
+    metadata: { name: 'approve' },
+    rules: [{ apiGroups: ['crds.wizardofoz.co'], resources: ['execaccesstemplates'], verbs: ['approve'] }],
+  },
+  ...['alice', 'carol', 'erin', 'bob'].map((user) => binding('vote', user)),
+  ...['alice', 'carol', 'erin'].map((user) => binding('approve', user)),
+];
+
+describe('access that others approve', () => {
+  let stage: AccessStage;
+  let erin: Person;
+
+  before(async function () {
+    this.timeout(180_000);
+    stage = await AccessStage.open();
+    erin = await Person.of(stage.plane, 'erin', ['secops']);
+    const peer = { name: 'peer', groups: ['devs'] };
+    const security = { name: 'security', groups: ['secops'] };
+    await stage.apply(
+      template('two-teams', { all: [peer, security] }),
+      template('peer', { all: [peer] }),
+      ...approvers,
+    );
+    await stage.templateReady('ExecAccessTemplate', 'two-teams');
+    await stage.templateReady('ExecAccessTemplate', 'peer');
+  });
+  after(() => stage?.close());
+
+  const votesUrl = (name = ''): string =>
+    `/apis/${votes}/v1alpha1/namespaces/${stage.namespace}/accessvotes${name && `/${name}`}`;
+  const vote = (person: Person, { metadata: { name } }: StoredRequest, spec: object = {}): Promise<ApiAnswer> =>
+    person.call('POST', votesUrl(), {
+      apiVersion: `${votes}/v1alpha1`,
+      kind: 'AccessVote',
+      metadata: { generateName: 'vote-' },
+      spec: { request: { kind: 'ExecAccessRequest', name }, decision: 'Approve', ...spec },
+    });
+  const messageOf = ({ body }: ApiAnswer): string => (body as { message?: string }).message ?? '';
+  const assertCreated = (answer: ApiAnswer): StoredRequest => {
+    assert.equal(answer.status, 201, messageOf(answer));
+    return answer.body as StoredRequest;
+  };
+  const assertDenied = (answer: ApiAnswer, message: RegExp): void => {
+    assert.ok(answer.status >= 400 && answer.status < 500, JSON.stringify(answer.body));
+    assert.match(messageOf(answer), message);
+  };
+  const approvalOf = ({ status }: StoredRequest): RequestStatus['approval'] =>
+    (status as RequestStatus | undefined)?.approval;
+  const mayApprove = async (person: Person): Promise<boolean> => {
+    const resourceAttributes = {
+      namespace: stage.namespace,
+      verb: 'approve',
+      group: 'crds.wizardofoz.co',
+      resource: 'execaccesstemplates',
+      name: 'two-teams',
+    };
+    const { body } = await person.call('POST', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', {
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SelfSubjectAccessReview',
+      spec: { resourceAttributes },
+    });
+    return (body as { status?: { allowed?: boolean } }).status?.allowed === true;
+  };
+  const ask = (name: string, templateName: string, spec: object = {}): Promise<StoredRequest> =>
+    stage.createOk(stage.alice, execRequest(name, { templateName, ...spec }));
+  const pending = (request: StoredRequest, votesSeen = 0): Promise<StoredRequest> =>
+    stage.requestUntil(`to be pending with ${votesSeen} votes`, request, (now) => {
+      const approval = approvalOf(now);
+      return approval?.state === 'Pending' && (approval.votes ?? []).length === votesSeen;
+    });
+
+  it('is asked for through each template of examples/approvals.yaml', async () => {
+    await stage.applyFiles('examples/approvals.yaml');
+    const olga = await Person.of(stage.plane, 'olga', ['devs', 'sre']);
+    const asked = [
+      [podRequest, 'debug', { reason: 'INC-42 the disk is full' }, ['peer']],
+      [execRequest, 'production', { reason: 'INC-42 restart the worker' }, ['owner', 'security']],
+      [execRequest, 'maintenance', {}, ['owner']],
+      [podRequest, 'oncall', {}, ['on-call']],
+    ] as const;
+    for (const [requestOf, name, spec, entries] of asked) {
+      const templateName = `payments-${name}`;
+      const manifest = requestOf(name, { templateName, ...spec });
+      await stage.templateReady(manifest.kind.replace('Request', 'Template'), templateName);
+      const request = await pending(await stage.createOk(olga, manifest));
+      assert.deepEqual(
+        (approvalOf(request)?.all ?? []).map((entry) => entry.name),
+        entries,
+      );
+    }
+  });
+
+  it('opens when every entry is met, for the shortest time that a vote approves', async () => {
+    const request = await ask('approved', 'two-teams', { duration: '30m' });
+    await pending(request);
+    assertCreated(await vote(stage.carol, request, { reason: 'INC-42 is real' }));
+    const half = await pending(request, 1);
+    assert.deepEqual(approvalOf(half)?.all, [
+      { name: 'peer', have: 1, need: 1 },
+      { name: 'security', have: 0, need: 1 },
+    ]);
+    assert.deepEqual(await stage.children(request.metadata.uid), []);
+    assertCreated(await vote(erin, request, { max: '2m' }));
+    const open = await stage.ready(request);
+    const startsAt = Date.parse(String(open.status?.grant?.['startsAt']));
+    assert.equal(deadlineOf(open) - startsAt, 120_000);
+    assert.equal(await stage.alice.mayExec(stage.namespace, open.status?.podName ?? ''), true);
+    const line = await stage.auditLine(
+      'the grant',
+      ({ verdict, what }) => verdict === 'granted' && what.name === 'approved',
+    );
+    assert.deepEqual(
+      (line['votes'] as { voter: string; reason?: string }[]).map(({ voter, reason }) => [voter, reason]).sort(),
+      [
+        ['carol', 'INC-42 is real'],
+        ['erin', undefined],
+      ],
+    );
+    // Later tests observe what alice may do in the same pods.
+    await stage.kubectl('delete', 'execaccessrequest', 'approved', '--wait=false');
+    await stage.closed(request);
+  });
+
+  it('keeps its approval while the workload has no running pod, says so, and opens when it has one', async () => {
+    const target = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'rolling' };
+    const labels = { app: 'rolling' };
+    const containers = [{ name: 'app', image: 'busybox:1.37', args: ['sleep', 'infinity'] }];
+    const rolling = template('rolling', { all: [{ name: 'peer' }] });
+    await stage.apply(
+      {
+        apiVersion: target.apiVersion,
+        kind: target.kind,
+        metadata: { name: target.name },
+        spec: {
+          replicas: 0,
+          selector: { matchLabels: labels },
+          template: { metadata: { labels }, spec: { containers } },
+        },
+      },
+      { ...rolling, spec: { ...(rolling['spec'] as object), controllerTargetRef: target } },
+    );
+    await stage.templateReady('ExecAccessTemplate', 'rolling');
+    const request = await ask('rolling', 'rolling');
+    await pending(request);
+    assertCreated(await vote(stage.carol, request));
+    const waiting = await stage.requestUntil(
+      'to wait for a pod',
+      request,
+      (now) => approvalOf(now)?.state === 'Approved',
+    );
+    const found = waiting.status?.conditions?.find(({ type }) => type === 'AccessApproved');
+    assert.deepEqual([found?.status, found?.reason], ['Unknown', 'NoRunningPod']);
+    assert.match(found?.message ?? '', /^waiting until .*; the workload has no running pod; wait for its rollout/);
+    const event = await until(
+      'the Event',
+      async () => {
+        const printed = await stage.kubectl('get', 'events', '--field-selector=reason=NoRunningPod', '-o=name');
+        return printed.trim() || undefined;
+      },
+      { timeoutMs: 60_000, everyMs: 100 },
+    );
+    assert.match(event, /^event\//);
+    await stage.kubectl('scale', 'deployment', 'rolling', '--replicas=1');
+    const open = await stage.ready(request);
+    assert.match(open.status?.podName ?? '', /^rolling-/);
+    await stage.kubectl('delete', 'execaccessrequest', 'rolling', '--wait=false');
+    await stage.closed(request);
+  });
+
+  it('refuses votes of the requester, of users without the verb, and a second equal vote', async () => {
+    const request = await ask('refused', 'two-teams');
+    assertDenied(await vote(stage.alice, request), /SelfApproval: /);
+    assertDenied(await vote(stage.bob, request), /NotApprover: /);
+    assertCreated(await vote(stage.carol, request));
+    assert.equal((await vote(stage.carol, request)).status, 409);
+    const now = await pending(request, 1);
+    assert.equal(approvalOf(now)?.votes?.[0]?.voter, 'carol');
+  });
+
+  it('is denied by one denial, and ends by one if it is open', async () => {
+    const [denied, ended] = await Promise.all([ask('denied', 'peer'), ask('ended', 'peer', { duration: '10m' })]);
+    assertCreated(await vote(erin, denied, { decision: 'Deny', reason: 'not today' }));
+    const now = await stage.requestUntil('to be denied', denied, (request) => approvalOf(request)?.state === 'Denied');
+    assert.match(
+      now.status?.conditions?.map(({ message }) => message).join() ?? '',
+      /erin denied the request: not today/,
+    );
+    assertCreated(await vote(stage.carol, ended));
+    const open = await stage.ready(ended);
+    assertCreated(await vote(erin, ended, { decision: 'Deny', reason: 'wrong pod' }));
+    await stage.gone(ended);
+    assert.equal(await stage.alice.mayExec(stage.namespace, open.status?.podName ?? ''), false);
+    const line = await stage.auditLine('the end', ({ event, what }) => event === 'revocation' && what.name === 'ended');
+    assert.equal(line['code'], 'VoteDenied');
+    assertDenied(await vote(stage.carol, denied), /RequestEnded: /);
+  });
+
+  it('counts a vote for one version of the template', async () => {
+    await stage.apply(template('edited', { all: [{ name: 'peer', count: 2 }] }));
+    await stage.templateReady('ExecAccessTemplate', 'edited');
+    const request = await ask('edited', 'edited');
+    assertCreated(await vote(stage.carol, request));
+    await pending(request, 1);
+    const edit = { spec: { accessConfig: { maxDuration: '2h' } } };
+    const { status } = await stage.plane.call('PATCH', stage.urlOf('ExecAccessTemplate', 'edited'), edit);
+    assert.equal(status, 200);
+    await stage.templateReady('ExecAccessTemplate', 'edited');
+    assertCreated(await vote(erin, request));
+    const now = await pending(request, 2);
+    const [{ ignored } = {}] = (approvalOf(now)?.votes ?? []).filter(({ voter }) => voter === 'carol');
+    assert.match(ignored ?? '', /^TemplateChanged: /);
+    assertCreated(await vote(stage.carol, request));
+    await stage.ready(request);
+  });
+
+  it('counts a vote only while the voter holds the verb', async () => {
+    const request = await ask('lost', 'two-teams');
+    assertCreated(await vote(stage.carol, request));
+    await pending(request, 1);
+    await stage.kubectl('delete', 'rolebinding', 'approve-carol');
+    await until('carol to lose the verb', async () => !(await mayApprove(stage.carol)), { timeoutMs: 30_000 });
+    assertCreated(await vote(erin, request));
+    const now = await pending(request, 2);
+    const [{ ignored } = {}] = (approvalOf(now)?.votes ?? []).filter(({ voter }) => voter === 'carol');
+    assert.match(ignored ?? '', /^NotApprover: /);
+    await stage.apply(...approvers);
+    await until('carol to hold the verb', () => mayApprove(stage.carol), { timeoutMs: 30_000 });
+  });
+
+  it('keeps its votes, without the webhooks too', async () => {
+    const request = await ask('kept', 'two-teams');
+    const { metadata } = assertCreated(await vote(erin, request, { decision: 'Deny' }));
+    const other = await ask('forged', 'peer');
+    await pending(other);
+    assertDenied(await erin.call('DELETE', votesUrl(metadata.name)), /VoteKept: /);
+    await stage.removeWebhooksOnly();
+    try {
+      assertDenied(await erin.call('DELETE', votesUrl(metadata.name)), /VoteKept: /);
+      assertDenied(await vote(stage.carol, other), /StampMissing: /);
+      const asOther = {
+        voter: { username: 'erin', uid: '', groups: [], time: new Date().toISOString(), signature: 'x' },
+      };
+      assertDenied(await vote(stage.carol, other, asOther), /VoterForged: /);
+      const asSelf = { username: 'bob', uid: '', groups: ['qa', 'system:authenticated'], signature: 'x' };
+      const named = { kind: 'ExecAccessTemplate', name: 'peer', uid: 'u', generation: 1 };
+      const time = new Date().toISOString();
+      assertDenied(await vote(stage.bob, other, { voter: { ...asSelf, time }, template: named }), /NotApprover: /);
+    } finally {
+      await stage.restoreWebhooks();
+    }
+  });
+
+  it('does not open by a vote that bypassed the webhooks', async () => {
+    const request = await ask('bypassed', 'peer');
+    await pending(request);
+    await stage.removeWebhooks();
+    try {
+      const { uid } = request.metadata;
+      const voter = { username: 'carol', uid: '', groups: ['devs'], time: new Date().toISOString(), signature: 'x' };
+      const named = { kind: 'ExecAccessTemplate', name: 'peer', uid: 'u', generation: 1 };
+      const forged = await stage.carol.call('POST', votesUrl(), {
+        apiVersion: `${votes}/v1alpha1`,
+        kind: 'AccessVote',
+        metadata: { name: 'forged', labels: { [requestLabel]: uid } },
+        spec: {
+          request: { kind: 'ExecAccessRequest', name: 'bypassed', uid },
+          template: named,
+          decision: 'Approve',
+          voter,
+        },
+      });
+      assertCreated(forged);
+      const now = await pending(request, 1);
+      assert.match(approvalOf(now)?.votes?.[0]?.ignored ?? '', /^StampInvalid: /);
+      assert.deepEqual(await stage.children(uid), []);
+    } finally {
+      await stage.restoreWebhooks();
+      await stage.policiesAre('in force');
+    }
+  });
+});

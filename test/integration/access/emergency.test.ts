@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import type { ApiAnswer } from '../../../sandbox/api-call.ts';
+import { until } from '../../../sandbox/wait.ts';
+import { execRequest, type StoredRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+import { Person } from '../../support/person.ts';
+
+const reason = 'the database does not answer';
+const rbac = 'rbac.authorization.k8s.io';
+
+describe('emergency access', () => {
+  let stage: AccessStage;
+  /** On call, and in no allowed group. */
+  let dave: Person;
+
+  before(async function () {
+    this.timeout(180_000);
+    stage = await AccessStage.open();
+    dave = await Person.of(stage.plane, 'dave', ['oncall']);
+    await stage.apply(
+      {
+        apiVersion: `${rbac}/v1`,
+        kind: 'RoleBinding',
+        metadata: { name: 'oncall' },
+        roleRef: { apiGroup: rbac, kind: 'Role', name: 'request-access' },
+        subjects: [{ apiGroup: rbac, kind: 'Group', name: 'oncall' }],
+      },
+      {
+        apiVersion: `${rbac}/v1`,
+        kind: 'Role',
+        metadata: { name: 'approve' },
+        rules: [
+          { apiGroups: ['crds.wizardofoz.co'], resources: ['execaccesstemplates'], verbs: ['approve'] },
+          { apiGroups: ['access.drawbridge.dev'], resources: ['accessvotes'], verbs: ['create'] },
+        ],
+      },
+      {
+        apiVersion: `${rbac}/v1`,
+        kind: 'RoleBinding',
+        metadata: { name: 'approve' },
+        roleRef: { apiGroup: rbac, kind: 'Role', name: 'approve' },
+        subjects: ['carol', 'dave'].map((name) => ({ apiGroup: rbac, kind: 'User', name })),
+      },
+    );
+    const emergency = { groups: ['oncall'], maxDuration: '1m', reviewWithin: '1h' };
+    const patched = await stage.plane.call('PATCH', stage.urlOf('ExecAccessTemplate', 'payments-exec'), {
+      spec: { accessConfig: { emergency } },
+    });
+    assert.equal(patched.status, 200, JSON.stringify(patched.body));
+    await stage.templateReady('ExecAccessTemplate', 'payments-exec');
+  });
+
+  after(() => stage?.close());
+
+  const stateOf = ({ status }: StoredRequest): string | undefined =>
+    (status as { approval?: { state: string } } | undefined)?.approval?.state;
+  const review = (who: Person, { metadata }: StoredRequest): Promise<ApiAnswer> =>
+    who.call('POST', `/apis/access.drawbridge.dev/v1alpha1/namespaces/${stage.namespace}/accessvotes`, {
+      apiVersion: 'access.drawbridge.dev/v1alpha1',
+      kind: 'AccessVote',
+      metadata: { generateName: 'vote-' },
+      spec: {
+        request: { kind: 'ExecAccessRequest', name: metadata.name, uid: metadata.uid },
+        about: 'Review',
+        decision: 'Approve',
+        reason: 'read the journal',
+      },
+    });
+  const assertDenied = ({ status, body }: ApiAnswer, code: string): void => {
+    assert.ok(status >= 400, JSON.stringify(body));
+    assert.match((body as { message: string }).message, new RegExp(code));
+  };
+  const isGone = ({ kind, metadata }: StoredRequest): Promise<void> =>
+    until('the request to be gone', async () => (await stage.read(kind, metadata.name)) === undefined, {
+      timeoutMs: 60_000,
+    }).then(() => undefined);
+
+  it('is not opened for others, or without a reason', async () => {
+    assertDenied(
+      await stage.create(stage.alice, execRequest('not-on-call', { emergency: true, reason })),
+      'EmergencyNotAllowed',
+    );
+    assertDenied(await stage.create(dave, execRequest('no-reason', { emergency: true })), 'ReasonMissing');
+  });
+
+  it('opens at once, ends on time, and stays until another person reviewed it', async function () {
+    this.timeout(120_000);
+    const request = await stage.createReady(dave, execRequest('down', { emergency: true, reason, duration: '5s' }));
+    assert.equal(stateOf(request), 'ReviewOwed');
+    assert.equal(await dave.mayExec(stage.namespace, request.status?.podName ?? ''), true);
+    const ended = await stage.requestUntil('has ended', request, ({ status }) => status?.ready === false);
+    assert.equal(stateOf(ended), 'ReviewOwed');
+    assert.equal(await dave.mayExec(stage.namespace, request.status?.podName ?? ''), false);
+    assertDenied(await review(dave, request), 'SelfApproval');
+    const reviewed = await review(stage.carol, request);
+    assert.equal(reviewed.status, 201, JSON.stringify(reviewed.body));
+    await isGone(request);
+    const line = await stage.auditLine('the review', ({ event }) => event === 'review');
+    assert.deepEqual([line.verdict, line.who.user, line.what.name], ['reviewed', 'dave', 'down']);
+  });
+
+  it('is reviewed even if its request was deleted', async function () {
+    this.timeout(120_000);
+    const request = await stage.createReady(dave, execRequest('deleted', { emergency: true, reason }));
+    await dave.call('DELETE', stage.urlOf('ExecAccessRequest', 'deleted'));
+    await isGone(request);
+    const owed = async (): Promise<boolean> => {
+      const url = '/api/v1/namespaces/drawbridge-system/configmaps/drawbridge-emergency-reviews';
+      const { data = {} } = (await stage.plane.probe(url)).body as { data?: Record<string, string> };
+      return data[request.metadata.uid] !== undefined;
+    };
+    assert.equal(await owed(), true);
+    const reviewed = await review(stage.carol, request);
+    assert.equal(reviewed.status, 201, JSON.stringify(reviewed.body));
+    await until('the review to be settled', async () => !(await owed()), { timeoutMs: 30_000 });
+  });
+});

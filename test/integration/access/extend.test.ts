@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ApiAnswer } from '../../../sandbox/api-call.ts';
+import type { RequestApproval, RequestStatus } from '../../../src/api/access/status.ts';
+import { deadlineOf, execRequest, type Manifest, type StoredRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+import type { Person } from '../../support/person.ts';
+
+const template = (name: string, config: object): Manifest => ({
+  apiVersion: 'crds.wizardofoz.co/v1alpha1',
+  kind: 'ExecAccessTemplate',
+  metadata: { name },
+  spec: {
+    accessConfig: { allowedGroups: ['devs'], ...config },
+    controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
+  },
+});
+const extension = { times: 2, total: '20m', approvals: 'None' };
+
+/** Carol may vote about requests through the template `claimed`. */
+const approver: readonly Manifest[] = [
+  {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'Role',
+    metadata: { name: 'approve' },
+    rules: [
+      { apiGroups: ['access.drawbridge.dev'], resources: ['accessvotes'], verbs: ['create'] },
+      { apiGroups: ['crds.wizardofoz.co'], resources: ['execaccesstemplates'], verbs: ['approve'] },
+    ],
+  },
+  {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'RoleBinding',
+    metadata: { name: 'carol-approves' },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'approve' },
+    subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'carol' }],
+  },
+];
+
+describe('open access', () => {
+  let stage: AccessStage;
+
+  before(async function () {
+    this.timeout(180_000);
+    stage = await AccessStage.open();
+    const approvals = { all: [{ name: 'peer', count: 1 }], claimWithin: '10m' };
+    await stage.apply(template('extendable', { extension }), template('claimed', { approvals }), ...approver);
+    await stage.templateReady('ExecAccessTemplate', 'extendable');
+    await stage.templateReady('ExecAccessTemplate', 'claimed');
+  });
+  after(() => stage?.close());
+
+  const change = (person: Person, { metadata: { name } }: StoredRequest, spec: object): Promise<ApiAnswer> =>
+    person.call('PATCH', stage.urlOf('ExecAccessRequest', name), { spec });
+  const messageOf = ({ body }: ApiAnswer): string => (body as { message?: string }).message ?? '';
+  const statusOf = ({ status }: StoredRequest): RequestStatus => (status ?? {}) as RequestStatus;
+  const decided = (request: StoredRequest, count: number): Promise<StoredRequest> =>
+    stage.requestUntil(`to have ${count} decided extensions`, request, (now) => {
+      const { extensions = [] } = statusOf(now);
+      return extensions.filter(({ state }) => state !== 'Pending').length === count;
+    });
+  const passes = (instantMs: number): Promise<void> => sleep(Math.max(0, instantMs - Date.now()));
+
+  it('is extended in place by its requester only', async () => {
+    const asked = execRequest('extended', { templateName: 'extendable', duration: '8s' });
+    const request = await stage.createReady(stage.alice, asked);
+    const pod = request.status?.podName ?? '';
+    const children = await stage.children(request.metadata.uid);
+
+    const refused = await change(stage.carol, request, { extensions: [{ by: '1m' }] });
+    assert.equal(refused.status, 403, messageOf(refused));
+    assert.match(messageOf(refused), /NotRequester: /);
+    const { status, body } = await change(stage.alice, request, { extensions: [{ by: '4s', reason: 'INC-42' }] });
+    assert.equal(status, 200, JSON.stringify(body));
+
+    const extended = await decided(request, 1);
+    const [entry] = statusOf(extended).extensions ?? [];
+    assert.equal(entry?.state, 'Granted', entry?.message);
+    assert.equal(Date.parse(entry?.expiresAt ?? ''), deadlineOf(request) + 4000);
+    const line = await stage.auditLine('the extension', ({ verdict }) => verdict === 'extended');
+    assert.equal(line['reason'], 'INC-42');
+
+    await passes(deadlineOf(request) + 1500);
+    assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
+    assert.deepEqual(await stage.children(request.metadata.uid), children);
+    await stage.gone(request);
+    assert.equal(await stage.alice.mayExec(stage.namespace, pod), false);
+  });
+
+  it('keeps its extensions as they are', async () => {
+    const asked = execRequest('kept', { templateName: 'extendable', duration: '5m' });
+    const request = await stage.createReady(stage.alice, asked);
+    assert.equal((await change(stage.alice, request, { extensions: [{ by: '1m' }] })).status, 200);
+    await decided(request, 1);
+    for (const extensions of [[], [{ by: '2m' }], null]) {
+      const answer = await change(stage.alice, request, { extensions });
+      assert.equal(answer.status, 422, JSON.stringify(extensions));
+      assert.match(messageOf(answer), /SpecImmutable: /);
+    }
+    // As kubectl apply sends the list: without the signature that the webhook added.
+    const second = await change(stage.alice, request, { extensions: [{ by: '1m' }, { by: '2m' }] });
+    assert.equal(second.status, 200, messageOf(second));
+    const states = (statusOf(await decided(request, 2)).extensions ?? []).map(({ state }) => state);
+    assert.deepEqual(states, ['Granted', 'Granted']);
+    const third = await change(stage.alice, request, { extensions: [{ by: '1m' }, { by: '2m' }, { by: '3m' }] });
+    assert.match(messageOf(third), /TooManyExtensions: /);
+    assert.equal((await change(stage.carol, request, { revoked: true })).status, 200);
+    await stage.closed(request);
+  });
+
+  it('begins with the claim of its requester only', async () => {
+    const request = await stage.createOk(stage.alice, execRequest('claimed', { templateName: 'claimed' }));
+    assert.match(messageOf(await change(stage.alice, request, { claimed: true })), /NotClaimable: /);
+    const vote = await stage.carol.call(
+      'POST',
+      `/apis/access.drawbridge.dev/v1alpha1/namespaces/${stage.namespace}/accessvotes`,
+      {
+        apiVersion: 'access.drawbridge.dev/v1alpha1',
+        kind: 'AccessVote',
+        metadata: { generateName: 'vote-' },
+        spec: { request: { kind: 'ExecAccessRequest', name: 'claimed' }, decision: 'Approve' },
+      },
+    );
+    assert.equal(vote.status, 201, messageOf(vote));
+    const isIn = (state: RequestApproval['state']) => (now: StoredRequest) => statusOf(now).approval?.state === state;
+    await stage.requestUntil('to be claimable', request, isIn('Claimable'));
+    const refused = await change(stage.carol, request, { claimed: true });
+    assert.match(messageOf(refused), /NotRequester: /);
+    assert.equal((await change(stage.alice, request, { claimed: true })).status, 200);
+    await stage.ready(request);
+  });
+
+  it('is not extended without the signature of the webhook', async () => {
+    const asked = execRequest('unsigned', { templateName: 'extendable', duration: '5m' });
+    const request = await stage.createReady(stage.alice, asked);
+    await stage.removeWebhooks();
+    try {
+      assert.equal((await change(stage.carol, request, { extensions: [{ by: '1m' }] })).status, 200);
+      const [entry] = statusOf(await decided(request, 1)).extensions ?? [];
+      assert.equal(entry?.state, 'Refused');
+      assert.match(entry?.message ?? '', /^StampInvalid: /);
+    } finally {
+      await stage.restoreWebhooks();
+    }
+  });
+});

@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict';
+import { until } from '../../../sandbox/wait.ts';
+import { conditionOf, type Manifest, podRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+
+const container = { name: 'shell', image: 'busybox:1.37', command: ['sleep', 'infinity'] };
+const podSpec = { containers: [container] };
+const privileged = { containers: [{ ...container, securityContext: { privileged: true } }] };
+
+describe('kubectl apply of a template', () => {
+  let stage: AccessStage;
+
+  before(async function () {
+    this.timeout(180_000);
+    stage = await AccessStage.open();
+  });
+  after(() => stage?.close());
+
+  const template = (name: string, spec: object, accessConfig: object = {}): Manifest => ({
+    apiVersion: 'crds.wizardofoz.co/v1alpha1',
+    kind: 'PodAccessTemplate',
+    metadata: { name },
+    spec: { accessConfig: { allowedGroups: ['devs'], ...accessConfig }, ...spec },
+  });
+  const workload = (name: string): object => ({
+    controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name },
+  });
+  const patch = (...patchSpecOperations: object[]) => ({ controllerTargetMutationConfig: { patchSpecOperations } });
+  /** What kubectl prints on standard error. */
+  const apply = async (manifest: Manifest): Promise<{ code: number; stderr: string }> => {
+    const input = JSON.stringify(manifest);
+    const { code, stderr } = await stage.plane.kubectl(['apply', '-n', stage.namespace, '-f', '-'], {
+      input,
+      reject: false,
+    });
+    return { code, stderr };
+  };
+
+  const refused: [title: string, manifest: Manifest, message: RegExp][] = [
+    [
+      'a privileged pod without the flag',
+      template('privileged', { podSpec: privileged }),
+      /denied the request: PodReachesTooFar: spec\.containers\[0\]\.securityContext\.privileged of the access pod is set/,
+    ],
+    [
+      'a patch path that its own podSpec does not have',
+      template('path', { podSpec, ...patch({ op: 'remove', path: '/spec/containers/1' }) }),
+      /denied the request: InvalidPatch: .*patchSpecOperations\[0\] .*there is nothing at \/spec\/containers\/1/,
+    ],
+    [
+      'an unknown placeholder',
+      template('placeholder', { podSpec }, { accessCommand: 'kubectl exec {{ .Metadata.Nmae }}' }),
+      /denied the request: InvalidAccessCommand: .*contains "\{\{ \.Metadata\.Nmae \}\}"/,
+    ],
+    [
+      'a trailing space in a group',
+      template('space', { podSpec }, { allowedGroups: ['devs '] }),
+      /denied the request: InvalidGroup: spec\.accessConfig\.allowedGroups\[0\] is "devs "; .*write "devs"/,
+    ],
+  ];
+  for (const [title, manifest, message] of refused) {
+    it(`is refused with ${title}`, async () => {
+      const { code, stderr } = await apply(manifest);
+      assert.notEqual(code, 0);
+      assert.match(stderr, message);
+    });
+  }
+
+  it('names every mistake of a template in a dry run, and what to correct', async () => {
+    const mistakes = {
+      allowedGroups: ['devs ', 'system:authenticated'],
+      rules: [{ apiGroups: ['*'], resources: ['pods/log'], verbs: ['*'] }],
+      exec: false,
+      reason: { pattern: '^(?!x)INC' },
+      start: { windows: [{ days: ['Mon'], from: '08:00', to: '18:00', timeZone: 'CEST' }] },
+    };
+    const manifest = template(
+      'mistakes',
+      { ...workload('payments'), ...patch({ op: 'replace', path: '/spec/x' }) },
+      mistakes,
+    );
+    const args = ['create', '-n', stage.namespace, '--dry-run=server', '-f', '-'];
+    const { code, stderr } = await stage.plane.kubectl(args, { input: JSON.stringify(manifest), reject: false });
+    assert.notEqual(code, 0);
+    const printed = stderr.split('\n').filter((line) => line.startsWith('Warning: '));
+    assert.deepEqual(
+      printed.map((line) => line.replace('Warning: ', '').replace(/: .*?; to pass:/, ' …')),
+      [
+        'FAIL groups … name the groups of the people who may request access; none begins with system:',
+        'FAIL group-names … remove the spaces around the name in spec.accessConfig.allowedGroups[0]',
+        'FAIL reason-pattern … write, for example, ^(INC|CHG)-[0-9]+',
+        'FAIL windows … write IANA names, such as Europe/Berlin',
+        'FAIL access-command … write, for example, kubectl logs -f -n {{ .Metadata.Namespace }} {{ .Metadata.Name }}',
+        'FAIL patch … correct spec.controllerTargetMutationConfig.patchSpecOperations[0].value',
+        'FAIL rules … remove wildcards, other groups, and other resources; without exec, add a rule',
+        'not checked grantable … ask an administrator to add them to the grantable rules',
+        '5 rules passed',
+      ],
+    );
+  });
+
+  it('prints a warning about objects that do not exist yet, and stores the template', async () => {
+    const { code, stderr } = await apply(template('early', workload('later')));
+    assert.equal(code, 0, stderr);
+    assert.match(stderr, /^Warning: TargetNotFound: Deployment later does not exist in namespace access-/m);
+  });
+
+  it('prints a warning about what another object denies now, and none once that object allows it', async () => {
+    const service = { apiVersion: 'v1', kind: 'Service', metadata: { name: 'web' } };
+    await stage.apply({ ...service, spec: { selector: { purpose: 'shell' }, ports: [{ port: 80 }] } } as Manifest);
+    const labelled = template('labelled', {
+      ...workload('payments'),
+      controllerTargetMutationConfig: { podLabels: { purpose: 'shell' } },
+    });
+    const warned = async (): Promise<boolean> => {
+      const { code, stderr } = await apply(labelled);
+      assert.equal(code, 0, stderr);
+      await stage.kubectl('delete', 'podaccesstemplate', 'labelled');
+      return /^Warning: PodIsSelected: Service web selects the access pod/m.test(stderr);
+    };
+    await until('the server to know the Service', warned, { timeoutMs: 30_000 });
+    await stage.kubectl('delete', 'service', 'web');
+    await until('the server to know that the Service is gone', async () => !(await warned()), { timeoutMs: 30_000 });
+  });
+
+  it('changes a template that was stored without the webhooks, but adds no violation', async () => {
+    await stage.removeWebhooks();
+    const stored = template('stored', { podSpec: privileged }, { allowedGroups: ['devs', 'sre '] });
+    assert.equal((await apply(stored)).code, 0);
+    await stage.restoreWebhooks();
+    const edited = { ...stored, spec: { ...(stored['spec'] as object), maxCpu: '1' } } as Manifest;
+    await until('the webhooks to be called again', async () => (await apply(refused[0]?.[1] as Manifest)).code !== 0, {
+      timeoutMs: 30_000,
+    });
+    const kept = await apply(edited);
+    assert.equal(kept.code, 0, kept.stderr);
+    assert.match(kept.stderr, /^Warning: InvalidGroup: spec\.accessConfig\.allowedGroups\[1\] is "sre "/m);
+    const judged = await stage.templateReady('PodAccessTemplate', 'stored', false);
+    assert.equal(conditionOf(judged, 'AccessPlanValid')?.reason, 'InvalidGroup');
+    const request = await stage.createOk(stage.alice, podRequest('by-stored', { templateName: 'stored' }));
+    const denied = await stage.requestUntil('to be denied', request, (now) =>
+      (now.status?.conditions ?? []).some(({ reason }) => reason === 'PodReachesTooFar'),
+    );
+    assert.deepEqual(await stage.children(denied.metadata.uid), []);
+    const worse = await apply(
+      template('stored', { podSpec: privileged, maxCpu: '1' }, { accessCommand: 'kubectl logs' }),
+    );
+    assert.match(worse.stderr, /denied the request: InvalidAccessCommand: /);
+    const corrected = await apply(template('stored', { podSpec, maxCpu: '1' }));
+    assert.deepEqual([corrected.code, corrected.stderr.includes('Warning')], [0, false]);
+    const ready = await stage.templateReady('PodAccessTemplate', 'stored');
+    assert.equal(conditionOf(ready, 'Ready')?.status, 'True');
+  });
+});

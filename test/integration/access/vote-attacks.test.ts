@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict';
+import type { ApiAnswer } from '../../../sandbox/api-call.ts';
+import { requestLabel } from '../../../src/api/access/names.ts';
+import type { RequestStatus } from '../../../src/api/access/status.ts';
+import { execRequest, type Manifest, type StoredRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+import { Person } from '../../support/person.ts';
+import { accountUser } from '../../support/server-token.ts';
+
+const rbac = 'rbac.authorization.k8s.io';
+const votes = 'access.drawbridge.dev';
+
+const template = (name: string, approvals: object): Manifest => ({
+  apiVersion: 'crds.wizardofoz.co/v1alpha1',
+  kind: 'ExecAccessTemplate',
+  metadata: { name },
+  spec: {
+    accessConfig: { allowedGroups: ['devs'], approvals },
+    controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
+  },
+});
+
+describe('votes on real requests, under attack', () => {
+  let stage: AccessStage;
+  let erin: Person;
+  let robot: Person;
+  /** A client with the identity of the server. */
+  let server: Person;
+
+  before(async function () {
+    this.timeout(180_000);
+    stage = await AccessStage.open();
+    erin = await Person.of(stage.plane, 'erin', ['secops']);
+    const account = `system:serviceaccount:${stage.namespace}:on-call`;
+    server = await accountUser(stage.plane, 'drawbridge');
+    robot = await Person.of(stage.plane, account, ['system:serviceaccounts']);
+    const role: Manifest = {
+      apiVersion: `${rbac}/v1`,
+      kind: 'Role',
+      metadata: { name: 'approve' },
+      rules: [
+        { apiGroups: [votes], resources: ['accessvotes'], verbs: ['create'] },
+        { apiGroups: ['crds.wizardofoz.co'], resources: ['execaccesstemplates'], verbs: ['approve'] },
+      ],
+    };
+    const binding: Manifest = {
+      apiVersion: `${rbac}/v1`,
+      kind: 'RoleBinding',
+      metadata: { name: 'approve' },
+      roleRef: { apiGroup: rbac, kind: 'Role', name: 'approve' },
+      subjects: [
+        ...['alice', 'carol', 'erin'].map((name) => ({ apiGroup: rbac, kind: 'User', name })),
+        { kind: 'ServiceAccount', namespace: stage.namespace, name: 'on-call' },
+      ],
+    };
+    const templates = [
+      template('one', { all: [{ name: 'peer' }] }),
+      template('two', { all: [{ name: 'peer', count: 2 }] }),
+      template('robots', { all: [{ name: 'peer' }], serviceAccounts: true }),
+    ];
+    await stage.kubectl('create', 'role', 'edit-votes', '--verb=patch', `--resource=accessvotes.${votes}`);
+    await stage.kubectl('create', 'rolebinding', 'edit-votes', '--role=edit-votes', `--user=${server.name}`);
+    await stage.apply(role, binding, ...templates);
+    await Promise.all(templates.map(({ metadata }) => stage.templateReady('ExecAccessTemplate', metadata.name ?? '')));
+  });
+  after(() => stage?.close());
+
+  const votesUrl = (name = ''): string =>
+    `/apis/${votes}/v1alpha1/namespaces/${stage.namespace}/accessvotes${name && `/${name}`}`;
+  const vote = (person: Person, name: string, spec: object = {}): Promise<ApiAnswer> =>
+    person.call('POST', votesUrl(), {
+      apiVersion: `${votes}/v1alpha1`,
+      kind: 'AccessVote',
+      metadata: { generateName: 'vote-' },
+      spec: { request: { kind: 'ExecAccessRequest', name }, decision: 'Approve', ...spec },
+    });
+  const messageOf = ({ body }: ApiAnswer): string => (body as { message?: string }).message ?? '';
+  const created = (answer: ApiAnswer): StoredRequest => {
+    assert.equal(answer.status, 201, messageOf(answer));
+    return answer.body as StoredRequest;
+  };
+  const approvalOf = ({ status }: StoredRequest): RequestStatus['approval'] =>
+    (status as RequestStatus | undefined)?.approval;
+  const ignoredIn = (request: StoredRequest): (string | undefined)[] =>
+    (approvalOf(request)?.votes ?? []).map(({ ignored }) => ignored?.split(':')[0]);
+  const ask = (name: string, templateName: string): Promise<StoredRequest> =>
+    stage.createOk(stage.alice, execRequest(name, { templateName }));
+  /** Pending, and seen with as many votes. */
+  const pending = (request: StoredRequest, voted: number): Promise<StoredRequest> =>
+    stage.requestUntil(`to be pending with ${voted} votes`, request, (now) => {
+      const approval = approvalOf(now);
+      return approval?.state === 'Pending' && (approval.votes ?? []).length === voted;
+    });
+
+  it('count each person once, however many votes come in parallel', async () => {
+    const request = await ask('parallel', 'two');
+    const own = Promise.all(Array.from({ length: 10 }, () => vote(stage.alice, 'parallel')));
+    const answers = await Promise.all(Array.from({ length: 50 }, () => vote(stage.carol, 'parallel')));
+    assert.equal(answers.filter(({ status }) => status === 201).length, 1, answers.map(messageOf).join());
+    for (const answer of await own) assert.match(messageOf(answer), /SelfApproval: /);
+    const now = await pending(request, 1);
+    assert.deepEqual(approvalOf(now)?.all, [{ name: 'peer', have: 1, need: 2 }]);
+    assert.deepEqual(await stage.children(request.metadata.uid), []);
+    created(await vote(erin, 'parallel'));
+    await stage.ready(request);
+  });
+
+  it('of ServiceAccounts count only if the template says so', async () => {
+    const [refused, counted] = await Promise.all([ask('people', 'one'), ask('robots', 'robots')]);
+    assert.match(messageOf(await vote(robot, 'people')), /ServiceAccountVote: /);
+    created(await vote(robot, 'robots', { onBehalfOf: 'carol' }));
+    await stage.ready(counted);
+    assert.deepEqual(ignoredIn(await pending(refused, 0)), []);
+  });
+
+  it('stay as they are for everyone but the server', async () => {
+    await ask('kept', 'two');
+    const { metadata } = created(await vote(stage.carol, 'kept'));
+    // Without this label, the server would not find the vote.
+    const relabeled = { metadata: { labels: { [requestLabel]: null } } };
+    assert.match(messageOf(await stage.plane.call('PATCH', votesUrl(metadata.name), relabeled)), /VoteKept: /);
+    assert.match(messageOf(await stage.plane.call('DELETE', votesUrl(metadata.name))), /VoteKept: /);
+    assert.match(messageOf(await stage.plane.call('DELETE', votesUrl())), /VoteKept: /);
+    assert.equal((await stage.plane.call('GET', votesUrl(metadata.name))).status, 200);
+  });
+
+  it('are deleted by the server, and never changed, even with every right in RBAC', async () => {
+    await ask('kept-by-the-server', 'two');
+    const { metadata } = created(await vote(stage.carol, 'kept-by-the-server'));
+    const relabeled = { metadata: { labels: { [requestLabel]: null } } };
+    assert.match(messageOf(await server.call('PATCH', votesUrl(metadata.name), relabeled)), /VoteKept: /);
+    assert.equal((await server.call('DELETE', votesUrl(metadata.name))).status, 200);
+    stage.ignoreEarlierCalls();
+  });
+
+  it('count for the request that they name by its uid only', async () => {
+    await ask('replaced', 'one');
+    const request = { kind: 'ExecAccessRequest', name: 'replaced', uid: 'of-an-earlier-request' };
+    assert.match(messageOf(await vote(stage.carol, 'replaced', { request })), /RequestNotFound: /);
+  });
+
+  it('do not count as copies, and status.approval does not replace them, even if the webhooks and the policies are not registered', async () => {
+    const [voted, other] = await Promise.all([ask('voted', 'two'), ask('other', 'one')]);
+    const { spec } = created(await vote(stage.carol, 'voted')) as StoredRequest & { spec: { request: object } };
+    await pending(voted, 1);
+    await pending(other, 0);
+    const approval = { state: 'Approved', all: [{ name: 'peer', have: 1, need: 1 }], votes: [] };
+    const writeApproval = (): Promise<ApiAnswer> =>
+      stage.plane.call('PATCH', `${stage.urlOf('ExecAccessRequest', 'other')}/status`, { status: { approval } });
+    assert.equal((await writeApproval()).status, 403);
+    await stage.removeWebhooks();
+    try {
+      assert.equal((await writeApproval()).status, 200);
+      assert.deepEqual(approvalOf(await pending(other, 0))?.all, [{ name: 'peer', have: 0, need: 1 }]);
+      const copy = (name: string, uid: string, changes: object = {}): Promise<ApiAnswer> =>
+        erin.call('POST', votesUrl(), {
+          apiVersion: `${votes}/v1alpha1`,
+          kind: 'AccessVote',
+          metadata: { name, labels: { [requestLabel]: uid } },
+          spec: { ...spec, ...changes },
+        });
+      const { uid } = other.metadata;
+      created(await copy('copy', voted.metadata.uid));
+      created(await copy('replay', uid, { request: { ...spec.request, name: 'other', uid } }));
+      assert.deepEqual(ignoredIn(await pending(voted, 2)).sort(), ['StampInvalid', undefined]);
+      assert.deepEqual(ignoredIn(await pending(other, 1)), ['StampInvalid']);
+      for (const { metadata } of [voted, other]) assert.deepEqual(await stage.children(metadata.uid), []);
+    } finally {
+      await stage.restoreWebhooks();
+      await stage.policiesAre('in force');
+    }
+  });
+});

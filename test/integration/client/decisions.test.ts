@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict';
+import { until } from '../../../sandbox/wait.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+import { Client, type ClientResult, type RunningClient } from '../../support/client.ts';
+
+describe('a person who uses drawbridge to decide', () => {
+  let stage: AccessStage;
+  let client: Client;
+
+  before(async function () {
+    this.timeout(180_000);
+    stage = await AccessStage.open();
+    client = new Client(stage);
+    const approvals = { all: [{ name: 'peer', groups: ['devs'] }] };
+    const accessConfig = { approvals, extension: { times: 2, total: '8h', approvals: 'Same' } };
+    const patch = JSON.stringify({ spec: { accessConfig } });
+    await stage.kubectl('patch', 'pat', 'payments-shell', '--type=merge', '-p', patch);
+    await stage.templateReady('PodAccessTemplate', 'payments-shell');
+    const rules = [
+      { apiGroups: ['crds.wizardofoz.co'], resources: ['podaccesstemplates'], verbs: ['approve'] },
+      { apiGroups: ['access.drawbridge.dev'], resources: ['accessvotes'], verbs: ['create'] },
+    ];
+    const metadata = { name: 'approve' };
+    await stage.apply({ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata, rules });
+    await stage.kubectl('create', 'rolebinding', 'approve', '--role=approve', '--user=alice', '--user=carol');
+  });
+  after(() => stage?.close());
+
+  /** Starts a request of alice, and resolves once it waits for approvals. */
+  const ask = async (name: string): Promise<RunningClient> => {
+    const args = ['request', 'pod', 'payments-shell', '--name', name, '--for', '30m', '--reason', 'INC-42'];
+    const running = client.start(stage.alice, ...args);
+    await until(`${name} to wait`, () => running.soFar().stderr.includes('peer 0 of 1'), { timeoutMs: 30_000 });
+    return running;
+  };
+  const ended = async (running: RunningClient, code: number, stderr: RegExp): Promise<ClientResult> => {
+    const result = await running.ended;
+    assert.equal(result.code, code, result.stderr);
+    assert.match(result.stderr, stderr);
+    return result;
+  };
+
+  it('sees what waits, what it would open, and approves less', async () => {
+    const running = await ask('less');
+    assert.match(await client.ok(stage.carol, 'pending'), /^less +pod +payments-shell +alice +Access +30m +INC-42$/m);
+    const shown = await client.ok(stage.carol, 'show', 'less');
+    assert.match(shown, /^Permissions: get, list, watch pods\n +create, get pods\/exec\n +on the one pod only$/m);
+    assert.match(shown, /^ +command:\n +- sh$/m);
+    assert.match(shown, /^Approved by: peer: 1 of group devs$/m);
+    const approved = await client.ok(stage.carol, 'approve', 'less', '--max', '20m', '--reason', 'ticket checked');
+    assert.equal(approved, 'podaccessrequest.crds.wizardofoz.co/less approved\n');
+    await ended(running, 0, /access is open until \S+ \(in (20m|19m\d+s)\)/);
+    assert.match(await client.ok(stage.alice, 'get', 'less'), /carol: Approve at most 20m ticket checked$/m);
+    assert.equal(await client.ok(stage.carol, 'pending'), '');
+  });
+
+  it('approves an extension', async () => {
+    const running = client.start(stage.alice, 'extend', 'less', '--by', '5m', '--reason', 'still reading');
+    const isPending = async (): Promise<boolean> =>
+      /^less .* Extension-1 +5m +still reading$/m.test(await client.ok(stage.carol, 'pending'));
+    await until('the extension to wait for carol', isPending, { timeoutMs: 30_000, everyMs: 200 });
+    await client.ok(stage.carol, 'approve', 'less');
+    await ended(running, 0, /access is open until/);
+  });
+
+  it('denies a request, and the requester learns why, with exit code 3', async () => {
+    const running = await ask('denied');
+    await client.ok(stage.carol, 'deny', 'denied', '--reason', 'use staging');
+    await ended(running, 3, /denied was denied: .*use staging/);
+    const details = await client.ok(stage.alice, 'get', 'denied');
+    assert.match(details, /^State: +Denied$/m);
+    assert.match(details, /use staging/);
+  });
+
+  it('approves only the version of the template that they saw', async () => {
+    const running = await ask('edited');
+    const versionIn = (shown: string): string => /^Approve this: .* --template-version (\S+)$/m.exec(shown)?.[1] ?? '';
+    const seen = versionIn(await client.ok(stage.carol, 'show', 'edited'));
+    const edit = JSON.stringify({ spec: { accessConfig: { maxDuration: '3h' } } });
+    // The times of the edit and of the request have whole seconds.
+    const asked = Date.parse(
+      await stage.kubectl('get', 'par', 'edited', '-o', 'jsonpath={.metadata.creationTimestamp}'),
+    );
+    await until('the next second', () => Date.now() >= asked + 1000, { timeoutMs: 5000, everyMs: 50 });
+    await stage.kubectl('patch', 'pat', 'payments-shell', '--type=merge', '-p', edit);
+    for (const flags of [[], ['--template-version', seen]]) {
+      const { code, stderr } = await client.run(stage.carol, 'approve', 'edited', ...flags);
+      assert.equal(code, 1, stderr);
+      assert.match(stderr, flags.length === 0 ? /was changed at \S+, after the request/ : /has changed: /);
+    }
+    const now = versionIn(await client.ok(stage.carol, 'show', 'edited'));
+    assert.notEqual(now, seen);
+    // Another client names the older version: the server denies it.
+    const [generation = ''] = seen.split('.');
+    const uid = await stage.kubectl('get', 'pat', 'payments-shell', '-o', 'jsonpath={.metadata.uid}');
+    const template = { kind: 'PodAccessTemplate', name: 'payments-shell', uid, generation: Number(generation) };
+    const vote = {
+      apiVersion: 'access.drawbridge.dev/v1alpha1',
+      kind: 'AccessVote',
+      metadata: { generateName: 'vote-' },
+      spec: { request: { kind: 'PodAccessRequest', name: 'edited' }, template, decision: 'Approve' },
+    };
+    const votes = `/apis/access.drawbridge.dev/v1alpha1/namespaces/${stage.namespace}/accessvotes`;
+    const answer = await stage.carol.call('POST', votes, vote);
+    assert.match(JSON.stringify(answer), /TemplateChanged: .*the vote is for generation/);
+    await client.ok(stage.carol, 'approve', 'edited', '--template-version', now);
+    await ended(running, 0, /access is open until/);
+    await client.ok(stage.alice, 'drop', 'edited');
+  });
+
+  it('cannot approve a request of their own', async () => {
+    const running = await ask('own');
+    assert.equal(await client.ok(stage.alice, 'pending'), '');
+    const { code, stderr } = await client.run(stage.alice, 'approve', 'own');
+    assert.equal(code, 3, stderr);
+    assert.match(stderr, /^drawbridge: denied: SelfApproval: /);
+    running.kill('SIGINT');
+    assert.equal((await running.ended).code, 130);
+  });
+
+  it('cannot approve without the verb approve on the template', async () => {
+    const { code, stderr } = await client.run(stage.bob, 'approve', 'own');
+    assert.equal(code, 3, stderr);
+    assert.equal(await client.ok(stage.bob, 'pending'), '');
+  });
+
+  it('ends access of a user in every namespace', async () => {
+    const denied = await client.run(stage.carol, 'revoke', '--user', 'alice', '-A');
+    assert.equal(denied.code, 3, denied.stderr);
+    const admin = { kubeconfig: stage.plane.adminKubeconfig };
+    const revoked = await client.ok(admin, 'revoke', '--user', 'alice', '-A', '--reason', 'incident closed');
+    assert.deepEqual(revoked.trimEnd().split('\n').sort(), [
+      'podaccessrequest.crds.wizardofoz.co/less revocation requested; the server closes the access',
+      'podaccessrequest.crds.wizardofoz.co/own revocation requested; the server closes the access',
+    ]);
+    await stage.auditLine(
+      'the revocation by the administrator',
+      ({ who, reason }) => who.user === 'sandbox-admin' && reason === 'incident closed',
+    );
+  });
+
+  it('is named by the journal for every vote', async () => {
+    const votes = await stage.audit(({ what, verdict }) => what.kind === 'AccessVote' && verdict === 'allowed');
+    assert.deepEqual([...new Set(votes.map(({ who }) => who.user))], ['carol']);
+  });
+});

@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { podRequest, type StoredRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+import { Client } from '../../support/client.ts';
+import { commandLinesIn } from '../../support/command-lines.ts';
+
+type Answer = readonly [person: 'alice' | 'bob' | 'carol' | 'admin', code: number, text: RegExp];
+/** The first line of a page that a row answers, without the program and the namespace, and what the command then says. */
+type Row = readonly [line: string, ...answer: Answer];
+
+const hour = 3_600_000;
+
+describe('the commands of the page', () => {
+  let stage: AccessStage;
+  let client: Client;
+
+  before(async function () {
+    this.timeout(180_000);
+    stage = await AccessStage.open();
+    client = new Client(stage);
+    const apiVersion = 'rbac.authorization.k8s.io/v1';
+    const rules = [
+      { apiGroups: ['crds.wizardofoz.co'], resources: ['podaccesstemplates'], verbs: ['approve'] },
+      { apiGroups: ['access.drawbridge.dev'], resources: ['accessvotes'], verbs: ['create'] },
+    ];
+    await stage.apply({ apiVersion, kind: 'Role', metadata: { name: 'approve' }, rules });
+    await stage.kubectl('create', 'rolebinding', 'approve', '--role=approve', '--user=carol');
+  });
+  after(() => stage?.close());
+
+  const setTemplate = async (accessConfig: object): Promise<void> => {
+    const patch = JSON.stringify({ spec: { accessConfig } });
+    await stage.kubectl('patch', 'pat', 'payments-shell', '--type=merge', '-p', patch);
+    await stage.templateReady('PodAccessTemplate', 'payments-shell');
+  };
+  const linesOf = (page: string): string[][] =>
+    commandLinesIn(readFileSync(new URL(`../../../docs/tasks/${page}`, import.meta.url), 'utf8')).filter(
+      ([first]) => first !== 'completion',
+    );
+  /** Runs the lines in their order, in the namespace of the stage. `prepare` resolves to the name of the request that a line is about. */
+  const runAll = async (
+    lines: readonly (readonly string[])[],
+    rows: readonly Row[],
+    prepare: (line: string) => Promise<string>,
+  ): Promise<void> => {
+    const shown = lines.map((words) => words.filter((_, at) => words[at] !== '-n' && words[at - 1] !== '-n'));
+    assert.deepEqual(
+      shown.map((words) => words.join(' ')),
+      rows.map(([line]) => line),
+    );
+    for (const [index, [line, who, code, text]] of rows.entries()) {
+      const request = await prepare(line);
+      const words = (shown[index] ?? []).map((word) => (/-x7k2p$/.test(word) ? request : word)).map(soon);
+      const person = who === 'admin' ? { kubeconfig: stage.plane.adminKubeconfig } : stage[who];
+      // That access begins in an hour. And no one ends a shell here.
+      const isShell = line.startsWith('exec') || line.endsWith('--exec');
+      const flags = line.includes('--at') ? ['--no-wait'] : isShell ? ['--', 'true'] : [];
+      const found = await client.run(person, ...words, ...flags);
+      const output = `${found.stderr}${found.stdout}`;
+      assert.equal(found.code, code, `${line}: ${output}`);
+      assert.match(output, text, `${line}: ${output}`);
+    }
+  };
+  /** A page cannot name a time that stays in the future. */
+  const soon = (word: string): string =>
+    /^20\d\d-\d\d-\d\dT/.test(word) ? new Date(Date.now() + hour).toISOString().replace(/\.\d+/, '') : word;
+  const peer = { approvals: { all: [{ name: 'peer', groups: ['devs'] }], claimWithin: '1h' } };
+  /** Creates a request of alice, and resolves to its name once it waits for approvals. */
+  const ask = async (name: string): Promise<string> => {
+    const request = await stage.createOk(stage.alice, podRequest(name, { reason: 'INC-42' }));
+    const waits = ({ status }: StoredRequest): boolean =>
+      status?.conditions?.some(({ type, status: is }) => type === 'AccessApproved' && is === 'Unknown') ?? false;
+    await stage.requestUntil('to wait for approvals', request, waits);
+    return name;
+  };
+  const namesOf = async (): Promise<string[]> =>
+    (await client.ok(stage.alice, 'list', '-o', 'name'))
+      .trim()
+      .split('\n')
+      .map((name) => name.split('/')[1] ?? '');
+
+  it('request-access', async () => {
+    const open = /access is open until \S+Z \(in /;
+    let request = '';
+    await runAll(
+      linesOf('request-access.md'),
+      [
+        ['templates', 'alice', 0, /^payments-shell +pod +true +1h to 4h +devs, sre +no one$/m],
+        ['request pod payments-shell --for 30m --reason INC-42 disk full --exec', 'alice', 0, open],
+        ['watch payments-shell-x7k2p', 'alice', 0, open],
+        ['exec payments-shell-x7k2p', 'alice', 0, /^$/],
+        ['drop payments-shell-x7k2p', 'alice', 0, /dropped$/m],
+        ['list', 'alice', 0, /^payments-shell-\w+ +pod +payments-shell +(Ending|Ended) /m],
+        ['get payments-shell-x7k2p', 'alice', 0, /^State: +(Ending|Ended)$/m],
+        ['explain payments-shell', 'bob', 3, /^fail +eligible +join one of \[devs, sre\]$/m],
+        ['approvers payments-shell', 'alice', 0, /^the template asks for no approvals$/m],
+        ['who', 'alice', 0, /^alice +Ready +other-\S+ +\S+Z /m],
+        ['request pod payments-shell --at 2026-11-22T20:00:00Z', 'alice', 0, /^created \S+\/payments-shell-\w+$/m],
+        ['start payments-shell-x7k2p', 'alice', 0, open],
+        ['extend payments-shell-x7k2p --by 30m', 'alice', 0, /extended by 30m$/m],
+      ],
+      async (line) => {
+        if (line.startsWith('watch')) [request = ''] = await namesOf();
+        if (line.includes('--at')) await setTemplate({ start: { maxAhead: '2h' } });
+        if (line.startsWith('start')) {
+          await setTemplate({ ...peer, extension: { times: 1, total: '8h', approvals: 'None' } });
+          request = await ask('later');
+          await client.ok(stage.carol, 'approve', request);
+        }
+        if (line.startsWith('who')) await stage.createReady(stage.alice, podRequest('other', { duration: '10m' }));
+        return request;
+      },
+    );
+  });
+
+  it('approve-access', async () => {
+    await setTemplate({ ...peer, start: null });
+    let request = await ask('first');
+    await runAll(
+      linesOf('approve-access.md'),
+      [
+        ['pending', 'carol', 0, /^first +pod +payments-shell +alice +Access +default +INC-42$/m],
+        ['show debug-x7k2p', 'carol', 0, /^Permissions: /m],
+        ['approve debug-x7k2p --max 20m --reason ticket checked', 'carol', 0, /\/first approved$/m],
+        ['deny debug-x7k2p --reason use staging', 'carol', 0, /\/second denied$/m],
+        ['revoke --user alice -A', 'admin', 0, /\/first revocation requested; /],
+      ],
+      async (line) => {
+        if (line.startsWith('deny')) request = await ask('second');
+        return request;
+      },
+    );
+  });
+});

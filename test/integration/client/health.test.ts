@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { until } from '../../../sandbox/wait.ts';
+import { apiServiceBindingKind } from '../../../src/api/binding/api-service-binding.ts';
+import { clusterInventoryKind } from '../../../src/api/inventory/cluster-inventory.ts';
+import { reconcileRunKind } from '../../../src/api/inventory/reconcile-run.ts';
+import { customResourceDefinition } from '../../../src/api/schema/crd.ts';
+import type { Kind } from '../../../src/api/schema/kind.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+import { Client } from '../../support/client.ts';
+
+describe('drawbridge tells administrators', () => {
+  let stage: AccessStage;
+  let client: Client;
+
+  before(async function () {
+    this.timeout(180_000);
+    stage = await AccessStage.open();
+    client = new Client(stage);
+  });
+  after(() => stage?.close());
+
+  const crdName = ({ resource: { plural, group } }: Kind): string => `crd/${plural}.${group}`;
+  const install = async (...kinds: Kind[]): Promise<void> => {
+    const input = kinds.map((kind) => JSON.stringify(customResourceDefinition(kind))).join('\n---\n');
+    await stage.plane.kubectl(['apply', '-f', '-'], { input });
+    await stage.plane.kubectl(['wait', '--for=condition=Established', ...kinds.map(crdName)]);
+  };
+  const uninstall = (...kinds: Kind[]) => stage.plane.kubectl(['delete', ...kinds.map(crdName)]);
+
+  const doctor = ['doctor', '-n', 'drawbridge-system'];
+
+  it('who can bypass it, and what works', async () => {
+    await stage.kubectl('create', 'rolebinding', 'mallory', '--clusterrole=edit', '--user=mallory');
+    const { code, stdout, stderr } = await client.run(client.admin, ...doctor);
+    assert.equal(code, 1, stderr);
+    for (const check of ['CRDs', 'webhooks', 'webhooks answer', 'policies', 'clocks', 'nodes/proxy']) {
+      assert.match(stdout, new RegExp(`^${check} +ok +`, 'm'));
+    }
+    const where = `in namespace ${stage.namespace} \\(RoleBinding ${stage.namespace}/mallory\\)`;
+    assert.match(
+      stdout,
+      new RegExp(`^exec everywhere +found +User mallory enters pods without a request ${where}$`, 'm'),
+    );
+    // Kubernetes and its controllers are not listed, but nothing is hidden only because its name looks like theirs.
+    assert.doesNotMatch(stdout, / (Group|User|ServiceAccount) (system:|kube-system\/)/);
+    const bindings = [
+      ['everyone', '--group=system:authenticated'],
+      ['helm', '--serviceaccount=kube-system:helm'],
+    ] as const;
+    for (const [name, subject] of bindings)
+      await stage.plane.kubectl(['create', 'clusterrolebinding', name, '--clusterrole=cluster-admin', subject]);
+    const bypassed = (await client.run(client.admin, ...doctor)).stdout;
+    for (const [name] of bindings) await stage.plane.kubectl(['delete', 'clusterrolebinding', name]);
+    for (const subject of ['Group system:authenticated', 'ServiceAccount kube-system/helm'])
+      assert.match(bypassed, new RegExp(`^nodes/proxy +found +${subject} enters every pod`, 'm'));
+    await stage.kubectl('delete', 'rolebinding', 'mallory');
+    assert.doesNotMatch((await client.run(client.admin, ...doctor)).stdout, /mallory/);
+  });
+
+  it('what it could not check, and which permission is missing', async () => {
+    const { code, stdout } = await client.run(stage.alice, ...doctor);
+    assert.equal(code, 1);
+    assert.match(stdout, /^webhooks +not checked +needs a permission: .*User "alice" cannot get resource/m);
+    assert.match(stdout, /^nodes\/proxy +not checked +needs a permission: .*cannot list resource/m);
+  });
+
+  it('that webhooks are not called', async () => {
+    const configuration = 'validatingwebhookconfiguration/drawbridge-podaccessrequests';
+    const { stdout: saved } = await stage.plane.kubectl(['get', configuration, '-o', 'json']);
+    await stage.plane.kubectl(['delete', configuration]);
+    try {
+      const isFound = async (): Promise<boolean> =>
+        /^webhooks +found +ValidatingWebhookConfiguration drawbridge-podaccessrequests does not exist$/m.test(
+          (await client.run(client.admin, ...doctor)).stdout,
+        );
+      await until('the doctor to find it', isFound, { timeoutMs: 30_000, everyMs: 500 });
+    } finally {
+      const { metadata, ...rest } = JSON.parse(saved);
+      const input = JSON.stringify({ ...rest, metadata: { name: metadata.name, labels: metadata.labels } });
+      await stage.plane.kubectl(['create', '-f', '-'], { input });
+    }
+  });
+
+  it('what entries of the inventory wait for, and why components ran', async () => {
+    await install(clusterInventoryKind, reconcileRunKind);
+    try {
+      const group = 'inventory.drawbridge.dev/v1alpha1';
+      await stage.apply({
+        apiVersion: group,
+        kind: 'ClusterInventory',
+        metadata: { name: 'prod' },
+        spec: { mode: 'managed' },
+      });
+      const since = '2026-11-21T09:00:00Z';
+      const missing = [{ path: '/status/outputs/network/vnet', want: 'present' }];
+      const status = {
+        waitingFor: 'shoot waits for network',
+        components: [{ name: 'shoot', state: 'NotReady', since, missing }],
+        conditions: [
+          { type: 'Ready', status: 'False', reason: 'NotReady', message: 'shoot', lastTransitionTime: since },
+        ],
+      };
+      const patch = JSON.stringify({ status });
+      await stage.kubectl('patch', 'clusterinventory', 'prod', '--subresource=status', '--type=merge', '-p', patch);
+      const { code, stdout, stderr } = await client.run(client.admin, 'inventory', 'status');
+      assert.equal(code, 1, stderr);
+      assert.match(stdout, /^prod +managed +False +shoot waits for network$/m);
+      const why = await client.ok(client.admin, 'inventory', 'why', 'prod');
+      assert.match(
+        why,
+        /^shoot +NotReady +2026-11-21T09:00:00Z +- +waits \(missing: \/status\/outputs\/network\/vnet\)$/m,
+      );
+      const none = await client.run(client.admin, 'inventory', 'why', 'none');
+      assert.equal(none.code, 1);
+    } finally {
+      await uninstall(clusterInventoryKind, reconcileRunKind);
+    }
+  });
+
+  it('the problems of bindings', async () => {
+    await install(apiServiceBindingKind);
+    try {
+      const spec = { kubeconfigSecretRef: { name: 'provider', key: 'kubeconfig', namespace: 'kube-bind' } };
+      const binding = {
+        apiVersion: 'kube-bind.io/v1alpha2',
+        kind: 'APIServiceBinding',
+        metadata: { name: 'mangodb' },
+        spec,
+      };
+      await stage.plane.kubectl(['create', '-f', '-'], { input: JSON.stringify(binding) });
+      const lastTransitionTime = '2026-11-21T09:00:00Z';
+      const conditions = [
+        { type: 'Ready', status: 'False', message: 'not ready', lastTransitionTime },
+        {
+          type: 'SecretValid',
+          status: 'False',
+          severity: 'Error',
+          message: 'Secret provider not found',
+          lastTransitionTime,
+        },
+      ];
+      const patch = JSON.stringify({ status: { conditions } });
+      await stage.plane.kubectl([
+        'patch',
+        'apiservicebinding',
+        'mangodb',
+        '--subresource=status',
+        '--type=merge',
+        '-p',
+        patch,
+      ]);
+      const { code, stdout, stderr } = await client.run(client.admin, 'binding', 'status');
+      assert.equal(code, 1, stderr);
+      assert.match(stdout, /^mangodb +- +False +SecretValid: Secret provider not found$/m);
+    } finally {
+      await uninstall(apiServiceBindingKind);
+    }
+  });
+});

@@ -1,0 +1,229 @@
+import assert from 'node:assert/strict';
+import { readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { join } from 'node:path';
+import { parse, stringify } from 'yaml';
+import { until } from '../../../sandbox/wait.ts';
+import { podRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+import { Client, type RunningClient } from '../../support/client.ts';
+
+/** Any control character but the newline. */
+const escapes = /[^\P{Cc}\n]/u;
+
+describe('a person who uses drawbridge to get access', () => {
+  let stage: AccessStage;
+  let client: Client;
+
+  before(async function () {
+    this.timeout(180_000);
+    stage = await AccessStage.open();
+    client = new Client(stage);
+  });
+  after(() => stage?.close());
+
+  const patchTemplate = async (accessConfig: object): Promise<void> => {
+    const patch = JSON.stringify({ spec: { accessConfig } });
+    await stage.kubectl('patch', 'pat', 'payments-shell', '--type=merge', '-p', patch);
+    await stage.templateReady('PodAccessTemplate', 'payments-shell');
+  };
+  const says = (running: RunningClient, text: RegExp): Promise<boolean> =>
+    until(`the client to say ${text}`, () => text.test(running.soFar().stderr), { timeoutMs: 30_000 });
+  const fields = (line: string | undefined): string[] => (line ?? '').trim().split(/ {2,}/);
+
+  it('sees the templates, with durations, groups, and approvers', async () => {
+    const [header, ...rows] = (await client.ok(stage.alice, 'templates')).trimEnd().split('\n');
+    assert.deepEqual(fields(header), ['NAME', 'TYPE', 'READY', 'DURATION', 'GROUPS', 'APPROVED BY']);
+    assert.deepEqual(rows.map(fields).sort(), [
+      ['payments-exec', 'exec', 'true', '30m to 2h', 'devs, sre', 'no one'],
+      ['payments-shell', 'pod', 'true', '1h to 4h', 'devs, sre', 'no one'],
+    ]);
+  });
+
+  it('waits for a pod, runs a command in it, sees it in the list, and gives it back', async () => {
+    const { code, stdout, stderr } = await client.run(
+      stage.alice,
+      ...['request', 'pod', 'payments-shell', '--name', 'mine', '--for', '10m', '--exec', '--', 'echo', 'hello'],
+    );
+    assert.deepEqual([code, stdout], [0, 'hello\n'], stderr);
+    assert.match(stderr, /^created podaccessrequest\.crds\.wizardofoz\.co\/mine\n/);
+    assert.match(stderr, /access is open until \S+Z \(in 9m\d+s\)\n/);
+    const [, row] = (await client.ok(stage.alice, 'list')).split('\n');
+    assert.deepEqual(fields(row).slice(0, 4), ['mine', 'pod', 'payments-shell', 'Ready']);
+    assert.equal(await client.ok(stage.alice, 'exec', 'mine', '--', 'echo', 'again'), 'again\n');
+    assert.equal(await client.ok(stage.alice, 'drop', 'mine'), 'podaccessrequest.crds.wizardofoz.co/mine dropped\n');
+    const after = await client.run(stage.alice, 'exec', 'mine');
+    // A request that its user named goes at its end.
+    assert.match(
+      `${after.code} ${after.stderr}`,
+      /^(5 drawbridge: mine (has ended|ends): |1 drawbridge: no request mine in namespace )/,
+    );
+  });
+
+  it('gets the command that uses the access on standard output, and a request with a name of its own', async () => {
+    const stdout = await client.ok(stage.alice, 'request', 'exec', 'payments-exec');
+    assert.match(stdout, /^kubectl exec -ti -n \S+ payments-\S+ -- \/bin\/sh\n$/);
+    const names = await client.ok(stage.alice, 'list', '-o', 'name');
+    assert.match(names, /^execaccessrequest\.crds\.wizardofoz\.co\/payments-exec-\w+$/m);
+  });
+
+  it('reads objects as JSON and YAML', async () => {
+    const request = await stage.createReady(stage.alice, podRequest('forms', { reason: 'a\u001b[2Jb\u009b' }));
+    const json = await client.ok(stage.alice, 'get', 'forms', '-o', 'json');
+    assert.equal(JSON.parse(json).metadata.uid, request.metadata.uid);
+    assert.equal(JSON.parse(json).spec.reason, 'a\u001b[2Jb\u009b');
+    assert.doesNotMatch(json, escapes);
+    assert.doesNotMatch(json, /managedFields/);
+    const list = JSON.parse(await client.ok(stage.alice, 'list', '-o', 'json'));
+    assert.ok(list.kind === 'List' && list.items.length > 0);
+    for (const form of ['yaml', 'table', 'wide']) {
+      assert.doesNotMatch(await client.ok(stage.alice, 'get', 'forms', '-o', form), escapes);
+      assert.doesNotMatch(await client.ok(stage.alice, 'list', '-o', form), escapes);
+    }
+  });
+
+  it('sees no requests of others in the list, unless asked for', async () => {
+    await stage.createReady(stage.alice, podRequest('of-alice'));
+    assert.equal(await client.ok(stage.carol, 'list'), '');
+    assert.match(await client.ok(stage.carol, 'list', '--everyone'), /^of-alice .* alice /m);
+    const { code, stderr } = await client.run(stage.carol, 'drop', 'of-alice');
+    assert.equal(code, 1);
+    assert.match(stderr, /a request of alice; to end it: drawbridge revoke pod\/of-alice/);
+  });
+
+  it('is told why the server denies a request, with exit code 3', async () => {
+    const { code, stdout, stderr } = await client.run(stage.bob, 'request', 'pod', 'payments-shell');
+    assert.deepEqual([code, stdout], [3, '']);
+    assert.match(
+      stderr,
+      /^drawbridge: denied: NotEligible: spec\.templateName: user bob is in \[qa, system:authenticated\]; .*\n$/,
+    );
+  });
+
+  it('learns by a dry run whether the server would accept a request', async () => {
+    const ask = ['request', 'pod', 'payments-shell', '--dry-run', 'server'];
+    assert.match(await client.ok(stage.alice, ...ask), /would accept/);
+    assert.equal((await client.run(stage.bob, ...ask)).code, 3);
+  });
+
+  it('sees for whom a request waits, can stop waiting, and go on later', async () => {
+    await patchTemplate({ approvals: { all: [{ name: 'peer', groups: ['devs'] }] } });
+    try {
+      const ask = ['request', 'pod', 'payments-shell', '--name', 'waits'];
+      const running = client.start(stage.alice, ...ask);
+      await says(running, /waiting for approvals until \S+: peer 0 of 1 \(peer: 1 of group devs\)/);
+      running.kill('SIGINT');
+      const { code, stderr } = await running.ended;
+      assert.equal(code, 130);
+      assert.match(
+        stderr,
+        /interrupted; the request still waits\. To go on: drawbridge watch pod\/waits .*To drop it: drawbridge drop pod\/waits/,
+      );
+      const later = await client.run(stage.alice, 'watch', 'waits', '--timeout', '1s');
+      assert.equal(later.code, 4, later.stderr);
+      const [, row] = (await client.ok(stage.alice, 'list')).split('\n').filter((line) => /^(NAME|waits)/.test(line));
+      assert.equal(fields(row)[3], 'Pending');
+      const waiting = client.start(stage.alice, 'watch', 'waits');
+      await says(waiting, /peer 0 of 1/);
+      await client.ok(stage.alice, 'drop', 'waits', '--reason', 'not needed');
+      assert.equal((await waiting.ended).code, 5);
+    } finally {
+      await patchTemplate({ approvals: null });
+    }
+  });
+
+  it('begins access that was approved, and extends it', async () => {
+    await patchTemplate({ extension: { times: 1, total: '8h', approvals: 'None' } });
+    await stage.createReady(stage.alice, podRequest('longer', { duration: '10m' }));
+    const { code, stdout, stderr } = await client.run(stage.alice, 'extend', 'longer', '--by', '5m');
+    assert.deepEqual([code, stdout], [0, 'podaccessrequest.crds.wizardofoz.co/longer extended by 5m\n'], stderr);
+    assert.match(await client.ok(stage.alice, 'get', 'longer'), /^Extensions: +by 5m: Granted$/m);
+    const again = await client.run(stage.alice, 'extend', 'longer', '--by', '5m');
+    assert.equal(again.code, 3, again.stderr);
+    assert.match(again.stderr, /TooManyExtensions/);
+    const { code: notClaimable, stderr: why } = await client.run(stage.alice, 'start', 'longer');
+    assert.equal(notClaimable, 3, why);
+    assert.match(why, /NotClaimable/);
+  });
+
+  it('prints each change, as JSON one object a line', async () => {
+    const running = client.start(stage.alice, 'list', '-w', '-o', 'json');
+    const request = await stage.createReady(stage.alice, podRequest('watched'));
+    const ready = (): boolean =>
+      running
+        .soFar()
+        .stdout.split('\n')
+        .slice(0, -1)
+        .map((line) => JSON.parse(line))
+        .some(({ metadata, status }) => metadata.name === 'watched' && status?.ready);
+    await until('the client to print the ready request', ready, { timeoutMs: 30_000 });
+    running.kill('SIGINT');
+    assert.equal((await running.ended).code, 130);
+    assert.ok(request.metadata.uid);
+  });
+
+  it('makes every call with the credentials of the person, also by impersonation', async () => {
+    const since = stage.plane.auditLog.mark();
+    await client.ok(stage.alice, 'list');
+    const groups = ['--as-group', 'devs', '--as-group', 'system:authenticated'];
+    await client.ok({ kubeconfig: stage.plane.adminKubeconfig }, 'list', '--as', 'dora', ...groups);
+    const denied = await client.run(stage.alice, 'list', '--as', 'dora');
+    assert.equal(denied.code, 3);
+    assert.match(denied.stderr, /cannot impersonate/);
+    const lists = { since, verbs: ['list'], resources: ['podaccessrequests'] };
+    const callers = stage.plane.auditLog
+      .calls(lists)
+      .map(({ user, impersonated, code }) => [user, impersonated, code] as const);
+    assert.deepEqual(callers, [
+      ['alice', undefined, 200],
+      ['sandbox-admin', 'dora', 200],
+    ]);
+  });
+
+  it('reaches the cluster through the proxy of the kubeconfig', async () => {
+    const tunnels: string[] = [];
+    const proxy = createServer();
+    proxy.on('connect', ({ url = '', headers }, client, head) => {
+      tunnels.push(`${headers['proxy-authorization'] ?? ''} ${url}`);
+      if (headers['proxy-authorization'] !== `Basic ${Buffer.from('a:b').toString('base64')}`) {
+        client.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n');
+        return;
+      }
+      const { hostname, port } = new URL(`http://${url}`);
+      const server = connect(Number(port), hostname, () => {
+        client.write('HTTP/1.1 200 OK\r\n\r\n');
+        server.write(head);
+        server.pipe(client).pipe(server);
+      });
+      for (const socket of [client, server]) socket.on('error', () => server.destroy());
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    const { port } = proxy.address() as AddressInfo;
+    const through = async (name: string, url: string): Promise<{ kubeconfig: string }> => {
+      const config = parse(await readFile(stage.alice.kubeconfig, 'utf8'));
+      config.clusters[0].cluster['proxy-url'] = url;
+      const kubeconfig = join(stage.plane.directory, 'kubeconfigs', `${name}.yaml`);
+      await writeFile(kubeconfig, stringify(config));
+      return { kubeconfig };
+    };
+    try {
+      assert.match(
+        await client.ok(await through('proxy', `http://a:b@127.0.0.1:${port}`), 'templates'),
+        /payments-shell/,
+      );
+      assert.ok(
+        tunnels.every((line) => line.endsWith(` ${new URL(stage.plane.server).host}`)),
+        tunnels.join(),
+      );
+      const { code, stderr } = await client.run(await through('no-login', `http://127.0.0.1:${port}`), 'templates');
+      assert.equal(code, 1);
+      assert.match(stderr, /cannot reach the cluster: .*proxy 127\.0\.0\.1:\d+: answered 407 to CONNECT/);
+      const socks = await client.run(await through('socks', 'socks5://127.0.0.1:1'), 'templates');
+      assert.equal(socks.code, 2);
+      assert.match(socks.stderr, /proxy-url of cluster .* is not supported; it must begin with http:/);
+    } finally {
+      proxy.close();
+    }
+  });
+});

@@ -1,0 +1,394 @@
+import assert from 'node:assert/strict';
+import { freePorts } from '../../../sandbox/ports.ts';
+import { clusterInventories, reconcileRuns } from '../../../src/api/inventory/names.ts';
+import type { KubeObject } from '../../../src/api/object.ts';
+import { ScriptedComponent } from '../../support/inventory/scripted-component.ts';
+import { InventoryStage } from '../../support/inventory/stage.ts';
+
+describe('kubectl and the inventory', function () {
+  this.timeout(180_000);
+  let stage: InventoryStage;
+
+  before(async () => {
+    stage = await InventoryStage.open();
+  });
+  afterEach(async () => stage?.clear());
+  after(async () => stage?.close());
+
+  const kubectl = (...args: readonly string[]) => stage.plane.kubectl([...args], { reject: false });
+
+  it('refuses a registration that names no built-in component, and lists those that exist', async () => {
+    const { code, stderr } = await stage.plane.kubectl(['create', '-f', '-'], {
+      reject: false,
+      input: JSON.stringify({
+        apiVersion: 'inventory.drawbridge.dev/v1alpha1',
+        kind: 'ComponentReconciler',
+        metadata: { name: 'netwrok' },
+        spec: { endpoint: { inProcess: 'netwrok' } },
+      }),
+    });
+    assert.notEqual(code, 0);
+    assert.match(
+      stderr,
+      /InvalidSpec: spec\.endpoint\.inProcess names "netwrok", which is not built into this server; built-in components: byoc, cluster, connectivity-proxy, kubeconfig, network; /,
+    );
+  });
+
+  it('explains the defaults of fields', async () => {
+    for (const [field, text] of [
+      ['componentreconcilers.spec.intervalSeconds', 'Default: 3600.'],
+      ['componentreconcilers.spec.retry', 'Default: {"baseSeconds":1,"capSeconds":300}.'],
+      ['clusterinventories.spec.mode', 'Default: managed.'],
+      ['clusterinventories.spec.suspend', 'Default: false.'],
+    ] as const) {
+      const { stdout } = await kubectl('explain', field, '--api-version=inventory.drawbridge.dev/v1alpha1');
+      assert.ok(stdout.replace(/\s+/g, ' ').includes(text), `${field}: ${stdout}`);
+    }
+  });
+
+  it('shows one run of a component that answers Progressing without a time, not one each second', async () => {
+    const component = await stage.component('network', () => ({ outcome: 'Progressing' }) as never);
+    await stage.entry('one');
+    await stage.until('the outcome', async () => (await stage.records())[0]?.lastOutcome?.outcome === 'Progressing');
+    const [record] = await stage.records();
+    const { endedAtMs = 0 } = record?.lastOutcome ?? {};
+    assert.equal(Math.round(((record?.nextAtMs ?? 0) - endedAtMs) / 1000), 15);
+    assert.equal(component.calls.length, 1);
+  });
+
+  it('prints at most 80 characters of what an entry waits for, and all of it with -o wide', async () => {
+    const paths = Array.from({ length: 6 }, (_, i) => `/spec/cluster/networking/field${i}`);
+    const missing = paths.map((path) => ({ path, want: 'present' }));
+    await stage.component('network', () => ({ outcome: 'NotReady', missing }) as never);
+    await stage.entry('one');
+    await stage.until('the message', async () => (await stage.get('one')).components[0]?.state === 'NotReady');
+    const narrow = await column('WAITING FOR', 'clusterinventories');
+    assert.equal(narrow, 'network: waits for /spec/cluster/networking/field0, /spec/cluster/networking/fi…');
+    assert.equal(narrow.length, 80);
+    assert.equal(await column('MESSAGE', 'clusterinventories', '-o', 'wide'), `network: waits for ${paths.join(', ')}`);
+  });
+
+  it('prints in words why a component ran, and the reasons with -o wide', async () => {
+    await stage.component('network', () => ({ outcome: 'Done' }), { reads: ['/spec/cluster/region'] });
+    await stage.entry('one');
+    await stage.ready('one');
+    assert.equal(await column('WHY', 'reconcileruns'), 'first run for this entry');
+    await stage.patch('one', { spec: { cluster: { region: 'here' } } });
+    await stage.until('the second run', async () => (await column('SEQ', 'reconcileruns')) === '2');
+    assert.equal(await column('WHY', 'reconcileruns'), '/spec/cluster/region changed');
+    assert.equal(await column('REASONS', 'reconcileruns', '-o', 'wide'), '["ConfigChanged:/spec/cluster/region"]');
+  });
+
+  it('prints Events that name what is missing', async () => {
+    const missing = [{ path: '/spec/cluster/region', want: 'present' }];
+    await stage.component('network', () => ({ outcome: 'NotReady', missing, message: 'need a region' }) as never);
+    await stage.entry('regionless');
+    const events = async () => (await kubectl('events', '--for=clusterinventory/regionless', ...here())).stdout;
+    await stage.until('the Event', async () => (await events()).includes('NotReady'));
+    assert.match(
+      await events(),
+      /Normal +NotReady +ClusterInventory\/regionless +network: waits for \/spec\/cluster\/region: need a region; started because: first run for this entry/,
+    );
+  });
+
+  it('warns about a name in spec.components that no component handles', async () => {
+    await stage.component('network', () => ({ outcome: 'Done' }));
+    const input = JSON.stringify({
+      apiVersion: 'inventory.drawbridge.dev/v1alpha1',
+      kind: 'ClusterInventory',
+      metadata: { name: 'one' },
+      spec: { components: { network: {}, netwrok: { config: { cidr: '10.0.0.0/16' } } } },
+    });
+    const { code, stderr } = await stage.plane.kubectl(['create', '-f', '-', ...here()], { reject: false, input });
+    assert.equal(code, 0);
+    assert.deepEqual(stderr.trim().split('\n'), [
+      'Warning: spec.components.netwrok has no effect: no component netwrok is registered; registered: network; correct the name, or register the component',
+    ]);
+  });
+
+  it('warns about an annotation for a component that no one registered', async () => {
+    await stage.component('network', () => ({ outcome: 'Done' }));
+    await stage.entry('one');
+    await stage.ready('one');
+    const annotation = 'force.inventory.drawbridge.dev/netwrok';
+    const { code, stderr } = await kubectl('annotate', 'clusterinventory', 'one', ...here(), `${annotation}=1`);
+    assert.equal(code, 0);
+    assert.equal(
+      stderr.trim(),
+      `Warning: annotation ${annotation} has no effect: no component netwrok is registered; registered: network; correct the name, or register the component`,
+    );
+  });
+
+  it('names the entries that keep a registration, and deletes it after each abandons the component', async () => {
+    const network = await stage.component('network', () => ({ outcome: 'Done', outputs: { network: { a: 1 } } }));
+    await stage.entry('one');
+    await stage.ready('one');
+    const remove = () => kubectl('delete', 'componentreconciler', 'network');
+    const denied = (await remove()).stderr;
+    assert.match(denied, new RegExp(`HasRuns: component network still has runs for ${stage.namespace}/one; `));
+    const [, command = ''] = /(annotate clusterinventory \S+ -n \S+ \S+)=REASON/.exec(denied) ?? [];
+    const asAlice = { kubeconfig: await stage.plane.kubeconfigFor('alice', ['system:masters']) };
+    await stage.plane.kubectl(
+      [...command.split(' ').slice(0, -1), `${command.split(' ').at(-1)}=its account is lost`],
+      asAlice,
+    );
+    await stage.until('the end of the run', async () => (await stage.records()).length === 0);
+    const entry = await stage.get('one');
+    assert.deepEqual(entry.content.status.outputs, {});
+    await stage.until('who and why in the entry', async () => {
+      const { stdout } = await kubectl('describe', 'clusterinventory', 'one', ...here());
+      return /Message: +abandoned by alice: its account is lost\n +Name: +network\n[\s\S]*Reason: +Abandoned/.test(
+        stdout,
+      );
+    });
+    await stage.until('the Event', async () => {
+      const { stdout } = await kubectl('events', '--for=clusterinventory/one', ...here());
+      return /Warning +Abandoned +.* component network was abandoned by alice: its account is lost; /.test(stdout);
+    });
+    const lines = (await stage.server.audit()).filter(
+      ({ code, what }) => code === 'Abandoned' && JSON.stringify(what).includes(entry.ref.uid),
+    );
+    assert.deepEqual(
+      lines.map(({ who, component, reason }) => [(who as { user: string }).user, component, reason]),
+      [['alice', 'network', 'its account is lost']],
+    );
+    assert.equal((await remove()).code, 0);
+    assert.equal(network.calls.length, 1);
+  });
+
+  it('names the components that a suspended entry still has to tear down', async () => {
+    await stage.component('network', () => ({ outcome: 'Done' }));
+    await stage.entry('one');
+    await stage.ready('one');
+    await stage.patch('one', { spec: { suspend: true } });
+    await stage.delete('one');
+    const message = () => column('MESSAGE', 'clusterinventories', '-o', 'wide');
+    await stage.until('the message', async () => (await message()).startsWith('the entry is being deleted'));
+    assert.equal(
+      await message(),
+      'the entry is being deleted, but spec.suspend is true: the server starts no teardown of network; set spec.suspend to false',
+    );
+    await stage.patch('one', { spec: { suspend: false } });
+    await stage.gone('one');
+  });
+
+  it('names a disabled component when none runs', async () => {
+    await stage.component('network', () => ({ outcome: 'Done' }));
+    await stage.entry('one', { components: { network: { enabled: false } } });
+    const expected = 'no component runs for this entry; stopped: network (spec.components.network.enabled is false)';
+    await stage.until(
+      'the message',
+      async () => (await column('MESSAGE', 'clusterinventories', '-o', 'wide')) === expected,
+    );
+  });
+
+  it('prints an Event for each new reason of a Retry, a Warning if a person must correct it', async () => {
+    let body: unknown = { outcome: 'Retry', message: 'quota of DNS exceeded' };
+    await stage.component('network', () => ({ status: 200, body }));
+    await stage.entry('reasons');
+    const events = async () => (await kubectl('events', '--for=clusterinventory/reasons', ...here())).stdout;
+    await stage.until('the first Event', async () => /Normal +Retry +.*quota of DNS exceeded/.test(await events()));
+    body = { outcome: 'Perfect' };
+    await stage.until('the second Event', async () =>
+      /Warning +Retry +.*network: Retry \(InvalidOutcome\)/.test(await events()),
+    );
+  });
+
+  it('prints that a component reports an input as missing that was not missing', async () => {
+    const missing = [{ path: '/spec/mode', want: 'present' }];
+    await stage.component('network', () => ({ outcome: 'NotReady', missing }) as never);
+    await stage.entry('one');
+    const expected = 'network: reports /spec/mode as missing, but it was not missing when the component was called';
+    await stage.until(
+      'the message',
+      async () => (await column('MESSAGE', 'clusterinventories', '-o', 'wide')) === expected,
+    );
+  });
+
+  it('prints the cause in the condition Reachable of a registration', async () => {
+    const [port = 0] = await freePorts(1);
+    await stage.register('network', `http://127.0.0.1:${port}`);
+    await stage.entry('one');
+    const message = 'jsonpath={.status.conditions[?(@.type=="Reachable")].message}';
+    const wide = async () => (await kubectl('get', 'componentreconcilers', 'network', '-o', 'wide')).stdout;
+    await stage.until('the condition', async () =>
+      /^the endpoint does not accept calls: connect ECONNREFUSED 127\.0\.0\.1:\d+; the server probes it/.test(
+        (await kubectl('get', 'componentreconciler', 'network', '-o', message)).stdout,
+      ),
+    );
+    assert.match(await wide(), /UNREACHABLE\nnetwork +True +False +\S+ +False +the endpoint does not accept calls: /);
+    await stage.patch('one', { metadata: { annotations: { 'abandon.inventory.drawbridge.dev/network': 'test' } } });
+  });
+
+  it('prints which registrations form a circle', async () => {
+    for (const [name, read] of [
+      ['network', 'other'],
+      ['other', 'network'],
+    ] as const)
+      await stage.component(name, () => ({ outcome: 'Done' }), { reads: [`/status/outputs/${read}`] });
+    const cyclic = async () => (await kubectl('get', 'componentreconcilers', '-o', 'wide')).stdout;
+    await stage.until('both', async () =>
+      /\nnetwork +True +True +\S+ +True *\nother +True +True +\S+ +True */.test(await cyclic()),
+    );
+  });
+
+  it('prints that no component is registered, or which do not apply, and whether the entry is suspended', async () => {
+    await stage.entry('one');
+    const message = () => column('MESSAGE', 'clusterinventories', '-o', 'wide');
+    const becomes = (expected: string) => stage.until(expected, async () => (await message()) === expected);
+    await becomes('no component is registered; create a ComponentReconciler for each component');
+    assert.equal(await column('SUSPENDED', 'clusterinventories', '-o', 'wide'), 'false');
+    await stage.component('network', () => ({ outcome: 'Done' }), { selector: { matchLabels: { no: 'where' } } });
+    await becomes(
+      'none of the registered components applies to this entry: network; check the selector and modes of their ComponentReconcilers',
+    );
+    await stage.patch('one', { spec: { suspend: true } });
+    assert.equal(await column('SUSPENDED', 'clusterinventories', '-o', 'wide'), 'true');
+  });
+
+  it('runs an abandoned component again after the annotation is removed', async () => {
+    const network = await stage.component('network', () => ({ outcome: 'Done' }));
+    const annotation = 'abandon.inventory.drawbridge.dev/network';
+    await stage.entry('one');
+    await stage.ready('one');
+    await kubectl('annotate', 'clusterinventory', 'one', ...here(), `${annotation}=moved`);
+    await stage.until('the end of the run', async () => (await stage.records()).length === 0);
+    await kubectl('annotate', 'clusterinventory', 'one', ...here(), `${annotation}-`);
+    await stage.until('another run', () => network.calls.length === 2);
+    await stage.ready('one');
+    const { metadata } = await stage.cluster.client.get(clusterInventories, {
+      namespace: stage.namespace,
+      name: 'one',
+    });
+    assert.deepEqual(metadata.annotations ?? {}, {}, 'the name of the user is removed, too');
+  });
+
+  it('prints Failed (EntryTooLarge) if the outputs do not fit, and InvalidOutcome if an owner has no object', async () => {
+    let outputs: Record<string, unknown> = { network: { v: 'x'.repeat(70_000) } };
+    await stage.component('network', () => ({ outcome: 'Done', outputs }) as never);
+    await stage.entry('one');
+    const message = () => column('MESSAGE', 'clusterinventories', '-o', 'wide');
+    await stage.until('the size', async () => (await message()).startsWith('network: Failed (EntryTooLarge)'));
+    assert.match(
+      await message(),
+      /^network: Failed \(EntryTooLarge\): the entry would have 70\d{3} bytes; at most 65536 are allowed; /,
+    );
+    outputs = { network: 'zone' };
+    await kubectl('annotate', 'clusterinventory', 'one', ...here(), 'force.inventory.drawbridge.dev/network=1');
+    const invalid = 'network: Retrying (InvalidOutcome): outputs.network must be an object, or null to remove it';
+    await stage.until('the invalid answer', async () => (await message()) === invalid);
+  });
+
+  it('prints a dead endpoint in the entry, and its failed calls in the run', async () => {
+    const [port = 0] = await freePorts(1);
+    await stage.register('network', `http://127.0.0.1:${port}`);
+    await stage.entry('one');
+    await stage.until('three calls', async () => Number(await column('SEQ', 'reconcileruns')) > 3);
+    assert.match(
+      await column('WAITING FOR', 'clusterinventories'),
+      /^network: Retrying \(Unreachable\): connect ECONNREFUSED 127\.0\.0\.1:\d+$/,
+    );
+    assert.equal(await column('OUTCOME', 'reconcileruns'), 'Retry');
+    assert.match(await column('MESSAGE', 'reconcileruns', '-o', 'wide'), /ECONNREFUSED/);
+    const [record] = await stage.records();
+    assert.ok((record?.attempt ?? 0) >= 2, `attempt ${record?.attempt}`);
+    assert.deepEqual(record?.history.map(({ outcome, reason }) => [outcome, reason]).slice(0, 2), [
+      ['Retry', 'Unreachable'],
+      ['Retry', 'Unreachable'],
+    ]);
+    assert.match((await kubectl('get', 'componentreconcilers', 'network')).stdout, /network +True +(True|False) /);
+    const component = await ScriptedComponent.start(() => ({ outcome: 'Done' }), port);
+    try {
+      await stage.ready('one');
+      assert.ok((component.calls[0]?.request.run.attempt ?? 0) >= 2);
+      await stage.delete('one');
+      await stage.gone('one');
+    } finally {
+      component.close();
+    }
+  });
+
+  it('prints as NEXT a time that may pass, or why no run is next', async () => {
+    let isAway = false;
+    await stage.component('network', () => (isAway ? { status: 503 } : { outcome: 'Done' }), {
+      reads: ['/spec/cluster/region'],
+    });
+    await stage.component(
+      'other',
+      () => ({ outcome: 'NotReady', missing: [{ path: '/spec/x', want: 'present' }] }) as never,
+    );
+    const next = async (component: string, entry = 'one') => {
+      const { stdout } = await kubectl('get', 'reconcilerun', `${entry}.${component}`, ...here(), '-o', 'wide');
+      const [head = '', row = ''] = stdout.split('\n');
+      const start = head.indexOf('NEXT');
+      return row.slice(start, head.indexOf('MESSAGE')).trimEnd();
+    };
+    const becomes = (component: string, expected: string | RegExp) =>
+      stage.until(`${expected} as NEXT of ${component}`, async () => {
+        const found = await next(component);
+        return typeof expected === 'string' ? found === expected : expected.test(found);
+      });
+    const time = /^after 20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
+    await stage.entry('one');
+    await stage.until(
+      'both runs',
+      async () => (await stage.records()).filter(({ phase }) => phase === 'Idle').length === 2,
+    );
+    for (const component of ['network', 'other']) assert.match(await next(component), time);
+
+    await stage.patch('one', { spec: { suspend: true } });
+    for (const component of ['network', 'other']) await becomes(component, 'none: the entry is suspended');
+    const { nextAtMs } = (await stage.records()).find(({ component }) => component === 'network') ?? {};
+    assert.ok(nextAtMs !== undefined && nextAtMs > Date.now(), 'the interval continues');
+    await stage.patch('one', { spec: { suspend: false, components: { other: { enabled: false } } } });
+    await becomes('network', time);
+    await becomes('other', 'none: the entry disables the component');
+    await stage.patch('one', { spec: { components: { other: null } } });
+    await becomes('other', time);
+
+    isAway = true;
+    await stage.patch('one', { spec: { cluster: { region: 'there' } } });
+    await becomes('network', 'once the endpoint accepts calls');
+    isAway = false;
+    await becomes('network', time);
+  });
+
+  it('prints runs by the names of their entry and component, and keeps the name that an earlier version gave', async () => {
+    const network = await stage.component('network', () => ({ outcome: 'Done' }));
+    await stage.entry('one');
+    await stage.ready('one');
+    assert.equal(await column('NAME', 'reconcileruns'), 'one.network');
+    const { client } = stage.cluster;
+    const run = await client.get(reconcileRuns, { namespace: stage.namespace, name: 'one.network' });
+    await stage.patch('one', { spec: { suspend: true } });
+    await client.delete(reconcileRuns, run.metadata);
+    await stage.until('no run', async () => (await stage.records()).length === 0);
+    const { labels, ownerReferences, namespace } = run.metadata;
+    const name = `${(await stage.get('one')).ref.uid}.network`;
+    await client.create(reconcileRuns, {
+      ...run,
+      metadata: { name, namespace, labels, ownerReferences },
+    } as KubeObject);
+    await stage.patch('one', {
+      metadata: { annotations: { 'force.inventory.drawbridge.dev/network': '1' } },
+      spec: { suspend: false },
+    });
+    await stage.until('the second run', async () => (await column('SEQ', 'reconcileruns')) === '2');
+    assert.equal(await column('NAME', 'reconcileruns'), name);
+    assert.equal((await stage.records()).length, 1);
+    assert.equal(network.calls.length, 2);
+  });
+
+  const here = () => ['-n', stage.namespace] as const;
+
+  /** The cell below the heading in the only row that `kubectl get` prints; empty if it prints none. */
+  async function column(heading: string, ...args: readonly string[]): Promise<string> {
+    const { stdout } = await kubectl('get', ...args, ...here());
+    const [head = '', row = ''] = stdout.split('\n');
+    if (head === '') return '';
+    const start = head.indexOf(heading);
+    assert.notEqual(start, -1, `no column ${heading} in ${head}`);
+    const length = /^\S+( \S+)* {2,}(?=\S)/.exec(head.slice(start))?.[0].length;
+    return row.slice(start, length && start + length).trimEnd();
+  }
+});

@@ -1,0 +1,684 @@
+import assert from 'node:assert/strict';
+import { accessVotes } from '../../../../src/api/access/access-vote.ts';
+import { execAccess, execAccessRequests } from '../../../../src/api/access/exec-access.ts';
+import type { Grant } from '../../../../src/api/access/grant.ts';
+import { podAccessRequests, podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
+import type { RequestStatus } from '../../../../src/api/access/status.ts';
+import type { KubeObject } from '../../../../src/api/object.ts';
+import { deployments, pods, roleBindings, services, statefulSets } from '../../../../src/api/resources.ts';
+import { formatTime, parseTime } from '../../../../src/kit/clock.ts';
+import { deferred } from '../../../../src/kit/promises.ts';
+import { execTemplateManifest } from '../../../support/access-objects.ts';
+import { LifecycleStage, requestName } from './lifecycle-stage.ts';
+
+const minute = 60_000;
+const peer = { all: [{ name: 'peer', count: 1 }], pendingFor: '1h', serviceAccounts: false };
+
+describe('access that others approve', () => {
+  let stage: LifecycleStage;
+  /** Who holds the verb approve on the template. */
+  let approvers: Set<string>;
+  beforeEach(async () => {
+    stage = new LifecycleStage();
+    approvers = new Set(['carol', 'dave']);
+    stage.cluster.allows = ({ user, verb }) => verb === 'approve' && approvers.has(user);
+    stage.configure({ approvals: peer });
+    await stage.start();
+    await stage.clock.advance(100);
+  });
+  afterEach(() => stage.stop());
+
+  const status = (): RequestStatus => (stage.request?.status ?? {}) as RequestStatus;
+  const approved = (): string => {
+    const found = status().conditions?.find(({ type }) => type === 'AccessApproved');
+    return found ? `${found.status} ${found.reason}: ${found.message}` : 'none';
+  };
+  const grant = (): Grant | undefined => status().grant;
+  const isOpen = (): boolean => stage.cluster.names(roleBindings).length > 0;
+  const pass = (ms = 100): Promise<void> => stage.clock.advance(ms);
+  const lasts = (): number => {
+    const { startsAt = '', expiresAt = '' } = grant() ?? {};
+    return ((parseTime(expiresAt) ?? 0) - (parseTime(startsAt) ?? 0)) / minute;
+  };
+
+  it('waits, and says for whom and until when', async () => {
+    stage.ask();
+    await pass();
+    const until = formatTime((parseTime(stage.request?.metadata.creationTimestamp ?? '') ?? 0) + 60 * minute);
+    assert.equal(approved(), `Unknown Pending: waiting for approvals until ${until}: peer 0 of 1`);
+    assert.deepEqual(status().approval, { state: 'Pending', until, all: [{ name: 'peer', have: 0, need: 1 }] });
+    assert.equal(status().ready, false);
+    assert.equal(isOpen(), false);
+    const writes = stage.cluster.calls.filter(({ verb }) => verb === 'patch').length;
+    await pass(30 * minute);
+    assert.equal(stage.cluster.calls.filter(({ verb }) => verb === 'patch').length, writes, 'nothing changed');
+  });
+
+  it('opens with the vote, and its time counts from then', async () => {
+    stage.ask();
+    await pass(30 * minute);
+    stage.vote('carol');
+    await pass();
+    assert.ok(isOpen());
+    assert.equal(approved(), 'True Success: approved by carol');
+    assert.equal(status().approval?.until, undefined, 'no longer the end of the wait');
+    assert.equal(lasts(), 10);
+    assert.equal(grant()?.votes?.length, 1);
+    await pass(9.9 * minute);
+    assert.ok(isOpen());
+    await pass(minute);
+    assert.equal(isOpen(), false);
+  });
+
+  it('lasts as long as the smallest max of its votes', async () => {
+    stage.ask();
+    await pass();
+    stage.vote('carol', { max: '3m' });
+    await pass();
+    assert.equal(lasts(), 3);
+    const messageOf = (type: string) => status().conditions?.find((condition) => condition.type === type)?.message;
+    assert.match(messageOf('AccessDurationsValid') ?? '', /^10 min, as requested; approved for 3 min$/);
+    assert.equal(messageOf('AccessShortened'), 'asked for 10 min, granted 3 min');
+  });
+
+  it('shows in the status and in the journal for whom a program voted', async () => {
+    stage.ask();
+    await pass();
+    stage.vote('carol', { onBehalfOf: 'frank' });
+    await pass();
+    assert.equal(status().approval?.votes?.[0]?.onBehalfOf, 'frank');
+    assert.equal(stage.lines[0]?.votes?.[0]?.onBehalfOf, 'frank');
+  });
+
+  it('is denied for good by a vote, which the status names', async () => {
+    stage.ask();
+    await pass();
+    stage.vote('carol', { decision: 'Deny', reason: 'not during the freeze' });
+    await pass();
+    assert.equal(approved(), 'False Denied: carol denied the request: not during the freeze');
+    stage.vote('dave');
+    await pass();
+    assert.equal(isOpen(), false);
+  });
+
+  it('ends at once when an approver denies it', async () => {
+    stage.ask();
+    await pass();
+    stage.vote('carol');
+    await pass();
+    assert.ok(isOpen());
+    stage.vote('dave', { decision: 'Deny' });
+    await pass();
+    assert.equal(isOpen(), false);
+    assert.equal(stage.lines.at(-1)?.code, 'VoteDenied');
+  });
+
+  it('is denied when no approval comes in time, and the denial can be read for an hour', async () => {
+    stage.ask();
+    await pass(61 * minute);
+    assert.match(approved(), /^False TimedOut: the approvals .* did not come by /);
+    stage.vote('carol');
+    await pass(50 * minute);
+    assert.ok(stage.request, 'still there');
+    assert.equal(isOpen(), false);
+    await pass(20 * minute);
+    assert.equal(stage.request, undefined);
+  });
+
+  it('is kept for an hour after its denial, however long it could have waited', async () => {
+    stage.configure({ approvals: { ...peer, pendingFor: '168h' }, start: { maxAhead: '8760h' } });
+    stage.ask({ startAt: formatTime(stage.clock.now() + 8000 * 60 * minute) });
+    await pass(30 * minute);
+    stage.vote('carol', { decision: 'Deny' });
+    await pass(59 * minute);
+    assert.equal(status().approval?.state, 'Denied');
+    assert.equal(status().approval?.until, undefined, 'it waits no longer');
+    await pass(2 * minute);
+    assert.equal(stage.request, undefined);
+  });
+
+  it('is kept for an hour after it was denied because its template was deleted', async () => {
+    stage.ask();
+    await pass(30 * minute);
+    stage.cluster.drop(podAccessTemplates, { namespace: 'payments', name: 'payments-shell' });
+    await pass(59 * minute);
+    assert.equal(status().conditions?.find(({ type }) => type === 'TargetTemplateExists')?.reason, 'NotFound');
+    await pass(2 * minute);
+    assert.equal(stage.request, undefined);
+  });
+
+  describe('through a template that is not ready for a while', () => {
+    const workload = { namespace: 'payments', name: 'payments' };
+    /** Deletes the workload of the template, or creates it again. */
+    const templateIs = async (state: 'ready' | 'not ready'): Promise<void> => {
+      if (state === 'not ready') {
+        removed = stage.cluster.find(deployments, workload);
+        stage.cluster.drop(deployments, workload);
+      } else if (removed) stage.cluster.put(deployments, removed);
+      await pass();
+    };
+    let removed: KubeObject | undefined;
+
+    it('waits, says why, and opens when the template is ready again', async () => {
+      stage.ask();
+      await pass();
+      await templateIs('not ready');
+      assert.match(approved(), /^Unknown Pending: waiting for approvals .*; template payments-shell is not ready: /);
+      stage.vote('carol');
+      await pass();
+      assert.equal(isOpen(), false);
+      assert.match(
+        approved(),
+        /^Unknown TemplateNotReady: waiting until .*, because access cannot open yet; template payments-shell is/,
+      );
+      assert.equal(status().approval?.state, 'Approved');
+      let asked = 0;
+      const { allows } = stage.cluster;
+      stage.cluster.allows = (question) => {
+        asked += question.verb === 'approve' ? 1 : 0;
+        return allows(question);
+      };
+      await pass(5 * minute);
+      assert.equal(asked, 0, 'it waits for the event of the template');
+      await templateIs('ready');
+      assert.ok(isOpen());
+      assert.equal(approved(), 'True Success: approved by carol');
+      assert.equal(lasts(), 10);
+    });
+
+    it('is denied by a vote all the same', async () => {
+      stage.ask();
+      await pass();
+      await templateIs('not ready');
+      stage.vote('carol', { decision: 'Deny' });
+      await pass();
+      assert.equal(approved(), 'False Denied: carol denied the request');
+    });
+
+    it('is denied all the same when no approval comes in time', async () => {
+      stage.ask();
+      await pass();
+      await templateIs('not ready');
+      await pass(61 * minute);
+      assert.match(approved(), /^False TimedOut: /);
+    });
+
+    it('is denied ten minutes after the last time at which it could have opened', async () => {
+      stage.ask();
+      await pass();
+      await templateIs('not ready');
+      stage.vote('carol');
+      await pass(69 * minute);
+      assert.match(approved(), /^Unknown TemplateNotReady: /);
+      await pass(2 * minute);
+      const target = status().conditions?.find(({ type }) => type === 'TargetTemplateExists');
+      assert.equal(target?.reason, 'TemplateNotReady');
+      await templateIs('ready');
+      await pass();
+      assert.equal(isOpen(), false);
+    });
+
+    it('is not denied if the author lacks a permission for a while', async () => {
+      let lacks = false;
+      stage.cluster.allows = ({ user, verb }) => (verb === 'approve' ? approvers.has(user) : !lacks);
+      const name = { namespace: 'payments', name: 'payments-shell' };
+      const template = stage.cluster.find(podAccessTemplates, name);
+      assert.ok(template?.metadata.uid);
+      const version = { uid: template.metadata.uid, generation: (template.metadata.generation ?? 0) + 1 };
+      const author = { username: 'tina', uid: '', groups: [], time: formatTime(stage.clock.now()) };
+      const signature = stage.signer.signAuthor({ kind: 'PodAccessTemplate', ...name, version, author });
+      stage.cluster.put(podAccessTemplates, {
+        ...template,
+        metadata: { ...template.metadata, generation: version.generation },
+        spec: { ...(template.spec as object), author: { ...author, signature } },
+      });
+      await pass();
+      stage.ask();
+      await pass();
+      lacks = true;
+      await pass(2 * minute);
+      stage.vote('carol');
+      await pass();
+      assert.equal(isOpen(), false);
+      lacks = false;
+      await pass(2 * minute);
+      assert.ok(isOpen());
+    });
+
+    it('is denied at once if it waits for no one', async () => {
+      stage.configure({ approvals: undefined });
+      await pass();
+      await templateIs('not ready');
+      stage.ask();
+      await pass();
+      const target = status().conditions?.find(({ type }) => type === 'TargetTemplateExists');
+      assert.equal(target?.reason, 'TemplateNotReady');
+    });
+  });
+
+  describe('while other objects forbid it', () => {
+    const service = (selector: object): KubeObject =>
+      ({
+        apiVersion: 'v1',
+        kind: 'Service',
+        metadata: { name: 'web', namespace: 'payments' },
+        spec: { selector },
+      }) as KubeObject;
+    const everyPod = { matchedBy: 'nothing' };
+    beforeEach(async () => {
+      stage.configure({}, { controllerTargetMutationConfig: { podLabels: everyPod } });
+      await pass();
+    });
+    const denialOf = () =>
+      status()
+        .conditions?.filter(({ reason }) => reason === 'PodIsSelected')
+        .map(({ type, status: state }) => `${type} ${state}`);
+
+    it('waits, says why in its condition and an Event, and opens when they no longer do', async () => {
+      stage.cluster.put(services, service(everyPod));
+      stage.ask();
+      await pass();
+      stage.vote('carol');
+      await pass();
+      assert.equal(isOpen(), false);
+      assert.match(approved(), /^Unknown PodIsSelected: waiting until .*, because access cannot open yet; Service web/);
+      const { reason, type, note } = stage.events.at(-1) ?? {};
+      assert.deepEqual([reason, type], ['PodIsSelected', 'Warning']);
+      assert.match(note ?? '', /^access cannot open yet; it waits until .*: Service web selects/);
+      const events = stage.events.length;
+      await pass(5 * minute);
+      assert.equal(stage.events.length, events, 'one Event for each cause');
+      stage.cluster.drop(services, { namespace: 'payments', name: 'web' });
+      await pass(2 * minute);
+      assert.ok(isOpen());
+      assert.equal(approved(), 'True Success: approved by carol');
+      assert.equal(lasts(), 10);
+    });
+
+    it('is denied ten minutes after the last time at which it could have opened', async () => {
+      stage.cluster.put(services, service(everyPod));
+      stage.ask();
+      await pass();
+      stage.vote('carol');
+      await pass(69 * minute);
+      assert.match(approved(), /^Unknown PodIsSelected: /);
+      await pass(2 * minute);
+      assert.deepEqual(denialOf(), ['AccessApproved False', 'AccessResourcesCreated False']);
+      assert.equal(status().approval?.state, 'Approved');
+      stage.cluster.drop(services, { namespace: 'payments', name: 'web' });
+      await pass(2 * minute);
+      assert.equal(isOpen(), false);
+    });
+
+    it('is denied at once if it waits for no one, or is an emergency', async () => {
+      stage.cluster.put(services, service(everyPod));
+      const emergency = { groups: ['oncall'], maxDuration: '30m', reviewWithin: '72h' };
+      stage.configure({ emergency });
+      await pass();
+      stage.ask({ emergency: true, reason: 'INC-1 the site is down' }, { groups: ['oncall'] });
+      await pass();
+      assert.deepEqual(denialOf(), ['AccessResourcesCreated False']);
+    });
+  });
+
+  describe('of a workload without a running pod', () => {
+    const name = { namespace: 'payments', name: 'db' };
+    const labels = { app: 'db' };
+    const podOf = (phase: string): KubeObject => {
+      const uid = stage.cluster.find(statefulSets, name)?.metadata.uid ?? '';
+      const ownerReferences = [{ apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'db', uid, controller: true }];
+      const metadata = { namespace: 'payments', name: 'db-0', labels, ownerReferences };
+      return { apiVersion: 'v1', kind: 'Pod', metadata, spec: {}, status: { phase } } as KubeObject;
+    };
+    const exec = () =>
+      (stage.cluster.find(execAccessRequests, { ...name, name: 'look' })?.status ?? {}) as RequestStatus;
+    const condition = () => {
+      const found = exec().conditions?.find(({ type }) => type === 'AccessApproved');
+      return found && `${found.status} ${found.reason}`;
+    };
+    beforeEach(async () => {
+      stage.cluster.put(statefulSets, {
+        apiVersion: 'apps/v1',
+        kind: 'StatefulSet',
+        metadata: name,
+        spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec: { containers: [] } } },
+      } as KubeObject);
+      stage.cluster.put(
+        execAccess.template.resource,
+        execTemplateManifest({
+          accessConfig: { allowedGroups: ['devs'], start: { maxAhead: '1h' } },
+          controllerTargetRef: { apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'db' },
+        }) as KubeObject,
+      );
+      await pass();
+    });
+    const startAt = () => formatTime(stage.clock.now() + minute);
+
+    for (const { title, spec, code } of [
+      { title: 'any pod', spec: {}, code: 'NoRunningPod' },
+      { title: 'a pod that the StatefulSet replaces', spec: { targetPod: 'db-0' }, code: 'InvalidTargetPod' },
+    ]) {
+      it(`waits for ${title}, and opens a second after it runs`, async () => {
+        stage.ask({ startAt: startAt(), ...spec }, { name: 'look', exec: true });
+        await pass(2 * minute);
+        assert.equal(condition(), `Unknown ${code}`);
+        assert.equal(stage.events.at(-1)?.reason, code);
+        stage.cluster.put(pods, podOf('Pending'));
+        await pass(10_000);
+        assert.equal(isOpen(), false);
+        stage.cluster.put(pods, podOf('Running'));
+        await pass(1100);
+        assert.ok(isOpen());
+        assert.equal(condition(), 'True Success');
+      });
+    }
+
+    it('is denied at once without a start time, as in Oz', async () => {
+      stage.ask({}, { name: 'look', exec: true });
+      await pass();
+      const found = exec().conditions?.find(({ reason }) => reason === 'NoRunningPod');
+      assert.equal(found?.status, 'False');
+    });
+  });
+
+  it('opens after an edit that removes the approvals, and its time counts from its creation', async () => {
+    stage.ask();
+    await pass(3 * minute);
+    stage.configure({ approvals: undefined });
+    await pass();
+    assert.ok(isOpen());
+    await pass(6.9 * minute);
+    assert.ok(isOpen());
+    await pass(minute);
+    assert.equal(isOpen(), false);
+  });
+
+  it('is denied after an edit that removes the approvals later than its duration', async () => {
+    stage.ask();
+    await pass(30 * minute);
+    stage.configure({ approvals: undefined });
+    await pass();
+    assert.equal(status().conditions?.find(({ type }) => type === 'AccessStillValid')?.reason, 'Timeout');
+    await pass(50 * minute);
+    assert.ok(stage.request, 'the denial can be read');
+  });
+
+  it('needs every entry, each met by other people', async () => {
+    stage.configure({ approvals: { ...peer, all: [...peer.all, { name: 'second', count: 1 }] } });
+    stage.ask();
+    await pass();
+    stage.vote('carol');
+    await pass();
+    assert.equal(isOpen(), false);
+    assert.match(approved(), /peer 1 of 1, second 0 of 1/);
+    stage.vote('dave');
+    await pass();
+    assert.ok(isOpen());
+  });
+
+  describe('is not opened by a vote', () => {
+    for (const [what, vote] of [
+      [
+        'that is not signed',
+        () =>
+          stage.vote(
+            'carol',
+            {},
+            { voter: { username: 'carol', uid: '', groups: [], time: formatTime(stage.clock.now()) } },
+          ),
+      ],
+      ['that was changed after it was signed', () => stage.vote('carol', {}, { reason: 'changed' })],
+      ['of a person without the verb approve', () => stage.vote('eve')],
+      [
+        'of the requester',
+        () => {
+          approvers.add('alice');
+          stage.vote('alice');
+        },
+      ],
+      [
+        'of a ServiceAccount',
+        () => {
+          approvers.add('system:serviceaccount:ops:bot');
+          stage.vote('system:serviceaccount:ops:bot');
+        },
+      ],
+      ['about something else', () => stage.vote('carol', { about: 'Review' })],
+      [
+        'on another request',
+        () => stage.vote('carol', { request: { kind: 'PodAccessRequest', name: 'debug', uid: 'other' } }),
+      ],
+      [
+        'for an earlier version of the template',
+        () => {
+          stage.vote('carol');
+          stage.configure({ maxDuration: '3h' });
+        },
+      ],
+      [
+        'of a person who lost the verb before it was counted',
+        () => {
+          stage.vote('carol');
+          approvers.delete('carol');
+        },
+      ],
+    ] as const) {
+      it(what, async () => {
+        stage.ask();
+        await pass();
+        vote();
+        await pass(1000);
+        assert.equal(isOpen(), false);
+        assert.equal(status().approval?.state, 'Pending');
+      });
+    }
+
+    it('that is a copy under another name', async () => {
+      stage.ask();
+      await pass();
+      stage.configure({ approvals: { ...peer, all: [{ name: 'peer', count: 2 }] } });
+      await pass();
+      const name = stage.vote('carol');
+      await pass();
+      const original = stage.cluster.find(accessVotes, { namespace: requestName.namespace, name });
+      assert.ok(original);
+      const { uid: _, ...metadata } = original.metadata;
+      stage.cluster.put(accessVotes, { ...original, metadata: { ...metadata, name: 'copy' } });
+      await pass(1000);
+      assert.equal(isOpen(), false);
+      assert.match(approved(), /peer 1 of 2/);
+    });
+  });
+
+  it('counts the second approval of a person after the template was edited', async () => {
+    stage.ask();
+    await pass();
+    const two = { ...peer, all: [{ name: 'peer', count: 2 }] };
+    stage.configure({ approvals: two });
+    await pass();
+    stage.vote('carol');
+    await pass();
+    stage.configure({ approvals: { ...two, pendingFor: '2h' } });
+    await pass();
+    stage.vote('dave');
+    await pass();
+    assert.equal(isOpen(), false);
+    const ignored = status().approval?.votes?.filter((vote) => vote.ignored !== undefined) ?? [];
+    assert.deepEqual(
+      ignored.map(({ voter }) => voter),
+      ['carol'],
+    );
+    stage.vote('carol');
+    await pass();
+    assert.ok(isOpen());
+    assert.equal(grant()?.votes?.length, 2);
+  });
+
+  it('is denied by a denial among a thousand forged votes', async () => {
+    stage.configure({ approvals: { ...peer, all: [{ name: 'peer', count: 2 }] } });
+    stage.ask();
+    await pass();
+    const original = stage.cluster.find(accessVotes, {
+      namespace: requestName.namespace,
+      name: stage.vote('carol'),
+    });
+    assert.ok(original);
+    const { uid: _, ...metadata } = original.metadata;
+    for (let index = 0; index < 1100; index++)
+      stage.cluster.put(accessVotes, { ...original, metadata: { ...metadata, name: `a-${index}` } });
+    stage.vote('dave', { decision: 'Deny' });
+    await pass(1000);
+    assert.equal(status().approval?.state, 'Denied');
+  });
+
+  it('names in the status why a vote does not count', async () => {
+    stage.ask();
+    await pass();
+    stage.vote('eve', { reason: 'please' });
+    await pass();
+    const [shown] = status().approval?.votes ?? [];
+    assert.equal(shown?.voter, 'eve');
+    assert.match(shown?.ignored ?? '', /^NotApprover: /);
+  });
+
+  it('is decided again from the votes after a restart', async () => {
+    stage.ask();
+    await pass();
+    await stage.stop();
+    stage.vote('carol');
+    await stage.clock.advance(10 * minute);
+    await stage.start();
+    await pass();
+    assert.ok(isOpen());
+    assert.equal(lasts(), 10, 'counted from the grant, not from the vote');
+  });
+
+  it('begins at startAt if it is approved before', async () => {
+    stage.configure({ start: { maxAhead: '24h' } });
+    const startAt = formatTime(stage.clock.now() + 40 * minute);
+    stage.ask({ startAt });
+    await pass();
+    stage.vote('carol');
+    await pass();
+    assert.equal(approved(), `Unknown Scheduled: access begins at ${startAt}`);
+    await pass(39 * minute);
+    assert.equal(isOpen(), false);
+    await pass(2 * minute);
+    assert.ok(isOpen());
+    assert.equal(lasts(), 10);
+  });
+
+  it('is denied by a vote while it waits only for startAt, before it ever opens', async () => {
+    stage.configure({ approvals: undefined, start: { maxAhead: '24h' } });
+    await pass();
+    stage.ask({ startAt: formatTime(stage.clock.now() + 20 * minute) });
+    await pass();
+    stage.vote('dave', { decision: 'Deny' });
+    await pass();
+    assert.equal(status().approval?.state, 'Denied');
+    await pass(21 * minute);
+    assert.deepEqual(stage.auditVerdicts, ['grant denied']);
+  });
+
+  it('is denied by a vote of before an edit that asks for no approvals any more', async () => {
+    stage.ask();
+    await pass();
+    await stage.stop();
+    stage.vote('dave', { decision: 'Deny' });
+    stage.configure({ approvals: undefined });
+    await stage.start();
+    await pass();
+    assert.deepEqual(stage.auditVerdicts, ['grant denied']);
+  });
+
+  describe('reads', () => {
+    const requestOf = (name: string) => {
+      const { uid = '' } = stage.cluster.find(podAccessRequests, { ...requestName, name })?.metadata ?? {};
+      return { kind: 'PodAccessRequest', name, uid } as const;
+    };
+    let reviews: number;
+    /** Calls since the last time. A review is a SubjectAccessReview. */
+    const reads = (): string[] => {
+      const calls = stage.cluster.calls.splice(0).filter(({ verb }) => verb === 'get' || verb === 'list');
+      const all = [...calls.map(({ verb, plural }) => `${verb} ${plural}`), ...Array(reviews).fill('review')];
+      reviews = 0;
+      return all;
+    };
+    beforeEach(() => {
+      const { allows } = stage.cluster;
+      stage.cluster.allows = (question) => {
+        reviews++;
+        return allows(question);
+      };
+      reviews = 0;
+      reads();
+    });
+
+    it('nothing while it waits for votes, and the permission of each voter while they are too few', async () => {
+      stage.configure({ approvals: { ...peer, all: [{ name: 'peer', count: 2 }] } });
+      stage.ask();
+      await pass(10 * minute);
+      assert.deepEqual(reads(), []);
+      stage.vote('carol');
+      await pass();
+      assert.match(approved(), /peer 1 of 2/);
+      assert.deepEqual([...new Set(reads())], ['review']);
+    });
+
+    it('the votes, the template, and the permission of the voter once to open', async () => {
+      stage.ask();
+      await pass();
+      reads();
+      stage.vote('carol');
+      await pass();
+      assert.ok(isOpen());
+      assert.deepEqual(reads(), ['list accessvotes', 'get podaccesstemplates', 'review']);
+    });
+
+    it('the template and the permission of the voter at the same time, after the votes', async () => {
+      stage.ask();
+      await pass();
+      reads();
+      const [listed, read] = [deferred(), deferred()];
+      const answers: Record<string, Promise<void>> = { accessvotes: listed.promise, podaccesstemplates: read.promise };
+      stage.cluster.fault = ({ plural }) => answers[plural];
+      stage.vote('carol');
+      await pass();
+      assert.deepEqual(reads(), ['list accessvotes']);
+      listed.resolve();
+      await pass();
+      assert.deepEqual(reads(), ['get podaccesstemplates', 'review']);
+      assert.ok(!isOpen());
+      read.resolve();
+      await pass();
+      assert.ok(isOpen());
+    });
+
+    it('together with the other requests that are approved at the same time', async () => {
+      const names = Array.from({ length: 20 }, (_, index) => `debug-${index}`);
+      for (const name of names) stage.ask({}, { name });
+      await pass();
+      reads();
+      for (const name of names) stage.vote('carol', { request: requestOf(name) });
+      await pass(1000);
+      assert.equal(stage.cluster.names(roleBindings).length, names.length);
+      const counts = reads();
+      for (const read of ['list accessvotes', 'get podaccesstemplates', 'review']) {
+        const count = counts.filter((one) => one === read).length;
+        assert.ok(count <= 4, `${count} times ${read}`);
+      }
+    });
+  });
+
+  it('keeps to two writes until it waits, and to two until it opens', async () => {
+    stage.ask();
+    await pass();
+    const patches = (): number => stage.cluster.calls.filter(({ verb }) => verb === 'patch').length;
+    assert.equal(patches(), 2, 'the status of the template, and that of the request');
+    stage.vote('carol');
+    await pass();
+    stage.podBecomesReady();
+    await pass();
+    assert.equal(patches(), 4);
+  });
+});

@@ -1,0 +1,425 @@
+import assert from 'node:assert/strict';
+import { voteName } from '../../../../src/access/policy/vote-policy.ts';
+import { accessVotes, type VoteSpec } from '../../../../src/api/access/access-vote.ts';
+import { requestLabel } from '../../../../src/api/access/names.ts';
+import { podAccessRequests, podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
+import type { RequestStatus } from '../../../../src/api/access/status.ts';
+import type { KubeObject } from '../../../../src/api/object.ts';
+import { configMaps, roleBindings } from '../../../../src/api/resources.ts';
+import { formatTime, parseTime } from '../../../../src/kit/clock.ts';
+import { LifecycleStage, requestName } from './lifecycle-stage.ts';
+
+const minute = 60_000;
+const hour = 60 * minute;
+const reason = 'the database does not answer';
+const oncall = { groups: ['qa', 'oncall'] };
+const templateName = { namespace: 'payments', name: 'payments-shell' };
+
+describe('emergency access', () => {
+  let stage: LifecycleStage;
+  beforeEach(async () => {
+    stage = new LifecycleStage();
+    stage.cluster.allows = ({ user, verb }) => verb === 'approve' && ['alice', 'carol'].includes(user);
+    stage.configure({
+      approvals: { all: [{ name: 'peer', count: 1 }], pendingFor: '1h', serviceAccounts: false },
+      emergency: { groups: ['oncall'], maxDuration: '5m', reviewWithin: '1h' },
+    });
+    await stage.start();
+    await stage.clock.advance(100);
+  });
+  afterEach(() => stage.stop());
+
+  const pass = (ms = 100): Promise<void> => stage.clock.advance(ms);
+  const ask = (name = requestName.name): void => stage.ask({ emergency: true, reason }, { ...oncall, name });
+  const statusOf = (name = requestName.name): RequestStatus =>
+    (stage.cluster.find(podAccessRequests, { ...requestName, name })?.status ?? {}) as RequestStatus;
+  const isOpen = (): boolean => stage.cluster.names(roleBindings).length > 0;
+  const exists = (name = requestName.name): boolean =>
+    stage.cluster.find(podAccessRequests, { ...requestName, name }) !== undefined;
+  const codes = (): (string | undefined)[] => stage.lines.map(({ code }) => code);
+  const warnings = (): string[] => stage.events.filter(({ type }) => type === 'Warning').map(({ reason: why }) => why);
+  const review = (voter: string, decision: 'Approve' | 'Deny' = 'Approve'): string =>
+    stage.vote(voter, { about: 'Review', decision, reason: 'read the journal' });
+  /** Opens access, and lets it end. */
+  const useEmergency = async (): Promise<void> => {
+    ask();
+    await pass();
+    assert.ok(isOpen());
+    await pass(6 * minute);
+    assert.equal(isOpen(), false);
+  };
+  /** The review of a request that was deleted, as the webhook signs it. */
+  const reviewDeleted = (username: string, uid: string): void => {
+    const spec: VoteSpec = {
+      request: { kind: 'PodAccessRequest', name: requestName.name, uid },
+      template: { kind: 'PodAccessTemplate', name: templateName.name, uid: 'deleted', generation: 0 },
+      about: 'Review',
+      decision: 'Approve',
+    };
+    const { namespace } = requestName;
+    const voter = { username, uid: '', groups: [], time: formatTime(stage.clock.now()) };
+    const name = voteName(uid, username, spec);
+    const signature = stage.signer.signVote({ namespace, name, spec, voter });
+    stage.cluster.put(accessVotes, {
+      apiVersion: 'access.drawbridge.dev/v1alpha1',
+      kind: 'AccessVote',
+      metadata: { namespace, name, labels: { [requestLabel]: uid } },
+      spec: { ...spec, voter: { ...voter, signature } },
+    });
+  };
+  const deleteRequest = async (): Promise<string> => {
+    const uid = stage.request?.metadata.uid ?? '';
+    await stage.cluster.client.delete(podAccessRequests, requestName, { uid });
+    await pass(15_000);
+    assert.equal(exists(), false);
+    return uid;
+  };
+
+  it('opens at once without votes, shorter than other access', async () => {
+    ask();
+    await pass();
+    assert.ok(isOpen());
+    const { startsAt = '', expiresAt = '', votes } = statusOf().grant ?? {};
+    assert.equal((parseTime(expiresAt) ?? 0) - (parseTime(startsAt) ?? 0), 5 * minute);
+    assert.equal(votes, undefined);
+  });
+
+  it('is loud: in the journal with the group that allowed it, as an Event, in the metrics, and in the status', async () => {
+    ask();
+    await pass();
+    const grant = stage.lines.find(({ event }) => event === 'grant');
+    assert.equal(grant?.code, 'Emergency');
+    assert.equal(grant?.emergency, true);
+    assert.equal(grant?.reason, reason);
+    assert.deepEqual(grant?.who.groups, ['oncall', 'qa']);
+    assert.deepEqual(warnings(), ['EmergencyAccess']);
+    const { action } = stage.events.find(({ reason: why }) => why === 'EmergencyAccess') ?? {};
+    assert.equal(action, 'Emergency', 'a budget that other Events of access do not use');
+    assert.match(await stage.metrics.expose(), /drawbridge_emergencies_total\{kind="PodAccessRequest"\} 1/);
+    const { approval, conditions = [] } = statusOf();
+    assert.equal(approval?.state, 'ReviewOwed');
+    assert.match(
+      conditions.find(({ type }) => type === 'AccessApproved')?.message ?? '',
+      /another person reviews it until/,
+    );
+  });
+
+  it('is shown as overdue as soon as its review is, while it is still open', async () => {
+    stage.configure({
+      maxDuration: '3h',
+      emergency: { groups: ['oncall'], maxDuration: '2h', reviewWithin: '1h' },
+    });
+    stage.ask({ emergency: true, reason, duration: '2h' }, oncall);
+    await pass();
+    stage.podBecomesReady();
+    await pass(59 * minute);
+    assert.equal(statusOf().approval?.state, 'ReviewOwed');
+    await pass(2 * minute);
+    assert.equal(statusOf().approval?.state, 'ReviewOverdue');
+    assert.ok(warnings().includes('ReviewOverdue'));
+    assert.ok(isOpen());
+  });
+
+  it('is recorded as owing a review before it is granted', async () => {
+    let fails = true;
+    stage.cluster.fault = ({ plural }) => {
+      if (fails && plural === 'configmaps') throw new Error('the API server is away');
+    };
+    ask();
+    await pass(5000);
+    assert.equal(statusOf().grant, undefined);
+    assert.equal(isOpen(), false);
+    fails = false;
+    await pass(5000);
+    assert.ok(isOpen());
+    assert.equal(stage.reviews().list().length, 1);
+  });
+
+  it('owes one review after a crash between its record and its grant', async () => {
+    stage.cluster.fault = ({ plural, verb }) => {
+      if (plural === 'podaccessrequests' && verb === 'patch') throw new Error('the API server is away');
+    };
+    ask();
+    await pass(1000);
+    assert.equal(stage.reviews().list().length, 1);
+    await stage.stop();
+    stage.cluster.fault = () => {};
+    await stage.start();
+    await pass();
+    assert.ok(isOpen());
+    assert.equal(stage.reviews().list().length, 1);
+  });
+
+  for (const [title, spec, groups, code] of [
+    ['to members of the allowed groups only', { emergency: true, reason }, ['devs'], 'EmergencyNotAllowed'],
+    ['without a reason', { emergency: true }, ['oncall'], 'ReasonMissing'],
+    ['for a reason that says nothing', { emergency: true, reason: 'urgent' }, ['oncall'], 'ReasonMissing'],
+    [
+      'for a later time',
+      { emergency: true, reason, startAt: '2026-11-21T12:00:00Z' },
+      ['oncall'],
+      'EmergencyNotAllowed',
+    ],
+  ] as const) {
+    it(`is not opened ${title}`, async () => {
+      // They hold all that the template gives, which makes other requests eligible.
+      stage.cluster.allows = () => true;
+      stage.ask(spec, { groups: [...groups] });
+      await pass();
+      assert.ok(codes().includes(code), codes().join());
+      assert.equal(isOpen(), false);
+      assert.equal(stage.reviews().list().length, 0);
+    });
+  }
+
+  it('is not opened through a template that does not have it', async () => {
+    const template = stage.cluster.find(podAccessTemplates, templateName);
+    assert.ok(template);
+    const spec = template.spec as { accessConfig: { emergency?: object } };
+    const { emergency: _, ...accessConfig } = spec.accessConfig;
+    stage.cluster.put(podAccessTemplates, { ...template, spec: { ...spec, accessConfig } } as KubeObject);
+    await pass();
+    ask();
+    await pass();
+    assert.ok(codes().includes('EmergencyNotAllowed'));
+    assert.equal(isOpen(), false);
+  });
+
+  it('is not opened through a stored template that gives a group the access', async () => {
+    stage.configure({ grantTo: 'AllowedGroups' });
+    await pass();
+    ask();
+    await pass();
+    assert.equal(isOpen(), false);
+    assert.deepEqual(codes(), ['GrantToGroups']);
+    assert.equal(stage.cluster.names(configMaps).length, 0, 'no review is owed');
+  });
+
+  it('ends like other access, and its request stays until the review', async () => {
+    await useEmergency();
+    const { approval, conditions = [], children, ready } = statusOf();
+    assert.equal(approval?.state, 'ReviewOwed');
+    assert.deepEqual(children, []);
+    assert.equal(ready, false);
+    const ended = conditions.find(({ type }) => type === 'AccessStillValid');
+    assert.equal(`${ended?.status} ${ended?.reason}`, 'False Expired');
+    assert.equal(stage.lines.at(-1)?.code, 'Expired');
+    review('carol');
+    await pass(1000);
+    assert.equal(exists(), false);
+    assert.equal(stage.reviews().list().length, 0);
+    const line = stage.lines.at(-1);
+    assert.equal(`${line?.event} ${line?.verdict} ${line?.who.user}`, 'review reviewed alice');
+    assert.equal(line?.votes?.[0]?.voter, 'carol');
+  });
+
+  it('is reviewed by a denial, too', async () => {
+    await useEmergency();
+    review('carol', 'Deny');
+    await pass(1000);
+    assert.equal(exists(), false);
+    assert.ok(warnings().includes('EmergencyReviewed'));
+  });
+
+  it('may be reviewed while it is open, and then its request goes with it', async () => {
+    ask();
+    await pass();
+    review('carol');
+    await pass();
+    assert.ok(isOpen());
+    assert.equal(statusOf().approval?.state, 'Reviewed');
+    await pass(6 * minute);
+    assert.equal(exists(), false);
+  });
+
+  it('reports its end once, whatever restarts', async () => {
+    await useEmergency();
+    const before = stage.auditVerdicts.filter((line) => line === 'revocation revoked').length;
+    await stage.stop();
+    await stage.start();
+    await pass(1000);
+    review('carol');
+    await pass(1000);
+    assert.equal(exists(), false);
+    assert.equal(before, 1);
+    assert.equal(stage.auditVerdicts.filter((line) => line === 'revocation revoked').length, 1);
+  });
+
+  for (const [who, vote] of [
+    ['the requester, although they may approve', () => review('alice')],
+    ['a person without the verb approve', () => review('eve')],
+    ['a vote about the access', () => stage.vote('carol')],
+    [
+      'a vote that was changed after it was signed',
+      () => stage.vote('carol', { about: 'Review' }, { reason: 'other' }),
+    ],
+  ] as const) {
+    it(`is not reviewed by ${who}`, async () => {
+      await useEmergency();
+      vote();
+      await pass(1000);
+      assert.ok(exists());
+      assert.equal(stage.reviews().list().length, 1);
+    });
+  }
+
+  it('may be used again while a review is owed that is not overdue', async () => {
+    await useEmergency();
+    ask('again');
+    await pass();
+    assert.ok(isOpen());
+  });
+
+  describe('whose review is overdue', () => {
+    const becomeOverdue = (): Promise<void> => pass(hour);
+    const askAgain = async (): Promise<string | undefined> => {
+      ask('again');
+      await pass(1000);
+      return statusOf('again').grant ? 'granted' : stage.lines.at(-1)?.code;
+    };
+
+    it('says so in the status, as an Event, and in the metrics', async () => {
+      await useEmergency();
+      await becomeOverdue();
+      assert.equal(statusOf().approval?.state, 'ReviewOverdue');
+      assert.ok(warnings().includes('ReviewOverdue'));
+      assert.match(await stage.metrics.expose(), /drawbridge_reviews_overdue 1/);
+    });
+
+    it('blocks the next one until it is reviewed', async () => {
+      await useEmergency();
+      await becomeOverdue();
+      assert.equal(await askAgain(), 'ReviewOverdue');
+      review('carol');
+      await pass(1000);
+      assert.equal(exists(), false);
+      ask('once-more');
+      await pass();
+      assert.ok(statusOf('once-more').grant);
+    });
+
+    it('does not block other access through the template', async () => {
+      await useEmergency();
+      await becomeOverdue();
+      stage.ask({}, { name: 'usual' });
+      await pass();
+      assert.equal(statusOf('usual').approval?.state, 'Pending');
+    });
+
+    it('blocks the next one although the request was deleted, and another person can still review it', async () => {
+      await useEmergency();
+      const uid = await deleteRequest();
+      await becomeOverdue();
+      assert.equal(await askAgain(), 'ReviewOverdue');
+      reviewDeleted('alice', uid);
+      await pass(1000);
+      assert.equal(stage.reviews().list().length, 1);
+      reviewDeleted('carol', uid);
+      await pass(1000);
+      assert.equal(stage.reviews().list().length, 0);
+      const left = stage.cluster.names(accessVotes);
+      assert.deepEqual(left, [], 'votes without an owner are deleted once the review is made');
+    });
+
+    it('blocks the next one although the request was deleted while access was open', async () => {
+      ask();
+      await pass();
+      await deleteRequest();
+      assert.equal(isOpen(), false);
+      await becomeOverdue();
+      assert.equal(await askAgain(), 'ReviewOverdue');
+    });
+
+    it('blocks the next one although a client wrote an end to the status while access was open', async () => {
+      ask();
+      await pass();
+      const { request } = stage;
+      assert.ok(request);
+      const at = formatTime(stage.clock.now());
+      const ended = { at, how: 'Expired', reason: 'Expired', until: at, mac: 'forged' };
+      stage.cluster.put(podAccessRequests, { ...request, status: { ...statusOf(), ended } } as KubeObject);
+      await pass(15_000);
+      assert.deepEqual([isOpen(), exists(), stage.reviews().list().length], [false, false, 1]);
+      await becomeOverdue();
+      assert.equal(await askAgain(), 'ReviewOverdue');
+      reviewDeleted('carol', request.metadata.uid ?? '');
+      await pass(1000);
+      assert.equal(stage.reviews().list().length, 0);
+    });
+
+    it('blocks the next one although the template was deleted and created again', async () => {
+      await useEmergency();
+      const template = stage.cluster.find(podAccessTemplates, templateName);
+      assert.ok(template);
+      stage.cluster.drop(podAccessTemplates, templateName);
+      await pass(1000);
+      const { uid: _, ...metadata } = template.metadata;
+      stage.cluster.put(podAccessTemplates, { ...template, metadata: { ...metadata, uid: 'new' } });
+      await becomeOverdue();
+      assert.equal(await askAgain(), 'ReviewOverdue');
+    });
+
+    it('blocks the next one in a new process', async () => {
+      await useEmergency();
+      await stage.stop();
+      await stage.clock.advance(hour);
+      await stage.start();
+      await pass();
+      assert.equal(statusOf().approval?.state, 'ReviewOverdue');
+      assert.equal(await askAgain(), 'ReviewOverdue');
+    });
+  });
+
+  it('ends when the template no longer lets the group use it', async () => {
+    ask();
+    await pass();
+    stage.configure({ emergency: { groups: ['sre'], maxDuration: '5m', reviewWithin: '1h' } });
+    await pass();
+    assert.equal(isOpen(), false);
+    assert.ok(codes().includes('NoLongerAllowed'));
+    assert.equal(statusOf().approval?.state, 'ReviewOwed');
+  });
+
+  it('ends sooner when the template shortens it, and stays open through other edits', async () => {
+    ask();
+    await pass();
+    stage.configure({ allowedGroups: ['others'] });
+    await pass();
+    assert.ok(isOpen());
+    stage.configure({ emergency: { groups: ['oncall'], maxDuration: '2m', reviewWithin: '1h' } });
+    await pass(3 * minute);
+    assert.equal(isOpen(), false);
+    assert.ok(codes().includes('Shortened'));
+  });
+
+  it('ends by a denial of a person who may approve', async () => {
+    ask();
+    await pass();
+    stage.vote('carol', { decision: 'Deny', reason: 'no emergency' });
+    await pass();
+    assert.equal(isOpen(), false);
+    assert.ok(codes().includes('VoteDenied'));
+    assert.ok(exists());
+  });
+
+  it('has its record in the namespace of the server', async () => {
+    ask();
+    await pass();
+    assert.deepEqual(stage.cluster.names(configMaps), ['drawbridge-system/drawbridge-emergency-reviews']);
+  });
+
+  it('stays after its review if its name was generated, and shows that it was reviewed', async () => {
+    stage.ask({ emergency: true, reason }, { ...oncall, generated: true });
+    await pass();
+    await pass(6 * minute);
+    assert.equal(statusOf().approval?.state, 'ReviewOwed');
+    assert.equal(statusOf().ended?.how, 'Expired');
+    review('carol');
+    await pass(minute);
+    assert.equal(statusOf().approval?.state, 'Reviewed');
+    await pass(23 * hour);
+    assert.ok(exists());
+    await pass(hour);
+    assert.equal(exists(), false);
+  });
+});

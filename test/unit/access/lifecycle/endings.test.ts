@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict';
+import { podAccessRequests } from '../../../../src/api/access/pod-access.ts';
+import type { RequestStatus } from '../../../../src/api/access/status.ts';
+import type { Condition, KubeObject } from '../../../../src/api/object.ts';
+import { roleBindings } from '../../../../src/api/resources.ts';
+import { ApiError } from '../../../../src/kube/errors.ts';
+import { LifecycleStage, requestName } from './lifecycle-stage.ts';
+
+const minute = 60_000;
+
+describe('a request that ended', () => {
+  let stage: LifecycleStage;
+  /** Every state of the request that the API server stored, as `ready reason: message` of its condition Ready. */
+  let shown: string[];
+  beforeEach(async () => {
+    stage = new LifecycleStage();
+    shown = [];
+    const put = stage.cluster.put.bind(stage.cluster);
+    stage.cluster.put = (resource, object) => {
+      const stored = put(resource, object);
+      if (resource === podAccessRequests) shown.push(readyOf(stored));
+      return stored;
+    };
+    await stage.start();
+  });
+  afterEach(() => stage.stop());
+
+  const granted = async (): Promise<void> => {
+    stage.ask();
+    await stage.clock.advance(10);
+    stage.podBecomesReady();
+    await stage.clock.advance(10);
+    assert.equal(shown.at(-1), 'true Success: access is open');
+  };
+  const status = (): RequestStatus => (stage.request?.status ?? {}) as RequestStatus;
+  const deleteByUser = (): Promise<unknown> => stage.cluster.client.delete(podAccessRequests, requestName);
+
+  it('says so before it goes, if its time has passed', async () => {
+    await granted();
+    const expiresAt = status().grant?.expiresAt ?? '';
+    await stage.clock.advance(10 * minute);
+    assert.equal(stage.request, undefined);
+    assert.ok(
+      shown.includes(`false Expired: access ended at ${expiresAt}: the granted time has passed`),
+      shown.join('\n'),
+    );
+  });
+
+  it('says so before it goes, with the reason, if it was revoked', async () => {
+    await granted();
+    await stage.clock.advance(minute);
+    stage.change({ revoked: true, revokedReason: 'wrong pod' });
+    await stage.clock.advance(100);
+    assert.equal(stage.request, undefined);
+    assert.match(shown.at(-1) ?? '', /^false Revoked: access ended at .*: the request was revoked: wrong pod$/);
+  });
+
+  it('says so while its name is held, if a user deleted it', async () => {
+    await granted();
+    await deleteByUser();
+    await stage.clock.advance(100);
+    assert.ok(stage.request, 'its signature could be reused');
+    assert.match(readyOf(stage.request), /^false Revoked: access ended at .*: the request was deleted$/);
+    assert.deepEqual([status().ready, status().accessMessage, status().children], [false, undefined, []]);
+    await stage.clock.advance(15_000);
+    assert.equal(stage.request, undefined);
+  });
+
+  it('goes without another write if a user deletes it later', async () => {
+    await granted();
+    await stage.clock.advance(minute);
+    stage.cluster.calls.length = 0;
+    await deleteByUser();
+    await stage.clock.advance(100);
+    assert.equal(stage.request, undefined);
+    const writes = stage.cluster.calls.map(({ verb, plural }) => `${verb} ${plural}`);
+    assert.deepEqual(writes, [
+      'delete podaccessrequests',
+      'delete rolebindings',
+      'delete roles',
+      'delete pods',
+      'patch podaccessrequests',
+    ]);
+  });
+
+  it('says so if it was withdrawn before it was approved', async () => {
+    stage.configure({ approvals: { all: [{ name: 'peer', count: 1 }], pendingFor: '1h', serviceAccounts: false } });
+    await stage.clock.advance(10);
+    stage.ask();
+    await stage.clock.advance(10);
+    assert.equal(status().approval?.state, 'Pending');
+    stage.change({ revoked: true });
+    await stage.clock.advance(100);
+    assert.ok(stage.request, 'its signature could be reused');
+    assert.match(readyOf(stage.request), /^false Revoked: the request ended at .*: the request was revoked$/);
+    assert.equal(status().approval, undefined);
+  });
+
+  it('goes even if the API server refuses its status', async () => {
+    await granted();
+    stage.cluster.fault = ({ verb, plural }) => {
+      if (verb === 'patch' && plural === 'podaccessrequests' && stage.request?.metadata.deletionTimestamp === undefined)
+        throw new ApiError(422, 'Invalid', 'status.conditions: too long');
+    };
+    await stage.clock.advance(10 * minute);
+    assert.equal(stage.request, undefined);
+  });
+
+  it('has lost its RoleBinding, Role, and Pod before its status is written', async () => {
+    await granted();
+    stage.cluster.calls.length = 0;
+    stage.cluster.fault = ({ verb, plural }) => {
+      if (verb === 'patch' && plural === 'podaccessrequests') throw new ApiError(503, 'ServiceUnavailable', 'later');
+    };
+    await stage.clock.advance(10 * minute);
+    assert.deepEqual(stage.cluster.names(roleBindings), []);
+    assert.deepEqual(
+      stage.cluster.calls.slice(0, 4).map(({ verb, plural }) => `${verb} ${plural}`),
+      ['delete rolebindings', 'delete roles', 'delete pods', 'patch podaccessrequests'],
+    );
+    stage.cluster.fault = () => {};
+    await stage.clock.advance(3000);
+    assert.equal(stage.request, undefined);
+    assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
+  });
+});
+
+function readyOf({ status }: KubeObject): string {
+  const { ready = false, conditions = [] } = (status ?? {}) as { ready?: boolean; conditions?: readonly Condition[] };
+  const summary = conditions.find(({ type }) => type === 'Ready');
+  return `${ready} ${summary?.reason}: ${summary?.message}`;
+}

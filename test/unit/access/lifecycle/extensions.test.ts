@@ -1,0 +1,595 @@
+import assert from 'node:assert/strict';
+import type { Grant } from '../../../../src/api/access/grant.ts';
+import type { RequestSpec } from '../../../../src/api/access/kinds.ts';
+import { podAccessRequests } from '../../../../src/api/access/pod-access.ts';
+import { claimSignature } from '../../../../src/api/access/request-spec.ts';
+import type { ExtensionStatus, RequestStatus } from '../../../../src/api/access/status.ts';
+import type { KubeObject } from '../../../../src/api/object.ts';
+import { pods, roleBindings } from '../../../../src/api/resources.ts';
+import { formatTime } from '../../../../src/kit/clock.ts';
+import { ApiError } from '../../../../src/kube/errors.ts';
+import { LifecycleStage, requestName } from './lifecycle-stage.ts';
+
+const minute = 60_000;
+const alone = { times: 2, total: '30m', approvals: 'None' };
+const approved = { times: 2, total: '30m', approvals: 'Same' };
+const peer = { all: [{ name: 'peer', count: 1 }], pendingFor: '1h', serviceAccounts: false };
+
+describe('an extension of open access', () => {
+  let stage: LifecycleStage;
+  /** When the time of access began, epoch ms. */
+  let startMs: number;
+  const approvers = new Set<string>();
+  beforeEach(() => {
+    stage = new LifecycleStage();
+    approvers.clear();
+    for (const name of ['carol', 'dave']) approvers.add(name);
+    stage.cluster.allows = ({ user, verb }) => verb === 'approve' && approvers.has(user);
+  });
+  afterEach(() => stage.stop());
+
+  const pass = (ms = 100): Promise<void> => stage.clock.advance(ms);
+  const status = (): RequestStatus => (stage.request?.status ?? {}) as RequestStatus;
+  const entries = (): readonly ExtensionStatus[] => status().extensions ?? [];
+  const states = (): string[] => entries().map(({ state }) => state);
+  const isOpen = (): boolean => stage.cluster.names(roleBindings).length > 0;
+  const uidsOf = (resource: typeof pods | typeof roleBindings): (string | undefined)[] =>
+    stage.cluster.names(resource).map((key) => {
+      const [namespace = '', name = ''] = key.split('/');
+      return stage.cluster.find(resource, { namespace, name })?.metadata.uid;
+    });
+  const validity = (): string | undefined =>
+    status().conditions?.find(({ type }) => type === 'AccessStillValid')?.message;
+  const timeAt = (minutes: number): string => formatTime(startMs + minutes * minute);
+
+  /** Opens access of 10 minutes through a template with this configuration. */
+  const open = async (config: Readonly<Record<string, unknown>> = { extension: alone }): Promise<void> => {
+    stage.configure(config);
+    await stage.start();
+    await pass();
+    stage.ask();
+    await pass();
+    if (config['approvals']) {
+      stage.vote('carol');
+      await pass();
+    }
+    stage.podBecomesReady();
+    await pass();
+    assert.ok(isOpen());
+    startMs = Date.parse(status().grant?.startsAt ?? stage.request?.metadata.creationTimestamp ?? '');
+  };
+  /** Asserts that access ends at this time, within seconds. */
+  const endsAfter = async (minutes: number): Promise<void> => {
+    await pass(startMs + minutes * minute - 1000 - stage.clock.now());
+    assert.ok(isOpen(), `open until a second before minute ${minutes}`);
+    await pass(2000);
+    assert.equal(isOpen(), false, `closed at minute ${minutes}`);
+  };
+
+  it('moves its end, and leaves the pod and the RoleBinding as they are', async () => {
+    await open();
+    const before = [...uidsOf(pods), ...uidsOf(roleBindings)];
+    stage.extend('5m', 'INC-42');
+    await pass();
+    const [entry] = entries();
+    assert.equal(entry?.state, 'Granted');
+    assert.equal(entry?.expiresAt, timeAt(15));
+    assert.equal(validity(), `until ${timeAt(15)}`);
+    assert.equal(status().ready, true);
+    assert.deepEqual([...uidsOf(pods), ...uidsOf(roleBindings)], before);
+    await endsAfter(15);
+  });
+
+  it('is in the journal and an Event, with its reason', async () => {
+    await open();
+    stage.extend('5m', 'INC-42');
+    await pass();
+    assert.deepEqual(stage.auditVerdicts, ['grant granted', 'grant extended']);
+    const line = stage.lines.at(-1);
+    assert.equal(line?.who.user, 'alice');
+    assert.equal(line?.expiresAt, timeAt(15));
+    assert.deepEqual([line?.message, line?.duration, line?.reason], ['extension 1', '5m', 'INC-42']);
+    assert.equal(stage.events.at(-1)?.reason, 'AccessExtended');
+  });
+
+  it('takes one write, and no call if none is asked for', async () => {
+    await open();
+    const calls = stage.cluster.calls.length;
+    await pass(minute);
+    assert.equal(stage.cluster.calls.length, calls);
+    stage.extend('5m');
+    await pass();
+    const verbs = stage.cluster.calls.slice(calls).map(({ verb, plural }) => `${verb} ${plural}`);
+    assert.deepEqual(
+      verbs.filter((call) => call !== 'patch podaccessrequests'),
+      [],
+    );
+    assert.ok(verbs.length <= 2, verbs.join(', '));
+  });
+
+  it('never passes the total', async () => {
+    await open();
+    stage.extend('10h');
+    await pass();
+    assert.equal(entries()[0]?.expiresAt, timeAt(30));
+    stage.extend('1m');
+    await pass();
+    assert.match(entries()[1]?.message ?? '', /^TotalReached: /);
+    await endsAfter(30);
+  });
+
+  it('is granted as often as the template allows', async () => {
+    await open();
+    for (const _ of [1, 2, 3]) {
+      stage.extend('1m');
+      await pass();
+    }
+    assert.deepEqual(states(), ['Granted', 'Granted', 'Refused']);
+    assert.match(entries()[2]?.message ?? '', /^TooManyExtensions: /);
+    assert.equal(stage.lines.at(-1)?.code, 'TooManyExtensions');
+    assert.equal(stage.events.at(-1)?.reason, 'TooManyExtensions');
+    await endsAfter(12);
+  });
+
+  it('is refused without extension in the template, and access goes on', async () => {
+    await open({});
+    stage.extend('5m');
+    await pass();
+    assert.match(entries()[0]?.message ?? '', /^NotExtendable: /);
+    await endsAfter(10);
+  });
+
+  it('never passes the deadline of a pod that was created before the template allowed extensions', async () => {
+    await open({});
+    stage.configure({ extension: alone });
+    await pass();
+    stage.extend('5m');
+    await pass();
+    assert.match(entries()[0]?.message ?? '', /^NotExtendable: the pod stops at /);
+    await endsAfter(10);
+  });
+
+  describe('is refused', () => {
+    for (const [what, ask] of [
+      ['without a signature', () => stage.change({ extensions: [{ by: '5m' }] })],
+      ['with a signature of another text', () => stage.extend('5m', undefined, { by: '20m' })],
+      ['with another reason than was signed', () => stage.extend('5m', 'INC-1', { reason: 'INC-2' })],
+      [
+        'with the signature of a claim',
+        () => {
+          const owner = { ...requestName, uid: stage.request?.metadata.uid ?? '' };
+          const signature = stage.signer.signChange(owner, { field: 'claimed', time: timeAt(0) }) ?? '';
+          stage.change({ extensions: [{ by: '5m', signature }] });
+        },
+      ],
+      [
+        'with the signature of another request',
+        () => {
+          const owner = { ...requestName, uid: 'r-other' };
+          const signature = stage.signer.signChange(owner, { field: 'extensions', index: 0, by: '5m' }) ?? '';
+          stage.change({ extensions: [{ by: '5m', signature }] });
+        },
+      ],
+    ] as const) {
+      it(what, async () => {
+        await open();
+        ask();
+        await pass();
+        assert.match(entries()[0]?.message ?? '', /^StampInvalid: /);
+        await endsAfter(10);
+      });
+    }
+
+    it('if it repeats the signature of the extension before it', async () => {
+      await open();
+      stage.extend('5m');
+      await pass();
+      const { extensions = [] } = (stage.request?.spec ?? {}) as Partial<RequestSpec>;
+      stage.change({ extensions: [...extensions, ...extensions] });
+      await pass();
+      assert.deepEqual(states(), ['Granted', 'Refused']);
+      await endsAfter(15);
+    });
+  });
+
+  describe('that others approve', () => {
+    const withPeers = { approvals: peer, extension: approved };
+
+    it('waits for the votes, and says so', async () => {
+      await open(withPeers);
+      stage.extend('5m');
+      await pass();
+      const message = `waiting for approvals until ${timeAt(10)}: peer 0 of 1`;
+      assert.deepEqual(entries(), [{ by: '5m', state: 'Pending', message }]);
+      assert.equal(status().ready, true);
+      await endsAfter(10);
+    });
+
+    it('is granted with the vote, which the journal and the status name', async () => {
+      await open(withPeers);
+      stage.extend('5m', 'INC-42');
+      await pass();
+      stage.vote('dave', { about: 'Extension-1', reason: 'go on' });
+      await pass();
+      assert.deepEqual(states(), ['Granted']);
+      assert.equal(entries()[0]?.votes?.length, 1);
+      const [vote] = stage.lines.at(-1)?.votes ?? [];
+      assert.deepEqual([vote?.voter, vote?.reason], ['dave', 'go on']);
+      await endsAfter(15);
+    });
+
+    it('lasts as long as the smallest max of its votes', async () => {
+      await open(withPeers);
+      stage.extend('15m');
+      await pass();
+      stage.vote('dave', { about: 'Extension-1', max: '2m' });
+      await pass();
+      await endsAfter(12);
+    });
+
+    it('is refused for good by a denial, and the next one is decided by its own votes', async () => {
+      await open(withPeers);
+      stage.extend('5m');
+      await pass();
+      stage.vote('dave', { about: 'Extension-1', decision: 'Deny', reason: 'enough' });
+      await pass();
+      assert.equal(entries()[0]?.message, 'VoteDenied: dave denied the extension: enough');
+      stage.vote('carol', { about: 'Extension-1' });
+      await pass();
+      assert.deepEqual(states(), ['Refused']);
+      assert.ok(isOpen(), 'the denial of an extension does not end access');
+      stage.extend('5m');
+      await pass();
+      assert.deepEqual(states(), ['Refused', 'Pending']);
+      stage.vote('carol', { about: 'Extension-2' });
+      await pass();
+      assert.deepEqual(states(), ['Refused', 'Granted']);
+      await endsAfter(15);
+    });
+
+    for (const [what, vote] of [
+      ['about the access', () => stage.vote('dave')],
+      ['about another extension', () => stage.vote('dave', { about: 'Extension-2' })],
+      ['of a person without the verb approve', () => stage.vote('eve', { about: 'Extension-1' })],
+      [
+        'of the requester',
+        () => {
+          approvers.add('alice');
+          stage.vote('alice', { about: 'Extension-1' });
+        },
+      ],
+      [
+        'that is forged',
+        () =>
+          stage.vote(
+            'dave',
+            { about: 'Extension-1' },
+            { voter: { username: 'dave', uid: '', groups: [], time: formatTime(stage.clock.now()) } },
+          ),
+      ],
+      [
+        'for an earlier version of the template',
+        () => {
+          stage.vote('dave', { about: 'Extension-1' });
+          stage.configure({ maxDuration: '3h' });
+        },
+      ],
+      [
+        'of a person who lost the verb before it was counted',
+        () => {
+          stage.vote('dave', { about: 'Extension-1' });
+          approvers.delete('dave');
+        },
+      ],
+    ] as const) {
+      it(`is not granted by a vote ${what}`, async () => {
+        await open(withPeers);
+        stage.extend('5m');
+        await pass();
+        vote();
+        await pass(1000);
+        assert.deepEqual(states(), ['Pending']);
+        await endsAfter(10);
+      });
+    }
+
+    it('needs no votes if the template says so', async () => {
+      await open({ approvals: peer, extension: alone });
+      stage.extend('5m');
+      await pass();
+      assert.deepEqual(states(), ['Granted']);
+    });
+
+    it('ends with the access if a vote denies that', async () => {
+      await open(withPeers);
+      stage.extend('5m');
+      await pass();
+      stage.vote('dave', { about: 'Extension-1' });
+      await pass();
+      stage.vote('dave', { decision: 'Deny' });
+      await pass();
+      assert.equal(isOpen(), false);
+      assert.equal(stage.lines.at(-1)?.code, 'VoteDenied');
+    });
+  });
+
+  describe('in the status', () => {
+    /** Writes `status.extensions` as another client with the right to do so. */
+    const write = (extensions: readonly ExtensionStatus[]): void => {
+      const { request } = stage;
+      assert.ok(request);
+      const status = { ...(request['status'] as object), extensions };
+      stage.cluster.put(podAccessRequests, { ...request, status } as KubeObject);
+    };
+
+    it('has no effect without our signature', async () => {
+      await open();
+      write([{ by: '20m', state: 'Granted', expiresAt: timeAt(30) }]);
+      await endsAfter(10);
+    });
+
+    it('is decided again if another client replaced it', async () => {
+      await open();
+      write([{ by: '20m', state: 'Granted', expiresAt: timeAt(30), mac: 'forged' }]);
+      stage.extend('5m');
+      await pass();
+      assert.deepEqual(states(), ['Granted']);
+      assert.equal(entries()[0]?.expiresAt, timeAt(15));
+      write([]);
+      await pass();
+      assert.equal(entries()[0]?.expiresAt, timeAt(15), 'the same end as before');
+      await endsAfter(15);
+    });
+
+    it('stays refused if another client removes it, because the denial stays', async () => {
+      await open({ approvals: peer, extension: approved });
+      stage.extend('5m');
+      await pass();
+      stage.vote('dave', { about: 'Extension-1', decision: 'Deny' });
+      await pass();
+      write([]);
+      await pass();
+      stage.vote('carol', { about: 'Extension-1' });
+      await pass();
+      assert.deepEqual(states(), ['Refused']);
+    });
+  });
+
+  describe('when something fails', () => {
+    it('is written again after a refused write and after a conflict, with one audit line', async () => {
+      await open();
+      const faults = [new ApiError(500, 'InternalError', 'not now'), new ApiError(409, 'Conflict', 'changed')];
+      stage.cluster.fault = ({ verb }) => {
+        const fault = verb === 'patch' ? faults.pop() : undefined;
+        if (fault) throw fault;
+      };
+      stage.extend('5m');
+      await pass(5000);
+      assert.deepEqual(faults, []);
+      assert.deepEqual(states(), ['Granted']);
+      assert.deepEqual(stage.auditVerdicts, ['grant granted', 'grant extended']);
+      await endsAfter(15);
+    });
+
+    it('is not granted without its audit line', async () => {
+      await open();
+      stage.journalFails = true;
+      stage.extend('5m');
+      await pass(5000);
+      assert.deepEqual(states(), []);
+      stage.journalFails = false;
+      await pass(5000);
+      assert.deepEqual(states(), ['Granted']);
+    });
+
+    it('does not hold up the end of access', async () => {
+      await open();
+      stage.journalFails = true;
+      stage.extend('5m');
+      await endsAfter(10);
+    });
+
+    it('does not revive access if its write hangs until the end', async () => {
+      await open();
+      stage.cluster.fault = ({ verb }) => (verb === 'patch' ? new Promise(() => {}) : undefined);
+      stage.extend('5m');
+      await endsAfter(10);
+    });
+
+    it('does not revive access if its write arrives after the RoleBinding is deleted', async () => {
+      await open();
+      const { request } = stage;
+      const grant = status().grant as Grant;
+      assert.ok(request?.metadata.uid);
+      const extension = { by: '5m', state: 'Granted', expiresAt: timeAt(15) } as const;
+      const signed = stage.signer.signExtension({ ...requestName, uid: request.metadata.uid }, grant, 0, extension);
+      stage.cluster.fault = ({ verb, plural }) => {
+        const now = stage.request;
+        if (verb !== 'delete' || plural !== 'rolebindings' || !now || entries().length > 0) return;
+        const late = { ...(now['status'] as object), extensions: [signed] };
+        stage.cluster.put(podAccessRequests, { ...now, status: late } as KubeObject);
+      };
+      await endsAfter(10);
+      await pass(1000);
+      assert.equal(stage.request, undefined);
+      assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
+    });
+
+    it('is decided by the next leader, whichever call the leader before it stops at', async () => {
+      for (let stopAt = 0, stopped = true; stopped; stopAt++) {
+        stage = new LifecycleStage();
+        stage.cluster.allows = ({ user, verb }) => verb === 'approve' && approvers.has(user);
+        await open({ approvals: peer, extension: approved });
+        let calls = 0;
+        stopped = false;
+        stage.cluster.fault = () => {
+          if (calls++ !== stopAt) return undefined;
+          stopped = true;
+          return new Promise(() => {});
+        };
+        stage.extend('5m');
+        await pass();
+        stage.vote('dave', { about: 'Extension-1' });
+        await pass();
+        await stage.stop();
+        stage.cluster.fault = () => {};
+        await stage.start();
+        await pass();
+        assert.deepEqual(states(), ['Granted'], `stopped at call ${stopAt}`);
+        assert.equal(entries()[0]?.expiresAt, timeAt(15));
+        assert.equal(new Set(stage.lines.map(({ expiresAt }) => expiresAt)).size, 2);
+        await endsAfter(15);
+        if (stopped) await stage.stop();
+        assert.ok(stopAt < 50);
+      }
+    });
+  });
+
+  describe('on clocks that jump', () => {
+    it('counts from the end of access, not from a clock that was set back', async () => {
+      await open();
+      await pass(startMs + 9 * minute - stage.clock.now());
+      stage.clock.setWall(startMs - 60 * minute);
+      stage.extend('10m');
+      await pass();
+      assert.equal(entries()[0]?.expiresAt, timeAt(20));
+      await pass(10.5 * minute);
+      assert.ok(isOpen());
+      await pass(minute);
+      assert.equal(isOpen(), false);
+    });
+
+    it('is not granted after the end, even if the clock is set back', async () => {
+      await open();
+      stage.clock.setWall(startMs - 60 * minute);
+      // The end cannot be completed, so the request is still there.
+      stage.cluster.fault = ({ verb }) => {
+        if (verb === 'delete') throw new ApiError(500, 'InternalError', 'not now');
+      };
+      await pass(11 * minute);
+      stage.extend('10m');
+      await pass(5000);
+      assert.deepEqual(states(), []);
+      stage.cluster.fault = () => {};
+      await pass(20_000);
+      assert.equal(isOpen(), false);
+      assert.equal(stage.request, undefined);
+    });
+  });
+
+  for (const [what, config, minutes] of [
+    ['the longest end that the template allows', { extension: alone }, 30],
+    ['the granted end if the total is shorter', { extension: { ...alone, total: '5m' } }, 10],
+    ['the granted end without extensions', {}, 10],
+  ] as const) {
+    it(`lets the pod run until ${what}`, async () => {
+      await open(config);
+      const [key = ''] = stage.cluster.names(pods);
+      const pod = stage.cluster.find(pods, { namespace: 'payments', name: key.split('/')[1] ?? '' });
+      const { activeDeadlineSeconds } = (pod?.spec ?? {}) as { activeDeadlineSeconds?: number };
+      assert.equal(activeDeadlineSeconds, minutes * 60);
+    });
+  }
+
+  it('ends with the total after the template shortened it', async () => {
+    await open();
+    stage.extend('15m');
+    await pass();
+    stage.configure({ maxDuration: '5m', extension: { ...alone, total: '12m' } });
+    await endsAfter(12);
+    assert.equal(stage.lines.at(-1)?.code, 'Shortened');
+  });
+});
+
+describe('access that its requester claims', () => {
+  let stage: LifecycleStage;
+  beforeEach(async () => {
+    stage = new LifecycleStage();
+    stage.cluster.allows = ({ user, verb }) => verb === 'approve' && user === 'carol';
+    stage.configure({ approvals: { ...peer, claimWithin: '30m' } });
+    await stage.start();
+    await stage.clock.advance(100);
+    stage.ask();
+    await stage.clock.advance(100);
+  });
+  afterEach(() => stage.stop());
+  const pass = (ms = 100): Promise<void> => stage.clock.advance(ms);
+  const isOpen = (): boolean => stage.cluster.names(roleBindings).length > 0;
+  const state = (): string | undefined => (stage.request?.status as RequestStatus | undefined)?.approval?.state;
+
+  it('begins with the claim', async () => {
+    stage.vote('carol');
+    await pass();
+    assert.equal(state(), 'Claimable');
+    await pass(20 * minute);
+    stage.claim();
+    await pass();
+    assert.ok(isOpen());
+    await pass(9.9 * minute);
+    assert.ok(isOpen());
+    await pass(minute);
+    assert.equal(isOpen(), false);
+  });
+
+  it('begins with the new approval if it was claimed when an edit of the template voided the first', async () => {
+    stage.vote('carol');
+    await pass();
+    assert.equal(state(), 'Claimable');
+    stage.configure({ maxDuration: '3h' });
+    stage.claim();
+    await pass();
+    assert.equal(state(), 'Pending');
+    stage.vote('carol');
+    await pass();
+    assert.ok(isOpen());
+  });
+
+  it('begins with a claim that was made in time, although no replica led until after the time for it', async () => {
+    stage.vote('carol');
+    await pass();
+    await stage.stop();
+    await pass(29 * minute);
+    stage.claim();
+    await pass(5 * minute);
+    await stage.start();
+    await pass();
+    assert.ok(isOpen());
+  });
+
+  for (const [what, signature] of [
+    ['without a signature', () => undefined],
+    [
+      'with the signature of another time',
+      () => {
+        const owner = { ...requestName, uid: stage.request?.metadata.uid ?? '' };
+        return stage.signer.signChange(owner, { field: 'claimed', time: formatTime(0) });
+      },
+    ],
+    [
+      'with the signature of another request',
+      (time: string) => stage.signer.signChange({ ...requestName, uid: 'r-other' }, { field: 'claimed', time }),
+    ],
+    [
+      'with the signature of an extension',
+      () =>
+        stage.signer.signChange(
+          { ...requestName, uid: stage.request?.metadata.uid ?? '' },
+          { field: 'extensions', index: 0, by: '5m' },
+        ),
+    ],
+  ] as const) {
+    it(`does not begin with a claim ${what}`, async () => {
+      stage.vote('carol');
+      await pass();
+      const time = formatTime(stage.clock.now());
+      const mac = signature(time);
+      stage.change({ claimed: true, ...(mac === undefined ? {} : { claimSignature: claimSignature(time, mac) }) });
+      await pass(1000);
+      assert.equal(isOpen(), false);
+      assert.equal(state(), 'Claimable');
+      await pass(31 * minute);
+      assert.equal(isOpen(), false);
+      assert.equal(state(), 'TimedOut');
+    });
+  }
+});

@@ -1,0 +1,431 @@
+import assert from 'node:assert/strict';
+import { History } from '../../../../src/access/lifecycle/history.ts';
+import type { RequestView } from '../../../../src/access/stores/access-views.ts';
+import { podAccessRequests, podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
+import type { RequestStatus } from '../../../../src/api/access/status.ts';
+import type { KubeObject } from '../../../../src/api/object.ts';
+import { pods, roleBindings, roles } from '../../../../src/api/resources.ts';
+import { ApiError } from '../../../../src/kube/errors.ts';
+import { keyOf } from '../../../support/signers.ts';
+import { LifecycleStage, requestName } from './lifecycle-stage.ts';
+
+const second = 1000;
+const minute = 60 * second;
+const hour = 60 * minute;
+
+describe('the history of requests', () => {
+  let stage: LifecycleStage;
+  beforeEach(async () => {
+    stage = new LifecycleStage();
+    stage.cluster.allows = ({ user, verb }) => verb === 'approve' && user === 'carol';
+    await stage.start();
+  });
+  const { surplus } = History.prototype;
+  afterEach(() => {
+    History.prototype.surplus = surplus;
+    return stage.stop();
+  });
+
+  /** The names of the requests for which the server counts others, from now on. */
+  const countSurplus = (): string[] => {
+    const counted: string[] = [];
+    History.prototype.surplus = function (request, ...rest) {
+      counted.push(request.name);
+      return surplus.call(this, request, ...rest);
+    };
+    return counted;
+  };
+  const viewOf = (name: string): RequestView => {
+    const { uid } = stage.cluster.find(podAccessRequests, { ...requestName, name })?.metadata ?? {};
+    return { key: `${requestName.namespace}/${name}`, uid } as RequestView;
+  };
+
+  const pass = (ms = 100): Promise<void> => stage.clock.advance(ms);
+  const status = (): RequestStatus => (stage.request?.status ?? {}) as RequestStatus;
+  const childrenLeft = (): string[] => [roleBindings, roles, pods].flatMap((resource) => stage.cluster.names(resource));
+  const names = (): string[] => stage.cluster.names(podAccessRequests);
+  const granted = async ({ generated = true } = {}): Promise<void> => {
+    stage.ask({}, { generated });
+    await pass();
+    stage.podBecomesReady();
+    await pass();
+    assert.equal(status().ready, true);
+  };
+  const forged = (change: object): KubeObject => {
+    const { request } = stage;
+    assert.ok(request);
+    return stage.cluster.put(podAccessRequests, { ...request, status: { ...status(), ...change } } as KubeObject);
+  };
+  const callsOf = async (what: () => Promise<void>): Promise<string[]> => {
+    stage.cluster.calls.length = 0;
+    await what();
+    return stage.cluster.calls.map(({ verb, plural }) => `${verb} ${plural}`);
+  };
+
+  describe('without historyTTL', () => {
+    it('keeps a request whose name was generated for 24 h after it expired, without its objects', async () => {
+      await granted();
+      const { expiresAt } = status().grant ?? {};
+      await pass(10 * minute);
+      assert.deepEqual(childrenLeft(), []);
+      const { ended, ready } = status();
+      assert.deepEqual([ready, ended?.how, ended?.reason, ended?.at], [false, 'Expired', 'Expired', expiresAt]);
+      assert.equal(Date.parse(ended?.until ?? '') - Date.parse(ended?.at ?? ''), 24 * hour);
+      await pass(24 * hour - minute);
+      assert.ok(stage.request);
+      await pass(2 * minute);
+      assert.deepEqual(names(), []);
+      assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
+    });
+
+    it('lets a request that its user named go at its end', async () => {
+      await granted({ generated: false });
+      await pass(10 * minute);
+      assert.deepEqual(names(), []);
+    });
+
+    it('keeps a denied request with a generated name for 24 h, and another one as long as it asked', async () => {
+      stage.ask({ templateName: 'none' }, { generated: true });
+      stage.ask({ templateName: 'none', duration: '30m' }, { name: 'named' });
+      await pass();
+      const { ended } = status();
+      assert.deepEqual([ended?.how, ended?.reason, ended?.by], ['Denied', 'TemplateNotFound', undefined]);
+      await pass(29 * minute);
+      assert.equal(names().length, 2);
+      await pass(2 * minute);
+      assert.deepEqual(names(), ['payments/debug']);
+      await pass(24 * hour);
+      assert.deepEqual(names(), []);
+    });
+
+    it('keeps a withdrawn request', async () => {
+      stage.configure({ approvals: { all: [{ name: 'peer', count: 1 }], pendingFor: '1h', serviceAccounts: false } });
+      await pass();
+      stage.ask({}, { generated: true });
+      await pass();
+      stage.change({ revoked: true });
+      await pass(2 * hour);
+      assert.equal(status().ended?.how, 'Revoked');
+      stage.vote('carol');
+      await pass(minute);
+      assert.deepEqual(childrenLeft(), [], 'a vote opens it no more');
+    });
+
+    it('names the person whose vote ended the access', async () => {
+      await granted();
+      stage.vote('carol', { decision: 'Deny', reason: 'no' });
+      await pass(minute);
+      const { how, reason, by } = status().ended ?? {};
+      assert.deepEqual([how, reason, by], ['Revoked', 'VoteDenied', 'carol']);
+      assert.deepEqual(childrenLeft(), []);
+    });
+  });
+
+  describe('with historyTTL', () => {
+    const cases: [string, boolean, number][] = [
+      ['2h', true, 2 * hour],
+      ['2h', false, 2 * hour],
+      ['0s', true, 0],
+      ['168h', false, 168 * hour],
+    ];
+    for (const [historyTTL, generated, keptMs] of cases) {
+      it(`${historyTTL} keeps a request that has a ${generated ? 'generated' : 'chosen'} name that long`, async () => {
+        stage.configure({ historyTTL });
+        await pass();
+        await granted({ generated });
+        await pass(10 * minute);
+        if (keptMs > 0) {
+          await pass(keptMs - minute);
+          assert.equal(names().length, 1);
+          await pass(2 * minute);
+        }
+        assert.deepEqual(names(), []);
+      });
+    }
+
+    it('is fixed at the end: neither an edit nor the deletion of the template changes it', async () => {
+      stage.configure({ historyTTL: '2h' });
+      await pass();
+      await granted();
+      await pass(10 * minute);
+      stage.configure({ historyTTL: '0s' });
+      await pass(hour);
+      stage.cluster.drop(podAccessTemplates, { namespace: 'payments', name: 'payments-shell' });
+      await pass(59 * minute);
+      assert.equal(names().length, 1);
+      await pass(2 * minute);
+      assert.deepEqual(names(), []);
+    });
+  });
+
+  describe('an ended request', () => {
+    const ended = async (): Promise<void> => {
+      await granted();
+      await pass(10 * minute);
+      assert.equal(status().ended?.how, 'Expired');
+    };
+
+    it('costs a new leader no call', async () => {
+      await ended();
+      await stage.stop();
+      const calls = await callsOf(async () => {
+        await stage.start();
+        await pass(hour);
+      });
+      assert.deepEqual(calls, []);
+      assert.equal(names().length, 1);
+      await pass(24 * hour);
+      assert.deepEqual(names(), [], 'the new leader deletes it on time');
+    });
+
+    it('never opens again: not after a revocation, a claim, an extension, a vote, or an edit', async () => {
+      await ended();
+      const events: (() => unknown)[] = [
+        () => stage.change({ revoked: true }),
+        () => stage.claim(),
+        () => stage.extend('10m'),
+        () => stage.vote('carol'),
+        () => stage.configure({ maxDuration: '99h', historyTTL: '0s' }),
+      ];
+      for (const happen of events) {
+        const calls = await callsOf(async () => {
+          happen();
+          await pass(minute);
+        });
+        assert.deepEqual(
+          calls.filter((call) => !call.includes('template')),
+          [],
+        );
+        assert.deepEqual(childrenLeft(), []);
+      }
+      assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
+    });
+
+    it('loses what an aborted call creates after the end', async () => {
+      await granted();
+      const [key = ''] = stage.cluster.names(roleBindings);
+      const late = stage.cluster.find(roleBindings, { namespace: 'payments', name: key.split('/')[1] ?? '' });
+      assert.ok(late);
+      await pass(10 * minute);
+      const { uid: _, ...metadata } = late.metadata;
+      stage.cluster.put(roleBindings, { ...late, metadata });
+      await pass(2 * second);
+      assert.deepEqual(childrenLeft(), []);
+      assert.equal(stage.lines.at(-1)?.code, 'Orphaned');
+    });
+
+    it('loses what an aborted call created while the server saw the end late', async () => {
+      await granted();
+      const [key = ''] = stage.cluster.names(roleBindings);
+      const late = stage.cluster.find(roleBindings, { namespace: 'payments', name: key.split('/')[1] ?? '' });
+      assert.ok(late);
+      stage.cluster.lagging = podAccessRequests;
+      await pass(10 * minute);
+      const { uid: _, ...metadata } = late.metadata;
+      stage.cluster.put(roleBindings, { ...late, metadata });
+      await pass(second);
+      stage.cluster.deliverEvents();
+      await pass(2 * second);
+      assert.deepEqual(childrenLeft(), []);
+    });
+
+    it('goes when a user deletes it, without a second report', async () => {
+      await ended();
+      const calls = await callsOf(async () => {
+        await stage.cluster.client.delete(podAccessRequests, requestName);
+        await pass();
+      });
+      assert.deepEqual(names(), []);
+      assert.deepEqual(calls, ['delete podaccessrequests', 'patch podaccessrequests']);
+      assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
+    });
+
+    it('goes before its time if its requester has 50 later ones', async () => {
+      for (let i = 0; i <= 50; i++) {
+        stage.ask({ templateName: 'none' }, { name: `debug-${i}`, generated: true });
+        await pass(second);
+      }
+      await pass(minute);
+      assert.equal(names().length, 50);
+      assert.ok(!names().includes('payments/debug-0'));
+      stage.ask({ templateName: 'none' }, { name: 'other', generated: true, user: 'carol' });
+      await pass(minute);
+      assert.equal(names().length, 51, 'others keep theirs');
+    });
+
+    it('is not reconciled when its template, or a pod of the name of its pod, changes', async () => {
+      await granted();
+      const [pod = ''] = stage.cluster.names(pods);
+      await pass(10 * minute);
+      let checks = 0;
+      const check = stage.signer.isOurEndByCachedKeys.bind(stage.signer);
+      stage.signer.isOurEndByCachedKeys = (...end) => {
+        checks++;
+        return check(...end);
+      };
+      stage.configure({ maxDuration: '12h' });
+      const metadata = { namespace: 'payments', name: pod.split('/')[1] ?? '' };
+      stage.cluster.put(pods, { apiVersion: 'v1', kind: 'Pod', metadata } as KubeObject);
+      await pass();
+      assert.equal(checks, 0);
+    });
+
+    it('counts the others once after its end, and not at all if it goes at its end', async () => {
+      const counts = countSurplus();
+      for (const name of ['kept-1', 'kept-2']) stage.ask({}, { name, generated: true });
+      stage.ask({}, { name: 'named' });
+      await pass(11 * minute);
+      const atEnd = [...counts.splice(0)];
+      assert.ok(!atEnd.includes('named'));
+      for (const name of ['kept-1', 'kept-2']) {
+        assert.ok(atEnd.filter((counted) => counted === name).length <= 2, 'the store may show the end late');
+        const request = stage.cluster.find(podAccessRequests, { ...requestName, name });
+        stage.cluster.put(podAccessRequests, { ...request } as KubeObject);
+      }
+      await pass(minute);
+      assert.deepEqual(counts, []);
+    });
+
+    it('stays if it was too many for a moment, also the second time', async () => {
+      stage.ask({}, { generated: true });
+      await pass(11 * minute);
+      let asked = 0;
+      History.prototype.surplus = (request) => {
+        if (request.name !== 'debug') return [viewOf(requestName.name)];
+        asked++;
+        return asked % 2 === 1 ? [request] : [];
+      };
+      for (const name of ['one', 'two']) {
+        stage.ask({ templateName: 'none' }, { name, generated: true });
+        await pass(minute);
+        stage.change({});
+        await pass(minute);
+      }
+      assert.ok(stage.request);
+      assert.equal(asked, 4);
+    });
+
+    it('does not count against limits', async () => {
+      await stage.stop();
+      stage.limits = { perUser: 1, perNamespace: 1 };
+      await stage.start();
+      await ended();
+      stage.ask({}, { name: 'second', generated: true });
+      await pass();
+      assert.equal(stage.cluster.names(roleBindings).length, 1);
+    });
+  });
+
+  describe('a client that writes the status', () => {
+    it('cannot end a request: what it writes is closed and deleted', async () => {
+      await granted();
+      const at = '2026-11-21T09:00:00Z';
+      forged({ ended: { at, how: 'Expired', reason: 'Expired', until: '2036-11-21T09:00:00Z', mac: 'forged' } });
+      await pass(minute);
+      assert.deepEqual(childrenLeft(), []);
+      assert.deepEqual(names(), []);
+      assert.equal(stage.lines.at(-1)?.code, 'GrantInvalid');
+    });
+
+    it('cannot use the end of another request', async () => {
+      await granted();
+      await pass(10 * minute);
+      const { ended } = status();
+      await stage.cluster.client.delete(podAccessRequests, requestName);
+      await pass(minute);
+      await granted();
+      forged({ ended });
+      await pass(minute);
+      assert.deepEqual([names(), childrenLeft()], [[], []]);
+    });
+
+    it('cannot add a grant to a denied request', async () => {
+      await granted();
+      const { grant } = status();
+      await stage.cluster.client.delete(podAccessRequests, requestName);
+      await pass(minute);
+      stage.ask({ templateName: 'none' }, { generated: true });
+      await pass();
+      assert.equal(status().ended?.how, 'Denied');
+      forged({ grant });
+      await pass(minute);
+      assert.deepEqual([names(), childrenLeft()], [[], []]);
+      assert.equal(stage.lines.at(-1)?.code, 'GrantInvalid');
+    });
+
+    it('cannot open access again by removing its end, as CRDs of an earlier version do', async () => {
+      await granted();
+      const [pod = ''] = stage.cluster.names(pods);
+      stage.cluster.drop(pods, { namespace: 'payments', name: pod.split('/')[1] ?? '' });
+      await pass();
+      assert.equal(status().ended?.reason, 'TargetPodGone');
+      forged({ ended: undefined });
+      await stage.stop();
+      await stage.start();
+      await pass(minute);
+      assert.deepEqual(childrenLeft(), []);
+      await pass(10 * minute);
+      assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
+    });
+
+    it('cannot keep a request by a later time', async () => {
+      await granted();
+      await pass(10 * minute);
+      forged({ ended: { ...status().ended, until: '2036-11-21T09:00:00Z' } });
+      await pass(minute);
+      assert.deepEqual(names(), []);
+    });
+  });
+
+  describe('without signing keys', () => {
+    it('a request ends on time, and goes', async () => {
+      await granted();
+      stage.ring.keys = undefined;
+      await pass(10 * minute);
+      assert.deepEqual([names(), childrenLeft()], [[], []]);
+    });
+
+    it('a new leader keeps what has ended until it has them, and closes what is not proven', async () => {
+      await granted();
+      await pass(10 * minute);
+      const { keys } = stage.ring;
+      await stage.stop();
+      stage.ring.keys = undefined;
+      await stage.start();
+      await pass(minute);
+      assert.equal(names().length, 1);
+      stage.ring.keys = keys;
+      await pass(24 * hour);
+      assert.deepEqual(names(), []);
+    });
+
+    it('a new leader reports no second end of a request that it proves once it has them', async () => {
+      stage.cluster.fault = ({ verb, plural }) => {
+        if (verb === 'create' && plural === 'roles') throw new ApiError(403, 'Forbidden', 'quota');
+      };
+      stage.ask({}, { generated: true });
+      await pass(second);
+      stage.cluster.fault = () => undefined;
+      assert.deepEqual([status().ended?.how, status().grant === undefined], ['Denied', false]);
+      const reported = stage.auditVerdicts;
+      const { keys } = stage.ring;
+      await stage.stop();
+      stage.ring.keys = undefined;
+      await stage.start();
+      await pass(5 * second);
+      stage.ring.keys = keys;
+      await pass(5 * second);
+      assert.deepEqual(stage.auditVerdicts, reported);
+      assert.equal(names().length, 1);
+    });
+
+    it('an end whose key was rotated away twice is closed and deleted', async () => {
+      await granted();
+      await pass(10 * minute);
+      stage.ring.keys = { current: keyOf('next'), previous: keyOf('one before') };
+      stage.change({});
+      await pass(minute);
+      assert.deepEqual([names(), childrenLeft()], [[], []]);
+    });
+  });
+});

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import {
+  decidingGroupsOf,
+  durationBoundsOf,
+  emergencyViolation,
+  overdueViolation,
+  reasonConfigOf,
+} from '../../../../src/access/policy/emergency-policy.ts';
+import type { AccessConfig } from '../../../../src/api/access/template-spec.ts';
+
+const config: AccessConfig = {
+  allowedGroups: ['devs'],
+  defaultDuration: '1h',
+  maxDuration: '2h',
+  accessCommand: 'kubectl exec {{ .Metadata.Name }} -- sh',
+  grantTo: 'Requester',
+  emergency: { groups: ['oncall', 'sre'], maxDuration: '30m', reviewWithin: '72h' },
+};
+const { emergency: _, ...usual } = config;
+const overdue = { request: 'debug', requestUid: 'r-1', reviewBy: '2026-11-21T09:00:00Z' };
+
+describe('emergency access', () => {
+  it('is for members of its groups', () => {
+    assert.equal(emergencyViolation({ emergency: true }, ['sre'], config), undefined);
+  });
+
+  for (const [title, spec, groups, template, message] of [
+    ['members of the allowed groups', { emergency: true }, ['devs'], config, /none of the groups \[oncall, sre\]/],
+    ['people without groups', { emergency: true }, [], config, /none of the groups/],
+    ['templates without it', { emergency: true }, ['oncall'], usual, /allows no emergency access/],
+    [
+      'a later beginning',
+      { emergency: true, startAt: '2026-11-21T12:00:00Z' },
+      ['oncall'],
+      config,
+      /begins at once; omit spec\.startAt/,
+    ],
+  ] as const) {
+    it(`is not for ${title}`, () => {
+      const violation = emergencyViolation(spec, groups, template);
+      assert.equal(violation?.code, 'EmergencyNotAllowed');
+      assert.match(violation?.message ?? '', message);
+    });
+  }
+
+  it('does not concern other requests', () => {
+    assert.equal(emergencyViolation({}, [], usual), undefined);
+    assert.equal(emergencyViolation({ emergency: false }, [], config), undefined);
+    assert.equal(overdueViolation({}, overdue), undefined);
+    assert.equal(durationBoundsOf({}, config), config);
+    assert.deepEqual(decidingGroupsOf({}, config), ['devs']);
+  });
+
+  it('waits for the review of the one before, if that is overdue', () => {
+    assert.equal(overdueViolation({ emergency: true }, undefined), undefined);
+    const violation = overdueViolation({ emergency: true }, overdue);
+    assert.equal(violation?.code, 'ReviewOverdue');
+    assert.match(
+      violation?.message ?? '',
+      /request debug \(uid r-1\) was due for review by 2026-11-21T09:00:00Z; ask another person/,
+    );
+  });
+
+  it('is shorter than other access, and never longer', () => {
+    assert.equal(durationBoundsOf({ emergency: true }, config).maxDuration, '30m');
+    assert.equal(durationBoundsOf({ emergency: true }, { ...config, maxDuration: '20m' }).maxDuration, '20m');
+    assert.equal(durationBoundsOf({ emergency: true }, usual).maxDuration, '2h');
+  });
+
+  it('always needs a reason, that of the template or ten characters', () => {
+    assert.equal(reasonConfigOf({ emergency: true }, config)?.minLength, 10);
+    const ticket = { minLength: 0, pattern: '^INC-' };
+    assert.deepEqual(reasonConfigOf({ emergency: true }, { ...config, reason: ticket }), { ...ticket, minLength: 1 });
+    assert.equal(reasonConfigOf({}, config), undefined);
+    assert.equal(reasonConfigOf({}, { ...config, reason: ticket }), ticket);
+  });
+});

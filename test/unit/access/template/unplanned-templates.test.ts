@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import { notPlanned } from '../../../../src/access/policy/template-policy.ts';
+import type { TemplateView } from '../../../../src/access/stores/access-views.ts';
+import { TemplateReconciler } from '../../../../src/access/template/template-reconciler.ts';
+import { podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
+import type { TemplateStatus } from '../../../../src/api/access/status.ts';
+import { SimulatedClock } from '../../../support/simulated-clock.ts';
+
+type Judged = { readonly code: string; readonly message: string } | typeof notPlanned | undefined;
+
+interface Stage {
+  judged: Judged;
+  writes: number;
+  status: TemplateStatus | undefined;
+}
+
+describe('the status of a template that is not judged yet', () => {
+  /** A reconciler of a template of generation 2, with what its judge answers and the status that it wrote last. */
+  const stage = ({ conditions = [], ready }: TemplateStatus, judged: Judged) => {
+    const accessConfig = {
+      defaultDuration: '1h',
+      maxDuration: '2h',
+      accessCommand: 'kubectl exec {{ .Metadata.Name }} -- sh',
+    };
+    const template = {
+      key: 'payments/shell',
+      uid: 't-1',
+      generation: 2,
+      conditions,
+      ready,
+      spec: { accessConfig },
+    } as unknown as TemplateView;
+    const clock = new SimulatedClock();
+    const state = { judged, writes: 0, status: undefined } as Stage;
+    const reconciler = new TemplateReconciler({
+      resource: podAccessTemplates,
+      templates: { get: () => template },
+      workload: () => undefined,
+      authors: { violation: () => Promise.resolve(undefined), attestationOf: () => undefined },
+      judge: { judge: () => Promise.resolve(state.judged), forget: () => undefined },
+      planned: 'planned',
+      signer: {},
+      client: {
+        mergePatch: async (_resource: unknown, _name: unknown, patch: { status: TemplateStatus }) => {
+          state.writes++;
+          state.status = patch.status;
+        },
+      },
+      clock,
+    } as never);
+    const reconcile = () => reconciler.reconcile('payments/shell', new AbortController().signal);
+    return { state, clock, reconcile };
+  };
+  const written = async (judged: Judged, before: TemplateStatus): Promise<TemplateStatus | undefined> => {
+    const { state, reconcile } = stage(before, judged);
+    await reconcile();
+    return state.status;
+  };
+  const stateOf = (status: TemplateStatus | undefined) => [
+    status?.ready,
+    ...['AccessPlanValid', 'Ready', 'Reconciling'].map((type) => {
+      const found = status?.conditions?.find((condition) => condition.type === type);
+      return found && `${found.status} ${found.reason} ${found.observedGeneration}`;
+    }),
+  ];
+  const violation = { code: 'PodIsSelected', message: 'Service web selects the access pod' };
+  const unknown = [false, 'Unknown NotPlanned 2', 'False NotPlanned 2', 'True NotPlanned 2'];
+
+  for (const judged of [violation, undefined]) {
+    it(`stays as it is, without a write, for a version that an earlier leader judged ${judged?.code ?? 'ready'}`, async () => {
+      const before = (await written(judged, {})) ?? {};
+      assert.equal(await written(notPlanned, before), undefined);
+    });
+  }
+
+  const versions: [title: string, earlier: () => Promise<TemplateStatus>][] = [
+    ['a new template', async () => ({})],
+    [
+      'a new version of a judged template',
+      async () => {
+        const { conditions = [], ready = false } = (await written(violation, {})) ?? {};
+        return { conditions: conditions.map((condition) => ({ ...condition, observedGeneration: 1 })), ready };
+      },
+    ],
+  ];
+  for (const [title, earlier] of versions) {
+    it(`costs one write for ${title}, with the judgement, if that is made within 5 s`, async () => {
+      const { state, clock, reconcile } = stage(await earlier(), notPlanned);
+      assert.deepEqual(await reconcile(), { kind: 'after', delayMs: 5000 });
+      await clock.advance(4999);
+      assert.deepEqual(await reconcile(), { kind: 'after', delayMs: 1 });
+      assert.equal(state.writes, 0);
+      state.judged = undefined;
+      await reconcile();
+      assert.equal(state.writes, 1);
+      assert.equal(stateOf(state.status)[1], 'True Success 2');
+    });
+
+    it(`is Unknown, and not ready, for ${title} that is not judged within 5 s`, async () => {
+      const { state, clock, reconcile } = stage(await earlier(), notPlanned);
+      await reconcile();
+      await clock.advance(5000);
+      await reconcile();
+      assert.deepEqual(stateOf(state.status), unknown);
+    });
+  }
+});

@@ -1,0 +1,269 @@
+import assert from 'node:assert/strict';
+import fastJsonPatch, { type Operation } from 'fast-json-patch';
+import type { AccessConfig } from '../../../src/api/access/template-spec.ts';
+import { formatTime } from '../../../src/kit/clock.ts';
+import { own } from '../../../src/kit/json-value.ts';
+import { accessRequest, alice, patchOf, paths, proof, readyTemplate, requester, reviewOf, World } from './support.ts';
+
+const minute = 60_000;
+const mallory = { username: 'mallory', uid: 'u-9', groups: ['devs'] };
+const extension = { times: 2, total: '2h', approvals: 'None' } as const;
+const approvals = { all: [{ name: 'peer', count: 1 }], pendingFor: '1h', serviceAccounts: false, claimWithin: '8h' };
+
+describe('claims and extensions', () => {
+  let world: World;
+  /** Of the request before the update. */
+  let approvalState: string | undefined;
+  beforeEach(() => {
+    world = new World();
+    const startMs = world.clock.now() - 10 * minute;
+    world.access = { startMs, endMs: startMs + 30 * minute, decided: 0, granted: 0, emergency: false };
+    withConfig({ approvals, extension });
+    approvalState = 'Claimable';
+  });
+  const withConfig = (config: Partial<AccessConfig>): void => {
+    const template = readyTemplate();
+    assert.ok(template.found);
+    const accessConfig = { ...template.spec.accessConfig, ...config };
+    world.template = () => Promise.resolve({ ...template, spec: { ...template.spec, accessConfig } });
+  };
+  const stored = (spec: Record<string, unknown> = {}) => accessRequest({ requester, ...spec }, { uid: 'r-1' });
+  const reviewed = (path: string, spec: object, oldSpec: object, fields: object) => {
+    const status = approvalState === undefined ? undefined : { approval: { state: approvalState } };
+    const [object, oldObject] = [stored({ ...oldSpec, ...spec }), { ...stored({ ...oldSpec }), status }];
+    return world.review(path, reviewOf('podaccessrequests', 'UPDATE', { object, oldObject, ...fields }));
+  };
+
+  describe('when the requester adds them', () => {
+    /** The spec as the mutating webhook returns it. */
+    const mutated = async (spec: object, oldSpec: object = {}, fields: object = {}): Promise<unknown> => {
+      const answer = await reviewed(paths.attestPod, spec, oldSpec, fields);
+      assert.equal(answer.allowed, true, answer.status?.message);
+      const object = stored({ ...oldSpec, ...spec });
+      const operations = answer.patch === undefined ? [] : (patchOf(answer) as Operation[]);
+      return own(fastJsonPatch.applyPatch(object, operations, true).newDocument, 'spec');
+    };
+    const { signature } = proof;
+    const [first, second] = [{ by: '30m', signature: 'first' }, { by: '10m' }];
+
+    it('are signed for this request', async () => {
+      const spec = await mutated({ claimed: true, extensions: [{ by: '30m', reason: 'INC-42' }] });
+      assert.equal(own(spec, 'claimSignature'), `${formatTime(world.clock.now())} ${signature}`);
+      assert.deepEqual(own(spec, 'extensions'), [{ by: '30m', reason: 'INC-42', signature }]);
+      assert.deepEqual(world.changes, [
+        ['payments/req r-1', { field: 'claimed', time: formatTime(world.clock.now()) }],
+        ['payments/req r-1', { field: 'extensions', index: 0, by: '30m', reason: 'INC-42' }],
+      ]);
+    });
+
+    it('are signed once, each at its place', async () => {
+      const spec = await mutated({ extensions: [first, second] }, { extensions: [first] });
+      assert.deepEqual(own(spec, 'extensions'), [first, { ...second, signature }]);
+      assert.deepEqual(world.changes, [['payments/req r-1', { field: 'extensions', index: 1, by: '10m' }]]);
+    });
+
+    it('are signed anew, whatever signature the client sent', async () => {
+      const copied = { claimed: true, claimSignature: 'copied', extensions: [{ by: '30m', signature: 'copied' }] };
+      const spec = await mutated(copied);
+      assert.equal(own(spec, 'claimSignature'), `${formatTime(world.clock.now())} ${signature}`);
+      assert.deepEqual(own(spec, 'extensions'), [{ by: '30m', signature }]);
+    });
+
+    it('keep their signatures if a manifest omits them', async () => {
+      const oldSpec = { claimed: true, claimSignature: 'claim', extensions: [first] };
+      const spec = await mutated({ claimSignature: undefined, extensions: [{ by: '30m' }, second] }, oldSpec);
+      assert.equal(own(spec, 'claimSignature'), 'claim');
+      assert.deepEqual(own(spec, 'extensions'), [first, { ...second, signature }]);
+    });
+
+    it('are not signed again by a later update', async () => {
+      const oldSpec = { claimed: true, claimSignature: 'claim', extensions: [first] };
+      await mutated({ revoked: true }, oldSpec);
+      assert.deepEqual(world.changes, []);
+    });
+
+    for (const [who, fields] of [
+      ['another person', { userInfo: mallory }],
+      ['a person with the same name and another uid', { userInfo: { ...alice, uid: 'u-2' } }],
+      ['a person with the same uid and another name', { userInfo: { ...mallory, uid: alice.uid } }],
+      ['the requester in a dry run', { dryRun: true }],
+    ] as const) {
+      it(`are not signed for ${who}`, async () => {
+        const asked = { claimed: true, claimSignature: 'copied', extensions: [{ by: '30m', signature: 'copied' }] };
+        const spec = await mutated(asked, {}, fields);
+        assert.equal(own(spec, 'claimSignature'), undefined);
+        assert.deepEqual(own(spec, 'extensions'), [{ by: '30m' }]);
+        assert.deepEqual(world.changes, []);
+      });
+    }
+
+    it('are denied while there are no keys', async () => {
+      world.signature = undefined;
+      for (const spec of [{ claimed: true }, { extensions: [{ by: '30m' }] }]) {
+        const answer = await reviewed(paths.attestPod, spec, {}, {});
+        assert.equal(answer.status?.code, 503);
+        assert.match(answer.status?.message ?? '', /^SigningKeyUnavailable: /);
+      }
+    });
+
+    for (const extensions of ['many', [7], [null], [{ by: 7 }], [{}]]) {
+      it(`leave ${JSON.stringify(extensions)} to the schema`, async () => {
+        assert.deepEqual(own(await mutated({ extensions }), 'extensions'), extensions);
+        assert.deepEqual(world.changes, []);
+      });
+    }
+  });
+
+  describe('are validated, and', () => {
+    const validated = (spec: object, oldSpec: object = {}, fields: object = {}) =>
+      reviewed(paths.validatePod, spec, oldSpec, fields);
+    const asked = [{ by: '30m', signature: 's' }];
+    const nothing = (): void => {};
+    const closed = (): void => {
+      world.access = undefined;
+    };
+
+    it('a claim is allowed, with an audit line that names it', async () => {
+      const answer = await validated({ claimed: true, claimSignature: 's' });
+      assert.equal(answer.allowed, true, answer.status?.message);
+      assert.equal(world.lines[0]?.message, 'claims the access');
+    });
+
+    for (const state of [undefined, 'Pending', 'Scheduled', 'Approved', 'Denied', 'TimedOut']) {
+      it(`a claim is denied with NotClaimable while the state is ${state}`, async () => {
+        approvalState = state;
+        const answer = await validated({ claimed: true, claimSignature: 's' });
+        assert.match(answer.status?.message ?? '', /^NotClaimable: .*; access can be claimed only while .*; wait /);
+      });
+    }
+
+    it('an extension is allowed, with an audit line that names the reason', async () => {
+      const answer = await validated({ extensions: [{ by: '30m', reason: 'INC-42', signature: 's' }] });
+      assert.equal(answer.allowed, true, answer.status?.message);
+      assert.deepEqual(answer.warnings ?? [], []);
+      assert.equal(world.lines[0]?.message, 'asks to extend the access by 30m');
+      assert.equal(world.lines[0]?.reason, 'INC-42');
+    });
+
+    it('an extension that will be shorter is allowed with a warning', async () => {
+      const answer = await validated({ extensions: [{ by: '3h', signature: 's' }] });
+      assert.equal(answer.allowed, true, answer.status?.message);
+      assert.deepEqual(answer.warnings, [
+        'spec.extensions[0].by: requested 3h; access ends at 2026-11-21T10:50:00Z, because the template allows 2h in total',
+      ]);
+    });
+
+    it('an extension that the deadline of the pod will shorten is allowed with a warning', async () => {
+      assert.ok(world.access);
+      world.access = { ...world.access, podEndMs: world.access.startMs + 60 * minute };
+      const answer = await validated({ extensions: [{ by: '3h', signature: 's' }] });
+      assert.deepEqual(answer.warnings, [
+        'spec.extensions[0].by: requested 3h; access ends at 2026-11-21T09:50:00Z, because the pod stops then',
+      ]);
+    });
+
+    it('a dry run says how many rules passed', async () => {
+      const answer = await validated({ extensions: asked }, {}, { dryRun: true });
+      assert.equal(answer.allowed, true, answer.status?.message);
+      assert.match(answer.warnings?.at(-1) ?? '', /^\d+ rules passed$/);
+    });
+
+    it('both are denied if the audit journal fails', async () => {
+      world.journalWorks = false;
+      assert.equal((await validated({ claimed: true })).allowed, false);
+      assert.equal((await validated({ extensions: asked })).allowed, false);
+    });
+
+    it('a revocation by another person is allowed, without a read', async () => {
+      const oldSpec = { claimed: true, claimSignature: 's', extensions: asked };
+      const answer = await validated({ revoked: true }, oldSpec, { userInfo: mallory });
+      assert.equal(answer.allowed, true, answer.status?.message);
+      assert.deepEqual(world.asked, []);
+    });
+
+    for (const [what, arrange, spec, oldSpec, fields, code] of [
+      ['a claim by another person', nothing, { claimed: true }, {}, { userInfo: mallory }, 'NotRequester'],
+      ['an extension by another person', nothing, { extensions: asked }, {}, { userInfo: mallory }, 'NotRequester'],
+      [
+        'an extension by a later person of the same name',
+        nothing,
+        { extensions: asked },
+        {},
+        { userInfo: { ...alice, uid: 'u-2' } },
+        'NotRequester',
+      ],
+      ['a claim without claimWithin', () => withConfig({ extension }), { claimed: true }, {}, {}, 'NotClaimable'],
+      [
+        'a claim after the template was deleted',
+        () => {
+          world.template = () => Promise.resolve({ found: false });
+        },
+        { claimed: true },
+        {},
+        {},
+        'TemplateNotFound',
+      ],
+      ['an extension of access that is not open', closed, { extensions: asked }, {}, {}, 'AccessNotOpen'],
+      [
+        'an extension that the template does not allow',
+        () => withConfig({ approvals }),
+        { extensions: asked },
+        {},
+        {},
+        'NotExtendable',
+      ],
+      [
+        'an extension beyond the number of times',
+        () => {
+          assert.ok(world.access);
+          world.access = { ...world.access, decided: 2, granted: 2 };
+        },
+        { extensions: [...asked, ...asked, ...asked] },
+        { extensions: [...asked, ...asked] },
+        {},
+        'TooManyExtensions',
+      ],
+      [
+        'an extension of access that lasts the total already',
+        () => {
+          assert.ok(world.access);
+          world.access = { ...world.access, endMs: world.access.startMs + 120 * minute };
+        },
+        { extensions: asked },
+        {},
+        {},
+        'TotalReached',
+      ],
+      ['two extensions at once', nothing, { extensions: [...asked, ...asked] }, {}, {}, 'ExtensionPending'],
+      [
+        'an extension while one is undecided',
+        nothing,
+        { extensions: [...asked, ...asked] },
+        { extensions: asked },
+        {},
+        'ExtensionPending',
+      ],
+      ['an extension by no duration', nothing, { extensions: [{ by: 'long' }] }, {}, {}, 'InvalidDuration'],
+    ] as const) {
+      it(`${what} is denied with ${code}`, async () => {
+        arrange();
+        const answer = await validated(spec, oldSpec, fields);
+        assert.equal(answer.status?.message?.split(':')[0], code, answer.status?.message);
+        assert.equal(world.lines[0]?.code, code);
+      });
+    }
+
+    for (const [field, value] of [
+      ['claimed', true],
+      ['claimSignature', 's'],
+      ['extensions', asked],
+      ['revokedReason', 'done'],
+    ] as const) {
+      it(`a new request with ${field} is denied with TooEarly`, async () => {
+        const object = accessRequest({ requester, [field]: value });
+        const answer = await world.review(paths.validatePod, reviewOf('podaccessrequests', 'CREATE', { object }));
+        assert.match(answer.status?.message ?? '', new RegExp(`^TooEarly: spec\\.${field} `));
+      });
+    }
+  });
+});

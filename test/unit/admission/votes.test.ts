@@ -1,0 +1,382 @@
+import assert from 'node:assert/strict';
+import fastJsonPatch, { type Operation } from 'fast-json-patch';
+import { voteName } from '../../../src/access/policy/vote-policy.ts';
+import { requestLabel } from '../../../src/api/access/names.ts';
+import type { AccessConfig } from '../../../src/api/access/template-spec.ts';
+import { patchOf, type ReviewResponse, readyTemplate, reviewOf, World } from './support.ts';
+
+const patchedBy = (object: object, { patch }: ReviewResponse): Record<string, unknown> => {
+  const operations = JSON.parse(Buffer.from(patch ?? '', 'base64').toString()) as Operation[];
+  return fastJsonPatch.applyPatch(structuredClone(object), operations, true).newDocument as Record<string, unknown>;
+};
+
+const carol = { username: 'carol', uid: 'u-3', groups: ['devs', 'system:authenticated'] };
+const robot = { username: 'system:serviceaccount:ops:oncall', uid: '', groups: [] };
+const approvals: NonNullable<AccessConfig['approvals']> = {
+  all: [{ name: 'peer', count: 1 }],
+  pendingFor: '1h',
+  serviceAccounts: false,
+};
+
+/** A vote as people write it. */
+const vote = (spec: Record<string, unknown> = {}, metadata: Record<string, unknown> = {}) => ({
+  apiVersion: 'access.drawbridge.dev/v1alpha1',
+  kind: 'AccessVote',
+  metadata: { generateName: 'vote-', namespace: 'payments', ...metadata },
+  spec: { request: { kind: 'PodAccessRequest', name: 'debug' }, about: 'Access', decision: 'Approve', ...spec },
+});
+
+describe('votes', () => {
+  let world: World;
+  beforeEach(() => {
+    world = new World();
+    world.request = {
+      found: true,
+      uid: 'r-1',
+      templateName: 'payments-shell',
+      requester: { username: 'alice', uid: 'u-1' },
+      emergency: false,
+      extensions: 0,
+      decidedExtensions: 0,
+      ended: false,
+    };
+    withConfig({ approvals });
+  });
+  const withConfig = (config: Partial<AccessConfig>): void => {
+    const template = readyTemplate();
+    assert.ok(template.found);
+    const accessConfig = { ...template.spec.accessConfig, ...config };
+    world.template = () => Promise.resolve({ ...template, spec: { ...template.spec, accessConfig } });
+  };
+  const change = (fields: Partial<Extract<World['request'], { found: true }>>) => () => {
+    assert.ok(world.request.found);
+    world.request = { ...world.request, ...fields };
+  };
+  const mutate = (object: unknown, fields: Record<string, unknown> = {}) =>
+    world.review(
+      '/mutate-access-drawbridge-dev-v1alpha1-accessvote',
+      reviewOf('accessvotes', 'CREATE', { object, userInfo: carol, name: '', ...fields }),
+    );
+  const validate = (object: unknown, fields: Record<string, unknown> = {}) =>
+    world.review(
+      '/validate-access-drawbridge-dev-v1alpha1-accessvote',
+      reviewOf('accessvotes', 'CREATE', { object, userInfo: carol, name: '', ...fields }),
+    );
+  const signedVote = (spec: Record<string, unknown> = {}, voter: object = carol) =>
+    vote({
+      request: { kind: 'PodAccessRequest', name: 'debug', uid: 'r-1' },
+      template: { kind: 'PodAccessTemplate', name: 'payments-shell', uid: 't-1', generation: 1 },
+      voter: { ...voter, time: '2026-11-21T09:00:00Z', signature: 's' },
+      ...spec,
+    });
+
+  describe('when they are created', () => {
+    it('get the voter, the uid of the request, and the version of the template, all of it signed', async () => {
+      const object = vote({ max: '20m', reason: 'go' });
+      const answer = await mutate(object);
+      const spec = {
+        request: { kind: 'PodAccessRequest', name: 'debug', uid: 'r-1' },
+        template: { kind: 'PodAccessTemplate', name: 'payments-shell', uid: 't-1', generation: 1 },
+        about: 'Access',
+        decision: 'Approve',
+        max: '20m',
+        reason: 'go',
+      } as const;
+      const name = voteName('r-1', 'carol', spec);
+      const voter = { ...carol, time: '2026-11-21T09:00:00Z' };
+      assert.deepEqual(world.votes, [{ namespace: 'payments', name, spec, voter }]);
+      const patched = patchedBy(object, answer);
+      assert.deepEqual(patched['spec'], { ...spec, voter: { ...voter, signature: world.signature?.signature } });
+      assert.deepEqual(patched['metadata'], {
+        generateName: 'vote-',
+        namespace: 'payments',
+        name,
+        labels: { [requestLabel]: 'r-1' },
+        ownerReferences: [
+          { apiVersion: 'crds.wizardofoz.co/v1alpha1', kind: 'PodAccessRequest', name: 'debug', uid: 'r-1' },
+        ],
+      });
+    });
+
+    it('lose a forged voter and template, and foreign finalizers and owners', async () => {
+      const object = vote(
+        { voter: { username: 'root', time: 'x' }, template: { name: 'other' } },
+        { name: 'mine', finalizers: ['keep'], ownerReferences: [{ uid: 'x' }] },
+      );
+      const patched = patchedBy(object, await mutate(object));
+      const { voter, template } = patched['spec'] as { voter: { username: string }; template: { name: string } };
+      assert.equal(voter.username, 'carol');
+      assert.equal(template.name, 'payments-shell');
+      const { name, finalizers } = patched['metadata'] as { name: string; finalizers?: string[] };
+      assert.notEqual(name, 'mine');
+      assert.equal(finalizers, undefined);
+    });
+
+    const versions: readonly (readonly [title: string, spec: Record<string, unknown>, generation: number])[] = [
+      ['keep the version of the template that their voter saw', {}, 7],
+      ['get the present version if they deny', { decision: 'Deny' }, 1],
+      ['get the present version if they review an emergency', { about: 'Review' }, 1],
+    ];
+    for (const [title, spec, generation] of versions) {
+      it(title, async () => {
+        change({ emergency: true })();
+        const object = vote({
+          ...spec,
+          template: { kind: 'ExecAccessTemplate', name: 'x', uid: 't-1', generation: 7 },
+        });
+        const patched = patchedBy(object, await mutate(object));
+        const template = { kind: 'PodAccessTemplate', name: 'payments-shell', uid: 't-1', generation };
+        assert.deepEqual((patched['spec'] as { template: object }).template, template);
+      });
+    }
+
+    it('are not signed in a dry run, whose answer the caller could store', async () => {
+      const object = vote();
+      const patched = patchedBy(object, await mutate(object, { dryRun: true }));
+      assert.deepEqual(world.votes, []);
+      assert.equal((patched['spec'] as { voter: { signature?: string } }).voter.signature, undefined);
+    });
+
+    it('are denied without keys and without a user', async () => {
+      world.signature = undefined;
+      assert.match((await mutate(vote())).status?.message ?? '', /^SigningKeyUnavailable: /);
+      const nameless = { ...carol, username: '' };
+      assert.match((await mutate(vote(), { userInfo: nameless })).status?.message ?? '', /^MissingIdentity: /);
+    });
+  });
+
+  it('have one name for each person, question, and decision of a request', () => {
+    const nameOf = (uid: string, user: string, about: string, decision: 'Approve' | 'Deny', generation = 1): string =>
+      voteName(uid, user, {
+        about,
+        decision,
+        template: { kind: 'PodAccessTemplate', name: 'payments-shell', uid: 't-1', generation },
+      });
+    const names = [
+      nameOf('r-1', 'carol', 'Access', 'Approve'),
+      nameOf('r-1', 'carol', 'Access', 'Deny'),
+      nameOf('r-1', 'carol', 'Extension-1', 'Approve'),
+      nameOf('r-1', 'dave', 'Access', 'Approve'),
+      nameOf('r-2', 'carol', 'Access', 'Approve'),
+      // The edit of a template voids approvals, so the same person can approve again. A denial stays.
+      nameOf('r-1', 'carol', 'Access', 'Approve', 2),
+    ];
+    assert.equal(nameOf('r-1', 'carol', 'Access', 'Deny', 2), names[1]);
+    const unique = new Set(names);
+    assert.equal(unique.size, names.length);
+    for (const name of unique) assert.match(name, /^vote-[0-9a-f]{32}$/);
+  });
+
+  it('of another person who may approve are allowed, with an audit line that names the decision', async () => {
+    const answer = await validate(signedVote({ reason: 'ticket checked' }));
+    assert.equal(answer.allowed, true, answer.status?.message);
+    assert.deepEqual(world.asked, [
+      'PodAccessRequest payments/debug',
+      'PodAccessTemplate payments/payments-shell',
+      'approve carol PodAccessTemplate payments/payments-shell',
+    ]);
+    const [line] = world.lines;
+    assert.equal(line?.request, 'debug');
+    assert.equal(line?.message, 'Approve Access');
+    assert.equal(line?.reason, 'ticket checked');
+    assert.equal(line?.templateGeneration, 1);
+  });
+
+  it('have an audit line with the limit, and the person for whom a program votes', async () => {
+    const answer = await validate(signedVote({ max: '20m', onBehalfOf: 'frank' }));
+    assert.equal(answer.allowed, true, answer.status?.message);
+    assert.equal(world.lines[0]?.message, 'Approve Access, for at most 20m, on behalf of frank');
+  });
+
+  it('about an emergency whose request was deleted have no owner, so that they are not garbage-collected', async () => {
+    change({ emergency: true, ended: true, gone: true })();
+    world.template = () => Promise.resolve({ found: false });
+    const object = vote({ about: 'Review' }, { ownerReferences: [{ uid: 'other' }] });
+    const patch = patchOf(await mutate(object));
+    assert.ok(patch.some(({ op, path }) => op === 'remove' && path === '/metadata/ownerReferences'));
+    const [signed] = world.votes;
+    const { template, request } = (signed?.spec ?? {}) as { template?: unknown; request?: unknown };
+    assert.deepEqual(template, { kind: 'PodAccessTemplate', name: 'payments-shell', uid: 'deleted', generation: 0 });
+    assert.deepEqual(request, { kind: 'PodAccessRequest', name: 'debug', uid: 'r-1' });
+  });
+
+  it('are denied if the audit journal fails and they approve', async () => {
+    world.journalWorks = false;
+    assert.equal((await validate(signedVote())).allowed, false);
+    assert.equal((await validate(signedVote({ decision: 'Deny' }))).allowed, true);
+  });
+
+  const nothing = (): void => {};
+  for (const [what, arrange, object, userInfo, code] of [
+    [
+      'of the requester',
+      nothing,
+      signedVote({}, { username: 'alice', uid: 'u-1', groups: [] }),
+      { username: 'alice', uid: 'u-1', groups: [] },
+      'SelfApproval',
+    ],
+    [
+      'of the requester under a second name',
+      nothing,
+      signedVote({}, { ...carol, uid: 'u-1' }),
+      { ...carol, uid: 'u-1' },
+      'SelfApproval',
+    ],
+    ['for a request without a requester', change({ requester: undefined }), signedVote(), carol, 'SelfApproval'],
+    [
+      'without the verb approve',
+      () => {
+        world.approves = false;
+      },
+      signedVote(),
+      carol,
+      'NotApprover',
+    ],
+    ['of a ServiceAccount', nothing, signedVote({}, robot), robot, 'ServiceAccountVote'],
+    [
+      'in the name of another person',
+      nothing,
+      signedVote({}, { ...carol, username: 'dave' }),
+      carol,
+      'MissingIdentity',
+    ],
+    [
+      'on a request that does not exist',
+      () => {
+        world.request = { found: false };
+      },
+      signedVote(),
+      carol,
+      'RequestNotFound',
+    ],
+    ['on a request that was created anew', change({ uid: 'r-2' }), signedVote(), carol, 'RequestNotFound'],
+    ['on a request that has ended', change({ ended: true }), signedVote(), carol, 'RequestEnded'],
+    [
+      'on a request whose template is gone',
+      () => {
+        world.template = () => Promise.resolve({ found: false });
+      },
+      signedVote(),
+      carol,
+      'TemplateNotFound',
+    ],
+    [
+      'for another generation of the template',
+      nothing,
+      signedVote({ template: { kind: 'PodAccessTemplate', name: 'payments-shell', uid: 't-1', generation: 2 } }),
+      carol,
+      'TemplateChanged',
+    ],
+    [
+      'for another template of the name',
+      nothing,
+      signedVote({ template: { kind: 'PodAccessTemplate', name: 'payments-shell', uid: 't-2', generation: 1 } }),
+      carol,
+      'TemplateChanged',
+    ],
+    ['that nothing waits for', () => withConfig({}), signedVote(), carol, 'NothingToDecide'],
+    [
+      'about an extension that was not asked for',
+      nothing,
+      signedVote({ about: 'Extension-1' }),
+      carol,
+      'NothingToDecide',
+    ],
+    [
+      'about an extension that is decided',
+      () => {
+        withConfig({ approvals, extension: { times: 2, total: '2h', approvals: 'Same' } });
+        change({ extensions: 1, decidedExtensions: 1 })();
+      },
+      signedVote({ about: 'Extension-1' }),
+      carol,
+      'NothingToDecide',
+    ],
+    ['about the review of what was no emergency', nothing, signedVote({ about: 'Review' }), carol, 'NothingToDecide'],
+    [
+      'about the review of an emergency, without the verb approve on a template that is gone',
+      () => {
+        change({ emergency: true, ended: true, gone: true })();
+        world.template = () => Promise.resolve({ found: false });
+        world.approves = false;
+      },
+      signedVote({ about: 'Review' }),
+      carol,
+      'NotApprover',
+    ],
+    [
+      'about the review of an emergency, of a ServiceAccount, on a template that is gone',
+      () => {
+        change({ emergency: true, ended: true, gone: true })();
+        world.template = () => Promise.resolve({ found: false });
+      },
+      signedVote({ about: 'Review' }, robot),
+      robot,
+      'ServiceAccountVote',
+    ],
+    [
+      'about the review of one’s own emergency',
+      change({ emergency: true, ended: true, gone: true }),
+      signedVote({ about: 'Review' }, { username: 'alice', uid: 'u-1', groups: [] }),
+      { username: 'alice', uid: 'u-1', groups: [] },
+      'SelfApproval',
+    ],
+    ['about anything else', nothing, signedVote({ about: 'Extension-0' }), carol, 'InvalidSpec'],
+    ['for no duration', nothing, signedVote({ max: 'short' }), carol, 'InvalidDuration'],
+    ['for less than a second', nothing, signedVote({ max: '999ms' }), carol, 'InvalidDuration'],
+  ] as const) {
+    it(`${what} are denied with ${code}`, async () => {
+      arrange();
+      const answer = await validate(object, { userInfo });
+      assert.equal(answer.status?.message?.split(':')[0], code, answer.status?.message);
+      assert.equal(world.lines[0]?.code, code);
+    });
+  }
+
+  for (const [what, arrange, object, userInfo] of [
+    ['that deny, on a template without approvals', () => withConfig({}), signedVote({ decision: 'Deny' }), carol],
+    [
+      'of a ServiceAccount, if the template counts them',
+      () => withConfig({ approvals: { ...approvals, serviceAccounts: true } }),
+      signedVote({}, robot),
+      robot,
+    ],
+    [
+      'of others than the requester, who has no uid',
+      change({ requester: { username: 'alice', uid: '' } }),
+      signedVote({}, { ...carol, uid: '' }),
+      { ...carol, uid: '' },
+    ],
+    [
+      'about an extension that waits',
+      () => {
+        withConfig({ approvals, extension: { times: 2, total: '2h', approvals: 'Same' } });
+        change({ extensions: 2 })();
+      },
+      signedVote({ about: 'Extension-2' }),
+      carol,
+    ],
+    ['about the review of an emergency', change({ emergency: true }), signedVote({ about: 'Review' }), carol],
+    [
+      'about the review of an emergency that has ended',
+      change({ emergency: true, ended: true }),
+      signedVote({ about: 'Review' }),
+      carol,
+    ],
+    [
+      'about the review of an emergency whose request and template are gone',
+      () => {
+        change({ emergency: true, ended: true, gone: true })();
+        world.template = () => Promise.resolve({ found: false });
+      },
+      signedVote({ about: 'Review' }),
+      carol,
+    ],
+  ] as const) {
+    it(`${what} are allowed`, async () => {
+      arrange();
+      const answer = await validate(object, { userInfo });
+      assert.equal(answer.allowed, true, answer.status?.message);
+    });
+  }
+});

@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict';
+import { readCommandLine } from '../../../src/client/args.ts';
+import type { Io } from '../../../src/client/command.ts';
+import { readLine } from '../../../src/client/commands/explain.ts';
+import { commands } from '../../../src/client/commands.ts';
+import { SimulatedClock } from '../../support/simulated-clock.ts';
+
+const line = (event: string, fields: object): string =>
+  JSON.stringify({ chain: '12d37073ddee9437a24b4ee0', seq: 1, time: '2026-11-21T09:00:00.000000Z', event, ...fields });
+const granted = (user: string, uid: string, fields: object = {}): string =>
+  line('grant', {
+    verdict: 'granted',
+    who: { user },
+    what: { namespace: 'payments', name: 'debug', uid },
+    template: 'shell',
+    pod: 'debug-access',
+    expiresAt: '2026-11-21T10:00:00Z',
+    ...fields,
+  });
+
+const report = async (journal: readonly string[], ...flags: string[]): Promise<{ stdout: string; stderr: string }> => {
+  const out = { stdout: '', stderr: '' };
+  const { command, args } = readCommandLine(['audit', 'report', '-', ...flags], commands);
+  const io = {
+    print: (text: string) => {
+      out.stdout += text;
+    },
+    printError: (text: string) => {
+      out.stderr += text;
+    },
+    stdin: (async function* () {
+      yield Buffer.from(journal.join('\n'));
+    })(),
+  } as Partial<Io> as Io;
+  const clock = new SimulatedClock(Date.parse('2026-11-21T12:00:00Z'));
+  const connect = () => Promise.reject(new Error('no call'));
+  assert.equal(await command.run({ args, io, clock, signal: new AbortController().signal, connect }), 0);
+  return out;
+};
+
+describe('drawbridge audit report', () => {
+  const ended = (uid: string) => line('revocation', { what: { uid }, code: 'Revoked', time: '2026-11-21T09:30:00.5Z' });
+
+  it('has a row for each grant, with its end, its approvers, and its extension', async () => {
+    const votes = [{ voter: 'carol', onBehalfOf: 'dora' }];
+    const { stdout } = await report(
+      [
+        granted('alice', 'u1', { votes, reason: 'INC-42' }),
+        line('grant', {
+          verdict: 'extended',
+          what: { uid: 'u1' },
+          expiresAt: '2026-11-21T11:00:00Z',
+          votes: [{ voter: 'erin' }],
+        }),
+        ended('u1'),
+        'not a line of a journal',
+        `2026-11-21 prefix ${granted('bob', 'u2', { code: 'Emergency' })}`,
+      ],
+      '-o',
+      'json',
+    );
+    const [first, second, ...more] = JSON.parse(stdout).items;
+    assert.deepEqual(
+      [first.who, first.approvedBy, first.until, first.end, first.why],
+      ['alice', 'carol for dora, erin', '2026-11-21T11:00:00Z', 'Revoked', 'INC-42'],
+    );
+    assert.deepEqual([second.who, second.approvedBy, second.ended, more], ['bob', 'emergency', '', []]);
+  });
+
+  it('is CSV that no spreadsheet runs and no terminal obeys', async () => {
+    const reason = '=HYPERLINK("x"), \u001b[2J\n';
+    const { stdout } = await report([granted('a,b', 'u1', { reason })], '-o', 'csv');
+    const [, row] = stdout.split('\r\n');
+    assert.equal(
+      row,
+      '2026-11-21T09:00:00.000000Z,,,"a,b",payments,shell,debug-access,,"\'=HYPERLINK(""x""), \\u001b[2J\\n",2026-11-21T10:00:00Z,debug',
+    );
+  });
+
+  const spans: readonly (readonly [since: string, rows: number])[] = [
+    ['1h59m59s', 0],
+    ['2h', 1],
+    ['4h', 1],
+    ['1d', 1],
+  ];
+  const report1 = async (lines: readonly string[]): Promise<readonly object[]> =>
+    JSON.parse((await report(lines, '-o', 'json')).stdout).items;
+
+  it('keeps a grant as it is after an extension of it was refused', async () => {
+    const votes = [{ voter: 'carol' }];
+    const refused = line('grant', {
+      verdict: 'denied',
+      what: { namespace: 'payments', name: 'debug', uid: 'u1' },
+      code: 'TooManyExtensions',
+      time: '2026-11-21T09:20:00Z',
+    });
+    const lines = [granted('alice', 'u1', { votes, reason: 'INC-42' }), refused];
+    assert.deepEqual(await report1(lines), await report1(lines.slice(0, 1)));
+  });
+
+  it('is the same in every order of the files', async () => {
+    const extended = line('grant', {
+      verdict: 'extended',
+      what: { uid: 'u1' },
+      expiresAt: '2026-11-21T11:00:00Z',
+      // The clock of the other replica is behind.
+      time: '2026-11-21T08:59:59Z',
+    });
+    const [grant, end] = [granted('alice', 'u1'), ended('u1')];
+    const rows = await report1([grant, extended, end]);
+    for (const lines of [
+      [end, extended, grant],
+      [end, grant, extended],
+    ])
+      assert.deepEqual(await report1(lines), rows);
+  });
+
+  it('says which lines are about grants that no file has', async () => {
+    const extended = line('grant', { verdict: 'extended', what: { uid: 'u1' }, expiresAt: '2026-11-21T11:00:00Z' });
+    const { stdout, stderr } = await report([extended, ended('u1')], '-o', 'name');
+    assert.equal(stdout, '');
+    assert.match(stderr, /^2 lines are about grants before these journals; add the older files$/m);
+  });
+
+  it('has a row for each grant of versions that wrote no uid', async () => {
+    const old = (seq: number, user: string): string =>
+      granted(user, '', { seq, what: { namespace: 'payments', name: user } });
+    const rows = await report1([old(1, 'alice'), old(2, 'bob')]);
+    assert.equal(rows.length, 2);
+  });
+
+  for (const [since, rows] of spans) {
+    it(`has ${rows} grants that ended two hours ago with --since ${since}`, async () => {
+      const { stdout, stderr } = await report([granted('alice', 'u1')], '--since', since, '-o', 'name');
+      assert.equal(stdout, rows === 0 ? '' : 'debug\n');
+      assert.equal(stderr, rows === 0 ? 'the journals have no grant of this time\n' : '');
+    });
+  }
+});
+
+describe('drawbridge explain reads', () => {
+  const lines: readonly (readonly [warning: string, verdict: string, rule: string, remedy: string])[] = [
+    ['FAIL eligible: the caller is in a group; to pass: join one', 'fail', 'eligible', 'join one'],
+    ['not checked limit-user: it fits; to pass: wait', 'not checked', 'limit-user', 'wait'],
+    ['17 rules passed', 'pass', '17 rules', ''],
+    ['something else', 'note', '', ''],
+  ];
+  for (const [warning, verdict, rule, remedy] of lines) {
+    it(`the warning: ${warning}`, () => {
+      const found = readLine(warning);
+      assert.deepEqual([found?.verdict, found?.rule, found?.remedy], [verdict, rule, remedy]);
+    });
+  }
+});

@@ -1,0 +1,247 @@
+import assert from 'node:assert/strict';
+import { type Fault, ScriptedCluster } from '../../support/scripted-cluster.ts';
+
+const request = (name: string, status: object = {}, spec: object = {}) => ({
+  apiVersion: 'crds.wizardofoz.co/v1alpha1',
+  kind: 'PodAccessRequest',
+  metadata: { name, namespace: 'payments', uid: `uid-${name}`, resourceVersion: '1' },
+  spec: { templateName: 'shell', requester: { username: 'alice' }, ...spec },
+  status,
+});
+const grant = { expiresAt: '2099-01-01T00:00:00Z' };
+const template = {
+  apiVersion: 'crds.wizardofoz.co/v1alpha1',
+  kind: 'PodAccessTemplate',
+  metadata: { name: 'shell', namespace: 'payments' },
+  spec: { accessConfig: { rules: [{ apiGroups: ['metrics.k8s.io'], resources: ['pods'], verbs: ['get'] }] } },
+};
+const objects = {
+  podaccessrequests: [
+    request('a', { ready: true, podName: 'a-access', grant }),
+    request('b', { ready: true, podName: '--kubeconfig=/tmp/evil', grant }),
+    request('c', { approval: { state: 'Claimable' } }),
+  ],
+  podaccesstemplates: [template],
+};
+
+describe('the client', () => {
+  let cluster: ScriptedCluster;
+  const open = async (fault?: Fault, given: Record<string, readonly object[]> = objects): Promise<void> => {
+    await cluster?.close();
+    cluster = await ScriptedCluster.open(given, fault);
+  };
+  beforeEach(() => open());
+  after(() => cluster.close());
+
+  const wrong: readonly (readonly string[])[] = [
+    ['start', 'c', '--timeout', 'abc'],
+    ['start', 'c', '-o', 'xml'],
+    ['extend', 'a', '--by', '5m', '--timeout', 'abc'],
+    ['extend', 'a', '--by', '5m', '-o', 'xml'],
+    ['approve', 'c', '-o', 'xml'],
+    ['deny', 'c', '-o', 'xml'],
+    ['drop', 'a', '-o', 'xml'],
+    ['revoke', 'a', '-o', 'xml'],
+    ['revoke', '--user', ''],
+    ['list', '--as', ''],
+    ['request', 'pod', 'shell', '--timeout', 'abc'],
+  ];
+  for (const argv of wrong) {
+    it(`makes no call for a wrong command line: ${argv.map((word) => word || "''").join(' ')}`, async () => {
+      const { code, stderr } = await cluster.run(argv);
+      assert.equal(code, 2, stderr);
+      assert.deepEqual(cluster.server.requests, []);
+    });
+  }
+
+  const several: readonly (readonly string[])[] = [
+    ['revoke', '--user', 'alice', '-A'],
+    ['revoke', 'a', 'b', 'c'],
+    ['drop', 'a', 'b', 'c'],
+  ];
+  for (const argv of several) {
+    it(`goes on after a failure, and exits with its code: ${argv.join(' ')}`, async () => {
+      await open(({ method, path }, answer) => {
+        if (method !== 'PATCH' || !path.endsWith('/a')) return false;
+        answer.json(403, { kind: 'Status', code: 403, message: 'admission webhook "x" denied the request: boom' });
+        return true;
+      });
+      const { code, stdout, stderr } = await cluster.run(argv);
+      assert.equal(code, 3);
+      assert.equal(stderr, 'drawbridge: denied: boom\n');
+      assert.equal(stdout.trimEnd().split('\n').length, 2);
+      assert.equal(cluster.writes.length, 3);
+    });
+  }
+
+  it('goes on with --user after a request that ended meanwhile, which is no failure', async () => {
+    await open(({ method, path }, answer) => {
+      if (method !== 'PATCH' || !path.endsWith('/a')) return false;
+      answer.status(404, 'NotFound');
+      return true;
+    });
+    const { code, stdout } = await cluster.run(['revoke', '--user', 'alice']);
+    assert.deepEqual([code, stdout.trimEnd().split('\n').length], [0, 2]);
+  });
+
+  it('says that the server has yet to close revoked access, and lists it until then', async () => {
+    assert.match(
+      (await cluster.run(['revoke', 'a'])).stdout,
+      /\/a revocation requested; the server closes the access\n/,
+    );
+    await open(undefined, { podaccessrequests: [request('a', { ready: true, grant }, { revoked: true })] });
+    assert.match((await cluster.run(['who'])).stdout, /^alice +Ending /m);
+    const { code, stderr } = await cluster.run(['exec', 'a']);
+    assert.deepEqual([code, cluster.ran], [5, []]);
+    assert.match(stderr, /a ends: revoked; the server has not closed the access yet/);
+  });
+
+  const forms: readonly (readonly [argv: readonly string[], kind: string])[] = [
+    [['approve', 'c'], 'AccessVote'],
+    [['deny', 'c'], 'AccessVote'],
+    [['drop', 'a'], 'PodAccessRequest'],
+    [['revoke', 'a'], 'PodAccessRequest'],
+    [['extend', 'a', '--by', '5m', '--no-wait'], 'PodAccessRequest'],
+    [['revoke', 'a', 'b'], 'List'],
+    [['who', '--journal', '/dev/null'], 'List'],
+  ];
+  for (const [argv, kind] of forms) {
+    it(`prints one JSON document with -o json: ${argv.join(' ')}`, async () => {
+      const { stdout, stderr } = await cluster.run([...argv, '-o', 'json']);
+      assert.equal(JSON.parse(stdout).kind, kind, stderr);
+      assert.doesNotMatch((await cluster.run([...argv, '-o', 'name'])).stdout, /^$\n|\s\w+\n/m);
+    });
+  }
+
+  it('prints the versions as JSON', async () => {
+    await open(({ path }, answer) => {
+      if (path !== '/version') return false;
+      answer.json(200, { gitVersion: 'v1.34.0' });
+      return true;
+    });
+    const { stdout } = await cluster.run(['version', '-o', 'json']);
+    assert.equal(JSON.parse(stdout).kubernetes, 'v1.34.0');
+  });
+
+  it('shows every permission with its API group', async () => {
+    assert.match((await cluster.run(['show', 'c'])).stdout, /^ +get pods\.metrics\.k8s\.io$/m);
+  });
+
+  const unread: readonly (readonly [what: string, path: RegExp, code: number, exit: number, stderr: RegExp])[] = [
+    ['the template', /podaccesstemplates\/shell$/, 403, 0, /template shell does not exist, or you may not read it/],
+    ['the template', /podaccesstemplates\/shell$/, 401, 1, /does not accept your credentials/],
+    ['other requests', /podaccessrequests$/, 403, 0, /^not checked: other requests of this person: scripted 403$/m],
+    ['other requests', /podaccessrequests$/, 401, 1, /does not accept your credentials/],
+  ];
+  for (const [what, path, status, exit, line] of unread) {
+    it(`exits with ${exit} if show cannot read ${what}: ${status}`, async () => {
+      await open((call, answer) => {
+        if (!path.test(call.path)) return false;
+        answer.status(status, status === 401 ? 'Unauthorized' : 'Forbidden');
+        return true;
+      });
+      const { code, stderr } = await cluster.run(['show', 'c']);
+      assert.equal(code, exit, stderr);
+      assert.match(stderr, line);
+    });
+  }
+
+  const refusals: readonly (readonly [status: number, code: number, stderr: RegExp])[] = [
+    [401, 1, /does not accept your credentials; they may have expired: log in again/],
+    [403, 3, /^drawbridge: denied: /m],
+  ];
+  for (const [status, exit, line] of refusals) {
+    it(`ends a watch that the API server answers with ${status}`, async function () {
+      this.timeout(20_000);
+      await open(({ watch }, answer) => {
+        if (!watch) return false;
+        answer.status(status);
+        return true;
+      });
+      const { code, stderr } = await cluster.run(['watch', 'c']);
+      assert.equal(code, exit, stderr);
+      assert.match(stderr, line);
+    });
+  }
+
+  it('prints a request that is gone as Ended, with the time of its deletion', async () => {
+    await open(({ watch, path }, answer) => {
+      if (!watch) return false;
+      answer.open();
+      if (path.endsWith('podaccessrequests')) {
+        const { metadata, ...rest } = request('a', { ready: true, grant });
+        answer.event('DELETED', { ...rest, metadata: { ...metadata, resourceVersion: '8' } });
+      }
+      return true;
+    });
+    const stop = new AbortController();
+    const states: string[] = [];
+    const { code, stdout } = await cluster.run(['list', '-w'], stop.signal, (text) => {
+      states.push(...(/^a +pod +shell +(\w+)/m.exec(text) ?? []).slice(1));
+      if (states.length === 2) stop.abort();
+    });
+    assert.deepEqual([code, states], [130, ['Ready', 'Ended']], stdout);
+  });
+
+  it('does not advise to drop open access while an extension waits', async () => {
+    const { code, stderr } = await cluster.run(['extend', 'a', '--by', '5m', '--timeout', '1ms']);
+    assert.equal(code, 4);
+    assert.match(
+      stderr,
+      /not ready in time; the extension still waits, and access is open until 2099-\S+ .*To see it: drawbridge get pod\/a -n payments$/m,
+    );
+    assert.doesNotMatch(stderr, /drop/);
+  });
+
+  it('gives kubectl the pod as one word that is no flag', async () => {
+    assert.equal((await cluster.run(['exec', 'b', '--', 'ls'])).code, 0);
+    assert.deepEqual(cluster.ran, [
+      ['kubectl', 'exec', '-i', '--namespace=payments', 'pod/--kubeconfig=/tmp/evil', '--', 'ls'],
+    ]);
+  });
+
+  it('prints whole names, which the next command needs', async () => {
+    const name = 'n'.repeat(100);
+    await open(undefined, { podaccessrequests: [request(name)] });
+    assert.match((await cluster.run(['list'])).stdout, new RegExp(`^${name} `, 'm'));
+  });
+
+  it('prints commands that can be typed as they are', async () => {
+    assert.match((await cluster.run(['get', 'c'])).stdout, /begin access with: drawbridge start pod\/c -n payments$/m);
+    assert.match((await cluster.run(['get', 'none'])).stderr, /list requests with: drawbridge list -n payments$/m);
+  });
+
+  it('completes namespaces and contexts, of which the flag has no value yet', async () => {
+    await open(undefined, { namespaces: [{ metadata: { name: 'payments' } }, { metadata: { name: 'fleet' } }] });
+    const complete = async (...argv: string[]): Promise<string> => (await cluster.run(['__complete', ...argv])).stdout;
+    assert.equal(await complete('list', '-n', ''), 'payments\nfleet\n:4\n');
+    assert.equal(await complete('list', '--namespace', 'f'), 'fleet\n:4\n');
+    assert.equal(await complete('list', '--context', ''), 'one\nother\n:4\n');
+    assert.equal(await complete('list', '--context=o'), '--context=one\n--context=other\n:4\n');
+  });
+
+  it('says what to do about objects of another shape', async () => {
+    await open(undefined, { podaccessrequests: [request('a', { approval: { votes: 'x' } })] });
+    const { code, stderr } = await cluster.run(['get', 'a']);
+    assert.equal(code, 1);
+    assert.match(
+      stderr,
+      /^drawbridge: the API server sent an object of another shape \(.*\); .*: apply charts\/drawbridge\/crds\n$/,
+    );
+  });
+
+  it('takes no flag that audit verify would ignore', async () => {
+    for (const flag of [
+      ['--request-timeout', '1s'],
+      ['--as', 'x'],
+      ['--as-group', 'x'],
+      ['--as-uid', 'x'],
+      ['--context', 'x'],
+      ['-A'],
+    ]) {
+      const { code, stderr } = await cluster.run(['audit', 'verify', '/dev/null', ...flag]);
+      assert.equal(code, 2);
+      assert.match(stderr, /audit verify takes no --[a-z-]+; omit it/);
+    }
+  });
+});

@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { routes } from '../../../src/admission/routes.ts';
+import type { KubeObject } from '../../../src/api/object.ts';
+import { isBuiltIn } from '../../../src/client/doctor-bypasses.ts';
+import { expectedPolicies, expectedWebhooks, policyFaults, webhookFaults } from '../../../src/client/doctor-checks.ts';
+
+const object = (spec: object, fields: object = {}): KubeObject =>
+  ({ apiVersion: 'v1', kind: 'X', metadata: { name: 'drawbridge-votes' }, spec, ...fields }) as unknown as KubeObject;
+
+describe('the doctor', () => {
+  const controller = 'system:controller:job-controller';
+  const subjects: readonly (readonly [subject: string, binding: string, role: string, builtIn: boolean])[] = [
+    ['Group system:masters', 'cluster-admin', 'cluster-admin', true],
+    ['User system:kube-controller-manager', 'any', 'any', true],
+    ['User system:kube-scheduler', 'any', 'any', true],
+    ['ServiceAccount kube-system/job-controller', controller, controller, true],
+    ['ServiceAccount kube-system/job-controller', controller, 'cluster-admin', false],
+    ['ServiceAccount kube-system/job-controller', 'mine', controller, false],
+    ['ServiceAccount kube-system/other', controller, controller, false],
+    ['ServiceAccount kube-system/helm', 'helm', 'cluster-admin', false],
+    ['ServiceAccount default/job-controller', controller, controller, false],
+    ['User kube-system/job-controller', controller, controller, false],
+    ['Group system:authenticated', 'cluster-admin', 'cluster-admin', false],
+    ['Group system:unauthenticated', 'cluster-admin', 'cluster-admin', false],
+    ['User system:anonymous', 'cluster-admin', 'cluster-admin', false],
+    ['User system:masters', 'cluster-admin', 'cluster-admin', false],
+  ];
+  for (const [text, binding, role, builtIn] of subjects) {
+    it(`${builtIn ? 'does not list' : 'lists'} ${text} by ${binding} to ${role}`, () => {
+      const [kind = '', name = ''] = text.split(' ');
+      assert.equal(isBuiltIn({ subject: { kind, name }, binding, role: `ClusterRole ${role}`, by: '' }), builtIn);
+    });
+  }
+
+  it('lists a controller that a RoleBinding binds', () => {
+    const subject = { kind: 'ServiceAccount', name: 'kube-system/job-controller' };
+    const held = { subject, binding: controller, role: `ClusterRole ${controller}`, by: '' };
+    assert.equal(isBuiltIn({ ...held, namespace: 'payments' }), false);
+  });
+
+  it('expects the webhooks of access that the server serves, with their failurePolicy', () => {
+    for (const type of ['mutating', 'validating'] as const) {
+      const served = new Map<string, Record<string, string>>();
+      for (const { feature, resource, name, failurePolicy, failOpen = [], ...route } of routes) {
+        if (feature !== 'access' || route.type !== type) continue;
+        const open = failOpen.length === 0 ? {} : { [`${failOpen.join('-').toLowerCase()}.${name}`]: 'Ignore' };
+        served.set(resource.plural, { ...served.get(resource.plural), [name]: failurePolicy, ...open });
+      }
+      assert.deepEqual(expectedWebhooks[type], Object.fromEntries(served));
+    }
+  });
+
+  const clientConfig = { caBundle: 'x' };
+  const expected = { 'a.kb.io': 'Fail', 'delete.a.kb.io': 'Ignore' } as const;
+  const both = (fields: object) => [
+    { name: 'a.kb.io', clientConfig, ...fields },
+    { name: 'delete.a.kb.io', clientConfig, failurePolicy: 'Ignore' },
+  ];
+  const webhooks: readonly (readonly [what: string, webhooks: readonly object[], fault: RegExp | undefined])[] = [
+    ['fail closed', both({ failurePolicy: 'Fail' }), undefined],
+    ['have no failurePolicy', both({}), undefined],
+    ['fail open', both({ failurePolicy: 'Ignore' }), /failurePolicy Ignore for a\.kb\.io/],
+    ['are absent', [], /has no webhook a\.kb\.io/],
+    ['have no caBundle', both({ clientConfig: {} }), /has no caBundle/],
+  ];
+  for (const [what, list, fault] of webhooks) {
+    it(`finds ${fault ? 'a fault' : 'nothing'} if webhooks ${what}`, () => {
+      const faults = webhookFaults(object({}, { webhooks: list }), expected).join('; ');
+      if (fault) assert.match(faults, fault);
+      else assert.equal(faults, '');
+    });
+  }
+
+  it('expects the admission policies of access in the chart', () => {
+    const chart = ['policies', 'vote-policies']
+      .map((name) => readFileSync(`charts/drawbridge/templates/${name}.yaml`, 'utf8'))
+      .join();
+    const named = [...chart.matchAll(/^kind: ValidatingAdmissionPolicy\nmetadata:\n {2}name: (\S+)$/gm)];
+    assert.deepEqual(named.map(([, name]) => name).sort(), [...expectedPolicies, 'drawbridge-webhooks'].sort());
+  });
+
+  const [policyName, actions] = ['drawbridge-votes', { validationActions: ['Deny'] }];
+  const policies: readonly (readonly [what: string, policy: object, binding: object, found: number])[] = [
+    ['is bound with Deny', {}, actions, 0],
+    ['is bound with defaults of matchResources', {}, { ...actions, matchResources: { objectSelector: {} } }, 0],
+    ['is bound with Audit', {}, { validationActions: ['Audit'] }, 1],
+    ['has failurePolicy Ignore', { failurePolicy: 'Ignore' }, actions, 1],
+    ['is another', {}, { ...actions, policyName: 'not-drawbridge' }, 1],
+    [
+      'is bound to some namespaces',
+      {},
+      { ...actions, matchResources: { namespaceSelector: { matchLabels: { a: 'b' } } } },
+      1,
+    ],
+  ];
+  for (const [what, policy, binding, found] of policies) {
+    it(`finds ${found} faults if a policy ${what}`, () => {
+      const bindings = [object({ policyName, ...binding })];
+      assert.equal(policyFaults(policyName, [object(policy)], bindings).length, found);
+    });
+  }
+
+  it('finds a policy that does not exist', () => {
+    assert.match(policyFaults(policyName, [], []).join(), /drawbridge-votes does not exist/);
+  });
+});

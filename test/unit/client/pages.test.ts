@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { type Fault, ScriptedCluster } from '../../support/scripted-cluster.ts';
+
+const PAGES = 20;
+const PAGE = 500;
+
+/** A list of 10,000 objects of one kind, in pages, as the API server answers; names become longer from page to page. */
+const tenThousand =
+  (plural: string, object: (name: string) => object): Fault =>
+  ({ path, query }, answer) => {
+    if (!path.endsWith(`/${plural}`)) return false;
+    assert.equal(query.get('limit'), String(PAGE));
+    const page = Number(query.get('continue') ?? 0);
+    const items = Array.from({ length: PAGE }, (_, index) => object(`${'x'.repeat(page + 1)}-${page * PAGE + index}`));
+    const last = page + 1 === PAGES;
+    answer.json(200, { metadata: { resourceVersion: '7', ...(last ? {} : { continue: String(page + 1) }) }, items });
+    return true;
+  };
+const request = (name: string) => ({
+  kind: 'PodAccessRequest',
+  metadata: { name, namespace: 'payments', uid: name },
+  spec: { templateName: 'shell', requester: { username: 'alice' } },
+  status: { ready: true, podName: `${name}-access`, grant: { expiresAt: '2099-01-01T00:00:00Z' } },
+});
+const template = (name: string) => ({
+  kind: 'PodAccessTemplate',
+  metadata: { name, namespace: 'payments', uid: name },
+  spec: { accessConfig: { allowedGroups: ['devs'] } },
+  status: { ready: true },
+});
+
+describe('a table of 10,000 objects', () => {
+  const cases: readonly (readonly [argv: readonly string[], plural: string, object: (name: string) => object])[] = [
+    [['list'], 'podaccessrequests', request],
+    [['list', '--everyone'], 'podaccessrequests', request],
+    [['who'], 'podaccessrequests', request],
+    [['templates'], 'podaccesstemplates', template],
+  ];
+  for (const [argv, plural, object] of cases) {
+    it(`shows its first rows after one page of each kind, and one row for each object: ${argv.join(' ')}`, async () => {
+      const cluster = await ScriptedCluster.open({}, tenThousand(plural, object));
+      try {
+        let listsBefore: number | undefined;
+        const lists = (): number => cluster.server.requests.filter(({ method }) => method === 'GET').length;
+        const { code, stdout, stderr } = await cluster.run(argv, new AbortController().signal, () => {
+          listsBefore ??= lists();
+        });
+        assert.equal(code, 0, stderr);
+        // Of pods and of exec.
+        assert.equal(listsBefore, 2);
+        assert.equal(lists(), PAGES + 1);
+        const [header = '', ...rows] = stdout.trimEnd().split('\n');
+        assert.equal(rows.length, PAGES * PAGE);
+        // All columns of the first page stand below their titles.
+        const columns = header.match(/\S+( \S+)* */g) ?? [];
+        let at = 0;
+        for (const column of columns.slice(0, -1)) {
+          at += column.length;
+          assert.ok(
+            rows.slice(0, PAGE).every((row) => /^ \S/.test(row.slice(at - 1, at + 1))),
+            column,
+          );
+        }
+      } finally {
+        await cluster.close();
+      }
+    });
+  }
+});

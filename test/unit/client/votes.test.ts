@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import type { Answer } from '../../support/scripted-apiserver.ts';
+import { type Fault, ScriptedCluster } from '../../support/scripted-cluster.ts';
+
+const created = '2026-11-21T09:00:00Z';
+const request = (name: string, templateName = 'shell') => ({
+  apiVersion: 'crds.wizardofoz.co/v1alpha1',
+  kind: 'PodAccessRequest',
+  metadata: { name, namespace: 'payments', uid: `uid-${name}`, resourceVersion: '1', creationTimestamp: created },
+  spec: { templateName, requester: { username: 'bob' } },
+  status: { approval: { state: 'Pending' } },
+});
+const template = (changedAt: string, generation = 3) => ({
+  apiVersion: 'crds.wizardofoz.co/v1alpha1',
+  kind: 'PodAccessTemplate',
+  metadata: { name: 'shell', namespace: 'payments', uid: '5f2c9a1b-0000', generation },
+  spec: { accessConfig: {}, author: { username: 'root', time: changedAt } },
+});
+const [earlier, later] = ['2026-11-21T08:59:00Z', '2026-11-21T09:01:00Z'];
+
+describe('a voter', () => {
+  let cluster: ScriptedCluster;
+  const open = async (objects: Record<string, readonly object[]>, fault?: Fault): Promise<void> => {
+    await cluster?.close();
+    cluster = await ScriptedCluster.open(objects, fault);
+  };
+  const openTemplate = (changedAt: string, fault?: Fault): Promise<void> =>
+    open({ podaccessrequests: [request('a')], podaccesstemplates: [template(changedAt)] }, fault);
+  after(() => cluster.close());
+  /** Of the votes that the client created. */
+  const templates = () => cluster.writes.map(({ body }) => (body as { spec: { template?: object } }).spec.template);
+
+  const voted = { kind: 'PodAccessTemplate', name: 'shell', uid: '5f2c9a1b-0000', generation: 3 };
+  const accepted: readonly (readonly [title: string, changedAt: string, argv: readonly string[], named?: object])[] = [
+    ['approves the version that the client read', earlier, ['approve', 'a'], voted],
+    ['approves the version that show printed', later, ['approve', 'a', '--template-version', '3.5f2c9a1b'], voted],
+    ['denies whatever the version is', later, ['deny', 'a']],
+    ['reviews whatever the version is', later, ['approve', 'a', '--about', 'Review']],
+  ];
+  for (const [title, changedAt, argv, named] of accepted) {
+    it(title, async () => {
+      await openTemplate(changedAt);
+      const { code, stderr } = await cluster.run(argv);
+      assert.equal(code, 0, stderr);
+      assert.deepEqual(templates(), [named]);
+    });
+  }
+
+  const refused: readonly (readonly [title: string, argv: readonly string[], message: RegExp])[] = [
+    [
+      'does not approve a template that was changed after the request, and that they may not have seen',
+      ['approve', 'a'],
+      /template shell was changed at 2026-11-21T09:01:00Z, after the request was created; read it with show pod\/a, then approve with --template-version 3\.5f2c9a1b$/m,
+    ],
+    [
+      'does not approve another version than the one they saw',
+      ['approve', 'a', '--template-version', '2.5f2c9a1b'],
+      /template shell has changed: --template-version is "2\.5f2c9a1b", and it is now 3\.5f2c9a1b; read it with show/,
+    ],
+    [
+      'does not approve a new template of the same name and generation',
+      ['approve', 'a', '--template-version', '3.aaaaaaaa'],
+      /template shell has changed/,
+    ],
+  ];
+  for (const [title, argv, message] of refused) {
+    it(title, async () => {
+      await openTemplate(later);
+      const { code, stderr } = await cluster.run(argv);
+      assert.equal(code, 1);
+      assert.match(stderr, message);
+      assert.deepEqual(cluster.writes, []);
+    });
+  }
+
+  it('who may not read the template leaves its version to the server', async () => {
+    await openTemplate(later, ({ path }, answer) => {
+      if (!path.endsWith('podaccesstemplates/shell')) return false;
+      answer.status(403, 'Forbidden');
+      return true;
+    });
+    assert.equal((await cluster.run(['approve', 'a'])).code, 0);
+    assert.deepEqual(templates(), [undefined]);
+  });
+
+  it('sees the version, and the command that approves it', async () => {
+    await openTemplate(later);
+    const { stdout } = await cluster.run(['show', 'a', '--as', 'carol']);
+    assert.match(stdout, /^Version: +3\.5f2c9a1b$/m);
+    assert.match(
+      stdout,
+      /^Approve this: drawbridge approve pod\/a -n payments --as=carol --template-version 3\.5f2c9a1b$/m,
+    );
+  });
+
+  it('waits for no answer about a template before the client asks about the next', async () => {
+    const names = Array.from({ length: 20 }, (_, index) => `t${index}`);
+    const held: Answer[] = [];
+    await open({ podaccessrequests: names.map((name) => request(`r-${name}`, name)) }, ({ path }, answer) => {
+      if (!path.endsWith('selfsubjectaccessreviews')) return false;
+      held.push(answer);
+      // The session has ten connections. Without them all in use at once, this would wait forever.
+      if (held.length >= 10) for (const one of held.splice(0)) one.json(201, { status: { allowed: true } });
+      return true;
+    });
+    const { stdout } = await cluster.run(['pending', '-o', 'name']);
+    assert.deepEqual(
+      stdout.trimEnd().split('\n'),
+      names.map((name) => `podaccessrequest.crds.wizardofoz.co/r-${name}`),
+    );
+  });
+});
+
+describe('--request-timeout', () => {
+  const silent: Fault = ({ path }) => path.endsWith('podaccessrequests');
+  const cases: readonly (readonly [text: string, code: number, stderr: RegExp])[] = [
+    ['50ms', 1, /cannot reach the cluster: .*in time|within 50 ms/],
+    ['abc', 2, /--request-timeout: /],
+    ['-1s', 2, /must not be negative/],
+  ];
+  for (const [text, code, stderr] of cases) {
+    it(`ends a call without an answer: ${text}`, async () => {
+      const cluster = await ScriptedCluster.open({}, silent);
+      try {
+        const result = await cluster.run(['list', '--everyone', `--request-timeout=${text}`]);
+        assert.equal(result.code, code, result.stderr);
+        assert.match(result.stderr, stderr);
+      } finally {
+        await cluster.close();
+      }
+    });
+  }
+
+  for (const text of ['0', '0s', '30', '720h', '10000h']) {
+    it(`is accepted as kubectl accepts it: ${text}`, async () => {
+      const cluster = await ScriptedCluster.open({});
+      try {
+        assert.equal((await cluster.run(['list', '--everyone', '--request-timeout', text])).code, 0);
+      } finally {
+        await cluster.close();
+      }
+    });
+  }
+});

@@ -1,0 +1,373 @@
+import assert from 'node:assert/strict';
+import { nextInMs, notReady, reasons, StepStage, seen } from '../../../support/inventory/step-stage.ts';
+
+const minute = 60_000;
+const hour = 60 * minute;
+
+describe('a running key', () => {
+  it('keeps a trigger', () => {
+    const stage = new StepStage().running().trigger('Remote');
+    assert.deepEqual([stage.state.phase, stage.state.pending?.triggers.length, stage.kinds], ['running', 1, []]);
+  });
+
+  it('stores, writes outputs, then finishes', () => {
+    const stage = new StepStage().running().outcome({ outcome: 'Done', outputs: { network: { vnetName: 'v' } } });
+    assert.equal(seen(stage), 'applying endpoint store apply');
+    assert.deepEqual([stage.record.phase, stage.record.credentialId], ['Applying', undefined]);
+    stage.handle({ kind: 'applied', problem: undefined, inputs: stage.inputs });
+    assert.equal(seen(stage), 'idle store reportStatus enqueue');
+    assert.equal(stage.record.lastOutcome?.outcome, 'Done');
+  });
+
+  for (const [code, outcome] of [
+    ['ForeignPath', 'Failed'],
+    ['ForeignSecret', 'Failed'],
+    ['EntryTooLarge', 'Failed'],
+    ['NoSuchRun', 'Retry'],
+    ['Unavailable', 'Retry'],
+  ] as const) {
+    it(`is ${outcome} if its outputs are rejected with ${code}`, () => {
+      const stage = new StepStage().running().outcome({ outcome: 'Done', outputs: { network: {} } });
+      stage.handle({ kind: 'applied', problem: { code, message: 'no' }, inputs: stage.inputs });
+      assert.deepEqual([stage.record.lastOutcome?.outcome, stage.record.lastOutcome?.reason], [outcome, code]);
+    });
+  }
+
+  for (const [random, expected] of [
+    [0, 0.9],
+    [0.5, 1],
+    [1, 1.1],
+  ] as const) {
+    it(`is idle after Done, and runs again after ${expected} of its interval`, () => {
+      const stage = new StepStage().running();
+      stage.random = random;
+      stage.outcome({ outcome: 'Done' });
+      assert.equal(seen(stage), 'idle endpoint store reportStatus enqueue');
+      assert.deepEqual([stage.record.credentialId, stage.record.phase, stage.record.attempt], [undefined, 'Idle', 0]);
+      assert.ok(Math.abs(nextInMs(stage) - expected * hour) < 1);
+      assert.equal(stage.effect('reportStatus').status.state, 'Done');
+    });
+  }
+
+  for (const [what, act, expected] of [
+    ['another digest', (stage: StepStage) => stage.see({ digest: 'b' }).trigger('InputChanged'), 'queued'],
+    ['another digest without a trigger', (stage: StepStage) => stage.see({ digest: 'b' }), 'queued'],
+    [
+      'another digest, and then the first one again,',
+      (stage: StepStage) =>
+        stage.see({ digest: 'b' }).trigger('InputChanged').see({ digest: 'a' }).trigger('InputChanged'),
+      'queued',
+    ],
+    ['a remote event', (stage: StepStage) => stage.trigger('Remote'), 'queued'],
+    ['force', (stage: StepStage) => stage.trigger('Forced'), 'queued'],
+    ['a trigger with the digest of the run', (stage: StepStage) => stage.trigger('InputChanged'), 'idle'],
+    ['its interval', (stage: StepStage) => stage.trigger('Interval'), 'idle'],
+  ] as const) {
+    it(`is ${expected} after Done if it received ${what} meanwhile`, () => {
+      const stage = new StepStage().running();
+      act(stage);
+      stage.later(500).outcome({ outcome: 'Done' });
+      assert.equal(stage.state.phase, expected);
+      if (expected !== 'queued') return;
+      assert.deepEqual([stage.effect('enqueue').delayMs, nextInMs(stage)], [0, 0]);
+      assert.equal(stage.slot().state.phase, 'starting');
+    });
+  }
+
+  it('handles many triggers in one run', () => {
+    const stage = new StepStage().running().see({ digest: 'b' });
+    for (let i = 0; i < 20; i += 1) stage.trigger('InputChanged', { about: `/spec/cluster/${i}` }).trigger('Remote');
+    stage.later(500).outcome({ outcome: 'Done' }).slot().started();
+    assert.equal(stage.record.reasons.length, 8);
+    assert.ok(stage.record.reasons.includes('Remote'));
+    stage.later(500).outcome({ outcome: 'Done' });
+    assert.deepEqual([stage.state.phase, stage.record.seq], ['idle', 2]);
+  });
+
+  for (const [interval, random, expected] of [
+    [hour, 0, 8 * minute],
+    [hour, 1, 12 * minute],
+    [5 * minute, 0.5, 5 * minute],
+  ] as const) {
+    it(`runs again ${expected / minute} minutes after NotReady, without counting attempts`, () => {
+      const stage = new StepStage({ intervalMs: interval }).running();
+      stage.random = random;
+      stage.outcome(notReady, { heldAtStart: false, holdsNow: false });
+      assert.deepEqual([stage.state.phase, stage.record.attempt], ['idle', 0]);
+      assert.ok(Math.abs(nextInMs(stage) - expected) < 1);
+      assert.deepEqual(
+        stage.effect('reportStatus').status.missing,
+        notReady.outcome === 'NotReady' ? notReady.missing : [],
+      );
+    });
+  }
+
+  it('runs again immediately after NotReady if the missing input arrived during the call', () => {
+    const stage = new StepStage().running().later(500).outcome(notReady, { heldAtStart: false, holdsNow: true });
+    assert.deepEqual(
+      [stage.state.phase, reasons(stage)],
+      ['queued', ['InputArrived:/status/outputs/cluster/endpoint']],
+    );
+  });
+
+  it('waits for its delay if the missing input was present at the start, and warns', () => {
+    const stage = new StepStage().running().later(500).outcome(notReady, { heldAtStart: true, holdsNow: true });
+    assert.deepEqual([stage.state.phase, stage.effect('warn').code], ['idle', 'MissingAlreadySatisfied']);
+    stage.see({ arrived: true }).trigger('InputChanged');
+    assert.equal(stage.state.phase, 'idle');
+    // The component had read a later version than the server had.
+    stage.see({ arrived: false }).trigger('InputChanged').see({ arrived: true }).trigger('InputChanged');
+    assert.equal(stage.state.phase, 'queued');
+  });
+
+  it('runs as soon as its missing input arrives', () => {
+    const stage = new StepStage().running().outcome(notReady, { heldAtStart: false, holdsNow: false }).later(500);
+    stage.trigger('InputChanged');
+    assert.equal(stage.state.phase, 'idle');
+    stage.see({ arrived: true }).trigger('InputArrived');
+    assert.equal(stage.state.phase, 'queued');
+  });
+
+  for (const [asked, expected] of [
+    [0, 1],
+    [30, 30],
+    [86_400, 3600],
+  ] as const) {
+    it(`runs again after ${expected} s if it is Progressing and requested ${asked}`, () => {
+      const stage = new StepStage().running().outcome({ outcome: 'Progressing', requeueAfterSeconds: asked });
+      assert.deepEqual([stage.state.phase, nextInMs(stage), stage.record.attempt], ['idle', expected * 1000, 0]);
+      assert.equal(
+        stage
+          .later(expected * 1000)
+          .slot()
+          .effect('start').next.reasons[0],
+        'Requeue',
+      );
+    });
+  }
+
+  it('retries with full jitter: up to 1, 2, 4 … 300 s', () => {
+    const stage = new StepStage().running();
+    stage.random = 0.999_999;
+    const delays: number[] = [];
+    for (let i = 0; i < 12; i += 1) {
+      stage.outcome({ outcome: 'Retry' });
+      assert.equal(stage.record.attempt, i + 1);
+      delays.push(Math.round(nextInMs(stage) / 1000));
+      stage.later(nextInMs(stage)).slot();
+      assert.deepEqual(stage.effect('start').next.reasons, ['Retry']);
+      stage.started();
+    }
+    assert.deepEqual(delays, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]);
+    stage.outcome({ outcome: 'Done' });
+    assert.equal(stage.record.attempt, 0);
+  });
+
+  it('skips its backoff for changed inputs, and resets its attempts', () => {
+    const stage = new StepStage().running().outcome({ outcome: 'Retry' }).later(300).see({ digest: 'b' });
+    stage.trigger('InputChanged').slot();
+    assert.deepEqual([stage.state.phase, stage.effect('start').next.attempt], ['starting', 0]);
+  });
+
+  for (const [what, event] of [
+    ['the deadline passed', { kind: 'slot' }],
+    ['the answer is invalid', { kind: 'callFailed', code: 'NotJson', message: 'x' }],
+    ['the call timed out', { kind: 'callFailed', code: 'Timeout', message: 'x' }],
+  ] as const) {
+    it(`counts an attempt if ${what}`, () => {
+      const stage = new StepStage().running().later(10_001);
+      stage.handle({ ...event, inputs: stage.inputs });
+      assert.deepEqual([stage.state.phase, stage.record.attempt], ['idle', 1]);
+      assert.deepEqual([stage.record.lastOutcome?.outcome, stage.record.credentialId], ['Retry', undefined]);
+      assert.equal(stage.effect('reportStatus').status.state, 'Retrying');
+    });
+  }
+
+  it('does not end before its deadline', () => {
+    const stage = new StepStage().running().later(9999);
+    stage.slot();
+    assert.equal(stage.state.phase, 'running');
+  });
+
+  it('is queued again if it was not accepted, as a failed run with the same reasons', () => {
+    const stage = new StepStage().done().see({ digest: 'b' }).trigger('InputChanged', { about: '/spec/mode' });
+    stage.slot().started();
+    stage.handle({
+      kind: 'notAccepted',
+      code: 'Unreachable',
+      message: 'refused',
+      retryAfterMs: 7000,
+      inputs: stage.inputs,
+    });
+    assert.equal(seen(stage), 'queued endpoint store enqueue reportStatus');
+    assert.deepEqual([stage.effect('endpoint').verdict, stage.effect('enqueue').delayMs], ['failed', 7000]);
+    const { seq, attempt, inputsDigest, credentialId, phase, lastOutcome } = stage.record;
+    assert.deepEqual([seq, attempt, inputsDigest, credentialId, phase], [2, 1, 'b', undefined, 'Idle']);
+    assert.deepEqual(
+      [lastOutcome?.seq, lastOutcome?.outcome, lastOutcome?.reason, lastOutcome?.message],
+      [2, 'Retry', 'Unreachable', 'refused'],
+    );
+    assert.deepEqual([stage.state.status?.state, stage.state.status?.reason], ['Retrying', 'Unreachable']);
+    const { next } = stage.later(7000).slot().effect('start');
+    assert.deepEqual([next.seq, next.reasons[0]], [3, 'InputChanged:/spec/mode']);
+  });
+
+  it('counts calls that were not accepted, and keeps them in its history', () => {
+    const stage = new StepStage().running();
+    for (const attempt of [1, 2, 3]) {
+      stage.handle({
+        kind: 'notAccepted',
+        code: 'Unreachable',
+        message: 'refused',
+        retryAfterMs: undefined,
+        inputs: stage.inputs,
+      });
+      assert.equal(stage.record.attempt, attempt);
+      stage.later(1000).slot().started();
+    }
+    assert.deepEqual(
+      stage.record.history.map(({ seq, outcome, reason }) => [seq, outcome, reason]),
+      [3, 2, 1].map((seq) => [seq, 'Retry', 'Unreachable']),
+    );
+    stage.random = 0.999_999;
+    stage.outcome({ outcome: 'Retry' });
+    assert.deepEqual([stage.record.attempt, Math.round(nextInMs(stage) / 1000)], [1, 1], 'as the first Retry');
+  });
+
+  it('counts a run that was not accepted apart from its retries', () => {
+    const stage = new StepStage().running().outcome({ outcome: 'Retry' });
+    stage.later(nextInMs(stage)).slot().started();
+    stage.handle({
+      kind: 'notAccepted',
+      code: 'Unreachable',
+      message: 'refused',
+      retryAfterMs: undefined,
+      inputs: stage.inputs,
+    });
+    assert.equal(stage.record.attempt, 1);
+  });
+
+  it('waits an hour after Failed, despite remote events', () => {
+    const stage = new StepStage().running().outcome({ outcome: 'Failed', message: 'no such region' }).later(500);
+    assert.deepEqual([stage.state.phase, stage.record.attempt], ['idle', 0]);
+    assert.equal(Math.round((nextInMs(stage) + 500) / minute), 60);
+    assert.equal(stage.trigger('Remote').state.phase, 'idle');
+    assert.equal(stage.trigger('Forced').state.phase, 'queued');
+  });
+
+  it('runs immediately after Failed if the inputs change', () => {
+    const stage = new StepStage().running().outcome({ outcome: 'Failed' }).later(500).see({ digest: 'b' });
+    assert.equal(stage.trigger('ConfigChanged').state.phase, 'queued');
+  });
+
+  for (const [operation, may, outcome] of [
+    ['reconcile', 'reconcile', 'Deleted'],
+    ['delete', 'delete', 'Done'],
+  ] as const) {
+    it(`rejects ${outcome} as an outcome of ${operation}`, () => {
+      const stage = new StepStage().done().see({ mayRun: { may } });
+      stage.trigger('Forced').slot().started().outcome({ outcome });
+      const { lastOutcome } = stage.record;
+      assert.deepEqual([lastOutcome?.outcome, lastOutcome?.reason], ['Retry', 'InvalidOutcome']);
+    });
+  }
+
+  it('ignores an outcome of another run, and a repeated one', () => {
+    const stage = new StepStage().running();
+    stage.outcome({ outcome: 'Done' }, undefined, 7);
+    assert.deepEqual([stage.state.phase, stage.kinds], ['running', []]);
+    stage.outcome({ outcome: 'Done' });
+    const before = stage.state;
+    stage.outcome({ outcome: 'Failed' });
+    assert.deepEqual([stage.state, stage.kinds], [before, []]);
+  });
+
+  it('keeps at most ten past runs, latest first', () => {
+    const stage = new StepStage().done();
+    for (let i = 0; i < 12; i += 1) stage.trigger('Forced').slot().started().outcome({ outcome: 'Done' }).later(500);
+    const { history, lastOutcome } = stage.record;
+    assert.deepEqual([lastOutcome?.seq, history.length, history[0]?.seq, history[9]?.seq], [13, 10, 12, 3]);
+  });
+});
+
+describe('an asynchronous run', () => {
+  const accepted = (): StepStage => {
+    const stage = new StepStage({ maxRunMs: 90_000 }).running();
+    return stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 60_000 });
+  };
+
+  it('stores its deadline', () => {
+    const stage = accepted();
+    assert.equal(seen(stage), 'running endpoint store enqueue');
+    assert.deepEqual([stage.record.asynchronous, stage.record.deadlineMs], [true, stage.nowMs + 60_000]);
+  });
+
+  it('stores its deadline only if it grew by a tenth, however often it reports', () => {
+    const stage = accepted();
+    let stored = 0;
+    for (let i = 0; i < 20; i++) {
+      stage.later(1000).handle({ kind: 'heartbeat', heartbeatTimeoutMs: 60_000, credential: undefined });
+      assert.equal(stage.state.deadlineAt, stage.monotonicMs + 60_000);
+      stored += stage.kinds.filter((kind) => kind === 'store').length;
+    }
+    assert.equal(stored, 3);
+    stage.handle({ kind: 'heartbeat', heartbeatTimeoutMs: 60_000, credential: { id: 'JTI=2', expiresAtMs: 0 } });
+    assert.ok(stage.kinds.includes('store'));
+  });
+
+  it('is extended by each heartbeat up to its maximum duration', () => {
+    const stage = accepted()
+      .later(50_000)
+      .handle({ kind: 'heartbeat', heartbeatTimeoutMs: 60_000, credential: undefined });
+    assert.equal(stage.record.deadlineMs, stage.nowMs + 40_000);
+    stage.later(39_999).slot();
+    assert.equal(stage.state.phase, 'running');
+    stage.later(1).slot();
+    assert.deepEqual([stage.state.phase, stage.record.lastOutcome?.reason], ['idle', 'LeaseOver']);
+  });
+
+  it('keeps the previous credential after a refresh, and both end with the run', () => {
+    const stage = accepted().handle({
+      kind: 'heartbeat',
+      heartbeatTimeoutMs: 60_000,
+      credential: { id: 'JTI=new', expiresAtMs: 0 },
+    });
+    assert.deepEqual([stage.record.credentialId, stage.record.previousCredential?.id], ['JTI=new', 'JTI=1']);
+    stage.outcome({ outcome: 'Done' });
+    assert.deepEqual([stage.record.credentialId, stage.record.previousCredential], [undefined, undefined]);
+    assert.equal(stage.kinds.includes('endpoint'), false);
+  });
+});
+
+describe('inputs that keep returning', () => {
+  it('are reported once by path, slowed down, and reported again when they settle', () => {
+    const stage = new StepStage().running();
+    const turn = (digest: string): void => {
+      stage.outcome({ outcome: 'Done' }).see({ digest });
+      stage.trigger('InputChanged', { about: '/status/outputs/cluster/cidr' });
+      stage.later(stage.effect('enqueue').delayMs).slot().started();
+    };
+    let warned = 0;
+    const begin = stage.monotonicMs;
+    for (let i = 0; i < 60; i += 1) {
+      turn(i % 2 ? 'a' : 'b');
+      if (stage.kinds.includes('warn')) {
+        warned += 1;
+        assert.match(stage.effect('warn').message, /\/status\/outputs\/cluster\/cidr/);
+        assert.ok(stage.effect('reportStatus').status.livelock);
+      }
+    }
+    assert.equal(warned, 1);
+    assert.ok(stage.monotonicMs - begin > 20 * minute, 'slowed down');
+    stage.outcome({ outcome: 'Done' }).later(hour).trigger('Forced').slot().started();
+    assert.equal(stage.effect('reportStatus').status.livelock, undefined);
+  });
+
+  it('do not include repeated retries and intervals', () => {
+    const stage = new StepStage().running();
+    for (let i = 0; i < 30; i += 1) {
+      stage.outcome({ outcome: 'Retry' }).later(200).trigger('Forced').slot().started();
+      assert.equal(stage.kinds.includes('warn'), false);
+    }
+  });
+});

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { ApiError } from '../../../../src/kube/errors.ts';
+import { answer, done } from '../../../support/inventory/in-memory-manager.ts';
+import { memoryStage } from '../../../support/inventory/memory-stage.ts';
+
+const abandon = { 'abandon.inventory.drawbridge.dev/network': 'lost' };
+const byAlice = { ...abandon, 'abandoned-by.inventory.drawbridge.dev/network': 'alice' };
+
+const withOneRun = async () => {
+  const stage = await memoryStage([{ name: 'network' }], {
+    network: ({ operation }) => (operation === 'reconcile' ? done() : answer({ outcome: 'Retry' })),
+  });
+  const { ref } = stage.inventory.create({ name: 'one' });
+  await stage.clock.advance(1000);
+  const annotate = async (annotations: Readonly<Record<string, string>>): Promise<void> => {
+    stage.inventory.edit(ref, ({ metadata }) => {
+      metadata.annotations = { ...annotations };
+    });
+    await stage.clock.advance(3000);
+  };
+  return { ...stage, ref, annotate, row: () => stage.inventory.entry(ref)?.components[0] };
+};
+
+describe('an abandoned component', () => {
+  it('loses its access to the entry', async () => {
+    const { manager, ref, annotate } = await withOneRun();
+    await annotate(byAlice);
+    assert.deepEqual(manager.withdrawnComponents, [`${ref.uid}/network`]);
+    await manager.stop();
+  });
+
+  it('loses its access to an entry that is being deleted', async () => {
+    const { clock, inventory, manager, ref, annotate } = await withOneRun();
+    inventory.delete(ref);
+    await clock.advance(3000);
+    await annotate(abandon);
+    assert.deepEqual(manager.withdrawnComponents, [`${ref.uid}/network`]);
+    assert.equal(inventory.entry(ref), undefined);
+  });
+
+  it('keeps its record, and shows why, while the API server refuses to withdraw its access', async () => {
+    const { clock, inventory, manager, annotate, row } = await withOneRun();
+    manager.withdrawing = () => {
+      throw new ApiError(403, 'Forbidden', 'may not delete');
+    };
+    await annotate(byAlice);
+    await clock.advance(60_000);
+    assert.equal(inventory.records().length, 1);
+    assert.equal(row()?.reason, 'NotWritten');
+    assert.match(row()?.message ?? '', /rejected withdrawing the access of a component: .*may not delete/);
+    manager.withdrawing = () => {};
+    await clock.advance(60_000);
+    assert.deepEqual(inventory.records(), []);
+    assert.equal(row()?.reason, 'Abandoned');
+    await manager.stop();
+  });
+});
+
+describe('an abandon annotation without a recorded user, on an entry that is not being deleted', () => {
+  const notice =
+    'annotation abandon.inventory.drawbridge.dev/network has no effect, because the webhook recorded no user for it; set another reason';
+
+  it('shows in the status until it is removed, and changes nothing else', async () => {
+    const { manager, annotate, row } = await withOneRun();
+    await annotate(abandon);
+    assert.equal(row()?.state, 'Done');
+    assert.equal(row()?.message, notice);
+    assert.deepEqual(manager.withdrawnComponents, []);
+    await annotate({});
+    assert.equal(row()?.message, undefined);
+    await manager.stop();
+  });
+
+  it('shows before the message of the component, once', async () => {
+    const { clock, inventory, manager, registrations } = await memoryStage([{ name: 'network' }], {
+      network: () => answer({ outcome: 'Failed', message: 'no quota' }),
+    });
+    const { ref } = inventory.create({ name: 'one', annotations: abandon });
+    await clock.advance(1000);
+    const message = () => inventory.entry(ref)?.components[0]?.message;
+    assert.equal(message(), `${notice}; no quota`);
+    registrations.remove('network');
+    await clock.advance(3000);
+    registrations.put({ name: 'network' });
+    await clock.advance(3000);
+    assert.equal(message(), `${notice}; no quota`);
+    await manager.stop();
+  });
+});

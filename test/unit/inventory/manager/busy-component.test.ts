@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { isDeepStrictEqual } from 'node:util';
+import type { Entry } from '../../../../src/inventory/entry.ts';
+import type { Reply } from '../../../../src/inventory/ports.ts';
+import { done } from '../../../support/inventory/in-memory-manager.ts';
+import { memoryStage } from '../../../support/inventory/memory-stage.ts';
+
+const busy = (retryAfterMs?: number): Reply => ({
+  kind: 'notAccepted',
+  code: 'Busy',
+  message: 'the component answered 429',
+  ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+});
+
+/** An entry that is Done, whose component then gives the replies, and accepts later calls. */
+const doneThen = async (...replies: readonly Reply[]) => {
+  const queue: Reply[] = [done(), ...replies];
+  const stage = await memoryStage([{ name: 'network', intervalSeconds: 60 }], {
+    network: () => queue.shift() ?? done(),
+  });
+  const { ref } = stage.inventory.create({ name: 'one' });
+  await stage.clock.advance(5000);
+  const seen: string[] = [];
+  const observe = async (ms: number): Promise<void> => {
+    for (const end = stage.clock.monotonic() + ms; stage.clock.monotonic() < end; await stage.clock.advance(50)) {
+      const entry = stage.inventory.entry(ref);
+      const [row] = entry?.components ?? [];
+      const ready = entry?.conditions.find(({ type }) => type === 'Ready')?.status;
+      const text = `Ready ${ready}, ${row?.state} ${row?.reason ?? ''}`;
+      if (seen.at(-1) !== text) seen.push(text);
+    }
+  };
+  const force = (): void => {
+    stage.inventory.edit(ref, ({ metadata }) => {
+      metadata.annotations = { 'force.inventory.drawbridge.dev/network': `${stage.clock.now()}` };
+    });
+  };
+  return { ...stage, ref, observe, force, seen };
+};
+
+describe('a component that answers 429 or 503', () => {
+  it('keeps its status, and the entry its Ready, for up to four answers in a row', async () => {
+    const { manager, inventory, ref, observe, seen } = await doneThen(...Array(4).fill(busy()));
+    await observe(80_000);
+    assert.equal(manager.calls.length, 6);
+    assert.deepEqual(seen, ['Ready True, Done ']);
+    assert.equal(inventory.entry(ref)?.components[0]?.reason, undefined);
+    await manager.stop();
+  });
+
+  it('keeps the status InputsChanged while it has not accepted the changed inputs', async () => {
+    const { manager, observe, force, seen } = await doneThen(...Array(3).fill(busy()));
+    force();
+    await observe(10_000);
+    assert.deepEqual(seen.slice(-2), ['Ready False, Progressing InputsChanged', 'Ready True, Done ']);
+    assert.ok(!seen.some((text) => text.includes('Busy')), seen.join('; '));
+    await manager.stop();
+  });
+
+  it('is Retrying after five answers in a row, with one write of the status', async () => {
+    const { manager, observe, seen } = await doneThen(...Array(8).fill(busy()));
+    await observe(170_000);
+    assert.deepEqual(seen, ['Ready True, Done ', 'Ready False, Retrying Busy', 'Ready True, Done ']);
+    await manager.stop();
+  });
+
+  it('is Retrying at once if it asks for more than a minute', async () => {
+    const { manager, observe, seen } = await doneThen(busy(61_000));
+    await observe(170_000);
+    assert.deepEqual(seen, ['Ready True, Done ', 'Ready False, Retrying Busy', 'Ready True, Done ']);
+    await manager.stop();
+  });
+});
+
+describe('an outage of an endpoint', () => {
+  for (const [code, message] of [
+    ['Unreachable', 'refused'],
+    ['Busy', 'the component answered 503'],
+  ] as const) {
+    it(`costs each entry whose run waits for it one write of its status: Retrying (${code})`, async () => {
+      let isDown = true;
+      const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
+        network: () => (isDown ? { kind: 'notAccepted', code, message } : done()),
+      });
+      const writes = new Map<string, string[]>();
+      const statusOf = (entry?: Entry) => [entry?.components, entry?.conditions, entry?.waitingFor];
+      inventory.onEntry = (now, before) => {
+        if (!before || isDeepStrictEqual(statusOf(now), statusOf(before))) return;
+        const { ref, components, waitingFor = '' } = now;
+        writes.set(ref.name, [...(writes.get(ref.name) ?? []), `${components[0]?.state} ${waitingFor}`.trim()]);
+      };
+      const entries = Array.from({ length: 50 }, (_, n) => inventory.create({ name: `e${n}` }));
+      // Those that come after the breaker has opened, or whose call was not among the first.
+      const waiting = entries.slice(40).map(({ ref }) => ref.name);
+      const during = `Retrying network: Retrying (${code}): ${message}`;
+      await clock.advance(300_000);
+      const probes = new Set(manager.calls.slice(32).map(({ entry }) => entry.url.split('/').at(-1)));
+      assert.ok(waiting.some((name) => probes.has(name)) && waiting.some((name) => !probes.has(name)));
+      for (const name of waiting) assert.deepEqual(writes.get(name), [during], name);
+      isDown = false;
+      await clock.advance(60_000);
+      for (const name of waiting) assert.deepEqual(writes.get(name), [during, 'Done'], name);
+
+      writes.clear();
+      isDown = true;
+      for (const { ref } of entries) {
+        inventory.edit(ref, ({ spec }) => {
+          spec.components = { network: { enabled: true, config: { cidr: '10.0.0.0/16' } } };
+        });
+      }
+      await clock.advance(300_000);
+      isDown = false;
+      await clock.advance(60_000);
+      for (const [name, seen] of writes)
+        assert.deepEqual(seen.slice(seen[0]?.includes('InputsChanged') ? 1 : 0), [during, 'Done'], name);
+      await manager.stop();
+    });
+  }
+});

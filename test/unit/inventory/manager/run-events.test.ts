@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { forceAnnotation } from '../../../../src/api/inventory/names.ts';
+import type { Reply } from '../../../../src/inventory/ports.ts';
+import { sleep } from '../../../../src/kit/clock.ts';
+import { answer, done, type InMemoryManager } from '../../../support/inventory/in-memory-manager.ts';
+import { memoryStage } from '../../../support/inventory/memory-stage.ts';
+
+describe('the Events and reasons of runs', () => {
+  let manager: InMemoryManager | undefined;
+  afterEach(() => manager?.stop());
+
+  it('include an Event for each new outcome or reason, a Warning if a person must correct the reason', async () => {
+    const replies: readonly Reply[] = [
+      answer({ outcome: 'Retry', message: 'quota exceeded' }),
+      answer({ outcome: 'Retry', message: 'quota still exceeded' }),
+      { kind: 'failed', code: 'NotJson', message: 'no JSON' },
+      { kind: 'failed', code: 'Timeout', message: 'too late' },
+      answer({ outcome: 'Failed', message: 'no such region' }),
+    ];
+    let calls = 0;
+    const stage = await memoryStage([{ name: 'network' }], {
+      network: () => replies[calls++] ?? done({}),
+    });
+    ({ manager } = stage);
+    stage.inventory.create({ name: 'one' });
+    await stage.clock.advance(60_000);
+    assert.deepEqual(
+      manager.recorded.map(({ type, reason, note }) => `${type} ${reason} ${note.split('; ')[0]}`),
+      [
+        'Normal Retry network: Retry: quota exceeded',
+        'Warning Retry network: Retry (NotJson): no JSON',
+        'Normal Retry network: Retry (Timeout): too late',
+        'Warning Failed network: Failed: no such region',
+      ],
+    );
+  });
+
+  it('name only the force annotation if nothing else changed during a run', async () => {
+    const stage = await memoryStage([{ name: 'network' }], {
+      network: async (_request, signal) => {
+        await sleep(stage.clock, 1000, signal);
+        return done({});
+      },
+    });
+    ({ manager } = stage);
+    const { ref } = stage.inventory.create({ name: 'one' });
+    await stage.clock.advance(500);
+    stage.inventory.edit(ref, ({ metadata }) => {
+      metadata.annotations = { [forceAnnotation('network')]: '1' };
+    });
+    await stage.clock.advance(5000);
+    assert.deepEqual(
+      manager.calls.map(({ run }) => run.reasons),
+      [['Created'], ['Forced']],
+    );
+  });
+
+  it('name only the deletion of an entry', async () => {
+    const stage = await memoryStage([{ name: 'network' }], {
+      network: ({ operation }) => (operation === 'delete' ? answer({ outcome: 'Deleted' }) : done({})),
+    });
+    ({ manager } = stage);
+    const { ref } = stage.inventory.create({ name: 'one' });
+    await stage.clock.advance(5000);
+    stage.inventory.delete(ref);
+    await stage.clock.advance(5000);
+    assert.deepEqual(
+      manager.calls.map(({ run }) => run.reasons),
+      [['Created'], ['Deleting']],
+    );
+    assert.equal(stage.inventory.entry(ref), undefined);
+  });
+});
