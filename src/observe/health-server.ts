@@ -29,8 +29,11 @@ export interface ThreadData extends Address {
 /** The first and only message of the thread. */
 export type ThreadStarted = { readonly port: number } | { readonly problem: string };
 
-/** Interval of the event loop's reports, milliseconds: five in the time after which `/readyz` fails without one. */
-const REPORT_MS = 200;
+/**
+ * Interval of the event loop's reports, milliseconds. `/readyz` fails after 1 s without one. Each report wakes an idle process, so that
+ * shorter intervals cost more than the work at rest.
+ */
+const REPORT_MS = 400;
 /** Probes need about 5 MB. A thread that needs more is broken. */
 const LIMITS = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4 };
 

@@ -56,8 +56,9 @@ const QUEUE_BUCKETS = [0.001, 0.01, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 
 /** Creates a registry with the default metrics of prom-client. Its observers of the event loop and of the garbage collector never end. */
 export function createProcessMetrics(): Metrics {
   const register = new Registry();
-  // The default of 10 ms would wake the process a hundred times a second, which costs more than all other work at rest.
-  collectDefaultMetrics({ register, eventLoopMonitoringPrecision: 100 });
+  // The default of 10 ms would wake the process a hundred times a second, which costs more than all other work at rest. The gauges
+  // nodejs_eventloop_lag_*_seconds include this interval.
+  collectDefaultMetrics({ register, eventLoopMonitoringPrecision: 250 });
   return createMetrics(register);
 }
 
