@@ -211,8 +211,8 @@ export class BoundObjects implements SyncKind {
     });
   }
 
-  #status({ patch }: ActionOf<'status'>, { key, copy }: ObjectFacts): SyncAction {
-    const { clock } = this.#options;
+  #status({ patch }: ActionOf<'status'>, { key, consumer, copy }: ObjectFacts): SyncAction {
+    const { caches, clock } = this.#options;
     const waitMs = this.#pace.waitMs(key, clock.monotonic());
     if (waitMs > 0) return { do: 'requeue', ms: waitMs };
     const content = JSON.stringify(patch);
@@ -224,9 +224,14 @@ export class BoundObjects implements SyncKind {
       onFailure: 'continue',
       call: (signal) => {
         this.#pace.recordWrite(key, clock.monotonic());
-        return this.#patchConsumer(key, patch, { signal, subresource: 'status' });
+        // Newer than planned if the call before has added the finalizer.
+        const newest = caches.consumers.get(key);
+        const { uid } = patch.metadata;
+        const resourceVersion = (newest?.uid === uid ? newest : consumer)?.resourceVersion;
+        const atVersion = { ...patch, metadata: { uid, resourceVersion } };
+        return this.#patchConsumer(key, atVersion, { signal, subresource: 'status' });
       },
-      isIneffective: (consumer) => copy !== undefined && isUnchanged(statusPatch(consumer, copy), content),
+      isIneffective: (answer) => copy !== undefined && isUnchanged(statusPatch(answer, copy), content),
     });
   }
 

@@ -15,7 +15,7 @@ import { type BindingIdentity, copyOfValue } from './ownership.ts';
 import { annotationOf, type SyncedObject } from './synced-object.ts';
 
 // Each merge patch contains the uid of its object. If another object has that name, the API server answers 422 (`isReplaced`), or 409 if
-// the patch also has a resourceVersion. For the status of a custom resource, the API server ignores the uid.
+// the patch also has a resourceVersion. `StatusPatch` is an exception.
 
 interface NewCopy {
   readonly consumer: SyncedObject;
@@ -101,10 +101,19 @@ export function removeFinalizerPatch(consumer: SyncedObject): object {
 }
 
 /**
+ * A merge patch of the status. The API server ignores the uid in it, so the sender adds the resourceVersion. Then the API server answers 409
+ * if another object has the name.
+ */
+export interface StatusPatch {
+  readonly metadata: { readonly uid: string };
+  readonly status: unknown;
+}
+
+/**
  * The merge patch that turns the consumer's status into the copy's. It omits members with an integer beyond 2^53, which JavaScript may not
  * represent exactly (`exactPart`). Undefined if no other member differs.
  */
-export function statusPatch(consumer: SyncedObject, copy: SyncedObject): object | undefined {
+export function statusPatch(consumer: SyncedObject, copy: SyncedObject): StatusPatch | undefined {
   const status = exactPart(mergePatch(own(consumer.object, 'status'), own(copy.object, 'status')));
   return status === undefined ? undefined : { metadata: { uid: consumer.uid }, status };
 }

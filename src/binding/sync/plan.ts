@@ -11,6 +11,7 @@ import {
   copyPatch,
   newCopy,
   removeFinalizerPatch,
+  type StatusPatch,
   statusPatch,
   syncedFields,
 } from './patches.ts';
@@ -55,7 +56,7 @@ export type ObjectAction =
   | { readonly do: 'create'; readonly key: string; readonly object: KubeObject }
   | { readonly do: 'update'; readonly key: string; readonly patch: object }
   | { readonly do: 'addFinalizer'; readonly patch: object }
-  | { readonly do: 'status'; readonly patch: object }
+  | { readonly do: 'status'; readonly patch: StatusPatch }
   /** `inferred`: the deletion of the consumer object was not observed. */
   | { readonly do: 'deleteCopy'; readonly key: string; readonly uid: string; readonly inferred: boolean }
   | { readonly do: 'checkCopy'; readonly key: string }
