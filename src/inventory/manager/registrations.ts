@@ -2,11 +2,11 @@ import { isDeepStrictEqual } from 'node:util';
 import { type ConditionUpdate, mergeConditions } from '../../api/conditions.ts';
 import { componentReconcilers, registrationConditions } from '../../api/inventory/names.ts';
 import type { Condition } from '../../api/object.ts';
-import { done, type Reconciler, type Result } from '../../engine/result.ts';
+import { done, type Reconciler, type Result, retryConflict } from '../../engine/result.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { overlap } from '../../kit/json-pointer.ts';
 import type { Client } from '../../kube/client.ts';
-import { isNotFound } from '../../kube/errors.ts';
+import { isConflict, isNotFound } from '../../kube/errors.ts';
 import type { Store, StoreEvent } from '../../kube/store.ts';
 import { registrationViolation } from '../policy/registration-rules.ts';
 import type { Registration } from '../registration.ts';
@@ -159,10 +159,12 @@ export class RegistrationReconciler implements Reconciler {
     const generation = view.registration.generation;
     const conditions = mergeConditions(view.conditions, this.#conditions(component), clock.now(), { generation });
     if (conditions === view.conditions) return done;
+    const { uid, resourceVersion } = view;
     try {
-      const patch = { metadata: { uid: view.uid }, status: { conditions } };
+      const patch = { metadata: { uid, resourceVersion }, status: { conditions } };
       await client.mergePatch(componentReconcilers, { name: component }, patch, { signal, subresource: 'status' });
     } catch (error) {
+      if (isConflict(error)) return retryConflict(error);
       if (!isNotFound(error)) throw error;
     }
     return done;
