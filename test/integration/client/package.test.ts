@@ -87,7 +87,7 @@ describe('the npm package of the client', function () {
     [[ $LINE == *' ' ]] && COMP_WORDS+=(''); COMP_CWORD=$(( \${#COMP_WORDS[@]} - 1 )); _drawbridge; printf '%s\\n' "\${COMPREPLY[@]}"`;
   // `string replace` fails if no word has a description.
   const inFish = 'drawbridge completion fish | source; complete -C "$LINE" | string replace -r "\\t.*" ""; true';
-  // The widget of zsh needs a terminal, so these functions stand for it.
+  // These functions stand for those of compinit.
   const inZsh = `compdef() { :; }; _describe() { print -rl -- "\${(@)\${(P)2}%%:*}"; }; source <(drawbridge completion zsh);
     words=(\${(s: :)LINE}); [[ $LINE == *' ' ]] && words+=(''); CURRENT=\${#words}; _drawbridge`;
   const shells: readonly (readonly [shell: string, script: string])[] = [
@@ -109,6 +109,28 @@ describe('the npm package of the client', function () {
       assert.deepEqual(complete('drawbridge list --output=js'), ['--output=json']);
     });
   }
+
+  it('completes at Tab in the line editor of zsh', () => {
+    // The answer goes through a file, because the terminal shows the line with escape sequences.
+    const script = `zmodload zsh/zpty; zpty -b editor zsh -f -i
+      zpty -w editor 'autoload -Uz compinit && compinit -D -u; source <(drawbridge completion zsh)'
+      zpty -w editor 'tab() { zle complete-word; print -r -- "$BUFFER" >|$ANSWER; zle kill-whole-line }; zle -N tab; bindkey "^I" tab'
+      for typed in "$@"; do
+        : >|$ANSWER; zpty -n -w editor "$typed"$'\\t'
+        until [[ -s $ANSWER ]]; do
+          zpty -rt editor shown || sleep 0.05
+          if (( SECONDS > 60 )); then print -ru2 "no completion of $typed: $shown"; exit 1; fi
+        done
+        cat $ANSWER
+      done
+      zpty -d editor`;
+    const typed = ['drawbridge requ', 'drawbridge request p', 'drawbridge list --ev', ask()];
+    const environmentOfShell = { ...environment(), ANSWER: join(folder, 'answer') };
+    assert.equal(
+      ok('zsh', ['-f', '-c', script, 'zsh', ...typed], environmentOfShell),
+      `drawbridge request \ndrawbridge request pod \ndrawbridge list --everyone \n${ask()}completes \n`,
+    );
+  });
 
   it('completes a value in bash, which splits it from its flag, and quotes names that a shell would run', () => {
     const fake = 'drawbridge() { [[ $3 == --context=e ]] && printf "%s\\n" "--context=e\\$(touch x)" :4; }';
