@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { ScriptedCluster } from '../../support/scripted-cluster.ts';
 
 const evil = 'a\u001b[2J\u009b31m\u202eb';
@@ -40,9 +43,98 @@ const objects = {
   podaccesstemplates: [template, { ...template, metadata: { ...template.metadata, name: evil } }],
   execaccesstemplates: [],
   execaccessrequests: [],
+  clusterrolebindings: [
+    {
+      kind: 'ClusterRoleBinding',
+      metadata: { name: evil },
+      roleRef: { kind: 'ClusterRole', name: 'all' },
+      subjects: [{ kind: 'User', name: `${evil}${forged}` }],
+    },
+  ],
+  rolebindings: [],
+  roles: [],
+  clusterroles: [
+    { kind: 'ClusterRole', metadata: { name: 'all' }, rules: [{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }] },
+  ],
+  leases: [{ metadata: { name: 'drawbridge-access' }, spec: { holderIdentity: `${evil}${forged}` } }],
+  validatingadmissionpolicies: [
+    { metadata: { name: 'drawbridge-votes' }, spec: { failurePolicy: `${evil}${forged}` } },
+  ],
+  validatingadmissionpolicybindings: [],
+  mutatingwebhookconfigurations: [],
+  validatingwebhookconfigurations: [],
+  apiservicebindings: [
+    {
+      apiVersion: 'kube-bind.io/v1alpha2',
+      kind: 'APIServiceBinding',
+      metadata: { name: evil },
+      status: {
+        providerPrettyName: evil,
+        conditions: [{ type: evil, status: 'False', reason: evil, message: `${evil}${forged}` }],
+      },
+    },
+  ],
+  clusterinventories: [
+    {
+      apiVersion: 'inventory.drawbridge.dev/v1alpha1',
+      kind: 'ClusterInventory',
+      metadata: { name: 'entry', namespace: evil },
+      spec: { mode: evil },
+      status: {
+        waitingFor: `${evil}${forged}`,
+        components: [{ name: evil, state: evil, since: evil, message: forged, missing: [{ path: evil }] }],
+      },
+    },
+  ],
+  reconcileruns: [
+    { metadata: { name: 'run' }, spec: { entry: { name: 'entry' }, component: evil, why: `${evil}${forged}` } },
+  ],
+};
+
+const journalLine = (event: string, fields: object): string =>
+  JSON.stringify({
+    chain: evil,
+    seq: 1,
+    time: '2026-11-21T09:00:00Z',
+    event,
+    who: { user: `${evil}${forged}`, groups: [evil] },
+    what: { operation: 'CREATE', kind: 'PodAccessRequest', namespace: 'payments', name: evil, uid: evil },
+    template: 'shell',
+    templateUid: evil,
+    request: evil,
+    pod: evil,
+    code: evil,
+    reason: `${evil}${forged}`,
+    expiresAt: `${evil}${forged}`,
+    ...fields,
+  });
+const journal = [
+  journalLine('grant', { verdict: 'granted', votes: [{ voter: evil, onBehalfOf: forged }] }),
+  journalLine('revocation', { verdict: 'revoked' }),
+  journalLine('admission', { verdict: 'allowed' }),
+  journalLine('exec', { verdict: evil }),
+].join('\n');
+const changed = {
+  ...template,
+  spec: {
+    accessConfig: { allowedGroups: [evil, forged] },
+    controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
+  },
 };
 
 describe('the client with hostile objects and answers', () => {
+  let directory: string;
+  before(() => {
+    directory = mkdtempSync(join(tmpdir(), 'drawbridge-hostile-'));
+    writeFileSync(join(directory, 'JOURNAL'), journal);
+    writeFileSync(join(directory, 'TEMPLATE'), JSON.stringify(changed));
+    writeFileSync(
+      join(directory, 'INVALID'),
+      JSON.stringify({ ...changed, spec: { accessConfig: { [evil]: forged } } }),
+    );
+  });
+  after(() => rmSync(directory, { recursive: true }));
+
   const lines: readonly (readonly string[])[] = [
     ['templates', '-o', 'wide'],
     ['list', '--everyone', '-o', 'wide'],
@@ -65,6 +157,23 @@ describe('the client with hostile objects and answers', () => {
     ['audit', 'verify', evil],
     ['audit', 'verify', evil, '--heads', evil, '-o', 'json'],
     ['version'],
+    ['watch', 'open'],
+    ['watch', 'waits', '--timeout', '1ms'],
+    ['start', 'waits', '--timeout', '1ms'],
+    ['extend', 'open', '--by', '5m', '--timeout', '1ms'],
+    ['who', '--journal', 'JOURNAL', '-o', 'wide'],
+    ['audit', 'verify', 'JOURNAL', '--heads', 'JOURNAL'],
+    ['audit', 'report', 'JOURNAL', '-o', 'wide'],
+    ['audit', 'report', 'JOURNAL', '-o', 'csv'],
+    ['audit', 'report', 'JOURNAL', '-o', 'name'],
+    ['review', 'TEMPLATE', 'JOURNAL', '-o', 'wide'],
+    ['review', 'INVALID', 'JOURNAL'],
+    ['review', 'JOURNAL', 'JOURNAL'],
+    ['binding', 'status'],
+    ['inventory', 'status', '-A'],
+    ['inventory', 'why', 'entry'],
+    ['doctor'],
+    ['__complete', 'get', ''],
   ];
   for (const argv of lines) {
     it(`prints nothing that a terminal obeys: ${argv.map((word) => JSON.stringify(word)).join(' ')}`, async () => {
@@ -75,10 +184,11 @@ describe('the client with hostile objects and answers', () => {
         else return false;
         return true;
       });
-      const { stdout, stderr } = await cluster.run(argv);
+      const isFile = (word: string): boolean => /^[A-Z]+$/.test(word);
+      const { stdout, stderr } = await cluster.run(argv.map((word) => (isFile(word) ? join(directory, word) : word)));
       await cluster.close();
       assert.notEqual(stdout + stderr, '');
-      assert.doesNotMatch(stdout + stderr, /[^\P{Cc}\t\n]|[\p{Cf}\p{Zl}\p{Zp}]/u);
+      assert.doesNotMatch(stdout + stderr, /\r(?!\n)|[^\P{Cc}\t\r\n]|[\p{Cf}\p{Zl}\p{Zp}]/u);
       assert.doesNotMatch(stdout + stderr, /^\W*carol: Approve/m);
     });
   }
