@@ -1,3 +1,4 @@
+import { wrap } from '../kit/wrap.ts';
 import { argumentText } from './args.ts';
 import type { CommandSpec, FlagSpec } from './command-spec.ts';
 import { commonFlags } from './common-flags.ts';
@@ -18,8 +19,8 @@ export function commandHelp(command: CommandSpec, program: string): string {
 export function ownHelp(command: CommandSpec, program: string): string[] {
   const { summary, details, flags = [], examples = [] } = command;
   return [
-    ...wrap(`${summary}.`, 0),
-    ...(details === undefined ? [] : ['', ...wrap(details, 0)]),
+    ...indented(`${summary}.`, 0),
+    ...(details === undefined ? [] : ['', ...indented(details, 0)]),
     '',
     'Usage:',
     `  ${program} ${usageLine(command)}`,
@@ -31,7 +32,7 @@ export function ownHelp(command: CommandSpec, program: string): string[] {
 /** The help of the program, or of a group of its commands: every command with its summary. */
 export function programHelp(commands: readonly CommandSpec[], program: string): string {
   return [
-    ...wrap('Requests, approves, and ends access to Kubernetes workloads, with your own credentials.', 0),
+    ...indented('Requests, approves, and ends access to Kubernetes workloads, with your own credentials.', 0),
     '',
     'Usage:',
     `  ${program} COMMAND [flags]`,
@@ -41,7 +42,7 @@ export function programHelp(commands: readonly CommandSpec[], program: string): 
     '',
     ...commonHelp(),
     '',
-    ...wrap(
+    ...indented(
       'Exit codes: 0 done, 1 failed, 2 wrong command line or kubeconfig, 3 denied, 4 timed out waiting, 5 access ended, 130 interrupted.',
       0,
     ),
@@ -63,16 +64,11 @@ const flagLines = (flags: readonly FlagSpec[]): string[] =>
 function twoColumns(rows: readonly (readonly [name: string, text: string])[]): string[] {
   const width = Math.max(...rows.map(([name]) => name.length)) + 3;
   return rows.flatMap(([name, text]) => {
-    const [first = '', ...more] = wrap(text, width + 2);
+    const [first = '', ...more] = indented(text, width + 2);
     return [`  ${name.padEnd(width)}${first.trimStart()}`, ...more];
   });
 }
 
-/**
- * Lines of at most 80 characters, indented by `indent` spaces, which must be less than 80. A longer word has a line of its own, wider than
- * 80 characters.
- */
-const wrap = (text: string, indent: number): string[] =>
-  [...text.matchAll(new RegExp(`(\\S.{0,${WIDTH - indent - 1}}|\\S+)(?: |$)`, 'g'))].map(
-    ([, line = '']) => ' '.repeat(indent) + line,
-  );
+/** Lines of at most 80 characters, indented by `indent` spaces, which must be less than 80. */
+const indented = (text: string, indent: number): string[] =>
+  wrap(text, WIDTH - indent).map((line) => ' '.repeat(indent) + line);

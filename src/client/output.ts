@@ -2,6 +2,7 @@ import type { KubeObject } from '../api/object.ts';
 import { quote } from '../kit/errors.ts';
 import { printable } from '../kit/printable.ts';
 import { shorten } from '../kit/shorten.ts';
+import { wrap } from '../kit/wrap.ts';
 import { dumpYaml } from '../kube/yaml.ts';
 import { fullName } from './access-requests.ts';
 import { type Args, usage } from './args.ts';
@@ -29,8 +30,8 @@ export interface Printed<T> {
 }
 
 /**
- * Where items are printed. With `columns`, tables cut the last column, and then the widest ones, so that lines do not wrap, unless the last
- * column is `long` or the form is wide.
+ * Where items are printed. With `columns`, the lines of tables fit the terminal, unless the form is wide: the last column is cut, or wrapped
+ * at words if it is `long`, and then the widest columns are cut.
  */
 type Output = Pick<Io, 'print'> & Partial<Pick<Io, 'columns'>>;
 
@@ -42,6 +43,8 @@ const MAX_WIDE_CELL = 160;
 const MAX_LONG_CELL = 1000;
 /** Minimum width of a column that is cut, characters. */
 const MIN_CUT = 12;
+/** Minimum width of a column that is wrapped, characters. */
+const MIN_WRAPPED = 24;
 const GAP = '   ';
 
 /** The widths of the columns of a table, characters. */
@@ -112,18 +115,21 @@ export class Printer<T> {
     );
     const lines = this.#widths ? rows : [this.#columns.map(({ title }) => title), ...rows];
     const last = this.#columns.length - 1;
-    const isCut = this.#io.columns !== undefined && this.#form === 'table' && !this.#columns[last]?.long;
-    const room = isCut ? (this.#io.columns ?? 0) : Number.POSITIVE_INFINITY;
+    const room = this.#form === 'table' ? (this.#io.columns ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;
     this.#widths ??= this.#fitted(
       this.#columns.map((_, index) => Math.max(...lines.map((row) => row[index]?.length ?? 0))),
       room,
     );
     const { all: widths, cut } = this.#widths;
     const before = widths.slice(0, last).reduce((sum, width) => sum + width + GAP.length, 0);
-    const left = Math.max(MIN_CUT, room - before);
+    const left = room - before;
+    const lastCell = (text: string): string => {
+      if (!this.#columns[last]?.long) return shorten(text, Math.max(MIN_CUT, left));
+      return left < MIN_WRAPPED || text.length <= left ? text : wrap(text, left).join(`\n${' '.repeat(before)}`);
+    };
     const cell = (text: string, index: number): string => {
       const width = widths[index] ?? 0;
-      if (index === last) return shorten(text, left);
+      if (index === last) return lastCell(text);
       return (cut.has(index) ? shorten(text, width) : text).padEnd(width);
     };
     this.#io.print(lines.map((row) => `${row.map(cell).join(GAP)}\n`).join(''));
@@ -134,7 +140,8 @@ export class Printer<T> {
     const last = widths.length - 1;
     const least = (index: number): number => {
       const width = widths[index] ?? 0;
-      return this.#columns[index]?.long ? width : Math.min(width, MIN_CUT);
+      if (!this.#columns[index]?.long) return Math.min(width, MIN_CUT);
+      return index === last ? Math.min(width, MIN_WRAPPED) : width;
     };
     const all = widths.map((width, index) => (index === last ? least(index) : width));
     const gaps = last * GAP.length;

@@ -75,6 +75,36 @@ describe('output of the client', () => {
     assert.match(lines(67, 40)[1] ?? '', / p{30} /);
   });
 
+  it('wraps a last column that must be whole at words, below its title', () => {
+    const lines = (columns: number | undefined, form: OutputForm = 'table', who = 'alice'): string[] => {
+      let text = '';
+      const cells = [
+        { title: 'WHO', text: () => who },
+        {
+          title: 'WHAT',
+          long: true,
+          text: () => 'can grant itself anything (ClusterRoleBinding a-name-of-forty-characters-for-this-test)',
+        },
+      ];
+      const print = (more: string): void => {
+        text += more;
+      };
+      new Printer({ print, columns }, form, { ...table, columns: cells }).add([request('x')]);
+      return text.trimEnd().split('\n');
+    };
+    assert.deepEqual(lines(40), [
+      'WHO     WHAT',
+      'alice   can grant itself anything',
+      '        (ClusterRoleBinding',
+      '        a-name-of-forty-characters-for-this-test)',
+    ]);
+    for (const more of [lines(200), lines(undefined), lines(40, 'wide')]) assert.equal(more.length, 2);
+    // With a narrow last column, the others are cut.
+    assert.match(lines(40, 'table', 'w'.repeat(30))[1] ?? '', /^w+… {3}can grant itself$/);
+    // Lines that would wrap anyway stay as they are.
+    assert.equal(lines(20).length, 2);
+  });
+
   it('prints control and invisible characters of objects in no form', () => {
     const one = request(hostile, { reason: hostile, templateName: hostile });
     for (const form of ['table', 'wide', 'json', 'yaml', 'name'] as const) {
