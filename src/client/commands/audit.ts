@@ -56,7 +56,7 @@ export const auditReport: Command = {
   name: 'audit report',
   summary: 'Report who had access to what, why, and approved by whom',
   details:
-    'Reads audit journals of any version: one row for each grant, with its end. Give the files of all replicas, in any order. It does not verify the journals; audit verify does. With -o csv, cells that a spreadsheet would read as formulas begin with an apostrophe.',
+    'Reads audit journals of any version: one row for each grant, with its end; with -n, only of that namespace. Give the files of all replicas, in any order. It does not verify the journals; audit verify does. With -o csv, an apostrophe precedes what a spreadsheet would read as a formula.',
   args: [{ name: 'FILE', repeated: true, complete: 'files' }],
   flags: [
     {
@@ -70,19 +70,25 @@ export const auditReport: Command = {
     const csv = args.text('output') === 'csv';
     const form = csv ? 'table' : outputForm(args);
     const sinceMs = sinceOf(args, clock.now());
+    const namespace = args.text('namespace');
     const lines: JournalLine[] = [];
     for await (const line of journalLines(args.positionals, io, Number.NEGATIVE_INFINITY)) {
       if (reported.includes(textIn(line.record, 'event'))) lines.push(line);
     }
     const { grants, without } = accessesIn(lines);
-    const rows = grants.filter((grant) => !(lastMs(grant) < sinceMs));
+    const rows = grants.filter(
+      (grant) => !(lastMs(grant) < sinceMs) && (namespace === undefined || grant.namespace === namespace),
+    );
     if (csv) io.print(csvOf(rows));
     else {
       const printer = new Printer(io, form, reportTable);
       printer.add(rows);
       printer.end();
     }
-    if (rows.length === 0) io.printError('the journals have no grant of this time\n');
+    if (rows.length === 0)
+      io.printError(
+        `the journals have no grant of this time${namespace === undefined ? '' : ` in namespace ${namespace}`}\n`,
+      );
     if (without > 0) io.printError(`${without} lines are about grants before these journals; add the older files\n`);
     return exits.done;
   },
@@ -204,11 +210,14 @@ function csvOf(rows: readonly Access[]): string {
   return [line([...columnsOfReport]), ...rows.map((row) => line(columnsOfReport.map((field) => row[field])))].join('');
 }
 
-/** Spreadsheets evaluate cells that begin with these characters as formulas. */
-const formula = /^[=+\-@\t\r]/;
+/**
+ * Where a spreadsheet would evaluate a formula: at the beginning of a cell, and after a semicolon, which separates cells where the comma is
+ * the decimal separator.
+ */
+const formula = /(^|;)(?=[ "']*[=+\-@＝＋－＠])/g;
 
 function csvCell(text: string): string {
   const shown = json(text).slice(1, -1).replaceAll('\\"', '"').replaceAll('\\\\', '\\');
-  const safe = formula.test(shown) ? `'${shown}` : shown;
+  const safe = shown.replace(formula, "$1'");
   return /[",]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

@@ -77,6 +77,28 @@ describe('drawbridge audit report', () => {
     );
   });
 
+  it('is CSV that no spreadsheet runs, whatever its separator is', async () => {
+    const cells = ['a;=1+1', 'a; "+1', 'a\t=1', '＝1+1', ' =1+1', 'a;b', 'a=1'];
+    const rows = cells.map((reason, index) => granted('alice', `u${index}`, { reason }));
+    const { stdout } = await report(rows, '-o', 'csv');
+    const found = stdout
+      .trim()
+      .split('\r\n')
+      .slice(1)
+      .map((row) => row.split(',').at(8));
+    assert.deepEqual(found, ["a;'=1+1", `"a;' ""+1"`, 'a\\t=1', "'＝1+1", "' =1+1", 'a;b', 'a=1']);
+  });
+
+  it('has only the grants of the namespace that -n names', async () => {
+    const what = { namespace: 'fleet', name: 'debug', uid: 'u2' };
+    const rows = [granted('alice', 'u1'), granted('bob', 'u2', { what })];
+    const { stdout } = await report(rows, '-n', 'fleet', '-o', 'json');
+    assert.deepEqual(
+      JSON.parse(stdout).items.map(({ who }: { who: string }) => who),
+      ['bob'],
+    );
+  });
+
   const spans: readonly (readonly [since: string, rows: number])[] = [
     ['1h59m59s', 0],
     ['2h', 1],
