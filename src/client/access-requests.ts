@@ -38,18 +38,19 @@ export const nameIn = ({ metadata: { name, namespace } }: KubeObject): ObjectNam
  * type.
  */
 export const findRequest = (session: Session, text: string): Promise<Found> =>
-  find(session, text, requestResource, 'request', 'it may have ended; list requests with: drawbridge list');
+  find(session, text, requestResource, 'request', 'it may have ended; list requests with', 'list');
 
 /** As `findRequest`, for templates. */
 export const findTemplate = (session: Session, text: string): Promise<Found> =>
-  find(session, text, templateResource, 'template', 'list templates with: drawbridge templates');
+  find(session, text, templateResource, 'template', 'list templates with', 'templates');
 
 async function find(
-  { cluster, namespace }: Session,
+  { cluster, namespace, program }: Session,
   text: string,
   resourceOf: (type: TypeName) => Resource,
   what: string,
   remedy: string,
+  command: string,
 ): Promise<Found> {
   const { types, name } = readName(text, resourceOf);
   const objects = await Promise.all(
@@ -63,7 +64,10 @@ async function find(
   if (second)
     throw usage(`namespace ${namespace} has a ${what} ${name} of each type; write pod/${name} or exec/${name}`);
   if (first) return first;
-  throw new Problem(exits.failed, `no ${what} ${text} in namespace ${namespace}; ${remedy} -n ${namespace}`);
+  throw new Problem(
+    exits.failed,
+    `no ${what} ${text} in namespace ${namespace}; ${remedy}: ${program} ${command} -n ${namespace}`,
+  );
 }
 
 /**

@@ -53,8 +53,9 @@ async function runLine(argv: readonly string[], io: Io, signal: AbortSignal): Pr
 
 function contextOf(args: Args, io: Io, signal: AbortSignal): Context {
   let session: Promise<Session> | undefined;
+  const { kubeconfigPaths, program } = io;
   const connect = (): Promise<Session> => {
-    session ??= openSession({ args, clock: systemClock, kubeconfigPaths: io.kubeconfigPaths });
+    session ??= openSession({ args, clock: systemClock, kubeconfigPaths, program });
     return session;
   };
   return { args, io, clock: systemClock, signal, connect };
@@ -71,12 +72,12 @@ function report(error: unknown, io: Io, signal: AbortSignal): number {
 /** Prints the completion of the last word of `argv`, which is at the cursor. */
 async function printCompletion(argv: readonly string[], io: Io): Promise<number> {
   const argsOf = (line: readonly string[]): Args => readCommandLine(['completing', ...line], [completing]).args;
+  const { kubeconfigPaths: paths, program } = io;
   const completion = await complete(argv, {
     commands,
-    connect: (line) => openSession({ args: argsOf(line), clock: systemClock, kubeconfigPaths: io.kubeconfigPaths }),
+    connect: (line) => openSession({ args: argsOf(line), clock: systemClock, kubeconfigPaths: paths, program }),
     contexts: (line) => {
       const file = argsOf(line).text('kubeconfig');
-      const paths = io.kubeconfigPaths;
       return contextNames({ ...(file === undefined ? {} : { file }), ...(paths === undefined ? {} : { paths }) });
     },
   });

@@ -24,6 +24,8 @@ export interface Session {
    * How far the clock of the API server was ahead of this one at its last answer, milliseconds, rounded to seconds. Undefined before that.
    */
   serverAheadMs(): number | undefined;
+  /** How users call this program, for commands in messages. */
+  readonly program: string;
   /** The same connection as flags of kubectl. */
   readonly kubectlFlags: readonly string[];
 }
@@ -34,10 +36,16 @@ export interface SessionOptions {
   readonly clock: Clock;
   /** $KUBECONFIG. */
   readonly kubeconfigPaths: string | undefined;
+  /** How users call this program. */
+  readonly program: string;
 }
 
+/** Where a command searched, for messages: `in namespace payments; try -A`, or `in any namespace`. */
+export const searchedText = ({ scope: { namespace } }: Pick<Session, 'scope'>): string =>
+  namespace === undefined ? 'in any namespace' : `in namespace ${namespace}; try -A`;
+
 /** Reads the kubeconfig. Rejects as `ambientCredentials`, and with a Problem for flags that do not fit together. */
-export async function openSession({ args, clock, kubeconfigPaths: paths }: SessionOptions): Promise<Session> {
+export async function openSession({ args, clock, kubeconfigPaths: paths, program }: SessionOptions): Promise<Session> {
   const [file, context] = [args.text('kubeconfig'), args.text('context')];
   const credentials = await ambientCredentials({
     ...(file === undefined ? {} : { file }),
@@ -76,6 +84,7 @@ export async function openSession({ args, clock, kubeconfigPaths: paths }: Sessi
     warnings,
     watchRefusals,
     serverAheadMs: () => aheadMs,
+    program,
     kubectlFlags: ['kubeconfig', 'context', 'as', 'as-group', 'as-uid'].flatMap((flag) =>
       args.texts(flag).map((value) => `--${flag}=${value}`),
     ),

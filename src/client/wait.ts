@@ -5,9 +5,12 @@ import { exits } from './command-spec.ts';
 import { follow } from './follow.ts';
 import { Problem } from './problem.ts';
 import { Progress } from './progress.ts';
-import { cannotOpen, remedyOf, stateOf } from './request-state.ts';
+import { cannotOpen, remedyOf, stateOf, statusOf } from './request-state.ts';
 import type { Session } from './session.ts';
 import { timeFrom } from './times.ts';
+
+/** The `done` of a wait for open access. */
+export const ifReady = (request: KubeObject): KubeObject | undefined => (statusOf(request).ready ? request : undefined);
 
 /** What to wait for, and how long. */
 export interface WaitOptions {

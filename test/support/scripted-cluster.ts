@@ -20,6 +20,8 @@ export class ScriptedCluster {
   readonly kubeconfig: string;
   /** Programs that the client ran, with their arguments. */
   readonly ran: (readonly string[])[] = [];
+  /** How the user calls the client. */
+  program = 'drawbridge';
   readonly #directory: string;
 
   private constructor(server: ScriptedApiserver) {
@@ -70,7 +72,7 @@ export class ScriptedCluster {
       terminal: { input: false, output: false, error: false },
       columns: undefined,
       kubeconfigPaths: this.kubeconfig,
-      program: 'drawbridge',
+      program: this.program,
       run: async (program, args) => {
         this.ran.push([program, ...args]);
         return 0;

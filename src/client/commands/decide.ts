@@ -19,7 +19,7 @@ import { outputForm, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
 import { cannotOpen, specOf, stateOf, statusOf } from '../request-state.ts';
 import { requestTable } from '../request-table.ts';
-import type { Session } from '../session.ts';
+import { type Session, searchedText } from '../session.ts';
 import { requestsTarget } from '../targets.ts';
 import { votedTemplate } from '../voted-template.ts';
 import { endedProblem } from '../wait.ts';
@@ -59,7 +59,7 @@ export const pending: Command = {
       printer,
       async (request) => waits(request) && (await mayDecide(request)),
     );
-    if (count === 0) io.printError('no request waits for you\n');
+    if (count === 0) io.printError(`no request waits for you ${searchedText(session)}\n`);
     return exits.done;
   },
 };
@@ -141,8 +141,18 @@ async function vote(context: Context, decision: 'Approve' | 'Deny'): Promise<num
     const template = approves ? await votedTemplate(session, found, args.text('template-version')) : undefined;
     const manifest = voteFor(found, args, decision, question, template);
     const object = await session.cluster.client.create(accessVotes, manifest);
-    return { object, of: found.object, became: decision === 'Approve' ? 'approved' : 'denied' };
+    return { object, of: found.object, became: decidedText(found.object, question, decision) };
   });
+}
+
+/** What the vote decided, as far as the client knows: the server counts the vote later. */
+function decidedText(request: KubeObject, question: string, decision: 'Approve' | 'Deny'): string {
+  const decided = decision === 'Approve' ? 'approved' : 'denied';
+  if (question !== 'Access') return `${question} ${decided}`;
+  const { all = [] } = statusOf(request).approval ?? {};
+  const left = all.reduce((sum, { have, need }) => sum + Math.max(0, need - have), 0) - 1;
+  if (decision === 'Deny' || left <= 0) return decided;
+  return `${decided}; it needs at least ${left} more ${left === 1 ? 'approval' : 'approvals'}`;
 }
 
 function voteFor(
@@ -193,7 +203,7 @@ export const revoke: Command = {
     if (user === undefined)
       return forEach(context, form, args.positionals, async (name) => end(await findRequest(session, name)));
     const found = await requestsOf(session, user);
-    if (found.length === 0) io.printError(`no open or waiting request of ${user}\n`);
+    if (found.length === 0) io.printError(`no open or waiting request of ${user} ${searchedText(session)}\n`);
     return forEach(context, form, found, (one) =>
       end(one).catch((error: unknown) => {
         // If the request ended meanwhile, there is nothing left to revoke.

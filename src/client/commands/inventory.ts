@@ -10,6 +10,7 @@ import { textIn } from '../journal.ts';
 import { type Column, outputForm, type Printed, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
 import { conditionsOf } from '../request-state.ts';
+import { searchedText } from '../session.ts';
 
 const ready = (object: KubeObject): string =>
   conditionsOf(object).find(({ type }) => type === 'Ready')?.status ?? 'Unknown';
@@ -78,7 +79,7 @@ export const inventoryStatus: Command = {
       if (ready(entry) !== 'True') waiting += 1;
       return true;
     });
-    if (count === 0) io.printError('no entries found\n');
+    if (count === 0) io.printError(`no entries found ${searchedText(session)}\n`);
     return waiting === 0 ? exits.done : exits.failed;
   },
 };

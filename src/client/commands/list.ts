@@ -8,7 +8,7 @@ import { outputForm, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
 import { statusOf } from '../request-state.ts';
 import { requestTable } from '../request-table.ts';
-import type { Session } from '../session.ts';
+import { type Session, searchedText } from '../session.ts';
 
 const flags: readonly FlagSpec[] = [
   { name: 'everyone', help: 'Also requests of other people.' },
@@ -30,7 +30,9 @@ export const list: Command = {
     const printer = new Printer(io, form, requestTable({ ...tableOptions(context), now: () => clock.now() }));
     const count = await printPages(session, typeNames.map(requestResource), printer, matches);
     if (count === 0)
-      io.printError(`no requests found; to request access: ${io.program} templates, then ${io.program} request\n`);
+      io.printError(
+        `no requests found ${searchedText(session)}; to request access: ${io.program} templates, then ${io.program} request\n`,
+      );
     return exits.done;
   },
 };

@@ -1,5 +1,6 @@
 import type { RequestSpec } from '../../api/access/kinds.ts';
 import type { KubeObject } from '../../api/object.ts';
+import { parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
 import { findRequest, fullName, nameIn, requesterOf, requestResource } from '../access-requests.ts';
 import { usage } from '../args.ts';
 import type { Command, Context } from '../command.ts';
@@ -12,9 +13,10 @@ import { Problem } from '../problem.ts';
 import { cannotOpen, specOf, stateOf, statusOf } from '../request-state.ts';
 import type { Session } from '../session.ts';
 import { requestsTarget } from '../targets.ts';
-import { endedProblem, openText, waitFor } from '../wait.ts';
+import { span } from '../times.ts';
+import { endedProblem, ifReady, openText, waitFor } from '../wait.ts';
 import { watchRequests } from './list.ts';
-import { accessText } from './request.ts';
+import { printAccess } from './request.ts';
 
 const timeout = {
   name: 'timeout',
@@ -44,15 +46,13 @@ export const watch: Command = {
   flags: [timeout],
   examples: ['watch payments-shell-x7k2p --timeout 10m', 'watch -A'],
   async run(context) {
-    const { args, io, clock } = context;
+    const { args } = context;
     const [name] = args.positionals;
     if (name === undefined) return watchRequests(context);
     const form = outputForm(args);
     const timeoutMs = args.durationMs('timeout');
     const session = await context.connect();
-    const ready = await waitUntilReady(context, session, name, timeoutMs);
-    io.printError(`${openText(ready, clock.now())}\n`);
-    if (!printObject(io, form, ready)) io.print(accessText(ready));
+    printAccess(context, form, await waitUntilReady(context, session, name, timeoutMs));
     return exits.done;
   },
 };
@@ -78,8 +78,7 @@ async function waitUntilReady(context: Context, session: Session, name: string, 
   const found = await findRequest(session, name);
   if (cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
   if (statusOf(found.object).ready) return found.object;
-  const done = (request: typeof found.object) => (statusOf(request).ready ? request : undefined);
-  return waitFor(context, session, found, { timeoutMs, done });
+  return waitFor(context, session, found, { timeoutMs, done: ifReady });
 }
 
 export const drop: Command = {
@@ -128,17 +127,14 @@ export const start: Command = {
   flags: [timeout],
   examples: ['start payments-shell-x7k2p'],
   async run(context) {
-    const { args, io, clock } = context;
+    const { args } = context;
     // Read all flags before the claim, which cannot be taken back.
     const [form, timeoutMs] = [outputForm(args), args.durationMs('timeout')];
     const session = await context.connect();
     const found = await findRequest(session, args.positionals[0] ?? '');
     if (cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
     await patchSpec(session, found, { claimed: true });
-    const done = (request: typeof found.object) => (statusOf(request).ready ? request : undefined);
-    const ready = await waitFor(context, session, found, { timeoutMs, done });
-    io.printError(`${openText(ready, clock.now())}\n`);
-    if (!printObject(io, form, ready)) io.print(accessText(ready));
+    printAccess(context, form, await waitFor(context, session, found, { timeoutMs, done: ifReady }));
     return exits.done;
   },
 };
@@ -166,6 +162,7 @@ export const extend: Command = {
     const before = specOf(found.object).extensions ?? [];
     const added = { by, ...(reason === undefined ? {} : { reason }) };
     const patched = await patchSpec(session, found, { extensions: [...before, added] });
+    for (const warning of session.warnings) io.printError(`note: ${warning}\n`);
     if (args.has('no-wait')) {
       if (!printObject(io, form, patched)) io.print(`${fullName(found.object)} extension requested\n`);
       return exits.done;
@@ -181,10 +178,20 @@ export const extend: Command = {
     const { state, message = '' } = statusOf(decided).extensions?.[before.length] ?? {};
     if (state === 'Refused') throw new Problem(exits.denied, `the extension was refused: ${message}`);
     io.printError(`${openText(decided, clock.now())}\n`);
-    if (!printObject(io, form, decided)) io.print(`${fullName(decided)} extended by ${by}\n`);
+    if (!printObject(io, form, decided))
+      io.print(`${fullName(decided)} extended by ${extendedText(found.object, decided, by)}\n`);
     return exits.done;
   },
 };
+
+/** How much longer access lasts: the template, the pod, or an approver may have allowed less than `asked`. */
+function extendedText(before: KubeObject, after: KubeObject, asked: string): string {
+  const addedMs = (stateOf(after).endsMs ?? 0) - (stateOf(before).endsMs ?? 0);
+  const parsed = parseGoDuration(asked);
+  const askedMs = 'ns' in parsed ? toMilliseconds(parsed.ns) : 0;
+  // Ends are whole seconds.
+  return addedMs > askedMs - 1000 ? asked : `${span(addedMs)} instead of ${asked}`;
+}
 
 /**
  * Patches the spec. Rejects with ApiError 409 if the request has changed since it was read, because the patch replaces the list of

@@ -8,11 +8,12 @@ import { approversText } from '../approver-text.ts';
 import { type Args, usage } from '../args.ts';
 import type { Command, Context } from '../command.ts';
 import { exits, type FlagSpec } from '../command-spec.ts';
+import type { OutputForm } from '../common-flags.ts';
 import { kubectlExec } from '../kubectl-exec.ts';
 import { outputForm, printObject } from '../output.ts';
 import { statusOf } from '../request-state.ts';
 import type { Session } from '../session.ts';
-import { hintsFor, openText, waitFor } from '../wait.ts';
+import { hintsFor, ifReady, openText, waitFor } from '../wait.ts';
 
 /** The flags that describe a request. `explain` accepts them, too. */
 export const askFlags: readonly FlagSpec[] = [
@@ -99,13 +100,21 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
     {
       timeoutMs,
       approvers,
-      done: (request) => (statusOf(request).ready ? request : undefined),
+      done: ifReady,
     },
   );
-  io.printError(`${openText(ready, clock.now())}\n`);
-  if (args.has('exec')) return kubectlExec(context, session, ready, args.rest);
-  if (!printObject(io, form, ready)) io.print(accessText(ready));
+  if (args.has('exec')) {
+    io.printError(`${openText(ready, clock.now())}\n`);
+    return kubectlExec(context, session, ready, args.rest);
+  }
+  printAccess(context, form, ready);
   return exits.done;
+}
+
+/** Prints until when the access of a request is open, and the command that uses it, or the object. */
+export function printAccess({ io, clock }: Context, form: OutputForm, ready: KubeObject): void {
+  io.printError(`${openText(ready, clock.now())}\n`);
+  if (!printObject(io, form, ready)) io.print(`${(statusOf(ready).accessMessage ?? '').trimEnd()}\n`);
 }
 
 /** The request that the arguments describe, without a namespace. @throws Problem for invalid arguments. */
@@ -153,6 +162,3 @@ async function approversOf({ cluster, namespace }: Session, type: TypeName, temp
   );
   return found ? approversText(found) : '';
 }
-
-/** The command that uses the open access of a request, with a newline. */
-export const accessText = (request: KubeObject): string => `${(statusOf(request).accessMessage ?? '').trimEnd()}\n`;

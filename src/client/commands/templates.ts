@@ -6,6 +6,7 @@ import { exits } from '../command-spec.ts';
 import { outputForm, type Printed, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
 import { statusOf } from '../request-state.ts';
+import { searchedText } from '../session.ts';
 
 export const templates: Command = {
   name: 'templates',
@@ -18,10 +19,7 @@ export const templates: Command = {
     const session = await connect();
     const printer = new Printer(io, form, templateTable(args.has('all-namespaces')));
     const count = await printPages(session, typeNames.map(templateResource), printer, () => true);
-    if (count === 0)
-      io.printError(
-        `no templates found${args.has('all-namespaces') ? '' : ` in namespace ${session.namespace}; try -A`}\n`,
-      );
+    if (count === 0) io.printError(`no templates found ${searchedText(session)}\n`);
     return exits.done;
   },
 };

@@ -7,6 +7,7 @@ import { journalLines, sinceOf, textIn } from '../journal.ts';
 import { outputForm, type Printed, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
 import { isFinal, specOf, stateOf, statusOf } from '../request-state.ts';
+import { searchedText } from '../session.ts';
 
 export const who: Command = {
   name: 'who',
@@ -40,7 +41,7 @@ export const who: Command = {
     // Tables are separate for grants and entries. JSON and YAML have both in one List, so `end` is called once, after the entries.
     const grants = files.length === 0 || isTable ? printer : { add: printer.add.bind(printer), end: () => undefined };
     const count = await printPages(session, resources, grants, isShown);
-    if (count === 0) io.printError('no one has access\n');
+    if (count === 0) io.printError(`no one has access ${searchedText(session)}\n`);
     if (files.length === 0) return exits.done;
     const entries = await entriesIn(context, files, session.scope.namespace);
     if (entries.length === 0) io.printError('the journals have no entry into a pod\n');
