@@ -75,8 +75,9 @@ const otherTexts: Readonly<Record<string, string>> = {
   InternalError: 'The server met an unexpected error. It retries; its log has the error.',
   NotRegistered: 'The component has a run, but no registration. Register it again, or abandon it.',
   InputsChanged:
-    'The last run was Done, but since then the inputs, or the force annotation, have changed. A run follows.',
-  Pending: 'The component has not run yet.',
+    'The last run was Done, but since then the inputs, or the force annotation, have changed. A run follows, or is in progress.',
+  Pending: 'The first run of the component has not started, or the component has not answered yet.',
+  Running: 'The component answered 202 to its first call. The server waits until the component reports the outcome.',
 };
 
 const reasonTable = (texts: Readonly<Record<string, string>>): string =>

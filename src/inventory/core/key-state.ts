@@ -102,7 +102,7 @@ export type KeyEvent =
    */
   | { readonly kind: 'conflict'; readonly stored: StoredRecord | undefined; readonly inputs: Inputs }
   /** The component answered 202. */
-  | { readonly kind: 'accepted'; readonly heartbeatTimeoutMs: number }
+  | ({ readonly kind: 'accepted'; readonly heartbeatTimeoutMs: number } & WithInputs)
   /** The component sent a heartbeat. `credential`: the token that the server issued for it, if any. */
   | { readonly kind: 'heartbeat'; readonly heartbeatTimeoutMs: number; readonly credential: Credential | undefined }
   /** The outcome of run `seq`, from an answer or a report. */

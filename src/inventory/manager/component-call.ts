@@ -47,7 +47,7 @@ export function replyEvent(deps: KeyLoopDeps, memory: KeyMemory, run: CurrentRun
         minHeartbeatTimeoutMs,
         Math.min(reply.heartbeatTimeoutMs ?? run.registration.heartbeatTimeoutMs, remainingMs),
       );
-      return () => ({ kind: 'accepted', heartbeatTimeoutMs });
+      return ({ inputs }) => ({ kind: 'accepted', heartbeatTimeoutMs, inputs });
     }
     case 'notAccepted': {
       const { code, message, retryAfterMs } = reply;

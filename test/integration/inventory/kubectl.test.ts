@@ -79,6 +79,24 @@ describe('kubectl and the inventory', function () {
     assert.equal(await column('REASONS', 'reconcileruns', '-o', 'wide'), '["ConfigChanged:/spec/cluster/region"]');
   });
 
+  it('prints that the first run of a component that answered 202 is in progress', async () => {
+    const network = await stage.component('network', () => ({ status: 202 }));
+    await stage.entry('one');
+    const expected = 'network: Progressing (Running): answered 202, and has not reported its outcome';
+    await stage.until('the message', async () => (await column('WAITING FOR', 'clusterinventories')) === expected);
+    const [call] = network.calls;
+    assert.ok(call);
+    const { callback, run, auth } = call.request;
+    const { status } = await fetch(callback, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${auth.token}` },
+      body: JSON.stringify({ run: run.id, outcome: 'Done' }),
+    });
+    assert.equal(status, 200);
+    await stage.ready('one');
+    assert.equal(await column('WAITING FOR', 'clusterinventories'), '');
+  });
+
   it('prints Events that name what is missing', async () => {
     const missing = [{ path: '/spec/cluster/region', want: 'present' }];
     await stage.component('network', () => ({ outcome: 'NotReady', missing, message: 'need a region' }) as never);

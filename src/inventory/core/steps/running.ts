@@ -10,9 +10,11 @@ import { heldBy, type Transition } from './transition.ts';
 import { alreadySatisfied, entryTriggers, isWanted } from './wanted.ts';
 
 /** Handles a 202: the component continues asynchronously and must report within `heartbeatTimeoutMs`. */
-export function onAccepted(transition: Transition, { heartbeatTimeoutMs }: KeyEventOf<'accepted'>): void {
-  if (isRunning(transition)) transition.addEffect(answeredEffect);
+export function onAccepted(transition: Transition, { heartbeatTimeoutMs, inputs }: KeyEventOf<'accepted'>): void {
+  if (!isRunning(transition)) return;
+  transition.addEffect(answeredEffect);
   extendDeadline(transition, heartbeatTimeoutMs, {});
+  transition.report(inputs);
 }
 
 /** Handles a heartbeat. A new credential replaces the current one, which may still write for the maximum lifetime of a token. */

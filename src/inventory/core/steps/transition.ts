@@ -143,9 +143,13 @@ function statusOf(
     case 'Retry':
       return statusWith('Retrying', last);
     default:
+      if (reason === undefined && record?.asynchronous) return statusWith('Progressing', firstRunAccepted);
       return statusWith('Progressing', { reason: reason ?? 'Pending' });
   }
 }
+
+/** Status of a component during its first run, once it has answered 202. */
+const firstRunAccepted = { reason: 'Running', message: 'answered 202, and has not reported its outcome' } as const;
 
 /** Status of a component whose last run was Done, with other inputs. */
 const outdated = { state: 'Progressing', reason: 'InputsChanged', message: undefined } as const;

@@ -98,7 +98,7 @@ function anyEvent(random: () => number, stage: StepStage, known: StoredRecord | 
     start && stored ? { kind: 'started', stored: { ...stored, record: start.next }, inputs } : { kind: 'slot', inputs },
     { kind: 'conflict', stored: random() < 0.8 ? stored : undefined, inputs },
     { kind: 'recordChanged', stored: random() < 0.8 ? stored : undefined, inputs },
-    { kind: 'accepted', heartbeatTimeoutMs: random() * 100_000 },
+    { kind: 'accepted', heartbeatTimeoutMs: random() * 100_000, inputs },
     {
       kind: 'heartbeat',
       heartbeatTimeoutMs: random() * 100_000,

@@ -293,12 +293,34 @@ describe('a running key', () => {
 describe('an asynchronous run', () => {
   const accepted = (): StepStage => {
     const stage = new StepStage({ maxRunMs: 90_000 }).running();
-    return stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 60_000 });
+    return stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 60_000, inputs: stage.inputs });
   };
+
+  it('shows that it runs, if it is the first of its component', () => {
+    const { status } = accepted().effect('reportStatus');
+    assert.deepEqual(
+      [status.state, status.reason, status.message],
+      ['Progressing', 'Running', 'answered 202, and has not reported its outcome'],
+    );
+  });
+
+  it('leaves the status as it was if the component ran before', () => {
+    const stage = new StepStage().done().see({ digest: 'b' }).trigger('ConfigChanged').slot().started();
+    stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 60_000, inputs: stage.inputs });
+    assert.equal(stage.kinds.includes('reportStatus'), false);
+    assert.equal(stage.state.status?.reason, 'InputsChanged');
+  });
+
+  it('shows that its entry is suspended rather than that it runs', () => {
+    const stage = accepted()
+      .see({ mayRun: { may: 'no', why: 'Suspended' } })
+      .trigger('ConfigChanged');
+    assert.equal(stage.effect('reportStatus').status.reason, 'Suspended');
+  });
 
   it('stores its deadline', () => {
     const stage = accepted();
-    assert.equal(seen(stage), 'running endpoint store enqueue');
+    assert.equal(seen(stage), 'running endpoint store enqueue reportStatus');
     assert.deepEqual([stage.record.asynchronous, stage.record.deadlineMs], [true, stage.nowMs + 60_000]);
   });
 
