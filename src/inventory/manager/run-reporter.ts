@@ -12,17 +12,21 @@ import type { CallFailureCode } from '../ports.ts';
 import { describeState } from './describe-state.ts';
 import type { InventoryMetrics } from './metrics.ts';
 
-/** Reasons of Retry that a person must correct, in the component or in the cluster. */
-const faults: ReadonlySet<string> = new Set<CallFailureCode | 'NotWritten' | 'NotStored'>([
-  'TooLarge',
-  'NotJson',
-  'InvalidOutcome',
-  'WrongRun',
-  'Refused',
-  'UnexpectedStatus',
-  'NotWritten',
-  'NotStored',
-]);
+/** Reasons of Retry that get a Warning: the component gave no valid answer, or the API server rejected a write. */
+const warningReasons: Readonly<Record<CallFailureCode | 'Unreachable' | 'NotWritten' | 'NotStored', true>> = {
+  Unreachable: true,
+  Timeout: true,
+  Cut: true,
+  TooLarge: true,
+  NotJson: true,
+  InvalidOutcome: true,
+  WrongRun: true,
+  Refused: true,
+  UnexpectedStatus: true,
+  Crashed: true,
+  NotWritten: true,
+  NotStored: true,
+};
 
 interface RunReporterDeps {
   readonly onStatusChange: (entryUid: string) => void;
@@ -72,9 +76,14 @@ export class RunReporter {
       durationMs: Math.round(last.durationMs),
     });
     if (last.outcome === before.lastOutcome?.outcome && last.reason === before.lastOutcome.reason) return;
-    const type = last.outcome === 'Failed' || faults.has(last.reason ?? '') ? 'Warning' : 'Normal';
+    const isWarning = last.outcome === 'Failed' || Object.hasOwn(warningReasons, last.reason ?? '');
     const what = describeState({ ...last, state: last.outcome });
-    this.#event(entry, type, last.outcome, `${component}: ${what}; started because: ${whyText(before.reasons)}`);
+    this.#event(
+      entry,
+      isWarning ? 'Warning' : 'Normal',
+      last.outcome,
+      `${component}: ${what}; started because: ${whyText(before.reasons)}`,
+    );
   }
 
   /** Reports a call to a component in metrics and the debug log. `waitedMs`: time since its oldest trigger that had no delay. */

@@ -200,7 +200,7 @@ describe('kubectl and the inventory', function () {
     );
   });
 
-  it('prints an Event for each new reason of a Retry, a Warning if a person must correct it', async () => {
+  it('prints an Event for each new reason of a Retry, a Warning unless the component asks for the retry', async () => {
     let body: unknown = { outcome: 'Retry', message: 'quota of DNS exceeded' };
     await stage.component('network', () => ({ status: 200, body }));
     await stage.entry('reasons');
@@ -297,10 +297,10 @@ describe('kubectl and the inventory', function () {
     await stage.until('the invalid answer', async () => (await message()) === invalid);
   });
 
-  it('prints a dead endpoint in the entry, and its failed calls in the run', async () => {
+  it('prints a dead endpoint in the entry and as a Warning, and its failed calls in the run', async () => {
     const [port = 0] = await freePorts(1);
     await stage.register('network', `http://127.0.0.1:${port}`);
-    await stage.entry('one');
+    await stage.entry('away');
     await stage.until('three calls', async () => Number(await column('SEQ', 'reconcileruns')) > 3);
     assert.match(
       await column('WAITING FOR', 'clusterinventories'),
@@ -308,6 +308,8 @@ describe('kubectl and the inventory', function () {
     );
     assert.equal(await column('OUTCOME', 'reconcileruns'), 'Retry');
     assert.match(await column('MESSAGE', 'reconcileruns', '-o', 'wide'), /ECONNREFUSED/);
+    const events = async () => (await kubectl('events', '--for=clusterinventory/away', ...here())).stdout;
+    await stage.until('the Event', async () => /Warning +Retry +.*network: Retry \(Unreachable\)/.test(await events()));
     const [record] = await stage.records();
     assert.ok((record?.attempt ?? 0) >= 2, `attempt ${record?.attempt}`);
     assert.deepEqual(record?.history.map(({ outcome, reason }) => [outcome, reason]).slice(0, 2), [
@@ -317,10 +319,10 @@ describe('kubectl and the inventory', function () {
     assert.match((await kubectl('get', 'componentreconcilers', 'network')).stdout, /network +True +(True|False) /);
     const component = await ScriptedComponent.start(() => ({ outcome: 'Done' }), port);
     try {
-      await stage.ready('one');
+      await stage.ready('away');
       assert.ok((component.calls[0]?.request.run.attempt ?? 0) >= 2);
-      await stage.delete('one');
-      await stage.gone('one');
+      await stage.delete('away');
+      await stage.gone('away');
     } finally {
       component.close();
     }

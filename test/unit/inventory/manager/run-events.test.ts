@@ -9,12 +9,15 @@ describe('the Events and reasons of runs', () => {
   let manager: InMemoryManager | undefined;
   afterEach(() => manager?.stop());
 
-  it('include an Event for each new outcome or reason, a Warning if a person must correct the reason', async () => {
+  it('include an Event for each new outcome or reason, a Warning unless the component asks for the retry', async () => {
     const replies: readonly Reply[] = [
       answer({ outcome: 'Retry', message: 'quota exceeded' }),
       answer({ outcome: 'Retry', message: 'quota still exceeded' }),
       { kind: 'failed', code: 'NotJson', message: 'no JSON' },
       { kind: 'failed', code: 'Timeout', message: 'too late' },
+      { kind: 'failed', code: 'UnexpectedStatus', message: 'status 500' },
+      { kind: 'notAccepted', code: 'Unreachable', message: 'connection refused' },
+      { kind: 'notAccepted', code: 'Busy', message: 'status 503' },
       answer({ outcome: 'Failed', message: 'no such region' }),
     ];
     let calls = 0;
@@ -29,7 +32,10 @@ describe('the Events and reasons of runs', () => {
       [
         'Normal Retry network: Retry: quota exceeded',
         'Warning Retry network: Retry (NotJson): no JSON',
-        'Normal Retry network: Retry (Timeout): too late',
+        'Warning Retry network: Retry (Timeout): too late',
+        'Warning Retry network: Retry (UnexpectedStatus): status 500',
+        'Warning Retry network: Retry (Unreachable): connection refused',
+        'Normal Retry network: Retry (Busy): status 503',
         'Warning Failed network: Failed: no such region',
       ],
     );
