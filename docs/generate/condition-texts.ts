@@ -148,7 +148,7 @@ export const entryConditionTexts: Readonly<Record<ValueOf<typeof entryConditions
   RemoteWatchHealthy:
     '`NotWatching`: a watch in the managed cluster does not work; the components with that watch run every five minutes.',
   Livelock:
-    'True, `InputsReturn`: the inputs of a component repeatedly return to earlier values. The message names the component and the path.',
+    'True, `InputsReturn`: the inputs of a component repeatedly return to earlier values. The message names the component and the path. The server runs the component less often. The server does not notice values that never return, such as a counter, or that return only after more than ten others.',
 };
 
 export const registrationConditionTexts: Readonly<Record<ValueOf<typeof registrationConditions>, string>> = {
@@ -156,5 +156,5 @@ export const registrationConditionTexts: Readonly<Record<ValueOf<typeof registra
   Reachable:
     '`NotAnswering`: the circuit breaker of the endpoint is open; the message has the call that opened it. The server probes the endpoint. True, `Answering`, also before the first call.',
   Cyclic:
-    'True, `ReadsItself`: the component reads fields that depend on its own output, through other components. This is a warning; it is harmless if the values become stable.',
+    'True, `ReadsItself`: the component reads fields that depend on its own output, through other components. This is a warning; it is harmless if the values become stable. If they never do, each component runs up to five times a second, unless the condition `Livelock` of the entry slows it down. Then suspend the entry, and correct a component.',
 };
