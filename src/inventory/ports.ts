@@ -237,7 +237,7 @@ export interface RemoteEvent {
   readonly entryUid: string;
   readonly component: string;
   /** What may have changed, for the trigger reason, such as `managed/services.example.org`. */
-  readonly about: string;
+  readonly detail: string;
 }
 
 /** The remote watches that a component registered. */

@@ -42,7 +42,7 @@ export type TriggerReason = (typeof triggerReasons)[keyof typeof triggerReasons]
 export interface Trigger {
   readonly reason: TriggerReason;
   /** Details of the reason: the path, or the watched resource; `unwatched` if the watches are unhealthy. */
-  readonly about: string | undefined;
+  readonly detail: string | undefined;
   readonly lane: Lane;
   /** Epoch milliseconds; undefined: at once. */
   readonly atMs: number | undefined;
@@ -66,25 +66,25 @@ const laneByReason: Readonly<Record<TriggerReason, Lane>> = {
 
 /** Creates a trigger. Defaults: no delay, the lane of its reason, no details. */
 export function trigger(reason: TriggerReason, options: Partial<Omit<Trigger, 'reason'>> = {}): Trigger {
-  return { reason, about: undefined, lane: laneByReason[reason], atMs: undefined, ...options };
+  return { reason, detail: undefined, lane: laneByReason[reason], atMs: undefined, ...options };
 }
 
 /** Text form for records, requests, and logs, at most 316 characters. */
-export const reasonText = ({ reason, about }: Trigger): string =>
-  (about === undefined ? reason : `${reason}:${about}`).slice(0, maxReasonLength);
+export const reasonText = ({ reason, detail }: Trigger): string =>
+  (detail === undefined ? reason : `${reason}:${detail}`).slice(0, maxReasonLength);
 
 /** The reasons of a run in words, as a user reads them: `/spec/cluster/region changed, retry`. */
 export const whyText = (reasons: readonly string[]): string => reasons.map(reasonInWords).join(', ');
 
 function reasonInWords(text: string): string {
   const colon = text.indexOf(':');
-  const [reason, about] = colon < 0 ? [text, undefined] : [text.slice(0, colon), text.slice(colon + 1)];
-  return isTriggerReason(reason) ? words[reason](about) : text;
+  const [reason, detail] = colon < 0 ? [text, undefined] : [text.slice(0, colon), text.slice(colon + 1)];
+  return isTriggerReason(reason) ? words[reason](detail) : text;
 }
 
 const isTriggerReason = (reason: string): reason is TriggerReason => Object.hasOwn(words, reason);
 
-const words: Readonly<Record<TriggerReason, (about: string | undefined) => string>> = {
+const words: Readonly<Record<TriggerReason, (detail: string | undefined) => string>> = {
   Created: () => 'first run for this entry',
   ConfigChanged: (path = 'configuration') => `${path} changed`,
   InputChanged: (path = 'inputs') => `${path} changed`,
@@ -99,9 +99,9 @@ const words: Readonly<Record<TriggerReason, (about: string | undefined) => strin
   Deleting: () => 'entry is being deleted',
 };
 
-/** `about` of a remote trigger is `managed/RESOURCE`, `management/RESOURCE`, or `unwatched`. */
-function remoteInWords(about = ''): string {
-  const [cluster, resource] = about.split('/');
+/** `detail` of a remote trigger is `managed/RESOURCE`, `management/RESOURCE`, or `unwatched`. */
+function remoteInWords(detail = ''): string {
+  const [cluster, resource] = detail.split('/');
   if (resource === undefined) return 'watches of the managed cluster are unhealthy';
   return `${resource} changed in ${cluster === 'managed' ? 'the managed cluster' : 'this cluster'}`;
 }

@@ -36,12 +36,12 @@ export function triggersOf(
     const awaited = record?.lastOutcome?.missing.find(
       ({ path, want }) => want === 'noReaders' || (isPointer(path) && differs(path)),
     );
-    if (awaited) triggers.push(trigger(triggerReasons.inputArrived, { about: awaited.path }));
+    if (awaited) triggers.push(trigger(triggerReasons.inputArrived, { detail: awaited.path }));
   }
   if (mayRunChanged(before, after, registration, record)) {
     triggers.push(
       before.deleting === after.deleting
-        ? trigger(triggerReasons.configChanged, { about: changedField(before, after) })
+        ? trigger(triggerReasons.configChanged, { detail: changedField(before, after) })
         : trigger(triggerReasons.deleting),
     );
   }
@@ -49,7 +49,7 @@ export function triggersOf(
 }
 
 const readChanged = (path: JsonPointer): Trigger =>
-  trigger(isWithin(path, '/spec') ? triggerReasons.configChanged : triggerReasons.inputChanged, { about: path });
+  trigger(isWithin(path, '/spec') ? triggerReasons.configChanged : triggerReasons.inputChanged, { detail: path });
 
 const kubeconfigVersion: JsonPointer = `${kubeconfigOutput}/version`;
 
@@ -64,11 +64,11 @@ export function isKubeconfigReplaced(before: Entry, after: Entry): boolean {
 }
 
 /** Whether a changed kubeconfig caused the trigger. */
-export const isKubeconfigTrigger = ({ reason, about }: Trigger): boolean =>
+export const isKubeconfigTrigger = ({ reason, detail }: Trigger): boolean =>
   reason === triggerReasons.inputChanged &&
-  about !== undefined &&
-  isPointer(about) &&
-  isWithin(about, kubeconfigOutput);
+  detail !== undefined &&
+  isPointer(detail) &&
+  isWithin(detail, kubeconfigOutput);
 
 function mayRunChanged(
   before: Entry,

@@ -229,7 +229,7 @@ export class WatchFallback {
       let last = before?.get(name) ?? this.#newPeriod();
       if (this.#remainingMs(key, last) <= 0) {
         last = this.#newPeriod();
-        this.#deps.trigger(key, trigger(triggerReasons.remote, { about: 'unwatched', lane: lanes.time }));
+        this.#deps.trigger(key, trigger(triggerReasons.remote, { detail: 'unwatched', lane: lanes.time }));
       }
       lastTriggers.set(name, last);
       nextDueMs = Math.min(nextDueMs, this.#remainingMs(key, last));

@@ -82,9 +82,9 @@ export class KeyEventSource implements Source {
     this.#deps.loops.of(key).trigger(trigger);
   }
 
-  #onRemoteEvent({ entryUid, component, about }: RemoteEvent): void {
+  #onRemoteEvent({ entryUid, component, detail }: RemoteEvent): void {
     this.#introduce(entryUid);
-    this.trigger({ entryUid, component }, trigger(triggerReasons.remote, { about }));
+    this.trigger({ entryUid, component }, trigger(triggerReasons.remote, { detail }));
   }
 
   /**
@@ -175,7 +175,7 @@ export class KeyEventSource implements Source {
     for (const key of this.#newlyAbandonedUnregistered(before, entry)) {
       // Without a registration, the key could not handle its record.
       loops.of(key).recordChanged(runs.find(key));
-      this.trigger(key, trigger(triggerReasons.configChanged, { about: '/metadata/annotations' }));
+      this.trigger(key, trigger(triggerReasons.configChanged, { detail: '/metadata/annotations' }));
     }
     for (const { key, triggers } of changed) {
       for (const trigger of isSpread ? this.#spread(triggers) : triggers) this.trigger(key, trigger);
@@ -260,7 +260,7 @@ export class KeyEventSource implements Source {
         loop.contentChanged();
         continue;
       }
-      this.trigger(loop.key, trigger(triggerReasons.inputArrived, { about: awaited.path }));
+      this.trigger(loop.key, trigger(triggerReasons.inputArrived, { detail: awaited.path }));
     }
   }
 }

@@ -60,8 +60,8 @@ export class KeyLoop {
   contentChanged(): void {
     if (!this.#steps.isBusy) return;
     this.#steps.submit(() => {
-      const about = this.state.stored?.record.lastOutcome?.missing[0]?.path;
-      return about === undefined ? undefined : this.#trigger(trigger(triggerReasons.inputArrived, { about }));
+      const detail = this.state.stored?.record.lastOutcome?.missing[0]?.path;
+      return detail === undefined ? undefined : this.#trigger(trigger(triggerReasons.inputArrived, { detail }));
     });
   }
 

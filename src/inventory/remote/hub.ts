@@ -14,7 +14,7 @@ import type { Entry, EntryRef } from '../entry.ts';
 import type { ComponentWatches, RemoteEvent, RemoteWatcher } from '../ports.ts';
 import { ManagedClusterWatches } from './managed-cluster.ts';
 import { ManagementWatches } from './management-watches.ts';
-import { aboutOf, watchKey } from './watch-spec.ts';
+import { detailOf, watchKey } from './watch-spec.ts';
 
 interface RemoteHubOptions {
   /** The management cluster. */
@@ -213,10 +213,10 @@ export class RemoteHub implements RemoteWatcher {
     if (!watchedEntry) return;
     watchedEntry.lastChangeMs = this.#options.clock.monotonic();
     const key = watchKey(changed);
-    const about = aboutOf(changed);
+    const detail = detailOf(changed);
     for (const { component, watches } of watchedEntry.watches) {
       if (!watches.some((watch) => watchKey(watch) === key)) continue;
-      for (const listener of this.#listeners) listener({ entryUid, component, about });
+      for (const listener of this.#listeners) listener({ entryUid, component, detail });
     }
   }
 

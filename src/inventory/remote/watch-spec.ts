@@ -32,7 +32,7 @@ export function watchSpec({
 }
 
 /** Text for trigger reasons: the cluster, the resource, and its group, such as `managed/services.example.org`. */
-export const aboutOf = ({ cluster, group, resource }: RemoteWatch): string =>
+export const detailOf = ({ cluster, group, resource }: RemoteWatch): string =>
   `${cluster}/${resource}${group === '' ? '' : `.${group}`}`;
 
 /** Equal watches have equal keys. */

@@ -77,7 +77,7 @@ export class SimulatedManager extends SimulatedProcess implements SimManager {
 
   /** Emits an event in the managed cluster. */
   remote(key: ComponentKey): void {
-    this.inMemory.remote.event({ ...key, about: 'services' });
+    this.inMemory.remote.event({ ...key, detail: 'services' });
   }
 
   report(run: ComponentKey & { readonly seq: number }, credential: string, body: unknown): Promise<ReportAnswer> {

@@ -166,7 +166,7 @@ function reportLivelock(transition: Transition): void {
 }
 
 function livelockMessage(triggers: readonly Trigger[]): string {
-  const changes = triggers.flatMap(({ about }) => (about === undefined ? [] : [about]));
+  const changes = triggers.flatMap(({ detail }) => (detail === undefined ? [] : [detail]));
   const found = 'the same inputs started more than 5 runs in 10 minutes';
   const remedy = 'check which component or user changes these inputs back and forth';
   if (changes.length === 0) return `${found}; ${remedy}`;

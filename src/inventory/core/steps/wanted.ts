@@ -44,8 +44,8 @@ export function entryTriggers(inputs: Inputs, record: RunRecord | undefined): Tr
     const isFirst = record.inputsDigest === undefined && record.lastOutcome === undefined;
     return [trigger(isFirst ? created : inputChanged)];
   }
-  const about = record.lastOutcome?.missing[0]?.path;
-  return hasArrived(inputs, record) ? [trigger(inputArrived, { about })] : [];
+  const detail = record.lastOutcome?.missing[0]?.path;
+  return hasArrived(inputs, record) ? [trigger(inputArrived, { detail })] : [];
 }
 
 /** Drops the delay of a trigger that was already due. */

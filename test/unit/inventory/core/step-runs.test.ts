@@ -76,7 +76,7 @@ describe('a running key', () => {
 
   it('handles many triggers in one run', () => {
     const stage = new StepStage().running().see({ digest: 'b' });
-    for (let i = 0; i < 20; i += 1) stage.trigger('InputChanged', { about: `/spec/cluster/${i}` }).trigger('Remote');
+    for (let i = 0; i < 20; i += 1) stage.trigger('InputChanged', { detail: `/spec/cluster/${i}` }).trigger('Remote');
     stage.later(500).outcome({ outcome: 'Done' }).slot().started();
     assert.equal(stage.record.reasons.length, 8);
     assert.ok(stage.record.reasons.includes('Remote'));
@@ -190,7 +190,7 @@ describe('a running key', () => {
   });
 
   it('is queued again if it was not accepted, as a failed run with the same reasons', () => {
-    const stage = new StepStage().done().see({ digest: 'b' }).trigger('InputChanged', { about: '/spec/mode' });
+    const stage = new StepStage().done().see({ digest: 'b' }).trigger('InputChanged', { detail: '/spec/mode' });
     stage.slot().started();
     stage.handle({
       kind: 'notAccepted',
@@ -366,7 +366,7 @@ describe('inputs that keep returning', () => {
     const stage = new StepStage().running();
     const turn = (digest: string): void => {
       stage.outcome({ outcome: 'Done' }).see({ digest });
-      stage.trigger('InputChanged', { about: '/status/outputs/cluster/cidr' });
+      stage.trigger('InputChanged', { detail: '/status/outputs/cluster/cidr' });
       stage.later(stage.effect('enqueue').delayMs).slot().started();
     };
     let warned = 0;

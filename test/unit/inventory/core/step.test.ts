@@ -79,7 +79,7 @@ describe('an idle key', () => {
 
   it('keeps a remote event while it may not run', () => {
     const stage = new StepStage().done();
-    stage.see({ mayRun: { may: 'no', why: 'Suspended' } }).trigger('Remote', { about: 'managed/services' });
+    stage.see({ mayRun: { may: 'no', why: 'Suspended' } }).trigger('Remote', { detail: 'managed/services' });
     assert.equal(stage.state.phase, 'idle');
     stage.see({ mayRun: { may: 'reconcile' } }).trigger('ConfigChanged');
     assert.deepEqual([stage.state.phase, reasons(stage)], ['queued', ['Remote:managed/services']]);
@@ -91,7 +91,7 @@ describe('a queued key', () => {
     const stage = new StepStage();
     stage.trigger('RegistrationChanged', { atMs: stage.nowMs + minute });
     assert.equal(stage.effect('enqueue').delayMs, minute);
-    stage.trigger('InputChanged', { about: '/spec/cluster' }).trigger('InputChanged', { about: '/spec/cluster' });
+    stage.trigger('InputChanged', { detail: '/spec/cluster' }).trigger('InputChanged', { detail: '/spec/cluster' });
     const { lane, delayMs, reasons: why } = stage.effect('enqueue');
     assert.deepEqual([lane, delayMs, why], [lanes.input, 0, ['RegistrationChanged', 'InputChanged:/spec/cluster']]);
   });

@@ -254,7 +254,7 @@ describe('the metrics of runs', () => {
     });
     await clock.advance(1000);
     assert.deepEqual([manager.calls.length, next.calls.length], [1, 1]);
-    manager.remote.event({ entryUid: ref.uid, component: 'network', about: 'managed/things' });
+    manager.remote.event({ entryUid: ref.uid, component: 'network', detail: 'managed/things' });
     await clock.advance(1);
     assert.equal((await manager.metric('drawbridge_inventory_cas_conflicts_total')).get(''), 1);
     assert.equal((await next.metric('drawbridge_inventory_cas_conflicts_total')).get(''), 0);

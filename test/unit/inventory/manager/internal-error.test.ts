@@ -132,7 +132,7 @@ describe('an exception in the handling of one key', () => {
     await clock.advance(1000);
     assert.equal(manager.calls.length, 1);
     const end = faults['reading the entry']?.(stage, ref.uid);
-    manager.remote.event({ entryUid: ref.uid, component: 'network', about: 'managed/things' });
+    manager.remote.event({ entryUid: ref.uid, component: 'network', detail: 'managed/things' });
     await clock.advance(10_000);
     assert.equal(manager.calls.length, 1);
     end?.();

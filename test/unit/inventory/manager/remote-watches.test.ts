@@ -42,7 +42,7 @@ describe('remote watches', () => {
 
   it('trigger only that component of that entry', async () => {
     const { clock, manager, ref, before } = await stage([proxy, other]);
-    manager.remote.event({ entryUid: ref.uid, component: 'proxy', about: 'managed/instances.services.test' });
+    manager.remote.event({ entryUid: ref.uid, component: 'proxy', detail: 'managed/instances.services.test' });
     await clock.advance(1_000);
     const [call, ...more] = manager.calls.slice(before);
     assert.deepEqual(more, []);
@@ -57,7 +57,7 @@ describe('remote watches', () => {
     const { clock, manager } = await stage([proxy]);
     const triggers = async () => [...(await manager.metric('drawbridge_inventory_triggers_total')).values()];
     const before = await triggers();
-    manager.remote.event({ entryUid: 'gone', component: 'proxy', about: 'managed/instances.services.test' });
+    manager.remote.event({ entryUid: 'gone', component: 'proxy', detail: 'managed/instances.services.test' });
     await clock.advance(1_000);
     assert.deepEqual(await triggers(), before);
     await manager.stop();
@@ -100,7 +100,7 @@ describe('while remote watches are unhealthy', () => {
     const { clock, manager, ref, called } = await stage([proxy]);
     manager.remote.health(ref.uid, 'silent for a minute');
     await clock.advance(4 * minute);
-    manager.remote.event({ entryUid: ref.uid, component: 'proxy', about: 'managed/instances.services.test' });
+    manager.remote.event({ entryUid: ref.uid, component: 'proxy', detail: 'managed/instances.services.test' });
     await clock.advance(4 * minute);
     assert.equal(called('proxy').length, 1);
     await clock.advance(minute + 100);

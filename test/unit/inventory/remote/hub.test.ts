@@ -90,7 +90,7 @@ class Stage {
       metrics: this.metrics,
       maxClusters,
     });
-    this.hub.subscribe(({ entryUid, component, about }) => this.events.push(`${entryUid} ${component} ${about}`));
+    this.hub.subscribe(({ entryUid, component, detail }) => this.events.push(`${entryUid} ${component} ${detail}`));
     this.hub.onHealth((uid) => this.health.push(`${uid} ${this.hub.problem(uid) ?? 'good'}`));
   }
 
