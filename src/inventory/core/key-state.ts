@@ -4,7 +4,7 @@ import type { MissingInput } from '../../api/inventory/fields.ts';
 import type { EntryRef } from '../entry.ts';
 import type { Registration } from '../registration.ts';
 import type { RunRecord, StoredRecord } from './run-record.ts';
-import type { Lane, Pending, Trigger, TriggerReason } from './triggers.ts';
+import type { Lane, PendingTriggers, Trigger, TriggerReason } from './triggers.ts';
 
 /** State of a key. Only `stored` survives a restart. */
 export interface KeyState {
@@ -21,7 +21,7 @@ export interface KeyState {
   readonly phase: 'idle' | 'queued' | 'starting' | 'running' | 'applying' | 'draining' | 'gone';
   readonly stored: StoredRecord | undefined;
   /** Triggers that no run has handled yet. From `starting` on, only those that arrived after the start. */
-  readonly pending: Pending | undefined;
+  readonly pending: PendingTriggers | undefined;
   /** Why the current run was started, and what the record contained before. */
   readonly cause: RunCause | undefined;
   /** Time, in monotonic milliseconds, and reason of the next run if no trigger starts one earlier. Undefined during a run. */
@@ -239,7 +239,7 @@ export interface StepContext {
 }
 
 /** State of a key without events. */
-export const freshKey: KeyState = {
+export const initialKeyState: KeyState = {
   phase: 'idle',
   stored: undefined,
   pending: undefined,

@@ -110,7 +110,7 @@ function remoteInWords(detail = ''): string {
 const maxReasonLength = 316;
 
 /** Triggers that wait for a run. */
-export interface Pending {
+export interface PendingTriggers {
   readonly triggers: readonly Trigger[];
   readonly lane: Lane;
   /** Earliest due time of all triggers, monotonic milliseconds. */
@@ -124,7 +124,7 @@ interface Now {
 }
 
 /** Adds a trigger: merges reasons, keeps the most urgent lane and the earliest time. */
-function withTrigger(pending: Pending | undefined, trigger: Trigger, now: Now): Pending {
+function withTrigger(pending: PendingTriggers | undefined, trigger: Trigger, now: Now): PendingTriggers {
   const delayMs = Math.max(0, (trigger.atMs ?? now.nowMs) - now.nowMs);
   const dueAt = now.monotonicMs + delayMs;
   if (!pending) return { triggers: [trigger], lane: trigger.lane, dueAt };
@@ -136,8 +136,8 @@ function withTrigger(pending: Pending | undefined, trigger: Trigger, now: Now): 
 }
 
 /** Adds triggers to the pending ones. Undefined only if there are none. */
-export const withTriggers = (pending: Pending | undefined, triggers: readonly Trigger[], now: Now) =>
-  triggers.reduce<Pending | undefined>((merged, trigger) => withTrigger(merged, trigger, now), pending);
+export const withTriggers = (pending: PendingTriggers | undefined, triggers: readonly Trigger[], now: Now) =>
+  triggers.reduce<PendingTriggers | undefined>((merged, trigger) => withTrigger(merged, trigger, now), pending);
 
 /** Merges triggers by reason text. Above `maxReasons`, first drops triggers that a comparison with the entry finds again. */
 export function mergeTriggers(existing: readonly Trigger[], added: readonly Trigger[]): readonly Trigger[] {

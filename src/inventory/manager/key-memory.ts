@@ -1,4 +1,4 @@
-import { freshKey, type KeyState, type KeyStatus } from '../core/key-state.ts';
+import { initialKeyState, type KeyState, type KeyStatus } from '../core/key-state.ts';
 import type { RunRecord, StoredRecord } from '../core/run-record.ts';
 import { type ComponentKey, keyText } from '../key.ts';
 import type { IssuedToken } from '../ports.ts';
@@ -13,7 +13,7 @@ export class KeyMemory {
   readonly key: ComponentKey;
   readonly text: string;
   /** State after the last `step`. The executor only replaces the stored record and the status. */
-  state: KeyState = freshKey;
+  state: KeyState = initialKeyState;
   /** The last known registration. Runs may outlive the registration. */
   registration: Registration | undefined;
   /** The active run, once its start is stored or it was adopted. */
@@ -67,7 +67,7 @@ export class KeyMemory {
   /** Resets the state, except the status and what livelock detection and spacing need. The store restores the record. */
   reset(): void {
     const { status, recentStarts, lastStart } = this.state;
-    this.state = { ...freshKey, status, recentStarts, lastStart };
+    this.state = { ...initialKeyState, status, recentStarts, lastStart };
     this.run = undefined;
   }
 

@@ -1,8 +1,8 @@
 import type { Outcome } from '../../../src/api/inventory/contract/outcome.ts';
 import {
   type Effect,
-  freshKey,
   type Inputs,
+  initialKeyState,
   type KeyEvent,
   type KeyState,
 } from '../../../src/inventory/core/key-state.ts';
@@ -26,7 +26,7 @@ export const inputsOf = (rest: Partial<Inputs> = {}): Inputs => ({
 
 /** One key driven by events, with a store that never conflicts. `effects` are those of the last event. */
 export class StepStage {
-  state: KeyState = freshKey;
+  state: KeyState = initialKeyState;
   effects: readonly Effect[] = [];
   nowMs = startMs;
   monotonicMs = 1000;

@@ -25,21 +25,21 @@ export function isWanted({ reason }: Trigger, inputs: Inputs, record: RunRecord 
 
 /** Whether the entry itself needs a run: its inputs changed, all awaited inputs hold, or its teardown has not started yet. */
 function entryWantsRun(inputs: Inputs, record: RunRecord): boolean {
-  return inputs.digest !== record.inputsDigest || hasArrived(inputs, record) || isOtherOperation(inputs, record);
+  return inputs.digest !== record.inputsDigest || hasArrived(inputs, record) || needsTeardown(inputs, record);
 }
 
 function hasArrived({ arrived }: Inputs, { lastOutcome }: RunRecord): boolean {
   return arrived && lastOutcome?.outcome === 'NotReady';
 }
 
-const isOtherOperation = ({ mayRun }: Inputs, { operation }: RunRecord): boolean =>
+const needsTeardown = ({ mayRun }: Inputs, { operation }: RunRecord): boolean =>
   mayRun.may === 'delete' && operation !== 'delete';
 
 /** The trigger that follows from the entry itself; empty if the record covers its current version. */
 export function entryTriggers(inputs: Inputs, record: RunRecord | undefined): Trigger[] {
   const { created, inputChanged, inputArrived, deleting } = triggerReasons;
   if (!record) return [trigger(created)];
-  if (isOtherOperation(inputs, record)) return [trigger(deleting)];
+  if (needsTeardown(inputs, record)) return [trigger(deleting)];
   if (inputs.digest !== record.inputsDigest) {
     const isFirst = record.inputsDigest === undefined && record.lastOutcome === undefined;
     return [trigger(isFirst ? created : inputChanged)];
