@@ -1,9 +1,7 @@
-import { maxMessage } from '../../../api/inventory/contract/outcome.ts';
-import type { MissingInput } from '../../../api/inventory/fields.ts';
-import type { OutcomeName } from '../../../api/inventory/reconcile-run.ts';
 import type { Inputs } from '../key-state.ts';
-import { type LastOutcome, type RunRecord, wasNotAccepted } from '../run-record.ts';
+import type { RunRecord } from '../run-record.ts';
 import { trigger, triggerReasons } from '../triggers.ts';
+import { type Ending, endedRecord } from './ended-record.ts';
 import type { Transition } from './transition.ts';
 import { entryTriggers } from './wanted.ts';
 
@@ -93,53 +91,3 @@ export function reviveIfWanted(transition: Transition, { mayRun }: Inputs): bool
   transition.update({ phase: 'idle' });
   return true;
 }
-
-/** How a run ended. */
-export interface Ending {
-  readonly outcome: OutcomeName;
-  readonly reason?: string | undefined;
-  readonly message?: string | undefined;
-  readonly missing?: readonly MissingInput[];
-  readonly requeueAfterSeconds?: number;
-}
-
-/** The record after the run. `nextAtMs` stays as it is; the caller sets it. */
-export function endedRecord({ state, context }: Transition, record: RunRecord, ending: Ending): RunRecord {
-  const { outcome, reason, message, missing = [] } = ending;
-  const { nowMs, monotonicMs } = context;
-  const durationMs =
-    state.lastStart === undefined ? nowMs - (record.startedAtMs ?? nowMs) : monotonicMs - state.lastStart;
-  const lastOutcome: LastOutcome = {
-    seq: record.seq,
-    outcome,
-    reason: reason?.slice(0, 64),
-    message: message?.slice(0, maxMessage),
-    missing,
-    endedAtMs: nowMs,
-    durationMs: Math.max(0, Math.round(durationMs)),
-  };
-  return {
-    ...withoutCredential(record),
-    phase: 'Idle',
-    // The component may have read other inputs than those at the start.
-    inputsDigest: state.inputsChanged ? undefined : record.inputsDigest,
-    asynchronous: false,
-    deadlineMs: undefined,
-    attempt: attemptAfter(record, ending),
-    lastOutcome,
-  };
-}
-
-function attemptAfter({ attempt, lastOutcome }: RunRecord, { outcome, reason }: Ending): number {
-  if (outcome === 'Done') return 0;
-  if (outcome !== 'Retry') return attempt;
-  const isOfOtherKind = wasNotAccepted(lastOutcome?.reason) !== wasNotAccepted(reason);
-  return isOfOtherKind ? 1 : attempt + 1;
-}
-
-/** The record without credentials, so that no token may write. */
-export const withoutCredential = (record: RunRecord): RunRecord => ({
-  ...record,
-  credentialId: undefined,
-  previousCredential: undefined,
-});
