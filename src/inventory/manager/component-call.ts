@@ -7,7 +7,7 @@ import type { RunRecord } from '../core/run-record.ts';
 import type { Entry } from '../entry.ts';
 import { runId } from '../key.ts';
 import type { IssuedToken, Reply } from '../ports.ts';
-import type { EventOf } from './entry-snapshot.ts';
+import type { EventFactory } from './entry-snapshot.ts';
 import type { KeyLoopDeps } from './key-loop-deps.ts';
 import type { CurrentRun, KeyMemory } from './key-memory.ts';
 
@@ -34,7 +34,12 @@ export function callComponent(deps: KeyLoopDeps, memory: KeyMemory, entry: Entry
 }
 
 /** The event for the answer to a call; undefined if a report, the deadline, or a reload already ended this run in memory. */
-export function replyEvent(deps: KeyLoopDeps, memory: KeyMemory, run: CurrentRun, reply: Reply): EventOf | undefined {
+export function replyEvent(
+  deps: KeyLoopDeps,
+  memory: KeyMemory,
+  run: CurrentRun,
+  reply: Reply,
+): EventFactory | undefined {
   if (memory.run !== run || memory.state.stored?.record.seq !== run.seq || !memory.hasActiveRun) return undefined;
   const { clock, reporter, uncalled } = deps;
   if (reply.kind !== 'notCalled') uncalled.forget(memory);
@@ -75,7 +80,7 @@ export function outcomeEvent(
   { snapshots, outputs }: Pick<KeyLoopDeps, 'snapshots' | 'outputs'>,
   run: CurrentRun | undefined,
   outcome: Outcome,
-): EventOf {
+): EventFactory {
   const seq = run?.seq ?? 0;
   return (snapshot) => {
     const event = {

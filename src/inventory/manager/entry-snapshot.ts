@@ -27,7 +27,7 @@ export interface ComponentSnapshot extends EntrySnapshot {
 }
 
 /** Creates an event from the snapshot at the time of its handling. */
-export type EventOf = (snapshot: ComponentSnapshot) => KeyEvent;
+export type EventFactory = (snapshot: ComponentSnapshot) => KeyEvent;
 
 /** Reads snapshots from the watches, and run records also from writes of this process. */
 export class SnapshotReader {

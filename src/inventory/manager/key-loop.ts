@@ -4,7 +4,7 @@ import type { KeyState } from '../core/key-state.ts';
 import type { StoredRecord } from '../core/run-record.ts';
 import { lanes, type Trigger, trigger, triggerReasons } from '../core/triggers.ts';
 import { type ComponentKey, keyText } from '../key.ts';
-import type { EventOf } from './entry-snapshot.ts';
+import type { EventFactory } from './entry-snapshot.ts';
 import type { KeyLoopDeps } from './key-loop-deps.ts';
 import { KeyMemory } from './key-memory.ts';
 import { KeySteps } from './key-steps.ts';
@@ -100,7 +100,7 @@ export class KeyLoop {
   }
 
   /** Runs `task` for a report, between two events. `handle` handles its events. Rejects if `task` fails or the key must be reloaded. */
-  report<T>(task: (memory: KeyMemory, handle: (eventOf: EventOf) => Promise<void>) => Promise<T>): Promise<T> {
+  report<T>(task: (memory: KeyMemory, handle: (eventOf: EventFactory) => Promise<void>) => Promise<T>): Promise<T> {
     const memory = this.#memory;
     const result = deferred<T>();
     const failed = (error: unknown): void => {

@@ -6,7 +6,7 @@ import { lanes, triggerReasons } from '../core/triggers.ts';
 import { isAbandoned } from '../entry.ts';
 import { standInRegistration } from '../registration.ts';
 import { callComponent, replyEvent } from './component-call.ts';
-import type { ComponentSnapshot, EventOf } from './entry-snapshot.ts';
+import type { ComponentSnapshot, EventFactory } from './entry-snapshot.ts';
 import type { KeyLoopDeps } from './key-loop-deps.ts';
 import type { KeyMemory } from './key-memory.ts';
 import { isWrite, type Retry, write } from './key-writes.ts';
@@ -79,7 +79,7 @@ export class KeySteps {
    * Handles one event: `step`, then its effects, then their result events. Undefined if there is nothing to wait for. Drops the event if
    * the key was dropped, must be reloaded, or never had a registration, or if its entry is gone.
    */
-  handle(eventOf: EventOf): Promise<void> | undefined {
+  handle(eventOf: EventFactory): Promise<void> | undefined {
     const snapshot = this.#snapshot();
     if (!snapshot) return undefined;
     const effects = this.#step(eventOf(snapshot), snapshot);
@@ -126,7 +126,7 @@ export class KeySteps {
   }
 
   async #execute(effects: readonly Effect[], snapshot: ComponentSnapshot): Promise<void> {
-    const events: EventOf[] = [];
+    const events: EventFactory[] = [];
     let stopped = false;
     try {
       for (const effect of effects) {

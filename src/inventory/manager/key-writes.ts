@@ -3,7 +3,7 @@ import { type Effect, type KeyStatus, plainStatus } from '../core/key-state.ts';
 import type { StoredRecord } from '../core/run-record.ts';
 import { isComponentAbandoned } from '../core/steps/drain.ts';
 import { lanes, triggerReasons } from '../core/triggers.ts';
-import type { ComponentSnapshot, EventOf } from './entry-snapshot.ts';
+import type { ComponentSnapshot, EventFactory } from './entry-snapshot.ts';
 import type { KeyLoopDeps } from './key-loop-deps.ts';
 import { CurrentRun, type KeyMemory } from './key-memory.ts';
 import { isRetryable } from './persist.ts';
@@ -15,7 +15,7 @@ type WriteOf<Kind extends Write['kind']> = Extract<Write, { kind: Kind }>;
 
 interface WriteResult {
   /** Event to handle after the effects. */
-  readonly event?: EventOf;
+  readonly event?: EventFactory;
   /** Skip the later writes and the call. */
   readonly stops?: true;
   readonly retry?: Retry;

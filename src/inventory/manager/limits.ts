@@ -80,8 +80,8 @@ export class Limits {
     const key = this.#slots.get(text);
     if (!key) return;
     this.#slots.delete(text);
-    add(this.#ofComponent, key.component, -1);
-    add(this.#ofEntry, key.entryUid, -1);
+    addToCount(this.#ofComponent, key.component, -1);
+    addToCount(this.#ofEntry, key.entryUid, -1);
     this.#wakeNext(key.component);
     this.entryChanged(key.entryUid);
   }
@@ -127,8 +127,8 @@ export class Limits {
     // The key no longer waits, so another key gets the next slot.
     this.#removeWaiting(text, key);
     this.#slots.set(text, key);
-    add(this.#ofComponent, key.component, 1);
-    add(this.#ofEntry, key.entryUid, 1);
+    addToCount(this.#ofComponent, key.component, 1);
+    addToCount(this.#ofEntry, key.entryUid, 1);
   }
 
   #addWaiting(limitedBy: string, text: string, lane: number): void {
@@ -162,7 +162,7 @@ export class Limits {
 }
 
 /** Adds to a count and removes it at zero, so that the map does not grow forever. @testing */
-export function add(counts: Map<string, number>, name: string, change: number): void {
+export function addToCount(counts: Map<string, number>, name: string, change: number): void {
   const count = (counts.get(name) ?? 0) + change;
   if (count > 0) counts.set(name, count);
   else counts.delete(name);

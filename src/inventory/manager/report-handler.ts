@@ -8,7 +8,7 @@ import type { StoredRecord } from '../core/run-record.ts';
 import { type ComponentKey, keyText, runId } from '../key.ts';
 import type { InventoryStore, IssuedToken, ReportAnswer, ReportSink } from '../ports.ts';
 import { outcomeEvent } from './component-call.ts';
-import type { EventOf } from './entry-snapshot.ts';
+import type { EventFactory } from './entry-snapshot.ts';
 import type { KeyLoops } from './key-loop.ts';
 import type { KeyLoopDeps } from './key-loop-deps.ts';
 import type { KeyMemory } from './key-memory.ts';
@@ -18,7 +18,7 @@ interface ReportHandlerDeps extends Pick<KeyLoopDeps, 'tokens' | 'snapshots' | '
   readonly log: Log;
 }
 
-type Handle = (eventOf: EventOf) => Promise<void>;
+type Handle = (eventOf: EventFactory) => Promise<void>;
 type ReportedRun = ComponentKey & { readonly seq: number };
 
 /** Data of a run that ended by a report, to recognize repeated reports. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ReconcileRequest } from '../../../../src/api/inventory/contract/request.ts';
-import { add } from '../../../../src/inventory/manager/limits.ts';
+import { addToCount } from '../../../../src/inventory/manager/limits.ts';
 import { sleep } from '../../../../src/kit/clock.ts';
 import { type Behavior, done, type InMemoryManager } from '../../../support/inventory/in-memory-manager.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
@@ -26,13 +26,13 @@ const hang: Behavior = (_request, signal) =>
 
 it('the counts of runs contain no key without runs', () => {
   const counts = new Map<string, number>();
-  add(counts, 'one', 1);
-  add(counts, 'one', 1);
-  add(counts, 'two', 1);
-  add(counts, 'one', -1);
-  add(counts, 'two', -1);
+  addToCount(counts, 'one', 1);
+  addToCount(counts, 'one', 1);
+  addToCount(counts, 'two', 1);
+  addToCount(counts, 'one', -1);
+  addToCount(counts, 'two', -1);
   assert.deepEqual([...counts], [['one', 1]]);
-  add(counts, 'one', -1);
+  addToCount(counts, 'one', -1);
   assert.equal(counts.size, 0);
 });
 
