@@ -77,7 +77,7 @@ export function replyEvent(
  * the missing inputs at the start of the run and now. If another process started the run, they count as not held at the start.
  */
 export function outcomeEvent(
-  { snapshots, outputs }: Pick<KeyLoopDeps, 'snapshots' | 'outputs'>,
+  { snapshots, outputWriter }: Pick<KeyLoopDeps, 'snapshots' | 'outputWriter'>,
   run: CurrentRun | undefined,
   outcome: Outcome,
 ): EventFactory {
@@ -86,7 +86,7 @@ export function outcomeEvent(
     const event = {
       kind: 'outcome',
       seq,
-      outcome: outputs.withoutUnchanged(snapshot.entry, outcome),
+      outcome: outputWriter.withoutUnchanged(snapshot.entry, outcome),
       inputs: snapshot.inputs,
     } as const;
     if (outcome.outcome !== 'NotReady') return event;

@@ -7,9 +7,9 @@ import type { ComponentClient, RunStore, TokenIssuer } from '../ports.ts';
 import type { SnapshotReader } from './entry-snapshot.ts';
 import type { KeyMemory } from './key-memory.ts';
 import type { Limits } from './limits.ts';
-import type { Outputs } from './outputs.ts';
-import type { Records } from './persist.ts';
+import type { OutputWriter } from './output-writer.ts';
 import type { RegistrationLister } from './registrations.ts';
+import type { RecordWriter } from './retried-writes.ts';
 import type { RunReporter } from './run-reporter.ts';
 
 /** Dependencies of a key loop while this replica is the leader. */
@@ -23,14 +23,14 @@ export interface KeyLoopDeps {
   readonly snapshots: SnapshotReader;
   readonly limits: Limits;
   readonly runs: RunStore;
-  readonly records: Records;
+  readonly recordWriter: RecordWriter;
   readonly tokens: TokenIssuer;
   readonly components: ComponentClient;
   /** Address of the API server for components. */
   readonly api: { readonly url: string; readonly ca: string | undefined };
   /** URL for reports, without a trailing slash. */
   readonly callbackUrl: string;
-  readonly outputs: Outputs;
+  readonly outputWriter: OutputWriter;
   readonly reporter: RunReporter;
   /** Backoff of keys whose start, handling, or removal failed. It delays every later enqueue of the key. */
   readonly failures: KeyBackoff<KeyMemory>;

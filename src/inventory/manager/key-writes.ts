@@ -6,7 +6,7 @@ import { lanes, triggerReasons } from '../core/triggers.ts';
 import type { ComponentSnapshot, EventFactory } from './entry-snapshot.ts';
 import type { KeyLoopDeps } from './key-loop-deps.ts';
 import { CurrentRun, type KeyMemory } from './key-memory.ts';
-import { isRetryable } from './persist.ts';
+import { isRetryable } from './retried-writes.ts';
 
 const writeKinds = ['start', 'store', 'apply', 'retire'] as const satisfies readonly Effect['kind'][];
 /** Effects that must complete before the next effect starts. A rejected `store` counts as complete; the server retries it later. */
@@ -86,7 +86,7 @@ async function start(
 
 async function store(deps: KeyLoopDeps, memory: KeyMemory, effect: WriteOf<'store'>): Promise<WriteResult> {
   const { base, next } = effect;
-  const swap = await deps.records.store(next, memory.latestStored(base), deps.signal);
+  const swap = await deps.recordWriter.store(next, memory.latestStored(base), deps.signal);
   if (swap.kind === 'rejected') return storeLater(deps, memory, effect, swap.message);
   deps.rejections.forget(memory);
   memory.unstored = false;
@@ -128,7 +128,7 @@ async function apply(
   snapshot: ComponentSnapshot,
 ): Promise<WriteResult> {
   const { registration } = memory.run ?? snapshot;
-  const problem = await deps.outputs.apply(snapshot.entry.ref, registration, outputs, deps.signal);
+  const problem = await deps.outputWriter.apply(snapshot.entry.ref, registration, outputs, deps.signal);
   return { event: ({ inputs }) => ({ kind: 'applied', problem, inputs }) };
 }
 
@@ -145,7 +145,7 @@ async function retire(
   if (ended) reporter.recordStored(key, base.record, ended);
   const abandoned = isComponentAbandoned(inputs);
   const stored = memory.latestStored(base);
-  const problem = await deps.outputs.retire(entry.ref, registration, stored, { abandoned }, deps.signal);
+  const problem = await deps.outputWriter.retire(entry.ref, registration, stored, { abandoned }, deps.signal);
   memory.unstored = problem !== undefined;
   if (!problem) {
     failures.forget(memory);

@@ -20,10 +20,10 @@ import { KeyLoops } from './key-loop.ts';
 import type { KeyLoopDeps } from './key-loop-deps.ts';
 import type { Limits } from './limits.ts';
 import type { InventoryMetrics } from './metrics.ts';
-import { Outputs } from './outputs.ts';
-import { Records } from './persist.ts';
+import { OutputWriter } from './output-writer.ts';
 import type { Registrations } from './registrations.ts';
 import { ReportHandler } from './report-handler.ts';
+import { RecordWriter } from './retried-writes.ts';
 import { RunReporter } from './run-reporter.ts';
 
 /** Dependencies of the leader state; `InventoryManagerDeps` adds those of the manager. */
@@ -76,7 +76,7 @@ export function startLeading(deps: LeaderDeps, parts: ReplicaParts, signal: Abor
   const { entries, runs, registrations, tokens, access, clock, random, log, events, components } = deps;
   const { api, callbackUrl, remote } = deps;
   const { limits, breakers, latestEntries, metrics, queue, statusHints } = parts;
-  const persist = { clock, random, log };
+  const retryDeps = { clock, random, log };
   const backoff = { ...keyBackoff, random };
   // Every call and write adds a listener; Node.js would warn about more than ten.
   setMaxListeners(0, signal);
@@ -88,12 +88,12 @@ export function startLeading(deps: LeaderDeps, parts: ReplicaParts, signal: Abor
     snapshots: new SnapshotReader({ entries, runs, registrations }),
     limits,
     runs,
-    records: new Records(runs, persist),
+    recordWriter: new RecordWriter(runs, retryDeps),
     tokens,
     components,
     api,
     callbackUrl,
-    outputs: new Outputs({ entries, runs, access, registrations, latestEntries, ...persist }),
+    outputWriter: new OutputWriter({ entries, runs, access, registrations, latestEntries, ...retryDeps }),
     reporter: new RunReporter({ onStatusChange: (uid) => statusHints.hint(uid), metrics, events, log }),
     failures: new KeyBackoff(backoff),
     uncalled: new KeyBackoff(backoff),

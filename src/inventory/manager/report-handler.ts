@@ -13,7 +13,7 @@ import type { KeyLoops } from './key-loop.ts';
 import type { KeyLoopDeps } from './key-loop-deps.ts';
 import type { KeyMemory } from './key-memory.ts';
 
-interface ReportHandlerDeps extends Pick<KeyLoopDeps, 'tokens' | 'snapshots' | 'outputs' | 'clock' | 'signal'> {
+interface ReportHandlerDeps extends Pick<KeyLoopDeps, 'tokens' | 'snapshots' | 'outputWriter' | 'clock' | 'signal'> {
   readonly entries: InventoryStore;
   readonly log: Log;
 }

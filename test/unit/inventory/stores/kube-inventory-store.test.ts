@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { clusterInventories } from '../../../../src/api/inventory/names.ts';
-import { persist } from '../../../../src/inventory/manager/persist.ts';
+import { withRetries } from '../../../../src/inventory/manager/retried-writes.ts';
 import { entryView, KubeInventoryStore } from '../../../../src/inventory/stores/kube-inventory-store.ts';
 import type { Client } from '../../../../src/kube/client.ts';
 import { InformerStore } from '../../../../src/kube/informer-store.ts';
@@ -22,7 +22,7 @@ describe('a write of an entry with an invalid answer', () => {
     const store = new KubeInventoryStore(client as Client, watched);
     const { signal } = new AbortController();
     const ref = { namespace: 'inv', name: 'one', uid: 'u' };
-    const going = persist({ clock, random: () => 0, log: noLog }, 'writing outputs', signal, () =>
+    const going = withRetries({ clock, random: () => 0, log: noLog }, 'writing outputs', signal, () =>
       store.patch(ref, 'status', { status: { outputs: {} } }, { signal }),
     );
     await assert.rejects(going, /answer for ClusterInventory one is not valid/);

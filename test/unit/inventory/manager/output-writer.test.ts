@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { StoredRecord } from '../../../../src/inventory/core/run-record.ts';
 import type { EntryRef } from '../../../../src/inventory/entry.ts';
-import { Outputs } from '../../../../src/inventory/manager/outputs.ts';
+import { OutputWriter } from '../../../../src/inventory/manager/output-writer.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { WriteThroughCache } from '../../../../src/kube/write-through-cache.ts';
 import { noLog } from '../../../../src/observe/log.ts';
@@ -20,7 +20,7 @@ describe('outputs while the watch is late', () => {
   const inventory = new MemoryInventory();
   const { entries, runs, pause } = inventory.open();
   const { registrations } = new MemoryRegistrations(clock, [{ name: 'network' }]);
-  const outputs = new Outputs({
+  const outputWriter = new OutputWriter({
     entries,
     runs,
     access: { withdrawFrom: async () => {} },
@@ -39,18 +39,18 @@ describe('outputs while the watch is late', () => {
 
   before(async () => {
     ({ ref } = inventory.create({ name: 'one' }));
-    await outputs.apply(ref, network, { network: { v: 'B' } }, signal);
+    await outputWriter.apply(ref, network, { network: { v: 'B' } }, signal);
     pause();
-    await outputs.apply(ref, network, { network: { v: 'A' } }, signal);
+    await outputWriter.apply(ref, network, { network: { v: 'A' } }, signal);
   });
 
   it('are compared with the last write', () => {
     const watched = entries.find(ref.uid);
     assert.ok(watched);
     const again = { outcome: 'Done', outputs: { network: { v: 'B' } } } as const;
-    assert.deepEqual(outputs.withoutUnchanged(watched, again), again);
+    assert.deepEqual(outputWriter.withoutUnchanged(watched, again), again);
     const same = { outcome: 'Done', outputs: { network: { v: 'A' } } } as const;
-    assert.deepEqual(outputs.withoutUnchanged(watched, same), { outcome: 'Done' });
+    assert.deepEqual(outputWriter.withoutUnchanged(watched, same), { outcome: 'Done' });
   });
 
   it('are removed with their component', async () => {
@@ -60,7 +60,7 @@ describe('outputs while the watch is late', () => {
       object.status = { outputs: { network: { v: 'C' } } };
     });
     const base = { record: { entry: other, component: 'network' }, resourceVersion: '1' } as unknown as StoredRecord;
-    assert.equal(await outputs.retire(other, network, base, { abandoned: false }, signal), undefined);
+    assert.equal(await outputWriter.retire(other, network, base, { abandoned: false }, signal), undefined);
     assert.deepEqual(inventory.entry(other)?.content.status.outputs, {});
   });
 });

@@ -11,10 +11,10 @@ import type { Entry, EntryRef } from '../entry.ts';
 import { outputsViolation } from '../policy/component-write.ts';
 import type { EntryAccess, InventoryStore, RunStore } from '../ports.ts';
 import type { Registration } from '../registration.ts';
-import { type PersistDeps, persist } from './persist.ts';
 import type { RegistrationLister } from './registrations.ts';
+import { type RetryDeps, withRetries } from './retried-writes.ts';
 
-interface OutputsDeps extends PersistDeps {
+interface OutputWriterDeps extends RetryDeps {
   readonly entries: InventoryStore;
   readonly runs: RunStore;
   readonly access: Pick<EntryAccess, 'withdrawFrom'>;
@@ -30,11 +30,11 @@ interface OutputsProblem {
 }
 
 /** Writes the outputs of components into entries, one write at a time for each entry. */
-export class Outputs {
-  readonly #deps: OutputsDeps;
+export class OutputWriter {
+  readonly #deps: OutputWriterDeps;
   readonly #mutex = new KeyMutex();
 
-  constructor(deps: OutputsDeps) {
+  constructor(deps: OutputWriterDeps) {
     this.#deps = deps;
   }
 
@@ -50,7 +50,7 @@ export class Outputs {
   }
 
   /**
-   * Writes outputs. Resolves to undefined when the entry contains them, otherwise to the problem. Retries like `persist`, and rejects with
+   * Writes outputs. Resolves to undefined when the entry contains them, otherwise to the problem. Retries like `withRetries`, and rejects with
    * the reason of `signal` or an error that is not retryable.
    */
   apply(
@@ -87,11 +87,11 @@ export class Outputs {
     const { access } = this.#deps;
     const problem =
       (abandoned
-        ? await this.#persist('withdrawing the access of a component', signal, () =>
+        ? await this.#withRetries('withdrawing the access of a component', signal, () =>
             access.withdrawFrom(ref, registration.name, signal),
           )
         : undefined) ?? (await this.#mutex.run(ref.uid, () => this.#removeOutputs(ref, registration, signal)));
-    return problem ?? this.#persist('removing a record', signal, () => this.#remove(base, signal));
+    return problem ?? this.#withRetries('removing a record', signal, () => this.#remove(base, signal));
   }
 
   /** Reads the entry live. Otherwise outputs that the watch has not reported yet would stay forever. */
@@ -101,7 +101,7 @@ export class Outputs {
     signal: AbortSignal,
   ): Promise<OutputsProblem | undefined> {
     let entry: Entry | undefined;
-    const problem = await this.#persist('reading outputs', signal, async () => {
+    const problem = await this.#withRetries('reading outputs', signal, async () => {
       entry = await this.#deps.entries.get(ref, signal);
     });
     if (problem || !entry) return problem;
@@ -145,14 +145,18 @@ export class Outputs {
     signal: AbortSignal,
   ): Promise<OutputsProblem | undefined> {
     const { entries, latestEntries } = this.#deps;
-    return this.#persist('writing outputs', signal, async () => {
+    return this.#withRetries('writing outputs', signal, async () => {
       await latestEntries.call(ref.uid, () => entries.patch(ref, 'status', { status }, { signal }));
     });
   }
 
-  async #persist(what: string, signal: AbortSignal, attempt: () => Promise<void>): Promise<OutputsProblem | undefined> {
+  async #withRetries(
+    what: string,
+    signal: AbortSignal,
+    attempt: () => Promise<void>,
+  ): Promise<OutputsProblem | undefined> {
     try {
-      await persist(this.#deps, what, signal, attempt);
+      await withRetries(this.#deps, what, signal, attempt);
       return undefined;
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { persist } from '../../../../src/inventory/manager/persist.ts';
+import { withRetries } from '../../../../src/inventory/manager/retried-writes.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { noLog } from '../../../../src/observe/log.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
@@ -9,7 +9,7 @@ describe('a write that must not be lost', () => {
     const clock = new SimulatedClock();
     let tries = 0;
     const { signal } = new AbortController();
-    const going = persist({ clock, random: () => 0.5, log: noLog }, 'storing', signal, async () => {
+    const going = withRetries({ clock, random: () => 0.5, log: noLog }, 'storing', signal, async () => {
       tries += 1;
       if (tries === 1) throw new ApiError(429, 'TooManyRequests', 'later', 3_600_000);
       return tries;

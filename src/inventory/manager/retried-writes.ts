@@ -7,8 +7,8 @@ import type { Log } from '../../observe/log.ts';
 import type { RunRecord, StoredRecord } from '../core/run-record.ts';
 import type { RunStore, Swap } from '../ports.ts';
 
-/** Dependencies of `persist`. */
-export interface PersistDeps {
+/** Dependencies of `withRetries`. */
+export interface RetryDeps {
   readonly clock: Clock;
   /** Uniform in [0, 1). */
   readonly random: () => number;
@@ -31,8 +31,8 @@ export const isRetryable = (error: unknown): boolean =>
  * Repeats a read or write until it succeeds, without a limit for outages. Rejects with the reason of `signal`, and with the ApiError after
  * five rejections (`rejectionCodes`). An error that is not retryable rejects at once. `what` names the work in logs.
  */
-export async function persist<T>(
-  { clock, random, log }: PersistDeps,
+export async function withRetries<T>(
+  { clock, random, log }: RetryDeps,
   what: string,
   signal: AbortSignal,
   attempt: () => Promise<T>,
@@ -61,11 +61,11 @@ type StoreResult = Swap | { readonly kind: 'rejected'; readonly message: string 
 const contentCodes = new Set([400, 413, 422]);
 
 /** Stores run records, and retries while the API server is unavailable. */
-export class Records {
+export class RecordWriter {
   readonly #runs: RunStore;
-  readonly #deps: PersistDeps;
+  readonly #deps: RetryDeps;
 
-  constructor(runs: RunStore, deps: PersistDeps) {
+  constructor(runs: RunStore, deps: RetryDeps) {
     this.#runs = runs;
     this.#deps = deps;
   }
@@ -85,7 +85,7 @@ export class Records {
 
   async #swap(next: RunRecord, base: StoredRecord, signal: AbortSignal): Promise<Swap | ApiError> {
     try {
-      return await persist(this.#deps, 'storing a record', signal, () => this.#runs.swap(next, base, signal));
+      return await withRetries(this.#deps, 'storing a record', signal, () => this.#runs.swap(next, base, signal));
     } catch (error) {
       if (error instanceof ApiError) return error;
       throw error;
