@@ -14,9 +14,9 @@ import { type ComponentsDeps, missingOf, textAt } from './inputs.ts';
 import {
   deletedOnceUnused,
   digestOf,
+  ensureKubeconfig,
   type IssuedKubeconfig,
   ifPresent,
-  keepKubeconfig,
   lifetimeOf,
   textIn,
 } from './kubeconfig.ts';
@@ -70,7 +70,7 @@ async function publish(
 ): Promise<Outcome> {
   const issue = () => issueKubeconfig(deps, run, { text, credentials }, lifetimeOf(entry, name));
   try {
-    return await keepKubeconfig(run, entry, { component: name, origin: digestOf(text), issue }, deps.clock);
+    return await ensureKubeconfig(run, entry, { component: name, origin: digestOf(text), issue }, deps.clock);
   } catch (error) {
     if (!(error instanceof CodedError && error.code === 'NotAdministrator')) throw error;
     return { outcome: 'Failed', message: error.message };

@@ -53,7 +53,7 @@ export function kubeconfigComponent({ management, namespace, clock }: Components
         origin: digestOf(`${textAt(entry, endpointPath)} ${textAt(entry, caPath)}`),
         issue: () => requestAdminKubeconfig(management, shootKey, expirationSeconds, clock, run.signal),
       };
-      return keepKubeconfig(run, entry, source, clock);
+      return ensureKubeconfig(run, entry, source, clock);
     },
   };
 }
@@ -126,7 +126,7 @@ const rotationSpread = 0.1;
  * process crashes in between, the next run issues another. Resolves to Failed if `issue` rejects with status 422. Rejects with any other
  * error of `issue` and of `entry` (EntryAccessor).
  */
-export async function keepKubeconfig(
+export async function ensureKubeconfig(
   { entry, request }: RunContext,
   object: KubeObject,
   { component, origin, issue }: KubeconfigSource,
