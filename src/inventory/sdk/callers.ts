@@ -20,7 +20,12 @@ interface CallerOptions {
 }
 
 /** Authenticates callers by TokenReview with the audience of the component. */
-export function tokenReviews({ credentials, component, serverNamespace, clock }: CallerOptions): CallerAuthenticator {
+export function tokenReviewAuthenticator({
+  credentials,
+  component,
+  serverNamespace,
+  clock,
+}: CallerOptions): CallerAuthenticator {
   const audiences = [callAudience(component)];
   const account = `system:serviceaccount:${serverNamespace}:${managerAccount}`;
   const cluster = openCluster(credentials, { clock });

@@ -4,7 +4,7 @@ import type { Plane } from '../../../sandbox/plane.ts';
 import { until } from '../../../sandbox/wait.ts';
 import type { ReconcileRequest } from '../../../src/api/inventory/contract/request.ts';
 import type { Entry } from '../../../src/inventory/entry.ts';
-import { tokenReviews } from '../../../src/inventory/sdk/callers.ts';
+import { tokenReviewAuthenticator } from '../../../src/inventory/sdk/callers.ts';
 import { type ComponentServer, serveComponent } from '../../../src/inventory/sdk/component-server.ts';
 import { httpTransports } from '../../../src/inventory/sdk/http-transports.ts';
 import { systemClock as clock } from '../../../src/kit/clock.ts';
@@ -198,7 +198,7 @@ describe('two servers of the inventory', function () {
   async function startSlow(): Promise<ComponentServer> {
     const credentials = await fileCredentials(await plane.kubeconfigFor('component', ['system:masters']));
     const serverNamespace = home;
-    const callers = tokenReviews({ credentials, component: 'slow', serverNamespace, clock });
+    const callers = tokenReviewAuthenticator({ credentials, component: 'slow', serverNamespace, clock });
     const { ca } = (await credentials.connectionAuth()).tls;
     const callbackUrl = `http://127.0.0.1:${callbacks.port}`;
     const addresses = { apiUrl: plane.server, apiCa: ca?.toString(), callbackUrl };

@@ -2,7 +2,7 @@ import { createAuthority, issue } from '../../../sandbox/pki.ts';
 import { HttpComponentClient } from '../../../src/inventory/http/http-component-client.ts';
 import type { ReportSink } from '../../../src/inventory/ports.ts';
 import type { Registration } from '../../../src/inventory/registration.ts';
-import { tokenReviews } from '../../../src/inventory/sdk/callers.ts';
+import { tokenReviewAuthenticator } from '../../../src/inventory/sdk/callers.ts';
 import { serveComponent } from '../../../src/inventory/sdk/component-server.ts';
 import { httpTransports } from '../../../src/inventory/sdk/http-transports.ts';
 import { inProcessClient } from '../../../src/inventory/sdk/in-process-client.ts';
@@ -58,7 +58,7 @@ export async function typescriptCandidate({ apiUrl, callbackUrl }: ConformanceWo
   const addresses = { apiUrl, apiCa: undefined, callbackUrl };
   const transports = httpTransports({ ...addresses, apiTls: {}, callbackCa: undefined }, clock);
   const credentials = staticCredentials({ server: apiUrl, token: reviewToken });
-  const reviews = tokenReviews({ credentials, component, serverNamespace: 'drawbridge-system', clock });
+  const reviews = tokenReviewAuthenticator({ credentials, component, serverNamespace: 'drawbridge-system', clock });
   const authority = createAuthority('of the registration');
   const identity = issue(authority, { commonName: component, serves: ['127.0.0.1'] });
   const server = await serveComponent({

@@ -5,7 +5,7 @@ import type { Plane } from '../../../sandbox/plane.ts';
 import type { KubeObject } from '../../../src/api/object.ts';
 import { referenceComponents } from '../../../src/inventory/components/reference-components.ts';
 import type { Component } from '../../../src/inventory/ports.ts';
-import { tokenReviews } from '../../../src/inventory/sdk/callers.ts';
+import { tokenReviewAuthenticator } from '../../../src/inventory/sdk/callers.ts';
 import { serveComponent } from '../../../src/inventory/sdk/component-server.ts';
 import { httpTransports } from '../../../src/inventory/sdk/http-transports.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
@@ -83,7 +83,7 @@ export class ReferenceFleet {
           return reference.reconcile(run);
         },
       };
-      const callers = tokenReviews({
+      const callers = tokenReviewAuthenticator({
         credentials,
         component: component.name,
         serverNamespace: server.namespace,
