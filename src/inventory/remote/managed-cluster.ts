@@ -17,13 +17,13 @@ interface ManagedClusterOptions {
 }
 
 /** A watch is unhealthy if it fails for longer than this, milliseconds: about four attempts. */
-const FAILING_MS = 10_000;
+const MAX_FAILING_MS = 10_000;
 /** A watch is unhealthy if its first list takes longer than this, milliseconds. */
-const LISTED_MS = 45_000;
+const MAX_FIRST_LIST_MS = 45_000;
 /** A watch is unhealthy if it receives no data for longer than this, milliseconds. A healthy watch receives some at least every 30 s. */
-const SILENT_MS = 60_000;
+const MAX_SILENCE_MS = 60_000;
 /** Backoff between attempts to connect, milliseconds. `#retryOpen` adds `baseMs`, because a jittered delay may be near 0. */
-const RETRY = { baseMs: 1_000, capMs: 30_000 };
+const CONNECT_BACKOFF = { baseMs: 1_000, capMs: 30_000 };
 
 /** The watches of one managed cluster; they share connections. */
 export class ManagedClusterWatches {
@@ -87,11 +87,11 @@ export class ManagedClusterWatches {
     if (this.#openProblem !== undefined) return this.#openProblem;
     const sinceOpenMs = this.#options.clock.monotonic() - this.#openedAtMs;
     for (const { watch, synced, silentMs, failing } of this.#watches.values()) {
-      if (failing && failing.forMs > FAILING_MS) return `the watch of ${watch.resource} fails: ${failing.reason}`;
-      if (!synced && sinceOpenMs > LISTED_MS)
-        return `the list of ${watch.resource} has not completed for over ${LISTED_MS / 1000} s`;
-      if (synced && silentMs > SILENT_MS)
-        return `the watch of ${watch.resource} received nothing for over ${SILENT_MS / 1000} s`;
+      if (failing && failing.forMs > MAX_FAILING_MS) return `the watch of ${watch.resource} fails: ${failing.reason}`;
+      if (!synced && sinceOpenMs > MAX_FIRST_LIST_MS)
+        return `the list of ${watch.resource} has not completed for over ${MAX_FIRST_LIST_MS / 1000} s`;
+      if (synced && silentMs > MAX_SILENCE_MS)
+        return `the watch of ${watch.resource} received nothing for over ${MAX_SILENCE_MS / 1000} s`;
     }
     return undefined;
   }
@@ -109,7 +109,7 @@ export class ManagedClusterWatches {
   #retryOpen(problem: string): void {
     this.#openProblem = problem;
     const { clock, random } = this.#options;
-    const delayMs = RETRY.baseMs + backoffMs({ ...RETRY, attempt: this.#failedAttempts++, random });
+    const delayMs = CONNECT_BACKOFF.baseMs + backoffMs({ ...CONNECT_BACKOFF, attempt: this.#failedAttempts++, random });
     this.#cancelRetry = clock.schedule(delayMs, () => void this.open());
   }
 }
@@ -145,7 +145,7 @@ class ManagedWatch {
       release();
     };
     store.whenSynced().then(
-      () => attached && this.#complete(store),
+      () => attached && this.#onListed(store),
       () => undefined,
     );
   }
@@ -182,7 +182,7 @@ class ManagedWatch {
   }
 
   /** Reports deletes that this watch missed while it was disconnected. Also reports the first list: objects may have changed before it. */
-  #complete(store: Store<WatchedObject>): void {
+  #onListed(store: Store<WatchedObject>): void {
     const isFirstList = !this.#listedOnce;
     this.#listedOnce = true;
     const gone = [...this.#digests.keys()].filter((key) => !store.get(key));
