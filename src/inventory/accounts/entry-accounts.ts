@@ -82,7 +82,7 @@ export class EntryAccounts implements EntryAccess {
   }
 
   async prepare({ ref }: Entry, registrations: readonly Registration[], signal: AbortSignal): Promise<void> {
-    await this.#mutex.run(ref.uid, () => this.#establish(ref, registrations, signal));
+    await this.#mutex.run(ref.uid, () => this.#createAccess(ref, registrations, signal));
   }
 
   /**
@@ -94,7 +94,7 @@ export class EntryAccounts implements EntryAccess {
     const { ref, mode } = entry;
     if (!this.#isTrusted(ref.uid, component)) await this.#confirm(ref, component, signal);
     if (mode === 'byoc' && component.kubeconfig === 'produce') {
-      await this.#mutex.run(ref.uid, () => this.#supply(entry, component.name, signal));
+      await this.#mutex.run(ref.uid, () => this.#syncSuppliedAccess(entry, component.name, signal));
     }
   }
 
@@ -134,7 +134,7 @@ export class EntryAccounts implements EntryAccess {
     const isNew = this.#isNew(ref.uid, component);
     const revokedExcess = !isNew && (await this.#mutex.run(ref.uid, () => this.#revokeExcess(ref, component, signal)));
     if (isNew || revokedExcess || !(await this.#stillExists(ref, component, signal))) {
-      if (!isNew) await this.#mutex.run(ref.uid, () => this.#establish(ref, [component], signal));
+      if (!isNew) await this.#mutex.run(ref.uid, () => this.#createAccess(ref, [component], signal));
       await this.#bindings.waitUntilInForce(ref, component.name, rolesOf(component), '', signal);
     }
     const now = this.#deps.clock.monotonic();
@@ -174,7 +174,7 @@ export class EntryAccounts implements EntryAccess {
   }
 
   /** Creates the objects of components; corrects Roles and RoleBindings that differ. Drops foreign subjects. */
-  async #establish(ref: EntryRef, components: readonly Grantee[], signal: AbortSignal): Promise<void> {
+  async #createAccess(ref: EntryRef, components: readonly Grantee[], signal: AbortSignal): Promise<void> {
     const { client, clock } = this.#deps;
     if (components.some(({ kubeconfig }) => kubeconfig !== 'none')) await this.#ensureSecret(ref, signal);
     const accounts = components.map(({ name }) => accountFor(ref, name));
@@ -216,7 +216,7 @@ export class EntryAccounts implements EntryAccess {
   }
 
   /** Grants the component access to the supplied Secret while the user who set the reference may read it. Otherwise revokes that access. */
-  async #supply(entry: Entry, component: string, signal: AbortSignal): Promise<void> {
+  async #syncSuppliedAccess(entry: Entry, component: string, signal: AbortSignal): Promise<void> {
     const { ref, kubeconfigSecretRef: secretRef, kubeconfigSetBy: setter } = entry;
     const known = this.#knownEntry(ref.uid);
     const mayRead =
