@@ -36,9 +36,10 @@ const errorAnswer = (status: number, code: ReportCode, message: string): HttpAns
 });
 const busy = errorAnswer(503, 'Busy', 'too many concurrent reports; report again');
 
-/** Starts `work`; returns undefined, without starting it, if too many are active. */
+/** Starts `work`. At its maximum of active calls, it does not start `work` and returns undefined. */
 type Limit = <T>(work: () => Promise<T>) => Promise<T> | undefined;
 
+/** A limit that admits `max` calls at a time. */
 function limitTo(max: number): Limit {
   let active = 0;
   return (work) => {
@@ -80,8 +81,14 @@ async function answer(
   const { method, url = '' } = request;
   const path = url.split('?')[0] ?? '';
   const run = path.startsWith(callbackPath) ? parseRunId(path.slice(callbackPath.length)) : undefined;
-  if (!run) return errorAnswer(404, 'NotFound', `unknown path; only POST ${callbackPath}<run> exists`);
-  if (method !== 'POST') return errorAnswer(405, 'MethodNotAllowed', 'only POST is allowed');
+  if (!run)
+    return errorAnswer(
+      404,
+      'NotFound',
+      `unknown path; only ${callbackPath}<run> exists; use callback of the call unchanged`,
+    );
+  if (method !== 'POST')
+    return errorAnswer(405, 'MethodNotAllowed', 'the method is not POST, the only one allowed; use POST');
   if (!leads())
     return errorAnswer(
       503,
@@ -118,7 +125,11 @@ async function handleReport(
 ): Promise<HttpAnswer> {
   const bytes = await collectBody(request, { maxBytes: maxReportBytes });
   if (!bytes)
-    return errorAnswer(413, 'TooLarge', `the report is too large; at most ${maxReportBytes} bytes are allowed`);
+    return errorAnswer(
+      413,
+      'TooLarge',
+      `the report is too large; at most ${maxReportBytes} bytes are allowed; report less, for example smaller outputs`,
+    );
   let body: unknown;
   try {
     body = parseBody(bytes);

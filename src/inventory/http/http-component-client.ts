@@ -144,21 +144,26 @@ export class HttpComponentClient implements ComponentClient {
   }
 }
 
-function replyTo({ failure, timedOut, why: text, cause }: CallError): Reply {
-  const why = timedOut ? text : (connectionProblem(cause) ?? oneLine(text));
+/** The reply for a call without a complete answer. */
+function replyTo({ failure, timedOut, why: detail, cause }: CallError): Reply {
+  const why = timedOut ? detail : (connectionProblem(cause) ?? oneLine(detail));
   if (failure === 'unsent') return { kind: 'notAccepted', code: 'Unreachable', message: why };
-  if (timedOut) return { kind: 'failed', code: 'Timeout', message: why };
-  if (failure === 'tooLarge') return { kind: 'failed', code: 'TooLarge', message: why };
+  if (timedOut) {
+    const remedy = 'for longer work, answer 202 and report later, or increase timeoutSeconds of the registration';
+    return { kind: 'failed', code: 'Timeout', message: `${why}; ${remedy}` };
+  }
+  if (failure === 'tooLarge')
+    return { kind: 'failed', code: 'TooLarge', message: `${why}; answer less, for example smaller outputs` };
   if (failure === 'malformed')
     return {
       kind: 'failed',
       code: 'NotJson',
       message: `the answer is not HTTP: ${why}; check the endpoint of the registration and its port`,
     };
-  return { kind: 'failed', code: 'Cut', message: why };
+  return { kind: 'failed', code: 'Cut', message: `${why}; check the log of the component` };
 }
 
-const closed = 'the connection closed before the whole answer arrived';
+const connectionClosed = 'the connection closed before the whole answer arrived';
 
 /** Errors of Node.js and OpenSSL by code, in words. */
 const connectionProblems: Readonly<Record<string, string>> = {
@@ -179,9 +184,9 @@ const connectionProblems: Readonly<Record<string, string>> = {
     ].map((code) => [code, 'no CA of spec.caBundle signed the certificate of the endpoint']),
   ),
   CERT_HAS_EXPIRED: 'the certificate of the endpoint, or of its CA, has expired',
-  ECONNRESET: closed,
-  EPIPE: closed,
-  UND_ERR_SOCKET: closed,
+  ECONNRESET: connectionClosed,
+  EPIPE: connectionClosed,
+  UND_ERR_SOCKET: connectionClosed,
 };
 
 function connectionProblem(cause: unknown): string | undefined {
@@ -198,20 +203,20 @@ function readAnswer({ status, headers, body }: JsonAnswer, request: ReconcileReq
   }
   if (status === 202) return body.length === 0 ? acceptedReply({}) : fromJson(body, acceptedReply);
   if (status === 200) return fromJson(body, (answer) => outcomeReply(answer, request));
-  const check = rejections[status];
-  if (check !== undefined) {
+  const rejectedPart = rejectedParts[status];
+  if (rejectedPart !== undefined) {
     return {
       kind: 'failed',
       code: 'Refused',
-      message: `the component rejected the call (${status})${bodyExcerpt(body)}; check how it validates ${check}`,
+      message: `the component rejected the call (${status})${bodyExcerpt(body)}; check how it validates ${rejectedPart}`,
     };
   }
   const message = `the component answered ${status}${bodyExcerpt(body)}; allowed are 200, 202, 400, 401, 403, 429, and 503; check the log of the component`;
   return { kind: 'failed', code: 'UnexpectedStatus', message };
 }
 
-/** What a component validates before it answers with this status. */
-const rejections: Readonly<Record<number, string>> = {
+/** What a component may have found invalid if it answers with this status. */
+const rejectedParts: Readonly<Record<number, string>> = {
   400: 'entry.url, auth.ca, and callback',
   401: 'the token of the server',
   403: 'the token of the server',
@@ -224,9 +229,10 @@ function fromJson(body: Buffer, replyFor: (answer: unknown) => Reply): Reply {
   } catch (error) {
     const isJson = error instanceof JsonError && error.code !== 'InvalidJson' && error.code !== 'InvalidUtf8';
     const excerpt = oneLine(body.subarray(0, 32).toString('utf8'));
-    const message = isJson
+    const found = isJson
       ? `the component's answer is invalid: ${error.message}`
       : `the component's answer is not JSON; it ${body.length === 0 ? 'is empty' : `starts with \`${excerpt}\``}`;
+    const message = `${found}; check that the endpoint leads to the component, and what the component answers`;
     return { kind: 'failed', code: 'NotJson', message };
   }
   return replyFor(answer);

@@ -143,8 +143,16 @@ describe('the HTTP client of components', () => {
   }
 
   for (const [what, answer, text] of [
-    ['a page', ok('<html>\r\n\u001b[31mred'), "the component's answer is not JSON; it starts with `<html> [31mred`"],
-    ['an empty 200', ok(''), "the component's answer is not JSON; it is empty"],
+    [
+      'a page',
+      ok('<html>\r\n\u001b[31mred'),
+      "the component's answer is not JSON; it starts with `<html> [31mred`; check that the endpoint leads to the component, and what the component answers",
+    ],
+    [
+      'an empty 200',
+      ok(''),
+      "the component's answer is not JSON; it is empty; check that the endpoint leads to the component, and what the component answers",
+    ],
     ['a duplicate key', ok('{"a":1,"a":2}'), /^the component's answer is invalid: /],
     [
       'a 401',
@@ -194,7 +202,10 @@ describe('the HTTP client of components', () => {
 
   it('describes a connection that closes before the answer', async () => {
     const reply = await call(await serve((socket) => socket.end()));
-    assert.equal('message' in reply && reply.message, 'the connection closed before the whole answer arrived');
+    assert.equal(
+      'message' in reply && reply.message,
+      'the connection closed before the whole answer arrived; check the log of the component',
+    );
   });
 
   it('maps a refused connection to a run that did not happen', async () => {
