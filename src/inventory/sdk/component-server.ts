@@ -95,8 +95,13 @@ async function handle(
 ): Promise<void> {
   const { runs } = load;
   if (request.url !== reconcilePath)
-    throw new RejectedCall(404, 'NotFound', `unknown path; only ${reconcilePath} exists`);
-  if (request.method !== 'POST') throw new RejectedCall(405, 'MethodNotAllowed', 'only POST is allowed');
+    throw new RejectedCall(
+      404,
+      'NotFound',
+      `unknown path; only ${reconcilePath} exists; correct the endpoint of the registration`,
+    );
+  if (request.method !== 'POST')
+    throw new RejectedCall(405, 'MethodNotAllowed', 'the method is not POST, the only one allowed; use POST');
   const closed = new AbortController();
   response.once('close', () => closed.abort(new CodedError('CallerGone', 'the caller closed the connection')));
   await authenticate(request, callers, load, closed.signal);
@@ -167,7 +172,7 @@ async function readRequest(request: IncomingMessage): Promise<ReconcileRequest> 
     throw new RejectedCall(
       413,
       'BodyTooLarge',
-      `the body is too large; at most ${MAX_REQUEST_BYTES} bytes are allowed`,
+      `the body is too large; at most ${MAX_REQUEST_BYTES} bytes are allowed; check the size of auth.ca`,
     );
   let body: unknown;
   try {

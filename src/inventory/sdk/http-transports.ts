@@ -185,5 +185,9 @@ function readObject(text: string): KubeObject {
   } catch (error) {
     cause = error;
   }
-  throw new TransportError('the answer of the API server is not a Kubernetes object', cause, false);
+  throw new TransportError(
+    'the answer is not a Kubernetes object; check that the URL of the entry leads to the API server and not to a proxy',
+    cause,
+    false,
+  );
 }

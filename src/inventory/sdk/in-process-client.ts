@@ -23,14 +23,14 @@ interface InProcessOptions {
 }
 
 /**
- * Calls components in this process, with the requests and answers of the HTTP contract. Validates answers as `HttpComponentClient` does, except
- * that the limit of an outcome counts characters, not bytes.
+ * Calls components in this process, with the requests and answers of the HTTP contract. Validates answers as `HttpComponentClient` does,
+ * except that the limit of an outcome counts characters, not bytes.
  */
 export function inProcessClient({ components, openEntry, reports, clock }: InProcessOptions): ComponentClient {
   const report: RunTransports['report'] = async (request, token, body) => {
     const run = parseRunId(request.run.id);
     if (run) return reports.report(run, credentialIdOf(token), throughJson(body));
-    return { status: 400, code: 'InvalidReport', message: `${request.run.id} is not a run ID` };
+    return { status: 400, code: 'InvalidReport', message: `the run of the call, ${request.run.id}, is not a run ID` };
   };
   return {
     invoke: async (registration, request, signal) => {
@@ -42,13 +42,13 @@ export function inProcessClient({ components, openEntry, reports, clock }: InPro
       }
       const run = new Run(component, request, { openEntry, report }, clock);
       void run.execute();
-      return settle(run, registration, request, signal, clock);
+      return firstReply(run, registration, request, signal, clock);
     },
   };
 }
 
 /** Resolves to the first answer of the run, or to `Timeout` after `timeoutMs`. If `signal` aborts, rejects with its reason. */
-function settle(
+function firstReply(
   run: Run,
   { timeoutMs }: Registration,
   request: ReconcileRequest,
@@ -56,23 +56,23 @@ function settle(
   clock: Clock,
 ): Promise<Reply> {
   return new Promise((resolve, reject) => {
-    const settleWith = (settlement: () => void): void => {
+    const settle = (settlement: () => void): void => {
       cancel();
       signal.removeEventListener('abort', onAbort);
       settlement();
     };
     const onAbort = (): void => {
       run.abandon('the server canceled the call');
-      settleWith(() => reject(signal.reason));
+      settle(() => reject(signal.reason));
     };
     const cancel = clock.schedule(timeoutMs, () => {
       const message = `no answer within ${timeoutMs} ms; for longer work, call heartbeat in the component, or increase timeoutSeconds of its registration`;
       run.abandon(message);
-      settleWith(() => resolve({ kind: 'failed', code: 'Timeout', message }));
+      settle(() => resolve({ kind: 'failed', code: 'Timeout', message }));
     });
     if (signal.aborted) return onAbort();
     signal.addEventListener('abort', onAbort);
-    run.answer.then((first) => settleWith(() => resolve(replyTo(first, request))), reject);
+    run.answer.then((first) => settle(() => resolve(replyTo(first, request))), reject);
   });
 }
 
@@ -92,5 +92,5 @@ function replyTo(first: FirstAnswer, request: ReconcileRequest): Reply {
   return outcomeReply(body, request);
 }
 
-/** Copies the value through JSON. Throws if it has no JSON form, or exceeds the limits of `parseJson`. */
+/** The value as the other side would parse it. Throws if it has no JSON form, or exceeds the limits of `parseJson`. */
 const throughJson = (value: unknown): unknown => parseJson(Buffer.from(JSON.stringify(value) ?? '', 'utf8'));

@@ -22,7 +22,7 @@ export interface RunTransports {
   report(request: ReconcileRequest, token: string, body: object, signal: AbortSignal): Promise<ReportAnswer>;
 }
 
-/** Heartbeat timeout, seconds, if neither the component nor the server named one: the request does not contain that of the registration. */
+/** Heartbeat timeout, seconds, if neither the component nor the server names one. The request does not contain that of the registration. */
 const DEFAULT_HEARTBEAT_TIMEOUT_S = 60;
 /** Delay between two attempts to deliver a report, milliseconds. */
 const RETRY_MS = 1_000;
@@ -40,6 +40,7 @@ export class Run implements RunContext {
   readonly #answered = deferred<FirstAnswer>();
   #token: string;
   #accepted = false;
+  /** Time until which the server accepts the next report, monotonic milliseconds. */
   #deadline = 0;
 
   constructor(component: Component, request: ReconcileRequest, transports: RunTransports, clock: Clock) {
