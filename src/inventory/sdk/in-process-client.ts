@@ -82,7 +82,8 @@ function replyTo(first: FirstAnswer, request: ReconcileRequest): Reply {
   try {
     body = throughJson(first.outcome);
   } catch (error) {
-    return { kind: 'failed', code: 'NotJson', message: describe(error) };
+    const message = `the outcome cannot be sent as JSON: ${describe(error)}; correct the component`;
+    return { kind: 'failed', code: 'NotJson', message };
   }
   const { length } = JSON.stringify(body);
   if (length > MAX_OUTCOME_LENGTH) {
