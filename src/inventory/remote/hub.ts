@@ -33,7 +33,7 @@ interface RemoteHubOptions {
 /** The remote watches of one entry. */
 interface WatchedEntry {
   readonly ref: EntryRef;
-  /** `watches` as text, to detect changes. */
+  /** `watches` as JSON, to detect changes. */
   watchesText: string;
   watches: readonly ComponentWatches[];
   /** Version of the kubeconfig that the entry publishes; undefined if it publishes none. */
@@ -46,7 +46,7 @@ interface WatchedEntry {
   problem: string | undefined;
 }
 
-/** Interval of health checks, milliseconds. */
+/** Time between two health checks, milliseconds. */
 const HEALTH_INTERVAL_MS = 5_000;
 const DEFAULT_MAX_CLUSTERS = 500;
 

@@ -25,6 +25,8 @@ const MAX_SILENCE_MS = 60_000;
 /** Backoff between attempts to connect, milliseconds. `#retryOpen` adds `baseMs`, because a jittered delay may be near 0. */
 const CONNECT_BACKOFF = { baseMs: 1_000, capMs: 30_000 };
 
+const checkConnection = 'check that this server can reach the managed cluster';
+
 /** The watches of one managed cluster; they share connections. */
 export class ManagedClusterWatches {
   readonly #options: ManagedClusterOptions;
@@ -36,7 +38,7 @@ export class ManagedClusterWatches {
   #openedAtMs: number;
   /** Failed attempts to connect since the last success. */
   #failedAttempts = 0;
-  /** Number of the current attempt. An attempt with another number drops its result. */
+  /** Number of the latest attempt to connect. An earlier attempt drops its result. */
   #attempt = 0;
   #cancelRetry: Cancel = () => {};
 
@@ -89,9 +91,9 @@ export class ManagedClusterWatches {
     for (const { watch, synced, silentMs, failing } of this.#watches.values()) {
       if (failing && failing.forMs > MAX_FAILING_MS) return `the watch of ${watch.resource} fails: ${failing.reason}`;
       if (!synced && sinceOpenMs > MAX_FIRST_LIST_MS)
-        return `the list of ${watch.resource} has not completed for over ${MAX_FIRST_LIST_MS / 1000} s`;
+        return `the list of ${watch.resource} has not completed for over ${MAX_FIRST_LIST_MS / 1000} s; ${checkConnection}`;
       if (synced && silentMs > MAX_SILENCE_MS)
-        return `the watch of ${watch.resource} received nothing for over ${MAX_SILENCE_MS / 1000} s`;
+        return `the watch of ${watch.resource} received nothing for over ${MAX_SILENCE_MS / 1000} s; ${checkConnection}`;
     }
     return undefined;
   }
