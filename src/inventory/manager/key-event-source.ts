@@ -46,9 +46,9 @@ export class KeyEventSource implements Source {
   readonly name = 'inventory';
   readonly #deps: KeyEventSourceDeps;
   #isStartup = true;
-  /** UIDs of the entries that existed at startup and are not introduced: their keys have received no event yet. */
-  readonly #notIntroduced = new Set<string>();
-  /** Keys whose records arrived before their entry was introduced, by entry UID. */
+  /** UIDs of the entries that existed at startup and whose keys have received no event yet. */
+  readonly #unstarted = new Set<string>();
+  /** Keys whose records arrived before the entry, or before its keys received their first events, by entry UID. */
   readonly #recordsWithoutEntry = new Map<string, Map<string, ComponentKey>>();
 
   constructor(deps: KeyEventSourceDeps) {
@@ -61,13 +61,13 @@ export class KeyEventSource implements Source {
     signal.throwIfAborted();
     metrics.relisted('start');
     const stops = [
-      // Subscribe to entries first: a record waits until its entry is introduced.
+      // Subscribe to entries first: a record waits for the first events of its entry.
       entries.subscribe((change) => this.#onEntryChange(change)),
       runs.subscribe((change) => this.#onRecordChange(change)),
       remote.subscribe((event) => this.#onRemoteEvent(event)),
     ];
     signal.addEventListener('abort', () => stops.forEach((stop) => void stop()), { once: true });
-    await this.#introduceAll(signal);
+    await this.#startAll(signal);
     this.#isStartup = false;
     const { clock, random } = this.#deps;
     const resync = (entry: Entry): void => this.#resync(entry);
@@ -83,7 +83,7 @@ export class KeyEventSource implements Source {
   }
 
   #onRemoteEvent({ entryUid, component, detail }: RemoteEvent): void {
-    this.#introduce(entryUid);
+    this.#startEntry(entryUid);
     this.trigger({ entryUid, component }, trigger(triggerReasons.remote, { detail }));
   }
 
@@ -108,7 +108,7 @@ export class KeyEventSource implements Source {
     const pause = pace(clock, signal);
     for (const key of keys) {
       await pause();
-      if (!this.#isIntroduced(key.entryUid)) continue;
+      if (!this.#isStarted(key.entryUid)) continue;
       // Before the registration existed, the key could not handle its record.
       const stored = runs.find(key);
       if (stored) loops.of(key).recordChanged(stored);
@@ -121,38 +121,38 @@ export class KeyEventSource implements Source {
     const { entry } = change;
     const { uid } = entry.ref;
     if (change.kind === 'gone') {
-      this.#notIntroduced.delete(uid);
+      this.#unstarted.delete(uid);
       this.#recordsWithoutEntry.delete(uid);
       this.#deps.loops.dropEntry(uid);
       return;
     }
     const { before } = change;
-    if (this.#isStartup && !before) this.#notIntroduced.add(uid);
-    if (this.#notIntroduced.has(uid)) return;
+    if (this.#isStartup && !before) this.#unstarted.add(uid);
+    if (this.#unstarted.has(uid)) return;
     if (before) this.#onUpdated(before, entry);
     else this.#onAppeared(entry);
     if (entry.deleting && !before?.deleting) this.#onDeleting(entry);
   }
 
-  /** Introduces one entry at a time, so that its content is unpacked once for all of its keys. */
-  async #introduceAll(signal: AbortSignal): Promise<void> {
+  /** Starts one entry at a time, so that its content is unpacked once for all of its keys. */
+  async #startAll(signal: AbortSignal): Promise<void> {
     const pause = pace(this.#deps.clock, signal);
-    for (const uid of this.#notIntroduced) {
+    for (const uid of this.#unstarted) {
       await pause();
-      this.#introduce(uid);
+      this.#startEntry(uid);
     }
   }
 
   /** Sends the first events to the keys of an entry that existed at startup. */
-  #introduce(uid: string): void {
+  #startEntry(uid: string): void {
     const entry = this.#deps.entries.find(uid);
-    if (!this.#notIntroduced.delete(uid) || !entry) return;
+    if (!this.#unstarted.delete(uid) || !entry) return;
     this.#onAppeared(entry);
     if (entry.deleting) this.#onDeleting(entry);
   }
 
-  #isIntroduced(uid: string): boolean {
-    return !this.#notIntroduced.has(uid) && this.#deps.entries.find(uid) !== undefined;
+  #isStarted(uid: string): boolean {
+    return !this.#unstarted.has(uid) && this.#deps.entries.find(uid) !== undefined;
   }
 
   #onDeleting(entry: Entry): void {
@@ -237,7 +237,7 @@ export class KeyEventSource implements Source {
     if (change.kind === 'changed') {
       const { entry, component } = change.stored.record;
       const key = { entryUid: entry.uid, component };
-      if (this.#isIntroduced(entry.uid)) loops.of(key).recordChanged(change.stored);
+      if (this.#isStarted(entry.uid)) loops.of(key).recordChanged(change.stored);
       else this.#keepUntilEntry(key);
       return;
     }
