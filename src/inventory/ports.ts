@@ -67,7 +67,9 @@ export interface RunStore extends Required<Subscribable<RecordChange>> {
 /** Result of a call to a component. */
 export type Reply =
   | { readonly kind: 'outcome'; readonly outcome: Outcome }
-  /** The component continues asynchronously and reports to the callback. `heartbeatTimeoutMs` undefined: the default of the registration applies. */
+  /**
+   * The component continues asynchronously and reports to the callback. `heartbeatTimeoutMs` undefined: that of the registration applies.
+   */
   | { readonly kind: 'accepted'; readonly heartbeatTimeoutMs: number | undefined }
   /** The component did not run. `Busy`: it answered 429 or 503. `Unreachable`: the server could not connect, or the endpoint is invalid. */
   | {
@@ -220,14 +222,15 @@ export interface IssuedToken extends Credential {
 /** Requests tokens from the API server. The server keeps them only in memory. Rejects like the client of kube/. */
 export interface TokenIssuer {
   /**
-   * Issues the token of a run, which gives access only to this entry and its Secrets. Creates the account and its grants on first use, and waits
-   * until they are in force. Write authorization checks the credential ID, so the record must contain it before the component gets the
+   * Issues the token of a run, which gives access only to this entry and its Secrets. Creates the account and its grants on first use, and
+   * waits until they are in force. Write authorization checks the credential ID, so the record must contain it before the component gets the
    * token. Also rejects with CodedError `NameTaken`, `GrantNotInForce`, or `NoCredentialId`.
    */
   forRun(entry: Entry, registration: Registration, signal: AbortSignal): Promise<IssuedToken>;
   /**
    * Issues a token that authenticates the server to one component. Calls share it until at most 3 minutes of its lifetime remain. Callers
-   * also share a pending request: if `signal` aborts, this call rejects with its reason, and the request continues for the others. Also rejects with CodedError `NoCredentialId`.
+   * also share a pending request: if `signal` aborts, this call rejects with its reason, and the request continues for the others. Also
+   * rejects with CodedError `NoCredentialId`.
    */
   forCall(component: string, signal: AbortSignal): Promise<string>;
 }

@@ -29,7 +29,8 @@ export function callComponent(deps: KeyLoopDeps, memory: KeyMemory, entry: Entry
   const request = requestOf(deps, entry, record, run.token, registration.timeoutMs);
   return components.invoke(registration, request, signal).catch((error: unknown) => {
     signal.throwIfAborted();
-    return { kind: 'failed', code: 'Crashed', message: describe(error) };
+    const message = `the server failed to call the component: ${describe(error)}; report it with the log of the server`;
+    return { kind: 'failed', code: 'Crashed', message };
   });
 }
 

@@ -106,14 +106,14 @@ function idleStatus(mayRun: Inputs['mayRun']): KeyStatus {
 /** The key waits for its run, or the server calls the component, possibly as the probe of its breaker. */
 const waitingPhases: ReadonlySet<KeyState['phase']> = new Set(['queued', 'starting', 'running']);
 
-/** The status of a component with a waiting run that no call has shown to be unreachable yet. Equals the status after such a call. */
+/** The status while the endpoint of a waiting run is known to be unreachable: the same as after a call for this entry. */
 function withDeadEndpoint(status: KeyStatus | undefined, { code, message }: EndpointProblem): KeyStatus | undefined {
   const isPending =
     status?.state === 'Progressing' && (status.reason === 'Pending' || status.reason === 'InputsChanged');
   return isPending ? { ...status, state: 'Retrying', reason: code, message } : status;
 }
 
-/** A component that did not accept its last call observed no inputs in it, so those in the entry stay. */
+/** A call that the component did not accept observed no inputs, so `observedInputs` in the entry stays. */
 function withObservedInputs(status: KeyStatus, entry: Entry, component: string): KeyStatus {
   if (!wasNotAccepted(status.reason)) return status;
   return { ...status, observedInputs: statusFromEntry(entry, component)?.observedInputs };
@@ -179,7 +179,10 @@ interface ConditionValue {
 
 const byName = ([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number => (a < b ? -1 : 1);
 
-/** `status.components`, sorted by name. `since` stays while the state stays the same. Truncates reasons to 64 and messages to 1,024 characters. */
+/**
+ * `status.components`, sorted by name. `since` stays while the state stays the same. Truncates reasons to 64 and messages to 1,024
+ * characters.
+ */
 export function componentStatuses(
   statuses: KeyStatuses,
   before: readonly ComponentStatus[],

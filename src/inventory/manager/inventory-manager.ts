@@ -229,7 +229,8 @@ export class InventoryManager {
       if (isNewEndpoint) this.#breakers.forget(registration.name);
       const withinMs = (keys: number): number => Math.min(spread.maxMs, keys * spread.perKeyMs);
       eventSource.registrationChanged(registration, withinMs, random, signal).catch((error: unknown) => {
-        if (!signal.aborted) log.error('registration change did not reach every key', { error: describe(error) });
+        if (!signal.aborted)
+          log.error('failed to trigger all runs after a registration change', { error: describe(error) });
       });
       this.#limits.componentChanged(registration.name, 'closed');
       this.#registrationHints.hint(registration.name);

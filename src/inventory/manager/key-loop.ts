@@ -80,7 +80,9 @@ export class KeyLoop {
     this.#steps.submit(() => this.#steps.handle(({ inputs }) => ({ kind: 'deleting', inputs })));
   }
 
-  /** Drops the key after the watch reported the deletion of its entry. Later events have no effect; an active run is not recorded as ended. */
+  /**
+   * Drops the key after the watch reported the deletion of its entry. Later events have no effect. An active run is not recorded as ended.
+   */
   drop(): void {
     this.#memory.dropped = true;
     this.#deps.limits.drop(this.key);

@@ -186,7 +186,7 @@ export class RegistrationReconciler implements Reconciler {
             status: 'True',
             // Only a cycle through other components: a registration that reads its own outputs directly is unusable.
             reason: 'ReadsItself',
-            message: `outputs of the component affect its own inputs: ${[...cycle, cycle[0]].join(' → ')}; this is allowed as long as the values converge`,
+            message: `outputs of the component affect its own inputs: ${[...cycle, cycle[0]].join(' → ')}; this is allowed; check that the values become stable, or these components run forever`,
           },
       breakers.isOpen(component)
         ? {

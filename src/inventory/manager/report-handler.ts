@@ -152,7 +152,7 @@ export class ReportHandler implements ReportSink {
     return {
       status: 409,
       code: 'OutcomeDiffers',
-      message: 'the run has already ended; the server ignores reports that differ from its outcome',
+      message: 'the run has already ended; the server ignores reports that differ from its outcome; stop reporting',
     };
   }
 }

@@ -55,7 +55,10 @@ export class RunReporter {
     this.#event(ref, 'Warning', code, `${key.component}: ${message}`);
   }
 
-  /** Reports the end of a run in metrics and the log, if `after` has a new outcome. Records an Event only if the outcome or its reason changed. */
+  /**
+   * Reports the end of a run in metrics and the log, if `after` has a new outcome. Records an Event only if the outcome or its reason
+   * changed.
+   */
   recordStored(key: ComponentKey, before: RunRecord, after: RunRecord): void {
     const last = after.lastOutcome;
     if (!last || last.seq === before.lastOutcome?.seq) return;
