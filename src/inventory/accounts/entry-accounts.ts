@@ -36,7 +36,7 @@ interface KnownEntry {
   readonly components: Map<string, KnownComponent>;
   /** Whether an object of the entry vanished. If so, the server recreates the objects without a prior check. */
   readonly hasLostObjects: boolean;
-  /** Names of the accounts that have each role; undefined until the first check for excess roles. */
+  /** Names of the accounts that have each kubeconfig role; undefined until the first check for roles to revoke. */
   holdersByRole: ReadonlyMap<EntryRole, Set<string>> | undefined;
   /** The supplied Secret that the component may read: undefined if there is none, null before the first check. */
   supplied: { readonly name: string; readonly confirmedAt: number } | undefined | null;
@@ -98,7 +98,7 @@ export class EntryAccounts implements EntryAccess {
     }
   }
 
-  /** After an object vanished, makes the next `ensure` recreate what is missing. Returns false if the access is withdrawn or unknown. */
+  /** After an object vanished: the next `ensure` recreates what is missing. Returns false if the access is withdrawn or unknown. */
   forget(entryUid: string): boolean {
     if (!this.#knownEntries.has(entryUid)) return false;
     this.#knownEntries.set(entryUid, unknownEntry({ hasLostObjects: true }));

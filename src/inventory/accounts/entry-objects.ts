@@ -125,10 +125,12 @@ interface OwnedField {
 }
 
 /**
- * Creates `object`, which must already contain the desired value of `field`. If the object exists, corrects `field`. Rejects with
- * CodedError `NameTaken`, without a change, if the existing object is immutable, has another `roleRef`, or the entry with UID `uid` is not
- * its controller; an object without a controller is not adopted either. Rejects with the last ApiError after five attempts that found the object deleted or changed meanwhile. Also rejects as the
- * client does.
+ * Creates `object`, which must already contain the desired value of `field`. If the object exists, corrects `field`. Does not adopt an
+ * object without a controller.
+ *
+ * Rejects with CodedError `NameTaken`, without a change, if the existing object is immutable, has another `roleRef`, or is not controlled
+ * by the entry with UID `uid`. Rejects with the last ApiError after five attempts that found the object deleted or changed meanwhile. Also
+ * rejects as the client does.
  */
 export async function ensureOwned(
   client: Client,

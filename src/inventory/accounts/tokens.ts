@@ -82,7 +82,11 @@ export class RunTokens implements TokenIssuer {
     const { token, expiresAt } = await this.#deps.client.createToken(account, request, signal ? { signal } : {});
     const expiresAtMs = parseTime(expiresAt);
     if (expiresAtMs === undefined) {
-      throw new TransportError('TokenRequest: the answer has no expirationTimestamp', undefined, false);
+      throw new TransportError(
+        'the answer to a TokenRequest has no valid expirationTimestamp; check which server answers for the API server',
+        undefined,
+        false,
+      );
     }
     return { token, expiresAtMs, id: credentialIdOf(token) };
   }
