@@ -168,7 +168,7 @@ export class KubeRunStore implements RunStore {
     this.#recordsWithoutEntry.set(uid, waiting.set(key, view));
   }
 
-  /** Whether another record of the key counts: beside one with the current name, none with the earlier name does. */
+  /** Whether the key has another record, and only earlier versions gave the name of this one. Then this one does not count. */
   #isSuperseded({ key, name, record }: RunView): boolean {
     const known = this.#newest.get(key);
     return known !== undefined && known.name !== name && name !== runName(record.entry, record.component);

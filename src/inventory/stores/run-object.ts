@@ -151,7 +151,7 @@ export function specPatch(record: RunRecord): Record<string, unknown> {
   };
 }
 
-/** When the next run starts, in words. No time is promised that may pass without a run. */
+/** When the next run starts, in words. Names no time that could pass without a run. */
 function nextText({ phase, heldBy, lastOutcome, nextAtMs }: RunRecord): string | undefined {
   if (phase !== 'Idle') return undefined;
   if (heldBy !== undefined) return heldTexts[heldBy];
