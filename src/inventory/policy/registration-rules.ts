@@ -39,7 +39,7 @@ export function ownOutputRead(name: string, spec: Paths): JsonPointer | undefine
   return spec.reads.filter(isPointer).find((read) => writes.some((write) => overlap(read, write)));
 }
 
-/** The first field of `spec` whose value the schema accepts but the server cannot use; undefined if none. Its `field` is relative to `spec`. */
+/** The first field of `spec` whose value the schema accepts but the server cannot use; undefined if none. `field` is relative to `spec`. */
 export function unusableField({
   endpoint,
   selector = {},
@@ -106,7 +106,7 @@ export function registrationViolation(
 /** Maximum number of entries that `hasRunsViolation` names. */
 export const maxNamedEntries = 3;
 
-/** Violation (`HasRuns`) for the deletion of a component with runs. `entries`: `NAMESPACE/NAME` of some entries with its runs, at least one. */
+/** Violation (`HasRuns`) for the deletion of a component with runs. `entries`: `NAMESPACE/NAME` of entries with its runs, at least one. */
 export function hasRunsViolation(name: string, entries: readonly string[]): Violation {
   const named = entries.slice(0, maxNamedEntries).join(', ');
   const [namespace, entry] = (entries[0] ?? '').split('/');
