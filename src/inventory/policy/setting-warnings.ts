@@ -20,49 +20,53 @@ export function settingWarnings(
   registered: readonly RegisteredComponent[],
 ): string[] {
   const byName = new Map(registered.map((component) => [component.name, component]));
-  const names = [...byName.keys()].sort().join(', ') || 'none';
-  const problemOf = (name: string): string | undefined => {
-    const component = byName.get(name);
-    return component
-      ? inapplicability(component, object)
-      : `no component ${name} is registered; registered: ${names}; correct the name, or register the component`;
-  };
+  const registeredNames = [...byName.keys()].sort().join(', ') || 'none';
   const withoutEffect = (field: string, name: string): string[] => {
-    const problem = problemOf(name);
+    const component = byName.get(name);
+    const problem = component
+      ? inapplicability(component, object)
+      : `no component ${name} is registered; registered: ${registeredNames}; correct the name, or register the component`;
     return problem === undefined ? [] : [`${field} has no effect: ${problem}`];
   };
-  const settings = added(recordAt(object, 'spec', 'components'), recordAt(oldObject, 'spec', 'components'));
   const annotations = recordAt(object, 'metadata', 'annotations');
   const annotationsBefore = recordAt(oldObject, 'metadata', 'annotations');
-  const named = (keys: readonly string[], annotation: (component: string) => string) =>
-    keys.filter((key) => key.startsWith(annotation(''))).slice(0, maxComponents);
-  const componentOf = (key: string): string => key.slice(key.indexOf('/') + 1);
+  const addedAnnotations = addedKeys(annotations, annotationsBefore);
+  const removedAnnotations = addedKeys(annotationsBefore, annotations);
+  const isDeleting = own(own(object, 'metadata'), 'deletionTimestamp') !== undefined;
   // The server abandons a component without a registration, too, if the entry has it.
-  const known = new Set(listIn(own(object, 'status'), 'components').map((status) => own(status, 'name')));
-  return [
-    ...settings.slice(0, maxComponents).flatMap((name) => withoutEffect(`spec.components.${name}`, name)),
-    ...named(added(annotations, annotationsBefore), forceAnnotation).flatMap((key) =>
-      withoutEffect(`annotation ${key}`, componentOf(key)),
-    ),
-    ...named(added(annotations, annotationsBefore), abandonAnnotation).flatMap((key) => [
-      ...(known.has(componentOf(key)) || byName.has(componentOf(key))
-        ? []
-        : withoutEffect(`annotation ${key}`, componentOf(key))),
-      ...(isBlank(annotations[key])
-        ? [`annotation ${key} has no reason; set one, because the entry and the audit journal show it`]
-        : []),
-    ]),
-    ...(own(own(object, 'metadata'), 'deletionTimestamp') === undefined
-      ? []
-      : named(added(annotationsBefore, annotations), abandonAnnotation).map(
-          (key) =>
-            `component ${componentOf(key)} stays abandoned: the entry is being deleted, and the server does not tear down what the component created`,
-        )),
-  ];
+  const inStatus = new Set(listIn(own(object, 'status'), 'components').map((status) => own(status, 'name')));
+
+  const settings = addedKeys(recordAt(object, 'spec', 'components'), recordAt(oldObject, 'spec', 'components'))
+    .slice(0, maxComponents)
+    .flatMap((name) => withoutEffect(`spec.components.${name}`, name));
+  const forced = annotationsOf(addedAnnotations, forceAnnotation).flatMap(({ key, component }) =>
+    withoutEffect(`annotation ${key}`, component),
+  );
+  const abandoned = annotationsOf(addedAnnotations, abandonAnnotation).flatMap(({ key, component }) => [
+    ...(inStatus.has(component) || byName.has(component) ? [] : withoutEffect(`annotation ${key}`, component)),
+    ...(isBlank(annotations[key])
+      ? [`annotation ${key} has no reason; set one, because the entry and the audit journal show it`]
+      : []),
+  ]);
+  const withdrawn = isDeleting ? annotationsOf(removedAnnotations, abandonAnnotation) : [];
+  const stillAbandoned = withdrawn.map(
+    ({ component }) =>
+      `component ${component} stays abandoned: the entry is being deleted, and the server does not tear down what the component created`,
+  );
+  return [...settings, ...forced, ...abandoned, ...stillAbandoned];
+}
+
+/** The keys that name an annotation of a kind, at most 64, with their components. */
+function annotationsOf(keys: readonly string[], annotation: (component: string) => string) {
+  const prefix = annotation('');
+  return keys
+    .filter((key) => key.startsWith(prefix))
+    .slice(0, maxComponents)
+    .map((key) => ({ key, component: key.slice(prefix.length) }));
 }
 
 /** The keys of `after` that are not in `before`. */
-const added = (after: Readonly<Record<string, unknown>>, before: Readonly<Record<string, unknown>>): string[] =>
+const addedKeys = (after: Readonly<Record<string, unknown>>, before: Readonly<Record<string, unknown>>): string[] =>
   Object.keys(after).filter((key) => !Object.hasOwn(before, key));
 
 const isBlank = (reason: unknown): boolean => typeof reason !== 'string' || reason.trim() === '';
