@@ -123,7 +123,7 @@ export type KeyEvent =
       readonly message: string;
       readonly retryAfterMs: number | undefined;
     } & WithInputs)
-  /** The server did not try to connect. */
+  /** The server made no call, because it got no token for it. */
   | ({ readonly kind: 'notCalled'; readonly retryAfterMs: number | undefined } & WithInputs)
   /** The store contains another record than the state, or none: at startup, after a reload, or after another process wrote it. */
   | { readonly kind: 'recordChanged'; readonly stored: StoredRecord | undefined; readonly inputs: Inputs }
