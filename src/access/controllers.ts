@@ -73,7 +73,7 @@ export function accessControllers(deps: AccessDeps): Controller[] {
   const permissions = new AuthorPermissions(deps);
   const kinds = createAccessKinds(deps);
   const queue = new JudgementQueue(new PlanQueue(deps.clock), deps.clock);
-  const plansIn = (runner: PlanRunner): TemplatePlans => new TemplatePlans({ ...deps, queue: runner });
+  const plansIn = (runner: PlanRunner): TemplatePlans => new TemplatePlans({ ...deps, runner });
   const controllers = kinds.map((kind) => {
     const { signer, stores, trustExistingTemplates: trustExisting } = deps;
     const authors = new TemplateAuthors({ kind: kind.templateKind, signer, permissions, trustExisting });

@@ -111,14 +111,15 @@ async function answer(
   try {
     const limitMs = timeLimitMs(route, timeoutOf(request));
     const body = await readBody(request, response, shared);
-    const deadline = { atMs: ports.clock.monotonic() + limitMs, limitMs };
+    const address = addressOf(request);
+    const call = { address, atMs: ports.clock.monotonic() + limitMs, limitMs };
     const decide = (): Promise<unknown> => {
       // No answer can reach the client, so the review needs no decision.
       if (response.destroyed)
         throw new BodyError(400, 'IncompleteBody', 'the client closed the connection before the answer');
-      return handleReview(route, handler, parseBody(body), deadline, ports);
+      return handleReview(route, handler, parseBody(body), call, ports);
     };
-    const review = await queue.run(addressOf(request), decide, body.length / BYTES_PER_MS);
+    const review = await queue.run(address, decide, { leastMs: body.length / BYTES_PER_MS });
     send(response, 200, 'application/json', JSON.stringify(review));
   } catch (error) {
     if (!(error instanceof CodedError)) throw error;

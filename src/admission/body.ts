@@ -46,7 +46,7 @@ export async function readBody(
   const release = memory.acquire(addressOf(request), announced ?? MAX_BODY_BYTES, () => request.socket.destroy());
   if (!release) throw new BodyError(503, 'Overloaded', 'the memory for request bodies is full; try again');
   response.once('close', release);
-  const nextTurn = (): Promise<void> => queue.run(addressOf(request), () => {}, PIECE_COST_MS);
+  const nextTurn = (): Promise<void> => queue.run(addressOf(request), () => {}, { leastMs: PIECE_COST_MS });
   const body = await collectBody(request, { maxBytes: MAX_BODY_BYTES, nextTurn });
   if (!body) throw tooLarge('the body is too long');
   response.once('close', () => freeBody(body));

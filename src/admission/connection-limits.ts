@@ -61,7 +61,7 @@ export function limitConnections(server: Server, { queue, onRejected }: Connecti
       const start = (): void => {
         if (!socket.destroyed) startTls.call(server, socket);
       };
-      queue.run(address, start, HANDSHAKE_COST_MS).catch(destroy);
+      queue.run(address, start, { leastMs: HANDSHAKE_COST_MS }).catch(destroy);
     });
   });
 }

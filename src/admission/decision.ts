@@ -48,8 +48,11 @@ export interface Decision {
  * observe-only webhook allows the request instead.
  */
 export interface Handler {
-  /** `signal` aborts at the deadline of the call, which denies the request with status 504. */
-  decide(review: Review, signal: AbortSignal): Decision | Promise<Decision>;
+  /**
+   * @param signal Aborts at the deadline of the call, which denies the request with status 504.
+   * @param address Of the client that sent the review, usually the API server.
+   */
+  decide(review: Review, signal: AbortSignal, address: string): Decision | Promise<Decision>;
 }
 
 /** Allows the request without changes, warnings, or audit details. */

@@ -9,19 +9,28 @@ interface FairQueueOptions {
   readonly maxWaiting?: number;
 }
 
-/** The recorded usage of a source halves in this time. */
+/** Recorded usage halves in this time. */
 const HALF_LIFE_MS = 5_000;
-/** Maximum number of sources with recorded usage; the queue forgets the one that ran a job longest ago. */
-const MAX_SOURCES = 4096;
+/** Maximum number of sources and tenants with recorded usage; the queue forgets the one that ran a job longest ago. */
+const MAX_USAGES = 4096;
+
+interface JobOptions {
+  /** Who caused the job, among those that one source stands for. Tenants share the turns of their source. Default: all jobs have the same. */
+  readonly tenant?: string;
+  /** Minimum usage to charge, milliseconds. It covers work that the job only starts. Above 5 ms, the job is long. Default 0. */
+  readonly leastMs?: number;
+  /** If it aborts before the job starts, the job leaves the queue and rejects with the reason. */
+  readonly signal?: AbortSignal;
+}
 
 /** A task that waits for processor time. */
 interface Job {
   readonly isLong: boolean;
   readonly run: () => void;
-  readonly reject: (error: CodedError) => void;
+  readonly reject: (reason: unknown) => void;
 }
 
-/** Processor time of a source, milliseconds, at an instant of the monotonic clock. */
+/** Processor time of a source or tenant, milliseconds, at an instant of the monotonic clock. */
 interface Usage {
   readonly ms: number;
   readonly atMs: number;
@@ -30,15 +39,16 @@ interface Usage {
 /**
  * Runs jobs that need the processor, one at a time, and pauses after each slice of 5 ms for other work of the process. If no job waits and
  * the slice is not used up, a new job runs at once. Otherwise, the next job is one of the source (client address) with the lowest recorded
- * usage, so sources of costly calls wait behind the others. Within a source, jobs that are expected to take longer than a slice wait behind
- * all others.
+ * usage, and of its tenant with the lowest. So sources and tenants of costly calls wait behind the others. Within a tenant, jobs that are
+ * expected to take longer than a slice wait behind all others.
  */
 export class FairQueue {
   readonly #clock: Clock;
   readonly #maxWaiting: number;
-  readonly #usage = new RecentMap<string, Usage>(MAX_SOURCES);
-  /** Waiting jobs by source, oldest first, long ones after all others. No list is empty. */
-  readonly #jobs = new Map<string, Job[]>();
+  /** By source, and by `tenantKey` for jobs with a tenant. */
+  readonly #usage = new RecentMap<string, Usage>(MAX_USAGES);
+  /** Waiting jobs by source and tenant, oldest first, long ones after all others. No map and no list is empty. */
+  readonly #jobs = new Map<string, Map<string, Job[]>>();
   #waiting = 0;
   #sliceMs = 0;
   #pausing = false;
@@ -50,41 +60,54 @@ export class FairQueue {
 
   /**
    * Settles as `job` does. The queue measures only the synchronous part of the job and does not wait for the rest. If too many jobs wait,
-   * the source with the most loses its last one, which rejects with CodedError `Overloaded`: the newest long job, or else the newest job.
-   * @param leastMs Minimum usage to charge, milliseconds. It covers work that the job only starts. Above 5 ms, the job is long.
+   * the source with the most, and its tenant with the most, loses its last one, which rejects with CodedError `Overloaded`: the newest long
+   * job, or else the newest job.
    */
-  run<T>(source: string, job: () => T | Promise<T>, leastMs = 0): Promise<T> {
-    if (this.#waiting === 0 && this.#sliceMs < SLICE_MS) return this.#runMeasured(source, job, leastMs);
+  run<T>(source: string, job: () => T | Promise<T>, options: JobOptions = {}): Promise<T> {
+    const { tenant = '', leastMs = 0, signal } = options;
+    if (signal?.aborted) return Promise.reject(signal.reason);
+    const runMeasured = (): Promise<T> => this.#runMeasured(source, tenant, job, leastMs);
+    if (this.#waiting === 0 && this.#sliceMs < SLICE_MS) return runMeasured();
     return new Promise<T>((resolve, reject) => {
-      const run = (): void => resolve(this.#runMeasured(source, job, leastMs));
-      this.#insert(this.#jobsOf(source), { isLong: leastMs > SLICE_MS, run, reject });
-      this.#waiting++;
+      const waiting: Job = { isLong: leastMs > SLICE_MS, run: () => resolve(runMeasured()), reject };
+      this.#insert(source, tenant, waiting);
+      signal?.addEventListener('abort', () => this.#withdraw(source, tenant, waiting, signal.reason), { once: true });
       if (this.#waiting > this.#maxWaiting) this.#rejectNewest();
     });
   }
 
-  #insert(jobs: Job[], job: Job): void {
+  #insert(source: string, tenant: string, job: Job): void {
+    const tenants = this.#tenantsOf(source);
+    const jobs = tenants.get(tenant) ?? [];
+    this.#jobs.set(source, tenants.set(tenant, jobs));
     const firstLong = job.isLong ? -1 : jobs.findIndex(({ isLong }) => isLong);
     if (firstLong < 0) jobs.push(job);
     else jobs.splice(firstLong, 0, job);
+    this.#waiting++;
   }
 
-  async #runMeasured<T>(source: string, job: () => T | Promise<T>, leastMs: number): Promise<T> {
+  #withdraw(source: string, tenant: string, job: Job, reason: unknown): void {
+    const index = this.#tenantsOf(source).get(tenant)?.indexOf(job) ?? -1;
+    if (index >= 0) this.#remove(source, tenant, (jobs) => jobs.splice(index, 1)[0])?.reject(reason);
+  }
+
+  async #runMeasured<T>(source: string, tenant: string, job: () => T | Promise<T>, leastMs: number): Promise<T> {
     const startMs = this.#clock.monotonic();
     try {
       // Not awaited: only the synchronous part is measured.
       return job();
     } finally {
       const nowMs = this.#clock.monotonic();
-      this.#charge(source, Math.max(nowMs - startMs, leastMs), nowMs);
+      const ms = Math.max(nowMs - startMs, leastMs);
+      this.#charge(source, ms, nowMs);
+      if (tenant !== '') this.#charge(tenantKey(source, tenant), ms, nowMs);
+      this.#sliceMs += ms;
+      this.#pause();
     }
   }
 
-  #charge(source: string, ms: number, atMs: number): void {
-    const used = this.#usageOf(source, atMs) + ms;
-    this.#usage.set(source, { ms: used, atMs });
-    this.#sliceMs += ms;
-    this.#pause();
+  #charge(key: string, ms: number, atMs: number): void {
+    this.#usage.set(key, { ms: this.#usageOf(key, atMs) + ms, atMs });
   }
 
   /** Ends the slice: pauses, then runs waiting jobs in a new slice. */
@@ -102,39 +125,50 @@ export class FairQueue {
 
   #next(): Job | undefined {
     const nowMs = this.#clock.monotonic();
-    let least: { readonly source: string; readonly ms: number } | undefined;
-    for (const source of this.#jobs.keys()) {
-      const ms = this.#usageOf(source, nowMs);
-      if (!least || ms < least.ms) least = { source, ms };
-    }
-    return least && this.#remove(least.source, (jobs) => jobs.shift());
+    const source = lowest(this.#jobs, (source) => this.#usageOf(source, nowMs));
+    const tenant = lowest(this.#tenantsOf(source), (tenant) => this.#usageOf(tenantKey(source, tenant), nowMs));
+    return this.#remove(source, tenant, (jobs) => jobs.shift());
   }
 
   #rejectNewest(): void {
-    let longest: { readonly source: string; readonly length: number } | undefined;
-    for (const [source, { length }] of this.#jobs) {
-      if (!longest || length > longest.length) longest = { source, length };
-    }
-    const newest = longest && this.#remove(longest.source, (jobs) => jobs.pop());
+    const source = lowest(this.#jobs, (_, tenants) => -jobsIn(tenants));
+    const tenant = lowest(this.#tenantsOf(source), (_, jobs) => -jobs.length);
+    const newest = this.#remove(source, tenant, (jobs) => jobs.pop());
     newest?.reject(new CodedError('Overloaded', 'the queue of reviews is full; try again'));
   }
 
-  #usageOf(source: string, nowMs: number): number {
-    const usage = this.#usage.get(source);
+  #usageOf(key: string, nowMs: number): number {
+    const usage = this.#usage.get(key);
     return usage ? usage.ms * 2 ** ((usage.atMs - nowMs) / HALF_LIFE_MS) : 0;
   }
 
-  #jobsOf(source: string): Job[] {
-    const jobs = this.#jobs.get(source) ?? [];
-    this.#jobs.set(source, jobs);
-    return jobs;
+  #tenantsOf(source: string): Map<string, Job[]> {
+    return this.#jobs.get(source) ?? new Map();
   }
 
-  #remove(source: string, pick: (jobs: Job[]) => Job | undefined): Job | undefined {
-    const jobs = this.#jobsOf(source);
+  #remove(source: string, tenant: string, pick: (jobs: Job[]) => Job | undefined): Job | undefined {
+    const tenants = this.#tenantsOf(source);
+    const jobs = tenants.get(tenant) ?? [];
     const job = pick(jobs);
     if (job) this.#waiting--;
-    if (jobs.length === 0) this.#jobs.delete(source);
+    if (jobs.length === 0) tenants.delete(tenant);
+    if (tenants.size === 0) this.#jobs.delete(source);
     return job;
   }
+}
+
+// An address contains no space.
+const tenantKey = (source: string, tenant: string): string => `${source} ${tenant}`;
+
+const jobsIn = (tenants: ReadonlyMap<string, readonly Job[]>): number =>
+  [...tenants.values()].reduce((sum, jobs) => sum + jobs.length, 0);
+
+/** The first key with the lowest rank; empty if the map is. */
+function lowest<Value>(map: ReadonlyMap<string, Value>, rank: (key: string, value: Value) => number): string {
+  let found = { key: '', rank: Number.POSITIVE_INFINITY };
+  for (const [key, value] of map) {
+    const rankOfKey = rank(key, value);
+    if (rankOfKey < found.rank) found = { key, rank: rankOfKey };
+  }
+  return found.key;
 }

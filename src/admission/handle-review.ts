@@ -13,9 +13,10 @@ import type { ReviewPorts } from './ports.ts';
 import { limitViolation, truncateToLimits } from './review-limits.ts';
 import type { Route } from './routes.ts';
 
-/** When a review must be answered. */
-export interface ReviewDeadline {
-  /** Instant of the monotonic clock, milliseconds. */
+/** Which client sent a review, and when the server must answer. */
+interface ReviewCall {
+  readonly address: string;
+  /** Deadline: instant of the monotonic clock, milliseconds. */
   readonly atMs: number;
   /** Time from the complete body to that instant, milliseconds. */
   readonly limitMs: number;
@@ -31,7 +32,7 @@ export async function handleReview(
   route: Route,
   handler: Handler,
   body: unknown,
-  deadline: ReviewDeadline,
+  call: ReviewCall,
   ports: ReviewPorts,
 ): Promise<unknown> {
   const decoded = decodeReview(body);
@@ -41,7 +42,7 @@ export async function handleReview(
   if (excess && !route.observeOnly) return encodeAnswer(decoded.uid, answerOf({ denial: excess }));
   const review = excess ? truncateToLimits(decoded) : decoded;
   const start = ports.clock.monotonic();
-  const decided = await decide(route, handler, review, deadline, ports);
+  const decided = await decide(route, handler, review, call, ports);
   const latencyMs = ports.clock.monotonic() - start;
   const decision = await recordDecision(route, review, decided, latencyMs, ports);
   const { denial } = decision;
@@ -66,7 +67,7 @@ async function decide(
   route: Route,
   handler: Handler,
   review: Review,
-  { atMs, limitMs }: ReviewDeadline,
+  { address, atMs, limitMs }: ReviewCall,
   { clock, log }: ReviewPorts,
 ): Promise<Decision> {
   const aborter = new AbortController();
@@ -74,7 +75,7 @@ async function decide(
     const leftMs = atMs - clock.monotonic();
     if (leftMs <= 0) throw new CodedError('DeadlineExceeded', `the review waited ${limitMs} ms for its turn`);
     // Calls the handler synchronously, so that the queue charges its work to the caller's address.
-    const deciding = new Promise<Decision>((resolve) => resolve(handler.decide(review, aborter.signal)));
+    const deciding = new Promise<Decision>((resolve) => resolve(handler.decide(review, aborter.signal, address)));
     return await withDeadline(clock, leftMs, deciding);
   } catch (error) {
     aborter.abort(error);

@@ -103,14 +103,23 @@ export interface AccessReviews {
   readonly grantable: TemplateInput['grantable'];
   /**
    * What would deny every request through the template even in an empty namespace. Undefined if nothing would, or if planning takes too
-   * much work for a webhook. `notPlanned` if too many plans wait.
+   * much work for a webhook. `notPlanned` if too many plans wait. Uses the share of processor time of `address`, and in it that of the
+   * template's namespace.
    */
-  ownViolation(template: PlannedTemplate, signal: AbortSignal): Promise<Violation | typeof notPlanned | undefined>;
+  ownViolation(
+    template: PlannedTemplate,
+    address: string,
+    signal: AbortSignal,
+  ): Promise<Violation | typeof notPlanned | undefined>;
   /**
-   * What would deny a request through the template now, according to the stores. Undefined if nothing would, or if planning takes too much
-   * work for a webhook. `notPlanned` if too many plans wait.
+   * What would deny a request through the template now, according to the stores. Like `ownViolation`, undefined also if planning takes too
+   * much work, and `notPlanned` if too many plans wait.
    */
-  presentViolation(template: PlannedTemplate, signal: AbortSignal): Promise<Violation | typeof notPlanned | undefined>;
+  presentViolation(
+    template: PlannedTemplate,
+    address: string,
+    signal: AbortSignal,
+  ): Promise<Violation | typeof notPlanned | undefined>;
   /** Current use of every limit that applies to one more grant, from local caches. */
   limitUses(account: Account): readonly LimitUse[];
   /** Those of `permissions` that the caller does not hold, by SubjectAccessReviews. */

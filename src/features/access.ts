@@ -1,16 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { admissionReads, connectTargets } from '../access/admission-reads.ts';
-import { admissionWork, PlanQueue } from '../access/builders/plan-budget.ts';
+import { admissionWork } from '../access/builders/plan-budget.ts';
 import { accessControllers } from '../access/controllers.ts';
 import { OwedReviews, reviewsSpec } from '../access/emergency/owed-reviews.ts';
 import { GrantQuota } from '../access/lifecycle/grant-quota.ts';
 import { parseGrantable } from '../access/policy/granted-rules.ts';
 import type { Violation } from '../access/policy/policy.ts';
-import { notPlanned } from '../access/policy/template-policy.ts';
+import { notPlanned, type PlannedTemplate } from '../access/policy/template-policy.ts';
 import { Signer } from '../access/signing/signer.ts';
 import { signingKeys } from '../access/signing/signing-keys.ts';
 import { type AccessStores, openAccessStores } from '../access/stores/access-stores.ts';
 import { TemplatePlans } from '../access/template/template-plans.ts';
+import { AdmissionPlanQueue } from '../admission/plan-queue.ts';
 import type { AccessReviews } from '../admission/ports.ts';
 import { keyOf } from '../api/object.ts';
 import { pods } from '../api/resources.ts';
@@ -65,8 +66,12 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
   const reviews = new OwedReviews({ store: reviewStore, client, signer, namespace, clock });
   const requestEvents = recorder(host, 'access', client);
   const { breakGlassGroup, trustExistingTemplates, accessPods } = config;
+  const planQueue = new AdmissionPlanQueue(clock);
   const reviewDeps = {
-    plans: new TemplatePlans({ stores, queue: new PlanQueue(clock), clock, accessPods, work: admissionWork }),
+    plansFor: (address: string, { namespace }: PlannedTemplate) => {
+      const runner = planQueue.runnerFor(address, namespace);
+      return new TemplatePlans({ stores, runner, clock, accessPods, work: admissionWork });
+    },
     stores,
     signer,
     quota,
@@ -107,7 +112,7 @@ const unlessTooLarge = (
   planned !== notPlanned && planned?.code === 'PlanTooLarge' ? undefined : planned;
 
 interface AdmissionDeps {
-  readonly plans: TemplatePlans;
+  readonly plansFor: (address: string, template: PlannedTemplate) => TemplatePlans;
   readonly stores: AccessStores;
   readonly signer: Signer;
   readonly quota: GrantQuota;
@@ -119,12 +124,14 @@ interface AdmissionDeps {
 }
 
 function accessReviews(deps: AdmissionDeps): AccessReviews {
-  const { plans, stores, signer, quota, reviews, grantable, client, events, breakGlassGroup } = deps;
+  const { plansFor, stores, signer, quota, reviews, grantable, client, events, breakGlassGroup } = deps;
   return {
     ...admissionReads({ stores, client, quota, reviews, signer, clock }),
     grantable,
-    ownViolation: async (template, signal) => unlessTooLarge(await plans.violationInEmptyNamespace(template, signal)),
-    presentViolation: async (template, signal) => unlessTooLarge(await plans.violationInNamespace(template, signal)),
+    ownViolation: async (template, address, signal) =>
+      unlessTooLarge(await plansFor(address, template).violationInEmptyNamespace(template, signal)),
+    presentViolation: async (template, address, signal) =>
+      unlessTooLarge(await plansFor(address, template).violationInNamespace(template, signal)),
     signRequester: (attestation) => signer.signRequester(attestation),
     signChange: (owner, change) => signer.signChange(owner, change),
     signVote: (attestation) => signer.signVote(attestation),

@@ -7,29 +7,21 @@ import { type AccessPodMode, type BuilderDeps, targetNotFound } from '../builder
 import { withinBudget } from '../builders/plan-budget.ts';
 import { type PodAccessInput, planPodAccess } from '../builders/pod-access.ts';
 import type { Violation } from '../policy/policy.ts';
-import { notPlanned, type PlannedTemplate } from '../policy/template-policy.ts';
+import type { notPlanned, PlannedTemplate } from '../policy/template-policy.ts';
 import { targetKey } from '../stores/access-views.ts';
 
 /** The objects of the namespace that a plan depends on. */
 type NamespaceObjects = Pick<PodAccessInput, 'workload' | 'workloads' | 'selectors'>;
 
-/**
- * Maximum number of unfinished plans of one TemplatePlans. At admission, each takes at most about 15 ms (`admissionWork`) and keeps its
- * AdmissionReview, up to 4 MiB, in memory.
- */
-export const maxUnfinishedPlans = 32;
-
 const emptyNamespace: NamespaceObjects = { workload: undefined, workloads: [], selectors: [] };
 
 /**
  * Plans templates as the server plans a request, and returns the violations that a request would get. Reads stores, so call it only after
- * they have synced. Makes no API call: only image pull secrets would need one, and they never deny a pod. Returns `notPlanned` while 32
- * plans are unfinished, or if the queue has used up its share of the processor. If the signal aborts, rejects with its reason, and the
- * plan does not start.
+ * they have synced. Makes no API call: only image pull secrets would need one, and they never deny a pod. Returns `notPlanned` if the
+ * runner does not run the plan. If the signal aborts, rejects with its reason, and the plan does not start.
  */
 export class TemplatePlans {
   readonly #deps: TemplatePlansDeps;
-  #unfinished = 0;
 
   constructor(deps: TemplatePlansDeps) {
     this.#deps = deps;
@@ -68,18 +60,9 @@ export class TemplatePlans {
   }
 
   async #run<Result>(plan: () => Result, signal: AbortSignal): Promise<Result | typeof notPlanned> {
-    if (this.#unfinished >= maxUnfinishedPlans) return notPlanned;
-    this.#unfinished++;
-    let pendingPlan: (() => Result) | undefined = plan;
-    try {
-      // Undefined only after an abort, which rejects first.
-      const planned = this.#deps.queue.run(() => (signal.aborted ? undefined : pendingPlan?.()));
-      return (await unlessAborted(planned, signal)) as Result;
-    } finally {
-      // After an abort, the queue still holds its function. Release the plan, which holds the whole AdmissionReview.
-      pendingPlan = undefined;
-      this.#unfinished--;
-    }
+    // Undefined only after an abort, which rejects first.
+    const planned = this.#deps.runner.run(() => (signal.aborted ? undefined : plan()), signal);
+    return (await unlessAborted(planned, signal)) as Result;
   }
 
   #plan(
@@ -103,14 +86,14 @@ export class TemplatePlans {
   }
 }
 
-/** Runs a plan, or returns `notPlanned` without running it if the share of the processor is used up. */
+/** Runs a plan, or returns `notPlanned` without running it if the share of the processor is used up. May drop a plan after an abort. */
 export interface PlanRunner {
-  run<Result>(plan: () => Result): Promise<Result | typeof notPlanned>;
+  run<Result>(plan: () => Result, signal: AbortSignal): Promise<Result | typeof notPlanned>;
 }
 
 interface TemplatePlansDeps {
   readonly stores: Pick<BuilderDeps['stores'], 'workload' | 'workloadsIn' | 'selectorsIn'>;
-  readonly queue: PlanRunner;
+  readonly runner: PlanRunner;
   readonly clock: Clock;
   readonly accessPods: AccessPodMode;
   /** Maximum work for one plan, in the units of `PlanBudget`. Default: the limit of a request. */

@@ -27,7 +27,7 @@ export function validateTemplate(
   ports: Pick<AdmissionPorts, 'missingPermissions' | 'grantable' | 'ownViolation' | 'presentViolation'>,
 ): Handler {
   return {
-    async decide({ operation, namespace, name, user, object, oldObject, dryRun }, signal) {
+    async decide({ operation, namespace, name, user, object, oldObject, dryRun }, signal, address) {
       const details = { template: name };
       const raw = own(object, 'spec');
       // Metadata of a template that predates a rule can still change, so that it can be labeled, annotated, and deleted.
@@ -44,9 +44,9 @@ export function validateTemplate(
       const missing = await ports.missingPermissions(user, namespace, permissionsHandedOut(input), signal);
       const permissionsViolation = authorPermissionsViolation(user.username, namespace, missing);
       if (permissionsViolation) return { ...deny(permissionsViolation, details), warnings: explanation };
-      const planned = await ports.ownViolation(input, signal);
+      const planned = await ports.ownViolation(input, address, signal);
       if (planned && planned !== notPlanned) {
-        const before = stored && (await ports.ownViolation(stored, signal));
+        const before = stored && (await ports.ownViolation(stored, address, signal));
         // If the stored spec could not be planned, it is unknown whether the update introduced the violation. Allow it: the leader denies
         // requests.
         if (before !== notPlanned && !isSame(planned, before)) {
@@ -55,7 +55,7 @@ export function validateTemplate(
       }
       // These violations depend on other objects, which users may create or correct later. So they are warnings.
       const remaining =
-        firstViolation(templatePolicy, input) ?? planned ?? (await ports.presentViolation(input, signal));
+        firstViolation(templatePolicy, input) ?? planned ?? (await ports.presentViolation(input, address, signal));
       const unusable = remaining ? [remaining === notPlanned ? notPlannedWarning : violationWarning(remaining)] : [];
       return { details, warnings: [...unusable, ...templateWarnings(input), ...explanation] };
     },

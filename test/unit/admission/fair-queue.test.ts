@@ -72,7 +72,7 @@ describe('the queue of processor time', () => {
 
   it('charges a job for the work that it starts', async () => {
     for (let index = 0; index < 3; index++) {
-      void queue.run('a', () => void done.push(`${index}`), 5);
+      void queue.run('a', () => void done.push(`${index}`), { leastMs: 5 });
     }
     assert.deepEqual(done, ['0']);
     await clock.advance(1);
@@ -81,7 +81,8 @@ describe('the queue of processor time', () => {
 
   it('runs the long jobs of a source after its other jobs, in order', async () => {
     await run('other', 5);
-    const wait = (name: string, leastMs: number): Promise<void> => queue.run('a', () => void done.push(name), leastMs);
+    const wait = (name: string, leastMs: number): Promise<void> =>
+      queue.run('a', () => void done.push(name), { leastMs });
     const all = [wait('long 1', 40), wait('long 2', 6), wait('short 1', 5), wait('short 2', 0)];
     await clock.advance(10);
     await Promise.all(all);
@@ -98,6 +99,59 @@ describe('the queue of processor time', () => {
     await clock.advance(1);
     await Promise.all([g[0], g[1], modest]);
     assert.deepEqual(done, ['greedy', 'modest', 'g1', 'g2']);
+  });
+
+  describe('with tenants of a source', () => {
+    const runFor = (source: string, tenant: string, ms: number, signal?: AbortSignal): Promise<void> => {
+      const job = (): void => {
+        clock.work(ms);
+        done.push(`${source} ${tenant}`);
+      };
+      return queue.run(source, job, { tenant, ...(signal ? { signal } : {}) });
+    };
+
+    it('runs the waiting job of the tenant with the least usage first', async () => {
+      await runFor('a', 'greedy', 20);
+      const all = ['greedy', 'greedy', 'modest', 'modest'].map((tenant) => runFor('a', tenant, 5));
+      await clock.advance(10);
+      await Promise.all(all);
+      assert.deepEqual(done.slice(1), ['a modest', 'a modest', 'a greedy', 'a greedy']);
+    });
+
+    it('gives a source no more turns if it has more tenants', async () => {
+      await runFor('b', 'other', 5);
+      const all = ['1', '2', '3', '4'].map((tenant) => runFor('a', tenant, 5));
+      all.push(runFor('b', 'x', 5), runFor('b', 'x', 5));
+      await clock.advance(10);
+      await Promise.all(all);
+      assert.deepEqual(done.slice(1), ['a 1', 'b x', 'a 2', 'b x', 'a 3', 'a 4']);
+    });
+
+    it('rejects the newest job of the tenant with the most, of the source with the most', async () => {
+      queue = new FairQueue({ clock, maxWaiting: 4 });
+      await runFor('a', 'greedy', 5);
+      const lone = ['1', '2'].map((tenant) => runFor('b', tenant, 1));
+      const [first, last] = [runFor('a', 'greedy', 1), runFor('a', 'greedy', 1)];
+      const modest = runFor('a', 'modest', 1);
+      await assert.rejects(last, { code: 'Overloaded' });
+      await clock.advance(10);
+      await Promise.all([...lone, first, modest]);
+      assert.deepEqual(done.slice(1), ['b 1', 'b 2', 'a modest', 'a greedy']);
+    });
+
+    it('drops a waiting job when its signal aborts, and runs one that it admits instead', async () => {
+      queue = new FairQueue({ clock, maxWaiting: 1 });
+      const aborter = new AbortController();
+      await runFor('a', 'x', 5);
+      const dropped = runFor('a', 'x', 5, aborter.signal);
+      aborter.abort(new Error('deadline'));
+      const admitted = runFor('a', 'y', 5);
+      await assert.rejects(dropped, /deadline/);
+      await assert.rejects(runFor('a', 'x', 5, aborter.signal), /deadline/);
+      await clock.advance(10);
+      await admitted;
+      assert.deepEqual(done, ['a x', 'a y']);
+    });
   });
 
   it('neither waits for nor charges what a job awaits', async () => {

@@ -45,14 +45,14 @@ class Stage {
     const queue = new JudgementQueue(new PlanQueue(clock), clock);
     const plansIn = (runner: PlanRunner): TemplatePlans => {
       const counted: PlanRunner = {
-        run: (plan) =>
+        run: (plan, signal) =>
           runner.run(() => {
             this.plans++;
             clock.work(this.planMs);
             return plan();
-          }),
+          }, signal),
       };
-      return new TemplatePlans({ stores, queue: counted, clock, accessPods: 'confined' });
+      return new TemplatePlans({ stores, runner: counted, clock, accessPods: 'confined' });
     };
     this.judge = new TemplateJudge({
       kind: {

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { admissionWork, PlanQueue } from '../../../../src/access/builders/plan-budget.ts';
 import { notPlanned, type PlannedTemplate } from '../../../../src/access/policy/template-policy.ts';
 import type { SelectorView, WorkloadView } from '../../../../src/access/stores/cluster-views.ts';
-import { maxUnfinishedPlans, TemplatePlans } from '../../../../src/access/template/template-plans.ts';
+import { type PlanRunner, TemplatePlans } from '../../../../src/access/template/template-plans.ts';
+import { AdmissionPlanQueue, maxWaitingPlans } from '../../../../src/admission/plan-queue.ts';
 import { systemClock } from '../../../../src/kit/clock.ts';
-import { deferred } from '../../../../src/kit/promises.ts';
+import { WorkClock } from '../../../support/work-clock.ts';
 
 const accessConfig = {
   allowedGroups: ['devs'],
@@ -44,7 +45,7 @@ const plans = (
   workloads: readonly WorkloadView[] = [],
   selectors: readonly SelectorView[] = [],
   work?: number,
-  queue = new PlanQueue(systemClock),
+  runner: PlanRunner = new PlanQueue(systemClock),
 ) =>
   new TemplatePlans({
     stores: {
@@ -52,7 +53,7 @@ const plans = (
       workloadsIn: () => [...workloads],
       selectorsIn: () => [...selectors],
     },
-    queue,
+    runner,
     clock: systemClock,
     accessPods: 'confined',
     ...(work === undefined ? {} : { work }),
@@ -127,46 +128,82 @@ describe('plans of templates', () => {
     assert.equal(await plans([], [], admissionWork).violationInEmptyNamespace(template(usual), signal), undefined);
   });
 
-  it('do not start once the review is aborted, and end its wait at once', async () => {
-    const queue = new PlanQueue(systemClock);
-    const blocker = deferred();
-    let started = 0;
-    const workloadsIn = () => {
-      started++;
-      return [];
-    };
-    const stores = { workload: () => workload, workloadsIn, selectorsIn: () => [] };
-    const given = new TemplatePlans({ stores, queue, clock: systemClock, accessPods: 'confined' });
-    const before = queue.run(() => blocker.promise);
-    const aborter = new AbortController();
-    const waiting = given.violationInNamespace(template({ controllerTargetRef }), aborter.signal);
-    aborter.abort(new Error('deadline'));
-    await assert.rejects(waiting, /deadline/);
-    blocker.resolve();
-    await before;
-    assert.equal(await given.violationInNamespace(template({ controllerTargetRef }), signal), undefined);
-    assert.equal(started, 1);
-    await assert.rejects(given.violationInNamespace(template({ controllerTargetRef }), aborter.signal), /deadline/);
-    assert.equal(started, 1);
-  });
+  describe('at admission', () => {
+    const apiServer = '10.0.0.1';
+    let clock: WorkClock;
+    let queue: AdmissionPlanQueue;
+    let planned: string[];
+    beforeEach(async () => {
+      clock = new WorkClock();
+      queue = new AdmissionPlanQueue(clock);
+      planned = [];
+      // Later plans wait until the clock advances.
+      await queue.runnerFor(apiServer, 'quiet').run(() => clock.work(5), signal);
+    });
 
-  it('are skipped while too many are unfinished; those of aborted reviews do not count', async () => {
-    const queue = new PlanQueue(systemClock);
-    const blocker = deferred();
-    const before = queue.run(() => blocker.promise);
-    const given = plans([], [], undefined, queue);
-    const spec = template({ podSpec: { containers: [privileged] } });
-    const aborter = new AbortController();
-    const dead = Array.from({ length: maxUnfinishedPlans }, () =>
-      given.violationInEmptyNamespace(spec, aborter.signal),
-    );
-    assert.equal(await given.violationInEmptyNamespace(spec, signal), notPlanned);
-    assert.equal(await given.violationInNamespace(spec, signal), notPlanned);
-    aborter.abort(new Error('deadline'));
-    await Promise.allSettled(dead);
-    const live = given.violationInEmptyNamespace(spec, signal);
-    blocker.resolve();
-    await before;
-    assert.equal(codeOf(await live), 'PodReachesTooFar');
+    /** Plans a template of the namespace, which takes 15 ms. */
+    const plan = (address: string, namespace: string, signalOfReview = signal): Promise<Planned> => {
+      const workloadsIn = () => {
+        clock.work(15);
+        planned.push(`${address} ${namespace}`);
+        return [];
+      };
+      const stores = { workload: () => workload, workloadsIn, selectorsIn: () => [] };
+      const runner = queue.runnerFor(address, namespace);
+      const given = new TemplatePlans({ stores, runner, clock, accessPods: 'confined' });
+      return given.violationInNamespace({ ...template({ controllerTargetRef }), namespace }, signalOfReview);
+    };
+    const flood = (address: string, namespaceOf: (index: number) => string): Promise<Planned>[] =>
+      Array.from({ length: 4 * maxWaitingPlans }, (_, index) => plan(address, namespaceOf(index)));
+
+    it('of one namespace never delay or displace those of another', async () => {
+      const others = flood(apiServer, () => 'greedy');
+      const modest = [plan(apiServer, 'modest'), plan(apiServer, 'modest')];
+      await clock.advance(10_000);
+      assert.deepEqual(await Promise.all(modest), [undefined, undefined]);
+      const skipped = (await Promise.all(others)).filter((answer) => answer === notPlanned);
+      assert.equal(skipped.length, 3 * maxWaitingPlans + modest.length);
+      assert.deepEqual(
+        planned.slice(0, 4),
+        ['greedy', 'modest', 'greedy', 'modest'].map((name) => `${apiServer} ${name}`),
+      );
+    });
+
+    it('of a client that names a new namespace each time leave the API server its share', async () => {
+      const others = flood('10.0.0.9', (index) => `forged-${index}`);
+      const mine = ['payments', 'billing', 'payments'].map((namespace) => plan(apiServer, namespace));
+      await clock.advance(10_000);
+      assert.deepEqual(await Promise.all(mine), [undefined, undefined, undefined]);
+      await Promise.all(others);
+      const turns = planned.slice(0, 6).map((name) => name.split(' ')[0]);
+      assert.deepEqual(turns, ['10.0.0.9', apiServer, '10.0.0.9', apiServer, '10.0.0.9', apiServer]);
+    });
+
+    it('do not start once the review is aborted, and end its wait at once', async () => {
+      const aborter = new AbortController();
+      const waiting = plan(apiServer, 'payments', aborter.signal);
+      aborter.abort(new Error('deadline'));
+      await assert.rejects(waiting, /deadline/);
+      const live = plan(apiServer, 'payments');
+      await clock.advance(10);
+      assert.equal(await live, undefined);
+      assert.equal(planned.length, 1);
+      await assert.rejects(plan(apiServer, 'payments', aborter.signal), /deadline/);
+      assert.equal(planned.length, 1);
+    });
+
+    it('are skipped while too many wait; those of aborted reviews do not count', async () => {
+      const given = plans([], [], undefined, queue.runnerFor(apiServer, 'payments'));
+      const spec = template({ podSpec: { containers: [privileged] } });
+      const aborter = new AbortController();
+      const dead = Array.from({ length: maxWaitingPlans }, () => given.violationInEmptyNamespace(spec, aborter.signal));
+      assert.equal(await given.violationInEmptyNamespace(spec, signal), notPlanned);
+      assert.equal(await given.violationInNamespace(spec, signal), notPlanned);
+      aborter.abort(new Error('deadline'));
+      await Promise.allSettled(dead);
+      const live = given.violationInEmptyNamespace(spec, signal);
+      await clock.advance(10);
+      assert.equal(codeOf(await live), 'PodReachesTooFar');
+    });
   });
 });
