@@ -7,7 +7,7 @@ import { replicaSets } from '../../api/resources.ts';
 import { compileSelector } from '../../kit/label-selector.ts';
 import { type Client, findObject } from '../../kube/client.ts';
 import { confinedTo, rulesOf } from '../policy/granted-rules.ts';
-import { isObjectName } from '../policy/names.ts';
+import { isObjectName, listNames } from '../policy/names.ts';
 import type { Violation } from '../policy/policy.ts';
 import { byNamespace } from '../stores/access-stores.ts';
 import { targetKey } from '../stores/access-views.ts';
@@ -30,7 +30,11 @@ export interface ExecPodInput {
   readonly controllers: ReadonlySet<string>;
 }
 
-type Refused = { readonly violation: Violation };
+interface Refused {
+  readonly violation: Violation;
+  /** Whether the workload has no pod of the requested name anymore, or deletes it just now. */
+  readonly isDeleted?: boolean;
+}
 
 /**
  * Chooses the pod that an ExecAccessRequest opens: the named pod, which must belong to the workload and be running, or one of the
@@ -80,16 +84,15 @@ function namedPod(name: string, pods: readonly PodView[]): { readonly pod: PodVi
   const [pod] = pods;
   // Give the same answer for a foreign and an absent pod, so that a caller who cannot list pods learns nothing about them.
   if (!pod) {
-    return refuse(
-      'InvalidTargetPod',
+    const message =
       `spec.targetPod ${JSON.stringify(name)} is not a pod of the template's workload; ` +
-        'name one of its running pods, or leave spec.targetPod out',
-      404,
-    );
+      'name one of its running pods, or leave spec.targetPod out';
+    return { ...refuse('InvalidTargetPod', message, 404), isDeleted: true };
   }
   if (isRunning(pod)) return { pod };
   const state = pod.deleting ? 'being deleted' : pod.phase || 'in an unknown phase';
-  return refuse('InvalidTargetPod', `pod ${name} is ${state}, not Running; name another or leave spec.targetPod out`);
+  const message = `pod ${name} is ${state}, not Running; name another or leave spec.targetPod out`;
+  return { ...refuse('InvalidTargetPod', message), isDeleted: pod.deleting };
 }
 
 /** Maximum number of ReplicaSets that one request reads. During a rollout, a workload has pods of two or three. */
@@ -177,5 +180,28 @@ export const buildExecAccess: Builder<ExecAccessTemplateSpec> = async (
   const pods = input.targetPod ? matching : matching.filter(isRunning);
   const controllers = await controllersOf(workload, pods, client, signal);
   const chosen = chooseExecPod({ ...input, controllers });
-  return 'violation' in chosen ? chosen : planFor(chosen.pod);
+  if (!('violation' in chosen)) return planFor(chosen.pod);
+  const isLost = chosen.isDeleted && workload.kind !== 'StatefulSet';
+  return isLost ? withRunningPods(chosen, workload, await runningPods(workload, input, client, signal)) : chosen;
 };
+
+/** The names of the workload's running pods except the requested one, sorted. Rejects as the client does. */
+async function runningPods(
+  workload: WorkloadView,
+  input: Omit<ExecPodInput, 'controllers'>,
+  client: Pick<Client, 'get'>,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const selected = selectedPods({ ...input, targetPod: undefined });
+  const candidates = 'pods' in selected ? selected.pods : [];
+  const running = candidates.filter((pod) => isRunning(pod) && pod.name !== input.targetPod).sort(byName);
+  const controllers = await controllersOf(workload, running, client, signal);
+  return running.filter(({ controller }) => controller && controllers.has(controller.uid)).map(({ name }) => name);
+}
+
+/** Adds why only a new request helps, and what it can name: only a StatefulSet creates a pod of an earlier name. */
+function withRunningPods({ violation }: Refused, { kind, name }: WorkloadView, running: readonly string[]): Refused {
+  const now = running.length === 0 ? 'no pod' : listNames(running);
+  const message = `${violation.message}, in a new request: ${kind} ${name} never reuses the name of a pod; running now: ${now}`;
+  return { violation: { ...violation, message } };
+}

@@ -332,7 +332,6 @@ interface DecidedGrant {
   readonly votes: readonly CountedVote[];
 }
 
-/** What `#wait` shows in the status besides what the request waits for. */
 /** Codes of plans that other objects cause, and may end without an edit of the template. */
 const passingCodes: ReadonlySet<string> = new Set([
   'NoRunningPod',
@@ -345,6 +344,7 @@ const passingCodes: ReadonlySet<string> = new Set([
 const mayPass = ({ code }: Violation, { spec }: TemplateView): boolean =>
   passingCodes.has(code) || (code === 'InvalidTargetPod' && spec.controllerTargetRef?.kind === 'StatefulSet');
 
+/** What `#wait` shows in the status besides what the request waits for. */
 interface WaitingDetails {
   readonly votes: readonly JudgedVote[];
   /** See `linkOf`. */

@@ -58,7 +58,8 @@ export const requestCodes = {
     audience: 'requester',
     meaning:
       '`spec.targetPod` is not a valid name, its pod is not running, or the workload of the template does not control the pod.',
-    remedy: 'Name a running pod of the workload, or omit `spec.targetPod`.',
+    remedy:
+      'Create a request that names a running pod of the workload, or none. An approved request for a pod of a StatefulSet waits for it.',
   },
   NoRunningPod: {
     audience: 'requester',

@@ -33,7 +33,7 @@ const fields = {
   ...requestSpec,
   targetPod: Type.Optional(
     objectName(
-      'The pod to exec into. It must be a running pod of the template’s workload. If unset, the server chooses one.',
+      'The pod to exec into. When access opens, it must be a running pod of the template’s workload. If unset, the server then chooses one.',
     ),
   ),
 };

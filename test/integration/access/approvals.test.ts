@@ -4,6 +4,7 @@ import { until } from '../../../sandbox/wait.ts';
 import { requestLabel } from '../../../src/api/access/names.ts';
 import type { RequestStatus } from '../../../src/api/access/status.ts';
 import {
+  conditionOf,
   deadlineOf,
   execRequest,
   type Manifest,
@@ -166,25 +167,31 @@ describe('access that others approve', () => {
     await stage.closed(request);
   });
 
-  it('keeps its approval while the workload has no running pod, says so, and opens when it has one', async () => {
-    const target = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'rolling' };
-    const labels = { app: 'rolling' };
+  /** Creates a workload, and a template of the same name for it, which needs one approval. */
+  const applyWorkload = async (kind: string, name: string, replicas: number): Promise<void> => {
+    const target = { apiVersion: 'apps/v1', kind, name };
+    const labels = { app: name };
     const containers = [{ name: 'app', image: 'busybox:1.37', args: ['sleep', 'infinity'] }];
-    const rolling = template('rolling', { all: [{ name: 'peer' }] });
+    const approved = template(name, { all: [{ name: 'peer' }] });
     await stage.apply(
       {
         apiVersion: target.apiVersion,
-        kind: target.kind,
-        metadata: { name: target.name },
+        kind,
+        metadata: { name },
         spec: {
-          replicas: 0,
+          replicas,
+          ...(kind === 'StatefulSet' ? { serviceName: name } : {}),
           selector: { matchLabels: labels },
           template: { metadata: { labels }, spec: { containers } },
         },
       },
-      { ...rolling, spec: { ...(rolling['spec'] as object), controllerTargetRef: target } },
+      { ...approved, spec: { ...(approved['spec'] as object), controllerTargetRef: target } },
     );
-    await stage.templateReady('ExecAccessTemplate', 'rolling');
+    await stage.templateReady('ExecAccessTemplate', name);
+  };
+
+  it('keeps its approval while the workload has no running pod, says so, and opens when it has one', async () => {
+    await applyWorkload('Deployment', 'rolling', 0);
     const request = await ask('rolling', 'rolling');
     await pending(request);
     assertCreated(await vote(stage.carol, request));
@@ -210,6 +217,63 @@ describe('access that others approve', () => {
     assert.match(open.status?.podName ?? '', /^rolling-/);
     await stage.kubectl('delete', 'execaccessrequest', 'rolling', '--wait=false');
     await stage.closed(request);
+  });
+
+  it('waits for the pod of a StatefulSet that it names', async () => {
+    await applyWorkload('StatefulSet', 'stateful', 0);
+    const request = await ask('stateful', 'stateful', { targetPod: 'stateful-0' });
+    await pending(request);
+    assertCreated(await vote(stage.carol, request));
+    const waiting = await stage.requestUntil(
+      'to wait for its pod',
+      request,
+      (now) => approvalOf(now)?.state === 'Approved',
+    );
+    const found = conditionOf(waiting, 'AccessApproved');
+    assert.deepEqual([found?.status, found?.reason], ['Unknown', 'InvalidTargetPod']);
+    await stage.kubectl('scale', 'statefulset', 'stateful', '--replicas=1');
+    assert.equal((await stage.ready(request)).status?.podName, 'stateful-0');
+    await stage.kubectl('delete', 'execaccessrequest', 'stateful', '--wait=false');
+    await stage.closed(request);
+  });
+
+  it('is denied if a Deployment replaced the pod that it names; the message names the pods that run now', async () => {
+    await applyWorkload('Deployment', 'replaced', 1);
+    const runningPod = (other = ''): Promise<string> =>
+      until(
+        `a running pod other than ${other}`,
+        async () => {
+          const only = ['-l', 'app=replaced', '--field-selector=status.phase=Running', '-o', 'name'];
+          const names = (await stage.kubectl('get', 'pods', ...only)).trim().split('\n');
+          const [name = ''] = names.map((line) => line.replace('pod/', ''));
+          return names.length === 1 && name !== other && name;
+        },
+        { timeoutMs: 30_000, everyMs: 100 },
+      );
+    const old = await runningPod();
+    const [request, unpinned] = await Promise.all([
+      ask('replaced', 'replaced', { targetPod: old }),
+      ask('unpinned', 'replaced'),
+    ]);
+    await Promise.all([pending(request), pending(unpinned)]);
+    await stage.kubectl('delete', 'pod', old, '--wait=false');
+    const now = await runningPod(old);
+    // Once this request is open, the server has seen that the new pod runs.
+    assertCreated(await vote(stage.carol, unpinned));
+    assert.equal((await stage.ready(unpinned)).status?.podName, now);
+    assertCreated(await vote(stage.carol, request));
+    const denied = await stage.requestUntil(
+      'to be denied',
+      request,
+      (asked) => conditionOf(asked, 'AccessResourcesCreated') !== undefined,
+    );
+    const { status, reason, message = '' } = conditionOf(denied, 'AccessResourcesCreated') ?? {};
+    assert.deepEqual([status, reason], ['False', 'InvalidTargetPod']);
+    assert.ok(message.includes(old), message);
+    const end = `in a new request: Deployment replaced never reuses the name of a pod; running now: [${now}]`;
+    assert.ok(message.endsWith(end), message);
+    await stage.kubectl('delete', 'execaccessrequest', 'unpinned', '--wait=false');
+    await stage.closed(unpinned);
   });
 
   it('refuses votes of the requester, of users without the verb, and a second equal vote', async () => {

@@ -5,6 +5,7 @@ import {
   type ExecPodInput,
   planExecAccess,
 } from '../../../../src/access/builders/exec-access.ts';
+import type { Planned } from '../../../../src/access/builders/plan.ts';
 import { PlanQueue } from '../../../../src/access/builders/plan-budget.ts';
 import type { RequestView, TemplateView } from '../../../../src/access/stores/access-views.ts';
 import type { PodView, WorkloadView } from '../../../../src/access/stores/cluster-views.ts';
@@ -149,13 +150,13 @@ describe('the pods of a workload', () => {
       },
     }) as unknown as KubeObject;
 
-  /** The chosen pod, or the reason why there is none, and the ReplicaSets that were read for it. */
-  async function choosing(
+  /** The plan for a pod, or the violation; and the ReplicaSets that were read for it. */
+  async function planning(
     kind: string,
     pods: readonly PodView[],
     replicaSets: readonly KubeObject[],
     targetPod?: string,
-  ): Promise<[chosen: string, read: string[]]> {
+  ): Promise<{ planned: Planned; read: string[] }> {
     const read: string[] = [];
     const clock = new SimulatedClock();
     const planned = await buildExecAccess(
@@ -186,7 +187,12 @@ describe('the pods of a workload', () => {
       },
       AbortSignal.abort(),
     );
-    return ['plan' in planned ? planned.plan.target.name : planned.violation.code, read.sort()];
+    return { planned, read: read.sort() };
+  }
+  /** The chosen pod, or the reason why there is none, and the ReplicaSets that were read for it. */
+  async function choosing(...args: Parameters<typeof planning>): Promise<[chosen: string, read: string[]]> {
+    const { planned, read } = await planning(...args);
+    return ['plan' in planned ? planned.plan.target.name : planned.violation.code, read];
   }
 
   for (const kind of ['Deployment', 'Rollout']) {
@@ -239,6 +245,56 @@ describe('the pods of a workload', () => {
       pod(`pod-${index}`, { controller: { kind: 'ReplicaSet', name, uid: 'rs' } }),
     );
     assert.deepEqual(await choosing('Deployment', pods, []), ['NoRunningPod', []]);
+  });
+
+  describe('named by a request that came too late', () => {
+    const old = [replicaSetOf('old', 'w'), replicaSetOf('new', 'w')];
+    const web = (uid: string) => ({ controller: replicaSet(uid) });
+    const rolledOut = [
+      pod('web-new-b', web('new')),
+      pod('web-new-a', web('new')),
+      pod('web-new-c', { ...web('new'), phase: 'Pending' }),
+      pod('web-new-d', { ...web('new'), deleting: true }),
+      pod('web-stray', web('strange')),
+    ];
+    const refusal = async (...args: Parameters<typeof planning>): Promise<string> => {
+      const { planned } = await planning(...args);
+      return 'violation' in planned ? planned.violation.message : '';
+    };
+
+    for (const kind of ['Deployment', 'Rollout']) {
+      it(`are gone for good if it is a ${kind}, which the message says with the pods that run now`, async () => {
+        for (const [name, found] of [
+          ['web-old-a', `spec.targetPod "web-old-a" is not a pod of the template's workload`],
+          ['web-stray', `spec.targetPod "web-stray" is not a pod of the template's workload`],
+          ['web-new-d', 'pod web-new-d is being deleted, not Running'],
+        ] as const) {
+          const message = await refusal(kind, rolledOut, old, name);
+          assert.ok(message.startsWith(`${found}; name `), message);
+          assert.ok(
+            message.endsWith(
+              `leave spec.targetPod out, in a new request: ${kind} web never reuses the name of a pod; ` +
+                'running now: [web-new-a, web-new-b]',
+            ),
+            message,
+          );
+        }
+      });
+    }
+
+    it('are gone for good if it is a DaemonSet, also while none runs', async () => {
+      const message = await refusal('DaemonSet', rolledOut, [], 'web-old');
+      assert.match(message, /: DaemonSet web never reuses the name of a pod; running now: no pod$/);
+    });
+
+    it('may come back if it is a StatefulSet', async () => {
+      const message = await refusal('StatefulSet', rolledOut, [], 'web-0');
+      assert.match(message, /name one of its running pods, or leave spec\.targetPod out$/);
+    });
+
+    it('may run soon if they are pending', async () => {
+      assert.match(await refusal('Deployment', rolledOut, old, 'web-new-c'), /leave spec\.targetPod out$/);
+    });
   });
 
   it('cost one read if the request names a pod', async () => {
