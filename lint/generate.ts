@@ -17,7 +17,7 @@ function importOf(target: string, layer: string, depth: number): string {
 
 const rules = Object.entries(layers).flatMap(([layer, allowed]) => {
   const [top = ''] = layer.split('/');
-  const message = `src/${layer}/ may import only ${[...allowed, layer].join(', ')} (docs/architecture.md, layers).`;
+  const message = `src/${layer}/ may import only ${[...allowed, layer].join(', ')} (docs/architecture/layers.md).`;
   const paths = Object.entries(packages)
     .filter(([, folder]) => folder !== top)
     .map(([name, folder]) => [name, `Only src/${folder}/ may import ${name}.`]);

@@ -1,5 +1,5 @@
 /**
- * Which folder of `src/` may import which folders and files of `src/`, besides itself, lowest first: docs/architecture.md, layers.
+ * Which folder of `src/` may import which folders and files of `src/`, besides itself, lowest first: docs/architecture/layers.md.
  * Lint refuses every other import. `make manifests` writes the rules to `lint/layers.json`, which biome.json extends.
  */
 export const layers: Readonly<Record<string, readonly string[]>> = {
