@@ -38,7 +38,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
   #aliveAtMs: number | undefined;
   /** Whether the server has more objects than `maxObjects`. */
   #overflowed = false;
-  #failed: Failure | undefined;
+  #failure: Failure | undefined;
   readonly #refusalListeners = new Set<() => void>();
 
   constructor(spec: StoreSpec<T>, clock: Clock, log: KubeLog) {
@@ -75,8 +75,8 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
   }
 
   get failing(): Failing | undefined {
-    if (!this.#failed) return undefined;
-    const { reason, sinceMs, refused, refusedSinceMs } = this.#failed;
+    if (!this.#failure) return undefined;
+    const { reason, sinceMs, refused, refusedSinceMs } = this.#failure;
     const nowMs = this.#clock.monotonic();
     const failing = { reason, forMs: nowMs - sinceMs };
     return refusedSinceMs === undefined ? failing : { ...failing, refused, refusedForMs: nowMs - refusedSinceMs };
@@ -134,7 +134,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
   alive(): void {
     this.#aliveAtMs = this.#clock.monotonic();
     // After an overflow, the store stays failing until a list is short enough, even if the server answers.
-    if (!this.#overflowed) this.#setFailed(undefined);
+    if (!this.#overflowed) this.#setFailure(undefined);
   }
 
   failed(reason: string, refused?: number): void {
@@ -143,31 +143,31 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
       sinceMs = nowMs,
       refused: before,
       refusedSinceMs = refused === undefined ? undefined : nowMs,
-    } = this.#failed ?? {};
+    } = this.#failure ?? {};
     // Keep an earlier refusal: only a successful answer shows that the permission is back.
-    this.#setFailed({ reason, sinceMs, refused: refused ?? before, refusedSinceMs });
+    this.#setFailure({ reason, sinceMs, refused: refused ?? before, refusedSinceMs });
   }
 
-  #setFailed(failed: Failure | undefined): void {
-    const before = this.#failed?.refused;
-    this.#failed = failed;
-    if (before !== failed?.refused) for (const listener of [...this.#refusalListeners]) listener();
+  #setFailure(failure: Failure | undefined): void {
+    const before = this.#failure?.refused;
+    this.#failure = failure;
+    if (before !== failure?.refused) for (const listener of [...this.#refusalListeners]) listener();
   }
 
   beginList() {
-    const fresh = new Map<string, T>();
+    const listed = new Map<string, T>();
     return {
       add: (items: readonly KubeObject[]): void => {
         for (const item of items) {
           const object = this.#projected(item);
-          if (object) fresh.set(keyOf(item.metadata), object);
+          if (object) listed.set(keyOf(item.metadata), object);
         }
-        if (fresh.size > this.#maxObjects) this.#overflow();
+        if (listed.size > this.#maxObjects) this.#overflow();
       },
-      restart: (): void => fresh.clear(),
+      restart: (): void => listed.clear(),
       commit: (): void => {
         const isRelist = this.#synced;
-        this.#replaceAll(fresh);
+        this.#replaceAll(listed);
         if (isRelist) this.#relisted();
       },
     };
@@ -194,12 +194,12 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     throw new CodedError('TooManyObjects', `the server has more than ${this.#maxObjects} ${this.resource.plural}`);
   }
 
-  #replaceAll(fresh: Map<string, T>): void {
+  #replaceAll(listed: Map<string, T>): void {
     if (this.signal.aborted) return;
     this.#overflowed = false;
-    this.#setFailed(undefined);
-    for (const [key, before] of [...this.#objects]) if (!fresh.has(key)) this.#set(key, before, undefined, true);
-    for (const [key, now] of fresh) {
+    this.#setFailure(undefined);
+    for (const [key, before] of [...this.#objects]) if (!listed.has(key)) this.#set(key, before, undefined, true);
+    for (const [key, now] of listed) {
       const before = this.#objects.get(key);
       if (!before || !this.#isSame(before, now)) this.#set(key, before, now);
     }

@@ -124,9 +124,15 @@ export function jsonCall(agent: Agent, call: JsonCall, limit: Limit): Promise<Js
         return;
       }
       const failure = controller ? failureOf(error, isReused && !head) : 'unsent';
-      const late = `no ${controller ? 'answer' : 'connection'} within ${limit.timeoutMs} ms`;
+      const timeoutText = `no ${controller ? 'answer' : 'connection'} within ${limit.timeoutMs} ms`;
       reject(
-        new CallError(`${method} ${path}`, limit.timedOut ? late : describe(error), error, failure, limit.timedOut),
+        new CallError(
+          `${method} ${path}`,
+          limit.timedOut ? timeoutText : describe(error),
+          error,
+          failure,
+          limit.timedOut,
+        ),
       );
     };
     const onAbort = (): void => fail(new Error('the call was ended'));

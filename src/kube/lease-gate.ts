@@ -228,10 +228,10 @@ class LeaseCampaign implements LeaseGate {
   #heldByOther(): boolean {
     if (!this.#lastRead) return false;
     const { holder } = readLease(this.#lastRead);
-    return holder !== '' && holder !== this.#identity && this.#clock.monotonic() < this.#freeAtMs();
+    return holder !== '' && holder !== this.#identity && this.#clock.monotonic() < this.#heldUntilMs();
   }
 
-  #freeAtMs(): number {
+  #heldUntilMs(): number {
     const seconds = this.#lastRead && readLease(this.#lastRead).durationSeconds;
     return this.#lastReadAtMs + (seconds === undefined ? this.#durationMs : seconds * 1000);
   }
@@ -285,7 +285,7 @@ class LeaseCampaign implements LeaseGate {
   /** A standby reads often, so that it acquires a released Lease soon, and tries when the Lease that it read expires. */
   #nextTryMs(): number {
     if (!this.#heldByOther()) return this.#jittered();
-    return Math.min(this.#jittered() / READS_PER_RETRY, Math.max(50, this.#freeAtMs() - this.#clock.monotonic()));
+    return Math.min(this.#jittered() / READS_PER_RETRY, Math.max(50, this.#heldUntilMs() - this.#clock.monotonic()));
   }
 
   #jittered(): number {

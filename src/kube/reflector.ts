@@ -83,7 +83,7 @@ const ABSENT_CAP_MS = 30_000;
 /**
  * Maximum pause after `TooManyObjects`, milliseconds; jitter shortens it by up to a half. Long, because a retry reads the whole list again.
  */
-const TOO_MANY_MS = 300_000;
+const TOO_MANY_OBJECTS_MS = 300_000;
 /** A watch that ends sooner counts as a failure, so that the reflector backs off from a server that closes at once. */
 const SHORT_LIVED_MS = 5_000;
 /** How long the reflector rejects lists that are older than its newest version, milliseconds. After that, it assumes a restored backup. */
@@ -105,7 +105,7 @@ class Reflector {
   /** The newest version ever seen. */
   #newest: string | undefined;
   /** When the API server should end the current watch by its timeout, milliseconds on the monotonic clock. */
-  #dueMs = 0;
+  #timeoutAtMs = 0;
   /** Failures in a row. A watch that lived for SHORT_LIVED_MS ends the row. */
   #failures = 0;
   /** When the last list was complete, milliseconds on the monotonic clock. */
@@ -121,7 +121,7 @@ class Reflector {
   /** Cancels the timer that ends a refusal after ALLOWED_AFTER_MS. */
   #cancelAllowed: Cancel | undefined;
   /** Whether the server was too busy for a successor of the open watch, which has received nothing since. */
-  #isInDoubt = false;
+  #isSuccessorRefused = false;
 
   constructor(spec: ReflectorSpec, sink: ReflectorSink, options: ReflectorOptions) {
     this.#spec = spec;
@@ -145,7 +145,7 @@ class Reflector {
         this.#resumeVersion = await this.#list();
         return this.#resumeVersion === undefined ? this.#backoff('the list is older than an earlier one') : 0;
       } catch (error) {
-        return this.#failed(error);
+        return this.#delayAfter(error);
       }
     }
     const startMs = clock.monotonic();
@@ -156,13 +156,14 @@ class Reflector {
     this.#cancelAllowed?.();
     this.#cancelAllowed = undefined;
     const nowMs = clock.monotonic();
-    if (this.#spec.followsSchema && settled.error === undefined && nowMs < this.#dueMs) this.#resumeVersion = undefined;
+    if (this.#spec.followsSchema && settled.error === undefined && nowMs < this.#timeoutAtMs)
+      this.#resumeVersion = undefined;
     if (nowMs - startMs >= SHORT_LIVED_MS) {
       this.#failures = 0;
       // The API server ended the watch after five minutes, as requested. Start the next one at once.
       if (settled.error === undefined) return 0;
     }
-    return this.#failed(settled.error);
+    return this.#delayAfter(settled.error);
   }
 
   /** Lists the collection into the sink. Resolves to its version, or undefined if the list is stale. */
@@ -214,14 +215,14 @@ class Reflector {
       path: resourcePath(resource, { namespace }),
       query: () => {
         const timeoutSeconds = Math.round(jittered(WATCH_SECONDS, 0.1, random));
-        this.#dueMs = clock.monotonic() + timeoutSeconds * 1000;
+        this.#timeoutAtMs = clock.monotonic() + timeoutSeconds * 1000;
         const from = { allowWatchBookmarks: true, resourceVersion: this.#resumeVersion };
         return { watch: true, ...from, timeoutSeconds, labelSelector, fieldSelector };
       },
       alive: () => this.#onWatchAlive(),
       opened: (check) => {
         const alive = (): void => {
-          if (this.#refusals === 0 && !this.#isInDoubt) this.#sink.alive();
+          if (this.#refusals === 0 && !this.#isSuccessorRefused) this.#sink.alive();
         };
         const watch = { resource, namespace, fieldSelector, check, alive };
         return this.#options.probe?.join(watch) ?? (() => {});
@@ -244,7 +245,7 @@ class Reflector {
    * Handles the end of a list or a watch: `error`, or undefined if the server ended a watch. Returns the delay before the next,
    * milliseconds.
    */
-  #failed(error: unknown): number {
+  #delayAfter(error: unknown): number {
     if (this.#options.signal.aborted) return 0;
     if (isExpired(error) && this.#resumeVersion !== undefined) {
       this.#resumeVersion = undefined;
@@ -260,7 +261,7 @@ class Reflector {
     }
     if (error instanceof CodedError && error.code === 'TooManyObjects') {
       this.#resumeVersion = undefined;
-      return this.#backoff(describe(error)) + TOO_MANY_MS * (0.5 + this.#options.random() / 2);
+      return this.#backoff(describe(error)) + TOO_MANY_OBJECTS_MS * (0.5 + this.#options.random() / 2);
     }
     if (isNotFound(error)) {
       // The collection no longer exists; a later one with the same name has new versions and needs a list.
@@ -285,14 +286,14 @@ class Reflector {
 
   /** Reports the watch as alive. While a refusal lasts, does so only after the watch has stayed open for ALLOWED_AFTER_MS. */
   #onWatchAlive(): void {
-    this.#isInDoubt = false;
+    this.#isSuccessorRefused = false;
     if (this.#refusals === 0) this.#sink.alive();
     else this.#cancelAllowed ??= this.#options.clock.schedule(ALLOWED_AFTER_MS, () => this.#onAllowed());
   }
 
   #onBusy(error: ApiError, attempt: number): void {
     const { log, onRefusal } = this.#options;
-    this.#isInDoubt = true;
+    this.#isSuccessorRefused = true;
     onRefusal?.(this.#spec.resource, error.code);
     if (attempt === 0)
       log.warn('the API server is too busy for a new watch; the open one is silent', {

@@ -189,7 +189,7 @@ export const votedReview = ({ requestUid, template, user, userUid }: OwedReview)
     extensions: 0,
     decidedExtensions: 0,
     ended: true,
-    gone: true,
+    isDeleted: true,
   }) as const;
 
 /**

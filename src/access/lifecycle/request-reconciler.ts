@@ -84,8 +84,8 @@ export class RequestReconciler implements Reconciler {
 
     if (hasVerifiedEnd(request, signer)) return this.#keepEnded(request, signal);
     if (request.ended) return this.#endUnverified(request, request.ended, signal);
-    const started = this.#endings.get(request.uid);
-    if (started) return this.#end(request, started.ending, signal, started.denial);
+    const startedEnding = this.#endings.get(request.uid);
+    if (startedEnding) return this.#end(request, startedEnding.ending, signal, startedEnding.denial);
     if (this.#isExpired(request)) return this.#end(request, 'Expired', signal);
     this.#scheduleEnd(request);
     const ending = await this.#earlyEnding(request, signal);
@@ -188,10 +188,12 @@ export class RequestReconciler implements Reconciler {
     }
     const [fromMs, untilMs] = [parseTime(ended?.at ?? '') ?? 0, parseTime(ended?.until ?? '') ?? 0];
     if (request.deleting || revoker.hasRemoved(request)) return revoker.remove(request, signal);
-    const isOld = this.#deadlines.hasPassed(uid, fromMs, untilMs);
+    const isPastRetention = this.#deadlines.hasPassed(uid, fromMs, untilMs);
     const surplus =
-      isOld || this.#withinMaximum.has(uid) ? [] : history.surplus(request, (other) => revoker.hasRemoved(other));
-    const isDue = isOld || surplus.some((one) => one.uid === uid);
+      isPastRetention || this.#withinMaximum.has(uid)
+        ? []
+        : history.surplus(request, (other) => revoker.hasRemoved(other));
+    const isDue = isPastRetention || surplus.some((one) => one.uid === uid);
     if (isDue && this.#toRemove.has(uid)) return revoker.remove(request, signal);
     if (isDue) {
       // Deletions must not delay the end of other access: the thousands of requests that ended together are also deleted together.

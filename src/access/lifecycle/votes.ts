@@ -100,16 +100,16 @@ export class Votes {
     if (approvals.length < needed && approvals.length === stored.length) {
       return this.#judge(stored, this.#foundRequest(request), templateState(template), signal);
     }
-    const votes = await this.#list({ ...request, about }, signal);
+    const votes = await this.#listLive({ ...request, about }, signal);
     if (votes.length === 0) return [];
     const found = this.#foundRequest(request);
     const signed = await this.#signedVotes(votes, found, signal);
     // Ask both after the list: an edit voids all votes that were created before it, and each voter must still hold the verb.
-    const [state, approvers] = await Promise.all([
+    const [state, mayApproveByVote] = await Promise.all([
       this.#currentState(template, signal),
-      this.#approversOf(signed, found, signal),
+      this.#approvePermissions(signed, found, signal),
     ]);
-    return this.#judged(votes, approvers, found, state);
+    return this.#evaluate(votes, mayApproveByVote, found, state);
   }
 
   /**
@@ -131,7 +131,7 @@ export class Votes {
     const { namespace, template: templateName, requestUid: uid } = review;
     const template = this.#deps.templates.get(keyOf({ namespace, name: templateName }));
     const state = template ? templateState(template) : ({ found: false } as const);
-    const votes = await this.#list({ namespace, uid, about: 'Review' }, signal);
+    const votes = await this.#listLive({ namespace, uid, about: 'Review' }, signal);
     return this.#judge(votes, votedReview(review), state, signal);
   }
 
@@ -145,7 +145,7 @@ export class Votes {
   }
 
   /** All votes about `about`, oldest first, as the API server has them now. */
-  async #list({ namespace, uid, about }: VoteQuery & { about: string }, signal: AbortSignal): Promise<VoteView[]> {
+  async #listLive({ namespace, uid, about }: VoteQuery & { about: string }, signal: AbortSignal): Promise<VoteView[]> {
     const votes = await this.#lists.ask(namespace, { namespace, uid }, signal);
     return oldestFirst(votes.filter(({ requestUid, spec }) => requestUid === uid && spec.about === about));
   }
@@ -183,19 +183,19 @@ export class Votes {
     signal: AbortSignal,
   ): Promise<JudgedVote[]> {
     const signed = await this.#signedVotes(votes, request, signal);
-    return this.#judged(votes, await this.#approversOf(signed, request, signal), request, state);
+    return this.#evaluate(votes, await this.#approvePermissions(signed, request, signal), request, state);
   }
 
-  /** Judges each vote by the rule book. `approvers` has the signed votes, and whether their voters hold the verb. */
-  #judged(
+  /** Judges each vote by the rule book. `mayApproveByVote` has the signed votes, and whether their voters hold the verb. */
+  #evaluate(
     votes: readonly VoteView[],
-    approvers: ReadonlyMap<VoteView, boolean>,
+    mayApproveByVote: ReadonlyMap<VoteView, boolean>,
     request: FoundRequest,
     template: TemplateState,
   ): JudgedVote[] {
     return votes.map((vote) => {
       const { namespace, spec } = vote;
-      const mayApprove = approvers.get(vote);
+      const mayApprove = mayApproveByVote.get(vote);
       if (!spec.voter || mayApprove === undefined) return { vote, violation: unsigned };
       const input = { namespace, voter: spec.voter, spec, request, template, mayApprove };
       return { vote, violation: firstViolation(votePolicy, input) };
@@ -203,7 +203,7 @@ export class Votes {
   }
 
   /** By vote: whether its voter holds the verb `approve` on the template of the request now. */
-  async #approversOf(
+  async #approvePermissions(
     votes: readonly SignedVote[],
     { templateName: name }: FoundRequest,
     signal: AbortSignal,

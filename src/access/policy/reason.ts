@@ -62,8 +62,8 @@ type Compiled = { readonly pattern: RE2JS } | { readonly problem: string };
 const patterns = new RecentMap<string, Compiled>(256);
 
 function compile(source: string): Compiled {
-  const known = patterns.get(source);
-  if (known) return known;
+  const cached = patterns.get(source);
+  if (cached) return cached;
   const compiled = tryCompile(source);
   patterns.set(source, compiled);
   return compiled;

@@ -22,7 +22,7 @@ export type VotedRequest =
       /** Whether the request was denied, revoked, or deleted, or its access has ended. */
       readonly ended: boolean;
       /** True if the request was deleted, and only the record of its emergency remains. */
-      readonly gone?: true;
+      readonly isDeleted?: true;
     };
 
 /** Input of the rules for votes. */

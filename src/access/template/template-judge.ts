@@ -82,10 +82,10 @@ export class TemplateJudge implements Source {
   async judge(template: TemplateView, signal: AbortSignal): Promise<Violation | typeof notPlanned | undefined> {
     const { key, uid, generation } = template;
     const hasTarget = this.#hasTarget(template);
-    const known = this.#verdicts.get(key);
-    if (known?.uid === uid && known.generation === generation && known.hasTarget === hasTarget) {
+    const verdict = this.#verdicts.get(key);
+    if (verdict?.uid === uid && verdict.generation === generation && verdict.hasTarget === hasTarget) {
       this.#deps.queue.leave(this, key);
-      return known.violation;
+      return verdict.violation;
     }
     const invalidations = this.#invalidations;
     const violation = await this.#deps.queue.judge(this, key, (runner) => this.#violation(template, runner, signal));

@@ -74,7 +74,7 @@ async function attest(review: Review, ports: Ports, signal: AbortSignal): Promis
     .set(['spec'], { ...spec, voter: { ...voter, ...(signature === undefined ? {} : { signature }) } });
   const owner = { apiVersion: apiVersionOf(resource), kind: resource.kind, name: request.name, uid };
   // If the request is deleted, set no owner: the garbage collector would delete the vote. The leader deletes it after the review.
-  if (voted.gone) patch.remove(['metadata', 'ownerReferences']);
+  if (voted.isDeleted) patch.remove(['metadata', 'ownerReferences']);
   else patch.set(['metadata', 'ownerReferences'], [owner]);
   return { patch: patch.ops };
 }

@@ -189,7 +189,7 @@ describe('votes', () => {
   });
 
   it('about an emergency whose request was deleted have no owner, so that they are not garbage-collected', async () => {
-    change({ emergency: true, ended: true, gone: true })();
+    change({ emergency: true, ended: true, isDeleted: true })();
     world.template = () => Promise.resolve({ found: false });
     const object = vote({ about: 'Review' }, { ownerReferences: [{ uid: 'other' }] });
     const patch = patchOf(await mutate(object));
@@ -296,7 +296,7 @@ describe('votes', () => {
     [
       'about the review of an emergency, without the verb approve on a template that is gone',
       () => {
-        change({ emergency: true, ended: true, gone: true })();
+        change({ emergency: true, ended: true, isDeleted: true })();
         world.template = () => Promise.resolve({ found: false });
         world.approves = false;
       },
@@ -307,7 +307,7 @@ describe('votes', () => {
     [
       'about the review of an emergency, of a ServiceAccount, on a template that is gone',
       () => {
-        change({ emergency: true, ended: true, gone: true })();
+        change({ emergency: true, ended: true, isDeleted: true })();
         world.template = () => Promise.resolve({ found: false });
       },
       signedVote({ about: 'Review' }, robot),
@@ -316,7 +316,7 @@ describe('votes', () => {
     ],
     [
       'about the review of one’s own emergency',
-      change({ emergency: true, ended: true, gone: true }),
+      change({ emergency: true, ended: true, isDeleted: true }),
       signedVote({ about: 'Review' }, { username: 'alice', uid: 'u-1', groups: [] }),
       { username: 'alice', uid: 'u-1', groups: [] },
       'SelfApproval',
@@ -366,7 +366,7 @@ describe('votes', () => {
     [
       'about the review of an emergency whose request and template are gone',
       () => {
-        change({ emergency: true, ended: true, gone: true })();
+        change({ emergency: true, ended: true, isDeleted: true })();
         world.template = () => Promise.resolve({ found: false });
       },
       signedVote({ about: 'Review' }),

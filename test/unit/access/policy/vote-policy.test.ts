@@ -94,7 +94,7 @@ describe('the policy for votes', () => {
     it('every rule for a review whose template does not exist', () => {
       const review = {
         spec: { ...input.spec, about: 'Review' },
-        request: { ...request, emergency: true, ended: true, gone: true },
+        request: { ...request, emergency: true, ended: true, isDeleted: true },
         template: { found: false },
       } as const;
       assert.deepEqual([...new Set(Object.values(verdicts(review)))], ['pass']);
