@@ -88,7 +88,7 @@ const steps: readonly Step[] = [
   {
     command: 'start',
     line: 'pod-alice',
-    alice: [0, /access is open until \S+ \(in (30m|29m\d+s)\)$[\s\S]*^kubectl exec -ti /m],
+    alice: [0, /access is open until \S+ \(in (30m|2[89]m(\d+s)?)\)$[\s\S]*^kubectl exec -ti /m],
     bob: [3, /^drawbridge: denied: /],
     carol: [3, /^drawbridge: denied: /],
   },
