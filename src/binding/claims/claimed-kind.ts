@@ -8,7 +8,7 @@ import { requestServiceNamespace } from '../namespaces/service-namespaces.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import { bySecret, type NamespaceView } from '../stores/consumer-stores.ts';
 import type { ExportView } from '../stores/provider-stores.ts';
-import type { Refusal, SyncMode } from '../sync-engine/kind.ts';
+import type { RefusedWatch, SyncMode } from '../sync-engine/kind.ts';
 import { SyncLoop } from '../sync-engine/sync-loop.ts';
 import { ClaimedObjects, type ClaimedObjectsOptions } from './claimed-objects.ts';
 import type { ClaimedView } from './claimed-view.ts';
@@ -30,7 +30,7 @@ export interface ClaimedKind {
   remaining(): number;
   /** Problems of the lists, then those of single objects, worst first. */
   problems(): readonly string[];
-  refusals(): readonly Refusal[];
+  refusedWatches(): readonly RefusedWatch[];
   /** As `Syncer.resync`. */
   resync(): void;
   /** As `Syncer.allowDeletes`. */
@@ -139,7 +139,7 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
       return kind.countWithActions(new Set(keys()), planUnclaim);
     },
     problems: () => [...loop.slowLists().map((problem) => `${label}: ${problem}`), ...loop.problems.list(label)],
-    refusals: () => loop.refusals(),
+    refusedWatches: () => loop.refusedWatches(),
     resync: () => loop.resync(),
     allowDeletes: () => loop.allowDeletes(),
     close() {

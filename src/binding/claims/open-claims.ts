@@ -107,7 +107,7 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
       ...claimProblems,
       ...kinds.flatMap((kind) => kind.problems()),
     ],
-    refusals: () => kinds.flatMap((kind) => kind.refusals()),
+    refusedWatches: () => kinds.flatMap((kind) => kind.refusedWatches()),
     close() {
       stopWaiting?.();
       notify.stop();

@@ -7,7 +7,7 @@ import { regarding } from '../../kube/event-object.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { BindingView, CrdView } from '../stores/consumer-stores.ts';
 import type { ExportView } from '../stores/provider-stores.ts';
-import { refusalMessages } from '../sync-engine/refusals.ts';
+import { refusedWatchMessages } from '../sync-engine/refused-watches.ts';
 import {
   type BindingFacts,
   bindingConditions,
@@ -39,7 +39,7 @@ export class Binder {
   /** By binding: the sessions whose syncers have found a problem of its objects. */
   readonly #withProblem = new Map<string, WeakSet<ProviderSession>>();
   /** By binding: the note of the last Event about refused kinds, while kinds are refused. */
-  readonly #refusals = new Map<string, string>();
+  readonly #refusedWatchNotes = new Map<string, string>();
 
   constructor(parts: BindingDependencies) {
     this.#parts = parts;
@@ -56,7 +56,7 @@ export class Binder {
     const exportFacts =
       syncedSession && (await this.#collectExportFacts(ensured.binding, syncedSession, ensured.problem, signal));
     const facts = bindingFacts(this.#parts, ensured.binding, provider, { exportFacts });
-    this.#recordRefusals(facts);
+    this.#recordRefusedWatches(facts);
     const settlesInMs = syncedSession ? this.#settlesInMs(syncedSession, facts) : 0;
     await this.#parts.writer.writeStatus(
       ensured.binding,
@@ -74,15 +74,15 @@ export class Binder {
   /** Forgets a binding that is deleted or being deleted. */
   forget(name: string): void {
     this.#withProblem.delete(name);
-    this.#refusals.delete(name);
+    this.#refusedWatchNotes.delete(name);
   }
 
   /** Records an Event on the binding when other kinds are refused than before. */
-  #recordRefusals({ binding: { name, uid }, refusals }: BindingFacts): void {
-    const note = refusalMessages(refusals).join('. ');
-    const before = this.#refusals.get(name) ?? '';
-    if (note === '') this.#refusals.delete(name);
-    else this.#refusals.set(name, note);
+  #recordRefusedWatches({ binding: { name, uid }, refusedWatches }: BindingFacts): void {
+    const note = refusedWatchMessages(refusedWatches).join('. ');
+    const before = this.#refusedWatchNotes.get(name) ?? '';
+    if (note === '') this.#refusedWatchNotes.delete(name);
+    else this.#refusedWatchNotes.set(name, note);
     if (note === '' || note === before) return;
     this.#parts.events.record({
       regarding: regarding(apiServiceBindings, { name, uid }),

@@ -10,8 +10,8 @@ import {
 import type { Heartbeat, SessionLookup, SessionState } from '../sessions/provider-session.ts';
 import type { BindingView } from '../stores/consumer-stores.ts';
 import type { ExportRequestView, ExportView } from '../stores/provider-stores.ts';
-import type { Refusal } from '../sync-engine/kind.ts';
-import { refusalMark, refusalMessages } from '../sync-engine/refusals.ts';
+import type { RefusedWatch } from '../sync-engine/kind.ts';
+import { refusedWatchMessages, refusedWatchPhrase } from '../sync-engine/refused-watches.ts';
 import type { CrdOutcome } from './crd-outcome.ts';
 import type { JudgedClaims } from './sync-plan.ts';
 
@@ -30,7 +30,7 @@ export interface BindingFacts {
   /** Problems of the binding's syncers, as `RunningSyncers.problemsOf` lists them. */
   readonly problems: readonly string[];
   /** Kinds that a side no longer lets the konnector watch: bound and claimed ones, and those of the session. */
-  readonly refusals: readonly Refusal[];
+  readonly refusedWatches: readonly RefusedWatch[];
   /** False for 10 s after the first reconcile with synced stores of the session, unless a problem of a syncer has been found. */
   readonly settled: boolean;
   /** The progress of the unbinding; undefined unless the binding is being deleted. */
@@ -155,8 +155,8 @@ function connectedCondition(facts: BindingFacts): BindConditionUpdate | undefine
   if (!exported) return noExportCondition(binding, exportFacts);
   if (exported.unreadable !== undefined)
     return conditionFalse(connected, 'Error', 'APIServiceExportInvalid', invalidExport(exported));
-  const refusals = ofKind(outcomes, 'refused');
-  if (refusals[0]) return conditionFalse(connected, 'Error', refusals[0].reason, messagesOf(refusals));
+  const refused = ofKind(outcomes, 'refused');
+  if (refused[0]) return conditionFalse(connected, 'Error', refused[0].reason, messagesOf(refused));
   if (outcomes.some(({ kind }) => kind === 'conflict')) return undefined;
   if (claims.problem !== undefined)
     return conditionFalse(connected, 'Warning', 'InvalidClaimableAnnotation', claims.problem);
@@ -176,13 +176,13 @@ function objectsCondition({
   binding,
   heartbeat,
   problems,
-  refusals,
+  refusedWatches,
   settled,
   nowMs,
 }: BindingFacts): BindConditionUpdate | undefined {
   // Not held back like other problems: a kind is refused as a whole, so the message seldom changes.
-  if (refusals.length > 0)
-    return conditionFalse(connected, 'Warning', 'ObjectsNotInSync', refusalMessages(refusals).join('. '));
+  if (refusedWatches.length > 0)
+    return conditionFalse(connected, 'Warning', 'ObjectsNotInSync', refusedWatchMessages(refusedWatches).join('. '));
   if (problems.length === 0) return !settled && hasObjectsOutOfSync(binding) ? undefined : conditionTrue(connected);
   // Condition Heartbeating reports an unreachable provider.
   if (heartbeat && !heartbeat.ok) return undefined;
@@ -195,7 +195,7 @@ function objectsCondition({
 /** Whether the current condition reports single objects that are not in sync. */
 export function hasObjectsOutOfSync({ conditions }: BindingView): boolean {
   const { reason, message } = findCondition(conditions, connected) ?? {};
-  return reason === 'ObjectsNotInSync' && !message?.includes(refusalMark);
+  return reason === 'ObjectsNotInSync' && !message?.includes(refusedWatchPhrase);
 }
 
 function noExportCondition({ name }: BindingView, { clusterNamespace, request }: ExportFacts): BindConditionUpdate {
@@ -228,10 +228,10 @@ function schemaCondition({ exportFacts, unbindProgress }: BindingFacts): BindCon
   }
   if (exported.unreadable !== undefined)
     return conditionUnknown(schemaInSync, 'APIServiceExportInvalid', invalidExport(exported));
-  const refusals = ofKind(outcomes, 'refused');
+  const refused = ofKind(outcomes, 'refused');
   const outOfSync = ofKind(outcomes, 'outOfSync');
-  if (refusals[0])
-    return conditionFalse(schemaInSync, 'Error', refusals[0].reason, messagesOf([...refusals, ...outOfSync]));
+  if (refused[0])
+    return conditionFalse(schemaInSync, 'Error', refused[0].reason, messagesOf([...refused, ...outOfSync]));
   if (outOfSync[0]) return conditionFalse(schemaInSync, 'Warning', outOfSync[0].reason, messagesOf(outOfSync));
   return outcomes.some(({ kind }) => kind === 'conflict') ? undefined : conditionTrue(schemaInSync);
 }

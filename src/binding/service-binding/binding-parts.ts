@@ -45,7 +45,7 @@ export function bindingFacts(
     state: session?.state,
     heartbeat: session && sessions.heartbeat(session),
     problems: syncers.problemsOf(binding.name),
-    refusals: [...(session?.refusals() ?? []), ...syncers.refusalsOf(binding.name)],
+    refusedWatches: [...(session?.refusedWatches() ?? []), ...syncers.refusedWatchesOf(binding.name)],
     exportFacts: undefined,
     settled: true,
     unbindProgress: undefined,

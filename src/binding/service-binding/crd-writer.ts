@@ -37,7 +37,7 @@ interface Confirmed {
 }
 
 /** Status codes of rejections that a retry would repeat. */
-const refusals: readonly number[] = [400, 413, 422];
+const permanentRejections: readonly number[] = [400, 413, 422];
 
 /** Creates and updates the CustomResourceDefinitions of bindings from BoundSchemas. It never changes a definition of another owner. */
 export class CrdWriter {
@@ -161,7 +161,7 @@ export class CrdWriter {
 
 function outcomeOf(error: unknown, name: string, existed: boolean): CrdOutcome {
   if (isConflict(error) || isNotFound(error)) return { kind: 'conflict', cause: error };
-  if (error instanceof ApiError && refusals.includes(error.code)) {
+  if (error instanceof ApiError && permanentRejections.includes(error.code)) {
     const reason: RefusedReason = existed
       ? 'CustomResourceDefinitionUpdateFailed'
       : 'CustomResourceDefinitionCreateFailed';

@@ -1,8 +1,8 @@
-import type { Refusal, Syncer, SyncMode } from '../sync-engine/kind.ts';
+import type { RefusedWatch, Syncer, SyncMode } from '../sync-engine/kind.ts';
 
 /** A syncer of bound objects, or of the claimed objects of one export. */
 export type ObjectSyncer = Pick<Syncer, 'controllers' | 'resync' | 'problems' | 'close'> &
-  Partial<Pick<Syncer, 'refusals' | 'remaining' | 'allowDeletes' | 'served'>>;
+  Partial<Pick<Syncer, 'refusedWatches' | 'remaining' | 'allowDeletes' | 'served'>>;
 
 /** A running syncer. */
 export interface RunningSyncer {
@@ -36,8 +36,8 @@ export class RunningSyncers {
   }
 
   /** The refused watches of all syncers. */
-  refusalsOf(binding: string): readonly Refusal[] {
-    return this.#syncersOf(binding).flatMap(({ syncer }) => syncer.refusals?.() ?? []);
+  refusedWatchesOf(binding: string): readonly RefusedWatch[] {
+    return this.#syncersOf(binding).flatMap(({ syncer }) => syncer.refusedWatches?.() ?? []);
   }
 
   /** Number of objects and copies that unbinding waits for; Infinity while that is not known. */

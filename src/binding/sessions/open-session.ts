@@ -10,8 +10,8 @@ import type { Log } from '../../observe/log.ts';
 import type { RunningControllers } from '../deps.ts';
 import type { OpenedStores } from '../stores/open-stores.ts';
 import { openProviderStores, type ProviderStores } from '../stores/provider-stores.ts';
-import type { Refusal } from '../sync-engine/kind.ts';
-import { refusalOf } from '../sync-engine/refusals.ts';
+import type { RefusedWatch } from '../sync-engine/kind.ts';
+import { refusedWatch } from '../sync-engine/refused-watches.ts';
 import type { Kubeconfig } from './kubeconfig.ts';
 import type { ProviderSession, SessionState } from './provider-session.ts';
 
@@ -83,8 +83,8 @@ export class OpenSession implements ProviderSession {
     return this.#state;
   }
 
-  refusals(): readonly Refusal[] {
-    return this.#opened.all.flatMap((store) => refusalOf('provider', store.resource, store) ?? []);
+  refusedWatches(): readonly RefusedWatch[] {
+    return this.#opened.all.flatMap((store) => refusedWatch('provider', store.resource, store) ?? []);
   }
 
   get clusterNamespaceUid(): string | undefined {

@@ -5,8 +5,8 @@ import { type Problem, severityOf } from './problems.ts';
 /** The cluster of an object or a call. */
 export type Side = 'consumer' | 'provider';
 
-/** A kind that an API server no longer lets us list and watch. */
-export interface Refusal {
+/** A kind that an API server let the konnector list and watch, and no longer does. */
+export interface RefusedWatch {
   readonly side: Side;
   /** Status code: 401 or 403. */
   readonly code: number;
@@ -164,8 +164,8 @@ export interface Syncer {
   remaining(): number;
   /** Problems for the binding's condition: first those of the whole kind, then those of single objects, worst first. */
   problems(): readonly string[];
-  /** The sides that no longer let the konnector watch the kind. */
-  refusals(): readonly Refusal[];
+  /** The watches that a side no longer allows. */
+  refusedWatches(): readonly RefusedWatch[];
   /** Whether the consumer's API server serves the kind and has listed its objects. Also true if there is no version to sync. */
   served(): boolean;
   /** Ends the watches. The caller has removed the controllers. */

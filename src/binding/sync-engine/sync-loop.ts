@@ -9,10 +9,10 @@ import { bindingMetrics, Latency, type SyncObserver } from '../metrics.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import { CallSender } from './call-sender.ts';
 import { DeleteBreaker } from './delete-breaker.ts';
-import type { KeyState, Refusal, Side, SyncKind, SyncMode, SyncPass } from './kind.ts';
+import type { KeyState, RefusedWatch, Side, SyncKind, SyncMode, SyncPass } from './kind.ts';
 import { Problems, recordProblem } from './problems.ts';
 import { SyncReconciler, type SyncReconcilerOptions } from './reconciler.ts';
-import { type Refusable, refusalOf } from './refusals.ts';
+import { type RefusableWatch, refusedWatch } from './refused-watches.ts';
 
 export interface SyncLoopOptions {
   /** First part of the controller's name, also in metrics. */
@@ -46,7 +46,7 @@ export interface SyncLoopParts {
   /** Milliseconds since the watches of a side last received data. An absent side has no metric. */
   readonly ages: Partial<Record<Side, () => number>>;
   /** The watches of each side. */
-  readonly watches: Readonly<Record<Side, Refusable>>;
+  readonly watches: Readonly<Record<Side, RefusableWatch>>;
   /** Problems for lists that are not complete, consumer first; empty if all are complete. */
   unlisted(): readonly string[];
 }
@@ -157,9 +157,9 @@ export class SyncLoop {
   }
 
   /** The refused watches. */
-  refusals(): readonly Refusal[] {
+  refusedWatches(): readonly RefusedWatch[] {
     const { resource } = this.#options;
-    return sides.flatMap((side) => (this.#parts && refusalOf(side, resource, this.#parts.watches[side])) ?? []);
+    return sides.flatMap((side) => (this.#parts && refusedWatch(side, resource, this.#parts.watches[side])) ?? []);
   }
 
   /** Call when a list is complete. Notifies the owner if the list was late or, in mode `drain`, because the number of remaining objects is now known. */
@@ -175,7 +175,7 @@ export class SyncLoop {
   /** With the permissions to watch, those to write may be back, too. */
   #onRefusal(): void {
     const before = this.#refused;
-    this.#refused = this.refusals().length;
+    this.#refused = this.refusedWatches().length;
     if (this.#refused === before) return;
     if (this.#refused === 0) this.resync();
     this.#options.onChange();

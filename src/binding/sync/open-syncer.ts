@@ -13,7 +13,7 @@ import {
   type ExportView,
   type ServiceNamespaceView,
 } from '../stores/provider-stores.ts';
-import type { Refusal, Side, Syncer, SyncMode } from '../sync-engine/kind.ts';
+import type { RefusedWatch, Side, Syncer, SyncMode } from '../sync-engine/kind.ts';
 import { coalesce, SyncLoop } from '../sync-engine/sync-loop.ts';
 import { BoundObjects } from './bound-objects.ts';
 import { ConsumerObjects, consumerResource, syncVersion, wantedVersions } from './consumer-objects.ts';
@@ -131,8 +131,8 @@ class BoundSyncer implements Syncer {
     return [...ofKind.map((problem) => `${schema.name}: ${problem}`), ...problems.list(schema.name)];
   }
 
-  refusals(): readonly Refusal[] {
-    return this.#loop.refusals();
+  refusedWatches(): readonly RefusedWatch[] {
+    return this.#loop.refusedWatches();
   }
 
   served(): boolean {
@@ -330,7 +330,7 @@ function withoutVersion({ schema, exported }: SyncerOptions): Syncer {
     // Without a version the objects can be neither read nor changed.
     remaining: () => 0,
     problems: () => [problem],
-    refusals: () => [],
+    refusedWatches: () => [],
     // Otherwise `Ready` would wait for this kind forever.
     served: () => true,
     close() {},

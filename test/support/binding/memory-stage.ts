@@ -20,7 +20,7 @@ import type {
 } from '../../../src/binding/sessions/provider-session.ts';
 import { openConsumerStores } from '../../../src/binding/stores/consumer-stores.ts';
 import { openProviderStores } from '../../../src/binding/stores/provider-stores.ts';
-import type { Refusal } from '../../../src/binding/sync-engine/kind.ts';
+import type { RefusedWatch } from '../../../src/binding/sync-engine/kind.ts';
 import type { Controller } from '../../../src/engine/controller.ts';
 import type { RecordedEvent } from '../../../src/kube/event-object.ts';
 import { noLog } from '../../../src/observe/log.ts';
@@ -54,7 +54,7 @@ export class FakeSession implements ProviderSession {
   readonly stores: ProviderSession['stores'];
   clusterNamespaceUid: string | undefined = 'uid-of-kb-acme';
   state: SessionState = { kind: 'synced' };
-  refused: Refusal[] = [];
+  refused: RefusedWatch[] = [];
 
   constructor(cluster: MemoryCluster) {
     this.cluster = cluster;
@@ -65,7 +65,7 @@ export class FakeSession implements ProviderSession {
     return this.cluster.client;
   }
 
-  refusals(): readonly Refusal[] {
+  refusedWatches(): readonly RefusedWatch[] {
     return this.refused;
   }
 }

@@ -156,7 +156,7 @@ export class SyncStage {
       stores: openProviderStores(this.provider, clusterNamespace).stores,
       clusterNamespaceUid: 'uid-of-kb-acme',
       state: { kind: 'synced' },
-      refusals: () => [],
+      refusedWatches: () => [],
     };
   }
 

@@ -163,7 +163,7 @@ export class ClaimsStage {
       client: provider.client,
       stores: openProviderStores(provider, 'kb-acme').stores,
       clusterNamespaceUid: this.identity,
-      refusals: () => [],
+      refusedWatches: () => [],
       state: { kind: 'synced' },
     };
     const deps: BindingDeps = {

@@ -8,7 +8,7 @@ import {
   unbindFinalizer,
 } from '../../../../src/api/binding/names.ts';
 import { RunningSyncers } from '../../../../src/binding/service-binding/running-syncers.ts';
-import type { Refusal } from '../../../../src/binding/sync-engine/kind.ts';
+import type { RefusedWatch } from '../../../../src/binding/sync-engine/kind.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import type { Call } from '../../../support/binding/memory-cluster.ts';
 import { crdName, crdSpec, FakeSession, ownerOf, statusOf } from '../../../support/binding/memory-stage.ts';
@@ -309,12 +309,12 @@ describe('the reconciler of bindings', () => {
       'kinds that a cluster no longer lets it watch, before the problems of objects',
       () => {
         stage.offer();
-        const refusals = (): Refusal[] => [
+        const refusedWatches = (): RefusedWatch[] => [
           { side: 'provider', code: 403, resource: 'secrets' },
           { side: 'consumer', code: 401, resource: crdName },
           { side: 'provider', code: 403, resource: crdName },
         ];
-        const syncer = working({ refusals, problems: () => ['team-a/a: forbidden'] });
+        const syncer = working({ refusedWatches, problems: () => ['team-a/a: forbidden'] });
         stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'sync', syncer });
       },
       'Warning ObjectsNotInSync: the provider no longer lets this cluster list and watch kettles.kitchen.example, secrets (403); ask the provider to grant these permissions to the user of the kubeconfig again. this cluster no longer lets the konnector list and watch kettles.kitchen.example, because it rejects its credentials (401)',

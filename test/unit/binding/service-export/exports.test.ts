@@ -100,7 +100,7 @@ describe('the reconciler of exports', () => {
       served: () => true,
       remaining: () => 0,
       problems: () => [],
-      refusals: () => [],
+      refusedWatches: () => [],
       close() {
         assert.ok(!stage.running.has(controller), 'its controller has been removed before');
         entry.closed = true;
