@@ -1,6 +1,6 @@
 import type { Clock } from '../kit/clock.ts';
 import type { Metrics } from '../observe/metrics.ts';
-import type { Side } from './sync-engine/kind.ts';
+import type { Side } from './sync-engine/syncer.ts';
 
 /** The metrics of bindings. Labels are resources, bindings, sessions, and sides, never names of synced objects. */
 export interface BindingMetrics {

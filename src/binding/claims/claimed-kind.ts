@@ -8,9 +8,9 @@ import { requestServiceNamespace } from '../namespaces/service-namespaces.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import { bySecret, type NamespaceView } from '../stores/consumer-stores.ts';
 import type { ExportView } from '../stores/provider-stores.ts';
-import type { RefusedWatch, SyncMode } from '../sync-engine/kind.ts';
 import { SyncLoop } from '../sync-engine/sync-loop.ts';
-import { ClaimedObjects, type ClaimedObjectsOptions } from './claimed-objects.ts';
+import type { RefusedWatch, SyncMode } from '../sync-engine/syncer.ts';
+import { ClaimedObjectStrategy, type ClaimedObjectStrategyOptions } from './claimed-object-strategy.ts';
 import type { ClaimedView } from './claimed-view.ts';
 import { exemption } from './exemption.ts';
 import type { OpenReferences } from './open-references.ts';
@@ -77,7 +77,7 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
     problems: loop.problems,
     consumerKeys: (namespace) => consumer.keysIn(namespace),
   });
-  const kind = new ClaimedObjects({
+  const strategy = new ClaimedObjectStrategy({
     plan: planFor(mode, mayDelete),
     resource,
     clients: { consumer: deps.client, provider: session.client },
@@ -97,7 +97,7 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
   const keysNamed = (name: string): string[] => [...consumer.keysNamed(name), ...provider.keysNamed(name)];
   const keys = (): string[] => [...consumer.keys(), ...provider.keys()];
   const controller = loop.open({
-    kind,
+    strategy,
     sources: [
       ...provider.sources((key) => loop.recordChange('provider', key)),
       ...consumer.sources((key) => loop.recordChange('consumer', key)),
@@ -136,7 +136,7 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
     },
     remaining() {
       if (!consumer.synced || !provider.synced) return Number.POSITIVE_INFINITY;
-      return kind.countWithActions(new Set(keys()), planUnclaim);
+      return strategy.countWithActions(new Set(keys()), planUnclaim);
     },
     problems: () => [...loop.slowLists().map((problem) => `${label}: ${problem}`), ...loop.problems.list(label)],
     refusedWatches: () => loop.refusedWatches(),
@@ -151,7 +151,7 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
   };
 }
 
-function planFor(mode: SyncMode, mayDelete: boolean): ClaimedObjectsOptions['plan'] {
+function planFor(mode: SyncMode, mayDelete: boolean): ClaimedObjectStrategyOptions['plan'] {
   if (mode === 'sync') return planClaim;
   return mayDelete ? planUnclaim : undefined;
 }

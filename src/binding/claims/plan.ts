@@ -1,5 +1,5 @@
 import type { Owner } from '../../api/binding/names.ts';
-import type { Side } from '../sync-engine/kind.ts';
+import type { Side } from '../sync-engine/syncer.ts';
 import type { ClaimedView } from './claimed-view.ts';
 import { type CopyIdentity, isInSync, mustBeReplaced } from './copy.ts';
 

@@ -10,8 +10,8 @@ import {
 import type { Heartbeat, SessionLookup, SessionState } from '../sessions/provider-session.ts';
 import type { BindingView } from '../stores/consumer-stores.ts';
 import type { ExportRequestView, ExportView } from '../stores/provider-stores.ts';
-import type { RefusedWatch } from '../sync-engine/kind.ts';
 import { refusedWatchMessages, refusedWatchPhrase } from '../sync-engine/refused-watches.ts';
+import type { RefusedWatch } from '../sync-engine/syncer.ts';
 import type { CrdOutcome } from './crd-outcome.ts';
 import type { JudgedClaims } from './sync-plan.ts';
 

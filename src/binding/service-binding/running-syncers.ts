@@ -1,4 +1,4 @@
-import type { RefusedWatch, Syncer, SyncMode } from '../sync-engine/kind.ts';
+import type { RefusedWatch, Syncer, SyncMode } from '../sync-engine/syncer.ts';
 
 /** A syncer of bound objects, or of the claimed objects of one export. */
 export type ObjectSyncer = Pick<Syncer, 'controllers' | 'resync' | 'problems' | 'close'> &

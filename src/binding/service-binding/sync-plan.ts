@@ -9,7 +9,7 @@ import type { ProviderSession } from '../sessions/provider-session.ts';
 import { type BindingView, type CrdView, mayBeServed } from '../stores/consumer-stores.ts';
 import type { BoundSchemaView, ExportView } from '../stores/provider-stores.ts';
 import { syncVersion } from '../sync/consumer-objects.ts';
-import type { SyncMode } from '../sync-engine/kind.ts';
+import type { SyncMode } from '../sync-engine/syncer.ts';
 import { isOwnedBy } from './owner.ts';
 import { unbindPolicy } from './unbind-plan.ts';
 

@@ -11,7 +11,7 @@ import { lookupOf, type ProviderSession, type Sessions, servingSession } from '.
 import type { BindingView } from '../stores/consumer-stores.ts';
 import type { ExportView } from '../stores/provider-stores.ts';
 import type { SyncerOptions } from '../sync/open-syncer.ts';
-import type { Syncer, SyncMode } from '../sync-engine/kind.ts';
+import type { Syncer, SyncMode } from '../sync-engine/syncer.ts';
 import type { ExportWriter } from './export-writer.ts';
 import type { SyncerSet, WantedSyncer } from './syncer-set.ts';
 

@@ -10,8 +10,8 @@ import type { Log } from '../../observe/log.ts';
 import type { RunningControllers } from '../deps.ts';
 import type { OpenedStores } from '../stores/open-stores.ts';
 import { openProviderStores, type ProviderStores } from '../stores/provider-stores.ts';
-import type { RefusedWatch } from '../sync-engine/kind.ts';
 import { refusedWatch } from '../sync-engine/refused-watches.ts';
+import type { RefusedWatch } from '../sync-engine/syncer.ts';
 import type { Kubeconfig } from './kubeconfig.ts';
 import type { ProviderSession, SessionState } from './provider-session.ts';
 

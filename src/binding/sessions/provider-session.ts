@@ -3,7 +3,7 @@ import type { Client } from '../../kube/client.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import type { BindingView } from '../stores/consumer-stores.ts';
 import type { ProviderStores } from '../stores/provider-stores.ts';
-import type { RefusedWatch } from '../sync-engine/kind.ts';
+import type { RefusedWatch } from '../sync-engine/syncer.ts';
 
 /**
  * One provider, opened with one kubeconfig. The session lives as long as this replica is the leader, and a binding, a bundle, or a labeled

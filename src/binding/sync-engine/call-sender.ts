@@ -12,8 +12,9 @@ import {
 import type { Log } from '../../observe/log.ts';
 import type { SyncObserver } from '../metrics.ts';
 import { Attempts } from './attempts.ts';
-import type { CallId, Side, SyncPass, SyncRules } from './kind.ts';
 import type { Problem } from './problems.ts';
+import type { CallId, SyncPass, SyncRules } from './strategy.ts';
+import type { Side } from './syncer.ts';
 
 export interface CallSenderOptions {
   readonly rules: SyncRules;

@@ -5,10 +5,10 @@ import { answerTrustMs } from '../../kube/write-through-cache.ts';
 import type { Latency, SyncObserver } from '../metrics.ts';
 import type { CallSender } from './call-sender.ts';
 import type { DeleteBreaker } from './delete-breaker.ts';
-import { type Call, type KeyState, type NextStep, type SyncAction, type SyncKind, SyncPass } from './kind.ts';
+import { type Call, type KeyState, type NextStep, type SyncAction, SyncPass, type SyncStrategy } from './strategy.ts';
 
 export interface SyncReconcilerOptions {
-  readonly kind: SyncKind;
+  readonly strategy: SyncStrategy;
   readonly sender: CallSender;
   readonly breaker: DeleteBreaker;
   readonly observer: SyncObserver;
@@ -23,7 +23,7 @@ const MAX_PLANS = 6;
 /** Requeue delay of such a pass, milliseconds. */
 const TOO_MANY_PLANS_MS = 100;
 
-/** Syncs the two objects of a key: the kind plans actions from the current state, and the reconciler runs them in order. */
+/** Syncs the two objects of a key: the strategy plans actions from the current state, and the reconciler runs them in order. */
 export class SyncReconciler implements Reconciler {
   readonly #options: SyncReconcilerOptions;
 
@@ -32,16 +32,16 @@ export class SyncReconciler implements Reconciler {
   }
 
   async reconcile(key: string, signal: AbortSignal): Promise<Result> {
-    const { kind, breaker } = this.#options;
+    const { strategy, breaker } = this.#options;
     const pass = new SyncPass(key, signal);
     for (let plans = 0; ; plans++) {
-      const missing = kind.missing(key);
+      const missing = strategy.missing(key);
       if (missing !== undefined) return notReady(missing);
       if (plans === MAX_PLANS) {
         pass.requeueAfter(TOO_MANY_PLANS_MS);
         break;
       }
-      const actions = kind.plan(pass);
+      const actions = strategy.plan(pass);
       if (await this.#runActions(pass, actions)) continue;
       // The plan has no unobserved delete any more. A failed read proves nothing.
       if (!actions.some(({ do: verb }) => verb === 'holdDeletes' || verb === 'read')) breaker.withdraw(key);
@@ -120,8 +120,8 @@ export class SyncReconciler implements Reconciler {
   }
 
   #finish(pass: SyncPass): Result {
-    const { kind, latency, report, sender } = this.#options;
-    const { consumer, isDeleted, isAhead } = kind.finish(pass.key);
+    const { latency, report, sender, strategy } = this.#options;
+    const { consumer, isDeleted, isAhead } = strategy.finish(pass.key);
     report(pass, consumer);
     if (pass.isDone) {
       latency.up.stop(pass.key);

@@ -1,6 +1,6 @@
 import type { Resource } from '../../api/object.ts';
 import type { Store } from '../../kube/store.ts';
-import type { RefusedWatch, Side } from './kind.ts';
+import type { RefusedWatch, Side } from './syncer.ts';
 
 /** A watch that may be refused. */
 export type RefusableWatch = Pick<Store<never>, 'failing' | 'onRefusal'>;

@@ -9,10 +9,11 @@ import { bindingMetrics, Latency, type SyncObserver } from '../metrics.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import { CallSender } from './call-sender.ts';
 import { DeleteBreaker } from './delete-breaker.ts';
-import type { KeyState, RefusedWatch, Side, SyncKind, SyncMode, SyncPass } from './kind.ts';
 import { Problems, recordProblem } from './problems.ts';
 import { SyncReconciler, type SyncReconcilerOptions } from './reconciler.ts';
 import { type RefusableWatch, refusedWatch } from './refused-watches.ts';
+import type { KeyState, SyncPass, SyncStrategy } from './strategy.ts';
+import type { RefusedWatch, Side, SyncMode } from './syncer.ts';
 
 export interface SyncLoopOptions {
   /** First part of the controller's name, also in metrics. */
@@ -35,9 +36,9 @@ export interface SyncLoopOptions {
   readonly onChange: () => void;
 }
 
-/** The parts of a loop that differ between kinds of sync. */
+/** The parts of a loop that differ between bound and claimed objects. */
 export interface SyncLoopParts {
-  readonly kind: SyncKind;
+  readonly strategy: SyncStrategy;
   readonly sources: readonly Source[];
   /** All keys that may need a pass. */
   keys(): Iterable<string>;
@@ -55,7 +56,7 @@ const sides = ['consumer', 'provider'] as const;
 /** Time after which an incomplete list is reported as a problem, milliseconds. */
 const LIST_MS = 30_000;
 
-/** The controller, metrics, and problems of one sync, whatever its kind. */
+/** The controller, metrics, and problems of one syncer of bound or claimed objects. */
 export class SyncLoop {
   readonly problems: Problems;
   readonly log: Log;
@@ -70,7 +71,7 @@ export class SyncLoop {
   #parts: SyncLoopParts | undefined;
   #sender: CallSender | undefined;
   #held = 0;
-  /** Number of sides that refuse to let the kind be watched. */
+  /** Number of sides that no longer allow the watch. */
   #refused = 0;
 
   constructor(options: SyncLoopOptions, deps: BindingDeps) {
@@ -92,14 +93,14 @@ export class SyncLoop {
 
   /** Creates the controller and registers the metrics. Call once. */
   open(parts: SyncLoopParts): Controller {
-    const { kind, sources } = parts;
+    const { strategy, sources } = parts;
     const { prefix, session, binding, label, workers, random } = this.#options;
     const { clock, log, metrics } = this.#deps;
     const { observer } = this;
     const breaker = this.#breaker;
     const latency = this.#latency;
     const wake = (key: string): void => void this.#hints.hint(key, 'reachable');
-    const sender = new CallSender({ rules: kind.rules, clock, log: this.log, observer, random, wake });
+    const sender = new CallSender({ rules: strategy.rules, clock, log: this.log, observer, random, wake });
     this.#sender = sender;
     this.#parts = parts;
     this.#measure(parts);
@@ -109,12 +110,12 @@ export class SyncLoop {
       name: `${prefix}/${session.id}/${binding}/${label}`,
       sources: [
         atStart(() => {
-          for (const state of [kind, sender, breaker, latency.up, latency.down]) state.clear();
+          for (const state of [strategy, sender, breaker, latency.up, latency.down]) state.clear();
         }),
         ...sources,
         this.#hints,
       ],
-      reconciler: new SyncReconciler({ kind, sender, breaker, observer, latency, report, clock }),
+      reconciler: new SyncReconciler({ strategy, sender, breaker, observer, latency, report, clock }),
       workers,
       clock,
       log,

@@ -13,9 +13,9 @@ import {
   type ExportView,
   type ServiceNamespaceView,
 } from '../stores/provider-stores.ts';
-import type { RefusedWatch, Side, Syncer, SyncMode } from '../sync-engine/kind.ts';
 import { coalesce, SyncLoop } from '../sync-engine/sync-loop.ts';
-import { BoundObjects } from './bound-objects.ts';
+import type { RefusedWatch, Side, Syncer, SyncMode } from '../sync-engine/syncer.ts';
+import { BoundObjectStrategy } from './bound-object-strategy.ts';
 import { ConsumerObjects, consumerResource, syncVersion, wantedVersions } from './consumer-objects.ts';
 import { type Copies, onSynced, openCopies } from './copies.ts';
 import { type Isolation, isolationOf, type NamespacePairs } from './isolation.ts';
@@ -156,7 +156,7 @@ class BoundSyncer implements Syncer {
     const copies = this.#copies;
     const loop = this.#loop;
     const caches = new ObjectCaches({ consumers, copies, isolation, clusterNamespace, clock });
-    const kind = new BoundObjects({
+    const strategy = new BoundObjectStrategy({
       mode,
       resources,
       clients: { consumer: client, provider: session.client },
@@ -174,7 +174,7 @@ class BoundSyncer implements Syncer {
     const sources = objectSources(caches, consumers, copies, loop);
     if (schema.scope === 'Namespaced') sources.push(...namespaceSources(session, consumers, loop));
     return loop.open({
-      kind,
+      strategy,
       sources,
       keys: () => this.#keys(),
       size: () => ({ objects: [...consumers.list()].length, copies: this.#copiesOfConsumer().length }),

@@ -2,7 +2,7 @@ import { consumerUidAnnotation, providerNamespaceAnnotation } from '../../api/bi
 import type { KubeObject, OwnerReference, Resource } from '../../api/object.ts';
 import { inexactNumber } from '../../kit/inexact-number.ts';
 import { own } from '../../kit/json-value.ts';
-import type { SyncMode } from '../sync-engine/kind.ts';
+import type { SyncMode } from '../sync-engine/syncer.ts';
 import type { Place } from './isolation.ts';
 import { type BindingIdentity, hasOtherOrigin, type Ownership, ownershipOf } from './ownership.ts';
 import {

@@ -20,7 +20,7 @@ import type {
 } from '../../../src/binding/sessions/provider-session.ts';
 import { openConsumerStores } from '../../../src/binding/stores/consumer-stores.ts';
 import { openProviderStores } from '../../../src/binding/stores/provider-stores.ts';
-import type { RefusedWatch } from '../../../src/binding/sync-engine/kind.ts';
+import type { RefusedWatch } from '../../../src/binding/sync-engine/syncer.ts';
 import type { Controller } from '../../../src/engine/controller.ts';
 import type { RecordedEvent } from '../../../src/kube/event-object.ts';
 import { noLog } from '../../../src/observe/log.ts';

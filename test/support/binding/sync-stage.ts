@@ -18,7 +18,7 @@ import {
   openProviderStores,
 } from '../../../src/binding/stores/provider-stores.ts';
 import { openSyncer, type SyncerOptions } from '../../../src/binding/sync/open-syncer.ts';
-import type { Syncer, SyncMode } from '../../../src/binding/sync-engine/kind.ts';
+import type { Syncer, SyncMode } from '../../../src/binding/sync-engine/syncer.ts';
 import type { Clock } from '../../../src/kit/clock.ts';
 import type { RecordedEvent } from '../../../src/kube/event-object.ts';
 import { noLog } from '../../../src/observe/log.ts';

@@ -1,6 +1,6 @@
 import type { ClaimedView, OriginAnnotations } from '../../../../src/binding/claims/claimed-view.ts';
 import type { ClaimAction, ClaimFacts } from '../../../../src/binding/claims/plan.ts';
-import type { Side } from '../../../../src/binding/sync-engine/kind.ts';
+import type { Side } from '../../../../src/binding/sync-engine/syncer.ts';
 
 const noOrigin: OriginAnnotations = {
   consumerNamespace: undefined,

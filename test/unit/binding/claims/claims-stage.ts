@@ -15,7 +15,7 @@ import { ownerReferenceOf } from '../../../../src/binding/service-binding/owner.
 import type { ProviderSession } from '../../../../src/binding/sessions/provider-session.ts';
 import { openConsumerStores } from '../../../../src/binding/stores/consumer-stores.ts';
 import { type ExportView, openProviderStores } from '../../../../src/binding/stores/provider-stores.ts';
-import type { SyncMode } from '../../../../src/binding/sync-engine/kind.ts';
+import type { SyncMode } from '../../../../src/binding/sync-engine/syncer.ts';
 import type { Cluster } from '../../../../src/kube/cluster.ts';
 import type { RecordedEvent } from '../../../../src/kube/event-object.ts';
 import { type Log, type LogFields, noLog } from '../../../../src/observe/log.ts';

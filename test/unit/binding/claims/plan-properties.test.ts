@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { ClaimedView } from '../../../../src/binding/claims/claimed-view.ts';
 import { type ClaimAction, type ClaimFacts, planClaim } from '../../../../src/binding/claims/plan.ts';
-import type { Side } from '../../../../src/binding/sync-engine/kind.ts';
+import type { Side } from '../../../../src/binding/sync-engine/syncer.ts';
 import { runs } from '../../../support/runs.ts';
 import { brief, facts, shared, view, went } from './claim-facts.ts';
 

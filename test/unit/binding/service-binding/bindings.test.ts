@@ -8,7 +8,7 @@ import {
   unbindFinalizer,
 } from '../../../../src/api/binding/names.ts';
 import { RunningSyncers } from '../../../../src/binding/service-binding/running-syncers.ts';
-import type { RefusedWatch } from '../../../../src/binding/sync-engine/kind.ts';
+import type { RefusedWatch } from '../../../../src/binding/sync-engine/syncer.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import type { Call } from '../../../support/binding/memory-cluster.ts';
 import { crdName, crdSpec, FakeSession, ownerOf, statusOf } from '../../../support/binding/memory-stage.ts';

@@ -14,7 +14,7 @@ import { type ClaimOptions, ExportReconciler } from '../../../../src/binding/ser
 import { ExportWriter } from '../../../../src/binding/service-export/export-writer.ts';
 import { SyncerSet } from '../../../../src/binding/service-export/syncer-set.ts';
 import type { SyncerOptions } from '../../../../src/binding/sync/open-syncer.ts';
-import type { Syncer } from '../../../../src/binding/sync-engine/kind.ts';
+import type { Syncer } from '../../../../src/binding/sync-engine/syncer.ts';
 import { Controller } from '../../../../src/engine/controller.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import {

@@ -2,16 +2,16 @@ import assert from 'node:assert/strict';
 import { Latency } from '../../../../src/binding/metrics.ts';
 import { CallSender } from '../../../../src/binding/sync-engine/call-sender.ts';
 import { DeleteBreaker } from '../../../../src/binding/sync-engine/delete-breaker.ts';
+import type { Problem } from '../../../../src/binding/sync-engine/problems.ts';
+import { SyncReconciler } from '../../../../src/binding/sync-engine/reconciler.ts';
 import {
   call,
   type KeyState,
   readAll,
   type SyncAction,
-  type SyncKind,
   type SyncRules,
-} from '../../../../src/binding/sync-engine/kind.ts';
-import type { Problem } from '../../../../src/binding/sync-engine/problems.ts';
-import { SyncReconciler } from '../../../../src/binding/sync-engine/reconciler.ts';
+  type SyncStrategy,
+} from '../../../../src/binding/sync-engine/strategy.ts';
 import type { Result } from '../../../../src/engine/result.ts';
 import { ApiError, TransportError } from '../../../../src/kube/errors.ts';
 import { answerTrustMs } from '../../../../src/kube/write-through-cache.ts';
@@ -27,7 +27,7 @@ const key = 'team-a/mug';
 const forbidden = () => new ApiError(403, 'Forbidden', 'mugs is forbidden');
 const unreachable = () => new TransportError('connect ECONNREFUSED', undefined, true);
 
-/** The engine with a kind whose plan the test sets. */
+/** The engine with a strategy whose plan the test sets. */
 class Stage {
   readonly clock = new SimulatedClock();
   readonly breaker = new DeleteBreaker();
@@ -51,7 +51,7 @@ class Stage {
       conflict: (side: 'consumer' | 'provider') => void counts[side]++,
       repaired() {},
     };
-    const kind: SyncKind = {
+    const strategy: SyncStrategy = {
       rules,
       missing: () => this.missing,
       plan: () => {
@@ -67,7 +67,7 @@ class Stage {
     const report = (pass: { readonly problem: Problem | undefined }) => {
       this.problem = pass.problem;
     };
-    this.#reconciler = new SyncReconciler({ kind, sender: this.sender, breaker, observer, latency, report, clock });
+    this.#reconciler = new SyncReconciler({ strategy, sender: this.sender, breaker, observer, latency, report, clock });
   }
 
   reconcile(of = key): Promise<Result> {
@@ -210,7 +210,7 @@ for (const [title, rules] of Object.entries(kinds)) {
       });
     }
 
-    it('passes a 404 to the kind if the kind expects it', async () => {
+    it('passes a 404 to the strategy if the strategy expects it', async () => {
       stage.plan = () => [
         stage.write(() => new ApiError(404, 'NotFound', 'not found'), { onNotFound: () => 'continue' }),
         { do: 'report', problem: 'it went' },

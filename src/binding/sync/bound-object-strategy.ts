@@ -11,10 +11,10 @@ import {
   readAll,
   requestNamespace,
   type SyncAction,
-  type SyncKind,
-  type SyncMode,
   type SyncPass,
-} from '../sync-engine/kind.ts';
+  type SyncStrategy,
+} from '../sync-engine/strategy.ts';
+import type { SyncMode } from '../sync-engine/syncer.ts';
 import type { ConsumerObjects } from './consumer-objects.ts';
 import type { Copies } from './copies.ts';
 import type { Isolation } from './isolation.ts';
@@ -24,7 +24,7 @@ import { copyKeyOf, type ObjectAction, type ObjectFacts, plan, type SyncContext 
 import { StatusPace } from './status-pace.ts';
 import { isDeleting, type Projection, projectObject, type SyncedObject } from './synced-object.ts';
 
-export interface BoundObjectsOptions {
+export interface BoundObjectStrategyOptions {
   readonly mode: SyncMode;
   readonly resources: { readonly consumer: Resource; readonly provider: Resource };
   readonly clients: { readonly consumer: Client; readonly provider: Client };
@@ -45,7 +45,7 @@ export interface BoundObjectsOptions {
 const UNWATCHED_MS = 1_000;
 
 /** Syncs bound objects: copies the consumer's object to the provider and the copy's status back. Updates are merge patches. */
-export class BoundObjects implements SyncKind {
+export class BoundObjectStrategy implements SyncStrategy {
   readonly rules = {
     forbiddenAtOnce: true,
     // Each retry is a write, and all objects of a kind may need one.
@@ -57,11 +57,11 @@ export class BoundObjects implements SyncKind {
         'this cluster accepts the status of the copy but stores something else. Ask the provider whether its schema defines all fields of the status',
     },
   };
-  readonly #options: BoundObjectsOptions;
+  readonly #options: BoundObjectStrategyOptions;
   readonly #pace = new StatusPace();
   readonly #repairs = new Repairs();
 
-  constructor(options: BoundObjectsOptions) {
+  constructor(options: BoundObjectStrategyOptions) {
     this.#options = options;
   }
 

@@ -10,18 +10,18 @@ import {
   type KeyState,
   readAll,
   requestNamespace,
-  type Side,
   type SyncAction,
-  type SyncKind,
   type SyncPass,
-} from '../sync-engine/kind.ts';
+  type SyncStrategy,
+} from '../sync-engine/strategy.ts';
+import type { Side } from '../sync-engine/syncer.ts';
 import { type ClaimedView, viewClaimed } from './claimed-view.ts';
 import { copyOf, isInSync } from './copy.ts';
 import type { ClaimAction, ClaimFacts, ClaimPlan } from './plan.ts';
 import type { ProviderObjects } from './provider-objects.ts';
 import type { SelectedObjects } from './selected-objects.ts';
 
-export interface ClaimedObjectsOptions {
+export interface ClaimedObjectStrategyOptions {
   readonly resource: Resource;
   readonly clients: Readonly<Record<Side, Client>>;
   readonly consumer: SelectedObjects;
@@ -59,7 +59,7 @@ const storedOtherwise = {
  * Syncs claimed objects. If a plan from the stores has actions, the pass reads both sides live and plans again. It runs only the actions of
  * that second plan, so that a stale store causes no overwrite or delete. Only requests for a service namespace need no live read.
  */
-export class ClaimedObjects implements SyncKind {
+export class ClaimedObjectStrategy implements SyncStrategy {
   readonly rules = {
     // Providers grant permissions on a namespace just after they are first needed.
     forbiddenAtOnce: false,
@@ -67,10 +67,10 @@ export class ClaimedObjects implements SyncKind {
     ineffectiveCapMs: Number.POSITIVE_INFINITY,
     ineffective: storedOtherwise,
   };
-  readonly #options: ClaimedObjectsOptions;
+  readonly #options: ClaimedObjectStrategyOptions;
   readonly #live = new WeakMap<SyncPass, LivePair>();
 
-  constructor(options: ClaimedObjectsOptions) {
+  constructor(options: ClaimedObjectStrategyOptions) {
     this.#options = options;
   }
 

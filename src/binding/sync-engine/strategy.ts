@@ -1,24 +1,12 @@
-import type { Controller } from '../../engine/controller.ts';
 import { after, done, notReady, type Result } from '../../engine/result.ts';
 import { type Problem, severityOf } from './problems.ts';
-
-/** The cluster of an object or a call. */
-export type Side = 'consumer' | 'provider';
-
-/** A kind that an API server let the konnector list and watch, and no longer does. */
-export interface RefusedWatch {
-  readonly side: Side;
-  /** Status code: 401 or 403. */
-  readonly code: number;
-  /** `<plural>.<group>`, or `<plural>` in the core group. */
-  readonly resource: string;
-}
+import type { Side } from './syncer.ts';
 
 /**
- * The part of the sync that differs between bound objects and claimed objects. A kind reads the state of both objects of a key and plans
- * actions; the engine runs them. Keys are those of the consumer's object.
+ * The part of the sync that differs between bound objects and claimed objects. A strategy reads the state of both objects of a key and
+ * plans actions; the engine runs them. Keys are those of the consumer's object.
  */
-export interface SyncKind {
+export interface SyncStrategy {
   readonly rules: SyncRules;
   /** The list that must complete before the key can be planned; undefined if none is missing. */
   missing(key: string): string | undefined;
@@ -40,7 +28,7 @@ export interface SyncRules {
 }
 
 export interface KeyState {
-  /** The consumer's object, which Events regard; undefined if there is none. */
+  /** The consumer's object, on which Events are recorded; undefined if there is none. */
   readonly consumer: { readonly key: string; readonly uid: string } | undefined;
   /** Whether neither side has an object of the key. */
   readonly isDeleted: boolean;
@@ -145,29 +133,4 @@ export class SyncPass {
     if (this.#requeueMs !== Number.POSITIVE_INFINITY) return after(this.#requeueMs);
     return this.#missing === undefined ? done : notReady(this.#missing);
   }
-}
-
-/** `sync`: both directions. `drain`: the binding is being deleted, and its copies with it. */
-export type SyncMode = 'sync' | 'drain';
-
-/** Syncs the objects of one bound kind between the consumer and one provider. */
-export interface Syncer {
-  readonly controllers: readonly Controller[];
-  /** Reconciles every object again and retries failed calls at once. */
-  resync(): void;
-  /** Releases the deletes that the delete breaker holds back because there are too many at once. */
-  allowDeletes(): void;
-  /**
-   * Number of consumer objects with our finalizer and, in mode `drain`, of copies that the drain deletes. Infinity while that is not known.
-   * Claimed objects have no finalizer: 0 in mode `sync`.
-   */
-  remaining(): number;
-  /** Problems for the binding's condition: first those of the whole kind, then those of single objects, worst first. */
-  problems(): readonly string[];
-  /** The watches that a side no longer allows. */
-  refusedWatches(): readonly RefusedWatch[];
-  /** Whether the consumer's API server serves the kind and has listed its objects. Also true if there is no version to sync. */
-  served(): boolean;
-  /** Ends the watches. The caller has removed the controllers. */
-  close(): void;
 }
