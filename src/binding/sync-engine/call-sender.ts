@@ -11,7 +11,7 @@ import {
 } from '../../kube/errors.ts';
 import type { Log } from '../../observe/log.ts';
 import type { SyncObserver } from '../metrics.ts';
-import { Attempts } from './attempts.ts';
+import { CallBackoff } from './call-backoff.ts';
 import type { Problem } from './problems.ts';
 import type { CallId, SyncPass, SyncRules } from './strategy.ts';
 import type { Side } from './syncer.ts';
@@ -33,7 +33,7 @@ export interface CallSenderOptions {
  */
 export class CallSender {
   readonly #options: CallSenderOptions;
-  readonly #attempts: Attempts;
+  readonly #backoff: CallBackoff;
   /** By key and action: the problem of the last call, kept until the next one. */
   readonly #problems = new Map<string, Map<string, Problem>>();
   /**
@@ -45,7 +45,7 @@ export class CallSender {
 
   constructor(options: CallSenderOptions) {
     this.#options = options;
-    this.#attempts = new Attempts(options.random);
+    this.#backoff = new CallBackoff(options.random);
   }
 
   /** Returns whether the call was sent and succeeded. Rejects only after the pass's signal has aborted. */
@@ -54,7 +54,7 @@ export class CallSender {
     pass.signal.throwIfAborted();
     const { side, content } = id;
     const action = actionOf(id);
-    const waitMs = this.#attempts.waitMs(pass.key, action, content, clock.monotonic());
+    const waitMs = this.#backoff.waitMs(pass.key, action, content, clock.monotonic());
     if (waitMs > 0) {
       const callProblem = this.#problems.get(pass.key)?.get(action);
       if (callProblem) pass.addProblem(callProblem);
@@ -69,8 +69,8 @@ export class CallSender {
       this.#recordFailure(pass, id, error);
       return false;
     }
-    if (id.repeatable) this.#attempts.forget(pass.key, action);
-    else this.#attempts.recordSuccess(pass.key, action, content, clock.monotonic());
+    if (id.repeatable) this.#backoff.forget(pass.key, action);
+    else this.#backoff.recordSuccess(pass.key, action, content, clock.monotonic());
     if (side === 'provider') this.#retryUnreachable(pass.key);
     return true;
   }
@@ -82,7 +82,7 @@ export class CallSender {
   recordIneffective(pass: SyncPass, id: CallId): void {
     const { rules, clock } = this.#options;
     const action = actionOf(id);
-    const waitMs = this.#attempts.recordIneffective(
+    const waitMs = this.#backoff.recordIneffective(
       pass.key,
       action,
       id.content,
@@ -95,14 +95,14 @@ export class CallSender {
 
   /** Forgets backoffs and problems of the key, and that the provider did not answer it. */
   forget(key: string): void {
-    this.#attempts.forget(key);
+    this.#backoff.forget(key);
     this.#unreachable.delete(key);
     this.#problems.delete(key);
   }
 
   /** Forgets backoffs and problems of all keys. */
   clear(): void {
-    this.#attempts.clear();
+    this.#backoff.clear();
     this.#problems.clear();
     this.#unreachable.clear();
   }
@@ -112,7 +112,7 @@ export class CallSender {
     const { clock, log, rules } = this.#options;
     const action = actionOf(id);
     const recordFailure = (capMs: number): number =>
-      this.#attempts.recordFailure(pass.key, action, content, clock.monotonic(), capMs);
+      this.#backoff.recordFailure(pass.key, action, content, clock.monotonic(), capMs);
     const message = describe(error);
     if (isStaleWrite(error)) {
       // The cache did not have the newest version. Its event normally enqueues the key; the requeue is a fallback.
@@ -151,7 +151,7 @@ export class CallSender {
     if (this.#unreachable.size === 0 || nowMs - this.#wokenAtMs < WAKE_MS) return;
     this.#wokenAtMs = nowMs;
     for (const other of this.#unreachable) {
-      this.#attempts.retryNow(other);
+      this.#backoff.retryNow(other);
       this.#options.wake(other);
     }
     this.#unreachable.clear();

@@ -14,7 +14,7 @@ interface Attempt {
  * Decides when a write may be repeated. A write that failed, or that another client undid, backs off however often its key is
  * reconciled. A write with other content than the last one of its action may be sent at once. Times are monotonic milliseconds.
  */
-export class Attempts {
+export class CallBackoff {
   readonly #random: () => number;
   readonly #attempts = new Map<string, Map<string, Attempt>>();
   #sweptAtMs = 0;
