@@ -21,7 +21,7 @@ import type { Isolation } from './isolation.ts';
 import { type ObjectCaches, Repairs } from './object-caches.ts';
 import { copyPatch, statusPatch } from './patches.ts';
 import { copyKeyOf, type ObjectAction, type ObjectFacts, plan, type SyncContext } from './plan.ts';
-import { StatusPace } from './status-pace.ts';
+import { StatusRateLimiter } from './status-rate-limiter.ts';
 import { isDeleting, type Projection, projectObject, type SyncedObject } from './synced-object.ts';
 
 export interface BoundObjectStrategyOptions {
@@ -58,7 +58,7 @@ export class BoundObjectStrategy implements SyncStrategy {
     },
   };
   readonly #options: BoundObjectStrategyOptions;
-  readonly #pace = new StatusPace();
+  readonly #statusLimiter = new StatusRateLimiter();
   readonly #repairs = new Repairs();
 
   constructor(options: BoundObjectStrategyOptions) {
@@ -91,7 +91,7 @@ export class BoundObjectStrategy implements SyncStrategy {
     const isDeleted = !consumer && !copy;
     if (isDeleted) {
       caches.forget(key, copyKey);
-      this.#pace.forget(key);
+      this.#statusLimiter.forget(key);
       this.#repairs.forget(key);
     }
     const isAhead = caches.consumers.isAhead(key) || (copyKey !== undefined && caches.copies.isAhead(copyKey));
@@ -100,7 +100,7 @@ export class BoundObjectStrategy implements SyncStrategy {
 
   clear(): void {
     this.#options.caches.clear();
-    this.#pace.clear();
+    this.#statusLimiter.clear();
     this.#repairs.clear();
   }
 
@@ -213,7 +213,7 @@ export class BoundObjectStrategy implements SyncStrategy {
 
   #status({ patch }: ActionOf<'status'>, { key, consumer, copy }: ObjectFacts): SyncAction {
     const { caches, clock } = this.#options;
-    const waitMs = this.#pace.waitMs(key, clock.monotonic());
+    const waitMs = this.#statusLimiter.waitMs(key, clock.monotonic());
     if (waitMs > 0) return { do: 'requeue', ms: waitMs };
     const content = JSON.stringify(patch);
     return call({
@@ -223,7 +223,7 @@ export class BoundObjectStrategy implements SyncStrategy {
       direction: 'down',
       onFailure: 'continue',
       call: (signal) => {
-        this.#pace.recordWrite(key, clock.monotonic());
+        this.#statusLimiter.recordWrite(key, clock.monotonic());
         // Newer than planned if the call before has added the finalizer.
         const newest = caches.consumers.get(key);
         const { uid } = patch.metadata;

@@ -2,7 +2,7 @@
 const STATUS_INTERVAL_MS = 300;
 
 /** Limits the rate of status writes for each key. The first change is written at once, and the last one is never dropped. */
-export class StatusPace {
+export class StatusRateLimiter {
   readonly #writtenAt = new Map<string, number>();
 
   /** Milliseconds until the key's status may be written; 0 if it may be written now. */
