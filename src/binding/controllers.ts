@@ -17,7 +17,7 @@ import { namespaceLifecycle } from './namespaces/namespace-lifecycle.ts';
 import { bindingController } from './service-binding/binding-controller.ts';
 import { RunningSyncers } from './service-binding/running-syncers.ts';
 import { serviceExportController } from './service-export/export-controller.ts';
-import { changedSecrets, konnectorController } from './sessions/controller.ts';
+import { changedSecrets, sessionController } from './sessions/controller.ts';
 import type { OpenSession } from './sessions/open-session.ts';
 import type { ProviderSession } from './sessions/provider-session.ts';
 import { SecretWatches } from './sessions/secret-watches.ts';
@@ -67,7 +67,7 @@ export function bindingControllers(deps: BindingControllersDeps): Runnable[] {
     // Installs the CRDs that the other controllers watch.
     consumerCrds(deps),
     // Opens the sessions with providers.
-    konnectorController({ ...deps, registry, watches, secrets, pool }),
+    sessionController({ ...deps, registry, watches, secrets, pool }),
     // Creates the CRDs of each binding, writes its status, and unbinds it.
     bindingController(registry, deps, { syncers, bindable: deps.bindable }),
     bundleController({ ...deps, sessions: registry }),

@@ -6,12 +6,12 @@ import type { Runnable } from '../../engine/supervisor.ts';
 import type { StoreEvent } from '../../kube/store.ts';
 import type { BindingDeps } from '../deps.ts';
 import type { BindingView, BundleView } from '../stores/consumer-stores.ts';
-import { Konnector } from './konnector.ts';
 import type { SecretView, SecretWatches } from './secret-watches.ts';
 import type { SessionPool } from './session-pool.ts';
+import { SessionReconciler } from './session-reconciler.ts';
 import type { SessionRegistry } from './session-registry.ts';
 
-export interface KonnectorControllerDeps extends Pick<BindingDeps, 'client' | 'stores' | 'clock' | 'log' | 'metrics'> {
+export interface SessionControllerDeps extends Pick<BindingDeps, 'client' | 'stores' | 'clock' | 'log' | 'metrics'> {
   readonly watches: SecretWatches;
   /** Emits the keys of changed Secrets. */
   readonly secrets: HintSource;
@@ -19,15 +19,16 @@ export interface KonnectorControllerDeps extends Pick<BindingDeps, 'client' | 's
   readonly registry: SessionRegistry;
 }
 
+/** The name of the controller in log lines and metrics. */
 const name = 'konnector';
 
-/** Enqueues Secrets (`namespace/name`) for the konnector. */
+/** Enqueues Secrets (`namespace/name`) for the session reconciler. */
 export const changedSecrets = (): HintSource => hintSource('secret');
 
 /** Opens sessions from kubeconfig Secrets. The sessions end with the controller, when this replica loses its Lease. */
-export function konnectorController(deps: KonnectorControllerDeps): Runnable {
+export function sessionController(deps: SessionControllerDeps): Runnable {
   const { stores, watches, secrets, pool, clock, log, metrics } = deps;
-  const konnector = new Konnector(deps);
+  const reconciler = new SessionReconciler(deps);
   const controller = new Controller({
     name,
     sources: [
@@ -41,7 +42,7 @@ export function konnectorController(deps: KonnectorControllerDeps): Runnable {
       ),
       secrets,
     ],
-    reconciler: konnector,
+    reconciler,
     clock,
     log,
     metrics: metrics.controller(name),
@@ -53,7 +54,7 @@ export function konnectorController(deps: KonnectorControllerDeps): Runnable {
       try {
         await controller.run(signal, onSynced);
       } finally {
-        konnector.suspend();
+        reconciler.suspend();
         await pool.closed();
       }
     },

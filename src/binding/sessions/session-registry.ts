@@ -11,7 +11,7 @@ interface Slot {
   problem: KubeconfigProblem | undefined;
 }
 
-/** Maps kubeconfig Secrets to sessions and their heartbeats. Only the konnector maps sessions. */
+/** Maps kubeconfig Secrets to sessions and their heartbeats. Only the session reconciler changes the map. */
 export class SessionRegistry implements Sessions {
   /** By `namespace/name` of the Secret, then by key. */
   readonly #slots = new Map<string, Map<string, Slot>>();

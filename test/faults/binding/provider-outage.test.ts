@@ -3,8 +3,8 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { apiServiceBindings } from '../../../src/api/binding/names.ts';
 import { keyOf } from '../../../src/api/object.ts';
-import { loadYamlOnce } from '../../support/binding/konnector-stage.ts';
 import { conditionsOf, kettles, statusOf } from '../../support/binding/memory-stage.ts';
+import { loadYamlOnce } from '../../support/binding/session-stage.ts';
 import { blue, copyOfBlue, WholeKonnector } from '../../support/binding/whole-konnector.ts';
 
 const minuteMs = 60_000;

@@ -18,11 +18,11 @@ import { noLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 import { settleIo } from '../io.ts';
 import { SimulatedClock } from '../simulated-clock.ts';
-import { kubeconfigText } from './konnector-stage.ts';
 import { MemoryCluster } from './memory-cluster.ts';
 import { crdName, kettles } from './memory-stage.ts';
 import { bindingManifest, boundSchemaManifest, clusterBindingManifest, exportManifest } from './objects.ts';
 import { ProviderLink } from './provider-link.ts';
+import { kubeconfigText } from './session-stage.ts';
 
 /** The object of most tests, and its copy. */
 export const blue = { namespace: 'team-a', name: 'blue' };

@@ -13,15 +13,15 @@ import type { LeaderGate } from '../../../src/engine/leader-gate.ts';
 import { Manager } from '../../../src/engine/manager.ts';
 import { noLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
-import { KonnectorStage, kubeconfigText, loadYamlOnce } from '../../support/binding/konnector-stage.ts';
 import { boundSchemaManifest, exportManifest } from '../../support/binding/objects.ts';
+import { kubeconfigText, loadYamlOnce, SessionStage } from '../../support/binding/session-stage.ts';
 import { until } from '../../support/io.ts';
 
 const place = { namespace: 'kb-acme', name: 'cluster' };
 const metadata = (name: string) => ({ namespace: 'kb-acme', name });
 
 describe('the binding feature', () => {
-  let stage: KonnectorStage;
+  let stage: SessionStage;
   let stop: AbortController;
   let ended: Promise<void>;
   let manager: Manager;
@@ -29,7 +29,7 @@ describe('the binding feature', () => {
   before(loadYamlOnce);
 
   beforeEach(() => {
-    stage = new KonnectorStage();
+    stage = new SessionStage();
     stop = new AbortController();
     manager = new Manager({ clock: stage.clock, log: noLog });
     gate = {

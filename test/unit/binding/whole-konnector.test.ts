@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { apiServiceBindings, apiServiceExports, unbindPolicyAnnotation } from '../../../src/api/binding/names.ts';
 import { type KubeObject, keyOf } from '../../../src/api/object.ts';
 import { customResourceDefinitions, secrets } from '../../../src/api/resources.ts';
-import { loadYamlOnce } from '../../support/binding/konnector-stage.ts';
 import { conditionsOf, crdName, kettles } from '../../support/binding/memory-stage.ts';
+import { loadYamlOnce } from '../../support/binding/session-stage.ts';
 import { blue, copyOfBlue, WholeKonnector } from '../../support/binding/whole-konnector.ts';
 
 describe('the whole konnector', () => {

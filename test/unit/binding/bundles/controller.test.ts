@@ -13,19 +13,19 @@ import { unreachableMs } from '../../../../src/binding/sessions/open-session.ts'
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { noLog } from '../../../../src/observe/log.ts';
 import { createMetrics } from '../../../../src/observe/metrics.ts';
-import { KonnectorStage, kubeconfigText, loadYamlOnce } from '../../../support/binding/konnector-stage.ts';
 import { bundleManifest, exportManifest } from '../../../support/binding/objects.ts';
+import { kubeconfigText, loadYamlOnce, SessionStage } from '../../../support/binding/session-stage.ts';
 import { settleIo } from '../../../support/io.ts';
 
 const pollingMs = 15_000;
 const longMs = 600_000;
 
 describe('the controller of bundles', () => {
-  let stage: KonnectorStage;
+  let stage: SessionStage;
   let stop: AbortController;
   before(loadYamlOnce);
   beforeEach(() => {
-    stage = new KonnectorStage();
+    stage = new SessionStage();
     stop = new AbortController();
     stage.acme.cluster.put(namespaces, {
       apiVersion: 'v1',
@@ -196,7 +196,7 @@ describe('the controller of bundles', () => {
 
   it('deletes nothing if a new session finds no exports', async () => {
     await start('kettles', 'pots');
-    stage.konnector.suspend();
+    stage.reconciler.suspend();
     withdraw('kettles');
     withdraw('pots');
     await settle();
@@ -212,7 +212,7 @@ describe('the controller of bundles', () => {
 
   it('deletes nothing if a provider that was restored from a backup lacks one of several exports', async () => {
     await start('kettles', 'pots');
-    stage.konnector.suspend();
+    stage.reconciler.suspend();
     withdraw('kettles');
     await settle();
     await stage.reconcile();

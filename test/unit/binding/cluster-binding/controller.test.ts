@@ -13,20 +13,20 @@ import { silentLog } from '../../../../src/kube/log.ts';
 import type { Projected, StoreHandle, StoreSpec } from '../../../../src/kube/store.ts';
 import { noLog } from '../../../../src/observe/log.ts';
 import { createMetrics } from '../../../../src/observe/metrics.ts';
-import { acme, KonnectorStage, kubeconfigText, loadYamlOnce } from '../../../support/binding/konnector-stage.ts';
 import { clusterBindingManifest } from '../../../support/binding/objects.ts';
+import { acme, kubeconfigText, loadYamlOnce, SessionStage } from '../../../support/binding/session-stage.ts';
 import { settleIo, until } from '../../../support/io.ts';
 
 const place = { namespace: 'kb-acme', name: 'cluster' };
 const consumerSecret = { namespace: 'kube-bind', name: 'kubeconfig-acme' };
 
 describe('ClusterBinding', () => {
-  let stage: KonnectorStage;
+  let stage: SessionStage;
   let events: RecordedEvent[];
   let stop: AbortController;
   before(loadYamlOnce);
   beforeEach(() => {
-    stage = new KonnectorStage();
+    stage = new SessionStage();
     events = [];
     stop = new AbortController();
   });
@@ -110,7 +110,7 @@ describe('ClusterBinding', () => {
     stop.abort();
     stop = new AbortController();
     stage.acme.cluster.calls.length = 0;
-    stage.konnector.suspend();
+    stage.reconciler.suspend();
     const session = await start();
     assert.notEqual(session, first);
     assert.deepEqual(stage.acme.cluster.writes, []);

@@ -15,7 +15,7 @@ import { type SecretView, type SecretWatches, secretView } from './secret-watche
 import type { SessionPool } from './session-pool.ts';
 import type { SessionRegistry } from './session-registry.ts';
 
-export interface KonnectorDeps {
+export interface SessionReconcilerDeps {
   readonly stores: Pick<ConsumerStores, 'bindings' | 'bundles'>;
   /** Client of the consumer; used for reads only. */
   readonly client: Client;
@@ -33,10 +33,10 @@ const catchUpMs = 10_000;
  * with the sessions that serve its keys. The server retries a forbidden read and a rejected new kubeconfig with backoff. It reads a
  * malformed kubeconfig again only when the Secret changes.
  */
-export class Konnector implements Reconciler {
-  readonly #deps: KonnectorDeps;
+export class SessionReconciler implements Reconciler {
+  readonly #deps: SessionReconcilerDeps;
 
-  constructor(deps: KonnectorDeps) {
+  constructor(deps: SessionReconcilerDeps) {
     this.#deps = deps;
   }
 

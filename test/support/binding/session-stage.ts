@@ -6,11 +6,11 @@ import {
 } from '../../../src/api/binding/names.ts';
 import { keyOf, type Resource } from '../../../src/api/object.ts';
 import { secrets } from '../../../src/api/resources.ts';
-import { Konnector } from '../../../src/binding/sessions/konnector.ts';
 import { readKubeconfig } from '../../../src/binding/sessions/kubeconfig.ts';
 import type { SessionLookup } from '../../../src/binding/sessions/provider-session.ts';
 import { SecretWatches } from '../../../src/binding/sessions/secret-watches.ts';
 import { SessionPool } from '../../../src/binding/sessions/session-pool.ts';
+import { SessionReconciler } from '../../../src/binding/sessions/session-reconciler.ts';
 import { SessionRegistry } from '../../../src/binding/sessions/session-registry.ts';
 import { openConsumerStores } from '../../../src/binding/stores/consumer-stores.ts';
 import { Controller } from '../../../src/engine/controller.ts';
@@ -91,8 +91,8 @@ export interface Connection {
   closed: boolean;
 }
 
-/** A konnector over clusters in memory, which the test advances. */
-export class KonnectorStage {
+/** The session reconciler over clusters in memory, which the test advances. */
+export class SessionStage {
   readonly clock = new SimulatedClock();
   readonly consumer = new MemoryCluster(this.clock);
   readonly stores = openConsumerStores(this.consumer).stores;
@@ -120,7 +120,7 @@ export class KonnectorStage {
     random: () => 0.5,
     onChange: (session) => this.registry.notifyChanged(session),
   });
-  readonly konnector = new Konnector({
+  readonly reconciler = new SessionReconciler({
     client: this.consumer.client,
     stores: this.stores,
     watches: this.watches,
@@ -177,7 +177,7 @@ export class KonnectorStage {
   }
 
   async reconcile(secret = secretKey, signal = new AbortController().signal): Promise<Result> {
-    const result = await this.konnector.reconcile(secret, signal);
+    const result = await this.reconciler.reconcile(secret, signal);
     await settleIo(3);
     return result;
   }

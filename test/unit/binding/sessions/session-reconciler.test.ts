@@ -4,17 +4,17 @@ import { unreachableMs } from '../../../../src/binding/sessions/open-session.ts'
 import type { ProviderSession } from '../../../../src/binding/sessions/provider-session.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import type { Projected, StoreSpec } from '../../../../src/kube/store.ts';
-import { KonnectorStage, kubeconfigText, loadYamlOnce, secretKey } from '../../../support/binding/konnector-stage.ts';
 import { bindingManifest } from '../../../support/binding/objects.ts';
+import { kubeconfigText, loadYamlOnce, SessionStage, secretKey } from '../../../support/binding/session-stage.ts';
 import { settleIo } from '../../../support/io.ts';
 
 const other = 'https://other.example:6443';
 
-describe('konnector', () => {
-  let stage: KonnectorStage;
+describe('the reconciler of provider sessions', () => {
+  let stage: SessionStage;
   before(loadYamlOnce);
   beforeEach(() => {
-    stage = new KonnectorStage();
+    stage = new SessionStage();
   });
 
   function session(secret = secretKey): ProviderSession {
@@ -224,7 +224,7 @@ describe('konnector', () => {
       assert.deepEqual(stage.open, ['second']);
     });
 
-    const refusals: [what: string, text: string, arrange: (stage: KonnectorStage) => void, says: RegExp][] = [
+    const refusals: [what: string, text: string, arrange: (stage: SessionStage) => void, says: RegExp][] = [
       [
         'are rejected',
         kubeconfigText({ token: 'bad' }),
@@ -305,7 +305,7 @@ describe('konnector', () => {
       stage.acme.cluster.fault = () => stop.abort(new Error('not leading'));
       stage.secret(kubeconfigText({ token: 'second' }));
       await assert.rejects(stage.reconcile(secretKey, stop.signal), /not leading/);
-      stage.konnector.suspend();
+      stage.reconciler.suspend();
       await stage.pool.closed();
       assert.deepEqual([stage.open, loops()], [[], []]);
     });
@@ -355,7 +355,7 @@ describe('konnector', () => {
     stage.secret(kubeconfigText());
     stage.bind();
     await stage.reconcile();
-    stage.konnector.suspend();
+    stage.reconciler.suspend();
     await stage.pool.closed();
     assert.deepEqual([stage.lookup(), stage.open, loops()], [{ kind: 'pending' }, [], []]);
     await stage.reconcile();
