@@ -17,7 +17,7 @@ import type { Cluster } from '../kube/cluster.ts';
 import { isAlreadyExists, isConflict } from '../kube/errors.ts';
 import type { Projected, StoreHandle } from '../kube/store.ts';
 import type { Log } from '../observe/log.ts';
-import { records } from './stores/common-view.ts';
+import { objectsIn } from './stores/common-view.ts';
 import { isEstablished } from './stores/consumer-stores.ts';
 
 export interface ConsumerCrdDeps {
@@ -201,5 +201,5 @@ function patchOf(found: KubeObject, wanted: KubeObject): unknown {
 const notStored = (version: JsonObject): JsonObject => ({ ...version, storage: false });
 
 function versionsOf({ spec }: KubeObject): JsonObject[] {
-  return records(spec, 'versions');
+  return objectsIn(spec, 'versions');
 }

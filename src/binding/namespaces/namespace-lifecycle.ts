@@ -185,7 +185,7 @@ async function leftoverCopies(
   let copies = 0;
   for (const { metadata } of exports) {
     const exported = stores.exports.get(`${clusterNamespace}/${metadata.name}`);
-    if (!exported || exported.unreadable !== undefined)
+    if (!exported || exported.specProblem !== undefined)
       throw new Error(`APIServiceExport ${metadata.name} is not in the store or not valid`);
     for (const resource of exported.resources) {
       const schema = stores.schemas.get(`${clusterNamespace}/${boundSchemaName(resource)}`);

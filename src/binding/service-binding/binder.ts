@@ -181,8 +181,8 @@ export class Binder {
 
   #boundStatus({ stores, clusterNamespace }: ProviderSession, exportFacts: ExportFacts | undefined): BoundStatus {
     const { bindable } = this.#parts;
-    // A missing or unreadable export must not clear what the binding has bound.
-    const exported = exportFacts?.exported?.unreadable === undefined ? exportFacts?.exported : undefined;
+    // A missing or invalid export must not clear what the binding has bound.
+    const exported = exportFacts?.exported?.specProblem === undefined ? exportFacts?.exported : undefined;
     const provider = stores.clusterBindings.get(`${clusterNamespace}/${clusterBindingName}`);
     const isBound = (name: string): boolean =>
       (!bindable || bindable.includes(name)) && stores.schemas.get(`${clusterNamespace}/${name}`) !== undefined;
@@ -200,7 +200,7 @@ export class Binder {
     exported: ExportView | undefined,
     signal: AbortSignal,
   ): Promise<void> {
-    if (exported?.unreadable !== undefined) return;
+    if (exported?.specProblem !== undefined) return;
     const { releaser, stores, syncers } = this.#parts;
     const isExported = ({ name }: CrdView): boolean =>
       exported?.resources.some((resource) => boundSchemaName(resource) === name) ?? false;

@@ -153,7 +153,7 @@ function connectedCondition(facts: BindingFacts): BindConditionUpdate | undefine
   if (!exportFacts) return undefined;
   const { exported, outcomes, claims } = exportFacts;
   if (!exported) return noExportCondition(binding, exportFacts);
-  if (exported.unreadable !== undefined)
+  if (exported.specProblem !== undefined)
     return conditionFalse(connected, 'Error', 'APIServiceExportInvalid', invalidExport(exported));
   const refused = ofKind(outcomes, 'refused');
   if (refused[0]) return conditionFalse(connected, 'Error', refused[0].reason, messagesOf(refused));
@@ -216,7 +216,7 @@ function noExportCondition({ name }: BindingView, { clusterNamespace, request }:
   );
 }
 
-const invalidExport = ({ name, unreadable: why = '' }: ExportView): string =>
+const invalidExport = ({ name, specProblem: why = '' }: ExportView): string =>
   `APIServiceExport ${name} of the provider is not valid: ${why}. Its objects are neither synced nor deleted. Ask the provider to correct it`;
 
 function schemaCondition({ exportFacts, unbindProgress }: BindingFacts): BindConditionUpdate | undefined {
@@ -226,7 +226,7 @@ function schemaCondition({ exportFacts, unbindProgress }: BindingFacts): BindCon
     const message = `the provider has no APIServiceExport in namespace ${clusterNamespace} to compare with`;
     return conditionUnknown(schemaInSync, 'APIServiceExportNotFound', message);
   }
-  if (exported.unreadable !== undefined)
+  if (exported.specProblem !== undefined)
     return conditionUnknown(schemaInSync, 'APIServiceExportInvalid', invalidExport(exported));
   const refused = ofKind(outcomes, 'refused');
   const outOfSync = ofKind(outcomes, 'outOfSync');

@@ -117,7 +117,7 @@ function exportStateOf(
   const exported = exportOf(session, name);
   if (!exported) return exportAbsent ? 'unexported' : 'withoutSchema';
   // An export that is not valid does not prove that the resource is no longer exported.
-  if (exported.unreadable !== undefined) return 'withoutSchema';
+  if (exported.specProblem !== undefined) return 'withoutSchema';
   if (!exported.resources.some((resource) => boundSchemaName(resource) === crd.name)) return 'unexported';
   const schema = session.stores.schemas.get(`${session.clusterNamespace}/${crd.name}`);
   return schema?.scope === crd.scope ? 'exported' : 'withoutSchema';

@@ -156,7 +156,7 @@ const { connected, consumerInSync, schemaInSync } = bindConditions;
 
 /** The conditions of an export. `binding` is undefined if this cluster does not bind the export. */
 function exportConditions(
-  { name, unreadable }: Pick<ExportView, 'name' | 'unreadable'>,
+  { name, specProblem }: Pick<ExportView, 'name' | 'specProblem'>,
   binding: BindingView | undefined,
   refused: readonly string[] = [],
 ): BindConditionUpdate[] {
@@ -171,8 +171,8 @@ function exportConditions(
       conditionFalse(consumerInSync, 'Info', 'NA', `the consumer has no APIServiceBinding ${name} for this export`),
     ];
   }
-  if (unreadable !== undefined) {
-    const message = `the consumer cannot use APIServiceExport ${name}: ${unreadable}`;
+  if (specProblem !== undefined) {
+    const message = `the consumer cannot use APIServiceExport ${name}: ${specProblem}`;
     return [conditionFalse(connected, 'Error', 'APIServiceExportInvalid', message), inSyncCondition(binding)];
   }
   return [connectedCondition(refused), inSyncCondition(binding)];

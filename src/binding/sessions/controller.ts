@@ -63,7 +63,9 @@ export function sessionController(deps: SessionControllerDeps): Runnable {
 
 /** The reference to the Secret is immutable, so updates matter only if they change whether the spec is valid. */
 function secretOf(event: StoreEvent<BindingView | BundleView>): Emission[] {
-  if (event.type === 'updated' && event.before.unreadable === event.now.unreadable) return [];
+  if (event.type === 'updated' && event.before.specProblem === event.now.specProblem) return [];
   const views = [...('before' in event ? [event.before] : []), ...('now' in event ? [event.now] : [])];
-  return views.filter(({ unreadable }) => unreadable === undefined).map(({ secretRef }) => ({ key: keyOf(secretRef) }));
+  return views
+    .filter(({ specProblem }) => specProblem === undefined)
+    .map(({ secretRef }) => ({ key: keyOf(secretRef) }));
 }

@@ -73,9 +73,9 @@ export type Heartbeat =
   | { readonly ok: false; readonly message: string };
 
 /** Looks up the session of a binding. */
-export function lookupOf(sessions: Sessions, { name, secretRef, unreadable }: BindingView): SessionLookup {
-  if (unreadable === undefined) return sessions.lookup(secretRef);
-  const message = `APIServiceBinding ${name} is not valid: ${unreadable}. It binds nothing. Correct it, or delete it`;
+export function lookupOf(sessions: Sessions, { name, secretRef, specProblem }: BindingView): SessionLookup {
+  if (specProblem === undefined) return sessions.lookup(secretRef);
+  const message = `APIServiceBinding ${name} is not valid: ${specProblem}. It binds nothing. Correct it, or delete it`;
   return { kind: 'invalid', reason: 'APIServiceBindingInvalid', message };
 }
 

@@ -17,7 +17,7 @@ export interface CommonView extends Projected {
    * Why the spec is not valid; its fields are then placeholders. Only bindings and exports have it, because their absence from a store
    * would cause deletions. Stores omit other objects that are not valid.
    */
-  readonly unreadable?: string;
+  readonly specProblem?: string;
 }
 
 /** kubectl writes a whole manifest to this annotation. The konnector never reads it. */
@@ -40,12 +40,12 @@ export function commonView({ metadata }: KubeObject): CommonView | undefined {
     finalizers: strings(own(metadata, 'finalizers')),
     labels: stringMap(own(metadata, 'labels')),
     annotations: annotationsOf(metadata),
-    ownerReferences: records(metadata, 'ownerReferences').flatMap(ownerReference),
+    ownerReferences: objectsIn(metadata, 'ownerReferences').flatMap(ownerReference),
   };
 }
 
 /** The entries of a list field that are objects. */
-export const records = (object: unknown, field: string): Record<string, unknown>[] =>
+export const objectsIn = (object: unknown, field: string): Record<string, unknown>[] =>
   listIn(object, field).filter(isRecord);
 
 function annotationsOf(metadata: unknown): Record<string, string> {

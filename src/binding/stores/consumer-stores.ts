@@ -15,7 +15,7 @@ import type { Cluster } from '../../kube/cluster.ts';
 import { text } from '../../kube/fields.ts';
 import type { Store } from '../../kube/store.ts';
 import { type Log, noLog } from '../../observe/log.ts';
-import { type CommonView, commonView, records } from './common-view.ts';
+import { type CommonView, commonView, objectsIn } from './common-view.ts';
 import { type OpenedStores, openStores, projection, type ViewBuilder } from './open-stores.ts';
 
 /** An APIServiceBinding. Fields of its spec have the defaults of the schema. */
@@ -74,15 +74,15 @@ export function openConsumerStores(cluster: Cluster, log: Log = noLog): OpenedSt
   }));
 }
 
-const secretOf = ({ secretRef, unreadable }: BindingView | BundleView): string[] =>
-  unreadable === undefined ? [keyOf(secretRef)] : [];
+const secretOf = ({ secretRef, specProblem }: BindingView | BundleView): string[] =>
+  specProblem === undefined ? [keyOf(secretRef)] : [];
 
 const bindingView: ViewBuilder<ApiServiceBinding['spec'], BindingView> = (common, spec, { status }) => ({
   ...common,
   secretRef: spec.kubeconfigSecretRef,
   conditions: readBindConditions(status),
   providerPrettyName: text(status, 'providerPrettyName'),
-  boundSchemas: records(status, 'boundSchemas').flatMap(groupResource),
+  boundSchemas: objectsIn(status, 'boundSchemas').flatMap(groupResource),
   permissionClaims: readPermissionClaims(own(status, 'permissionClaims')),
 });
 
@@ -105,7 +105,7 @@ function crdView(object: KubeObject): CrdView | undefined {
   const common = commonView(object);
   if (!common) return undefined;
   const { spec, status } = object;
-  const conditions = records(status, 'conditions').flatMap(condition);
+  const conditions = objectsIn(status, 'conditions').flatMap(condition);
   return {
     ...common,
     established: isEstablished(object),
@@ -140,6 +140,6 @@ export const mayBeServed = ({ established, conditions }: CrdView): boolean =>
 
 /** Whether the CRD is established: the API server serves it, or will within moments. */
 export const isEstablished = ({ status }: KubeObject): boolean =>
-  records(status, 'conditions').some(
+  objectsIn(status, 'conditions').some(
     (condition) => text(condition, 'type') === 'Established' && text(condition, 'status') === 'True',
   );

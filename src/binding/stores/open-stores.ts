@@ -42,7 +42,7 @@ export type ViewBuilder<Spec, T extends CommonView> = (common: CommonView, spec:
 
 /**
  * A projection that logs objects whose spec is not valid and omits them. With `blank`, the store keeps such an object with that spec
- * and `unreadable`. The status is not validated: otherwise an object with an unexpected condition would look deleted.
+ * and `specProblem`. The status is not validated: otherwise an object with an unexpected condition would look deleted.
  */
 export const projection =
   <Spec, T extends CommonView>(
@@ -60,7 +60,7 @@ export const projection =
     const problems = problemsOf(result.errors);
     const consequence = blank === undefined ? '; the server treats it as absent' : '';
     log.warn(`an object is not valid${consequence}`, { kind, object: common.key, problems });
-    return blank && { ...view(common, blank, object), unreadable: problems.join(', ') };
+    return blank && { ...view(common, blank, object), specProblem: problems.join(', ') };
   };
 
 /** Formats each error as `<field> <message>`. */

@@ -107,8 +107,8 @@ describe('the stores of the consumer', () => {
   it('keep a binding that is not valid, with the reason', () => {
     const { cluster, opened } = open();
     cluster.put(apiServiceBindings, objects.bindingManifest({ spec: { kubeconfigSecretRef: { name: '' } } }));
-    const { unreadable, secretRef, uid } = opened.stores.bindings.get('kettles') ?? {};
-    assert.match(unreadable ?? '', /^spec\.kubeconfigSecretRef\.name may not be empty, /);
+    const { specProblem, secretRef, uid } = opened.stores.bindings.get('kettles') ?? {};
+    assert.match(specProblem ?? '', /^spec\.kubeconfigSecretRef\.name may not be empty, /);
     assert.deepEqual([secretRef?.name, uid], ['', 'uid-of-kettles']);
     assert.deepEqual(opened.stores.bindings.byIndex(bySecret, '/'), []);
   });
