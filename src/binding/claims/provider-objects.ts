@@ -98,7 +98,7 @@ export class ProviderObjects {
   /** Whether the service namespace of a consumer namespace is listed. Only then does a missing entry mean a missing object. */
   isListed(namespace: string): boolean {
     const service = this.serviceNamespace(namespace);
-    return service.kind === 'ready' && this.#store.knows(keyOf({ namespace: service.name, name: '' }));
+    return service.kind === 'ready' && this.#store.isListed(keyOf({ namespace: service.name, name: '' }));
   }
 
   get(namespace: string, name: string): ClaimedView | undefined {

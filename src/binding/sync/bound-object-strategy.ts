@@ -71,7 +71,7 @@ export class BoundObjectStrategy implements SyncStrategy {
     if (!isListed) return `${resources.consumer.plural} of this cluster`;
     if (!namespacesKnown()) return 'the namespaces of the provider';
     const place = isolation.placeOf(key);
-    if (place.kind === 'at' && !copies.knows(place.key)) return `${resources.provider.plural} of the provider`;
+    if (place.kind === 'at' && !copies.isListed(place.key)) return `${resources.provider.plural} of the provider`;
     return undefined;
   }
 
@@ -242,7 +242,7 @@ export class BoundObjectStrategy implements SyncStrategy {
   #deleteCopy({ key, uid, inferred }: ActionOf<'deleteCopy'>, facts: ObjectFacts): SyncAction[] {
     const { clients, copies, mode, resources, caches } = this.#options;
     const afterDeletion: SyncAction[] = [{ do: 'wait', missing: `the deletion of ${key} in the provider` }];
-    if (!copies.knows(key)) afterDeletion.push({ do: 'requeue', ms: UNWATCHED_MS });
+    if (!copies.isListed(key)) afterDeletion.push({ do: 'requeue', ms: UNWATCHED_MS });
     const deletion = call({
       action: 'deleteCopy',
       side: 'provider',
@@ -250,7 +250,7 @@ export class BoundObjectStrategy implements SyncStrategy {
       inferred,
       call: (signal) => clients.provider.delete(resources.provider, nameOf(key), { uid, signal }),
       onSuccess: (answer) => {
-        if (!copies.knows(key)) caches.copies.forget(key);
+        if (!copies.isListed(key)) caches.copies.forget(key);
         else if (answer === 'absent') caches.copies.deleted(key, uid);
         else caches.copies.deleting(key, uid);
         return 'continue';

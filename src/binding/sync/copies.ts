@@ -10,9 +10,9 @@ import { copyProjection, type SyncedObject } from './synced-object.ts';
 export interface Copies {
   readonly store: Pick<Store<SyncedObject>, 'get' | 'list' | 'synced' | 'ageMs' | 'failing' | 'onRefusal'>;
   /** Whether `store` is complete for this key, so that a missing entry means a missing object. */
-  knows(key: string): boolean;
+  isListed(key: string): boolean;
   subscribe(listener: (event: StoreEvent<SyncedObject>) => void): () => void;
-  /** Calls `listener` when `knows` may have become true for more keys. Returns a function that unsubscribes. */
+  /** Calls `listener` when `isListed` may have become true for more keys. Returns a function that unsubscribes. */
   onListed(listener: () => void): () => void;
   close(): void;
 }
@@ -38,7 +38,7 @@ export function openCopies(
     });
     return {
       store,
-      knows: (key) => store.knows(key),
+      isListed: (key) => store.isListed(key),
       subscribe: (listener) => store.subscribe(listener),
       onListed: (listener) => store.onListed(() => listener()),
       close: () => store.close(),
@@ -50,7 +50,7 @@ export function openCopies(
   );
   return {
     store,
-    knows: () => store.synced,
+    isListed: () => store.synced,
     subscribe: (listener) => store.subscribe(listener),
     onListed: (listener) => onSynced(store, listener),
     close: release,

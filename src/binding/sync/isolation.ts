@@ -3,8 +3,8 @@ import type { BoundSchemaView, ExportView } from '../stores/provider-stores.ts';
 
 /** The place of an object's copy in the provider. */
 export type Place =
-  /** `closing`: the namespace is being deleted. The server creates no copy there, but reads and deletes copies. */
-  | { readonly kind: 'at'; readonly key: string; readonly closing?: boolean }
+  /** `terminating`: the namespace is being deleted. The server creates no copy there, but reads and deletes copies. */
+  | { readonly kind: 'at'; readonly key: string; readonly terminating?: boolean }
   /** `namespace` has no service namespace yet. `requested`: its APIServiceNamespace exists. */
   | { readonly kind: 'unmapped'; readonly namespace: string; readonly requested: boolean }
   /** No copy can exist; `problem` says why, and what to do. */
@@ -110,7 +110,8 @@ const unprefixed: Isolation = {
   consumerKeyOf: (providerKey) => (providerKey.includes('/') ? undefined : providerKey),
 };
 
-const at = (key: string, closing = false): Place => (closing ? { kind: 'at', key, closing } : { kind: 'at', key });
+const at = (key: string, terminating = false): Place =>
+  terminating ? { kind: 'at', key, terminating } : { kind: 'at', key };
 
 /** Undefined without the prefix, or if the remainder is no name: a provider may send any name, and a slash would change the key. */
 function withoutPrefix(text: string, prefix: string): string | undefined {

@@ -56,7 +56,7 @@ export class ObjectCaches {
     const isOurs = ('now' in event && this.#isOurs(event.now)) || ('before' in event && this.#isOurs(event.before));
     if (!isOurs && !this.#options.consumers.get(consumerKey)) return undefined;
     // An object also leaves the store when its namespace is no longer watched.
-    if (event.type === 'deleted' && this.#options.copies.knows(event.key)) this.#absentCopies.add(event.key);
+    if (event.type === 'deleted' && this.#options.copies.isListed(event.key)) this.#absentCopies.add(event.key);
     return consumerKey;
   }
 

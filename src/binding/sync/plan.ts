@@ -128,12 +128,12 @@ function planSync(facts: ObjectFacts, consumer: SyncedObject, context: SyncConte
     if (place.requested) return [{ do: 'wait', missing: `the provider's namespace for ${namespace}` }];
     return [{ do: 'requestNamespace', namespace }];
   }
-  const { key, closing } = place;
+  const { key, terminating } = place;
   const { copyResource, owner } = context;
   const inexact = inexactNumber(Object.fromEntries(syncedFields(consumer.object)));
   if (!copy) {
     if (inexact !== undefined) return [inexactProblem(inexact, 'the object is not copied')];
-    if (closing) return [{ do: 'wait', missing: `the deletion of the provider's namespace of ${key}` }];
+    if (terminating) return [{ do: 'wait', missing: `the deletion of the provider's namespace of ${key}` }];
     const object = newCopy({ consumer, resource: copyResource, key, identity: context, owner });
     return [{ do: 'create', key, object }];
   }

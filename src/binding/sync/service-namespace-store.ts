@@ -24,7 +24,7 @@ interface OpenNamespace<T extends Projected> {
 
 /**
  * One store of the objects of a kind in all service namespaces. Each namespace has its own watch while an APIServiceNamespace names it.
- * When the watch ends, its objects leave the store although they may still exist: check `knows`.
+ * When the watch ends, its objects leave the store although they may still exist: check `isListed`.
  */
 export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
   readonly resource: Resource;
@@ -53,7 +53,7 @@ export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
   }
 
   /** Whether the namespace of `key` is watched and listed. Only then does a missing entry mean a missing object. */
-  knows(key: string): boolean {
+  isListed(key: string): boolean {
     return this.#open.get(nameOf(key).namespace ?? '')?.handle.store.synced ?? false;
   }
 

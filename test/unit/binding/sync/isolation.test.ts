@@ -55,7 +55,7 @@ describe('isolation', () => {
     const { byNamespace } = strategies;
     assert.deepEqual(byNamespace.placeOf('team-b/tea'), { kind: 'unmapped', namespace: 'team-b', requested: true });
     assert.deepEqual(byNamespace.placeOf('team-c/tea'), { kind: 'unmapped', namespace: 'team-c', requested: false });
-    assert.deepEqual(byNamespace.placeOf('team-d/tea'), { kind: 'at', key: 'kb-acme-team-d/tea', closing: true });
+    assert.deepEqual(byNamespace.placeOf('team-d/tea'), { kind: 'at', key: 'kb-acme-team-d/tea', terminating: true });
   });
 
   it('reports a name that becomes too long', () => {

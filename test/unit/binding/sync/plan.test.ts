@@ -143,7 +143,7 @@ describe('the plan of a key', () => {
     ['waits for the namespace', { consumer: kettle(), place: { ...unmapped, requested: true } }, ['wait']],
     [
       'creates nothing in a namespace that is being deleted',
-      { consumer: kettle(), place: { kind: 'at', key: copyKey, closing: true } },
+      { consumer: kettle(), place: { kind: 'at', key: copyKey, terminating: true } },
       ['wait'],
     ],
     [

@@ -57,7 +57,7 @@ describe('store of service namespaces', () => {
     assert.equal(store.get('kb-acme-b/x')?.key, 'kb-acme-b/x');
     assert.equal(store.byIndex('name', 'x').length, 2);
     assert.deepEqual(
-      [store.knows('kb-acme-b/gone'), store.knows('kb-other-c/x'), store.knows('x')],
+      [store.isListed('kb-acme-b/gone'), store.isListed('kb-other-c/x'), store.isListed('x')],
       [true, false, false],
     );
     await store.whenSynced();
@@ -130,7 +130,7 @@ describe('store of service namespaces', () => {
     assert.deepEqual([isSynced, late.synced], [false, false]);
     list();
     await synced;
-    assert.deepEqual([late.synced, late.knows('kb-acme-a/x')], [true, true]);
+    assert.deepEqual([late.synced, late.isListed('kb-acme-a/x')], [true, true]);
     late.close();
   });
 
