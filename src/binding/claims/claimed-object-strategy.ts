@@ -15,7 +15,7 @@ import {
   type SyncStrategy,
 } from '../sync-engine/strategy.ts';
 import type { Side } from '../sync-engine/syncer.ts';
-import { type ClaimedView, viewClaimed } from './claimed-view.ts';
+import { type ClaimedView, claimedView } from './claimed-view.ts';
 import { copyOf, isInSync } from './copy.ts';
 import type { ClaimAction, ClaimFacts, ClaimPlan } from './plan.ts';
 import type { ProviderObjects } from './provider-objects.ts';
@@ -86,7 +86,7 @@ export class ClaimedObjectStrategy implements SyncStrategy {
     const { plan = (): ClaimPlan => ({ actions: [] }) } = this.#options;
     const live = this.#live.get(pass);
     const facts = live
-      ? this.#facts(pass.key, live.consumer && viewClaimed(live.consumer), live.provider && viewClaimed(live.provider))
+      ? this.#facts(pass.key, live.consumer && claimedView(live.consumer), live.provider && claimedView(live.provider))
       : this.#watchedFacts(pass.key);
     const claimPlan = plan(facts);
     const { actions, problem, waitsFor, requeueAfterMs } = claimPlan;
@@ -191,7 +191,7 @@ export class ClaimedObjectStrategy implements SyncStrategy {
       call: (signal) => this.#call(action, placeIn(side, key, facts), live, signal),
       isIneffective: (answer) => {
         if (action.kind !== 'update' || !answer || !original) return false;
-        const copy = viewClaimed(answer);
+        const copy = claimedView(answer);
         return copy !== undefined && !isInSync(original, copy, action.identity);
       },
       onSuccess: (answer) => {

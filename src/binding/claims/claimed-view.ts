@@ -59,7 +59,7 @@ export const claimedIndexes = {
 };
 
 /** Undefined without uid, resourceVersion, or namespace. */
-export function viewClaimed(object: KubeObject): ClaimedView | undefined {
+export function claimedView(object: KubeObject): ClaimedView | undefined {
   const { metadata } = object;
   const { uid, resourceVersion, namespace, name } = metadata;
   if (!uid || !resourceVersion || !namespace) return undefined;

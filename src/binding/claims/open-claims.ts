@@ -16,7 +16,7 @@ import { openUsedNamespaces } from './used-namespaces.ts';
 
 export interface ClaimsOptions {
   readonly session: ProviderSession;
-  /** The export whose claims are synced. After a change of the claims or of its resources, the caller opens new Claims. */
+  /** The export whose claims are synced. After a change of the claims or of its resources, the caller opens new ClaimSyncer. */
   readonly exported: ExportView;
   /**
    * `drain`: the binding is being deleted. Once its bound objects are deleted, the syncer deletes the copies of claimed objects on both
@@ -36,13 +36,13 @@ export interface ClaimsOptions {
  * its bound objects are deleted, a binding waits for the copies for at most a minute. A restart of the server starts that minute again.
  * Before and after it, `remaining()` is 0. Copies that remain then stay where they are.
  */
-export type Claims = Omit<Syncer, 'served'>;
+export type ClaimSyncer = Omit<Syncer, 'served'>;
 
 /** Maximum wait of a binding for the deletion of copies of claimed objects, milliseconds. */
 const drainMs = 60_000;
 
 /** Opens the watches of claimed objects. The syncer handles their events once the caller starts the controllers. */
-export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
+export function openClaims(options: ClaimsOptions, deps: BindingDeps): ClaimSyncer {
   const { session, exported, mode = 'sync', random = Math.random } = options;
   const claims = exported.permissionClaims;
   const notify = coalesce(deps.clock, options.onProblems ?? (() => undefined));

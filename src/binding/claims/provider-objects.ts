@@ -7,7 +7,7 @@ import type { ProviderSession } from '../sessions/provider-session.ts';
 import { byServiceNamespace, type ServiceNamespaceView } from '../stores/provider-stores.ts';
 import { ServiceNamespaceStore } from '../sync/service-namespace-store.ts';
 import type { Problems } from '../sync-engine/problems.ts';
-import { byName, byNamespace, type ClaimedView, claimedIndexes, viewClaimed } from './claimed-view.ts';
+import { byName, byNamespace, type ClaimedView, claimedIndexes, claimedView } from './claimed-view.ts';
 import { Deletions } from './deletions.ts';
 import type { ServiceNamespace } from './plan.ts';
 
@@ -42,7 +42,7 @@ export class ProviderObjects {
       cluster: session.cluster,
       clusterNamespace: session.clusterNamespace,
       serviceNamespaces: session.stores.serviceNamespaces,
-      spec: { resource, project: viewClaimed, indexes: claimedIndexes },
+      spec: { resource, project: claimedView, indexes: claimedIndexes },
     });
     this.#stopObserving = this.#store.subscribe((event) => {
       for (const key of this.#consumerKeysOf(event.key)) this.deletions.observe(key, event);

@@ -5,7 +5,7 @@ import { fromSubscription } from '../../engine/sources/from-subscription.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import { isOlder } from '../../kube/resource-version.ts';
 import type { Failing, StoreHandle } from '../../kube/store.ts';
-import { byName, byNamespace, type ClaimedView, claimedIndexes, viewClaimed } from './claimed-view.ts';
+import { byName, byNamespace, type ClaimedView, claimedIndexes, claimedView } from './claimed-view.ts';
 import { Deletions } from './deletions.ts';
 
 /**
@@ -19,7 +19,7 @@ export class SelectedObjects {
   readonly #unsubscribes: readonly (() => void)[];
 
   constructor(cluster: Cluster, resource: Resource, watchSelector: string | undefined) {
-    const spec = { resource, project: viewClaimed, indexes: claimedIndexes };
+    const spec = { resource, project: claimedView, indexes: claimedIndexes };
     this.#handles =
       watchSelector === undefined
         ? [cluster.watch(spec)]

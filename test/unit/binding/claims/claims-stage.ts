@@ -9,7 +9,7 @@ import {
 import type { PermissionClaim } from '../../../../src/api/binding/permission-claim.ts';
 import { type KubeObject, keyOf, type ObjectMeta, type Resource } from '../../../../src/api/object.ts';
 import { customResourceDefinitions, namespaces, secrets } from '../../../../src/api/resources.ts';
-import { type Claims, openClaims } from '../../../../src/binding/claims/open-claims.ts';
+import { type ClaimSyncer, openClaims } from '../../../../src/binding/claims/open-claims.ts';
 import type { BindingDeps } from '../../../../src/binding/deps.ts';
 import { ownerReferenceOf } from '../../../../src/binding/service-binding/owner.ts';
 import type { ProviderSession } from '../../../../src/binding/sessions/provider-session.ts';
@@ -109,7 +109,7 @@ export class ClaimsStage {
   identity: string | undefined = 'uid-of-kb-acme';
   /** Whether the binding of that name may use the same provider. */
   leadHere = (_name: string): boolean => true;
-  readonly #session: { stop: AbortController; runs: Promise<void>[]; claims: Claims }[] = [];
+  readonly #session: { stop: AbortController; runs: Promise<void>[]; claims: ClaimSyncer }[] = [];
 
   constructor() {
     this.namespace('team-a');
@@ -137,7 +137,7 @@ export class ClaimsStage {
     return this.provider.writes.filter((write) => write.startsWith('create apiservicenamespaces'));
   }
 
-  get claims(): Claims {
+  get claims(): ClaimSyncer {
     const [last] = this.#session.slice(-1);
     assert.ok(last);
     return last.claims;

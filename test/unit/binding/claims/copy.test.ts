@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { KubeObject } from '../../../../src/api/object.ts';
-import { type ClaimedView, viewClaimed } from '../../../../src/binding/claims/claimed-view.ts';
+import { type ClaimedView, claimedView } from '../../../../src/binding/claims/claimed-view.ts';
 import { type CopyIdentity, copyOf, isInSync } from '../../../../src/binding/claims/copy.ts';
 import { deepFreeze } from '../../../support/deep-freeze.ts';
 
@@ -38,7 +38,7 @@ const identity: CopyIdentity = {
 
 function viewed(object: KubeObject): ClaimedView {
   const { uid = 'uid', resourceVersion = '1' } = object.metadata;
-  const view = viewClaimed({ ...object, metadata: { ...object.metadata, uid, resourceVersion } });
+  const view = claimedView({ ...object, metadata: { ...object.metadata, uid, resourceVersion } });
   assert.ok(view);
   return view;
 }
@@ -153,7 +153,7 @@ describe('the copy of a claimed object', () => {
   it('has no view without uid, resourceVersion, or namespace', () => {
     for (const field of ['uid', 'resourceVersion', 'namespace'] as const) {
       const { [field]: _, ...metadata } = original.metadata;
-      assert.equal(viewClaimed({ ...original, metadata: metadata as KubeObject['metadata'] }), undefined);
+      assert.equal(claimedView({ ...original, metadata: metadata as KubeObject['metadata'] }), undefined);
     }
   });
 });
