@@ -16,8 +16,8 @@ import type { Heartbeat } from '../sessions/provider-session.ts';
 import { type SecretView, secretView } from '../sessions/secret-watches.ts';
 import type { ClusterBindingView } from '../stores/provider-stores.ts';
 import {
-  beatMs,
   type ConflictingKonnector,
+  heartbeatDueMs,
   includesSecret,
   planStatus,
   type SecretName,
@@ -33,7 +33,7 @@ export interface ClusterBindingDeps {
   /** The consumer's kubeconfig Secrets for this ClusterBinding: those of this session first, then those of other sessions. */
   readonly refs: () => readonly SecretKeyRef[];
   /** Whether this session is the only one of this process that reports to the ClusterBinding. */
-  readonly isAlone: () => boolean;
+  readonly isOnlySession: () => boolean;
   readonly recordHeartbeat: (heartbeat: Heartbeat) => void;
   readonly events: EventRecorder;
   /** Version of drawbridge. */
@@ -133,12 +133,12 @@ export class ClusterBindingReconciler implements Reconciler {
     this.#answeredAtMs = undefined;
     this.#deps.recordHeartbeat({ ok: false, message });
     // The creation of a missing ClusterBinding arrives as an event.
-    return error === undefined ? after(beatMs) : retry(error);
+    return error === undefined ? after(heartbeatDueMs) : retry(error);
   }
 
   #isAnswerOld(): boolean {
     const { session, clock } = this.#deps;
-    const maxAgeMs = isSilent(session) ? silentMs : beatMs;
+    const maxAgeMs = isSilent(session) ? silentMs : heartbeatDueMs;
     return this.#answeredAtMs === undefined || clock.monotonic() - this.#answeredAtMs >= maxAgeMs;
   }
 
@@ -150,7 +150,7 @@ export class ClusterBindingReconciler implements Reconciler {
   }
 
   #findConflict(view: ClusterBindingView): ConflictingKonnector | undefined {
-    if (!this.#deps.isAlone()) this.#conflicts.reset();
+    if (!this.#deps.isOnlySession()) this.#conflicts.reset();
     const conflict = this.#conflicts.observe(view, this.#secretNames());
     const [ref] = this.#deps.refs();
     if (conflict !== undefined && ref) {

@@ -14,7 +14,7 @@ import type { ProviderSession } from '../sessions/provider-session.ts';
 import { type SecretView, type SecretWatches, secretView } from '../sessions/secret-watches.ts';
 import type { SessionRegistry } from '../sessions/session-registry.ts';
 import { ClusterBindingReconciler, isSilent } from './cluster-binding-reconciler.ts';
-import { beatMs } from './plan-status.ts';
+import { heartbeatDueMs } from './plan-status.ts';
 import { SecretSync } from './secret-sync.ts';
 
 export interface ClusterBindingControllerDeps extends BindingDeps {
@@ -49,7 +49,7 @@ export function clusterBindingController(session: OpenSession, deps: ClusterBind
       getSecret: (secret) => watches.get(secret),
     }),
     refs: () => [session, ...otherSessions()].flatMap((each) => registry.refsOf(each).sort(byKey)),
-    isAlone: () => otherSessions().length === 0,
+    isOnlySession: () => otherSessions().length === 0,
     recordHeartbeat: (heartbeat) => registry.recordHeartbeat(session, heartbeat),
   });
   return new Controller({
@@ -60,7 +60,7 @@ export function clusterBindingController(session: OpenSession, deps: ClusterBind
       providerSecret.source,
       fromSubscription('secret', registry, (secret) => (registry.secretsOf(session).has(secret) ? [key] : [])),
       // Reconciles without events too, for example while there is no ClusterBinding.
-      interval({ name: 'heartbeat', clock, everyMs: beatMs, keys: () => [key] }),
+      interval({ name: 'heartbeat', clock, everyMs: heartbeatDueMs, keys: () => [key] }),
       interval({ name: 'silence', clock, everyMs: silenceCheckMs, keys: () => (isSilent(session) ? [key] : []) }),
     ],
     reconciler,
@@ -92,7 +92,7 @@ const byKey = (a: { namespace: string; name: string }, b: { namespace: string; n
  */
 function watchProviderSecret({ cluster, stores: { clusterBindings } }: ProviderSession, key: string): ProviderSecret {
   const name = 'provider-secret';
-  const secretsNamed = {
+  const namedSecrets = {
     subscribe: (listener: () => void) => clusterBindings.subscribe(listener),
     list: () => {
       const binding = clusterBindings.get(key);
@@ -102,7 +102,7 @@ function watchProviderSecret({ cluster, stores: { clusterBindings } }: ProviderS
   let watched: { readonly secret: string; readonly store: Store<SecretView> } | undefined;
   return {
     store: (secret) => (watched?.secret === secret ? watched.store : undefined),
-    source: fromEach(name, secretsNamed, (secret, emit) => {
+    source: fromEach(name, namedSecrets, (secret, emit) => {
       const { namespace = '', name: secretName } = nameOf(secret);
       const fieldSelector = `metadata.name=${secretName}`;
       const handle = cluster.watch({ resource: secrets, namespace, fieldSelector, project: secretView });

@@ -15,7 +15,7 @@ import type { ClusterBindingView } from '../stores/provider-stores.ts';
 /** The promised heartbeat interval, as a Go duration. */
 const heartbeatInterval = '5m0s';
 /** Age of the last heartbeat at which the next heartbeat is due, milliseconds. */
-export const beatMs = 150_000;
+export const heartbeatDueMs = 150_000;
 
 /**
  * Condition type of drawbridge on ClusterBindings: False while another konnector seems to report to the same ClusterBinding, otherwise
@@ -84,7 +84,7 @@ export function planStatus(input: StatusInput): StatusPlan {
   if (view.konnectorVersion !== version) status.konnectorVersion = version;
   if (!sameConditions(conditions, view.conditions)) status.conditions = conditions;
   if (Object.keys(status).length === 0) return { dueInMs };
-  return { status, dueInMs: dueInMs > 0 ? dueInMs : beatMs };
+  return { status, dueInMs: dueInMs > 0 ? dueInMs : heartbeatDueMs };
 }
 
 export const includesSecret = (secrets: readonly SecretName[], { namespace, name }: SecretName): boolean =>
@@ -123,8 +123,8 @@ const conflictCondition = ({ reason, message }: ConflictingKonnector): BindCondi
 /** Milliseconds until the next heartbeat; 0 also if the last time is invalid or more than 150 s in the future. */
 function msUntilHeartbeat(last: string | undefined, nowMs: number): number {
   const lastMs = last === undefined ? undefined : parseTime(last);
-  if (lastMs === undefined || lastMs - nowMs > beatMs) return 0;
-  return Math.max(0, Math.ceil(lastMs + beatMs - nowMs));
+  if (lastMs === undefined || lastMs - nowMs > heartbeatDueMs) return 0;
+  return Math.max(0, Math.ceil(lastMs + heartbeatDueMs - nowMs));
 }
 
 /**

@@ -3,7 +3,7 @@ import { clusterBindings, keepKubeconfigAnnotation } from '../../../../src/api/b
 import type { KubeObject } from '../../../../src/api/object.ts';
 import { secrets } from '../../../../src/api/resources.ts';
 import { clusterBindingController } from '../../../../src/binding/cluster-binding/controller.ts';
-import { beatMs } from '../../../../src/binding/cluster-binding/plan-status.ts';
+import { heartbeatDueMs } from '../../../../src/binding/cluster-binding/plan-status.ts';
 import type { OpenSession } from '../../../../src/binding/sessions/open-session.ts';
 import { formatTime } from '../../../../src/kit/clock.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
@@ -93,7 +93,7 @@ describe('ClusterBinding', () => {
     assert.deepEqual(status()?.['consumerSecretRef'], consumerSecret);
     assert.deepEqual(heartbeat(session), { ok: true });
     assert.deepEqual(stage.consumer.writes, []);
-    await settle(beatMs - 1000);
+    await settle(heartbeatDueMs - 1000);
     assert.equal(stage.acme.cluster.writes.length, 1);
     await settle(1000);
     assert.equal(stage.acme.cluster.writes.length, 2);
@@ -230,7 +230,7 @@ describe('ClusterBinding', () => {
         assert.deepEqual(heartbeat(session), { ok: true });
         assert.equal(stage.open.length, 1);
         const writes = stage.acme.cluster.writes.length;
-        await settle(beatMs * 4);
+        await settle(heartbeatDueMs * 4);
         assert.ok(stage.acme.cluster.writes.length - writes <= 4, 'nothing but heartbeats');
       });
     }
@@ -306,7 +306,7 @@ describe('ClusterBinding', () => {
       ['Warning ForeignConsumerSecret'],
     );
     assert.deepEqual(heartbeat(session), { ok: true }, 'taking over in place works');
-    await settle(beatMs + 1000);
+    await settle(heartbeatDueMs + 1000);
     assert.deepEqual(recorded(), consumerSecret);
     assert.equal(condition('SoleKonnector')?.reason, 'ForeignConsumerSecret');
     await settle(900_000);
@@ -316,7 +316,7 @@ describe('ClusterBinding', () => {
 
   it('reports another konnector once there is proof of one', async () => {
     await start();
-    await settle(beatMs);
+    await settle(heartbeatDueMs);
     const other = { namespace: 'else', name: 'where' };
     const foreign = (ms: number) => {
       const lastHeartbeatTime = formatTime(stage.clock.now() + ms);
@@ -330,7 +330,7 @@ describe('ClusterBinding', () => {
     assert.deepEqual(recorded(), other, 'nothing but the condition is written at once');
     assert.equal(condition('SoleKonnector')?.reason, 'AnotherKonnector');
     assert.deepEqual([...new Set(events.map(({ type, reason }) => `${type} ${reason}`))], ['Warning AnotherKonnector']);
-    await settle(beatMs + 11_000);
+    await settle(heartbeatDueMs + 11_000);
     assert.deepEqual(status()?.['consumerSecretRef'], consumerSecret);
     assert.equal(condition('SoleKonnector')?.status, 'False');
     await settle(900_000);

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { BindCondition } from '../../../../src/api/binding/condition.ts';
 import {
-  beatMs,
   comparableVersion,
+  heartbeatDueMs,
   planStatus,
   type StatusInput,
 } from '../../../../src/binding/cluster-binding/plan-status.ts';
@@ -53,19 +53,19 @@ describe('status of a ClusterBinding', () => {
           lastTransitionTime: '2026-11-21T09:00:00Z',
         })),
       },
-      dueInMs: beatMs,
+      dueInMs: heartbeatDueMs,
     });
   });
 
   const beats: [what: string, last: string | undefined, dueInMs: number, beats: boolean][] = [
-    ['no heartbeat was written yet', undefined, beatMs, true],
-    ['the last heartbeat is no time', 'soon', beatMs, true],
-    ['the last heartbeat is recent', ago(1000), beatMs - 1000, false],
-    ['the next heartbeat is nearly due', ago(beatMs - 1000), 1000, false],
-    ['the next heartbeat is due', ago(beatMs), beatMs, true],
-    ['the last heartbeat is old', ago(3600_000), beatMs, true],
-    ['clocks differ a little', ago(-60_000), beatMs + 60_000, false],
-    ['the last heartbeat is a year in the future', ago(-365 * 24 * 3600_000), beatMs, true],
+    ['no heartbeat was written yet', undefined, heartbeatDueMs, true],
+    ['the last heartbeat is no time', 'soon', heartbeatDueMs, true],
+    ['the last heartbeat is recent', ago(1000), heartbeatDueMs - 1000, false],
+    ['the next heartbeat is nearly due', ago(heartbeatDueMs - 1000), 1000, false],
+    ['the next heartbeat is due', ago(heartbeatDueMs), heartbeatDueMs, true],
+    ['the last heartbeat is old', ago(3600_000), heartbeatDueMs, true],
+    ['clocks differ a little', ago(-60_000), heartbeatDueMs + 60_000, false],
+    ['the last heartbeat is a year in the future', ago(-365 * 24 * 3600_000), heartbeatDueMs, true],
   ];
   for (const [what, lastHeartbeatTime, dueInMs, isWritten] of beats) {
     it(`${isWritten ? 'writes a' : 'writes no'} heartbeat when ${what}`, () => {
@@ -99,8 +99,10 @@ describe('status of a ClusterBinding', () => {
 
   it('replaces a foreign Secret with the next heartbeat, not before', () => {
     const foreign = { ...written, consumerSecretRef: theirs, konnectorVersion: 'v0.8.1' };
-    assert.deepEqual(plan({ view: view({ ...foreign, lastHeartbeatTime: ago(1000) }) }), { dueInMs: beatMs - 1000 });
-    assert.deepEqual(plan({ view: view({ ...foreign, lastHeartbeatTime: ago(beatMs) }) }).status, {
+    assert.deepEqual(plan({ view: view({ ...foreign, lastHeartbeatTime: ago(1000) }) }), {
+      dueInMs: heartbeatDueMs - 1000,
+    });
+    assert.deepEqual(plan({ view: view({ ...foreign, lastHeartbeatTime: ago(heartbeatDueMs) }) }).status, {
       consumerSecretRef: ours,
       lastHeartbeatTime: formatTime(nowMs),
       konnectorVersion: 'v0.1.0',
@@ -123,7 +125,7 @@ describe('status of a ClusterBinding', () => {
     const told = plan({ view: view(written), conflict: another }).status?.conditions;
     assert.deepEqual(sole(told), [another]);
     assert.equal(plan({ view: view({ ...written, conditions: told }) }).status, undefined, 'it may be told by another');
-    const due = { ...written, conditions: told, lastHeartbeatTime: ago(beatMs) };
+    const due = { ...written, conditions: told, lastHeartbeatTime: ago(heartbeatDueMs) };
     assert.deepEqual(
       plan({ view: view(due) }).status?.conditions?.map(({ type, status }) => `${type} ${status}`),
       ['Ready True', 'SecretValid True', 'ValidVersion True'],
@@ -152,7 +154,7 @@ describe('status of a ClusterBinding', () => {
 
   it('reports a foreign Secret with the heartbeat that replaces it', () => {
     const { status } = plan({
-      view: view({ ...written, consumerSecretRef: theirs, lastHeartbeatTime: ago(beatMs) }),
+      view: view({ ...written, consumerSecretRef: theirs, lastHeartbeatTime: ago(heartbeatDueMs) }),
       conflict: foreign,
     });
     assert.deepEqual(status?.consumerSecretRef, ours);
