@@ -13,7 +13,7 @@ import { clusterBindingController } from './cluster-binding/controller.ts';
 import { installConsumerCrds } from './consumer-crds.ts';
 import type { BindingDeps } from './deps.ts';
 import { bindingMetrics } from './metrics.ts';
-import { namespaceLifecycle } from './namespaces/namespace-lifecycle.ts';
+import { namespaceController } from './namespaces/namespace-controller.ts';
 import { bindingController } from './service-binding/binding-controller.ts';
 import { RunningSyncers } from './service-binding/running-syncers.ts';
 import { serviceExportController } from './service-export/export-controller.ts';
@@ -81,7 +81,7 @@ function sessionControllers(session: OpenSession, deps: SessionDeps): Controller
   return [
     // Copies the provider's kubeconfig and writes heartbeats.
     clusterBindingController(session, deps),
-    namespaceLifecycle(session, deps, { mayCreate: mayCreateNamespace }),
+    namespaceController(session, deps, { mayCreate: mayCreateNamespace }),
     // Starts and stops the syncers. Each has one controller for each kind.
     serviceExportController(session, registry, deps, { openSyncer, openClaims, syncers, bindable }),
   ];

@@ -21,7 +21,7 @@ import type { NamespaceView } from '../stores/consumer-stores.ts';
 import type { ServiceNamespaceView } from '../stores/provider-stores.ts';
 import { consumerResource, syncVersion } from '../sync/consumer-objects.ts';
 
-export interface NamespaceLifecycleOptions {
+export interface NamespaceControllerOptions {
   /** Whether the server may create a consumer namespace of this name for the provider. Default: every name. */
   readonly mayCreate?: (namespace: string) => boolean;
   /** Uniform in [0, 1), for backoff. Default Math.random. */
@@ -29,10 +29,10 @@ export interface NamespaceLifecycleOptions {
 }
 
 /** The controller that creates consumer namespaces for the provider, and deletes the APIServiceNamespaces of deleted ones. */
-export function namespaceLifecycle(
+export function namespaceController(
   session: ProviderSession,
   deps: BindingDeps,
-  { mayCreate = () => true, random = Math.random }: NamespaceLifecycleOptions = {},
+  { mayCreate = () => true, random = Math.random }: NamespaceControllerOptions = {},
 ): Controller {
   const name = `namespaces/${session.id}`;
   const { clusterNamespace } = session;

@@ -8,7 +8,7 @@ import {
 import type { ObjectName } from '../../../../src/api/object.ts';
 import { namespaces } from '../../../../src/api/resources.ts';
 import type { BindingDeps } from '../../../../src/binding/deps.ts';
-import { namespaceLifecycle } from '../../../../src/binding/namespaces/namespace-lifecycle.ts';
+import { namespaceController } from '../../../../src/binding/namespaces/namespace-controller.ts';
 import { openConsumerStores } from '../../../../src/binding/stores/consumer-stores.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { noLog } from '../../../../src/observe/log.ts';
@@ -34,7 +34,7 @@ describe('namespace lifecycle', () => {
       metrics: createMetrics(),
       running: { add() {}, remove: () => Promise.resolve() },
     };
-    void namespaceLifecycle(stage.session(), deps, {
+    void namespaceController(stage.session(), deps, {
       random: () => 0.5,
       ...(allowed ? { mayCreate: allowed } : {}),
     }).run(stop.signal);
