@@ -76,7 +76,7 @@ export class BundleReconciler implements Reconciler {
   async #sync(bundle: BundleView, session: ProviderSession, signal: AbortSignal): Promise<Outcome> {
     let exports: ReadonlySet<string>;
     try {
-      exports = isWatched(session) ? watchedExports(session) : await listedExports(session, signal);
+      exports = areExportsWatched(session) ? watchedExports(session) : await listedExports(session, signal);
     } catch (error) {
       signal.throwIfAborted();
       // The next poll retries.
@@ -195,7 +195,7 @@ const failed = (reason: BindReason, severity: 'Error' | 'Warning', message: stri
 const staleMs = 60_000;
 
 /** Whether the watch of the exports is synced and healthy. */
-export const isWatched = ({ stores }: ProviderSession): boolean =>
+const areExportsWatched = ({ stores }: ProviderSession): boolean =>
   stores.exports.synced && stores.exports.ageMs <= staleMs;
 
 /** The names of the exports in the store. */
