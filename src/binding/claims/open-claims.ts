@@ -16,7 +16,7 @@ import { openUsedNamespaces } from './used-namespaces.ts';
 
 export interface ClaimsOptions {
   readonly session: ProviderSession;
-  /** The export whose claims are synced. After a change of the claims or of its resources, the caller opens new ClaimSyncer. */
+  /** The export whose claims are synced. After a change of the claims or of its resources, the caller opens a new syncer. */
   readonly exported: ExportView;
   /**
    * `drain`: the binding is being deleted. Once its bound objects are deleted, the syncer deletes the copies of claimed objects on both

@@ -17,13 +17,13 @@ import {
   type Unserved,
 } from './binding-conditions.ts';
 import {
-  type BindingDependencies,
+  type BindingReconcilerDeps,
   type BoundSession,
   bindingFacts,
   exportOf,
   isExportAbsent,
   ownedCrds,
-} from './binding-parts.ts';
+} from './binding-lookups.ts';
 import type { BoundStatus } from './binding-writer.ts';
 import { type CrdOutcome, missingSchema, notAllowed, notWritten } from './crd-outcome.ts';
 import { judgeClaims } from './sync-plan.ts';
@@ -33,7 +33,7 @@ const settleMs = 10_000;
 
 /** Creates and updates the CustomResourceDefinitions of a binding, writes its status, and releases objects that are no longer exported. */
 export class Binder {
-  readonly #parts: BindingDependencies;
+  readonly #deps: BindingReconcilerDeps;
   /** By session: the monotonic time of the first reconcile with synced stores. */
   readonly #syncedAtMs = new WeakMap<ProviderSession, number>();
   /** By binding: the sessions whose syncers have found a problem of its objects. */
@@ -41,8 +41,8 @@ export class Binder {
   /** By binding: the note of the last Event about refused kinds, while kinds are refused. */
   readonly #refusedWatchNotes = new Map<string, string>();
 
-  constructor(parts: BindingDependencies) {
-    this.#parts = parts;
+  constructor(deps: BindingReconcilerDeps) {
+    this.#deps = deps;
   }
 
   /**
@@ -55,10 +55,10 @@ export class Binder {
     const ensured = syncedSession ? await this.#ensureFinalizer(binding, syncedSession, signal) : { binding };
     const exportFacts =
       syncedSession && (await this.#collectExportFacts(ensured.binding, syncedSession, ensured.problem, signal));
-    const facts = bindingFacts(this.#parts, ensured.binding, provider, { exportFacts });
+    const facts = bindingFacts(this.#deps, ensured.binding, provider, { exportFacts });
     this.#recordRefusedWatches(facts);
     const settlesInMs = syncedSession ? this.#settlesInMs(syncedSession, facts) : 0;
-    await this.#parts.writer.writeStatus(
+    await this.#deps.writer.writeStatus(
       ensured.binding,
       bindingConditions({ ...facts, settled: settlesInMs === 0 }),
       syncedSession ? this.#boundStatus(syncedSession, exportFacts) : {},
@@ -84,7 +84,7 @@ export class Binder {
     if (note === '') this.#refusedWatchNotes.delete(name);
     else this.#refusedWatchNotes.set(name, note);
     if (note === '' || note === before) return;
-    this.#parts.events.record({
+    this.#deps.events.record({
       regarding: regarding(apiServiceBindings, { name, uid }),
       type: 'Warning',
       reason: 'WatchRefused',
@@ -95,7 +95,7 @@ export class Binder {
 
   /** Milliseconds until the syncers have had time to find problems again; 0 once one of the binding's problems was found. */
   #settlesInMs(session: ProviderSession, { binding, problems }: BindingFacts): number {
-    const nowMs = this.#parts.clock.monotonic();
+    const nowMs = this.#deps.clock.monotonic();
     const syncedAtMs = this.#syncedAtMs.get(session) ?? nowMs;
     this.#syncedAtMs.set(session, syncedAtMs);
     const withProblem = this.#withProblem.get(binding.name) ?? new WeakSet();
@@ -110,7 +110,7 @@ export class Binder {
     session: ProviderSession,
     signal: AbortSignal,
   ): Promise<{ binding: BindingView; problem?: CrdOutcome }> {
-    const { stores, writer } = this.#parts;
+    const { stores, writer } = this.#deps;
     if (!exportOf(session, binding.name) && ownedCrds(stores.crds, binding).length === 0) return { binding };
     try {
       return { binding: await writer.ensureFinalizer(binding, signal) };
@@ -143,7 +143,7 @@ export class Binder {
 
   /** The definitions without a syncer that has listed their objects. An API server serves a definition a moment after it is established. */
   #unserved(exported: ExportView | undefined, { name }: BindingView): Unserved[] {
-    const { stores, syncers } = this.#parts;
+    const { stores, syncers } = this.#deps;
     return (exported?.resources ?? [])
       .map(boundSchemaName)
       .filter((crd) => !syncers.isServed(name, crd))
@@ -171,7 +171,7 @@ export class Binder {
     { client, stores, clusterNamespace }: ProviderSession,
     signal: AbortSignal,
   ): Promise<CrdOutcome> | CrdOutcome {
-    const { bindable, crdWriter } = this.#parts;
+    const { bindable, crdWriter } = this.#deps;
     if (bindable && !bindable.includes(schemaName)) return notAllowed(schemaName);
     const schema = stores.schemas.get(`${clusterNamespace}/${schemaName}`);
     return schema
@@ -180,7 +180,7 @@ export class Binder {
   }
 
   #boundStatus({ stores, clusterNamespace }: ProviderSession, exportFacts: ExportFacts | undefined): BoundStatus {
-    const { bindable } = this.#parts;
+    const { bindable } = this.#deps;
     // A missing or invalid export must not clear what the binding has bound.
     const exported = exportFacts?.exported?.specProblem === undefined ? exportFacts?.exported : undefined;
     const provider = stores.clusterBindings.get(`${clusterNamespace}/${clusterBindingName}`);
@@ -201,7 +201,7 @@ export class Binder {
     signal: AbortSignal,
   ): Promise<void> {
     if (exported?.specProblem !== undefined) return;
-    const { releaser, stores, syncers } = this.#parts;
+    const { releaser, stores, syncers } = this.#deps;
     const isExported = ({ name }: CrdView): boolean =>
       exported?.resources.some((resource) => boundSchemaName(resource) === name) ?? false;
     const crds = ownedCrds(stores.crds, binding);

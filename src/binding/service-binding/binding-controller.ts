@@ -8,7 +8,7 @@ import { lookupOf, type ProviderSession, type Sessions, servingSession } from '.
 import { type BindingView, bySecret } from '../stores/consumer-stores.ts';
 import { bySchema } from '../stores/provider-stores.ts';
 import { Binder } from './binder.ts';
-import { abandonedCrds, type BindingDependencies, crdsNotOwnedBy } from './binding-parts.ts';
+import { abandonedCrds, type BindingReconcilerDeps, crdsNotOwnedBy } from './binding-lookups.ts';
 import { BindingWriter } from './binding-writer.ts';
 import { CrdWriter } from './crd-writer.ts';
 import { owningBindings } from './owner.ts';
@@ -31,7 +31,7 @@ export function bindingController(
 ): Controller {
   const { clock, log, metrics, stores } = deps;
   const name = 'binding';
-  const parts: BindingDependencies = {
+  const reconcilerDeps: BindingReconcilerDeps = {
     ...deps,
     sessions,
     syncers,
@@ -45,25 +45,25 @@ export function bindingController(
     clock,
     log,
     metrics: metrics.controller(name),
-    sources: bindingSources(parts),
-    reconciler: new BindingReconciler(parts),
+    sources: bindingSources(reconcilerDeps),
+    reconciler: new BindingReconciler(reconcilerDeps),
   });
 }
 
 /** Reconciles one APIServiceBinding. The key is its name. */
 export class BindingReconciler implements Reconciler {
-  readonly #parts: BindingDependencies;
+  readonly #deps: BindingReconcilerDeps;
   readonly #binder: Binder;
   readonly #unbinder: Unbinder;
 
-  constructor(parts: BindingDependencies) {
-    this.#parts = parts;
-    this.#binder = new Binder(parts);
-    this.#unbinder = new Unbinder(parts);
+  constructor(deps: BindingReconcilerDeps) {
+    this.#deps = deps;
+    this.#binder = new Binder(deps);
+    this.#unbinder = new Unbinder(deps);
   }
 
   async reconcile(name: string, signal: AbortSignal): Promise<Result> {
-    const binding = this.#parts.stores.bindings.get(name);
+    const binding = this.#deps.stores.bindings.get(name);
     if (!binding || binding.deleting) this.#binder.forget(name);
     const result = binding ? await this.#bindOrUnbind(binding, signal) : done;
     // Last, because the server may lack permission on the objects of an earlier binding of this name.
@@ -72,7 +72,7 @@ export class BindingReconciler implements Reconciler {
   }
 
   async #bindOrUnbind(binding: BindingView, signal: AbortSignal): Promise<Result> {
-    const { sessions, writer } = this.#parts;
+    const { sessions, writer } = this.#deps;
     if (writer.isStale(binding)) return notReady('the event of the last write');
     const lookup = lookupOf(sessions, binding);
     if (lookup.kind === 'pending') return notReady(`Secret ${keyOf(binding.secretRef)}`);
@@ -84,7 +84,7 @@ export class BindingReconciler implements Reconciler {
 
   /** Releases the objects of a binding that was deleted without our finalizer. */
   async #releaseAbandoned(name: string, binding: BindingView | undefined, signal: AbortSignal): Promise<void> {
-    const { client, releaser, stores, syncers } = this.#parts;
+    const { client, releaser, stores, syncers } = this.#deps;
     const crds = abandonedCrds(stores.crds, name, binding).filter((crd) => !syncers.isSyncing(name, crd.name));
     await releaser.release(await crdsNotOwnedBy(client, name, releaser.unreleased(crds), signal), signal);
   }
@@ -95,8 +95,8 @@ interface Named {
 }
 
 /** Events of everything that a binding's reconciler reads. */
-function bindingSources(parts: BindingDependencies): Source[] {
-  const { sessions, syncers, stores, writer, crdWriter, releaser } = parts;
+function bindingSources(deps: BindingReconcilerDeps): Source[] {
+  const { sessions, syncers, stores, writer, crdWriter, releaser } = deps;
   const bindingsOf = (secret: string): string[] => stores.bindings.byIndex(bySecret, secret).map(({ key }) => key);
   return [
     fromSubscription('binding', stores.bindings, (event) => {

@@ -23,7 +23,8 @@ export interface SyncFacts {
   readonly bindable: readonly string[] | undefined;
 }
 
-export interface SyncParts {
+/** Inputs of `syncFacts`; see `SyncFacts`. */
+export interface SyncFactsInput {
   readonly exported: ExportView;
   readonly binding: BindingView;
   readonly session: ProviderSession;
@@ -32,7 +33,7 @@ export interface SyncParts {
 }
 
 /** Builds the facts from the stores of both clusters. */
-export function syncFacts({ exported, binding, session, crds, bindable }: SyncParts): SyncFacts {
+export function syncFacts({ exported, binding, session, crds, bindable }: SyncFactsInput): SyncFacts {
   const { clusterNamespace, stores } = session;
   return {
     exported,

@@ -7,8 +7,8 @@ export interface UnbindFacts {
   readonly binding: BindingView;
   /** The CustomResourceDefinitions that the binding owns. */
   readonly crds: readonly BoundCrdState[];
-  /** `away`: no session serves the binding. `connecting`: the session's stores are not synced. `known`: they are. */
-  readonly provider: 'away' | 'connecting' | 'known';
+  /** `noSession`: no session serves the binding. `connecting`: the session's stores are not synced. `synced`: they are. */
+  readonly provider: 'noSession' | 'connecting' | 'synced';
   /** Number of objects and copies that the unbinding waits for; Infinity while that is not known. */
   readonly remaining: number;
   /** False while a syncer that must delete copies has not started. True while the session's stores are not synced. */
@@ -67,9 +67,9 @@ export function planUnbind({ binding, crds, provider, remaining, draining }: Unb
   const toRelease = crds.filter(({ exportState }) => policy === 'Orphan' || exportState === 'unexported');
   if (toRelease.some(({ syncing }) => syncing)) return waiting('waiting for the syncers to stop');
   const toDrain = crds.filter((crd) => !toRelease.includes(crd));
-  if (toDrain.length > 0 && provider !== 'known') {
+  if (toDrain.length > 0 && provider !== 'synced') {
     const why =
-      provider === 'away'
+      provider === 'noSession'
         ? 'there is no valid kubeconfig for the provider'
         : 'the provider has not listed its objects yet';
     return blocked(`${why}, so the copies of ${namesOf(toDrain)} there cannot be deleted; ${recoveryHint}`);

@@ -7,13 +7,13 @@ import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { BindingView, CrdView } from '../stores/consumer-stores.ts';
 import { bindingConditions } from './binding-conditions.ts';
 import {
-  type BindingDependencies,
+  type BindingReconcilerDeps,
   type BoundSession,
   bindingFacts,
   exportOf,
   isExportAbsent,
   ownedCrds,
-} from './binding-parts.ts';
+} from './binding-lookups.ts';
 import { plannedSyncers, syncFacts } from './sync-plan.ts';
 import { type BoundCrdState, planUnbind, type UnbindStep } from './unbind-plan.ts';
 
@@ -22,10 +22,10 @@ const pollMs = 5000;
 
 /** Deletes the CustomResourceDefinitions of a binding, then removes its finalizer. */
 export class Unbinder {
-  readonly #parts: BindingDependencies;
+  readonly #deps: BindingReconcilerDeps;
 
-  constructor(parts: BindingDependencies) {
-    this.#parts = parts;
+  constructor(deps: BindingReconcilerDeps) {
+    this.#deps = deps;
   }
 
   /**
@@ -33,7 +33,7 @@ export class Unbinder {
    * Rejects only if `signal` aborts or the status cannot be written.
    */
   async unbind(binding: BindingView, provider: BoundSession, signal: AbortSignal): Promise<Result> {
-    const { stores, writer } = this.#parts;
+    const { stores, writer } = this.#deps;
     const crds = ownedCrds(stores.crds, binding);
     let step: UnbindStep;
     let cause: unknown;
@@ -50,7 +50,7 @@ export class Unbinder {
       step = { kind: 'wait', blocked: true, message: `unbinding failed: ${describe(error)}; the server retries` };
     }
     if (!(step.kind === 'wait' && isOpening(provider) && isUnbinding(binding))) {
-      const facts = bindingFacts(this.#parts, binding, provider, { unbindProgress: step });
+      const facts = bindingFacts(this.#deps, binding, provider, { unbindProgress: step });
       await writer.writeStatus(binding, bindingConditions(facts), {}, signal);
     }
     return cause === undefined ? after(pollMs) : retry(cause);
@@ -62,7 +62,7 @@ export class Unbinder {
     { session }: BoundSession,
     signal: AbortSignal,
   ): Promise<UnbindStep> {
-    const { syncers } = this.#parts;
+    const { syncers } = this.#deps;
     const syncedSession = session?.state.kind === 'synced' ? session : undefined;
     const exportAbsent = syncedSession !== undefined && (await isExportAbsent(syncedSession, binding.name, signal));
     return planUnbind({
@@ -72,14 +72,14 @@ export class Unbinder {
         exportState: syncedSession ? exportStateOf(crd, syncedSession, binding, exportAbsent) : 'exported',
         syncing: syncers.isSyncing(binding.name, crd.name),
       })),
-      provider: syncedSession ? 'known' : providerWithoutStores(session),
+      provider: syncedSession ? 'synced' : providerWithoutStores(session),
       remaining: syncers.remainingOf(binding.name),
       draining: !syncedSession || this.#isDraining(binding, syncedSession),
     });
   }
 
   #isDraining(binding: BindingView, session: ProviderSession): boolean {
-    const { bindable, stores, syncers } = this.#parts;
+    const { bindable, stores, syncers } = this.#deps;
     const exported = exportOf(session, binding.name);
     if (!exported) return true;
     const planned = plannedSyncers(syncFacts({ exported, binding, session, crds: stores.crds, bindable }));
@@ -92,15 +92,15 @@ export class Unbinder {
     release: readonly string[],
     signal: AbortSignal,
   ): Promise<void> {
-    const { crdWriter, releaser } = this.#parts;
+    const { crdWriter, releaser } = this.#deps;
     const released = crds.filter(({ name }) => release.includes(name));
     await releaser.release(released, signal);
     for (const crd of crds) if (!crd.deleting) await crdWriter.delete(crd, binding, signal);
   }
 }
 
-const providerWithoutStores = (session: ProviderSession | undefined): 'connecting' | 'away' =>
-  session ? 'connecting' : 'away';
+const providerWithoutStores = (session: ProviderSession | undefined): 'connecting' | 'noSession' =>
+  session ? 'connecting' : 'noSession';
 
 /** After a restart the condition keeps its value until the session is synced or fails. */
 const isOpening = ({ session }: BoundSession): boolean =>

@@ -16,7 +16,7 @@ import { createMetrics } from '../../../../src/observe/metrics.ts';
 import { boundSchemaManifest, exportManifest } from '../../../support/binding/objects.ts';
 import { clusterNamespace, otherKonnectorAnnotations, SyncStage } from '../../../support/binding/sync-stage.ts';
 
-describe('namespace lifecycle', () => {
+describe('the namespace controller', () => {
   let stage: SyncStage;
   let stop: AbortController;
   let warnings: number;

@@ -40,7 +40,7 @@ describe('the plan of an unbind', () => {
     says?: RegExp,
   ][] = [
     ['finishes when nothing is left', { crds: [] }, { kind: 'finish' }],
-    ['finishes without a provider too', { crds: [], provider: 'away' }, { kind: 'finish' }],
+    ['finishes without a provider too', { crds: [], provider: 'noSession' }, { kind: 'finish' }],
     [
       'waits for the remaining objects',
       { crds: [], remaining: 1 },
@@ -71,7 +71,7 @@ describe('the plan of an unbind', () => {
       { kind: 'wait', blocked: true },
       /has not listed its objects yet.*a, b/,
     ],
-    ['waits for a kubeconfig', { provider: 'away' }, { kind: 'wait', blocked: true }, /no valid kubeconfig/],
+    ['waits for a kubeconfig', { provider: 'noSession' }, { kind: 'wait', blocked: true }, /no valid kubeconfig/],
     [
       'waits for syncers before it releases',
       { binding: binding('Orphan') },
@@ -85,7 +85,7 @@ describe('the plan of an unbind', () => {
     ],
     [
       'releases without a provider',
-      { binding: binding('Orphan'), crds: [crd('a', { syncing: false })], provider: 'away' },
+      { binding: binding('Orphan'), crds: [crd('a', { syncing: false })], provider: 'noSession' },
       { kind: 'delete', release: ['a'], blocked: false },
     ],
     [
@@ -111,7 +111,7 @@ describe('the plan of an unbind', () => {
       const planned = planUnbind({
         binding: binding(),
         crds: [crd('a'), crd('b')],
-        provider: 'known',
+        provider: 'synced',
         remaining: 0,
         draining: true,
         ...facts,

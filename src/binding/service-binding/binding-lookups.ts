@@ -15,7 +15,7 @@ import type { Releaser } from './releaser.ts';
 import type { RunningSyncers } from './running-syncers.ts';
 
 /** Dependencies of the binding reconciler, the binder, and the unbinder. */
-export interface BindingDependencies extends BindingDeps {
+export interface BindingReconcilerDeps extends BindingDeps {
   readonly sessions: Sessions;
   readonly syncers: RunningSyncers;
   /** Resources that bindings may use, as `<resource>.<group>`; undefined means any. */
@@ -34,7 +34,7 @@ export interface BoundSession {
 
 /** Facts from local caches. Callers add `exportFacts` or `unbindProgress`. The binder also sets `settled`. */
 export function bindingFacts(
-  { sessions, syncers, clock }: Pick<BindingDependencies, 'sessions' | 'syncers' | 'clock'>,
+  { sessions, syncers, clock }: Pick<BindingReconcilerDeps, 'sessions' | 'syncers' | 'clock'>,
   binding: BindingView,
   { lookup, session }: BoundSession,
   added: Partial<Pick<BindingFacts, 'exportFacts' | 'unbindProgress'>>,
