@@ -62,7 +62,7 @@ export function bindingControllers(deps: BindingControllersDeps): Runnable[] {
     controllers: (session, running) => sessionControllers(session, { ...deps, running, registry, watches, syncers }),
     onChange: (session) => registry.notifyChanged(session),
   });
-  bindingMetrics(deps.metrics).heartbeats(() => heartbeatAges(registry.list(), deps.clock));
+  bindingMetrics(deps.metrics).registerHeartbeatAges(() => heartbeatAges(registry.list(), deps.clock));
   return [
     // Installs the CRDs that the other controllers watch.
     consumerCrds(deps),

@@ -7,11 +7,11 @@ export interface BindingMetrics {
   /** Observes latencies, conflicts, and repairs of a kind. `resource`: `<plural>.<group>` of a bound kind, `<plural>` of a claimed kind. */
   observer(resource: string): SyncObserver;
   /** Exports the time since a watch last received data, until the returned function is called. If several watches have equal labels, exports the highest age. */
-  watching(labels: { session: string; side: Side; resource: string }, ageMs: () => number): () => void;
+  registerWatchAge(labels: { session: string; side: Side; resource: string }, ageMs: () => number): () => void;
   /** Exports the age of each session's heartbeat, for the life of the process. */
-  heartbeats(ages: () => Iterable<{ readonly session: string; readonly ageMs: number }>): void;
+  registerHeartbeatAges(ages: () => Iterable<{ readonly session: string; readonly ageMs: number }>): void;
   /** Exports the number of objects that a binding syncs, until the returned function is called. Counts with equal labels are added up. */
-  objects(labels: { binding: string; resource: string; side: Side }, count: () => number): () => void;
+  registerObjectCount(labels: { binding: string; resource: string; side: Side }, count: () => number): () => void;
 }
 
 /** Upper bounds of the latency histograms, seconds. */
@@ -78,9 +78,9 @@ function register(metrics: Metrics): BindingMetrics {
       conflict: (side) => conflicts.inc({ resource, side }),
       repaired: () => repairs.inc({ resource }),
     }),
-    watching: (labels, ageMs) => watchAge(labels, () => ageMs() / 1000),
-    heartbeats: (ages) => void heartbeats.push(ages),
-    objects: (labels, count) => objects(labels, count),
+    registerWatchAge: (labels, ageMs) => watchAge(labels, () => ageMs() / 1000),
+    registerHeartbeatAges: (ages) => void heartbeats.push(ages),
+    registerObjectCount: (labels, count) => objects(labels, count),
   };
 }
 

@@ -191,9 +191,9 @@ export class SyncLoop {
     const metrics = bindingMetrics(this.#deps.metrics);
     for (const side of sides) {
       const age = ages[side];
-      if (age) this.#stops.push(metrics.watching({ session: session.id, side, resource }, age));
+      if (age) this.#stops.push(metrics.registerWatchAge({ session: session.id, side, resource }, age));
       const count = side === 'consumer' ? () => size().objects : () => size().copies;
-      this.#stops.push(metrics.objects({ binding, side, resource }, count));
+      this.#stops.push(metrics.registerObjectCount({ binding, side, resource }, count));
     }
   }
 

@@ -31,7 +31,7 @@ describe('metrics of bindings', () => {
   it('show the highest age of several watches until the last one ends', async () => {
     const labels = { session: 'a1', side: 'provider', resource: 'secrets' } as const;
     const series = 'drawbridge_binding_watch_age_seconds{session="a1",side="provider",resource="secrets"}';
-    const stops = [1500, 4000].map((ms) => metrics.watching(labels, () => ms));
+    const stops = [1500, 4000].map((ms) => metrics.registerWatchAge(labels, () => ms));
     assert.equal(await value(series), '4');
     stops[1]?.();
     assert.equal(await value(series), '1.5');
@@ -41,7 +41,7 @@ describe('metrics of bindings', () => {
 
   it('show the heartbeat age of each session that has sent one', async () => {
     const ages = [{ session: 'a1', ageMs: 150_000 }];
-    metrics.heartbeats(() => ages);
+    metrics.registerHeartbeatAges(() => ages);
     assert.equal(await value('drawbridge_binding_heartbeat_age_seconds{session="a1"}'), '150');
     ages[0] = { session: 'b2', ageMs: 1000 };
     assert.equal(await value('drawbridge_binding_heartbeat_age_seconds{session="a1"}'), undefined);
@@ -50,7 +50,7 @@ describe('metrics of bindings', () => {
 
   it('add up the objects of a binding', async () => {
     const labels = { binding: 'kettles', resource: 'kettles.kitchen.example', side: 'consumer' } as const;
-    const stops = [3, 4].map((count) => metrics.objects(labels, () => count));
+    const stops = [3, 4].map((count) => metrics.registerObjectCount(labels, () => count));
     const series = 'drawbridge_binding_objects{binding="kettles",resource="kettles.kitchen.example",side="consumer"}';
     assert.equal(await value(series), '7');
     for (const stop of stops) stop();
