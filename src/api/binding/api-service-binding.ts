@@ -10,7 +10,7 @@ import { secretKeyRef, v1alpha1SecretKeyRef } from './secret-key-ref.ts';
 const specText = { description: 'The provider to bind. Its APIServiceExport has the name of this object.' };
 const statusText = { description: 'The state of this binding.' };
 
-const oldStatus = {
+const v1alpha1Status = {
   providerPrettyName: Type.Optional(Type.String({ description: 'The display name of the provider.', maxLength: 4096 })),
   conditions: Type.Optional(bindConditionList),
 };
@@ -37,7 +37,7 @@ export const apiServiceBindingKind = defineKind({
   spec: Type.Object({ kubeconfigSecretRef: secretKeyRef }, specText),
   status: Type.Object(
     {
-      ...oldStatus,
+      ...v1alpha1Status,
       boundSchemas: Type.Optional(
         Type.Array(Type.Object(groupResourceFields), {
           description: 'The bound resources.',
@@ -56,7 +56,7 @@ export const apiServiceBindingKind = defineKind({
     {
       name: 'v1alpha1',
       spec: Type.Object({ kubeconfigSecretRef: v1alpha1SecretKeyRef }, specText),
-      status: Type.Object(oldStatus, statusText),
+      status: Type.Object(v1alpha1Status, statusText),
     },
   ],
 });
