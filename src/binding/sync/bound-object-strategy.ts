@@ -52,9 +52,9 @@ export class BoundObjectStrategy implements SyncStrategy {
     ineffectiveCapMs: 30 * 60_000,
     ineffective: {
       provider:
-        'the provider accepts writes to the copy but stores something else. Ask the provider to check its webhooks and defaults',
+        'the provider accepts writes to the copy but stores something else; ask the provider to check its webhooks and defaults',
       consumer:
-        'this cluster accepts the status of the copy but stores something else. Ask the provider whether its schema defines all fields of the status',
+        'this cluster accepts the status of the copy but stores something else; ask the provider whether its schema defines all fields of the status',
     },
   };
   readonly #options: BoundObjectStrategyOptions;

@@ -162,20 +162,20 @@ const removeFinalizer = (consumer: SyncedObject): ObjectAction => ({
 });
 
 const notACopy = (key: string): string =>
-  `the provider already has an object ${JSON.stringify(key)} that is not the copy of this object; it belongs to the provider, to another cluster, or to another namespace of this one. The server does not change it. Use another name, or ask the provider whose object it is`;
+  `the provider already has an object ${JSON.stringify(key)} that is not the copy of this object; it belongs to the provider, to another cluster, or to another namespace of this cluster, and the server does not change it; use another name, or ask the provider whose object it is`;
 
 /** Programs that read JSON numbers as doubles would silently change the value. */
 const inexactProblem = (path: string, what: string): ObjectAction => ({
   do: 'report',
-  problem: `${path} is an integer beyond 2^53, which cannot be copied exactly, so ${what}. Use a smaller number, or a string if the kind allows it`,
+  problem: `${path} is an integer beyond 2^53, which the server cannot copy exactly, so ${what}; use a smaller number, or a string if the kind allows it`,
 });
 
 const inexactStatusProblem = (path: string): ObjectAction => ({
   do: 'report',
-  problem: `${path} of the copy is an integer beyond 2^53, which cannot be copied exactly, so this field is not copied back. Ask the provider to use a smaller number or a string`,
+  problem: `${path} of the copy is an integer beyond 2^53, which the server cannot copy exactly, so this field is not copied back; ask the provider to use a smaller number or a string`,
 });
 
 const noStatus = ({ version, kind }: Resource): ObjectAction => ({
   do: 'report',
-  problem: `its status cannot be written, because version ${version} of ${kind} has no status subresource. Ask the provider to add one`,
+  problem: `the status of the copy is not copied back, because version ${version} of ${kind} has no status subresource; ask the provider to add one`,
 });
