@@ -183,7 +183,7 @@ const deletionNotObserved = 'the provider no longer lists these exports, but the
 function keptMessage(kept: readonly BindingView[], why: string): string {
   const names = kept.map(({ name }) => name).sort();
   const listed = names.slice(0, 10).join(', ') + (names.length > 10 ? ` and ${names.length - 10} more` : '');
-  return `the provider has no export for ${listed}. The server keeps these bindings: ${why}. To unbind, delete the bindings`;
+  return `the provider has no export for ${listed}, and the server keeps these bindings: ${why}; to unbind, delete the bindings`;
 }
 
 const failed = (reason: BindReason, severity: 'Error' | 'Warning', message: string, result: Result): Outcome => ({

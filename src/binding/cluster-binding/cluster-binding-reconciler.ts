@@ -170,7 +170,7 @@ export class ClusterBindingReconciler implements Reconciler {
 /** Time for which a conflict is reported after its last sign, milliseconds: twice the heartbeat interval that all konnectors promise. */
 const conflictMs = 600_000;
 
-const advice = 'Two clusters must not share one kubeconfig; bind each cluster on its own';
+const advice = 'each cluster needs its own kubeconfig; bind each cluster on its own';
 
 /**
  * Detects another konnector by a heartbeat that is newer than our last one, or by a foreign Secret in the status. Heartbeats that precede
@@ -209,7 +209,7 @@ class KonnectorConflicts {
     if (this.#sentMs !== undefined && lastMs !== undefined && lastMs > this.#sentMs)
       this.#otherHeartbeatMs = this.#clock.monotonic();
     if (!this.#isRecent(this.#otherHeartbeatMs)) return undefined;
-    return { reason: 'AnotherKonnector', message: `another konnector reports to this ClusterBinding. ${advice}` };
+    return { reason: 'AnotherKonnector', message: `another konnector reports to this ClusterBinding; ${advice}` };
   }
 
   /** Our next heartbeat replaces the foreign Secret in the status. The conflict is reported for ten minutes after that. */
@@ -222,7 +222,7 @@ class KonnectorConflicts {
     if (!foreign || includesSecret(ours, foreign.secret) || !this.#isRecent(foreign.observedMs)) return undefined;
     return {
       reason: 'ForeignConsumerSecret',
-      message: `status.consumerSecretRef named Secret ${keyOf(foreign.secret)}, which no binding of this cluster uses; this cluster's Secret replaces it. If that Secret belongs to another cluster, the two clusters share one kubeconfig. ${advice}. If that Secret was replaced in this cluster, there is nothing to do`,
+      message: `status.consumerSecretRef named Secret ${keyOf(foreign.secret)}, which no binding of this cluster uses, so another cluster may share this kubeconfig; ${advice}; if this cluster's Secret was renamed, ignore this message`,
     };
   }
 

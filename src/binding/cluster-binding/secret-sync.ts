@@ -83,8 +83,8 @@ export class SecretSync {
     const { server } = kubeconfig.credentials;
     if (endpointOf(server) !== endpointOf(session.server)) {
       return (
-        `${where} names server ${server}, but the kubeconfig in use names ${session.server}; a provider may not change the server. ` +
-        `If the provider has moved, put its kubeconfig into the consumer's Secret by hand`
+        `${where} names server ${server}, but the kubeconfig in use names ${session.server}; a provider may not change the server; ` +
+        `if the provider has moved, put its kubeconfig into the consumer's Secret by hand`
       );
     }
     const problem = await this.#candidateProblem(kubeconfig, connect, signal);

@@ -33,14 +33,14 @@ export async function candidateProblem(
   } catch (error) {
     signal.throwIfAborted();
     return isNotFound(error)
-      ? `namespace ${namespace} does not exist at ${server}`
-      : `a read from ${server} failed: ${describe(error)}`;
+      ? `namespace ${namespace} does not exist at ${server}; ask the provider to create it`
+      : `a read from ${server} failed: ${describe(error)}; the server retries`;
   }
   const before = serving.clusterNamespaceUid;
   if (uid === undefined || before === undefined || uid === before) return undefined;
   return (
-    `namespace ${namespace} at ${server} has another uid than namespace ${serving.clusterNamespace} at ${serving.server}, which the bindings use: ` +
-    'it belongs to another provider. Restore the previous kubeconfig, or delete the bindings and bind again'
+    `namespace ${namespace} at ${server} has another uid than namespace ${serving.clusterNamespace} at ${serving.server}, which the bindings use, ` +
+    'so it belongs to another provider; restore the previous kubeconfig, or delete the bindings and bind again'
   );
 }
 

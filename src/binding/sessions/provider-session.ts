@@ -75,7 +75,7 @@ export type Heartbeat =
 /** Looks up the session of a binding. */
 export function lookupOf(sessions: Sessions, { name, secretRef, specProblem }: BindingView): SessionLookup {
   if (specProblem === undefined) return sessions.lookup(secretRef);
-  const message = `APIServiceBinding ${name} is not valid: ${specProblem}. It binds nothing. Correct it, or delete it`;
+  const message = `APIServiceBinding ${name} is not valid: ${specProblem}; it binds nothing; correct it, or delete it`;
   return { kind: 'invalid', reason: 'APIServiceBindingInvalid', message };
 }
 

@@ -179,7 +179,7 @@ describe('bad input', () => {
         'good',
         'SecretValid',
         'KubeconfigSecretInvalid',
-        /it belongs to another provider\. Restore the previous/,
+        /it belongs to another provider; restore the previous/,
       );
       const oven = { name: 'meanwhile' };
       await stage.create(stage.kinds.ovens, oven);

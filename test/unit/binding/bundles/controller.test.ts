@@ -189,7 +189,7 @@ describe('the controller of bundles', () => {
       assert.match(message('Synced'), says);
       assert.match(
         message('Synced'),
-        /^the provider has no export for kettles, pots\. The server keeps these bindings/,
+        /^the provider has no export for kettles, pots, and the server keeps these bindings/,
       );
     });
   }
@@ -220,7 +220,7 @@ describe('the controller of bundles', () => {
     assert.deepEqual(bindings(), ['kettles', 'pots']);
     assert.match(
       message('Synced'),
-      /^the provider has no export for kettles\. The server keeps these bindings: the provider no longer lists/,
+      /^the provider has no export for kettles, and the server keeps these bindings: the provider no longer lists/,
     );
     withdraw('pots');
     await settle();

@@ -228,7 +228,7 @@ describe('the reconciler of bindings', () => {
         stage.offer();
         stage.bind = () => stage.consumer.put(apiServiceBindings, bindingManifest({ spec: {} }));
       },
-      'Error APIServiceBindingInvalid: APIServiceBinding kettles is not valid: spec.kubeconfigSecretRef is required. It binds nothing',
+      'Error APIServiceBindingInvalid: APIServiceBinding kettles is not valid: spec.kubeconfigSecretRef is required; it binds nothing',
     ],
     [
       'a BoundSchema for another resource',

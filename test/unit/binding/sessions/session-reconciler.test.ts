@@ -241,7 +241,7 @@ describe('the reconciler of provider sessions', () => {
         'are for another provider',
         kubeconfigText({ server: other }),
         (all) => all.provider(other),
-        /belongs to another provider\. Restore the previous kubeconfig, or delete the bindings/,
+        /belongs to another provider; restore the previous kubeconfig, or delete the bindings/,
       ],
     ];
     for (const [what, text, arrange, says] of refusals) {
