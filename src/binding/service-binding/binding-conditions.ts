@@ -68,7 +68,7 @@ const maxProblems = 5;
 export const problemsRefreshMs = 60_000;
 
 const retryNote =
-  'The server keeps retrying; check that it can reach the provider and that the provider accepts the kubeconfig';
+  'the server keeps retrying; check that it can reach the provider and that the provider accepts the kubeconfig';
 
 /** The conditions to set. A condition without an update keeps its value. */
 export function bindingConditions(facts: BindingFacts): BindConditionUpdate[] {
@@ -108,10 +108,10 @@ function informersCondition(facts: BindingFacts): BindConditionUpdate | undefine
     case 'synced':
       return servedCondition(facts, exportFacts?.unserved ?? []);
     case 'unreachable':
-      return conditionFalse(informersSynced, 'Error', 'InformerSyncTimeout', `${state.message}. ${retryNote}`);
+      return conditionFalse(informersSynced, 'Error', 'InformerSyncTimeout', `${state.message}; ${retryNote}`);
     case 'connecting':
       if (state.problem !== undefined) {
-        const message = `the provider's objects could not be read: ${state.problem}. ${retryNote}`;
+        const message = `the provider's objects could not be read: ${state.problem}; ${retryNote}`;
         return conditionFalse(informersSynced, 'Warning', 'InformersSyncing', message);
       }
       // After a restart the condition keeps its value until the stores are synced. A new binding must not look ready.
@@ -217,7 +217,7 @@ function noExportCondition({ name }: BindingView, { clusterNamespace, request }:
 }
 
 const invalidExport = ({ name, specProblem: why = '' }: ExportView): string =>
-  `APIServiceExport ${name} of the provider is not valid: ${why}. Its objects are neither synced nor deleted. Ask the provider to correct it`;
+  `APIServiceExport ${name} of the provider is not valid: ${why}; its objects are neither synced nor deleted; ask the provider to correct it`;
 
 function schemaCondition({ exportFacts, unbindProgress }: BindingFacts): BindConditionUpdate | undefined {
   if (!exportFacts || unbindProgress) return undefined;

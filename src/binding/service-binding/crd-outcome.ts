@@ -47,7 +47,7 @@ export const notAllowed = (name: string): CrdOutcome =>
 export const foreignCrd = (name: string, binding: string): CrdOutcome =>
   refused(
     'ForeignCustomResourceDefinition',
-    `CustomResourceDefinition ${name} exists and is not owned by APIServiceBinding ${binding}; the server does not change it. Delete the binding or, if its objects are not needed, the definition`,
+    `CustomResourceDefinition ${name} exists and is not owned by APIServiceBinding ${binding}; the server does not change it; delete the binding or, if you do not need its objects, the definition`,
   );
 
 export const notWritten = (what: string, why: string, cause: unknown): CrdOutcome => ({

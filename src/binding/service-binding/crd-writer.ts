@@ -144,7 +144,7 @@ export class CrdWriter {
       type: 'Warning',
       reason: 'ConversionNotBound',
       action: 'Bind',
-      note: `${crd} is served in version ${onlyVersion} only: its other versions need a conversion webhook of the provider, and this cluster does not send its objects there`,
+      note: `${crd} is served in version ${onlyVersion} only: its other versions need a conversion webhook of the provider, and this cluster does not send its objects there; ask the provider for versions that need no webhook`,
     });
   }
 

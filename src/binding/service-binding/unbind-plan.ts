@@ -61,7 +61,7 @@ export function planUnbind({ binding, crds, provider, remaining, draining }: Unb
   if (policy === undefined) {
     const found = quote(binding.annotations[unbindPolicyAnnotation] ?? '');
     return blocked(
-      `the annotation ${unbindPolicyAnnotation} is ${found}; allowed are Delete and Orphan. Set one of them`,
+      `the annotation ${unbindPolicyAnnotation} is ${found}; allowed are Delete and Orphan; set one of them`,
     );
   }
   const toRelease = crds.filter(({ exportState }) => policy === 'Orphan' || exportState === 'unexported');

@@ -172,7 +172,7 @@ function exportConditions(
     ];
   }
   if (specProblem !== undefined) {
-    const message = `the consumer cannot use APIServiceExport ${name}: ${specProblem}`;
+    const message = `the consumer cannot use APIServiceExport ${name}: ${specProblem}; correct it`;
     return [conditionFalse(connected, 'Error', 'APIServiceExportInvalid', message), inSyncCondition(binding)];
   }
   return [connectedCondition(refused), inSyncCondition(binding)];

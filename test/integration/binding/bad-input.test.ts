@@ -154,7 +154,7 @@ describe('bad input', () => {
         'unreachable',
         'InformersSynced',
         'InformersSyncing',
-        /ECONNREFUSED .*\. The server keeps retrying; check/,
+        /ECONNREFUSED .*; the server keeps retrying; check/,
       );
     });
 
@@ -165,7 +165,7 @@ describe('bad input', () => {
         'revoked',
         'InformersSynced',
         'InformersSyncing',
-        /401.*\. The server keeps retrying; check/,
+        /401.*; the server keeps retrying; check/,
       );
     });
 

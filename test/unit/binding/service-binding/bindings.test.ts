@@ -173,7 +173,7 @@ describe('the reconciler of bindings', () => {
         stage.session.state = { kind: 'unreachable', message: 'Informers did not sync within 2m30s: no route' };
         stage.sessions.beat = undefined;
       },
-      'Error InformerSyncTimeout: Informers did not sync within 2m30s: no route. The server',
+      'Error InformerSyncTimeout: Informers did not sync within 2m30s: no route; the server',
     ],
     [
       'a rejected heartbeat',
@@ -209,7 +209,7 @@ describe('the reconciler of bindings', () => {
         stage.offer();
         stage.provider.put(apiServiceExports, exportManifest({ spec: tooLarge() }));
       },
-      'Error APIServiceExportInvalid: APIServiceExport kettles of the provider is not valid: spec.resources has 257 items; at most 256 are allowed. Its objects',
+      'Error APIServiceExportInvalid: APIServiceExport kettles of the provider is not valid: spec.resources has 257 items; at most 256 are allowed; its objects',
       { SchemaInSync: 'Unknown' },
     ],
     [
@@ -428,7 +428,7 @@ describe('the reconciler of bindings', () => {
     assert.deepEqual([stage.said()['Ready']?.severity, stage.said()['Ready']?.reason], ['Warning', 'InformersSyncing']);
     assert.match(
       stage.said()['Ready']?.message ?? '',
-      /the provider's objects could not be read: 401: Unauthorized\. The server keeps retrying; check/,
+      /the provider's objects could not be read: 401: Unauthorized; the server keeps retrying; check/,
     );
     stage.session.state = { kind: 'synced' };
     await stage.look();
