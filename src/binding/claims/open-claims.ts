@@ -1,11 +1,11 @@
 import { boundSchemaName } from '../../api/binding/group-resource.ts';
-import { allowDeletesAnnotation } from '../../api/binding/names.ts';
 import type { Resource } from '../../api/object.ts';
 import type { BindingDeps } from '../deps.ts';
 import { isOwnedBy } from '../service-binding/owner.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { BindingView } from '../stores/consumer-stores.ts';
 import type { ExportView } from '../stores/provider-stores.ts';
+import { heldDeletesAdvice } from '../sync-engine/delete-breaker.ts';
 import { coalesce } from '../sync-engine/sync-loop.ts';
 import type { Syncer, SyncMode } from '../sync-engine/syncer.ts';
 import { claimable, claimableResources, formatGroupResource } from './claimable.ts';
@@ -89,7 +89,7 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): ClaimSync
         const copies = copiesLeft();
         hasTimedOut = true;
         if (copies > 0)
-          deps.log.warn('the unbinding waits no longer for copies of claimed objects; they stay', {
+          deps.log.warn('the unbinding no longer waits for the copies of claimed objects; they stay where they are', {
             export: exported.name,
             copies,
           });
@@ -103,7 +103,9 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): ClaimSync
     // While bound objects exist, the unbinding waits for their syncers.
     remaining: () => (hasTimedOut || !areDefinitionsDeleted(exported, deps) ? 0 : copiesLeft()),
     problems: () => [
-      ...kinds.flatMap(({ held, resource }) => (held > 0 ? [`${resource.plural}: ${heldBack(held)}`] : [])),
+      ...kinds.flatMap(({ held, resource }) =>
+        held > 0 ? [`${resource.plural}: ${heldBack(held, exported.name)}`] : [],
+      ),
       ...claimProblems,
       ...kinds.flatMap((kind) => kind.problems()),
     ],
@@ -143,5 +145,5 @@ function isClaimedByAnother(
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0);
 
-const heldBack = (copies: number): string =>
-  `${copies} copies have no original, and the watch did not show that the originals were deleted. The copies are kept, because so many at once look like lost data. Restore the originals. To delete the copies, set the annotation ${allowDeletesAnnotation} on the binding to a new value`;
+const heldBack = (copies: number, binding: string): string =>
+  `${copies} copies have no original, and no watch showed that the originals were deleted; ${heldDeletesAdvice(binding)}`;

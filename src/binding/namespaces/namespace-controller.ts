@@ -129,7 +129,10 @@ class NamespaceReconciler implements Reconciler {
   async #create(name: string, signal: AbortSignal): Promise<Result> {
     const { mayCreate, client, log } = this.#options;
     if (!mayCreate(name)) {
-      log.warn('the provider requests a namespace that is not in --bindable-namespaces', { namespace: name });
+      log.warn(
+        'the provider requests a namespace that is not in --bindable-namespaces; add it to the flag to allow it',
+        { namespace: name },
+      );
       return done;
     }
     try {

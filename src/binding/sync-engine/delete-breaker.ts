@@ -1,3 +1,5 @@
+import { allowDeletesAnnotation } from '../../api/binding/names.ts';
+
 /**
  * Holds back deletes of copies when there are 20 or more within a minute and no watch showed the deletion of their originals. A cluster that
  * was restored from an old backup, or that lost its data, causes such deletes. Times are monotonic milliseconds. After a restart it counts
@@ -60,6 +62,10 @@ export class DeleteBreaker {
     this.#tripped = false;
   }
 }
+
+/** The part of a message about deletes that are held back: why, and what to do. `binding`: name of the APIServiceBinding. */
+export const heldDeletesAdvice = (binding: string): string =>
+  `the server keeps such copies if it would delete ${TRIP_COUNT} or more within a minute; restore the originals, or delete the copies: kubectl annotate apiservicebinding ${binding} --overwrite ${allowDeletesAnnotation}="$(date)"`;
 
 /** Number of deletes within the window at which the breaker trips, including those that wait. */
 const TRIP_COUNT = 20;

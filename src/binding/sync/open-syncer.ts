@@ -1,4 +1,4 @@
-import { allowDeletesAnnotation, clusterNamespaceAnnotation } from '../../api/binding/names.ts';
+import { clusterNamespaceAnnotation } from '../../api/binding/names.ts';
 import type { OwnerReference, Resource } from '../../api/object.ts';
 import type { Controller } from '../../engine/controller.ts';
 import type { Source } from '../../engine/source.ts';
@@ -13,6 +13,7 @@ import {
   type ExportView,
   type ServiceNamespaceView,
 } from '../stores/provider-stores.ts';
+import { heldDeletesAdvice } from '../sync-engine/delete-breaker.ts';
 import { coalesce, SyncLoop } from '../sync-engine/sync-loop.ts';
 import type { RefusedWatch, Side, Syncer, SyncMode } from '../sync-engine/syncer.ts';
 import { BoundObjectStrategy } from './bound-object-strategy.ts';
@@ -249,7 +250,7 @@ const unlistedInProvider =
   'the konnector has not listed the copies in the provider yet; the user of the kubeconfig needs permission to list and watch them there';
 
 const heldBack = (copies: number, binding: string): string =>
-  `${copies} copies in the provider have no object in this cluster, and no watch showed that the objects were deleted; the server keeps such copies if it would delete 20 or more within a minute; restore the objects, or delete the copies: kubectl annotate apiservicebinding ${binding} --overwrite ${allowDeletesAnnotation}="$(date)"`;
+  `${copies} copies in the provider have no object in this cluster, and no watch showed that the objects were deleted; ${heldDeletesAdvice(binding)}`;
 
 /** Enqueues a key for each event of either side, also before the lists are complete. The reconciler defers keys whose lists are missing. */
 function objectSources(caches: ObjectCaches, consumers: ConsumerObjects, copies: Copies, loop: SyncLoop): Source[] {
