@@ -39,7 +39,7 @@ export const consumerUidAnnotation = 'kube-bind.io/consumer-uid';
 /**
  * On provider copies: the consumer object, as `<uid>/<namespace>/<name>`, or `<uid>/<name>` if it is cluster-scoped. The uid is that of
  * the APIServiceBinding or, for claimed objects, the uid of the consumer's `kube-system` Namespace. After the consumer object is deleted, this
- * annotation proves that the copy is ours to delete, and is not from another cluster, from an earlier binding, or from the provider.
+ * annotation proves that the copy is ours to delete. Copies from another cluster, an earlier binding, or the provider have another value.
  */
 export const copyOfAnnotation = 'binding.drawbridge.dev/copy-of';
 /** On consumer objects, and on copies of claimed objects that the provider owns: the namespace of the provider object. */
@@ -78,8 +78,8 @@ export const claimableAnnotation = 'binding.drawbridge.dev/claimable';
 /** On consumer kubeconfig Secrets: `"true"` disables updates of the kubeconfig from the provider. */
 export const keepKubeconfigAnnotation = 'binding.drawbridge.dev/keep-kubeconfig';
 /**
- * On the consumer CRDs that the server installs: the revision of their schemas, a decimal integer. The server replaces the schemas only if
- * the revision is lower than its own, or if the CRD does not serve `bindVersion` with a status subresource.
+ * On the consumer CRDs that the server installs: the revision of their schemas, a decimal integer. The server replaces older schemas, and
+ * those of a CRD that does not serve `bindVersion` with a status subresource.
  */
 export const crdRevisionAnnotation = 'binding.drawbridge.dev/crd-revision';
 

@@ -65,7 +65,7 @@ export type ObjectAction =
   | { readonly do: 'report'; readonly problem: string };
 
 /**
- * Key of the copy in the provider: that of `place` or, while the service namespace is unknown (`unmapped`), the one that an earlier sync
+ * Key of the copy in the provider: that of `place`. While the service namespace is unknown (`unmapped`), the one that an earlier sync
  * recorded in an annotation of the consumer object. Undefined if neither exists, or if no copy can exist (`impossible`).
  */
 export function copyKeyOf(place: Place, consumer: SyncedObject | undefined): string | undefined {
@@ -87,7 +87,7 @@ export function plan(facts: ObjectFacts, context: SyncContext): readonly ObjectA
 }
 
 /**
- * Plans the deletion of a copy only with proof: the deletion of its consumer object was observed, or the copy names this binding and that object.
+ * Plans the deletion of a copy only with proof: its consumer object's deletion was observed, or the copy names this binding and that object.
  * Timestamps prove nothing, because the two clusters have different clocks.
  */
 function planWithoutConsumer(facts: ObjectFacts, context: SyncContext): readonly ObjectAction[] {
