@@ -20,22 +20,18 @@ describe('access that others approve', () => {
   let approvers: Set<string>;
   beforeEach(async () => {
     stage = new LifecycleStage();
-    approvers = new Set(['carol', 'dave']);
-    stage.cluster.allows = ({ user, verb }) => verb === 'approve' && approvers.has(user);
+    approvers = stage.letApprove('carol', 'dave');
     stage.configure({ approvals: peer });
     await stage.start();
     await stage.clock.advance(100);
   });
   afterEach(() => stage.stop());
 
-  const status = (): RequestStatus => (stage.request?.status ?? {}) as RequestStatus;
   const approved = (): string => {
-    const found = status().conditions?.find(({ type }) => type === 'AccessApproved');
+    const found = stage.status.conditions?.find(({ type }) => type === 'AccessApproved');
     return found ? `${found.status} ${found.reason}: ${found.message}` : 'none';
   };
-  const grant = (): Grant | undefined => status().grant;
-  const isOpen = (): boolean => stage.cluster.names(roleBindings).length > 0;
-  const pass = (ms = 100): Promise<void> => stage.clock.advance(ms);
+  const grant = (): Grant | undefined => stage.status.grant;
   const lasts = (): number => {
     const { startsAt = '', expiresAt = '' } = grant() ?? {};
     return ((parseTime(expiresAt) ?? 0) - (parseTime(startsAt) ?? 0)) / minute;
@@ -43,107 +39,107 @@ describe('access that others approve', () => {
 
   it('waits, and says for whom and until when', async () => {
     stage.ask();
-    await pass();
+    await stage.pass();
     const until = formatTime((parseTime(stage.request?.metadata.creationTimestamp ?? '') ?? 0) + 60 * minute);
     assert.equal(approved(), `Unknown Pending: waiting for approvals until ${until}: peer 0 of 1`);
-    assert.deepEqual(status().approval, { state: 'Pending', until, all: [{ name: 'peer', have: 0, need: 1 }] });
-    assert.equal(status().ready, false);
-    assert.equal(isOpen(), false);
+    assert.deepEqual(stage.status.approval, { state: 'Pending', until, all: [{ name: 'peer', have: 0, need: 1 }] });
+    assert.equal(stage.status.ready, false);
+    assert.equal(stage.isOpen, false);
     const writes = stage.cluster.calls.filter(({ verb }) => verb === 'patch').length;
-    await pass(30 * minute);
+    await stage.pass(30 * minute);
     assert.equal(stage.cluster.calls.filter(({ verb }) => verb === 'patch').length, writes, 'nothing changed');
   });
 
   it('opens with the vote, and its time counts from then', async () => {
     stage.ask();
-    await pass(30 * minute);
+    await stage.pass(30 * minute);
     stage.vote('carol');
-    await pass();
-    assert.ok(isOpen());
+    await stage.pass();
+    assert.ok(stage.isOpen);
     assert.equal(approved(), 'True Success: approved by carol');
-    assert.equal(status().approval?.until, undefined, 'no longer the end of the wait');
+    assert.equal(stage.status.approval?.until, undefined, 'no longer the end of the wait');
     assert.equal(lasts(), 10);
     assert.equal(grant()?.votes?.length, 1);
-    await pass(9.9 * minute);
-    assert.ok(isOpen());
-    await pass(minute);
-    assert.equal(isOpen(), false);
+    await stage.pass(9.9 * minute);
+    assert.ok(stage.isOpen);
+    await stage.pass(minute);
+    assert.equal(stage.isOpen, false);
   });
 
   it('lasts as long as the smallest max of its votes', async () => {
     stage.ask();
-    await pass();
+    await stage.pass();
     stage.vote('carol', { max: '3m' });
-    await pass();
+    await stage.pass();
     assert.equal(lasts(), 3);
-    const messageOf = (type: string) => status().conditions?.find((condition) => condition.type === type)?.message;
+    const messageOf = (type: string) => stage.status.conditions?.find((condition) => condition.type === type)?.message;
     assert.match(messageOf('AccessDurationsValid') ?? '', /^10 min, as requested; approved for 3 min$/);
     assert.equal(messageOf('AccessShortened'), 'asked for 10 min, granted 3 min');
   });
 
   it('shows in the status and in the journal for whom a program voted', async () => {
     stage.ask();
-    await pass();
+    await stage.pass();
     stage.vote('carol', { onBehalfOf: 'frank' });
-    await pass();
-    assert.equal(status().approval?.votes?.[0]?.onBehalfOf, 'frank');
+    await stage.pass();
+    assert.equal(stage.status.approval?.votes?.[0]?.onBehalfOf, 'frank');
     assert.equal(stage.lines[0]?.votes?.[0]?.onBehalfOf, 'frank');
   });
 
   it('is denied for good by a vote, which the status names', async () => {
     stage.ask();
-    await pass();
+    await stage.pass();
     stage.vote('carol', { decision: 'Deny', reason: 'not during the freeze' });
-    await pass();
+    await stage.pass();
     assert.equal(approved(), 'False Denied: carol denied the request: not during the freeze');
     stage.vote('dave');
-    await pass();
-    assert.equal(isOpen(), false);
+    await stage.pass();
+    assert.equal(stage.isOpen, false);
   });
 
   it('ends at once when an approver denies it', async () => {
     stage.ask();
-    await pass();
+    await stage.pass();
     stage.vote('carol');
-    await pass();
-    assert.ok(isOpen());
+    await stage.pass();
+    assert.ok(stage.isOpen);
     stage.vote('dave', { decision: 'Deny' });
-    await pass();
-    assert.equal(isOpen(), false);
+    await stage.pass();
+    assert.equal(stage.isOpen, false);
     assert.equal(stage.lines.at(-1)?.code, 'VoteDenied');
   });
 
   it('is denied when no approval comes in time, and the denial can be read for an hour', async () => {
     stage.ask();
-    await pass(61 * minute);
+    await stage.pass(61 * minute);
     assert.match(approved(), /^False TimedOut: the approvals .* did not come by /);
     stage.vote('carol');
-    await pass(50 * minute);
+    await stage.pass(50 * minute);
     assert.ok(stage.request, 'still there');
-    assert.equal(isOpen(), false);
-    await pass(20 * minute);
+    assert.equal(stage.isOpen, false);
+    await stage.pass(20 * minute);
     assert.equal(stage.request, undefined);
   });
 
   it('is kept for an hour after its denial, however long it could have waited', async () => {
     stage.configure({ approvals: { ...peer, pendingFor: '168h' }, start: { maxAhead: '8760h' } });
     stage.ask({ startAt: formatTime(stage.clock.now() + 8000 * 60 * minute) });
-    await pass(30 * minute);
+    await stage.pass(30 * minute);
     stage.vote('carol', { decision: 'Deny' });
-    await pass(59 * minute);
-    assert.equal(status().approval?.state, 'Denied');
-    assert.equal(status().approval?.until, undefined, 'it waits no longer');
-    await pass(2 * minute);
+    await stage.pass(59 * minute);
+    assert.equal(stage.status.approval?.state, 'Denied');
+    assert.equal(stage.status.approval?.until, undefined, 'it waits no longer');
+    await stage.pass(2 * minute);
     assert.equal(stage.request, undefined);
   });
 
   it('is kept for an hour after it was denied because its template was deleted', async () => {
     stage.ask();
-    await pass(30 * minute);
+    await stage.pass(30 * minute);
     stage.cluster.drop(podAccessTemplates, { namespace: 'payments', name: 'payments-shell' });
-    await pass(59 * minute);
-    assert.equal(status().conditions?.find(({ type }) => type === 'TargetTemplateExists')?.reason, 'NotFound');
-    await pass(2 * minute);
+    await stage.pass(59 * minute);
+    assert.equal(stage.status.conditions?.find(({ type }) => type === 'TargetTemplateExists')?.reason, 'NotFound');
+    await stage.pass(2 * minute);
     assert.equal(stage.request, undefined);
   });
 
@@ -155,67 +151,67 @@ describe('access that others approve', () => {
         removed = stage.cluster.find(deployments, workload);
         stage.cluster.drop(deployments, workload);
       } else if (removed) stage.cluster.put(deployments, removed);
-      await pass();
+      await stage.pass();
     };
     let removed: KubeObject | undefined;
 
     it('waits, says why, and opens when the template is ready again', async () => {
       stage.ask();
-      await pass();
+      await stage.pass();
       await templateIs('not ready');
       assert.match(approved(), /^Unknown Pending: waiting for approvals .*; template payments-shell is not ready: /);
       stage.vote('carol');
-      await pass();
-      assert.equal(isOpen(), false);
+      await stage.pass();
+      assert.equal(stage.isOpen, false);
       assert.match(
         approved(),
         /^Unknown TemplateNotReady: waiting until .*, because access cannot open yet; template payments-shell is/,
       );
-      assert.equal(status().approval?.state, 'Approved');
+      assert.equal(stage.status.approval?.state, 'Approved');
       let asked = 0;
       const { allows } = stage.cluster;
       stage.cluster.allows = (question) => {
         asked += question.verb === 'approve' ? 1 : 0;
         return allows(question);
       };
-      await pass(5 * minute);
+      await stage.pass(5 * minute);
       assert.equal(asked, 0, 'it waits for the event of the template');
       await templateIs('ready');
-      assert.ok(isOpen());
+      assert.ok(stage.isOpen);
       assert.equal(approved(), 'True Success: approved by carol');
       assert.equal(lasts(), 10);
     });
 
     it('is denied by a vote all the same', async () => {
       stage.ask();
-      await pass();
+      await stage.pass();
       await templateIs('not ready');
       stage.vote('carol', { decision: 'Deny' });
-      await pass();
+      await stage.pass();
       assert.equal(approved(), 'False Denied: carol denied the request');
     });
 
     it('is denied all the same when no approval comes in time', async () => {
       stage.ask();
-      await pass();
+      await stage.pass();
       await templateIs('not ready');
-      await pass(61 * minute);
+      await stage.pass(61 * minute);
       assert.match(approved(), /^False TimedOut: /);
     });
 
     it('is denied ten minutes after the last time at which it could have opened', async () => {
       stage.ask();
-      await pass();
+      await stage.pass();
       await templateIs('not ready');
       stage.vote('carol');
-      await pass(69 * minute);
+      await stage.pass(69 * minute);
       assert.match(approved(), /^Unknown TemplateNotReady: /);
-      await pass(2 * minute);
-      const target = status().conditions?.find(({ type }) => type === 'TargetTemplateExists');
+      await stage.pass(2 * minute);
+      const target = stage.status.conditions?.find(({ type }) => type === 'TargetTemplateExists');
       assert.equal(target?.reason, 'TemplateNotReady');
       await templateIs('ready');
-      await pass();
-      assert.equal(isOpen(), false);
+      await stage.pass();
+      assert.equal(stage.isOpen, false);
     });
 
     it('is not denied if the author lacks a permission for a while', async () => {
@@ -232,26 +228,26 @@ describe('access that others approve', () => {
         metadata: { ...template.metadata, generation: version.generation },
         spec: { ...(template.spec as object), author: { ...author, signature } },
       });
-      await pass();
+      await stage.pass();
       stage.ask();
-      await pass();
+      await stage.pass();
       lacks = true;
-      await pass(2 * minute);
+      await stage.pass(2 * minute);
       stage.vote('carol');
-      await pass();
-      assert.equal(isOpen(), false);
+      await stage.pass();
+      assert.equal(stage.isOpen, false);
       lacks = false;
-      await pass(2 * minute);
-      assert.ok(isOpen());
+      await stage.pass(2 * minute);
+      assert.ok(stage.isOpen);
     });
 
     it('is denied at once if it waits for no one', async () => {
       stage.configure({ approvals: undefined });
-      await pass();
+      await stage.pass();
       await templateIs('not ready');
       stage.ask();
-      await pass();
-      const target = status().conditions?.find(({ type }) => type === 'TargetTemplateExists');
+      await stage.pass();
+      const target = stage.status.conditions?.find(({ type }) => type === 'TargetTemplateExists');
       assert.equal(target?.reason, 'TemplateNotReady');
     });
   });
@@ -267,30 +263,30 @@ describe('access that others approve', () => {
     const everyPod = { matchedBy: 'nothing' };
     beforeEach(async () => {
       stage.configure({}, { controllerTargetMutationConfig: { podLabels: everyPod } });
-      await pass();
+      await stage.pass();
     });
     const denialOf = () =>
-      status()
-        .conditions?.filter(({ reason }) => reason === 'PodIsSelected')
+      stage.status.conditions
+        ?.filter(({ reason }) => reason === 'PodIsSelected')
         .map(({ type, status: state }) => `${type} ${state}`);
 
     it('waits, says why in its condition and an Event, and opens when they no longer do', async () => {
       stage.cluster.put(services, service(everyPod));
       stage.ask();
-      await pass();
+      await stage.pass();
       stage.vote('carol');
-      await pass();
-      assert.equal(isOpen(), false);
+      await stage.pass();
+      assert.equal(stage.isOpen, false);
       assert.match(approved(), /^Unknown PodIsSelected: waiting until .*, because access cannot open yet; Service web/);
       const { reason, type, note } = stage.events.at(-1) ?? {};
       assert.deepEqual([reason, type], ['PodIsSelected', 'Warning']);
       assert.match(note ?? '', /^access cannot open yet; it waits until .*: Service web selects/);
       const events = stage.events.length;
-      await pass(5 * minute);
+      await stage.pass(5 * minute);
       assert.equal(stage.events.length, events, 'one Event for each cause');
       stage.cluster.drop(services, { namespace: 'payments', name: 'web' });
-      await pass(2 * minute);
-      assert.ok(isOpen());
+      await stage.pass(2 * minute);
+      assert.ok(stage.isOpen);
       assert.equal(approved(), 'True Success: approved by carol');
       assert.equal(lasts(), 10);
     });
@@ -298,25 +294,25 @@ describe('access that others approve', () => {
     it('is denied ten minutes after the last time at which it could have opened', async () => {
       stage.cluster.put(services, service(everyPod));
       stage.ask();
-      await pass();
+      await stage.pass();
       stage.vote('carol');
-      await pass(69 * minute);
+      await stage.pass(69 * minute);
       assert.match(approved(), /^Unknown PodIsSelected: /);
-      await pass(2 * minute);
+      await stage.pass(2 * minute);
       assert.deepEqual(denialOf(), ['AccessApproved False', 'AccessResourcesCreated False']);
-      assert.equal(status().approval?.state, 'Approved');
+      assert.equal(stage.status.approval?.state, 'Approved');
       stage.cluster.drop(services, { namespace: 'payments', name: 'web' });
-      await pass(2 * minute);
-      assert.equal(isOpen(), false);
+      await stage.pass(2 * minute);
+      assert.equal(stage.isOpen, false);
     });
 
     it('is denied at once if it waits for no one, or is an emergency', async () => {
       stage.cluster.put(services, service(everyPod));
       const emergency = { groups: ['oncall'], maxDuration: '30m', reviewWithin: '72h' };
       stage.configure({ emergency });
-      await pass();
+      await stage.pass();
       stage.ask({ emergency: true, reason: 'INC-1 the site is down' }, { groups: ['oncall'] });
-      await pass();
+      await stage.pass();
       assert.deepEqual(denialOf(), ['AccessResourcesCreated False']);
     });
   });
@@ -350,7 +346,7 @@ describe('access that others approve', () => {
           controllerTargetRef: { apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'db' },
         }) as KubeObject,
       );
-      await pass();
+      await stage.pass();
     });
     const startAt = () => formatTime(stage.clock.now() + minute);
 
@@ -360,22 +356,22 @@ describe('access that others approve', () => {
     ]) {
       it(`waits for ${title}, and opens a second after it runs`, async () => {
         stage.ask({ startAt: startAt(), ...spec }, { name: 'look', exec: true });
-        await pass(2 * minute);
+        await stage.pass(2 * minute);
         assert.equal(condition(), `Unknown ${code}`);
         assert.equal(stage.events.at(-1)?.reason, code);
         stage.cluster.put(pods, podOf('Pending'));
-        await pass(10_000);
-        assert.equal(isOpen(), false);
+        await stage.pass(10_000);
+        assert.equal(stage.isOpen, false);
         stage.cluster.put(pods, podOf('Running'));
-        await pass(1100);
-        assert.ok(isOpen());
+        await stage.pass(1100);
+        assert.ok(stage.isOpen);
         assert.equal(condition(), 'True Success');
       });
     }
 
     it('is denied at once without a start time, as in Oz', async () => {
       stage.ask({}, { name: 'look', exec: true });
-      await pass();
+      await stage.pass();
       const found = exec().conditions?.find(({ reason }) => reason === 'NoRunningPod');
       assert.equal(found?.status, 'False');
     });
@@ -383,37 +379,37 @@ describe('access that others approve', () => {
 
   it('opens after an edit that removes the approvals, and its time counts from its creation', async () => {
     stage.ask();
-    await pass(3 * minute);
+    await stage.pass(3 * minute);
     stage.configure({ approvals: undefined });
-    await pass();
-    assert.ok(isOpen());
-    await pass(6.9 * minute);
-    assert.ok(isOpen());
-    await pass(minute);
-    assert.equal(isOpen(), false);
+    await stage.pass();
+    assert.ok(stage.isOpen);
+    await stage.pass(6.9 * minute);
+    assert.ok(stage.isOpen);
+    await stage.pass(minute);
+    assert.equal(stage.isOpen, false);
   });
 
   it('is denied after an edit that removes the approvals later than its duration', async () => {
     stage.ask();
-    await pass(30 * minute);
+    await stage.pass(30 * minute);
     stage.configure({ approvals: undefined });
-    await pass();
-    assert.equal(status().conditions?.find(({ type }) => type === 'AccessStillValid')?.reason, 'Timeout');
-    await pass(50 * minute);
+    await stage.pass();
+    assert.equal(stage.status.conditions?.find(({ type }) => type === 'AccessStillValid')?.reason, 'Timeout');
+    await stage.pass(50 * minute);
     assert.ok(stage.request, 'the denial can be read');
   });
 
   it('needs every entry, each met by other people', async () => {
     stage.configure({ approvals: { ...peer, all: [...peer.all, { name: 'second', count: 1 }] } });
     stage.ask();
-    await pass();
+    await stage.pass();
     stage.vote('carol');
-    await pass();
-    assert.equal(isOpen(), false);
+    await stage.pass();
+    assert.equal(stage.isOpen, false);
     assert.match(approved(), /peer 1 of 1, second 0 of 1/);
     stage.vote('dave');
-    await pass();
-    assert.ok(isOpen());
+    await stage.pass();
+    assert.ok(stage.isOpen);
   });
 
   describe('is not opened by a vote', () => {
@@ -465,59 +461,59 @@ describe('access that others approve', () => {
     ] as const) {
       it(what, async () => {
         stage.ask();
-        await pass();
+        await stage.pass();
         vote();
-        await pass(1000);
-        assert.equal(isOpen(), false);
-        assert.equal(status().approval?.state, 'Pending');
+        await stage.pass(1000);
+        assert.equal(stage.isOpen, false);
+        assert.equal(stage.status.approval?.state, 'Pending');
       });
     }
 
     it('that is a copy under another name', async () => {
       stage.ask();
-      await pass();
+      await stage.pass();
       stage.configure({ approvals: { ...peer, all: [{ name: 'peer', count: 2 }] } });
-      await pass();
+      await stage.pass();
       const name = stage.vote('carol');
-      await pass();
+      await stage.pass();
       const original = stage.cluster.find(accessVotes, { namespace: requestName.namespace, name });
       assert.ok(original);
       const { uid: _, ...metadata } = original.metadata;
       stage.cluster.put(accessVotes, { ...original, metadata: { ...metadata, name: 'copy' } });
-      await pass(1000);
-      assert.equal(isOpen(), false);
+      await stage.pass(1000);
+      assert.equal(stage.isOpen, false);
       assert.match(approved(), /peer 1 of 2/);
     });
   });
 
   it('counts the second approval of a person after the template was edited', async () => {
     stage.ask();
-    await pass();
+    await stage.pass();
     const two = { ...peer, all: [{ name: 'peer', count: 2 }] };
     stage.configure({ approvals: two });
-    await pass();
+    await stage.pass();
     stage.vote('carol');
-    await pass();
+    await stage.pass();
     stage.configure({ approvals: { ...two, pendingFor: '2h' } });
-    await pass();
+    await stage.pass();
     stage.vote('dave');
-    await pass();
-    assert.equal(isOpen(), false);
-    const ignored = status().approval?.votes?.filter((vote) => vote.ignored !== undefined) ?? [];
+    await stage.pass();
+    assert.equal(stage.isOpen, false);
+    const ignored = stage.status.approval?.votes?.filter((vote) => vote.ignored !== undefined) ?? [];
     assert.deepEqual(
       ignored.map(({ voter }) => voter),
       ['carol'],
     );
     stage.vote('carol');
-    await pass();
-    assert.ok(isOpen());
+    await stage.pass();
+    assert.ok(stage.isOpen);
     assert.equal(grant()?.votes?.length, 2);
   });
 
   it('is denied by a denial among a thousand forged votes', async () => {
     stage.configure({ approvals: { ...peer, all: [{ name: 'peer', count: 2 }] } });
     stage.ask();
-    await pass();
+    await stage.pass();
     const original = stage.cluster.find(accessVotes, {
       namespace: requestName.namespace,
       name: stage.vote('carol'),
@@ -527,29 +523,29 @@ describe('access that others approve', () => {
     for (let index = 0; index < 1100; index++)
       stage.cluster.put(accessVotes, { ...original, metadata: { ...metadata, name: `a-${index}` } });
     stage.vote('dave', { decision: 'Deny' });
-    await pass(1000);
-    assert.equal(status().approval?.state, 'Denied');
+    await stage.pass(1000);
+    assert.equal(stage.status.approval?.state, 'Denied');
   });
 
   it('names in the status why a vote does not count', async () => {
     stage.ask();
-    await pass();
+    await stage.pass();
     stage.vote('eve', { reason: 'please' });
-    await pass();
-    const [shown] = status().approval?.votes ?? [];
+    await stage.pass();
+    const [shown] = stage.status.approval?.votes ?? [];
     assert.equal(shown?.voter, 'eve');
     assert.match(shown?.ignored ?? '', /^NotApprover: /);
   });
 
   it('is decided again from the votes after a restart', async () => {
     stage.ask();
-    await pass();
+    await stage.pass();
     await stage.stop();
     stage.vote('carol');
     await stage.clock.advance(10 * minute);
     await stage.start();
-    await pass();
-    assert.ok(isOpen());
+    await stage.pass();
+    assert.ok(stage.isOpen);
     assert.equal(lasts(), 10, 'counted from the grant, not from the vote');
   });
 
@@ -557,37 +553,37 @@ describe('access that others approve', () => {
     stage.configure({ start: { maxAhead: '24h' } });
     const startAt = formatTime(stage.clock.now() + 40 * minute);
     stage.ask({ startAt });
-    await pass();
+    await stage.pass();
     stage.vote('carol');
-    await pass();
+    await stage.pass();
     assert.equal(approved(), `Unknown Scheduled: access begins at ${startAt}`);
-    await pass(39 * minute);
-    assert.equal(isOpen(), false);
-    await pass(2 * minute);
-    assert.ok(isOpen());
+    await stage.pass(39 * minute);
+    assert.equal(stage.isOpen, false);
+    await stage.pass(2 * minute);
+    assert.ok(stage.isOpen);
     assert.equal(lasts(), 10);
   });
 
   it('is denied by a vote while it waits only for startAt, before it ever opens', async () => {
     stage.configure({ approvals: undefined, start: { maxAhead: '24h' } });
-    await pass();
+    await stage.pass();
     stage.ask({ startAt: formatTime(stage.clock.now() + 20 * minute) });
-    await pass();
+    await stage.pass();
     stage.vote('dave', { decision: 'Deny' });
-    await pass();
-    assert.equal(status().approval?.state, 'Denied');
-    await pass(21 * minute);
+    await stage.pass();
+    assert.equal(stage.status.approval?.state, 'Denied');
+    await stage.pass(21 * minute);
     assert.deepEqual(stage.auditVerdicts, ['grant denied']);
   });
 
   it('is denied by a vote of before an edit that asks for no approvals any more', async () => {
     stage.ask();
-    await pass();
+    await stage.pass();
     await stage.stop();
     stage.vote('dave', { decision: 'Deny' });
     stage.configure({ approvals: undefined });
     await stage.start();
-    await pass();
+    await stage.pass();
     assert.deepEqual(stage.auditVerdicts, ['grant denied']);
   });
 
@@ -617,50 +613,50 @@ describe('access that others approve', () => {
     it('nothing while it waits for votes, and the permission of each voter while they are too few', async () => {
       stage.configure({ approvals: { ...peer, all: [{ name: 'peer', count: 2 }] } });
       stage.ask();
-      await pass(10 * minute);
+      await stage.pass(10 * minute);
       assert.deepEqual(reads(), []);
       stage.vote('carol');
-      await pass();
+      await stage.pass();
       assert.match(approved(), /peer 1 of 2/);
       assert.deepEqual([...new Set(reads())], ['review']);
     });
 
     it('the votes, the template, and the permission of the voter once to open', async () => {
       stage.ask();
-      await pass();
+      await stage.pass();
       reads();
       stage.vote('carol');
-      await pass();
-      assert.ok(isOpen());
+      await stage.pass();
+      assert.ok(stage.isOpen);
       assert.deepEqual(reads(), ['list accessvotes', 'get podaccesstemplates', 'review']);
     });
 
     it('the template and the permission of the voter at the same time, after the votes', async () => {
       stage.ask();
-      await pass();
+      await stage.pass();
       reads();
       const [listed, read] = [deferred(), deferred()];
       const answers: Record<string, Promise<void>> = { accessvotes: listed.promise, podaccesstemplates: read.promise };
       stage.cluster.fault = ({ plural }) => answers[plural];
       stage.vote('carol');
-      await pass();
+      await stage.pass();
       assert.deepEqual(reads(), ['list accessvotes']);
       listed.resolve();
-      await pass();
+      await stage.pass();
       assert.deepEqual(reads(), ['get podaccesstemplates', 'review']);
-      assert.ok(!isOpen());
+      assert.ok(!stage.isOpen);
       read.resolve();
-      await pass();
-      assert.ok(isOpen());
+      await stage.pass();
+      assert.ok(stage.isOpen);
     });
 
     it('together with the other requests that are approved at the same time', async () => {
       const names = Array.from({ length: 20 }, (_, index) => `debug-${index}`);
       for (const name of names) stage.ask({}, { name });
-      await pass();
+      await stage.pass();
       reads();
       for (const name of names) stage.vote('carol', { request: requestOf(name) });
-      await pass(1000);
+      await stage.pass(1000);
       assert.equal(stage.cluster.names(roleBindings).length, names.length);
       const counts = reads();
       for (const read of ['list accessvotes', 'get podaccesstemplates', 'review']) {
@@ -672,13 +668,13 @@ describe('access that others approve', () => {
 
   it('keeps to two writes until it waits, and to two until it opens', async () => {
     stage.ask();
-    await pass();
+    await stage.pass();
     const patches = (): number => stage.cluster.calls.filter(({ verb }) => verb === 'patch').length;
     assert.equal(patches(), 2, 'the status of the template, and that of the request');
     stage.vote('carol');
-    await pass();
+    await stage.pass();
     stage.podBecomesReady();
-    await pass();
+    await stage.pass();
     assert.equal(patches(), 4);
   });
 });

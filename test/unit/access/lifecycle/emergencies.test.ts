@@ -5,7 +5,7 @@ import { requestLabel } from '../../../../src/api/access/names.ts';
 import { podAccessRequests, podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
 import type { RequestStatus } from '../../../../src/api/access/status.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
-import { configMaps, roleBindings } from '../../../../src/api/resources.ts';
+import { configMaps } from '../../../../src/api/resources.ts';
 import { formatTime, parseTime } from '../../../../src/kit/clock.ts';
 import { LifecycleStage, requestName } from './lifecycle-stage.ts';
 
@@ -19,7 +19,7 @@ describe('emergency access', () => {
   let stage: LifecycleStage;
   beforeEach(async () => {
     stage = new LifecycleStage();
-    stage.cluster.allows = ({ user, verb }) => verb === 'approve' && ['alice', 'carol'].includes(user);
+    stage.letApprove('alice', 'carol');
     stage.configure({
       approvals: { all: [{ name: 'peer', count: 1 }], pendingFor: '1h', serviceAccounts: false },
       emergency: { groups: ['oncall'], maxDuration: '5m', reviewWithin: '1h' },
@@ -29,11 +29,9 @@ describe('emergency access', () => {
   });
   afterEach(() => stage.stop());
 
-  const pass = (ms = 100): Promise<void> => stage.clock.advance(ms);
   const ask = (name = requestName.name): void => stage.ask({ emergency: true, reason }, { ...oncall, name });
   const statusOf = (name = requestName.name): RequestStatus =>
     (stage.cluster.find(podAccessRequests, { ...requestName, name })?.status ?? {}) as RequestStatus;
-  const isOpen = (): boolean => stage.cluster.names(roleBindings).length > 0;
   const exists = (name = requestName.name): boolean =>
     stage.cluster.find(podAccessRequests, { ...requestName, name }) !== undefined;
   const codes = (): (string | undefined)[] => stage.lines.map(({ code }) => code);
@@ -43,10 +41,10 @@ describe('emergency access', () => {
   /** Opens access, and lets it end. */
   const useEmergency = async (): Promise<void> => {
     ask();
-    await pass();
-    assert.ok(isOpen());
-    await pass(6 * minute);
-    assert.equal(isOpen(), false);
+    await stage.pass();
+    assert.ok(stage.isOpen);
+    await stage.pass(6 * minute);
+    assert.equal(stage.isOpen, false);
   };
   /** The review of a request that was deleted, as the webhook signs it. */
   const reviewDeleted = (username: string, uid: string): void => {
@@ -70,15 +68,15 @@ describe('emergency access', () => {
   const deleteRequest = async (): Promise<string> => {
     const uid = stage.request?.metadata.uid ?? '';
     await stage.cluster.client.delete(podAccessRequests, requestName, { uid });
-    await pass(15_000);
+    await stage.pass(15_000);
     assert.equal(exists(), false);
     return uid;
   };
 
   it('opens at once without votes, shorter than other access', async () => {
     ask();
-    await pass();
-    assert.ok(isOpen());
+    await stage.pass();
+    assert.ok(stage.isOpen);
     const { startsAt = '', expiresAt = '', votes } = statusOf().grant ?? {};
     assert.equal((parseTime(expiresAt) ?? 0) - (parseTime(startsAt) ?? 0), 5 * minute);
     assert.equal(votes, undefined);
@@ -86,7 +84,7 @@ describe('emergency access', () => {
 
   it('is loud: in the journal with the group that allowed it, as an Event, in the metrics, and in the status', async () => {
     ask();
-    await pass();
+    await stage.pass();
     const grant = stage.lines.find(({ event }) => event === 'grant');
     assert.equal(grant?.code, 'Emergency');
     assert.equal(grant?.emergency, true);
@@ -110,14 +108,14 @@ describe('emergency access', () => {
       emergency: { groups: ['oncall'], maxDuration: '2h', reviewWithin: '1h' },
     });
     stage.ask({ emergency: true, reason, duration: '2h' }, oncall);
-    await pass();
+    await stage.pass();
     stage.podBecomesReady();
-    await pass(59 * minute);
+    await stage.pass(59 * minute);
     assert.equal(statusOf().approval?.state, 'ReviewOwed');
-    await pass(2 * minute);
+    await stage.pass(2 * minute);
     assert.equal(statusOf().approval?.state, 'ReviewOverdue');
     assert.ok(warnings().includes('ReviewOverdue'));
-    assert.ok(isOpen());
+    assert.ok(stage.isOpen);
   });
 
   it('is recorded as owing a review before it is granted', async () => {
@@ -126,12 +124,12 @@ describe('emergency access', () => {
       if (fails && plural === 'configmaps') throw new Error('the API server is away');
     };
     ask();
-    await pass(5000);
+    await stage.pass(5000);
     assert.equal(statusOf().grant, undefined);
-    assert.equal(isOpen(), false);
+    assert.equal(stage.isOpen, false);
     fails = false;
-    await pass(5000);
-    assert.ok(isOpen());
+    await stage.pass(5000);
+    assert.ok(stage.isOpen);
     assert.equal(stage.reviews().list().length, 1);
   });
 
@@ -140,13 +138,13 @@ describe('emergency access', () => {
       if (plural === 'podaccessrequests' && verb === 'patch') throw new Error('the API server is away');
     };
     ask();
-    await pass(1000);
+    await stage.pass(1000);
     assert.equal(stage.reviews().list().length, 1);
     await stage.stop();
     stage.cluster.fault = () => {};
     await stage.start();
-    await pass();
-    assert.ok(isOpen());
+    await stage.pass();
+    assert.ok(stage.isOpen);
     assert.equal(stage.reviews().list().length, 1);
   });
 
@@ -165,9 +163,9 @@ describe('emergency access', () => {
       // They hold all that the template gives, which makes other requests eligible.
       stage.cluster.allows = () => true;
       stage.ask(spec, { groups: [...groups] });
-      await pass();
+      await stage.pass();
       assert.ok(codes().includes(code), codes().join());
-      assert.equal(isOpen(), false);
+      assert.equal(stage.isOpen, false);
       assert.equal(stage.reviews().list().length, 0);
     });
   }
@@ -178,19 +176,19 @@ describe('emergency access', () => {
     const spec = template.spec as { accessConfig: { emergency?: object } };
     const { emergency: _, ...accessConfig } = spec.accessConfig;
     stage.cluster.put(podAccessTemplates, { ...template, spec: { ...spec, accessConfig } } as KubeObject);
-    await pass();
+    await stage.pass();
     ask();
-    await pass();
+    await stage.pass();
     assert.ok(codes().includes('EmergencyNotAllowed'));
-    assert.equal(isOpen(), false);
+    assert.equal(stage.isOpen, false);
   });
 
   it('is not opened through a stored template that gives a group the access', async () => {
     stage.configure({ grantTo: 'AllowedGroups' });
-    await pass();
+    await stage.pass();
     ask();
-    await pass();
-    assert.equal(isOpen(), false);
+    await stage.pass();
+    assert.equal(stage.isOpen, false);
     assert.deepEqual(codes(), ['GrantToGroups']);
     assert.equal(stage.cluster.names(configMaps).length, 0, 'no review is owed');
   });
@@ -205,7 +203,7 @@ describe('emergency access', () => {
     assert.equal(`${ended?.status} ${ended?.reason}`, 'False Expired');
     assert.equal(stage.lines.at(-1)?.code, 'Expired');
     review('carol');
-    await pass(1000);
+    await stage.pass(1000);
     assert.equal(exists(), false);
     assert.equal(stage.reviews().list().length, 0);
     const line = stage.lines.at(-1);
@@ -216,19 +214,19 @@ describe('emergency access', () => {
   it('is reviewed by a denial, too', async () => {
     await useEmergency();
     review('carol', 'Deny');
-    await pass(1000);
+    await stage.pass(1000);
     assert.equal(exists(), false);
     assert.ok(warnings().includes('EmergencyReviewed'));
   });
 
   it('may be reviewed while it is open, and then its request goes with it', async () => {
     ask();
-    await pass();
+    await stage.pass();
     review('carol');
-    await pass();
-    assert.ok(isOpen());
+    await stage.pass();
+    assert.ok(stage.isOpen);
     assert.equal(statusOf().approval?.state, 'Reviewed');
-    await pass(6 * minute);
+    await stage.pass(6 * minute);
     assert.equal(exists(), false);
   });
 
@@ -237,9 +235,9 @@ describe('emergency access', () => {
     const before = stage.auditVerdicts.filter((line) => line === 'revocation revoked').length;
     await stage.stop();
     await stage.start();
-    await pass(1000);
+    await stage.pass(1000);
     review('carol');
-    await pass(1000);
+    await stage.pass(1000);
     assert.equal(exists(), false);
     assert.equal(before, 1);
     assert.equal(stage.auditVerdicts.filter((line) => line === 'revocation revoked').length, 1);
@@ -257,7 +255,7 @@ describe('emergency access', () => {
     it(`is not reviewed by ${who}`, async () => {
       await useEmergency();
       vote();
-      await pass(1000);
+      await stage.pass(1000);
       assert.ok(exists());
       assert.equal(stage.reviews().list().length, 1);
     });
@@ -266,15 +264,15 @@ describe('emergency access', () => {
   it('may be used again while a review is owed that is not overdue', async () => {
     await useEmergency();
     ask('again');
-    await pass();
-    assert.ok(isOpen());
+    await stage.pass();
+    assert.ok(stage.isOpen);
   });
 
   describe('whose review is overdue', () => {
-    const becomeOverdue = (): Promise<void> => pass(hour);
+    const becomeOverdue = (): Promise<void> => stage.pass(hour);
     const askAgain = async (): Promise<string | undefined> => {
       ask('again');
-      await pass(1000);
+      await stage.pass(1000);
       return statusOf('again').grant ? 'granted' : stage.lines.at(-1)?.code;
     };
 
@@ -291,10 +289,10 @@ describe('emergency access', () => {
       await becomeOverdue();
       assert.equal(await askAgain(), 'ReviewOverdue');
       review('carol');
-      await pass(1000);
+      await stage.pass(1000);
       assert.equal(exists(), false);
       ask('once-more');
-      await pass();
+      await stage.pass();
       assert.ok(statusOf('once-more').grant);
     });
 
@@ -302,7 +300,7 @@ describe('emergency access', () => {
       await useEmergency();
       await becomeOverdue();
       stage.ask({}, { name: 'usual' });
-      await pass();
+      await stage.pass();
       assert.equal(statusOf('usual').approval?.state, 'Pending');
     });
 
@@ -312,10 +310,10 @@ describe('emergency access', () => {
       await becomeOverdue();
       assert.equal(await askAgain(), 'ReviewOverdue');
       reviewDeleted('alice', uid);
-      await pass(1000);
+      await stage.pass(1000);
       assert.equal(stage.reviews().list().length, 1);
       reviewDeleted('carol', uid);
-      await pass(1000);
+      await stage.pass(1000);
       assert.equal(stage.reviews().list().length, 0);
       const left = stage.cluster.names(accessVotes);
       assert.deepEqual(left, [], 'votes without an owner are deleted once the review is made');
@@ -323,27 +321,27 @@ describe('emergency access', () => {
 
     it('blocks the next one although the request was deleted while access was open', async () => {
       ask();
-      await pass();
+      await stage.pass();
       await deleteRequest();
-      assert.equal(isOpen(), false);
+      assert.equal(stage.isOpen, false);
       await becomeOverdue();
       assert.equal(await askAgain(), 'ReviewOverdue');
     });
 
     it('blocks the next one although a client wrote an end to the status while access was open', async () => {
       ask();
-      await pass();
+      await stage.pass();
       const { request } = stage;
       assert.ok(request);
       const at = formatTime(stage.clock.now());
       const ended = { at, how: 'Expired', reason: 'Expired', until: at, mac: 'forged' };
       stage.cluster.put(podAccessRequests, { ...request, status: { ...statusOf(), ended } } as KubeObject);
-      await pass(15_000);
-      assert.deepEqual([isOpen(), exists(), stage.reviews().list().length], [false, false, 1]);
+      await stage.pass(15_000);
+      assert.deepEqual([stage.isOpen, exists(), stage.reviews().list().length], [false, false, 1]);
       await becomeOverdue();
       assert.equal(await askAgain(), 'ReviewOverdue');
       reviewDeleted('carol', request.metadata.uid ?? '');
-      await pass(1000);
+      await stage.pass(1000);
       assert.equal(stage.reviews().list().length, 0);
     });
 
@@ -352,7 +350,7 @@ describe('emergency access', () => {
       const template = stage.cluster.find(podAccessTemplates, templateName);
       assert.ok(template);
       stage.cluster.drop(podAccessTemplates, templateName);
-      await pass(1000);
+      await stage.pass(1000);
       const { uid: _, ...metadata } = template.metadata;
       stage.cluster.put(podAccessTemplates, { ...template, metadata: { ...metadata, uid: 'new' } });
       await becomeOverdue();
@@ -364,7 +362,7 @@ describe('emergency access', () => {
       await stage.stop();
       await stage.clock.advance(hour);
       await stage.start();
-      await pass();
+      await stage.pass();
       assert.equal(statusOf().approval?.state, 'ReviewOverdue');
       assert.equal(await askAgain(), 'ReviewOverdue');
     });
@@ -372,54 +370,54 @@ describe('emergency access', () => {
 
   it('ends when the template no longer lets the group use it', async () => {
     ask();
-    await pass();
+    await stage.pass();
     stage.configure({ emergency: { groups: ['sre'], maxDuration: '5m', reviewWithin: '1h' } });
-    await pass();
-    assert.equal(isOpen(), false);
+    await stage.pass();
+    assert.equal(stage.isOpen, false);
     assert.ok(codes().includes('NoLongerAllowed'));
     assert.equal(statusOf().approval?.state, 'ReviewOwed');
   });
 
   it('ends sooner when the template shortens it, and stays open through other edits', async () => {
     ask();
-    await pass();
+    await stage.pass();
     stage.configure({ allowedGroups: ['others'] });
-    await pass();
-    assert.ok(isOpen());
+    await stage.pass();
+    assert.ok(stage.isOpen);
     stage.configure({ emergency: { groups: ['oncall'], maxDuration: '2m', reviewWithin: '1h' } });
-    await pass(3 * minute);
-    assert.equal(isOpen(), false);
+    await stage.pass(3 * minute);
+    assert.equal(stage.isOpen, false);
     assert.ok(codes().includes('Shortened'));
   });
 
   it('ends by a denial of a person who may approve', async () => {
     ask();
-    await pass();
+    await stage.pass();
     stage.vote('carol', { decision: 'Deny', reason: 'no emergency' });
-    await pass();
-    assert.equal(isOpen(), false);
+    await stage.pass();
+    assert.equal(stage.isOpen, false);
     assert.ok(codes().includes('VoteDenied'));
     assert.ok(exists());
   });
 
   it('has its record in the namespace of the server', async () => {
     ask();
-    await pass();
+    await stage.pass();
     assert.deepEqual(stage.cluster.names(configMaps), ['drawbridge-system/drawbridge-emergency-reviews']);
   });
 
   it('stays after its review if its name was generated, and shows that it was reviewed', async () => {
     stage.ask({ emergency: true, reason }, { ...oncall, generated: true });
-    await pass();
-    await pass(6 * minute);
+    await stage.pass();
+    await stage.pass(6 * minute);
     assert.equal(statusOf().approval?.state, 'ReviewOwed');
     assert.equal(statusOf().ended?.how, 'Expired');
     review('carol');
-    await pass(minute);
+    await stage.pass(minute);
     assert.equal(statusOf().approval?.state, 'Reviewed');
-    await pass(23 * hour);
+    await stage.pass(23 * hour);
     assert.ok(exists());
-    await pass(hour);
+    await stage.pass(hour);
     assert.equal(exists(), false);
   });
 });

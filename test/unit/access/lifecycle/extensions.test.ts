@@ -19,63 +19,59 @@ describe('an extension of open access', () => {
   let stage: LifecycleStage;
   /** When the time of access began, epoch ms. */
   let startMs: number;
-  const approvers = new Set<string>();
+  /** The users who hold the verb approve on the template. */
+  let approvers: Set<string>;
   beforeEach(() => {
     stage = new LifecycleStage();
-    approvers.clear();
-    for (const name of ['carol', 'dave']) approvers.add(name);
-    stage.cluster.allows = ({ user, verb }) => verb === 'approve' && approvers.has(user);
+    approvers = stage.letApprove('carol', 'dave');
   });
   afterEach(() => stage.stop());
 
-  const pass = (ms = 100): Promise<void> => stage.clock.advance(ms);
-  const status = (): RequestStatus => (stage.request?.status ?? {}) as RequestStatus;
-  const entries = (): readonly ExtensionStatus[] => status().extensions ?? [];
+  const entries = (): readonly ExtensionStatus[] => stage.status.extensions ?? [];
   const states = (): string[] => entries().map(({ state }) => state);
-  const isOpen = (): boolean => stage.cluster.names(roleBindings).length > 0;
   const uidsOf = (resource: typeof pods | typeof roleBindings): (string | undefined)[] =>
     stage.cluster.names(resource).map((key) => {
       const [namespace = '', name = ''] = key.split('/');
       return stage.cluster.find(resource, { namespace, name })?.metadata.uid;
     });
   const validity = (): string | undefined =>
-    status().conditions?.find(({ type }) => type === 'AccessStillValid')?.message;
+    stage.status.conditions?.find(({ type }) => type === 'AccessStillValid')?.message;
   const timeAt = (minutes: number): string => formatTime(startMs + minutes * minute);
 
   /** Opens access of 10 minutes through a template with this configuration. */
   const open = async (config: Readonly<Record<string, unknown>> = { extension: alone }): Promise<void> => {
     stage.configure(config);
     await stage.start();
-    await pass();
+    await stage.pass();
     stage.ask();
-    await pass();
+    await stage.pass();
     if (config['approvals']) {
       stage.vote('carol');
-      await pass();
+      await stage.pass();
     }
     stage.podBecomesReady();
-    await pass();
-    assert.ok(isOpen());
-    startMs = Date.parse(status().grant?.startsAt ?? stage.request?.metadata.creationTimestamp ?? '');
+    await stage.pass();
+    assert.ok(stage.isOpen);
+    startMs = Date.parse(stage.status.grant?.startsAt ?? stage.request?.metadata.creationTimestamp ?? '');
   };
   /** Asserts that access ends at this time, within seconds. */
   const endsAfter = async (minutes: number): Promise<void> => {
-    await pass(startMs + minutes * minute - 1000 - stage.clock.now());
-    assert.ok(isOpen(), `open until a second before minute ${minutes}`);
-    await pass(2000);
-    assert.equal(isOpen(), false, `closed at minute ${minutes}`);
+    await stage.pass(startMs + minutes * minute - 1000 - stage.clock.now());
+    assert.ok(stage.isOpen, `open until a second before minute ${minutes}`);
+    await stage.pass(2000);
+    assert.equal(stage.isOpen, false, `closed at minute ${minutes}`);
   };
 
   it('moves its end, and leaves the pod and the RoleBinding as they are', async () => {
     await open();
     const before = [...uidsOf(pods), ...uidsOf(roleBindings)];
     stage.extend('5m', 'INC-42');
-    await pass();
+    await stage.pass();
     const [entry] = entries();
     assert.equal(entry?.state, 'Granted');
     assert.equal(entry?.expiresAt, timeAt(15));
     assert.equal(validity(), `until ${timeAt(15)}`);
-    assert.equal(status().ready, true);
+    assert.equal(stage.status.ready, true);
     assert.deepEqual([...uidsOf(pods), ...uidsOf(roleBindings)], before);
     await endsAfter(15);
   });
@@ -83,7 +79,7 @@ describe('an extension of open access', () => {
   it('is in the journal and an Event, with its reason', async () => {
     await open();
     stage.extend('5m', 'INC-42');
-    await pass();
+    await stage.pass();
     assert.deepEqual(stage.auditVerdicts, ['grant granted', 'grant extended']);
     const line = stage.lines.at(-1);
     assert.equal(line?.who.user, 'alice');
@@ -95,10 +91,10 @@ describe('an extension of open access', () => {
   it('takes one write, and no call if none is asked for', async () => {
     await open();
     const calls = stage.cluster.calls.length;
-    await pass(minute);
+    await stage.pass(minute);
     assert.equal(stage.cluster.calls.length, calls);
     stage.extend('5m');
-    await pass();
+    await stage.pass();
     const verbs = stage.cluster.calls.slice(calls).map(({ verb, plural }) => `${verb} ${plural}`);
     assert.deepEqual(
       verbs.filter((call) => call !== 'patch podaccessrequests'),
@@ -110,10 +106,10 @@ describe('an extension of open access', () => {
   it('never passes the total', async () => {
     await open();
     stage.extend('10h');
-    await pass();
+    await stage.pass();
     assert.equal(entries()[0]?.expiresAt, timeAt(30));
     stage.extend('1m');
-    await pass();
+    await stage.pass();
     assert.match(entries()[1]?.message ?? '', /^TotalReached: /);
     await endsAfter(30);
   });
@@ -122,7 +118,7 @@ describe('an extension of open access', () => {
     await open();
     for (const _ of [1, 2, 3]) {
       stage.extend('1m');
-      await pass();
+      await stage.pass();
     }
     assert.deepEqual(states(), ['Granted', 'Granted', 'Refused']);
     assert.match(entries()[2]?.message ?? '', /^TooManyExtensions: /);
@@ -134,7 +130,7 @@ describe('an extension of open access', () => {
   it('is refused without extension in the template, and access goes on', async () => {
     await open({});
     stage.extend('5m');
-    await pass();
+    await stage.pass();
     assert.match(entries()[0]?.message ?? '', /^NotExtendable: /);
     await endsAfter(10);
   });
@@ -142,9 +138,9 @@ describe('an extension of open access', () => {
   it('never passes the deadline of a pod that was created before the template allowed extensions', async () => {
     await open({});
     stage.configure({ extension: alone });
-    await pass();
+    await stage.pass();
     stage.extend('5m');
-    await pass();
+    await stage.pass();
     assert.match(entries()[0]?.message ?? '', /^NotExtendable: the pod stops at /);
     await endsAfter(10);
   });
@@ -174,7 +170,7 @@ describe('an extension of open access', () => {
       it(what, async () => {
         await open();
         ask();
-        await pass();
+        await stage.pass();
         assert.match(entries()[0]?.message ?? '', /^StampInvalid: /);
         await endsAfter(10);
       });
@@ -183,10 +179,10 @@ describe('an extension of open access', () => {
     it('if it repeats the signature of the extension before it', async () => {
       await open();
       stage.extend('5m');
-      await pass();
+      await stage.pass();
       const { extensions = [] } = (stage.request?.spec ?? {}) as Partial<RequestSpec>;
       stage.change({ extensions: [...extensions, ...extensions] });
-      await pass();
+      await stage.pass();
       assert.deepEqual(states(), ['Granted', 'Refused']);
       await endsAfter(15);
     });
@@ -198,19 +194,19 @@ describe('an extension of open access', () => {
     it('waits for the votes, and says so', async () => {
       await open(withPeers);
       stage.extend('5m');
-      await pass();
+      await stage.pass();
       const message = `waiting for approvals until ${timeAt(10)}: peer 0 of 1`;
       assert.deepEqual(entries(), [{ by: '5m', state: 'Pending', message }]);
-      assert.equal(status().ready, true);
+      assert.equal(stage.status.ready, true);
       await endsAfter(10);
     });
 
     it('is granted with the vote, which the journal and the status name', async () => {
       await open(withPeers);
       stage.extend('5m', 'INC-42');
-      await pass();
+      await stage.pass();
       stage.vote('dave', { about: 'Extension-1', reason: 'go on' });
-      await pass();
+      await stage.pass();
       assert.deepEqual(states(), ['Granted']);
       assert.equal(entries()[0]?.votes?.length, 1);
       const [vote] = stage.lines.at(-1)?.votes ?? [];
@@ -221,28 +217,28 @@ describe('an extension of open access', () => {
     it('lasts as long as the smallest max of its votes', async () => {
       await open(withPeers);
       stage.extend('15m');
-      await pass();
+      await stage.pass();
       stage.vote('dave', { about: 'Extension-1', max: '2m' });
-      await pass();
+      await stage.pass();
       await endsAfter(12);
     });
 
     it('is refused for good by a denial, and the next one is decided by its own votes', async () => {
       await open(withPeers);
       stage.extend('5m');
-      await pass();
+      await stage.pass();
       stage.vote('dave', { about: 'Extension-1', decision: 'Deny', reason: 'enough' });
-      await pass();
+      await stage.pass();
       assert.equal(entries()[0]?.message, 'VoteDenied: dave denied the extension: enough');
       stage.vote('carol', { about: 'Extension-1' });
-      await pass();
+      await stage.pass();
       assert.deepEqual(states(), ['Refused']);
-      assert.ok(isOpen(), 'the denial of an extension does not end access');
+      assert.ok(stage.isOpen, 'the denial of an extension does not end access');
       stage.extend('5m');
-      await pass();
+      await stage.pass();
       assert.deepEqual(states(), ['Refused', 'Pending']);
       stage.vote('carol', { about: 'Extension-2' });
-      await pass();
+      await stage.pass();
       assert.deepEqual(states(), ['Refused', 'Granted']);
       await endsAfter(15);
     });
@@ -285,9 +281,9 @@ describe('an extension of open access', () => {
       it(`is not granted by a vote ${what}`, async () => {
         await open(withPeers);
         stage.extend('5m');
-        await pass();
+        await stage.pass();
         vote();
-        await pass(1000);
+        await stage.pass(1000);
         assert.deepEqual(states(), ['Pending']);
         await endsAfter(10);
       });
@@ -296,19 +292,19 @@ describe('an extension of open access', () => {
     it('needs no votes if the template says so', async () => {
       await open({ approvals: peer, extension: alone });
       stage.extend('5m');
-      await pass();
+      await stage.pass();
       assert.deepEqual(states(), ['Granted']);
     });
 
     it('ends with the access if a vote denies that', async () => {
       await open(withPeers);
       stage.extend('5m');
-      await pass();
+      await stage.pass();
       stage.vote('dave', { about: 'Extension-1' });
-      await pass();
+      await stage.pass();
       stage.vote('dave', { decision: 'Deny' });
-      await pass();
-      assert.equal(isOpen(), false);
+      await stage.pass();
+      assert.equal(stage.isOpen, false);
       assert.equal(stage.lines.at(-1)?.code, 'VoteDenied');
     });
   });
@@ -332,11 +328,11 @@ describe('an extension of open access', () => {
       await open();
       write([{ by: '20m', state: 'Granted', expiresAt: timeAt(30), mac: 'forged' }]);
       stage.extend('5m');
-      await pass();
+      await stage.pass();
       assert.deepEqual(states(), ['Granted']);
       assert.equal(entries()[0]?.expiresAt, timeAt(15));
       write([]);
-      await pass();
+      await stage.pass();
       assert.equal(entries()[0]?.expiresAt, timeAt(15), 'the same end as before');
       await endsAfter(15);
     });
@@ -344,13 +340,13 @@ describe('an extension of open access', () => {
     it('stays refused if another client removes it, because the denial stays', async () => {
       await open({ approvals: peer, extension: approved });
       stage.extend('5m');
-      await pass();
+      await stage.pass();
       stage.vote('dave', { about: 'Extension-1', decision: 'Deny' });
-      await pass();
+      await stage.pass();
       write([]);
-      await pass();
+      await stage.pass();
       stage.vote('carol', { about: 'Extension-1' });
-      await pass();
+      await stage.pass();
       assert.deepEqual(states(), ['Refused']);
     });
   });
@@ -364,7 +360,7 @@ describe('an extension of open access', () => {
         if (fault) throw fault;
       };
       stage.extend('5m');
-      await pass(5000);
+      await stage.pass(5000);
       assert.deepEqual(faults, []);
       assert.deepEqual(states(), ['Granted']);
       assert.deepEqual(stage.auditVerdicts, ['grant granted', 'grant extended']);
@@ -375,10 +371,10 @@ describe('an extension of open access', () => {
       await open();
       stage.journalFails = true;
       stage.extend('5m');
-      await pass(5000);
+      await stage.pass(5000);
       assert.deepEqual(states(), []);
       stage.journalFails = false;
-      await pass(5000);
+      await stage.pass(5000);
       assert.deepEqual(states(), ['Granted']);
     });
 
@@ -399,7 +395,7 @@ describe('an extension of open access', () => {
     it('does not revive access if its write arrives after the RoleBinding is deleted', async () => {
       await open();
       const { request } = stage;
-      const grant = status().grant as Grant;
+      const grant = stage.status.grant as Grant;
       assert.ok(request?.metadata.uid);
       const extension = { by: '5m', state: 'Granted', expiresAt: timeAt(15) } as const;
       const signed = stage.signer.signExtension({ ...requestName, uid: request.metadata.uid }, grant, 0, extension);
@@ -410,7 +406,7 @@ describe('an extension of open access', () => {
         stage.cluster.put(podAccessRequests, { ...now, status: late } as KubeObject);
       };
       await endsAfter(10);
-      await pass(1000);
+      await stage.pass(1000);
       assert.equal(stage.request, undefined);
       assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
     });
@@ -428,13 +424,13 @@ describe('an extension of open access', () => {
           return new Promise(() => {});
         };
         stage.extend('5m');
-        await pass();
+        await stage.pass();
         stage.vote('dave', { about: 'Extension-1' });
-        await pass();
+        await stage.pass();
         await stage.stop();
         stage.cluster.fault = () => {};
         await stage.start();
-        await pass();
+        await stage.pass();
         assert.deepEqual(states(), ['Granted'], `stopped at call ${stopAt}`);
         assert.equal(entries()[0]?.expiresAt, timeAt(15));
         assert.equal(new Set(stage.lines.map(({ expiresAt }) => expiresAt)).size, 2);
@@ -448,15 +444,15 @@ describe('an extension of open access', () => {
   describe('on clocks that jump', () => {
     it('counts from the end of access, not from a clock that was set back', async () => {
       await open();
-      await pass(startMs + 9 * minute - stage.clock.now());
+      await stage.pass(startMs + 9 * minute - stage.clock.now());
       stage.clock.setWall(startMs - 60 * minute);
       stage.extend('10m');
-      await pass();
+      await stage.pass();
       assert.equal(entries()[0]?.expiresAt, timeAt(20));
-      await pass(10.5 * minute);
-      assert.ok(isOpen());
-      await pass(minute);
-      assert.equal(isOpen(), false);
+      await stage.pass(10.5 * minute);
+      assert.ok(stage.isOpen);
+      await stage.pass(minute);
+      assert.equal(stage.isOpen, false);
     });
 
     it('is not granted after the end, even if the clock is set back', async () => {
@@ -466,13 +462,13 @@ describe('an extension of open access', () => {
       stage.cluster.fault = ({ verb }) => {
         if (verb === 'delete') throw new ApiError(500, 'InternalError', 'not now');
       };
-      await pass(11 * minute);
+      await stage.pass(11 * minute);
       stage.extend('10m');
-      await pass(5000);
+      await stage.pass(5000);
       assert.deepEqual(states(), []);
       stage.cluster.fault = () => {};
-      await pass(20_000);
-      assert.equal(isOpen(), false);
+      await stage.pass(20_000);
+      assert.equal(stage.isOpen, false);
       assert.equal(stage.request, undefined);
     });
   });
@@ -494,7 +490,7 @@ describe('an extension of open access', () => {
   it('ends with the total after the template shortened it', async () => {
     await open();
     stage.extend('15m');
-    await pass();
+    await stage.pass();
     stage.configure({ maxDuration: '5m', extension: { ...alone, total: '12m' } });
     await endsAfter(12);
     assert.equal(stage.lines.at(-1)?.code, 'Shortened');
@@ -505,7 +501,7 @@ describe('access that its requester claims', () => {
   let stage: LifecycleStage;
   beforeEach(async () => {
     stage = new LifecycleStage();
-    stage.cluster.allows = ({ user, verb }) => verb === 'approve' && user === 'carol';
+    stage.letApprove('carol');
     stage.configure({ approvals: { ...peer, claimWithin: '30m' } });
     await stage.start();
     await stage.clock.advance(100);
@@ -513,47 +509,45 @@ describe('access that its requester claims', () => {
     await stage.clock.advance(100);
   });
   afterEach(() => stage.stop());
-  const pass = (ms = 100): Promise<void> => stage.clock.advance(ms);
-  const isOpen = (): boolean => stage.cluster.names(roleBindings).length > 0;
   const state = (): string | undefined => (stage.request?.status as RequestStatus | undefined)?.approval?.state;
 
   it('begins with the claim', async () => {
     stage.vote('carol');
-    await pass();
+    await stage.pass();
     assert.equal(state(), 'Claimable');
-    await pass(20 * minute);
+    await stage.pass(20 * minute);
     stage.claim();
-    await pass();
-    assert.ok(isOpen());
-    await pass(9.9 * minute);
-    assert.ok(isOpen());
-    await pass(minute);
-    assert.equal(isOpen(), false);
+    await stage.pass();
+    assert.ok(stage.isOpen);
+    await stage.pass(9.9 * minute);
+    assert.ok(stage.isOpen);
+    await stage.pass(minute);
+    assert.equal(stage.isOpen, false);
   });
 
   it('begins with the new approval if it was claimed when an edit of the template voided the first', async () => {
     stage.vote('carol');
-    await pass();
+    await stage.pass();
     assert.equal(state(), 'Claimable');
     stage.configure({ maxDuration: '3h' });
     stage.claim();
-    await pass();
+    await stage.pass();
     assert.equal(state(), 'Pending');
     stage.vote('carol');
-    await pass();
-    assert.ok(isOpen());
+    await stage.pass();
+    assert.ok(stage.isOpen);
   });
 
   it('begins with a claim that was made in time, although no replica led until after the time for it', async () => {
     stage.vote('carol');
-    await pass();
+    await stage.pass();
     await stage.stop();
-    await pass(29 * minute);
+    await stage.pass(29 * minute);
     stage.claim();
-    await pass(5 * minute);
+    await stage.pass(5 * minute);
     await stage.start();
-    await pass();
-    assert.ok(isOpen());
+    await stage.pass();
+    assert.ok(stage.isOpen);
   });
 
   for (const [what, signature] of [
@@ -580,15 +574,15 @@ describe('access that its requester claims', () => {
   ] as const) {
     it(`does not begin with a claim ${what}`, async () => {
       stage.vote('carol');
-      await pass();
+      await stage.pass();
       const time = formatTime(stage.clock.now());
       const mac = signature(time);
       stage.change({ claimed: true, ...(mac === undefined ? {} : { claimSignature: claimSignature(time, mac) }) });
-      await pass(1000);
-      assert.equal(isOpen(), false);
+      await stage.pass(1000);
+      assert.equal(stage.isOpen, false);
       assert.equal(state(), 'Claimable');
-      await pass(31 * minute);
-      assert.equal(isOpen(), false);
+      await stage.pass(31 * minute);
+      assert.equal(stage.isOpen, false);
       assert.equal(state(), 'TimedOut');
     });
   }

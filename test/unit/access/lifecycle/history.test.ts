@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { History } from '../../../../src/access/lifecycle/history.ts';
 import type { RequestView } from '../../../../src/access/stores/access-views.ts';
 import { podAccessRequests, podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
-import type { RequestStatus } from '../../../../src/api/access/status.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
 import { pods, roleBindings, roles } from '../../../../src/api/resources.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
@@ -17,7 +16,7 @@ describe('the history of requests', () => {
   let stage: LifecycleStage;
   beforeEach(async () => {
     stage = new LifecycleStage();
-    stage.cluster.allows = ({ user, verb }) => verb === 'approve' && user === 'carol';
+    stage.letApprove('carol');
     await stage.start();
   });
   const { surplus } = History.prototype;
@@ -40,21 +39,19 @@ describe('the history of requests', () => {
     return { key: `${requestName.namespace}/${name}`, uid } as RequestView;
   };
 
-  const pass = (ms = 100): Promise<void> => stage.clock.advance(ms);
-  const status = (): RequestStatus => (stage.request?.status ?? {}) as RequestStatus;
   const childrenLeft = (): string[] => [roleBindings, roles, pods].flatMap((resource) => stage.cluster.names(resource));
   const names = (): string[] => stage.cluster.names(podAccessRequests);
   const granted = async ({ generated = true } = {}): Promise<void> => {
     stage.ask({}, { generated });
-    await pass();
+    await stage.pass();
     stage.podBecomesReady();
-    await pass();
-    assert.equal(status().ready, true);
+    await stage.pass();
+    assert.equal(stage.status.ready, true);
   };
   const forged = (change: object): KubeObject => {
     const { request } = stage;
     assert.ok(request);
-    return stage.cluster.put(podAccessRequests, { ...request, status: { ...status(), ...change } } as KubeObject);
+    return stage.cluster.put(podAccessRequests, { ...request, status: { ...stage.status, ...change } } as KubeObject);
   };
   const callsOf = async (what: () => Promise<void>): Promise<string[]> => {
     stage.cluster.calls.length = 0;
@@ -65,57 +62,57 @@ describe('the history of requests', () => {
   describe('without historyTTL', () => {
     it('keeps a request whose name was generated for 24 h after it expired, without its objects', async () => {
       await granted();
-      const { expiresAt } = status().grant ?? {};
-      await pass(10 * minute);
+      const { expiresAt } = stage.status.grant ?? {};
+      await stage.pass(10 * minute);
       assert.deepEqual(childrenLeft(), []);
-      const { ended, ready } = status();
+      const { ended, ready } = stage.status;
       assert.deepEqual([ready, ended?.how, ended?.reason, ended?.at], [false, 'Expired', 'Expired', expiresAt]);
       assert.equal(Date.parse(ended?.until ?? '') - Date.parse(ended?.at ?? ''), 24 * hour);
-      await pass(24 * hour - minute);
+      await stage.pass(24 * hour - minute);
       assert.ok(stage.request);
-      await pass(2 * minute);
+      await stage.pass(2 * minute);
       assert.deepEqual(names(), []);
       assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
     });
 
     it('lets a request that its user named go at its end', async () => {
       await granted({ generated: false });
-      await pass(10 * minute);
+      await stage.pass(10 * minute);
       assert.deepEqual(names(), []);
     });
 
     it('keeps a denied request with a generated name for 24 h, and another one as long as it asked', async () => {
       stage.ask({ templateName: 'none' }, { generated: true });
       stage.ask({ templateName: 'none', duration: '30m' }, { name: 'named' });
-      await pass();
-      const { ended } = status();
+      await stage.pass();
+      const { ended } = stage.status;
       assert.deepEqual([ended?.how, ended?.reason, ended?.by], ['Denied', 'TemplateNotFound', undefined]);
-      await pass(29 * minute);
+      await stage.pass(29 * minute);
       assert.equal(names().length, 2);
-      await pass(2 * minute);
+      await stage.pass(2 * minute);
       assert.deepEqual(names(), ['payments/debug']);
-      await pass(24 * hour);
+      await stage.pass(24 * hour);
       assert.deepEqual(names(), []);
     });
 
     it('keeps a withdrawn request', async () => {
       stage.configure({ approvals: { all: [{ name: 'peer', count: 1 }], pendingFor: '1h', serviceAccounts: false } });
-      await pass();
+      await stage.pass();
       stage.ask({}, { generated: true });
-      await pass();
+      await stage.pass();
       stage.change({ revoked: true });
-      await pass(2 * hour);
-      assert.equal(status().ended?.how, 'Revoked');
+      await stage.pass(2 * hour);
+      assert.equal(stage.status.ended?.how, 'Revoked');
       stage.vote('carol');
-      await pass(minute);
+      await stage.pass(minute);
       assert.deepEqual(childrenLeft(), [], 'a vote opens it no more');
     });
 
     it('names the person whose vote ended the access', async () => {
       await granted();
       stage.vote('carol', { decision: 'Deny', reason: 'no' });
-      await pass(minute);
-      const { how, reason, by } = status().ended ?? {};
+      await stage.pass(minute);
+      const { how, reason, by } = stage.status.ended ?? {};
       assert.deepEqual([how, reason, by], ['Revoked', 'VoteDenied', 'carol']);
       assert.deepEqual(childrenLeft(), []);
     });
@@ -131,13 +128,13 @@ describe('the history of requests', () => {
     for (const [historyTTL, generated, keptMs] of cases) {
       it(`${historyTTL} keeps a request that has a ${generated ? 'generated' : 'chosen'} name that long`, async () => {
         stage.configure({ historyTTL });
-        await pass();
+        await stage.pass();
         await granted({ generated });
-        await pass(10 * minute);
+        await stage.pass(10 * minute);
         if (keptMs > 0) {
-          await pass(keptMs - minute);
+          await stage.pass(keptMs - minute);
           assert.equal(names().length, 1);
-          await pass(2 * minute);
+          await stage.pass(2 * minute);
         }
         assert.deepEqual(names(), []);
       });
@@ -145,15 +142,15 @@ describe('the history of requests', () => {
 
     it('is fixed at the end: neither an edit nor the deletion of the template changes it', async () => {
       stage.configure({ historyTTL: '2h' });
-      await pass();
+      await stage.pass();
       await granted();
-      await pass(10 * minute);
+      await stage.pass(10 * minute);
       stage.configure({ historyTTL: '0s' });
-      await pass(hour);
+      await stage.pass(hour);
       stage.cluster.drop(podAccessTemplates, { namespace: 'payments', name: 'payments-shell' });
-      await pass(59 * minute);
+      await stage.pass(59 * minute);
       assert.equal(names().length, 1);
-      await pass(2 * minute);
+      await stage.pass(2 * minute);
       assert.deepEqual(names(), []);
     });
   });
@@ -161,8 +158,8 @@ describe('the history of requests', () => {
   describe('an ended request', () => {
     const ended = async (): Promise<void> => {
       await granted();
-      await pass(10 * minute);
-      assert.equal(status().ended?.how, 'Expired');
+      await stage.pass(10 * minute);
+      assert.equal(stage.status.ended?.how, 'Expired');
     };
 
     it('costs a new leader no call', async () => {
@@ -170,11 +167,11 @@ describe('the history of requests', () => {
       await stage.stop();
       const calls = await callsOf(async () => {
         await stage.start();
-        await pass(hour);
+        await stage.pass(hour);
       });
       assert.deepEqual(calls, []);
       assert.equal(names().length, 1);
-      await pass(24 * hour);
+      await stage.pass(24 * hour);
       assert.deepEqual(names(), [], 'the new leader deletes it on time');
     });
 
@@ -190,7 +187,7 @@ describe('the history of requests', () => {
       for (const happen of events) {
         const calls = await callsOf(async () => {
           happen();
-          await pass(minute);
+          await stage.pass(minute);
         });
         assert.deepEqual(
           calls.filter((call) => !call.includes('template')),
@@ -206,10 +203,10 @@ describe('the history of requests', () => {
       const [key = ''] = stage.cluster.names(roleBindings);
       const late = stage.cluster.find(roleBindings, { namespace: 'payments', name: key.split('/')[1] ?? '' });
       assert.ok(late);
-      await pass(10 * minute);
+      await stage.pass(10 * minute);
       const { uid: _, ...metadata } = late.metadata;
       stage.cluster.put(roleBindings, { ...late, metadata });
-      await pass(2 * second);
+      await stage.pass(2 * second);
       assert.deepEqual(childrenLeft(), []);
       assert.equal(stage.lines.at(-1)?.code, 'Orphaned');
     });
@@ -220,12 +217,12 @@ describe('the history of requests', () => {
       const late = stage.cluster.find(roleBindings, { namespace: 'payments', name: key.split('/')[1] ?? '' });
       assert.ok(late);
       stage.cluster.lagging = podAccessRequests;
-      await pass(10 * minute);
+      await stage.pass(10 * minute);
       const { uid: _, ...metadata } = late.metadata;
       stage.cluster.put(roleBindings, { ...late, metadata });
-      await pass(second);
+      await stage.pass(second);
       stage.cluster.deliverEvents();
-      await pass(2 * second);
+      await stage.pass(2 * second);
       assert.deepEqual(childrenLeft(), []);
     });
 
@@ -233,7 +230,7 @@ describe('the history of requests', () => {
       await ended();
       const calls = await callsOf(async () => {
         await stage.cluster.client.delete(podAccessRequests, requestName);
-        await pass();
+        await stage.pass();
       });
       assert.deepEqual(names(), []);
       assert.deepEqual(calls, ['delete podaccessrequests', 'patch podaccessrequests']);
@@ -243,20 +240,20 @@ describe('the history of requests', () => {
     it('goes before its time if its requester has 50 later ones', async () => {
       for (let i = 0; i <= 50; i++) {
         stage.ask({ templateName: 'none' }, { name: `debug-${i}`, generated: true });
-        await pass(second);
+        await stage.pass(second);
       }
-      await pass(minute);
+      await stage.pass(minute);
       assert.equal(names().length, 50);
       assert.ok(!names().includes('payments/debug-0'));
       stage.ask({ templateName: 'none' }, { name: 'other', generated: true, user: 'carol' });
-      await pass(minute);
+      await stage.pass(minute);
       assert.equal(names().length, 51, 'others keep theirs');
     });
 
     it('is not reconciled when its template, or a pod of the name of its pod, changes', async () => {
       await granted();
       const [pod = ''] = stage.cluster.names(pods);
-      await pass(10 * minute);
+      await stage.pass(10 * minute);
       let checks = 0;
       const check = stage.signer.isOurEndByCachedKeys.bind(stage.signer);
       stage.signer.isOurEndByCachedKeys = (...end) => {
@@ -266,7 +263,7 @@ describe('the history of requests', () => {
       stage.configure({ maxDuration: '12h' });
       const metadata = { namespace: 'payments', name: pod.split('/')[1] ?? '' };
       stage.cluster.put(pods, { apiVersion: 'v1', kind: 'Pod', metadata } as KubeObject);
-      await pass();
+      await stage.pass();
       assert.equal(checks, 0);
     });
 
@@ -274,7 +271,7 @@ describe('the history of requests', () => {
       const counts = countSurplus();
       for (const name of ['kept-1', 'kept-2']) stage.ask({}, { name, generated: true });
       stage.ask({}, { name: 'named' });
-      await pass(11 * minute);
+      await stage.pass(11 * minute);
       const atEnd = [...counts.splice(0)];
       assert.ok(!atEnd.includes('named'));
       for (const name of ['kept-1', 'kept-2']) {
@@ -282,13 +279,13 @@ describe('the history of requests', () => {
         const request = stage.cluster.find(podAccessRequests, { ...requestName, name });
         stage.cluster.put(podAccessRequests, { ...request } as KubeObject);
       }
-      await pass(minute);
+      await stage.pass(minute);
       assert.deepEqual(counts, []);
     });
 
     it('stays if it was too many for a moment, also the second time', async () => {
       stage.ask({}, { generated: true });
-      await pass(11 * minute);
+      await stage.pass(11 * minute);
       let asked = 0;
       History.prototype.surplus = (request) => {
         if (request.name !== 'debug') return [viewOf(requestName.name)];
@@ -297,9 +294,9 @@ describe('the history of requests', () => {
       };
       for (const name of ['one', 'two']) {
         stage.ask({ templateName: 'none' }, { name, generated: true });
-        await pass(minute);
+        await stage.pass(minute);
         stage.change({});
-        await pass(minute);
+        await stage.pass(minute);
       }
       assert.ok(stage.request);
       assert.equal(asked, 4);
@@ -311,7 +308,7 @@ describe('the history of requests', () => {
       await stage.start();
       await ended();
       stage.ask({}, { name: 'second', generated: true });
-      await pass();
+      await stage.pass();
       assert.equal(stage.cluster.names(roleBindings).length, 1);
     });
   });
@@ -321,7 +318,7 @@ describe('the history of requests', () => {
       await granted();
       const at = '2026-11-21T09:00:00Z';
       forged({ ended: { at, how: 'Expired', reason: 'Expired', until: '2036-11-21T09:00:00Z', mac: 'forged' } });
-      await pass(minute);
+      await stage.pass(minute);
       assert.deepEqual(childrenLeft(), []);
       assert.deepEqual(names(), []);
       assert.equal(stage.lines.at(-1)?.code, 'GrantInvalid');
@@ -329,26 +326,26 @@ describe('the history of requests', () => {
 
     it('cannot use the end of another request', async () => {
       await granted();
-      await pass(10 * minute);
-      const { ended } = status();
+      await stage.pass(10 * minute);
+      const { ended } = stage.status;
       await stage.cluster.client.delete(podAccessRequests, requestName);
-      await pass(minute);
+      await stage.pass(minute);
       await granted();
       forged({ ended });
-      await pass(minute);
+      await stage.pass(minute);
       assert.deepEqual([names(), childrenLeft()], [[], []]);
     });
 
     it('cannot add a grant to a denied request', async () => {
       await granted();
-      const { grant } = status();
+      const { grant } = stage.status;
       await stage.cluster.client.delete(podAccessRequests, requestName);
-      await pass(minute);
+      await stage.pass(minute);
       stage.ask({ templateName: 'none' }, { generated: true });
-      await pass();
-      assert.equal(status().ended?.how, 'Denied');
+      await stage.pass();
+      assert.equal(stage.status.ended?.how, 'Denied');
       forged({ grant });
-      await pass(minute);
+      await stage.pass(minute);
       assert.deepEqual([names(), childrenLeft()], [[], []]);
       assert.equal(stage.lines.at(-1)?.code, 'GrantInvalid');
     });
@@ -357,22 +354,22 @@ describe('the history of requests', () => {
       await granted();
       const [pod = ''] = stage.cluster.names(pods);
       stage.cluster.drop(pods, { namespace: 'payments', name: pod.split('/')[1] ?? '' });
-      await pass();
-      assert.equal(status().ended?.reason, 'TargetPodGone');
+      await stage.pass();
+      assert.equal(stage.status.ended?.reason, 'TargetPodGone');
       forged({ ended: undefined });
       await stage.stop();
       await stage.start();
-      await pass(minute);
+      await stage.pass(minute);
       assert.deepEqual(childrenLeft(), []);
-      await pass(10 * minute);
+      await stage.pass(10 * minute);
       assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
     });
 
     it('cannot keep a request by a later time', async () => {
       await granted();
-      await pass(10 * minute);
-      forged({ ended: { ...status().ended, until: '2036-11-21T09:00:00Z' } });
-      await pass(minute);
+      await stage.pass(10 * minute);
+      forged({ ended: { ...stage.status.ended, until: '2036-11-21T09:00:00Z' } });
+      await stage.pass(minute);
       assert.deepEqual(names(), []);
     });
   });
@@ -381,21 +378,21 @@ describe('the history of requests', () => {
     it('a request ends on time, and goes', async () => {
       await granted();
       stage.ring.keys = undefined;
-      await pass(10 * minute);
+      await stage.pass(10 * minute);
       assert.deepEqual([names(), childrenLeft()], [[], []]);
     });
 
     it('a new leader keeps what has ended until it has them, and closes what is not proven', async () => {
       await granted();
-      await pass(10 * minute);
+      await stage.pass(10 * minute);
       const { keys } = stage.ring;
       await stage.stop();
       stage.ring.keys = undefined;
       await stage.start();
-      await pass(minute);
+      await stage.pass(minute);
       assert.equal(names().length, 1);
       stage.ring.keys = keys;
-      await pass(24 * hour);
+      await stage.pass(24 * hour);
       assert.deepEqual(names(), []);
     });
 
@@ -404,27 +401,27 @@ describe('the history of requests', () => {
         if (verb === 'create' && plural === 'roles') throw new ApiError(403, 'Forbidden', 'quota');
       };
       stage.ask({}, { generated: true });
-      await pass(second);
+      await stage.pass(second);
       stage.cluster.fault = () => undefined;
-      assert.deepEqual([status().ended?.how, status().grant === undefined], ['Denied', false]);
+      assert.deepEqual([stage.status.ended?.how, stage.status.grant === undefined], ['Denied', false]);
       const reported = stage.auditVerdicts;
       const { keys } = stage.ring;
       await stage.stop();
       stage.ring.keys = undefined;
       await stage.start();
-      await pass(5 * second);
+      await stage.pass(5 * second);
       stage.ring.keys = keys;
-      await pass(5 * second);
+      await stage.pass(5 * second);
       assert.deepEqual(stage.auditVerdicts, reported);
       assert.equal(names().length, 1);
     });
 
     it('an end whose key was rotated away twice is closed and deleted', async () => {
       await granted();
-      await pass(10 * minute);
+      await stage.pass(10 * minute);
       stage.ring.keys = { current: keyOf('next'), previous: keyOf('one before') };
       stage.change({});
-      await pass(minute);
+      await stage.pass(minute);
       assert.deepEqual([names(), childrenLeft()], [[], []]);
     });
   });

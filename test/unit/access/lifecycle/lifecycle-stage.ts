@@ -15,8 +15,9 @@ import {
   type RequestedExtension,
   type RequesterChange,
 } from '../../../../src/api/access/request-spec.ts';
+import type { RequestStatus } from '../../../../src/api/access/status.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
-import { deployments, pods } from '../../../../src/api/resources.ts';
+import { deployments, pods, roleBindings } from '../../../../src/api/resources.ts';
 import type { AuditRecord } from '../../../../src/audit/record.ts';
 import { Manager } from '../../../../src/engine/manager.ts';
 import { formatTime } from '../../../../src/kit/clock.ts';
@@ -239,6 +240,29 @@ export class LifecycleStage {
 
   get request(): KubeObject | undefined {
     return this.cluster.find(podAccessRequests, requestName);
+  }
+
+  get status(): RequestStatus {
+    return (this.request?.status ?? {}) as RequestStatus;
+  }
+
+  /** Whether a RoleBinding gives access. */
+  get isOpen(): boolean {
+    return this.cluster.names(roleBindings).length > 0;
+  }
+
+  /** Advances the clock. By default, by long enough for the controllers to handle what happened. */
+  pass(ms = 100): Promise<void> {
+    return this.clock.advance(ms);
+  }
+
+  /**
+   * Lets these users hold the verb `approve` on templates, and no user any other permission. A test can change the returned set.
+   */
+  letApprove(...users: readonly string[]): Set<string> {
+    const approvers = new Set(users);
+    this.cluster.allows = ({ user, verb }) => verb === 'approve' && approvers.has(user);
+    return approvers;
   }
 
   /** Writes the status of the pods like the kubelet. */

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
 import { podAccessRequests } from '../../../../src/api/access/pod-access.ts';
-import type { RequestStatus } from '../../../../src/api/access/status.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
-import { roleBindings } from '../../../../src/api/resources.ts';
 import type { AuditRecord } from '../../../../src/audit/record.ts';
 import { formatTime } from '../../../../src/kit/clock.ts';
 import { LifecycleStage } from './lifecycle-stage.ts';
@@ -14,17 +12,14 @@ describe('access for a reason', () => {
   let stage: LifecycleStage;
   beforeEach(async () => {
     stage = new LifecycleStage();
-    stage.cluster.allows = ({ user, verb }) => verb === 'approve' && user === 'carol';
+    stage.letApprove('carol');
     await stage.start();
   });
   afterEach(() => stage.stop());
 
-  const status = (): RequestStatus => (stage.request?.status ?? {}) as RequestStatus;
-  const isOpen = (): boolean => stage.cluster.names(roleBindings).length > 0;
-  const pass = (ms = 100): Promise<void> => stage.clock.advance(ms);
   const configure = async (config: Readonly<Record<string, unknown>>): Promise<void> => {
     stage.configure(config);
-    await pass();
+    await stage.pass();
   };
   const line = (event: AuditRecord['event']): AuditRecord | undefined =>
     stage.lines.find((candidate) => candidate.event === event);
@@ -37,21 +32,21 @@ describe('access for a reason', () => {
   it('is denied by the leader if the request has none, as when the webhook was away', async () => {
     await configure({ reason: { minLength: 10 } });
     stage.ask();
-    await pass();
+    await stage.pass();
     assert.equal(line('grant')?.code, 'ReasonMissing');
-    assert.equal(isOpen(), false);
+    assert.equal(stage.isOpen, false);
   });
 
   it('shows the address of the ticket, and records the reason with the grant', async () => {
     const link = 'https://tickets.example/{match}';
     await configure({ reason: { minLength: 1, pattern: '^INC-[0-9]+', link } });
     stage.ask({ reason: 'INC-42 disk full' });
-    await pass();
-    assert.ok(isOpen());
-    assert.equal(status().reasonLink, 'https://tickets.example/INC-42');
+    await stage.pass();
+    assert.ok(stage.isOpen);
+    assert.equal(stage.status.reasonLink, 'https://tickets.example/INC-42');
     const { reason, duration, templateUid, templateGeneration } = line('grant') ?? {};
     assert.deepEqual([reason, duration, templateGeneration], ['INC-42 disk full', '10m', 2]);
-    assert.equal(templateUid, status().grant?.template.uid);
+    assert.equal(templateUid, stage.status.grant?.template.uid);
   });
 
   it('shows the address of the ticket to approvers, too', async () => {
@@ -60,18 +55,18 @@ describe('access for a reason', () => {
       reason: { minLength: 1, pattern: 'INC-[0-9]+', link: 'https://t.example/{match}' },
     });
     stage.ask({ reason: 'see INC-7' });
-    await pass();
-    assert.equal(status().reasonLink, 'https://t.example/INC-7');
+    await stage.pass();
+    assert.equal(stage.status.reasonLink, 'https://t.example/INC-7');
   });
 
   it('records the votes that a grant rests on, with their reasons', async () => {
     await configure({ approvals: peer });
     stage.ask();
-    await pass();
+    await stage.pass();
     stage.vote('eve', { reason: 'me too' });
     stage.vote('carol', { max: '5m', reason: 'ticket checked' });
-    await pass();
-    const [uid] = status().grant?.votes ?? [];
+    await stage.pass();
+    const [uid] = stage.status.grant?.votes ?? [];
     assert.deepEqual(line('grant')?.votes, [
       { uid, voter: 'carol', decision: 'Approve', max: '5m', reason: 'ticket checked' },
     ]);
@@ -80,12 +75,12 @@ describe('access for a reason', () => {
   it('records who ended it by a vote, and why', async () => {
     await configure({ approvals: peer });
     stage.ask();
-    await pass();
+    await stage.pass();
     stage.vote('carol');
-    await pass();
+    await stage.pass();
     stage.vote('eve', { decision: 'Deny', reason: 'forged' });
     stage.vote('carol', { decision: 'Deny', reason: 'wrong pod' });
-    await pass();
+    await stage.pass();
     const revocation = line('revocation');
     assert.equal(revocation?.code, 'VoteDenied');
     assert.equal(revocation?.message, 'carol denied the request: wrong pod');
@@ -97,39 +92,39 @@ describe('access for a reason', () => {
 
   it('records why it was revoked', async () => {
     stage.ask({ reason: 'debugging' });
-    await pass();
+    await stage.pass();
     revoke({ revoked: true, revokedReason: 'done early' });
-    await pass();
+    await stage.pass();
     assert.equal(line('revocation')?.code, 'Revoked');
     assert.equal(line('revocation')?.reason, 'done early');
-    assert.equal(isOpen(), false);
+    assert.equal(stage.isOpen, false);
   });
 
   it('begins at startAt without any approvals', async () => {
     await configure({ start: { maxAhead: '24h' } });
     const startAt = formatTime(stage.clock.now() + 20 * minute);
     stage.ask({ startAt });
-    await pass(19 * minute);
-    assert.equal(isOpen(), false);
-    await pass(2 * minute);
-    assert.ok(isOpen());
+    await stage.pass(19 * minute);
+    assert.equal(stage.isOpen, false);
+    await stage.pass(2 * minute);
+    assert.ok(stage.isOpen);
     assert.equal(line('grant')?.startAt, startAt);
   });
 
   it('is denied if startAt is further ahead than the template allows, as when the webhook was away', async () => {
     await configure({ start: { maxAhead: '10m' } });
     stage.ask({ startAt: formatTime(stage.clock.now() + 20 * minute) });
-    await pass();
+    await stage.pass();
     assert.equal(line('grant')?.code, 'InvalidStart');
   });
 
   it('is denied through a stored template that gives voters the access', async () => {
     await configure({ approvals: peer, grantTo: 'AllowedGroups' });
     stage.ask();
-    await pass();
+    await stage.pass();
     stage.vote('carol');
-    await pass();
+    await stage.pass();
     assert.equal(line('grant')?.code, 'GrantToGroups');
-    assert.equal(isOpen(), false);
+    assert.equal(stage.isOpen, false);
   });
 });

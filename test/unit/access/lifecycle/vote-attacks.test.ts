@@ -3,9 +3,7 @@ import { accessVotes, type VoteSpec } from '../../../../src/api/access/access-vo
 import type { Grant } from '../../../../src/api/access/grant.ts';
 import { requestLabel } from '../../../../src/api/access/names.ts';
 import { podAccessRequests, podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
-import type { RequestStatus } from '../../../../src/api/access/status.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
-import { roleBindings } from '../../../../src/api/resources.ts';
 import { formatTime } from '../../../../src/kit/clock.ts';
 import { LifecycleStage, requestName } from './lifecycle-stage.ts';
 
@@ -20,7 +18,7 @@ describe('access that others approve, under attack', () => {
   const begin = async (count = 1): Promise<void> => {
     stage.configure({ approvals: approvals(count) });
     await stage.start();
-    await pass();
+    await stage.pass();
   };
   beforeEach(() => {
     stage = new LifecycleStage();
@@ -29,12 +27,9 @@ describe('access that others approve, under attack', () => {
   });
   afterEach(() => stage.stop());
 
-  const pass = (ms = 100): Promise<void> => stage.clock.advance(ms);
-  const status = (): RequestStatus => (stage.request?.status ?? {}) as RequestStatus;
-  const grant = (): Grant | undefined => status().grant;
-  const isOpen = (): boolean => stage.cluster.names(roleBindings).length > 0;
+  const grant = (): Grant | undefined => stage.status.grant;
   const ignored = (): (string | undefined)[] =>
-    (status().approval?.votes ?? []).map((vote) => vote.ignored?.split(':')[0]);
+    (stage.status.approval?.votes ?? []).map((vote) => vote.ignored?.split(':')[0]);
   const stored = (name: string): KubeObject => {
     const vote = stage.cluster.find(accessVotes, { namespace: requestName.namespace, name });
     assert.ok(vote);
@@ -44,53 +39,53 @@ describe('access that others approve, under attack', () => {
   it('counts no vote of the requester under a second name of the same uid', async () => {
     await begin();
     stage.ask({}, { uid: 'u-1' });
-    await pass();
+    await stage.pass();
     stage.vote({ username: 'alice@example.com', uid: 'u-1' });
-    await pass(1000);
-    assert.equal(isOpen(), false);
+    await stage.pass(1000);
+    assert.equal(stage.isOpen, false);
     assert.deepEqual(ignored(), ['SelfApproval']);
   });
 
   it('counts two names of one uid once', async () => {
     await begin(2);
     stage.ask();
-    await pass();
+    await stage.pass();
     stage.vote({ username: 'carol', uid: 'u-2' });
     stage.vote({ username: 'carol@example.com', uid: 'u-2' });
-    await pass(1000);
-    assert.equal(isOpen(), false);
-    assert.deepEqual(status().approval?.all, [{ name: 'peer', have: 1, need: 2 }]);
+    await stage.pass(1000);
+    assert.equal(stage.isOpen, false);
+    assert.deepEqual(stage.status.approval?.all, [{ name: 'peer', have: 1, need: 2 }]);
   });
 
   it('counts each person of fifty parallel votes once, and a denial among them wins', async () => {
     await begin(10);
     stage.ask();
-    await pass();
+    await stage.pass();
     for (let voter = 0; voter < 50; voter++) stage.vote(`voter-${voter % 5}`);
-    await pass(1000);
-    assert.equal(isOpen(), false);
-    assert.deepEqual(status().approval?.all, [{ name: 'peer', have: 5, need: 10 }]);
+    await stage.pass(1000);
+    assert.equal(stage.isOpen, false);
+    assert.deepEqual(stage.status.approval?.all, [{ name: 'peer', have: 5, need: 10 }]);
     for (let voter = 5; voter < 50; voter++) stage.vote(`voter-${voter}`);
     stage.vote('voter-7', { decision: 'Deny' });
-    await pass(1000);
-    assert.equal(isOpen(), false);
-    assert.equal(status().approval?.state, 'Denied');
+    await stage.pass(1000);
+    assert.equal(stage.isOpen, false);
+    assert.equal(stage.status.approval?.state, 'Denied');
   });
 
   it('rests on as many of fifty parallel approvals as it needs', async () => {
     await begin(10);
     stage.ask();
-    await pass();
+    await stage.pass();
     for (let voter = 0; voter < 50; voter++) stage.vote(`voter-${voter}`);
-    await pass(1000);
-    assert.ok(isOpen());
+    await stage.pass(1000);
+    assert.ok(stage.isOpen);
     assert.equal(new Set(grant()?.votes).size, 10);
   });
 
   it('finds a denial among a thousand forged votes', async () => {
     await begin();
     stage.ask();
-    await pass();
+    await stage.pass();
     await stage.stop();
     const name = stage.vote('carol');
     const approval = stored(name);
@@ -99,22 +94,22 @@ describe('access that others approve, under attack', () => {
       stage.cluster.put(accessVotes, { ...approval, metadata: { ...metadata, name: `copy-${copy}` } });
     stage.vote('dave', { decision: 'Deny' });
     await stage.start();
-    await pass(1000);
+    await stage.pass(1000);
     assert.equal(grant(), undefined);
-    assert.equal(status().approval?.state, 'Denied');
+    assert.equal(stage.status.approval?.state, 'Denied');
   });
 
   it('counts no vote for a template that is edited while the votes are read', async () => {
     await begin();
     stage.ask();
-    await pass();
+    await stage.pass();
     stage.cluster.fault = ({ verb, plural }) => {
       if (verb !== 'list' || plural !== 'accessvotes') return;
       stage.cluster.fault = () => {};
       stage.configure({ approvals: approvals(2) });
     };
     stage.vote('carol');
-    await pass(1000);
+    await stage.pass(1000);
     assert.equal(grant(), undefined);
     assert.deepEqual(ignored(), ['TemplateChanged']);
   });
@@ -122,64 +117,64 @@ describe('access that others approve, under attack', () => {
   it('counts no vote for an edit that the store does not have yet', async () => {
     await begin();
     stage.ask();
-    await pass();
+    await stage.pass();
     stage.cluster.lagging = podAccessTemplates;
     stage.configure({ approvals: approvals(2) });
     stage.vote('carol');
-    await pass(1000);
+    await stage.pass(1000);
     assert.equal(grant(), undefined);
     assert.deepEqual(ignored(), ['TemplateChanged']);
     stage.cluster.deliverEvents();
     stage.vote('dave');
-    await pass(1000);
+    await stage.pass(1000);
     assert.equal(grant()?.votes?.length, 2);
   });
 
   it('is denied by a vote that the store does not have yet', async () => {
     await begin();
     stage.ask();
-    await pass();
+    await stage.pass();
     stage.vote('carol');
     stage.cluster.lagging = accessVotes;
     stage.vote('dave', { decision: 'Deny' });
-    await pass(1000);
+    await stage.pass(1000);
     assert.equal(grant(), undefined);
-    assert.equal(status().approval?.state, 'Denied');
+    assert.equal(stage.status.approval?.state, 'Denied');
   });
 
   it('opens by a vote before the deadline that the store does not have yet, and does not time out', async () => {
     await begin();
     stage.ask();
-    await pass();
+    await stage.pass();
     stage.cluster.lagging = accessVotes;
     stage.vote('carol');
-    await pass(59 * minute);
+    await stage.pass(59 * minute);
     assert.equal(grant(), undefined);
-    await pass(2 * minute);
-    assert.ok(isOpen());
+    await stage.pass(2 * minute);
+    assert.ok(stage.isOpen);
   });
 
   it('counts no vote for an earlier template of the same name', async () => {
     await begin();
     stage.ask();
-    await pass();
+    await stage.pass();
     await stage.stop();
     stage.vote('carol');
     const template = stage.cluster.find(podAccessTemplates, templateName);
     assert.ok(template);
     stage.cluster.put(podAccessTemplates, { ...template, metadata: { ...template.metadata, uid: 'another' } });
     await stage.start();
-    await pass(1000);
+    await stage.pass(1000);
     assert.equal(grant(), undefined);
   });
 
   it('does not trust status.approval of another client, and replaces it once', async () => {
     await begin();
     stage.ask();
-    await pass();
+    await stage.pass();
     const { request } = stage;
     assert.ok(request);
-    const before = status().approval;
+    const before = stage.status.approval;
     const forged = { state: 'Approved', all: [{ name: 'peer', have: 1, need: 1 }], votes: [] };
     const written = { ...(request['status'] as object), approval: forged };
     const patches = (): number => stage.cluster.calls.filter(({ verb }) => verb === 'patch').length;
@@ -189,23 +184,23 @@ describe('access that others approve, under attack', () => {
       if (verb === 'patch' && patches() > earlier + 5) await new Promise(() => {});
     };
     stage.cluster.put(podAccessRequests, { ...request, status: written } as KubeObject);
-    await pass(1000);
-    assert.equal(isOpen(), false);
-    assert.deepEqual(status().approval, before);
+    await stage.pass(1000);
+    assert.equal(stage.isOpen, false);
+    assert.deepEqual(stage.status.approval, before);
     assert.equal(patches(), earlier + 1);
   });
 
   it('counts no vote that came after the deadline, while no replica led', async () => {
     await begin();
     stage.ask();
-    await pass();
+    await stage.pass();
     await stage.stop();
-    await pass(61 * minute);
+    await stage.pass(61 * minute);
     stage.vote('carol');
     await stage.start();
-    await pass(1000);
+    await stage.pass(1000);
     assert.equal(grant(), undefined);
-    assert.equal(status().approval?.state, 'TimedOut');
+    assert.equal(stage.status.approval?.state, 'TimedOut');
   });
 
   for (const [what, ageMs] of [
@@ -215,13 +210,13 @@ describe('access that others approve, under attack', () => {
     it(`counts no vote that was created ${what}`, async () => {
       await begin();
       stage.ask();
-      await pass();
+      await stage.pass();
       await stage.stop();
       const vote = stored(stage.vote('carol'));
       const creationTimestamp = formatTime(stage.clock.now() + ageMs);
       stage.cluster.put(accessVotes, { ...vote, metadata: { ...vote.metadata, creationTimestamp } });
       await stage.start();
-      await pass(1000);
+      await stage.pass(1000);
       assert.equal(grant(), undefined);
       assert.deepEqual(ignored(), ['StampInvalid']);
     });
@@ -230,7 +225,7 @@ describe('access that others approve, under attack', () => {
   it('counts no vote for an earlier request of the same name', async () => {
     await begin();
     stage.ask();
-    await pass();
+    await stage.pass();
     await stage.stop();
     const vote = stored(stage.vote('carol'));
     stage.cluster.drop(podAccessRequests, requestName);
@@ -243,7 +238,7 @@ describe('access that others approve, under attack', () => {
       spec: { ...spec, request: { ...spec.request, uid } },
     } as KubeObject);
     await stage.start();
-    await pass(1000);
+    await stage.pass(1000);
     assert.equal(grant(), undefined);
     assert.deepEqual(ignored(), ['StampInvalid']);
   });
@@ -251,21 +246,21 @@ describe('access that others approve, under attack', () => {
   it('stays closed after a denial, although the voter loses the verb and the leader changes', async () => {
     await begin();
     stage.ask();
-    await pass();
+    await stage.pass();
     stage.vote('carol');
-    await pass();
-    assert.ok(isOpen());
+    await stage.pass();
+    assert.ok(stage.isOpen);
     // The pod stays until its node answers, and the request with it.
     stage.cluster.nodeIsDown = true;
     stage.vote('dave', { decision: 'Deny' });
-    await pass(1000);
-    assert.equal(isOpen(), false);
+    await stage.pass(1000);
+    assert.equal(stage.isOpen, false);
     assert.ok(stage.request);
     mayApprove = (user) => user !== 'dave';
     await stage.stop();
     await stage.start();
-    await pass(1000);
-    assert.equal(isOpen(), false);
+    await stage.pass(1000);
+    assert.equal(stage.isOpen, false);
   });
 
   it('stays closed after a denial of an emergency that is kept for its review', async () => {
@@ -273,16 +268,16 @@ describe('access that others approve, under attack', () => {
     stage.configure({ emergency: { groups: ['oncall'], maxDuration: '5m', reviewWithin: '1h' } });
     await begin();
     stage.ask({ emergency: true, reason }, { groups: ['oncall'] });
-    await pass();
-    assert.ok(isOpen());
+    await stage.pass();
+    assert.ok(stage.isOpen);
     stage.vote('dave', { decision: 'Deny' });
-    await pass(1000);
-    assert.equal(isOpen(), false);
+    await stage.pass(1000);
+    assert.equal(stage.isOpen, false);
     mayApprove = () => false;
     await stage.stop();
     await stage.start();
-    await pass(1000);
-    assert.equal(status().approval?.state, 'ReviewOwed');
-    assert.equal(isOpen(), false);
+    await stage.pass(1000);
+    assert.equal(stage.status.approval?.state, 'ReviewOwed');
+    assert.equal(stage.isOpen, false);
   });
 });
