@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import type { Grant } from '../../../../src/api/access/grant.ts';
 import type { RequestSpec } from '../../../../src/api/access/kinds.ts';
 import { podAccessRequests } from '../../../../src/api/access/pod-access.ts';
-import { claimSignature } from '../../../../src/api/access/request-spec.ts';
-import type { ExtensionStatus, RequestStatus } from '../../../../src/api/access/status.ts';
+import type { ExtensionStatus } from '../../../../src/api/access/status.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
 import { pods, roleBindings } from '../../../../src/api/resources.ts';
 import { formatTime } from '../../../../src/kit/clock.ts';
@@ -495,95 +494,4 @@ describe('an extension of open access', () => {
     await endsAfter(12);
     assert.equal(stage.lines.at(-1)?.code, 'Shortened');
   });
-});
-
-describe('access that its requester claims', () => {
-  let stage: LifecycleStage;
-  beforeEach(async () => {
-    stage = new LifecycleStage();
-    stage.letApprove('carol');
-    stage.configure({ approvals: { ...peer, claimWithin: '30m' } });
-    await stage.start();
-    await stage.clock.advance(100);
-    stage.ask();
-    await stage.clock.advance(100);
-  });
-  afterEach(() => stage.stop());
-  const state = (): string | undefined => (stage.request?.status as RequestStatus | undefined)?.approval?.state;
-
-  it('begins with the claim', async () => {
-    stage.vote('carol');
-    await stage.pass();
-    assert.equal(state(), 'Claimable');
-    await stage.pass(20 * minute);
-    stage.claim();
-    await stage.pass();
-    assert.ok(stage.isOpen);
-    await stage.pass(9.9 * minute);
-    assert.ok(stage.isOpen);
-    await stage.pass(minute);
-    assert.equal(stage.isOpen, false);
-  });
-
-  it('begins with the new approval if it was claimed when an edit of the template voided the first', async () => {
-    stage.vote('carol');
-    await stage.pass();
-    assert.equal(state(), 'Claimable');
-    stage.configure({ maxDuration: '3h' });
-    stage.claim();
-    await stage.pass();
-    assert.equal(state(), 'Pending');
-    stage.vote('carol');
-    await stage.pass();
-    assert.ok(stage.isOpen);
-  });
-
-  it('begins with a claim that was made in time, although no replica led until after the time for it', async () => {
-    stage.vote('carol');
-    await stage.pass();
-    await stage.stop();
-    await stage.pass(29 * minute);
-    stage.claim();
-    await stage.pass(5 * minute);
-    await stage.start();
-    await stage.pass();
-    assert.ok(stage.isOpen);
-  });
-
-  for (const [what, signature] of [
-    ['without a signature', () => undefined],
-    [
-      'with the signature of another time',
-      () => {
-        const owner = { ...requestName, uid: stage.request?.metadata.uid ?? '' };
-        return stage.signer.signChange(owner, { field: 'claimed', time: formatTime(0) });
-      },
-    ],
-    [
-      'with the signature of another request',
-      (time: string) => stage.signer.signChange({ ...requestName, uid: 'r-other' }, { field: 'claimed', time }),
-    ],
-    [
-      'with the signature of an extension',
-      () =>
-        stage.signer.signChange(
-          { ...requestName, uid: stage.request?.metadata.uid ?? '' },
-          { field: 'extensions', index: 0, by: '5m' },
-        ),
-    ],
-  ] as const) {
-    it(`does not begin with a claim ${what}`, async () => {
-      stage.vote('carol');
-      await stage.pass();
-      const time = formatTime(stage.clock.now());
-      const mac = signature(time);
-      stage.change({ claimed: true, ...(mac === undefined ? {} : { claimSignature: claimSignature(time, mac) }) });
-      await stage.pass(1000);
-      assert.equal(stage.isOpen, false);
-      assert.equal(state(), 'Claimable');
-      await stage.pass(31 * minute);
-      assert.equal(stage.isOpen, false);
-      assert.equal(state(), 'TimedOut');
-    });
-  }
 });
