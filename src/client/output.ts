@@ -27,6 +27,8 @@ export interface Printed<T> {
   readonly object: (item: T) => object;
   /** What `-o name` prints. */
   readonly name: (item: T) => string;
+  /** Whether a terminal on which no line fits gets a block of lines for each item. Default false: lines that wrap. */
+  readonly blocks?: boolean;
 }
 
 /**
@@ -71,6 +73,7 @@ export class Printer<T> {
   readonly #columns: readonly Column<T>[];
   readonly #objects: object[] = [];
   #widths: Widths | undefined;
+  #inBlocks = false;
 
   /** With `stream`, prints each item at once: JSON has one object on each line. Default false. */
   constructor(io: Output, form: OutputForm, printed: Printed<T>, { stream = false } = {}) {
@@ -116,10 +119,17 @@ export class Printer<T> {
     const lines = this.#widths ? rows : [this.#columns.map(({ title }) => title), ...rows];
     const last = this.#columns.length - 1;
     const room = this.#form === 'table' ? (this.#io.columns ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;
-    this.#widths ??= this.#fitted(
-      this.#columns.map((_, index) => Math.max(...lines.map((row) => row[index]?.length ?? 0))),
-      room,
-    );
+    const natural = this.#columns.map((_, index) => Math.max(...lines.map((row) => row[index]?.length ?? 0)));
+    if (!this.#widths) {
+      const fitted = this.#fitted(natural, room);
+      this.#inBlocks = !fitted && this.#printed.blocks === true;
+      this.#widths = fitted ?? { all: natural, cut: new Set() };
+    }
+    if (this.#inBlocks) {
+      const block = (item: T): string => fields(this.#columns.map(({ title, text }) => [title, text(item)]));
+      this.#io.print(items.map((item) => `${block(item)}\n`).join(''));
+      return;
+    }
     const { all: widths, cut } = this.#widths;
     const before = widths.slice(0, last).reduce((sum, width) => sum + width + GAP.length, 0);
     const left = room - before;
@@ -135,8 +145,8 @@ export class Printer<T> {
     this.#io.print(lines.map((row) => `${row.map(cell).join(GAP)}\n`).join(''));
   }
 
-  /** Narrows the widest columns but the last until lines of `room` characters fit. Leaves the widths as they are if no line would fit. */
-  #fitted(widths: readonly number[], room: number): Widths {
+  /** Narrows the widest columns but the last until lines of `room` characters fit; undefined if no line would fit. */
+  #fitted(widths: readonly number[], room: number): Widths | undefined {
     const last = widths.length - 1;
     const least = (index: number): number => {
       const width = widths[index] ?? 0;
@@ -147,7 +157,7 @@ export class Printer<T> {
     const gaps = last * GAP.length;
     const sum = (some: readonly number[]): number => some.reduce((total, width) => total + width, gaps);
     const cut = new Set<number>();
-    if (sum(all.map((_, index) => least(index))) > room) return { all: widths, cut };
+    if (sum(all.map((_, index) => least(index))) > room) return undefined;
     while (sum(all) > room) {
       const [widest = 0] = [...all.keys()]
         .filter((index) => (all[index] ?? 0) > least(index))

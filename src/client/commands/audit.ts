@@ -202,6 +202,7 @@ const reportTable: Printed<Access> = {
   })),
   object: (access) => access,
   name: ({ request }) => request,
+  blocks: true,
 };
 
 /** RFC 4180, with every control character escaped as in JSON. */

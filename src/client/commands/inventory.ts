@@ -3,12 +3,14 @@ import { clusterInventoryKind } from '../../api/inventory/cluster-inventory.ts';
 import { reconcileRunKind } from '../../api/inventory/reconcile-run.ts';
 import type { KubeObject } from '../../api/object.ts';
 import { listIn, own } from '../../kit/json-value.ts';
+import { findObject } from '../../kube/client.ts';
 import { fullName } from '../access-requests.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { textIn } from '../journal.ts';
 import { type Column, outputForm, type Printed, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
+import { Problem } from '../problem.ts';
 import { conditionsOf } from '../request-state.ts';
 import { searchedText } from '../session.ts';
 
@@ -104,7 +106,12 @@ export const inventoryWhy: Command = {
     const session = await connect();
     const { namespace, cluster } = session;
     const name = args.positionals[0] ?? '';
-    const entry = await cluster.client.get(clusterInventoryKind.resource, { namespace, name });
+    const entry = await findObject(cluster.client, clusterInventoryKind.resource, { namespace, name }, {});
+    if (!entry)
+      throw new Problem(
+        exits.failed,
+        `no entry ${name} in namespace ${namespace}; list entries with: ${io.program} inventory status -n ${namespace}`,
+      );
     const { items } = await cluster.client.list(reconcileRunKind.resource, { namespace });
     const runs = new Map(
       items.filter((run) => textIn(run, 'spec.entry.name') === name).map((run) => [textIn(run, 'spec.component'), run]),
@@ -141,4 +148,5 @@ const componentTable: Printed<ComponentLine> = {
   ],
   object: (line) => line,
   name: ({ component }) => component,
+  blocks: true,
 };

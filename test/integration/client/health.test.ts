@@ -112,6 +112,7 @@ describe('drawbridge tells administrators', () => {
       );
       const none = await client.run(client.admin, 'inventory', 'why', 'none');
       assert.equal(none.code, 1);
+      assert.match(none.stderr, /no entry none in namespace \S+; list entries with: drawbridge inventory status -n /);
     } finally {
       await uninstall(clusterInventoryKind, reconcileRunKind);
     }

@@ -105,6 +105,28 @@ describe('output of the client', () => {
     assert.equal(lines(20).length, 2);
   });
 
+  it('prints a block for each item if a table asks for it and no line fits the terminal', () => {
+    const text = (columns: number, form: OutputForm = 'table'): string => {
+      let printed = '';
+      const cells = [
+        { title: 'GRANTED', long: true, text: () => '2026-11-21T09:00:00Z' },
+        { title: 'WHO', text: ({ metadata }: KubeObject) => metadata.name },
+        { title: 'END', text: () => '' },
+        { title: 'WHY', text: () => 'w'.repeat(60) },
+      ];
+      const print = (more: string): void => {
+        printed += more;
+      };
+      const printer = new Printer({ print, columns }, form, { ...table, columns: cells, blocks: true });
+      printer.add([request('alice'), request('b\u001b[2J\nb')]);
+      return printed;
+    };
+    const block = (who: string): string =>
+      `GRANTED: 2026-11-21T09:00:00Z\nWHO:     ${who}\nWHY:     ${'w'.repeat(60)}\n\n`;
+    assert.equal(text(40), block('alice') + block('b?[2J?b'));
+    for (const table of [text(80), text(40, 'wide')]) assert.match(table, /^GRANTED +WHO +END +WHY\n/);
+  });
+
   it('prints control and invisible characters of objects in no form', () => {
     const one = request(hostile, { reason: hostile, templateName: hostile });
     for (const form of ['table', 'wide', 'json', 'yaml', 'name'] as const) {
