@@ -8,7 +8,10 @@ const PREFIX = 3;
 /** Width of a terminal of unknown width. */
 const USUAL_COLUMNS = 80;
 
-/** Shows progress on standard error: on a terminal in one line with a spinner, otherwise in one line for each change. */
+/**
+ * Shows progress on standard error: on a terminal in one line with a spinner, otherwise in one line for each change. A text that the
+ * terminal would cut gets a line of its own before.
+ */
 export class Progress {
   readonly #io: Pick<Io, 'printError' | 'draw' | 'terminal' | 'columns'>;
   #shown = '';
@@ -18,20 +21,26 @@ export class Progress {
     this.#io = io;
   }
 
+  /** How much of the text fits the line, characters. */
+  get #width(): number {
+    return (this.#io.columns ?? USUAL_COLUMNS) - PREFIX;
+  }
+
   /** Shows what the command waits for now. */
   say(text: string): void {
     if (text === this.#shown || text === '') return;
     this.#shown = text;
-    if (this.#io.terminal.error) this.turn();
-    else this.#io.printError(`${text}\n`);
+    const isCut = printable(text).length > this.#width;
+    if (this.#io.terminal.error && isCut) this.#io.draw('\r\u001b[K');
+    if (!this.#io.terminal.error || isCut) this.#io.printError(`${text}\n`);
+    this.turn();
   }
 
   /** Draws the line again, with the next frame of the spinner. */
   turn(): void {
     if (!this.#io.terminal.error || this.#shown === '') return;
     const frame = frames[this.#frame++ % frames.length];
-    const width = (this.#io.columns ?? USUAL_COLUMNS) - PREFIX;
-    this.#io.draw(`\r\u001b[K${frame} ${shorten(printable(this.#shown), width)}`);
+    this.#io.draw(`\r\u001b[K${frame} ${shorten(printable(this.#shown), this.#width)}`);
   }
 
   /** Removes the line of the spinner. A later `say` draws it again. */
