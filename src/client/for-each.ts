@@ -1,4 +1,5 @@
 import type { KubeObject } from '../api/object.ts';
+import { printable } from '../kit/printable.ts';
 import { fullName } from './access-requests.ts';
 import type { Context } from './command.ts';
 import { exits } from './command-spec.ts';
@@ -36,7 +37,7 @@ export async function forEach<T>(
       objects.push(outcome.object);
       // Print now, because the next item may take long.
       if (form === 'table' || form === 'wide')
-        io.print(`${fullName(outcome.of ?? outcome.object)} ${outcome.became}\n`);
+        io.print(`${printable(`${fullName(outcome.of ?? outcome.object)} ${outcome.became}`)}\n`);
     } catch (error) {
       const { exitCode, message } = problemOf(error);
       io.printError(`${io.program}: ${message}\n`);

@@ -69,7 +69,9 @@ function problemOfAnswer(error: ApiError): Problem {
 function denialOf(message: string): Problem {
   const denial = plainMessage(message);
   const byRbac = /^.* is forbidden: User "/.test(denial);
-  const remedy = byRbac ? '; ask an administrator for this permission' : '';
+  // A kubeconfig without a namespace selects this one, in which most users have no permissions.
+  const elsewhere = denial.includes('in the namespace "default"') ? 'name another namespace with -n, or ' : '';
+  const remedy = byRbac ? `; ${elsewhere}ask an administrator for this permission` : '';
   return new Problem(exits.denied, `denied: ${denial}${remedy}`);
 }
 

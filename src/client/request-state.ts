@@ -113,8 +113,12 @@ const codeOfReason: Readonly<Record<string, string>> = {
   Timeout: 'TooLate',
 };
 
+/** The code of a denial, as the reference lists it, by the reason of its condition. */
+export const codeOf = (reason: string): string =>
+  (Object.hasOwn(codeOfReason, reason) ? codeOfReason[reason] : undefined) ?? reason;
+
 /** What to do about a denial with this reason; empty if the reason is unknown. */
 export function remedyOf(reason: string): string {
-  const code = (Object.hasOwn(codeOfReason, reason) ? codeOfReason[reason] : undefined) ?? reason;
+  const code = codeOf(reason);
   return Object.hasOwn(remedies, code) ? (remedies[code]?.remedy.replaceAll('`', '') ?? '') : '';
 }

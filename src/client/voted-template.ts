@@ -43,10 +43,10 @@ export async function votedTemplate(
   session: Session,
   found: Found,
   seen: string | undefined,
-): Promise<object | undefined> {
+): Promise<KubeObject | undefined> {
   const template = await templateOf(session, found);
   if (!template) return undefined;
-  const { name, uid, generation } = template.metadata;
+  const { name } = template.metadata;
   const remedy = `read it with show ${found.type}/${found.object.metadata.name}, then approve with --template-version ${versionOf(template)}`;
   if (seen !== undefined && seen !== versionOf(template))
     throw new Problem(
@@ -62,5 +62,5 @@ export async function votedTemplate(
       exits.failed,
       `template ${name} was changed at ${changed}, after the request was created; ${remedy}`,
     );
-  return { kind: template.kind, name, uid, generation };
+  return template;
 }

@@ -5,7 +5,7 @@ import { exits } from './command-spec.ts';
 import { follow } from './follow.ts';
 import { Problem } from './problem.ts';
 import { Progress } from './progress.ts';
-import { cannotOpen, remedyOf, stateOf, statusOf } from './request-state.ts';
+import { cannotOpen, codeOf, remedyOf, stateOf, statusOf } from './request-state.ts';
 import type { Session } from './session.ts';
 import { timeFrom } from './times.ts';
 
@@ -40,10 +40,11 @@ export async function waitFor(
   const uid = object.metadata.uid;
   const endMs = options.timeoutMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() + options.timeoutMs;
   let last = object;
+  let shown = '';
   const stillWaiting = (): string =>
     options.extension
-      ? `the extension still waits, and ${openText(last, clock.now()) || 'access stays open'}. To see it: ${io.program} get ${targetOf(session, type, name.name)}`
-      : `the request still waits. ${hintsFor(context, session, type, name.name)}`;
+      ? `the extension ${stillWaits(shown)}, and ${openText(last, clock.now()) || 'access stays open'}. To see it: ${io.program} get ${targetOf(session, type, name.name)}`
+      : `the request ${stillWaits(shown)}. ${hintsFor(context, session, type, name.name)}`;
   const seen = (request: KubeObject | undefined): KubeObject | undefined => {
     if (!request || request.metadata.uid !== uid)
       throw new Problem(exits.ended, `${name.name} has ended: the request is gone`);
@@ -52,7 +53,8 @@ export async function waitFor(
     if (cannotOpen(state)) throw endedProblem(request);
     const result = options.done(request);
     const text = options.extension ? options.extension(request) : waitingText(state, why, options.approvers);
-    if (!result) progress.say(text || 'waiting for the server');
+    shown = text || 'waiting for the server';
+    if (!result) progress.say(shown);
     return result;
   };
   const tick = (): void => {
@@ -82,6 +84,12 @@ export function hintsFor({ io }: Context, session: Session, type: TypeName, name
 export const targetOf = (session: Session, type: TypeName, name: string): string =>
   [`${type}/${name}`, '-n', session.namespace, ...session.kubectlFlags].join(' ');
 
+/** What a request waits for, as the end of a sentence about it. A terminal has erased the line of progress that said so. */
+const stillWaits = (shown: string): string =>
+  shown.startsWith('waiting ')
+    ? `still waits ${shown.slice('waiting '.length)}`
+    : `still waits${shown && `; ${shown}`}`;
+
 function waitingText(state: string, why: string, approvers: string | undefined): string {
   if (state === 'Pending' && approvers) return `${why} (${approvers})`;
   if (why !== '') return why;
@@ -96,7 +104,7 @@ export function endedProblem(request: KubeObject): Problem {
     return new Problem(exits.ended, `${name} ends: ${why}; the server has not closed the access yet`);
   if (state === 'Ended') return new Problem(exits.ended, `${name} has ended: ${why}`);
   const remedy = remedyOf(code);
-  return new Problem(exits.denied, `${name} was denied: ${code}: ${why}${remedy === '' ? '' : `. ${remedy}`}`);
+  return new Problem(exits.denied, `${name} was denied: ${codeOf(code)}: ${why}${remedy === '' ? '' : `. ${remedy}`}`);
 }
 
 /** Until when access is open, as a sentence; empty if the request does not say. */

@@ -11,6 +11,7 @@ import {
   typeNames,
   typeOf,
 } from '../access-requests.ts';
+import { approversText, templateSpecOf } from '../approver-text.ts';
 import { usage } from '../args.ts';
 import type { Command, Context } from '../command.ts';
 import { exits, type FlagSpec } from '../command-spec.ts';
@@ -141,18 +142,33 @@ async function vote(context: Context, decision: 'Approve' | 'Deny'): Promise<num
     const template = approves ? await votedTemplate(session, found, args.text('template-version')) : undefined;
     const manifest = voteFor(found, args, decision, question, template);
     const object = await session.cluster.client.create(accessVotes, manifest);
-    return { object, of: found.object, became: decidedText(found.object, question, decision) };
+    return { object, of: found.object, became: await decidedText(session, found.object, template, question, decision) };
   });
 }
 
 /** What the vote decided, as far as the client knows: the server counts the vote later. */
-function decidedText(request: KubeObject, question: string, decision: 'Approve' | 'Deny'): string {
-  const decided = decision === 'Approve' ? 'approved' : 'denied';
-  if (question !== 'Access') return `${question} ${decided}`;
+async function decidedText(
+  session: Session,
+  request: KubeObject,
+  template: KubeObject | undefined,
+  question: string,
+  decision: 'Approve' | 'Deny',
+): Promise<string> {
+  const decided = `${question === 'Access' ? '' : `${question} `}${decision === 'Approve' ? 'approved' : 'denied'}`;
+  if (template && !(await isInNeededGroup(session, template)))
+    return `${decided}, but the vote does not count: you are in none of the groups; needed: ${approversText(template)}`;
   const { all = [] } = statusOf(request).approval ?? {};
   const left = all.reduce((sum, { have, need }) => sum + Math.max(0, need - have), 0) - 1;
-  if (decision === 'Deny' || left <= 0) return decided;
+  if (decision === 'Deny' || question !== 'Access' || left <= 0) return decided;
   return `${decided}; it needs at least ${left} more ${left === 1 ? 'approval' : 'approvals'}`;
+}
+
+/** Whether a vote of the user can count for an entry of the template; true if the API server does not tell the groups of the user. */
+async function isInNeededGroup(session: Session, template: KubeObject): Promise<boolean> {
+  const entries = templateSpecOf(template).accessConfig?.approvals?.all ?? [];
+  if (entries.length === 0 || entries.some(({ groups }) => groups === undefined)) return true;
+  const user = await session.whoAmI().catch(() => undefined);
+  return !user || entries.some(({ groups = [] }) => groups.some((group) => user.groups.includes(group)));
 }
 
 function voteFor(
@@ -160,7 +176,7 @@ function voteFor(
   args: Context['args'],
   decision: string,
   question: string,
-  template: object | undefined,
+  template: KubeObject | undefined,
 ): KubeObject {
   const { name, uid, namespace } = object.metadata;
   const [max, why, onBehalfOf] = [args.text('max'), args.text('reason'), args.text('on-behalf-of')];
@@ -170,7 +186,7 @@ function voteFor(
     metadata: { generateName: 'vote-', namespace } as KubeObject['metadata'],
     spec: {
       request: { kind: object.kind, name, uid },
-      ...(template === undefined ? {} : { template }),
+      ...(template === undefined ? {} : { template: versionIn(template) }),
       about: question,
       decision,
       ...(max === undefined ? {} : { max }),
@@ -179,6 +195,13 @@ function voteFor(
     },
   };
 }
+
+const versionIn = ({ kind, metadata: { name, uid, generation } }: KubeObject): object => ({
+  kind,
+  name,
+  uid,
+  generation,
+});
 
 export const revoke: Command = {
   name: 'revoke',
@@ -196,9 +219,10 @@ export const revoke: Command = {
       throw usage('give the names of requests, or --user NAME', 'revoke');
     if (user === '') throw usage('--user must not be empty', 'revoke');
     const session = await connect();
+    const where = ({ object }: Found): string => (args.has('all-namespaces') ? ` in ${object.metadata.namespace}` : '');
     const end = async (found: Found) => ({
       object: await endRequest(session, found, why),
-      became: 'revocation requested; the server closes the access',
+      became: `revocation requested${where(found)}; the server closes the access`,
     });
     if (user === undefined)
       return forEach(context, form, args.positionals, async (name) => end(await findRequest(session, name)));

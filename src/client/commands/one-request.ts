@@ -14,7 +14,7 @@ import { cannotOpen, specOf, stateOf, statusOf } from '../request-state.ts';
 import type { Session } from '../session.ts';
 import { requestsTarget } from '../targets.ts';
 import { span } from '../times.ts';
-import { endedProblem, ifReady, openText, waitFor } from '../wait.ts';
+import { endedProblem, ifReady, openText, targetOf, waitFor } from '../wait.ts';
 import { watchRequests } from './list.ts';
 import { printAccess } from './request.ts';
 
@@ -97,7 +97,7 @@ export const drop: Command = {
       if (requesterOf(object) !== username) {
         throw new Problem(
           exits.failed,
-          `${object.metadata.name} is a request of ${requesterOf(object) || 'someone else'}; to end it: ${io.program} revoke ${type}/${object.metadata.name}`,
+          `${object.metadata.name} is a request of ${requesterOf(object) || 'someone else'}; to end it: ${io.program} revoke ${targetOf(session, type, object.metadata.name)}`,
         );
       }
       return { object: await endRequest(session, { type, object }, args.text('reason')), became: 'dropped' };

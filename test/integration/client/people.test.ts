@@ -120,8 +120,8 @@ const steps: readonly Step[] = [
     command: 'drop',
     line: 'pod-alice --reason thanks',
     alice: [0, /\/pod-alice dropped$/m],
-    bob: [1, /a request of alice; to end it: drawbridge revoke pod\/pod-alice/],
-    carol: [1, /a request of alice; to end it: drawbridge revoke pod\/pod-alice/],
+    bob: [1, /a request of alice; to end it: drawbridge revoke pod\/pod-alice -n /],
+    carol: [1, /a request of alice; to end it: drawbridge revoke pod\/pod-alice -n /],
   },
   {
     command: 'audit report',

@@ -93,6 +93,86 @@ describe('the client says what happened:', () => {
     });
   }
 
+  const teams = [
+    { name: 'owner', groups: ['leads'] },
+    { name: 'security', groups: ['secops'] },
+  ];
+  const counted: readonly (readonly [groups: readonly string[], all: readonly object[], text: string])[] = [
+    [['leads'], teams, 'approved'],
+    [['devs'], [...teams, { name: 'anyone' }], 'approved'],
+    [
+      ['devs'],
+      teams,
+      'approved, but the vote does not count: you are in none of the groups; needed: owner: 1 of group leads; security: 1 of group secops',
+    ],
+  ];
+  for (const [groups, all, text] of counted) {
+    it(`whether a vote of ${groups} counts for ${all.length} entries: ${text}`, async () => {
+      const metadata = { name: 'shell', namespace: 'payments', uid: 'u-shell', generation: 1 };
+      const template = { kind: 'PodAccessTemplate', metadata, spec: { accessConfig: { approvals: { all } } } };
+      const objects = { podaccessrequests: [waiting([])], podaccesstemplates: [template] };
+      await open(objects, ({ path }, answer) => {
+        if (!path.endsWith('selfsubjectreviews')) return false;
+        answer.json(201, { status: { userInfo: { username: 'carol', groups } } });
+        return true;
+      });
+      const { code, stdout } = await cluster.run(['approve', 'a']);
+      assert.deepEqual([code, stdout], [0, `podaccessrequest.crds.wizardofoz.co/a ${text}\n`]);
+    });
+  }
+
+  it('what a request waits for, if the client no longer waits', async () => {
+    const message = 'waiting for approvals until 2099-01-01T00:00:00Z: peer 0 of 1';
+    const conditions = [{ type: 'AccessApproved', status: 'Unknown', reason: 'Pending', message }];
+    await open({ podaccessrequests: [request('a', { approval: { state: 'Pending' }, conditions })] });
+    const { code, stderr } = await cluster.run(['watch', 'a', '--timeout', '1s']);
+    assert.equal(code, 4);
+    assert.match(
+      stderr,
+      /^drawbridge: not ready in time; the request still waits for approvals until \S+: peer 0 of 1\. To go on: /m,
+    );
+  });
+
+  it('with which code of the reference a request was denied', async () => {
+    const conditions = [
+      { type: 'AccessApproved', status: 'False', reason: 'Denied', message: 'carol denied the request' },
+    ];
+    await open({ podaccessrequests: [request('a', { conditions })] });
+    assert.match((await cluster.run(['get', 'a'])).stdout, /^Denied: +VoteDenied: carol denied the request$/m);
+    const { code, stderr } = await cluster.run(['exec', 'a']);
+    assert.equal(code, 3);
+    assert.match(stderr, /a was denied: VoteDenied: carol denied/);
+  });
+
+  it('of which namespace the requests are that it revoked in all', async () => {
+    await open({ podaccessrequests: [request('a', { ready: true, grant })] });
+    const { stdout } = await cluster.run(['revoke', '--user', 'alice', '-A']);
+    assert.match(stdout, /\/a revocation requested in payments; the server closes the access$/m);
+  });
+
+  it('that the namespace of a command may be the wrong one', async () => {
+    const forbid =
+      (namespace: string): Fault =>
+      ({ path }, answer) => {
+        if (!path.endsWith('podaccessrequests')) return false;
+        const message = `podaccessrequests is forbidden: User "alice" cannot list resource "podaccessrequests" in API group "x" in the namespace "${namespace}"`;
+        answer.json(403, { kind: 'Status', code: 403, message });
+        return true;
+      };
+    await open({}, forbid('default'));
+    const { code, stderr } = await cluster.run(['list', '-n', 'default']);
+    assert.equal(code, 3);
+    assert.match(
+      stderr,
+      /in the namespace "default"; name another namespace with -n, or ask an administrator for this permission$/m,
+    );
+    await open({}, forbid('payments'));
+    assert.match(
+      (await cluster.run(['list'])).stderr,
+      /in the namespace "payments"; ask an administrator for this permission$/m,
+    );
+  });
+
   it('which command helps, with the name by which the user called it', async () => {
     cluster.program = 'kubectl drawbridge';
     const { stderr } = await cluster.run(['get', 'none']);

@@ -188,7 +188,7 @@ describe('the client', () => {
     assert.equal(code, 4);
     assert.match(
       stderr,
-      /not ready in time; the extension still waits, and access is open until 2099-\S+ .*To see it: drawbridge get pod\/a -n payments$/m,
+      /not ready in time; the extension still waits for the server, and access is open until 2099-\S+ .*To see it: drawbridge get pod\/a -n payments$/m,
     );
     assert.doesNotMatch(stderr, /drop/);
   });
