@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { own } from '../../../../src/kit/json-value.ts';
 import { ApiError, TransportError } from '../../../../src/kube/errors.ts';
 import { InformerStore } from '../../../../src/kube/informer-store.ts';
 import { silentLog } from '../../../../src/kube/log.ts';
@@ -99,6 +100,26 @@ describe('a syncer whose calls or lists fail', () => {
       stage.put(tea, { ...stage.object(tea), spec: { litres: 7 } });
       await stage.settle(10_000);
       assert.equal(litres(stage.copy(teaCopy)), 7);
+    });
+
+    it('writes no status to an object that has replaced the one that the status is for', async () => {
+      await inStep();
+      stage.consumer.fault = ({ subresource }) => {
+        if (subresource !== 'status') return;
+        stage.consumer.fault = () => {};
+        stage.consumer.drop(stage.kettles.consumer, tea);
+        stage.put(tea);
+      };
+      const written: [planned: unknown, uid: unknown][] = [];
+      stage.consumer.answered = ({ subresource, body }) => {
+        if (subresource === 'status')
+          written.push([own(own(body, 'metadata'), 'uid'), stage.object(tea)?.metadata.uid]);
+      };
+      stage.report(teaCopy, { hot: true });
+      await stage.settle();
+      assert.equal(written.length, 1);
+      for (const [planned, uid] of written) assert.equal(planned, uid);
+      assert.deepEqual(stage.object(tea)?.status, { hot: true });
     });
 
     it('backs off from a write that the provider changes, and reports it once', async () => {
