@@ -194,7 +194,7 @@ function templateController(
       workload: (key) => stores.workload(key),
       authors,
       judge,
-      planned: kind.createsPod
+      planValidMessage: kind.createsPod
         ? 'the server can build the access pod, and no object of the namespace forbids it'
         : 'the workload exists, and its pods can be found',
       signer,

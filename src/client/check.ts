@@ -1,24 +1,24 @@
 import type { Clock } from '../kit/clock.ts';
 import type { Session } from './session.ts';
 
-/** One result of a check of `doctor`. `found`: the check found a fault. */
-export interface Finding {
+/** One result of a check of `doctor`. `found`: there is a fault. */
+export interface CheckResult {
   readonly result: 'ok' | 'found' | 'not checked';
   readonly message: string;
 }
 
-/** What checks need besides the session. */
+/** The inputs of a check besides the session. */
 export interface CheckOptions {
   /** The namespace of the server. */
   readonly serverNamespace: string;
   readonly clock: Clock;
 }
 
-/** One check of `doctor`. It only reads, or makes a dry run. Rejects if a call fails; `doctor` then shows it as not checked. */
+/** One check of `doctor`. It changes nothing: it reads, or sends a dry run. Rejects if a call fails; `doctor` then shows it as not checked. */
 export interface Check {
   readonly name: string;
-  run(session: Session, options: CheckOptions): Promise<Finding[]>;
+  run(session: Session, options: CheckOptions): Promise<CheckResult[]>;
 }
 
-export const ok = (message: string): Finding => ({ result: 'ok', message });
-export const found = (message: string): Finding => ({ result: 'found', message });
+export const ok = (message: string): CheckResult => ({ result: 'ok', message });
+export const found = (message: string): CheckResult => ({ result: 'found', message });

@@ -12,7 +12,7 @@ import { parseTime } from '../kit/clock.ts';
 import { listIn, own, sameJson, stringMap, strings } from '../kit/json-value.ts';
 import { findObject } from '../kube/client.ts';
 import { ApiError } from '../kube/errors.ts';
-import { type Check, type Finding, found, ok } from './check.ts';
+import { type Check, type CheckResult, found, ok } from './check.ts';
 import { bypassChecks } from './doctor-bypasses.ts';
 
 const requests = accesses.map(({ request }) => request.resource.plural);
@@ -63,7 +63,7 @@ export const expectedWebhooks: Readonly<Record<'mutating' | 'validating', Webhoo
 const webhooks: Check = {
   name: 'webhooks',
   async run({ cluster }) {
-    const findings: Finding[] = [];
+    const findings: CheckResult[] = [];
     const lists: readonly (readonly [Resource, Webhooks])[] = [
       [mutatingWebhookConfigurations, expectedWebhooks.mutating],
       [validatingWebhookConfigurations, expectedWebhooks.validating],

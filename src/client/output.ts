@@ -12,11 +12,11 @@ import { type OutputForm, outputForms } from './common-flags.ts';
 /** A column of a table. */
 export interface Column<T> {
   readonly title: string;
-  /** Control characters are removed afterwards. */
+  /** The printer replaces control and invisible characters by `?`. */
   readonly text: (item: T) => string;
   /** Only `-o wide` shows it. Default false. */
   readonly wide?: boolean;
-  /** Whether the table does not cut it, for texts that say what to do. Default false. */
+  /** Whether the table keeps up to 1,000 characters whatever the terminal fits, for names and texts that say what to do. Default false. */
   readonly long?: boolean;
 }
 
@@ -61,7 +61,7 @@ export function outputForm(args: Args): OutputForm {
   const text = args.text('output') ?? 'table';
   const form = outputForms.find((one) => one === text);
   if (form) return form;
-  throw usage(`--output is ${quote(text)}; it must be ${outputForms.join(', ')}`);
+  throw usage(`--output is ${quote(text)}; it must be one of ${outputForms.join(', ')}`);
 }
 
 /** Prints items of a list, in parts: rows of one table, objects of one List, or names. */
@@ -88,15 +88,7 @@ export class Printer<T> {
   add(items: readonly T[]): void {
     if (items.length === 0) return;
     const objects = (): object[] => items.map((item) => withoutManagedFields(this.#printed.object(item)));
-    if (this.#form === 'name')
-      this.#io.print(
-        items
-          .map(
-            (item) => `${printable(this.#printed.name(item))}
-`,
-          )
-          .join(''),
-      );
+    if (this.#form === 'name') this.#io.print(items.map((item) => `${printable(this.#printed.name(item))}\n`).join(''));
     else if (this.#form === 'table' || this.#form === 'wide') this.#rows(items);
     else if (!this.#stream) this.#objects.push(...objects());
     else

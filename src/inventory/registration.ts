@@ -7,7 +7,7 @@ type Spec = ComponentReconciler['spec'];
 /** A registered component with defaults and implied values filled in, and durations in milliseconds. */
 export interface Registration extends Readonly<Pick<Spec, 'endpoint' | 'maxConcurrent'>> {
   readonly name: string;
-  /** `metadata.generation`. A new one changes the inputs of each entry. */
+  /** `metadata.generation`. It is part of the input digest, so a new one causes a run for each entry. */
   readonly generation: number;
   /** PEM of the CA that the server trusts for this endpoint. The API requires it for HTTPS endpoints. */
   readonly caBundle: string | undefined;
@@ -21,10 +21,10 @@ export interface Registration extends Readonly<Pick<Spec, 'endpoint' | 'maxConcu
   readonly reads: readonly JsonPointer[];
   /** Paths that the component owns. */
   readonly writes: readonly JsonPointer[];
-  /** `produce` if the component owns a path at or below the kubeconfig's output; otherwise as declared. */
+  /** `produce` if the component owns `/status/outputs/kubeconfig` or a path below it; otherwise as declared. */
   readonly kubeconfig: 'none' | 'read' | 'produce';
   readonly remoteWatches: Readonly<Spec['remoteWatches']>;
-  /** Interval between runs that nothing else triggers, before jitter. */
+  /** Time from a run that ended with Done or Deleted to the next, if nothing triggers one earlier, before jitter. */
   readonly intervalMs: number;
   /** Timeout of a call. */
   readonly timeoutMs: number;
@@ -33,11 +33,14 @@ export interface Registration extends Readonly<Pick<Spec, 'endpoint' | 'maxConcu
   /** Maximum duration of an asynchronous run, including all heartbeats. */
   readonly maxRunMs: number;
   readonly retry: { readonly baseMs: number; readonly capMs: number };
-  /** Time in NotReady after which the metric of waiting entries counts the entry. Starts and ends no run. */
+  /** Time in NotReady after which `drawbridge_inventory_notready_entries` counts the entry. Has no effect on runs. */
   readonly notReadyAlertAfterMs: number;
 }
 
-/** Takes the place of the registration of an unregistered component while the server removes its record. It applies to no entry. */
+/**
+ * Stands in for the registration of an abandoned component that is not registered, while the server removes its outputs and its record.
+ * Selects no entry.
+ */
 export const standInRegistration = (name: string): Registration => ({
   name,
   generation: 0,

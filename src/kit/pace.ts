@@ -1,8 +1,8 @@
 import { type Clock, sleep } from './clock.ts';
 
-/** How long work that needs the processor runs without a pause, milliseconds. */
+/** How long work on the processor runs without a pause, milliseconds. */
 export const SLICE_MS = 5;
-/** Rounds of the event loop in a pause. A port accepts one connection in a round, and a call may wait behind many others. */
+/** Rounds of the event loop in a pause. A listening socket accepts one connection in a round, and many may wait. */
 const ROUNDS = 16;
 /** If other work makes the rounds long, the pause ends after this time, milliseconds. */
 const LONGEST_PAUSE_MS = 20;
@@ -18,8 +18,8 @@ export async function pause(clock: Clock): Promise<void> {
 }
 
 /**
- * For long loops that never wait: await the function after each item. It pauses once 5 ms have passed since the last pause. Once `signal`
- * has aborted, it throws or rejects with its reason.
+ * Returns a function for long loops that otherwise never wait. Call it after each item, and await its result: it pauses if 5 ms have passed
+ * since the last pause. Once `signal` has aborted, it throws or rejects with the reason of the signal.
  */
 export function pace(clock: Clock, signal: AbortSignal): () => Promise<void> | undefined {
   let pausedAtMs = clock.monotonic();

@@ -228,7 +228,7 @@ class Reflector {
         return this.#options.probe?.join(watch) ?? (() => {});
       },
       event: (event) => this.#onEvent(event),
-      busy: (error, attempt) => this.#onBusy(error, attempt),
+      successorRejected: (error, attempt) => this.#onBusy(error, attempt),
     });
   }
 
@@ -296,7 +296,7 @@ class Reflector {
     this.#isSuccessorRefused = true;
     onRefusal?.(this.#spec.resource, error.code);
     if (attempt === 0)
-      log.warn('the API server is too busy for a new watch; the open one is silent', {
+      log.warn('the API server rejected a new watch; the open one is silent', {
         ...this.#fields(),
         reason: describe(error),
       });

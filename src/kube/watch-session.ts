@@ -11,8 +11,8 @@ const SILENCE_MS = 20_000;
 const SUCCESSOR_HEAD_MS = 8_000;
 /** How long the server may take to accept the first connection, milliseconds. */
 const FIRST_HEAD_MS = 30_000;
-/** Delay before the next new connection if the server was too busy for one and sent no Retry-After, milliseconds. */
-const BUSY_MS = 5_000;
+/** Delay before the next successor if the server rejected one without Retry-After, milliseconds. */
+const REJECTED_RETRY_MS = 5_000;
 /** Maximum Retry-After that is obeyed, milliseconds. */
 export const LONGEST_RETRY_AFTER_MS = 60_000;
 
@@ -22,7 +22,7 @@ export const LONGEST_RETRY_AFTER_MS = 60_000;
  */
 export type WatchDoubt = 'connection' | 'permission';
 
-/** What to watch, and whom to tell. */
+/** The watch to open, and its callbacks. */
 export interface WatchSessionOptions {
   readonly transport: Transport;
   readonly clock: Clock;
@@ -41,19 +41,19 @@ export interface WatchSessionOptions {
   /** Called for every event but ERROR. An error that it throws ends the watch. */
   readonly event: (event: Exclude<WatchEvent, { type: 'ERROR' }>) => void;
   /**
-   * Called when the server rejects a successor for another reason than its permission or its version. `attempt` counts these since the
-   * server last accepted a connection, from 0. The current connection stays.
+   * Called when the server rejects a successor with any status but 401, 403, and 410, usually because it is too busy. `attempt` counts these
+   * calls since the server last accepted a connection, from 0. The current connection stays.
    */
-  readonly busy?: (error: ApiError, attempt: number) => void;
+  readonly successorRejected?: (error: ApiError, attempt: number) => void;
   readonly signal: AbortSignal;
 }
 
 /**
- * One watch for the reflector, over successive connections: only a new connection shows whether a silent one is healthy or dead, and
- * whether the server still allows the watch. After some silence, the session opens a second connection, the successor, from the last
- * version seen. Once the server accepts it, the successor replaces the current connection. If the silent connection receives data first,
- * the session closes the successor. If the server refuses the successor with 401 or 403, the watch ends, because its permission was
- * withdrawn.
+ * One watch for the reflector, over successive connections. A silent connection may be dead, and an open one does not show whether the
+ * server still allows the watch. So after some silence, the session opens a second connection, the successor, from the last version seen.
+ * Once the server accepts it, the successor replaces the current connection. If the silent connection receives data first, the session
+ * closes the successor. If opening the successor fails or times out, or if the server answers 401, 403, or 410, the watch ends. After any
+ * other answer, the current connection stays, and the session tries again later.
  *
  * Resolves when the server closes the watch without an error. Rejects with the error that broke it, or with the reason of `signal`.
  */
@@ -142,13 +142,14 @@ class WatchSession {
   #onSuccessorRejected(error: unknown): void {
     this.#closeSuccessor = undefined;
     // The server may be too busy for a successor; the current watch may still be healthy.
-    const isBusy = error instanceof ApiError && !isExpired(error) && !isUnauthorized(error) && !isForbidden(error);
-    if (!isBusy || this.#closeCurrent === undefined) {
+    const keepsCurrent =
+      error instanceof ApiError && !isExpired(error) && !isUnauthorized(error) && !isForbidden(error);
+    if (!keepsCurrent || this.#closeCurrent === undefined) {
       this.#fail(error);
       return;
     }
-    this.#options.busy?.(error, this.#rejected++);
-    this.#checkIn(Math.min(askedDelayMs(error) || BUSY_MS, LONGEST_RETRY_AFTER_MS));
+    this.#options.successorRejected?.(error, this.#rejected++);
+    this.#checkIn(Math.min(askedDelayMs(error) || REJECTED_RETRY_MS, LONGEST_RETRY_AFTER_MS));
   }
 
   #onCurrentEnded(error: unknown): void {
@@ -168,7 +169,7 @@ class WatchSession {
     }
   }
 
-  /** A connection received data. If that is the silent one, it is healthy, and the session needs no successor. */
+  /** A connection received data. A successor receives none while it is pending, so the current connection is healthy and needs none. */
   #onAlive(): void {
     this.#touch();
     if (!this.#closeSuccessor || this.#isPermissionDoubted) return;

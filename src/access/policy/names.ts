@@ -15,5 +15,8 @@ export function listNames(names: readonly string[]): string {
   return `[${names.slice(0, MAX_SHOWN).map(showName).join(', ')}${more}]`;
 }
 
-/** A name for a message, quoted if it is empty, exceeds 128 characters, or has any but letters, digits, and `_ @ . : / + -`. */
+/**
+ * A name for a message. If it is empty, has more than 128 characters, or has a character other than a letter of ASCII, a digit, or one of
+ * `_ @ . : / + -`, it is quoted, and cut after 64 characters.
+ */
 export const showName = (name: string): string => (/^[\w@.:/+-]{1,128}$/.test(name) ? name : quote(name));

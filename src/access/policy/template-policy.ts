@@ -1,6 +1,7 @@
 import type { TemplateSpec } from '../../api/access/kinds.ts';
 import type { ControllerTargetMutationConfig } from '../../api/access/mutation-config.ts';
 import type { TemplateKind } from '../../api/access/names.ts';
+import { quote } from '../../kit/errors.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import { parseQuantity } from '../../kit/quantity.ts';
 import type { RbacRule } from '../../rbac/rule-cover.ts';
@@ -27,10 +28,7 @@ export interface TemplateInput {
 /** The parts of a template that determine what the server would create for a request. */
 export type PlannedTemplate = Omit<TemplateInput, 'grantable'>;
 
-/**
- * The answer instead of a violation if the server did not plan the template, because too many plans wait. Also the reason of
- * AccessPlanValid.
- */
+/** Returned instead of a violation if the server had no processor time to plan the template. Also the reason of AccessPlanValid then. */
 export const notPlanned = 'NotPlanned';
 
 const durationsAreValid: Check<TemplateInput> = ({ spec }) => verifyDurations(spec.accessConfig);
@@ -63,7 +61,7 @@ const podSpecHasContainers: Check<TemplateInput> = ({ spec }) => {
   return invalid(
     'InvalidPodSpec',
     'spec.podSpec.containers',
-    'has no container; add at least one container, as in a Pod',
+    'must be a list with at least one container; write each as in a Pod',
   );
 };
 
@@ -106,7 +104,7 @@ const quantitiesAreValid: Check<TemplateInput> = ({ spec }) => {
 const rulesAreOnThePod: Check<TemplateInput> = ({ spec: { accessConfig } }) =>
   rulesViolation(accessConfig.rules) ?? withoutExecViolation(accessConfig);
 
-/** No administrator can make invalid rules grantable. */
+/** Skips invalid rules: the rule `rules` reports them, and no administrator can allow them. */
 const rulesAreGrantable: Check<TemplateInput> = (input) =>
   rulesAreOnThePod(input) ? undefined : grantableViolation(input.spec.accessConfig.rules, input.grantable);
 
@@ -171,9 +169,10 @@ export const templatePolicy: RuleBook<TemplateInput> = {
     remedy: () => 'write quantities such as 500m or 2Gi',
   },
   rules: {
-    requirement: 'the rules have named verbs on pods and their subresources only; without exec, at least one',
+    requirement: 'the rules have at most 64 named verbs on pods or their subresources; without exec, at least one',
     check: rulesAreOnThePod,
-    remedy: () => 'remove wildcards, other groups, and other resources; without exec, add a rule',
+    remedy: (input) =>
+      `correct ${rulesAreOnThePod(input)?.field ?? 'the rules'}; if exec is false, write a rule, and none for pods/exec`,
   },
   grantable: {
     requirement: 'the rules are grantable in this installation',
@@ -202,7 +201,7 @@ export function templateWarnings({ kind, spec }: TemplateInput): string[] {
   }
   if (!hasRef && mutationOf(spec)) {
     warnings.push(
-      'spec.controllerTargetMutationConfig is ignored without spec.controllerTargetRef: write it into podSpec',
+      'spec.controllerTargetMutationConfig is ignored without spec.controllerTargetRef: remove it, and write the same values into spec.podSpec',
     );
   }
   return warnings;
@@ -218,7 +217,11 @@ function checkQuantity(value: unknown, field: string, least: 'zero' | 'positive'
   const { nano } = parsed.quantity;
   if (nano < 0n || (nano === 0n && least === 'positive')) {
     const allowed = least === 'zero' ? 'must not be negative' : 'must be above zero';
-    return invalid('InvalidQuantity', field, `${allowed}, for example 500m or 2Gi`);
+    return invalid(
+      'InvalidQuantity',
+      field,
+      `is ${quote(String(value))}; it ${allowed}; write, for example, 500m or 2Gi`,
+    );
   }
   return undefined;
 }

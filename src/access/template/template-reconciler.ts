@@ -31,11 +31,12 @@ const maxHoldMs = 5000;
 
 /**
  * Writes the status of a template. The template is ready if its durations and access command are valid, its target exists, its author holds
- * all permissions that the template hands out, and nothing else would deny every request.
+ * all permissions that the template hands out, and nothing else would deny every request. The TemplateJudge finds the last by a trial plan,
+ * its judgement. Until the first one, the template is not ready, but requests are accepted.
  */
 export class TemplateReconciler implements Reconciler {
   readonly #deps: TemplateReconcilerDeps;
-  /** By key: the version whose status waits for its judgement, and the end of that by the monotonic clock. */
+  /** By template key: the version whose status waits for its judgement, and when that wait ends, by the monotonic clock. */
   readonly #held = new Map<string, { readonly uid: string; readonly generation: number; readonly untilMs: number }>();
 
   constructor(deps: TemplateReconcilerDeps) {
@@ -50,13 +51,13 @@ export class TemplateReconciler implements Reconciler {
       return done;
     }
     const plan = await this.#planCondition(template, signal);
-    // The judge enqueues the template when its turn comes, mostly before that. So the change of a template costs one write.
+    // The judge usually enqueues the template before this wait ends. Without the wait, each change of a template would cost two writes.
     const holdMs = plan === unplanned ? this.#holdMs(template) : 0;
     if (holdMs > 0) return after(holdMs);
     if (plan !== unplanned) this.#held.delete(key);
     const updates = [
       this.#durationsCondition(template),
-      // Before the condition of the target: the summary shows the first failing one, and this one has the code of denied requests.
+      // Before the condition of the target. The summary shows the first that fails, and AccessPlanValid has the code of denied requests.
       plan,
       this.#targetCondition(template),
       this.#commandCondition(template),
@@ -92,7 +93,7 @@ export class TemplateReconciler implements Reconciler {
     if (violation === notPlanned) return storedPlanCondition(template) ?? unplanned;
     return violation
       ? failure(accessPlanValid, violation.code, violation.message)
-      : success(accessPlanValid, this.#deps.planned);
+      : success(accessPlanValid, this.#deps.planValidMessage);
   }
 
   async #authorCondition(
@@ -111,8 +112,9 @@ export class TemplateReconciler implements Reconciler {
   }
 
   /**
-   * The signature for the status: a new one under the current key if the author is verified and `spec.author` has another one, else the
-   * stored one. So templates stay valid after a key rotation.
+   * The author signature for the status. If the author is verified, the server signs again with the current key, so templates stay valid
+   * after a key rotation. It keeps the stored signature if the new one equals that of `spec.author`, if it has no key, or if the author is
+   * not verified.
    */
   #authorSignature(
     template: TemplateView,
@@ -166,7 +168,7 @@ interface TemplateReconcilerDeps {
   readonly authors: TemplateAuthors;
   readonly judge: Pick<TemplateJudge, 'judge' | 'forget'>;
   /** Message of AccessPlanValid if it is True. */
-  readonly planned: string;
+  readonly planValidMessage: string;
   readonly signer: Signer;
   readonly client: Client;
   readonly clock: Clock;
@@ -176,11 +178,12 @@ const unplanned: AccessConditionUpdate<TemplateCondition> = {
   type: templateConditions.accessPlanValid,
   status: 'Unknown',
   reason: notPlanned,
-  message: 'waiting, because the server checks many templates; requests do not wait for this check',
+  message:
+    'the server has not checked this version yet, because it is checking many templates; requests are accepted meanwhile',
 };
 
 /**
- * The stored AccessPlanValid of this generation, for example by an earlier leader; it stays until the next judgement. Undefined if there is
+ * The stored AccessPlanValid of this generation, for example written by an earlier leader; it stays until the next judgement. Undefined if there is
  * none.
  */
 function storedPlanCondition({

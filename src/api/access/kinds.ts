@@ -19,15 +19,15 @@ export type RequestSpec = ObjectOf<Access['request']>['spec'];
 /** The spec of a template of any kind. */
 export type TemplateSpec = ObjectOf<Access['template']>['spec'];
 
-/** The custom resources of all kinds of access. The CRDs of the chart are generated from them, one file for each. */
+/** The custom resources of requests and templates. */
 export const accessKinds: readonly Kind[] = accesses.flatMap(({ template, request }) => [template, request]);
 
-/** All custom resources of the access feature. */
+/** All custom resources of the access feature. The CRDs of the chart are generated from them, one file for each. */
 export const accessCrds: readonly Kind[] = [...accessKinds, accessVoteKind];
 
-/** The kind of access that this kind of request asks for. */
+/** The kind of access that requests of this kind ask for. */
 export const accessOfRequest = (kind: RequestKind): Access => byRequest[kind];
-/** The kind of access that this kind of template gives. */
+/** The kind of access that templates of this kind grant. */
 export const accessOfTemplate = (kind: TemplateKind): Access => byTemplate[kind];
 
 const byRequest = Object.fromEntries(accesses.map((access) => [access.request.resource.kind, access])) as Readonly<

@@ -2,7 +2,7 @@ import { parseTime } from '../../kit/clock.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import type { StructuralSchema } from './structural-schema.ts';
 
-/** One error of an object: the JSON path of the field, and a message with the found and the allowed value. */
+/** One error of an object: the JSON path of the field, and a message with what is allowed and, where it helps, what was found. */
 export interface FieldError {
   readonly field: string;
   readonly message: string;
@@ -22,7 +22,8 @@ const nothing = Symbol('nothing');
  * Reads untrusted input by a structural schema, as the API server does: it drops unknown fields, treats null as absent unless the field is
  * nullable, and applies defaults. It reads own properties only. It evaluates no CEL rules, and does not check that the entries of a list of
  * type `map` or `set` are unique. Unlike the API server, it also drops unknown fields of an object that has `properties` and
- * `x-kubernetes-preserve-unknown-fields`. The result is a new value. Below that marker without `properties`, it contains the input itself.
+ * `x-kubernetes-preserve-unknown-fields`. The result is a new value, but for an object schema without `properties` and
+ * `additionalProperties`, and for a schema without a type, it contains the input itself.
  * Never throws. The caller must ensure that the schema describes T.
  */
 export function readBySchema<T>(schema: StructuralSchema, input: unknown, field: string): Read<T> {

@@ -1,6 +1,6 @@
 import { describe } from '../../kit/errors.ts';
 import { isForbidden } from '../../kube/errors.ts';
-import type { Check, Finding } from '../check.ts';
+import type { Check, CheckResult } from '../check.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { checks } from '../doctor-checks.ts';
@@ -8,7 +8,7 @@ import { outputForm, type Printed, Printer } from '../output.ts';
 import { plainMessage } from '../problem.ts';
 import type { Session } from '../session.ts';
 
-interface Line extends Finding {
+interface Line extends CheckResult {
   readonly check: string;
 }
 

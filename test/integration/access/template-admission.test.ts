@@ -92,7 +92,7 @@ describe('kubectl apply of a template', () => {
         'FAIL windows … write IANA names, such as Europe/Berlin',
         'FAIL access-command … write, for example, kubectl logs -f -n {{ .Metadata.Namespace }} {{ .Metadata.Name }}',
         'FAIL patch … correct spec.controllerTargetMutationConfig.patchSpecOperations[0].value',
-        'FAIL rules … remove wildcards, other groups, and other resources; without exec, add a rule',
+        'FAIL rules … correct spec.accessConfig.rules[0].apiGroups; if exec is false, write a rule, and none for pods/exec',
         'not checked grantable … ask an administrator to add them to the grantable rules',
         '5 rules passed',
       ],

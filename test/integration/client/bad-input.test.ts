@@ -95,7 +95,7 @@ describe('drawbridge says what to do in one line', () => {
       2,
       /--for: "1d" has the unknown unit "d"/,
     );
-    assertLine(await client.run(stage.alice, 'list', '-o', 'xml'), 2, /--output is "xml"; it must be table, /);
+    assertLine(await client.run(stage.alice, 'list', '-o', 'xml'), 2, /--output is "xml"; it must be one of table, /);
   });
 
   it('when the connection is lost while it watches', async function () {

@@ -38,7 +38,7 @@ describe('the status of a template that is not judged yet', () => {
       workload: () => undefined,
       authors: { violation: () => Promise.resolve(undefined), attestationOf: () => undefined },
       judge: { judge: () => Promise.resolve(state.judged), forget: () => undefined },
-      planned: 'planned',
+      planValidMessage: 'planned',
       signer: {},
       client: {
         mergePatch: async (_resource: unknown, _name: unknown, patch: { status: TemplateStatus }) => {
