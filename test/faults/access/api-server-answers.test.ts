@@ -88,7 +88,12 @@ describe('an API server with faulty answers', () => {
           podRequest(`short-${i}`, { duration: '2s' }),
           execRequest(`short-${i}`, { duration: '2s' }),
         ]).flat();
-        const asked = await Promise.all(manifests.map((manifest) => stage.createOk(stage.alice, manifest)));
+        const asked: StoredRequest[] = [];
+        // In parts, because the API server waits 3 s for a webhook, and a busy machine may take longer for forty calls at once.
+        for (let first = 0; first < manifests.length; first += 8) {
+          const part = manifests.slice(first, first + 8).map((manifest) => stage.createOk(stage.alice, manifest));
+          asked.push(...(await Promise.all(part)));
+        }
         const isLasting = ({ metadata }: StoredRequest): boolean => metadata.name.startsWith('lasting');
 
         const unsettled = async (): Promise<StoredRequest[]> =>

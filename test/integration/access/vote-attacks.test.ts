@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { ApiAnswer } from '../../../sandbox/api-call.ts';
 import { requestLabel } from '../../../src/api/access/names.ts';
 import type { RequestStatus } from '../../../src/api/access/status.ts';
-import { execRequest, type Manifest, type StoredRequest } from '../../support/access-requests.ts';
+import { execRequest, type Manifest, reviewed, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { Person } from '../../support/person.ts';
 import { accountUser } from '../../support/server-token.ts';
@@ -94,8 +94,8 @@ describe('votes on real requests, under attack', () => {
 
   it('count each person once, however many votes come in parallel', async () => {
     const request = await ask('parallel', 'two');
-    const own = Promise.all(Array.from({ length: 10 }, () => vote(stage.alice, 'parallel')));
-    const answers = await Promise.all(Array.from({ length: 50 }, () => vote(stage.carol, 'parallel')));
+    const own = Promise.all(Array.from({ length: 10 }, () => reviewed(() => vote(stage.alice, 'parallel'))));
+    const answers = await Promise.all(Array.from({ length: 50 }, () => reviewed(() => vote(stage.carol, 'parallel'))));
     assert.equal(answers.filter(({ status }) => status === 201).length, 1, answers.map(messageOf).join());
     for (const answer of await own) assert.match(messageOf(answer), /SelfApproval: /);
     const now = await pending(request, 1);
