@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { AuditLine } from '../../../sandbox/server-process.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { execRequest, type Manifest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
@@ -58,9 +59,10 @@ describe('M6: the objects of a request that was removed by force are deleted', (
       const tookMs = await untilNothingIsLeft(request, promisedMs);
       console.log(`      ${tookMs} ms`);
       assert.ok(tookMs < 2000, `${tookMs} ms`);
-      const audited = await stage.audit(
-        ({ event, what }) => event === 'revocation' && (what.name ?? '').startsWith(request.metadata.name),
-      );
+      const isEnd = ({ event, what }: AuditLine): boolean =>
+        event === 'revocation' && (what.name ?? '').startsWith(request.metadata.name);
+      await stage.auditLine('the end', isEnd);
+      const audited = await stage.audit(isEnd);
       assert.equal(audited.length, 1, 'one line, from the loop that knew the request');
       assert.equal(audited[0]?.who.user, 'alice');
     });
@@ -86,7 +88,9 @@ describe('M6: the objects of a request that was removed by force are deleted', (
     assert.deepEqual((await kindsLeft(kept)).sort(), ['Pod', 'Role', 'RoleBinding']);
     assert.equal(await mayExec(kept), true);
 
-    const audited = await stage.audit((line) => line['code'] === 'Orphaned');
+    const orphaned = (): Promise<AuditLine[]> => stage.audit((line) => line['code'] === 'Orphaned');
+    await until('a line for each object', async () => (await orphaned()).length >= 5, { timeoutMs: 30_000 });
+    const audited = await orphaned();
     const objects = audited.map(({ what }) => what.kind);
     assert.deepEqual(objects.toSorted(), ['Pod', 'Role', 'Role', 'RoleBinding', 'RoleBinding']);
     assert.ok(audited.every(({ event, verdict }) => event === 'revocation' && verdict === 'revoked'));

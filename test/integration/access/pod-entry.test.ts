@@ -65,8 +65,10 @@ describe('M16: each of the five calls that enter a pod', () => {
     it(`records the request whose grant the requester uses, for ${title}`, async () => {
       const pod = podOf(request());
       await stage.alice.kubectl(['exec', '-n', stage.namespace, pod, '--', 'true']);
-      const found = lineOf(await lines(pod, 'alice'), 'exec');
-      assert.deepEqual([found?.verdict, found?.['request']], [verdict, request().metadata.name]);
+      const found = await until('the line', async () => lineOf(await lines(pod, 'alice'), 'exec'), {
+        timeoutMs: 30_000,
+      });
+      assert.deepEqual([found.verdict, found['request']], [verdict, request().metadata.name]);
     });
   }
 
