@@ -8,7 +8,7 @@ import type { Client } from '../../../src/kube/client.ts';
 import { fileCredentials } from '../../../src/kube/kubeconfig.ts';
 import { type OpenCluster, openCluster } from '../../../src/kube/open-cluster.ts';
 import { noLog } from '../../../src/observe/log.ts';
-import { viewOf, WriteAuthorizationStage } from '../../support/inventory/write-authorization-stage.ts';
+import { codeOf, viewOf, WriteAuthorizationStage } from '../../support/inventory/write-authorization-stage.ts';
 
 const byoc = { name: 'byoc', kubeconfig: 'produce' } as const;
 const eventing = { name: 'eventing', kubeconfig: 'read' } as const;
@@ -38,6 +38,11 @@ describe('a supplied kubeconfig', function () {
       };
       await stage.admin.create(secrets, secret);
     }
+    const isAllowed = async (): Promise<boolean> => {
+      const list = bob.list(clusterInventories, { namespace });
+      return (await codeOf(list)) === 200 && (await codeOf(alice.get(secrets, { namespace, name: 'admin-a' }))) === 200;
+    };
+    await until('the rights of alice and bob', isAllowed, { timeoutMs: 30_000 });
   });
   after(async () => {
     for (const cluster of clusters) await cluster.close();
