@@ -53,7 +53,7 @@ describe('a server that is killed at random', () => {
           spec?.['duration'] === '10m' && status?.ready === true;
         return requests.every(settled) && requests;
       },
-      { timeoutMs: 20_000 },
+      { timeoutMs: 60_000 },
     );
     console.log(`      ${admitted} requests admitted, ${living.length} of them Ready now, the others have ended`);
     assert.deepEqual(await orphansIn(stage.plane, stage.namespace), []);
@@ -64,7 +64,7 @@ describe('a server that is killed at random', () => {
       assert.deepEqual(kinds, expected, request.metadata.name);
     }
 
-    await stage.kubectl('delete', 'podaccessrequests,execaccessrequests', '--all', '--timeout=20s');
+    await stage.kubectl('delete', 'podaccessrequests,execaccessrequests', '--all', '--timeout=60s');
     assert.deepEqual(await orphansIn(stage.plane, stage.namespace), []);
   });
 });
