@@ -27,9 +27,9 @@ describe('when an administrator deletes the CRD of live grants', () => {
     const url = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/accessvotes.access.drawbridge.dev';
     await plane.call('DELETE', url);
     await until('the CRD to go', async () => (await plane.probe(url)).status === 404, { timeoutMs: 40_000 });
-    await stage.closed(await stage.createReady(stage.alice, execRequest('without-votes', { duration: '2s' })));
+    await stage.closed(await stage.createReady(stage.alice, execRequest('without-votes', { duration: '6s' })));
     await stage.restart();
-    await stage.closed(await stage.createReady(stage.alice, execRequest('restarted', { duration: '2s' })));
+    await stage.closed(await stage.createReady(stage.alice, execRequest('restarted', { duration: '6s' })));
   });
 
   for (const [kind, ask] of kinds) {

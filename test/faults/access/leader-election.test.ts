@@ -81,7 +81,7 @@ describe('two servers with leader election', () => {
 
   it('hand over the leadership and the grants when the leader stops', async () => {
     await sendWebhooksTo(right);
-    const request = await stage.createReady(stage.alice, podRequest('handed-over', { duration: '3s' }));
+    const request = await stage.createReady(stage.alice, podRequest('handed-over', { duration: '6s' }));
     const stopping = stage.stop();
     const stoppedMs = Date.now();
     await leaderIs('right');
@@ -119,7 +119,7 @@ describe('two servers with leader election', () => {
     assert.ok(goneMs <= ledMs + 2000);
 
     // Causes writes of every kind by any process that believes it is the leader.
-    const ending = await stage.createReady(stage.alice, podRequest('while-frozen', { duration: '2s' }));
+    const ending = await stage.createReady(stage.alice, podRequest('while-frozen', { duration: '6s' }));
     const before = writesOfRight.length;
     right.signal('SIGCONT');
     const noticed = async (): Promise<boolean> => /no longer leading/.test(await right.log());

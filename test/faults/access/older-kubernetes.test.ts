@@ -30,7 +30,7 @@ for (const version of ['1.34', '1.35']) {
       assert.equal(`${emulationMajor}.${emulationMinor}`, version);
     });
 
-    for (const request of [podRequest('own', { duration: '4s' }), execRequest('running', { duration: '4s' })]) {
+    for (const request of [podRequest('own', { duration: '8s' }), execRequest('running', { duration: '8s' })]) {
       it(`grants a ${request.kind} only to its requester, until its end`, async () => {
         const ready = await stage.createReady(stage.alice, request);
         const pod = ready.status?.podName ?? '';

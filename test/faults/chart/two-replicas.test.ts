@@ -273,7 +273,7 @@ describe('M23: two replicas', function () {
   it('the second closes access within the lease duration plus one second when the leader is killed', async () => {
     await stage.rolledOut();
     const leader = await stage.kubelet.leader(lease);
-    const request = await stage.createReady(stage.alice, podRequest('killed', { duration: '3s' }));
+    const request = await stage.createReady(stage.alice, podRequest('killed', { duration: '6s' }));
     process.kill(leader.pid, 'SIGKILL');
     const killedMs = Date.now();
     const closedMs = await closed(request);

@@ -113,8 +113,8 @@ describe('the API calls of access', () => {
   });
 
   const endings: [string, Manifest, number, number][] = [
-    ['with a new pod', podRequest('life-pod', { duration: '3s' }), 11, 0],
-    ['in a running pod', execRequest('life-exec', { duration: '3s' }), 9, 1],
+    ['with a new pod', podRequest('life-pod', { duration: '6s' }), 11, 0],
+    ['in a running pod', execRequest('life-exec', { duration: '6s' }), 9, 1],
   ];
 
   for (const [what, manifest, limit, reads] of endings) {

@@ -165,7 +165,7 @@ describe('X1: the audit journal', () => {
       rmSync(auditFile);
     }
     await reopened();
-    await stage.closed(await stage.createReady(stage.alice, podRequest('again', { duration: '3s' })));
+    await stage.closed(await stage.createReady(stage.alice, podRequest('again', { duration: '6s' })));
     const ours = ofServer((await proven()).chains);
     assert.ok((ours?.lost ?? 0) >= 3, JSON.stringify(ours));
   });

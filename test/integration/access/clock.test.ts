@@ -46,10 +46,10 @@ describe('a wall clock that jumps', () => {
   });
 
   it('one hour back never extends a grant', async () => {
-    const request = await granted('back', '4s');
+    const request = await granted('back', '8s');
     clock.jump(-hourMs);
     await until('the deadline and one second', () => Date.now() >= deadlineOf(request) + 1000, {
-      timeoutMs: 10_000,
+      timeoutMs: 20_000,
       everyMs: 10,
     });
     assert.equal(await mayExec(request), false);
@@ -57,16 +57,16 @@ describe('a wall clock that jumps', () => {
   });
 
   it('one hour back and then forward again changes nothing', async () => {
-    const request = await granted('both', '4s');
+    const request = await granted('both', '8s');
     clock.jump(-hourMs);
     clock.jump(hourMs);
-    await until('the last half second', () => Date.now() >= deadlineOf(request) - 500, {
-      timeoutMs: 10_000,
+    await until('the last two seconds', () => Date.now() >= deadlineOf(request) - 2000, {
+      timeoutMs: 20_000,
       everyMs: 10,
     });
     assert.equal(await mayExec(request), true);
     await until('the deadline and one second', () => Date.now() >= deadlineOf(request) + 1000, {
-      timeoutMs: 10_000,
+      timeoutMs: 20_000,
       everyMs: 10,
     });
     assert.equal(await mayExec(request), false);

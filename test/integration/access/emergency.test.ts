@@ -85,7 +85,7 @@ describe('emergency access', () => {
 
   it('opens at once, ends on time, and stays until another person reviewed it', async function () {
     this.timeout(120_000);
-    const request = await stage.createReady(dave, execRequest('down', { emergency: true, reason, duration: '5s' }));
+    const request = await stage.createReady(dave, execRequest('down', { emergency: true, reason, duration: '8s' }));
     assert.equal(stateOf(request), 'ReviewOwed');
     assert.equal(await dave.mayExec(stage.namespace, request.status?.podName ?? ''), true);
     const ended = await stage.requestUntil('has ended', request, ({ status }) => status?.ready === false);

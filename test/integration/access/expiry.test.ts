@@ -253,7 +253,7 @@ describe('M5: a grant', () => {
     runGrant(podRequest('restarted', { duration: '10s' }), () => stage.restart()));
 
   it('ends within two seconds after the server is back if its deadline passed during the downtime', async () => {
-    const request = await stage.createReady(stage.alice, podRequest('downtime', { duration: '3s' }));
+    const request = await stage.createReady(stage.alice, podRequest('downtime', { duration: '6s' }));
     const { installation } = stage.server;
     await stage.stop();
     await reaches(deadlineOf(request) + 200);
@@ -265,7 +265,7 @@ describe('M5: a grant', () => {
   });
 
   it('records the end in an audit line and an Event', async () => {
-    const request = await stage.createReady(stage.alice, podRequest('recorded', { duration: '2s' }));
+    const request = await stage.createReady(stage.alice, podRequest('recorded', { duration: '6s' }));
     await stage.closed(request);
     const line = await stage.auditLine(
       'the revocation',
@@ -387,7 +387,7 @@ describe('M5: a grant', () => {
     };
 
     const endings: [string, string, string, (request: StoredRequest) => Promise<unknown>][] = [
-      ['finalizers keep the pod after the deadline', '8s', 'Expired', (request) => reaches(deadlineOf(request))],
+      ['finalizers keep the pod after the deadline', '15s', 'Expired', (request) => reaches(deadlineOf(request))],
       [
         'finalizers keep the pod after a revocation',
         '10m',

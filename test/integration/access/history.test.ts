@@ -35,7 +35,7 @@ describe('a request that ended', () => {
     let request: StoredRequest;
 
     before(async () => {
-      const manifest = generated(podRequest('look-later', { duration: '3s', reason: 'INC-42 payments fail' }));
+      const manifest = generated(podRequest('look-later', { duration: '6s', reason: 'INC-42 payments fail' }));
       request = await ended(await stage.createReady(stage.alice, manifest));
     });
 
@@ -112,7 +112,7 @@ describe('a request that ended', () => {
   });
 
   it('and that its user named goes, so that yesterday’s manifest opens access again', async () => {
-    const manifest = podRequest('yesterday', { duration: '3s' });
+    const manifest = podRequest('yesterday', { duration: '6s' });
     await stage.gone(await stage.createReady(stage.alice, manifest));
     const input = stringify(manifest);
     const apply = ['apply', '-n', stage.namespace, '-f', '-'];
@@ -127,11 +127,11 @@ describe('a request that ended', () => {
 
   describe('through a template with historyTTL', () => {
     it('stays that long, and then goes, also if its user named it', async () => {
-      await configure('eat', 'payments-exec', { historyTTL: '4s' });
-      const asked = await stage.createReady(stage.alice, execRequest('named', { duration: '2s' }));
+      await configure('eat', 'payments-exec', { historyTTL: '8s' });
+      const asked = await stage.createReady(stage.alice, execRequest('named', { duration: '5s' }));
       const request = await ended(asked);
       const { at, until: untilText } = request.status?.ended ?? {};
-      assert.equal(Date.parse(untilText ?? '') - Date.parse(at ?? ''), 4000);
+      assert.equal(Date.parse(untilText ?? '') - Date.parse(at ?? ''), 8000);
       assert.deepEqual((await row('ear', 'named')).slice(7, 8), ['Expired']);
       await until('it to go', async () => (await stage.read(asked.kind, 'named')) === undefined, {
         timeoutMs: 30_000,
