@@ -78,10 +78,11 @@ export class ServerProcess extends ProgramProcess {
     return new ServerProcess(launch, installation, auditFile);
   }
 
-  /** The audit lines so far that match the filter. */
+  /** The complete audit lines so far that match the filter. */
   async audit(matches: (line: AuditLine) => boolean = () => true): Promise<AuditLine[]> {
     const text = await readFile(this.auditFile, 'utf8').catch(() => '');
     return text
+      .slice(0, text.lastIndexOf('\n') + 1)
       .split('\n')
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line) as AuditLine)
