@@ -40,7 +40,7 @@ export async function waitFor(
   const uid = object.metadata.uid;
   const endMs = options.timeoutMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() + options.timeoutMs;
   let last = object;
-  let shown = '';
+  let shown = 'waiting for the server';
   const stillWaiting = (): string =>
     options.extension
       ? `the extension ${stillWaits(shown)}, and ${openText(last, clock.now()) || 'access stays open'}. To see it: ${io.program} get ${targetOf(session, type, name.name)}`
