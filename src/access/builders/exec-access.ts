@@ -82,7 +82,7 @@ export function selectorOf(
 
 function namedPod(name: string, pods: readonly PodView[]): { readonly pod: PodView } | Refused {
   const [pod] = pods;
-  // Give the same answer for a foreign and an absent pod, so that a caller who cannot list pods learns nothing about them.
+  // Give the same answer for a foreign and an absent pod, so that a caller who cannot list pods learns nothing about those of others.
   if (!pod) {
     const message =
       `spec.targetPod ${JSON.stringify(name)} is not a pod of the template's workload; ` +
