@@ -5,7 +5,7 @@ import { exits } from './command-spec.ts';
 import { follow } from './follow.ts';
 import { Problem } from './problem.ts';
 import { Progress } from './progress.ts';
-import { cannotOpen, codeOf, remedyOf, stateOf, statusOf } from './request-state.ts';
+import { cannotOpen, codeOf, remedyOf, specOf, stateOf, statusOf } from './request-state.ts';
 import type { Session } from './session.ts';
 import { timeFrom } from './times.ts';
 
@@ -40,7 +40,15 @@ export async function waitFor(
   const uid = object.metadata.uid;
   const endMs = options.timeoutMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() + options.timeoutMs;
   let last = object;
-  let shown = 'waiting for the server';
+  const startCommand = `${io.program} start ${targetOf(session, type, name.name)}`;
+  const textOf = (request: KubeObject): string => {
+    const { state, why } = stateOf(request);
+    const text = options.extension
+      ? options.extension(request)
+      : (claimText(request, startCommand) ?? waitingText(state, why, options.approvers));
+    return text || 'waiting for the server';
+  };
+  let shown = textOf(object);
   const stillWaiting = (): string =>
     options.extension
       ? `the extension ${stillWaits(shown)}, and ${openText(last, clock.now()) || 'access stays open'}. To see it: ${io.program} get ${targetOf(session, type, name.name)}`
@@ -49,11 +57,9 @@ export async function waitFor(
     if (!request || request.metadata.uid !== uid)
       throw new Problem(exits.ended, `${name.name} has ended: the request is gone`);
     last = request;
-    const { state, why } = stateOf(request);
-    if (cannotOpen(state)) throw endedProblem(request);
+    if (cannotOpen(stateOf(request).state)) throw endedProblem(request);
     const result = options.done(request);
-    const text = options.extension ? options.extension(request) : waitingText(state, why, options.approvers);
-    shown = text || 'waiting for the server';
+    shown = textOf(request);
     if (!result) progress.say(shown);
     return result;
   };
@@ -86,9 +92,15 @@ export const targetOf = (session: Session, type: TypeName, name: string): string
 
 /** What a request waits for, as the end of a sentence about it. A terminal has erased the line of progress that said so. */
 const stillWaits = (shown: string): string =>
-  shown.startsWith('waiting ')
-    ? `still waits ${shown.slice('waiting '.length)}`
-    : `still waits${shown && `; ${shown}`}`;
+  shown.startsWith('waiting ') ? `still waits ${shown.slice('waiting '.length)}` : `still waits; ${shown}`;
+
+/** What a request waits for that its requester must claim; undefined for any other. `start` is the command that claims it. */
+function claimText(request: KubeObject, start: string): string | undefined {
+  if (stateOf(request).state !== 'Claimable') return undefined;
+  if (specOf(request).claimed) return 'access is being opened';
+  const { until } = statusOf(request).approval ?? {};
+  return `waiting ${until === undefined ? '' : `until ${until} `}for the requester to run: ${start}`;
+}
 
 function waitingText(state: string, why: string, approvers: string | undefined): string {
   if (state === 'Pending' && approvers) return `${why} (${approvers})`;

@@ -133,8 +133,8 @@ export const start: Command = {
     const session = await context.connect();
     const found = await findRequest(session, args.positionals[0] ?? '');
     if (cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
-    await patchSpec(session, found, { claimed: true });
-    printAccess(context, form, await waitFor(context, session, found, { timeoutMs, done: ifReady }));
+    const claimed = { ...found, object: await patchSpec(session, found, { claimed: true }) };
+    printAccess(context, form, await waitFor(context, session, claimed, { timeoutMs, done: ifReady }));
     return exits.done;
   },
 };

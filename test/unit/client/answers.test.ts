@@ -133,6 +133,19 @@ describe('the client says what happened:', () => {
     );
   });
 
+  it('that the requester must begin access that was approved, and how', async () => {
+    const approval = { state: 'Claimable', until: '2099-01-01T00:00:00Z' };
+    await open({ podaccessrequests: [request('a', { approval })] });
+    const { stderr } = await cluster.run(['watch', 'a', '--timeout', '1ms']);
+    assert.match(
+      stderr,
+      /the request still waits until 2099-01-01T00:00:00Z for the requester to run: drawbridge start pod\/a -n payments\. To go on: /,
+    );
+    await open({ podaccessrequests: [request('a', { approval }, { claimed: true })] });
+    const claimed = await cluster.run(['start', 'a', '--timeout', '1ms']);
+    assert.match(claimed.stderr, /the request still waits; access is being opened\. To go on: /);
+  });
+
   it('with which code of the reference a request was denied', async () => {
     const conditions = [
       { type: 'AccessApproved', status: 'False', reason: 'Denied', message: 'carol denied the request' },
