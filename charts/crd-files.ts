@@ -11,7 +11,9 @@ export function crdFiles(kinds: readonly Kind[] = accessCrds): ReadonlyMap<strin
   return new Map(
     kinds.map((kind) => [
       `${kind.resource.plural}.yaml`,
-      header + stringify(customResourceDefinition(kind), { aliasDuplicateObjects: false, lineWidth: 120 }),
+      // kubectl and Helm read YAML 1.1, in which `Off` without quotes is a boolean.
+      header +
+        stringify(customResourceDefinition(kind), { aliasDuplicateObjects: false, lineWidth: 120, compat: 'yaml-1.1' }),
     ]),
   );
 }

@@ -1,4 +1,5 @@
-import { dirname } from 'node:path';
+import { writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { PlaneClient } from './plane-client.ts';
 
@@ -57,6 +58,39 @@ metadata: {name: carol-approves, namespace: ${namespace}}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: approve-access}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: carol}]
 `;
+
+/** What the templates of examples/without-exec.yaml hand out: a file for `--grantable`. */
+export async function writeGrantable(plane: PlaneClient): Promise<string> {
+  const file = join(plane.directory, 'grantable.json');
+  await writeFile(file, JSON.stringify(grantable));
+  return file;
+}
+
+const grantable = [
+  { apiGroups: [''], resources: ['pods/log'], verbs: ['get'] },
+  { apiGroups: [''], resources: ['pods/portforward'], verbs: ['get', 'create'] },
+];
+
+/** Applies the templates without exec. The server runs with the file of `writeGrantable`; it must also hold what it grants. */
+export async function applyTemplatesWithoutExec(plane: PlaneClient, serverUser: string): Promise<void> {
+  const rights = {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'Role',
+    metadata: { name: 'grantable', namespace },
+    rules: grantable,
+  };
+  await plane.kubectl(['apply', '-f', '-'], { input: JSON.stringify(rights) });
+  await plane.kubectl([
+    'create',
+    'rolebinding',
+    'grantable',
+    '-n',
+    namespace,
+    '--role=grantable',
+    `--user=${serverUser}`,
+  ]);
+  await plane.kubectl(['apply', '-f', `${root}examples/without-exec.yaml`]);
+}
 
 /** The commands with which alice tries access in another terminal, and carol approves. */
 export function commandsToTry(plane: PlaneClient, { alice, carol }: People): string[] {

@@ -26,7 +26,13 @@ function agentOf({ authority: ca, identity }: ApiTarget): Agent {
 }
 
 /** Sends one API call. The body of a PATCH is a merge patch; APPLY is a PATCH by server-side apply. Rejects after 30 s without an answer. */
-export function callApi(target: ApiTarget, method: string, path: string, body?: unknown): Promise<ApiAnswer> {
+export function callApi(
+  target: ApiTarget,
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<ApiAnswer> {
   const payload = body === undefined ? undefined : JSON.stringify(body);
   return new Promise((resolve, reject) => {
     const call = request(
@@ -37,6 +43,7 @@ export function callApi(target: ApiTarget, method: string, path: string, body?: 
         timeout: timeoutMs,
         headers: {
           accept: 'application/json',
+          ...headers,
           ...(payload === undefined
             ? {}
             : { 'content-type': contentTypeOf(method), 'content-length': Buffer.byteLength(payload) }),

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { GoProgram } from './build/programs.ts';
+import { containersFolder } from './layout.ts';
 
 export interface Ports {
   readonly etcd: number;
@@ -8,6 +9,7 @@ export interface Ports {
   readonly controllerManager: number;
   readonly scheduler: number;
   readonly kwok: number;
+  readonly kubelet: number;
 }
 
 export interface CommandInputs {
@@ -26,6 +28,7 @@ export function commandLines(inputs: CommandInputs): Readonly<Record<GoProgram, 
     'kube-controller-manager': controllerManager(inputs),
     'kube-scheduler': scheduler(inputs),
     kwok: kwok(inputs),
+    'sandbox-kubelet': kubelet(inputs),
   };
 }
 
@@ -76,6 +79,9 @@ function apiserver({ directory, ports, apiserverFlags }: CommandInputs): string[
     `--proxy-client-key-file=${pki('front-proxy-client.key')}`,
     `--admission-control-config-file=${pki('admission.yaml')}`,
     '--kubelet-preferred-address-types=InternalIP,Hostname',
+    `--kubelet-certificate-authority=${pki('ca.crt')}`,
+    `--kubelet-client-certificate=${pki('kubelet-client.crt')}`,
+    `--kubelet-client-key=${pki('kubelet-client.key')}`,
     '--enable-priority-and-fairness=false',
     '--max-requests-inflight=0',
     '--max-mutating-requests-inflight=0',
@@ -126,14 +132,24 @@ function clientFlags(directory: string, name: string): string[] {
 function kwok({ directory, ports }: CommandInputs): string[] {
   return [
     `--kubeconfig=${join(directory, 'kubeconfigs', 'kwok.yaml')}`,
-    `--config=${join(directory, 'kwok.yaml')}`,
+    `--config=${join(import.meta.dirname, 'stages.yaml')}`,
     '--manage-all-nodes=true',
     '--cidr=10.244.0.0/16',
     '--node-ip=127.0.0.1',
     '--node-name=localhost',
-    `--node-port=${ports.kwok}`,
-    // kwok runs exec'ed commands on this machine, so it listens on loopback only.
+    // kwok writes it to the status of nodes, and the API server connects to it.
+    `--node-port=${ports.kubelet}`,
+    // By default, kwok listens on the port of nodes, on all addresses.
     `--server-address=127.0.0.1:${ports.kwok}`,
     '--node-lease-duration-seconds=40',
+  ];
+}
+
+function kubelet({ directory, ports }: CommandInputs): string[] {
+  // It runs commands on this machine, so it listens on loopback only.
+  return [
+    `--address=127.0.0.1:${ports.kubelet}`,
+    `--pki=${join(directory, 'pki')}`,
+    `--containers=${containersFolder(directory)}`,
   ];
 }

@@ -16,7 +16,10 @@ export interface PlaneRecord {
 
 const roomNeeded = 1024 ** 3;
 
-/** Creates a private folder, in memory if there is enough. */
+/** The folder of a plane's containers. It is beside the plane's own folder, which the user of the containers cannot enter. */
+export const containersFolder = (directory: string): string => `${directory}-containers`;
+
+/** Creates a private folder and that of the containers, in memory if there is enough. */
 export async function createDirectory(): Promise<string> {
   for (const root of ['/dev/shm', tmpdir()]) {
     const free = await statfs(root).then(
@@ -26,6 +29,7 @@ export async function createDirectory(): Promise<string> {
     if (root === tmpdir() || free > roomNeeded) {
       const directory = await mkdtemp(join(root, 'drawbridge-sandbox-'));
       for (const part of ['pki', 'kubeconfigs', 'logs']) await mkdir(join(directory, part));
+      await mkdir(containersFolder(directory), { mode: 0o711 });
       return directory;
     }
   }
@@ -42,7 +46,9 @@ export async function createPki(directory: string): Promise<Authority> {
   await Promise.all([
     writeIdentity(directory, 'ca', authority),
     writeIdentity(directory, 'apiserver', issue(authority, { commonName: 'kube-apiserver', serves })),
-    writeFile(join(directory, 'pki', 'front-proxy-ca.crt'), frontProxy.certificate),
+    writeIdentity(directory, 'front-proxy-ca', frontProxy),
+    writeIdentity(directory, 'kubelet', issue(authority, { commonName: 'kubelet', serves: ['127.0.0.1'] })),
+    writeIdentity(directory, 'kubelet-client', issue(authority, { commonName: 'kube-apiserver-kubelet-client' })),
     writeIdentity(directory, 'front-proxy-client', issue(frontProxy, { commonName: 'front-proxy-client' })),
     writeFile(join(directory, 'pki', 'webhook-caller-ca.crt'), webhookCaller.certificate),
     writeIdentity(directory, 'webhook-caller', issue(webhookCaller, { commonName: 'kube-apiserver' })),

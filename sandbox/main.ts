@@ -1,6 +1,6 @@
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { applyAccessExamples, commandsToTry } from './access-examples.ts';
+import { applyAccessExamples, applyTemplatesWithoutExec, commandsToTry, writeGrantable } from './access-examples.ts';
 import { addressesOf, execNote } from './addresses.ts';
 import { goPrograms } from './build/programs.ts';
 import { type Plane, startPlane } from './plane.ts';
@@ -20,7 +20,9 @@ if (wanted !== '' && wanted !== 'drawbridge') {
 // Without the server, tests that run here install their own CRDs.
 const crds = wanted ? [`${root}charts/drawbridge/crds`] : [];
 const plane = await startPlane({ crds, onProgress: (line) => console.error(line) });
-const server = wanted ? await ServerProcess.start(plane, { flags: ['--leader-elect=true'] }) : undefined;
+const server = wanted
+  ? await ServerProcess.start(plane, { flags: ['--leader-elect=true', `--grantable=${await writeGrantable(plane)}`] })
+  : undefined;
 console.log(
   [
     `\nA Kubernetes ${kubernetesVersion} control plane is up. In another terminal:\n`,
@@ -65,6 +67,7 @@ function howToUse({ directory, adminKubeconfig, binaries }: Plane): string[] {
 
 async function howToAskForAccess(client: Plane, running: ServerProcess): Promise<string[]> {
   const people = await applyAccessExamples(client);
+  await applyTemplatesWithoutExec(client, running.installation.serverUser);
   const lines = [...commandsToTry(client, people), '', ...addressesOf(client, running).split('\n'), ''];
   return lines.map((line) => (line === '' ? line : `  ${line}`));
 }

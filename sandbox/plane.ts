@@ -1,12 +1,20 @@
 import { rm } from 'node:fs/promises';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { ensureBinaries } from './build/binaries.ts';
 import { type Binaries, type GoProgram, goPrograms } from './build/programs.ts';
 import type { OnProgress } from './build/progress.ts';
 import { commandLines, type Ports } from './commands.ts';
 import { Component } from './component.ts';
-import { execUser, writeKwokConfig } from './kwok-config.ts';
-import { createDirectory, createPki, type PlaneRecord, readAuthority, readRecord, writeRecord } from './layout.ts';
+import {
+  containersFolder,
+  createDirectory,
+  createPki,
+  type PlaneRecord,
+  readAuthority,
+  readRecord,
+  writeRecord,
+} from './layout.ts';
 import { PlaneClient } from './plane-client.ts';
 import { freePorts } from './ports.ts';
 import { apiserverReady, applyCrds, createNode, defaultServiceAccountExists, nodeTakesPods } from './readiness.ts';
@@ -30,13 +38,18 @@ export interface PlaneOptions {
 export interface Plane extends PlaneClient {
   /** A component of this plane. Throws if the plane does not run it, or belongs to another process. */
   component(name: ComponentName): Component;
-  /** Ends all components and removes the folder; on a plane of another process, closes only the proxies. Safe to call again. */
+  /**
+   * Ends all components and the processes of containers, and removes the folders; on a plane of another process, closes only the
+   * proxies. Safe to call again.
+   */
   stop(): Promise<void>;
 }
 
 const startLimitMs = 60_000;
 const attempts = 3;
 const nodeName = 'sandbox-node';
+/** The user of this machine that runs commands exec'ed into Pods; sandbox/kubelet chooses it. */
+const execUser = process.getuid?.() === 0 ? 'nobody' : userInfo().username;
 
 /**
  * Starts a control plane and resolves once Pods can run on it. The plane ends when this process ends, even by SIGKILL.
@@ -90,7 +103,7 @@ class OwnedPlane extends PlaneClient implements Plane {
   static async prepare(binaries: Binaries, options: PlaneOptions): Promise<OwnedPlane> {
     const directory = await createDirectory();
     const watchdog = new Watchdog(directory);
-    const [authority, ports] = await Promise.all([createPki(directory), choosePorts(), writeKwokConfig(directory)]);
+    const [authority, ports] = await Promise.all([createPki(directory), choosePorts()]);
     const record = {
       server: `https://127.0.0.1:${ports.apiserver}`,
       binaries: { kubectl: binaries.kubectl, helm: binaries.helm },
@@ -111,6 +124,7 @@ class OwnedPlane extends PlaneClient implements Plane {
     await applyCrds(this, options.crds ?? []);
     this.#start('kube-controller-manager');
     this.#start('kube-scheduler');
+    this.#start('sandbox-kubelet');
     this.#start('kwok');
     if (this.#components.has('kube-controller-manager')) {
       await this.#waitFor('the default ServiceAccount', () => defaultServiceAccountExists(this));
@@ -144,8 +158,10 @@ class OwnedPlane extends PlaneClient implements Plane {
     await this.closeProxies();
     // The data is deleted, so no component needs an orderly stop.
     await Promise.all([...this.#components.values()].map((component) => component.kill()));
-    await rm(this.directory, { recursive: true, force: true, maxRetries: 3 });
     await this.#watchdog.done();
+    for (const folder of [this.directory, containersFolder(this.directory)]) {
+      await rm(folder, { recursive: true, force: true, maxRetries: 3 });
+    }
   }
 
   async #bringUpNode(): Promise<void> {
@@ -189,7 +205,7 @@ class OwnedPlane extends PlaneClient implements Plane {
         name,
         program: binaries[name],
         args: lines[name],
-        // Passes no proxy settings, because kwok passes its environment to exec'ed commands.
+        // Without proxy settings: the components call each other.
         env: { PATH: process.env['PATH'], HOME: this.directory },
         logFile: join(this.directory, 'logs', `${name}.log`),
       };
@@ -211,6 +227,7 @@ class OwnedPlane extends PlaneClient implements Plane {
 }
 
 async function choosePorts(): Promise<Ports> {
-  const [etcd = 0, etcdPeer = 0, apiserver = 0, controllerManager = 0, scheduler = 0, kwok = 0] = await freePorts(6);
-  return { etcd, etcdPeer, apiserver, controllerManager, scheduler, kwok };
+  const [etcd = 0, etcdPeer = 0, apiserver = 0, controllerManager = 0, scheduler = 0, kwok = 0, kubelet = 0] =
+    await freePorts(7);
+  return { etcd, etcdPeer, apiserver, controllerManager, scheduler, kwok, kubelet };
 }

@@ -23,7 +23,7 @@ export async function nodeTakesPods(client: PlaneClient, name: string): Promise<
   return ready && (node.spec?.taints ?? []).length === 0;
 }
 
-/** Creates the node on which kwok acts as kubelet. */
+/** Creates the node, whose status kwok reports. */
 export async function createNode(client: PlaneClient, name: string): Promise<void> {
   const node = {
     apiVersion: 'v1',

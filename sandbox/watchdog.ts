@@ -1,30 +1,38 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { containersFolder } from './layout.ts';
 
 // Reads orders from standard input. If the input ends without `done`, the parent process has died. The script then kills the parent's
-// children and removes their folder. It needs only `sh`, so that it runs anywhere.
+// children and removes their folders. In both cases it kills the processes of containers, which outlive the kubelet; their HOME names
+// their folder (sandbox/kubelet). It needs only `sh` and `grep`, so that it runs anywhere.
 const script = `
 trap '' INT TERM HUP
+ended=
 pids=' '
 while read -r order argument; do
   case $order in
     watch) pids="$pids$argument " ;;
     forget) pids="\${pids%% $argument *} \${pids#* $argument }" ;;
-    done) exit 0 ;;
+    done) ended=1; break ;;
   esac
 done
-for pid in $pids; do kill -KILL "$pid" 2>/dev/null; done
-case $1 in /?*) rm -rf "$1" 2>/dev/null || { sleep 1; rm -rf "$1"; } ;; esac
+[ "$ended" ] || for pid in $pids; do kill -KILL "$pid" 2>/dev/null; done
+for file in $(grep -lsF "HOME=$2/" /proc/[0-9]*/environ); do
+  pid=\${file#/proc/}
+  kill -KILL "\${pid%/environ}" 2>/dev/null
+done
+[ "$ended" ] && exit
+case $1 in /?*) rm -rf "$1" "$2" 2>/dev/null || { sleep 1; rm -rf "$1" "$2"; } ;; esac
 `;
 
 /** Kills the children of this process if it dies without ending them, even by SIGKILL. */
 export class Watchdog {
   readonly #child: ChildProcess;
 
-  /** Also removes `folder`, an absolute path. */
+  /** Also removes `folder` and the folder of its containers, absolute paths. */
   constructor(folder: string) {
     // It has its own session, so that Ctrl-C in a terminal does not reach it.
-    this.#child = spawn('sh', ['-c', script, 'watchdog', folder], {
+    this.#child = spawn('sh', ['-c', script, 'watchdog', folder, containersFolder(folder)], {
       detached: true,
       stdio: ['pipe', 'ignore', 'ignore'],
     });
@@ -46,7 +54,7 @@ export class Watchdog {
     this.#child.stdin?.write(`forget ${pid}\n`);
   }
 
-  /** Ends the watchdog without any effect. Resolves once it has ended. */
+  /** Ends the watchdog, which kills only the processes of containers. Resolves once it has ended. */
   async done(): Promise<void> {
     this.#child.ref();
     const exit = once(this.#child, 'exit');

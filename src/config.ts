@@ -37,6 +37,12 @@ export interface Config {
   /** Lease of the binding feature. Those of the other features have fixed names. */
   readonly bindingLease: { readonly namespace: string; readonly name: string };
   readonly inventory: InventoryConfig;
+  /** Port of the gateway's aggregated API (HTTPS). 0 selects a free port. */
+  readonly gatewayPort: number;
+  /** Folder of the recordings of sessions; undefined: none are stored. */
+  readonly recordings: string | undefined;
+  /** Age from which a recording is deleted, milliseconds. */
+  readonly recordingRetentionMs: number;
   /** How often the server lists exports that it cannot watch, milliseconds. */
   readonly pollingMs: number;
   /** Resources that providers may bind here, as `<resource>.<group>`; undefined: any. */
@@ -78,7 +84,7 @@ export interface InventoryConfig {
   readonly allowLoopbackHttp: boolean;
 }
 
-/** `access`, `binding`, or `inventory`. */
+/** `access`, `binding`, `inventory`, or `gateway`. */
 export type FeatureName = FlagValue<'features'>[number];
 
 /** Defaults of kube-bind's konnector. */
@@ -128,7 +134,8 @@ export function readConfig(
     }),
   );
   const withInventory = features.includes('inventory');
-  const withAccess = features.includes('access') || !withInventory;
+  const withGateway = features.includes('gateway');
+  const withAccess = features.includes('access') || !(withInventory || withGateway);
   const isVerbose = !given('log-level') && (value('v') ?? 0) >= klogDebug;
   return Object.freeze({
     features,
@@ -144,6 +151,7 @@ export function readConfig(
       ...(withAccess ? [`drawbridge-webhook.${leaseNamespace}.svc`] : []),
       ...(withInventory ? [`drawbridge-inventory-webhook.${leaseNamespace}.svc`] : []),
       ...(withInventory && hasCertifiableHost(inventory.callbackUrl) ? [new URL(inventory.callbackUrl).hostname] : []),
+      ...(withGateway ? [`drawbridge-gateway.${leaseNamespace}.svc`] : []),
     ],
     webhookConfigurations: value('webhook-configurations') ?? [
       ...(withAccess ? accessWebhooks : []),
@@ -160,6 +168,9 @@ export function readConfig(
       name: value('lease-name'),
     }),
     inventory,
+    gatewayPort: value('gateway-port'),
+    recordings: value('recordings'),
+    recordingRetentionMs: value('recording-retention'),
     pollingMs: value('provider-polling-interval'),
     bindable: value('bindable'),
     dryRun: readDryRun(value('dry-run'), features),

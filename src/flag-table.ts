@@ -36,7 +36,7 @@ const general = {
   features: {
     type: features,
     fallback: 'access',
-    help: 'Features to run: access, binding, inventory, or several separated by commas.',
+    help: 'Features to run: access, binding, inventory, gateway, or several separated by commas.',
   },
   kubeconfig: {
     type: text('FILE'),
@@ -150,7 +150,7 @@ const webhooks = {
   'certificate-names': {
     type: names,
     otherwise:
-      'the Services of the features that run: drawbridge-webhook.NAMESPACE.svc, drawbridge-inventory-webhook.NAMESPACE.svc, and the host of --callback-url',
+      'the Services of the features that run: drawbridge-webhook.NAMESPACE.svc, drawbridge-inventory-webhook.NAMESPACE.svc, the host of --callback-url, and drawbridge-gateway.NAMESPACE.svc',
     help: 'With --certificates=own: DNS names and IPv4 addresses of the certificate, separated by commas.',
   },
   'webhook-configurations': {
@@ -221,6 +221,24 @@ const binding = {
   },
 } as const satisfies FlagTable;
 
+const gateway = {
+  'gateway-port': {
+    type: port,
+    fallback: '9445',
+    help: 'Port of the aggregated API of the gateway, HTTPS. 0 takes a free port.',
+  },
+  recordings: {
+    type: optional(text('DIR')),
+    otherwise: 'sessions are not recorded',
+    help: 'Folder in which the gateway stores the recordings of sessions, as NAMESPACE/SESSION.cast. It must exist.',
+  },
+  'recording-retention': {
+    type: duration(60_000),
+    fallback: '720h',
+    help: 'Age from which the gateway deletes a recording. It checks hourly.',
+  },
+} as const satisfies FlagTable;
+
 const inventory = {
   'callback-url': {
     type: optional(text('URL')),
@@ -260,8 +278,18 @@ export const flagSections: Readonly<Record<string, FlagTable>> = {
   Access: access,
   Binding: binding,
   Inventory: inventory,
+  Gateway: gateway,
   'revoke-all': revokeAll,
 };
 
 /** All flags by name. */
-export const flags = { ...general, ...leaderElection, ...webhooks, ...access, ...binding, ...inventory, ...revokeAll };
+export const flags = {
+  ...general,
+  ...leaderElection,
+  ...webhooks,
+  ...access,
+  ...binding,
+  ...inventory,
+  ...gateway,
+  ...revokeAll,
+};

@@ -88,7 +88,7 @@ export const names: FlagType<readonly string[]> = {
   },
 };
 
-const allFeatures = ['access', 'binding', 'inventory'] as const;
+const allFeatures = ['access', 'binding', 'inventory', 'gateway'] as const;
 
 /** Each feature once, in the order above. */
 export const features: FlagType<readonly (typeof allFeatures)[number][]> = {

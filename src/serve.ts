@@ -10,6 +10,7 @@ import {
   probedWatches,
   QUIET_SILENCE_MS,
 } from './features/feature.ts';
+import { gateway } from './features/gateway.ts';
 import { inventory } from './features/inventory.ts';
 import { openServing, openServingFiles, openWebhooks } from './features/serving.ts';
 import { describe } from './kit/errors.ts';
@@ -24,7 +25,7 @@ import { createProcessMetrics, type Metrics } from './observe/metrics.ts';
 import { unhandledRejectionsMetric, watchRefusalsMetric } from './observe/process-metrics.ts';
 
 /** All features, in the order in which `serve` opens them. */
-const allFeatures: readonly Feature[] = [access, binding, inventory];
+const allFeatures: readonly Feature[] = [access, binding, inventory, gateway];
 
 /**
  * The composition root: opens the configured features, and runs their controllers until `signal` aborts. Then closes the webhooks, the
@@ -77,7 +78,8 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
     registerChecks(feature);
     opened.push(feature);
   }
-  const webhooks = serving && (await openWebhooks(host, serving, opened));
+  const hasWebhooks = opened.some(({ webhookDeps }) => webhookDeps !== undefined);
+  const webhooks = serving && hasWebhooks ? await openWebhooks(host, serving, opened) : undefined;
   health.ready('shutdown', () => (stop.aborted ? 'shutting down' : undefined));
   endStart();
   log.info('serving', {

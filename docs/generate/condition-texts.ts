@@ -14,6 +14,8 @@ export const templateConditionTexts: Readonly<Record<TemplateCondition, string>>
     '`InvalidAccessCommand`: correct `accessCommand`. The webhook denies new templates with this error.',
   AuthorHoldsRights:
     '`AuthorUnknown`, `AuthorLacksRights`: see [template authors](../concepts/template-authors.md). `InvalidRules`, `TooManyRights`: see [codes](codes.md).',
+  GatewayAvailable:
+    'Only for templates with `session.via: Gateway`. `GatewayUnavailable`: the APIService of the gateway is missing or not Available; the message says what to do. The template becomes ready when it is Available.',
   AccessPlanValid:
     'The [code](codes.md) with which the server would deny every request now, by this template and the objects that its plan reads. Requests read the same objects again, so it denies no request itself and ends no grant. `NotPlanned`: the server checks many templates, and this one waits.',
 };
@@ -23,7 +25,7 @@ export const requestConditionTexts: Readonly<Record<RequestCondition, string>> =
     '`NotFound`: the namespace has no such template. `TemplateNotReady`: a condition of the template other than `AccessPlanValid` is False. Final.',
   AccessDurationsValid: '`NotAcceptable`: the duration is malformed or too short. Final.',
   AccessStillValid:
-    'What ended the request, for example `Expired`, `Revoked`, or `TargetPodGone`; the message has the time. `Timeout`: the requested time passed before the server could open access. Final.',
+    'What ended the request, for example `Expired`, `Revoked`, or `TargetPodGone`; the message has the time. `Timeout`: the requested time passed before the server could open access. `Denied`: access was denied while it opened; another condition has the code. Final.',
   AccessResourcesCreated: 'Any [code](codes.md): the server could not open access. Final.',
   AccessResourcesReady:
     '`NotYetReady`: the Pod is not Ready yet; the message says what it waits for. `AccessEnded`: access has ended.',

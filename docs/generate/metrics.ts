@@ -7,6 +7,7 @@ import {
   writeAuthorizationMetrics,
 } from '../../src/admission/metrics.ts';
 import { bindingMetrics } from '../../src/binding/metrics.ts';
+import { recordingMetrics } from '../../src/gateway/recording/metrics.ts';
 import { registerInventoryGauges } from '../../src/inventory/manager/gauges.ts';
 import { inventoryMetrics } from '../../src/inventory/manager/metrics.ts';
 import { unhealthyWatchesMetric } from '../../src/inventory/remote/hub.ts';
@@ -48,6 +49,7 @@ const sections: Readonly<Record<string, (metrics: Metrics) => void>> = {
     unhealthyWatchesMetric(metrics, () => 0);
     writeAuthorizationMetrics(metrics);
   },
+  Gateway: recordingMetrics,
   Controllers: loopMetrics,
 };
 

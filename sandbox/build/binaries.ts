@@ -1,29 +1,27 @@
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { clientOnPath, clientsAreStored, fetchClients, isExecutable } from './clients.ts';
 import { findPrograms } from './found-programs.ts';
 import { buildGoProgram, goCacheKey, goVersion } from './go.ts';
 import { withLock } from './lock.ts';
-import { type Binaries, clientPrograms, goPrograms, type Program, programs } from './programs.ts';
+import { type Binaries, type ClientProgram, clientPrograms, goPrograms, type Program, programs } from './programs.ts';
 import { type OnProgress, reporting } from './progress.ts';
 
-const building = '.building-';
+const building = 'building-';
 
 /**
  * Returns the path of every program. Uses the programs that the environment provides, then the cache
- * (`${XDG_CACHE_HOME:-~/.cache}/drawbridge/sandbox/<key>/`), and builds missing ones, which takes about eight minutes the
- * first time. Needs Go only if the environment lacks a program. Several processes may call this at once.
+ * (`${XDG_CACHE_HOME:-~/.cache}/drawbridge/sandbox/<key>/`, a folder for each Go module), and builds missing ones, which
+ * takes about eight minutes the first time. Needs Go only if the environment lacks a program. Several processes may call this at once.
  */
 export async function ensureBinaries(options: { readonly onProgress?: OnProgress } = {}): Promise<Binaries> {
   const onProgress = options.onProgress ?? (() => undefined);
   const found = await findPrograms(process.env, onProgress);
   if (isComplete(found)) return found;
-  const folder = join(cacheRoot(), await goCacheKey(await goVersion()));
-  const cached = Object.fromEntries(programs.map((name) => [name, join(folder, name)]));
-  const binaries = { ...cached, ...(await clientsElsewhere(found)), ...found } as Binaries;
+  const binaries = { ...(await cachePaths()), ...(await clientsElsewhere(found)), ...found } as Binaries;
   if ((await missing(binaries)).length === 0) return binaries;
-  await withLock(`${folder}.lock`, () => fill(folder, binaries, onProgress), {
+  await withLock(join(cacheRoot(), 'lock'), () => fill(binaries, onProgress), {
     onWait: (pid) => onProgress(`process ${pid} is building the sandbox's programs, waiting for it`),
   });
   return binaries;
@@ -35,6 +33,19 @@ const isComplete = (found: Partial<Binaries>): found is Binaries =>
 function cacheRoot(): string {
   return join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'drawbridge', 'sandbox');
 }
+
+async function cachePaths(): Promise<Binaries> {
+  const go = await goVersion();
+  const pathOf = async (program: Program): Promise<string> => {
+    // The clients are those of the Kubernetes version that their neighbor in the cache has.
+    const neighbor = isClient(program) ? 'kube-apiserver' : program;
+    return join(cacheRoot(), await goCacheKey(neighbor, go), program);
+  };
+  const entries = await Promise.all(programs.map(async (program) => [program, await pathOf(program)]));
+  return Object.fromEntries(entries) as Binaries;
+}
+
+const isClient = (program: Program): program is ClientProgram => clientPrograms.some((name) => name === program);
 
 async function clientsElsewhere(found: Partial<Binaries>): Promise<Partial<Binaries>> {
   if (clientsAreStored) return {};
@@ -48,20 +59,20 @@ async function missing(binaries: Binaries): Promise<Program[]> {
   return names.filter((_, index) => !present[index]);
 }
 
-async function fill(folder: string, binaries: Binaries, onProgress: OnProgress): Promise<void> {
+async function fill(binaries: Binaries, onProgress: OnProgress): Promise<void> {
   // Checks again under the lock, because the previous holder may have built everything.
   const wanted = await missing(binaries);
-  await mkdir(folder, { recursive: true });
-  await removeAbandoned(folder);
-  announce(wanted, folder, onProgress);
-  const workspace = await mkdtemp(`${folder}${building}`);
+  await removeAbandoned();
+  announce(wanted, onProgress);
+  const workspace = await mkdtemp(join(cacheRoot(), building));
   try {
+    await Promise.all(wanted.map((name) => mkdir(dirname(binaries[name]), { recursive: true })));
     for (const program of goPrograms.filter((name) => wanted.includes(name))) {
-      await reporting(`building ${program}`, onProgress, () =>
-        buildGoProgram(program, workspace, join(folder, program)),
-      );
+      await reporting(`building ${program}`, onProgress, () => buildGoProgram(program, workspace, binaries[program]));
     }
-    if (clientPrograms.some((name) => wanted.includes(name))) {
+    const client = wanted.find(isClient);
+    if (client !== undefined) {
+      const folder = dirname(binaries[client]);
       await reporting('fetching kubectl and helm', onProgress, () => fetchClients(workspace, folder));
     }
   } finally {
@@ -69,18 +80,19 @@ async function fill(folder: string, binaries: Binaries, onProgress: OnProgress):
   }
 }
 
-function announce(wanted: readonly Program[], folder: string, onProgress: OnProgress): void {
+function announce(wanted: readonly Program[], onProgress: OnProgress): void {
   const built = goPrograms.filter((name) => wanted.includes(name));
   if (built.length === 0) return;
-  onProgress(`building ${built.join(', ')} from source into ${folder}, once: about eight minutes on two cores`);
+  onProgress(
+    `building ${built.join(', ')} from source into ${cacheRoot()}, once: all take about eight minutes on two cores`,
+  );
   onProgress(
     `set DRAWBRIDGE_PROGRAMS or KUBEBUILDER_ASSETS to a folder that has them for Kubernetes 1.36 to skip this`,
   );
 }
 
 // Only the holder of the lock builds, so existing build folders are leftovers of killed builds.
-async function removeAbandoned(folder: string): Promise<void> {
-  const prefix = `${basename(folder)}${building}`;
-  const abandoned = (await readdir(dirname(folder))).filter((name) => name.startsWith(prefix));
-  await Promise.all(abandoned.map((name) => rm(join(dirname(folder), name), { recursive: true, force: true })));
+async function removeAbandoned(): Promise<void> {
+  const abandoned = (await readdir(cacheRoot())).filter((name) => name.startsWith(building));
+  await Promise.all(abandoned.map((name) => rm(join(cacheRoot(), name), { recursive: true, force: true })));
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 
 export interface CacheInputs {
-  /** Contents of every go.mod and go.sum, in a fixed order. */
+  /** Contents of go.mod, go.sum, and the sources of the module, in a fixed order. */
   readonly moduleFiles: readonly string[];
   readonly flags: readonly string[];
   /** The output of `go version`. */

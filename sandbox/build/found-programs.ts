@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { kubeletVersion } from '../versions.ts';
 import { isExecutable } from './clients.ts';
 import { type Binaries, type Program, programs } from './programs.ts';
 import type { OnProgress } from './progress.ts';
@@ -22,6 +23,7 @@ const versions: Readonly<Record<Program, Version>> = {
   'kube-controller-manager': ofKubernetes,
   'kube-scheduler': ofKubernetes,
   kwok: { args: ['--version'], pattern: /^kwok version (v\S+)/, fitting: ['v0.8.'] },
+  'sandbox-kubelet': { args: ['--version'], pattern: /^sandbox-kubelet (v\S+)/, fitting: [kubeletVersion] },
   // kubectl supports API servers one minor version older and newer.
   kubectl: {
     args: ['version', '--client'],

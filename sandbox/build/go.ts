@@ -1,13 +1,13 @@
-import { readFile, rename } from 'node:fs/promises';
+import { readdir, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { cacheKey } from './cache-key.ts';
-import { type GoProgram, goFlags, goModules, goPrograms, goTargets } from './programs.ts';
+import { type GoProgram, goFlags, goPrograms, goTargets } from './programs.ts';
 import { run } from './run.ts';
 
 /** The output of `go version`. Without a usable Go, throws an error that names what to install. */
 export async function goVersion(): Promise<string> {
   // Runs inside a module, because its go.mod may select a newer toolchain.
-  const answer = await run('go', ['version'], { cwd: goModules[0] ?? '.' }).catch(() => undefined);
+  const answer = await run('go', ['version'], { cwd: goTargets.etcd.module }).catch(() => undefined);
   if (answer === undefined) {
     throw new Error(
       'The sandbox builds etcd and Kubernetes from source and found no `go` on the PATH: install Go 1.26 or newer ' +
@@ -19,12 +19,14 @@ export async function goVersion(): Promise<string> {
   return answer.stdout;
 }
 
-/** The cache key of the programs this checkout pins, built with the given Go. */
-export async function goCacheKey(version: string): Promise<string> {
-  const files = goModules.flatMap((module) => [join(module, 'go.mod'), join(module, 'go.sum')]);
+/** The cache key of a program and the others of its module, built with the given Go. */
+export async function goCacheKey(program: GoProgram, version: string): Promise<string> {
+  const { module } = goTargets[program];
+  const files = (await readdir(module)).filter((name) => /\.(go|mod|sum)$/.test(name)).sort();
+  const ofModule = goPrograms.map((name) => goTargets[name]).filter((target) => target.module === module);
   return cacheKey({
-    moduleFiles: await Promise.all(files.map((file) => readFile(file, 'utf8'))),
-    flags: [...goFlags, ...goPrograms.map((program) => goTargets[program].ldflags)],
+    moduleFiles: await Promise.all(files.map((file) => readFile(join(module, file), 'utf8'))),
+    flags: [...goFlags, ...ofModule.map(({ ldflags }) => ldflags)],
     goVersion: version,
     platform: `${process.platform}/${process.arch}`,
   });

@@ -1,7 +1,14 @@
 import { fileURLToPath } from 'node:url';
-import { kubernetesVersion, kwokVersion } from '../versions.ts';
+import { kubeletVersion, kubernetesVersion, kwokVersion } from '../versions.ts';
 
-export const goPrograms = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kwok'] as const;
+export const goPrograms = [
+  'etcd',
+  'kube-apiserver',
+  'kube-controller-manager',
+  'kube-scheduler',
+  'kwok',
+  'sandbox-kubelet',
+] as const;
 export const clientPrograms = ['kubectl', 'helm'] as const;
 export const programs = [...goPrograms, ...clientPrograms] as const;
 
@@ -13,7 +20,7 @@ export type Program = (typeof programs)[number];
 export type Binaries = Readonly<Record<Program, string>>;
 
 export interface GoTarget {
-  /** Folder of the module that pins the program's version. */
+  /** Folder of the module that contains the program, or pins its version. */
   readonly module: string;
   readonly package: string;
   readonly ldflags: string;
@@ -21,8 +28,7 @@ export interface GoTarget {
 
 const kubernetesModule = fileURLToPath(new URL('../kubernetes', import.meta.url));
 const kwokModule = fileURLToPath(new URL('../kwok', import.meta.url));
-
-export const goModules: readonly string[] = [kubernetesModule, kwokModule];
+const kubeletModule = fileURLToPath(new URL('../kubelet', import.meta.url));
 
 /** Flags of every program; `GoTarget.ldflags` has the flags of one. */
 export const goFlags: readonly string[] = ['-trimpath', '-tags=grpcnotrace,notest'];
@@ -58,5 +64,10 @@ export const goTargets: Readonly<Record<GoProgram, GoTarget>> = {
     module: kwokModule,
     package: 'sigs.k8s.io/kwok/cmd/kwok',
     ldflags: `-s -w -X sigs.k8s.io/kwok/pkg/consts.Version=${kwokVersion}`,
+  },
+  'sandbox-kubelet': {
+    module: kubeletModule,
+    package: '.',
+    ldflags: `-s -w -X main.version=${kubeletVersion}`,
   },
 };

@@ -9,8 +9,12 @@ import type { PodManifest } from './pod-manifest.ts';
 export const hostAnnotation = 'sandbox/host';
 
 const componentLabel = 'app.kubernetes.io/component';
-/** The address of each component's webhooks; all Services have one port. */
-const addresses: Readonly<Record<string, string>> = { server: '127.0.0.1', inventory: '127.0.0.2' };
+/** The address of the Service of each component that the API server calls; all these Services have one port. */
+const addresses: Readonly<Record<string, string>> = {
+  server: '127.0.0.1',
+  inventory: '127.0.0.2',
+  gateway: '127.0.0.3',
+};
 
 const syncEveryMs = 150;
 const refreshFilesEveryMs = 1000;
@@ -150,7 +154,7 @@ export class HostKubelet {
         const ready = componentPods.filter(({ endpoint }) => endpoint);
         this.#balancer.route(
           address,
-          ready.map((pod) => pod.port('webhooks')),
+          ready.map((pod) => pod.port('webhooks') || pod.port('gateway')),
         );
       }
     };

@@ -21,6 +21,7 @@ const endpointLagMs = 500;
 const portFlags: Readonly<Record<string, string>> = {
   webhooks: 'port',
   callbacks: 'callback-port',
+  gateway: 'gateway-port',
   health: 'health-port',
   metrics: 'metrics-port',
 };

@@ -1,10 +1,10 @@
 import type { VoteSpec } from '../api/access/access-vote.ts';
 import type { Ended } from '../api/access/ended.ts';
 import { type Access, accesses, accessOfRequest, accessOfTemplate, type RequestKind } from '../api/access/kinds.ts';
-import { type TemplateKind, templateConditions } from '../api/access/names.ts';
-import { type KubeObject, keyOf, type ObjectName } from '../api/object.ts';
+import { gatewayCondition, type TemplateKind, templateConditions } from '../api/access/names.ts';
+import { type Condition, type KubeObject, keyOf, type ObjectName } from '../api/object.ts';
 import { pods } from '../api/resources.ts';
-import type { Clock } from '../kit/clock.ts';
+import { type Clock, sleep } from '../kit/clock.ts';
 import { isRecord } from '../kit/json-value.ts';
 import { SharedCalls } from '../kit/shared-calls.ts';
 import { type AccessQuestion, type Client, findObject } from '../kube/client.ts';
@@ -159,6 +159,12 @@ type FoundTemplate = Extract<TemplateState, { found: true }>;
 
 const { accessPlanValid, ...otherConditions } = templateConditions;
 
+/** The condition types that a template needs to be ready, except AccessPlanValid. GatewayAvailable counts if it is present. */
+const typesFor = (conditions: readonly Condition[]): string[] => [
+  ...Object.values(otherConditions),
+  ...(conditions.some(({ type }) => type === gatewayCondition) ? [gatewayCondition] : []),
+];
+
 /**
  * The state of a template, as input of the rules of `policy/`. The template counts as ready even if AccessPlanValid is False: the leader
  * plans each request again, with the objects that exist then.
@@ -174,7 +180,7 @@ export function templateState(template: TemplateView): FoundTemplate {
     uid: template.uid,
     generation: template.generation,
     spec: template.spec,
-    ready: template.ready === false ? allTrue(others, Object.values(otherConditions)) : template.ready,
+    ready: template.ready === false ? allTrue(others, typesFor(others)) : template.ready,
     // Each condition has its own generation. The lowest is the generation that all conditions have observed.
     observedGeneration: generations.length > 0 ? Math.min(...generations) : undefined,
     ...(failing ? { failing: { type: failing.type, reason: failing.reason, message: failing.message } } : {}),
@@ -233,8 +239,15 @@ interface ConnectTargetsDeps {
   readonly clock: Clock;
 }
 
+/** How long a connect of the gateway waits for its grant to reach the stores, milliseconds, and the interval between looks. */
+const storeLagMs = 1000;
+const lookMs = 50;
+/** Maximum number of connects that wait. Each holds a connection of the API server, and a thief of the gateway's token could start many. */
+const maxWaiting = 16;
+
 /** The reads of pods and their grants for the webhooks that audit and authorize connects. Implements a part of `AccessReviews`. */
 export function connectTargets({ stores, client, signer, clock }: ConnectTargetsDeps) {
+  let waiting = 0;
   const podCreators = accesses.filter(({ createsPod }) => createsPod);
   const podRequests = podCreators.map(({ request }) => stores.of(request.resource.kind).requests);
 
@@ -271,7 +284,44 @@ export function connectTargets({ stores, client, signer, clock }: ConnectTargets
         request?.grant && isOpen(request, signer, clock) && (await signer.isOurGrant(request, request.grant, signal));
       return { uid: pod.uid, isAccessPod, grants: isAccessPod && request && isProven ? grantsOf(request) : [] };
     },
+
+    async gatewayTarget(namespace: string, name: string, signal: AbortSignal) {
+      const key = keyOf({ namespace, name });
+      let candidates = openViaGateway(key);
+      if (candidates.length === 0 && waiting < maxWaiting) {
+        waiting++;
+        try {
+          const untilMs = clock.monotonic() + storeLagMs;
+          while (candidates.length === 0 && clock.monotonic() < untilMs) {
+            await sleep(clock, lookMs, signal);
+            candidates = openViaGateway(key);
+          }
+        } finally {
+          waiting--;
+        }
+      }
+      const pod = stores.pods.get(key);
+      if (!pod) return undefined;
+      const proven = await Promise.all(
+        candidates.map(async (request) => request.grant && (await signer.isOurGrant(request, request.grant, signal))),
+      );
+      const grants = candidates.filter((_, index) => proven[index]).flatMap(grantsOf);
+      return { uid: pod.uid, isAccessPod: requestOf(pod) !== undefined, grants };
+    },
   };
+
+  /** The requests whose open Gateway grant opens the pod with this key; a later pod of the same name is another pod. Not verified. */
+  function openViaGateway(key: string): readonly RequestView[] {
+    const pod = stores.pods.get(key);
+    if (!pod) return [];
+    const opensPod = ({ uid, grant, children }: RequestView): boolean =>
+      grant?.pod.uid === undefined
+        ? pod.requestRef?.uid === uid || children.some((child) => child.uid === pod.uid)
+        : grant.pod.uid === pod.uid;
+    return stores.requests
+      .flatMap((store) => store.byIndex(byPod, key))
+      .filter((request) => request.grant?.session && opensPod(request) && isOpen(request, signer, clock));
+  }
 
   async function livePod(name: ObjectName, signal: AbortSignal): Promise<PodView | undefined> {
     const found = await findObject(client, pods, name, { signal });
@@ -302,5 +352,8 @@ const isOpen = (request: RequestView, signer: EndSigner, clock: Clock): boolean 
   !hasEndedCondition(request) &&
   clock.now() < (accessEndMs(request, signer) ?? 0);
 
-const grantsOf = ({ name, grant }: RequestView) =>
-  grant ? [{ request: name, template: grant.template.name, subjects: grant.subjects }] : [];
+const grantsOf = ({ name, grant }: RequestView) => {
+  if (!grant) return [];
+  const { template, subjects, session } = grant;
+  return [{ request: name, template: template.name, subjects, ...(session ? { viaGateway: true as const } : {}) }];
+};

@@ -32,6 +32,7 @@ import { RequesterAttestations } from './lifecycle/requester-attestations.ts';
 import { Revoker } from './lifecycle/revoker.ts';
 import { TemplateEdits } from './lifecycle/template-edits.ts';
 import { Votes } from './lifecycle/votes.ts';
+import { sessionOf } from './policy/session-policy.ts';
 import type { Signer } from './signing/signer.ts';
 import { orphansMetric, stateMetrics } from './state-metrics.ts';
 import { type AccessStores, byNamespace, byTarget, byTemplate, byUid, requestsOfPod } from './stores/access-stores.ts';
@@ -186,12 +187,16 @@ function templateController(
           return affected.map((template) => template.key);
         }),
       ),
+      fromSubscription('gateway', stores.gateway, () =>
+        [...templates.list()].filter(({ spec }) => sessionOf(spec.accessConfig)).map(({ key }) => key),
+      ),
       judge,
     ],
     reconciler: new TemplateReconciler({
       resource: kind.templateResource,
       templates,
       workload: (key) => stores.workload(key),
+      gateway: stores.gateway,
       authors,
       judge,
       planValidMessage: kind.createsPod

@@ -1,3 +1,4 @@
+import { childNameOf } from '../api/access/names.ts';
 import { apiVersionOf, keyOf, type Resource } from '../api/object.ts';
 import type { Journal } from '../audit/journal.ts';
 import type { AuditRecord } from '../audit/record.ts';
@@ -9,7 +10,6 @@ import type { Store } from '../kube/store.ts';
 import type { Log } from '../observe/log.ts';
 import type { Applier } from '../rbac/applier.ts';
 import type { AccessKind } from './access-kind.ts';
-import { childNameOf } from './builders/plan.ts';
 import { accessEndMs, type EndSigner } from './lifecycle/request-ends.ts';
 import { type AccessStores, byRequest, byUid } from './stores/access-stores.ts';
 import { type RequestView, viewRequest } from './stores/access-views.ts';

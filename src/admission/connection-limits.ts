@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server } from 'node:https';
 import type { Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import { FairShare } from '../kit/fair-share.ts';
 import type { FairQueue } from './fair-queue.ts';
 
@@ -18,6 +19,8 @@ interface ConnectionLimitOptions {
   readonly queue: FairQueue;
   /** Called for each connection that exceeds the limits. */
   readonly onRejected: () => void;
+  /** Whether the connection, after its handshake, no longer counts, because its peer is known. Default: none. */
+  readonly isTrusted?: (socket: TLSSocket) => boolean;
 }
 
 /**
@@ -26,7 +29,7 @@ interface ConnectionLimitOptions {
  * address with the most: the oldest idle one or, if all have a call in flight, the oldest. Call it before you add listeners of
  * `connection`, because it removes the existing ones.
  */
-export function limitConnections(server: Server, { queue, onRejected }: ConnectionLimitOptions): void {
+export function limitConnections(server: Server, { queue, onRejected, isTrusted }: ConnectionLimitOptions): void {
   const slots = new FairShare({ total: MAX_CONNECTIONS, perSource: MAX_PER_ADDRESS });
   /** Calls in flight. A call has the TLS socket, not the accepted one, so the client's address and port identify the connection. */
   const unanswered = new Map<string, ServerResponse>();
@@ -36,6 +39,10 @@ export function limitConnections(server: Server, { queue, onRejected }: Connecti
     response.once('close', () => {
       if (unanswered.get(client) === response) unanswered.delete(client);
     });
+  });
+  const releases = new Map<string, () => void>();
+  server.on('secureConnection', (socket: TLSSocket) => {
+    if (isTrusted?.(socket)) releases.get(clientOf(socket))?.();
   });
   // node:https registers only this listener; it starts TLS.
   const [startTls] = server.listeners('connection');
@@ -53,6 +60,8 @@ export function limitConnections(server: Server, { queue, onRejected }: Connecti
       return void socket.destroy();
     }
     socket.once('close', release);
+    releases.set(client, release);
+    socket.once('close', () => releases.delete(client));
     socket.on('error', () => {});
     const destroy = (): void => void socket.destroy();
     socket.setTimeout(HANDSHAKE_MS, destroy);

@@ -44,6 +44,8 @@ export interface PodGrant {
   /** Name of the template of the request. */
   readonly template: string;
   readonly subjects: readonly GrantSubject[];
+  /** True if the subjects may connect only through the gateway. */
+  readonly viaGateway?: true;
 }
 
 /** The pod that a call connects to. */
@@ -155,6 +157,11 @@ export interface AccessReviews {
   cachedConnectTarget(namespace: string, name: string): ConnectTarget | undefined;
   /** The pod and its open grants with a valid signature. Reads live where a store may lag behind. Undefined if the pod does not exist. */
   connectTarget(namespace: string, name: string, signal: AbortSignal): Promise<ConnectTarget | undefined>;
+  /**
+   * The pod and its open Gateway grants with a valid signature. Waits a moment for the stores if they have none, because they may lag behind
+   * a new grant. Undefined if the stores do not have the pod.
+   */
+  gatewayTarget(namespace: string, name: string, signal: AbortSignal): Promise<ConnectTarget | undefined>;
   /** The group whose members may connect to every access pod, each time with a Warning Event. Undefined if the administrator set none. */
   readonly breakGlassGroup: string | undefined;
   /** Enqueues an Event on the pod; must not block or throw. */

@@ -1,6 +1,7 @@
 import { accessVotes } from '../api/access/access-vote.ts';
 import { accesses, type RequestKind } from '../api/access/kinds.ts';
 import { childNameSuffix, type TemplateKind } from '../api/access/names.ts';
+import { gatewayUserOf } from '../api/gateway/names.ts';
 import { accountPrefix, clusterInventories, componentReconcilers } from '../api/inventory/names.ts';
 import type { Resource } from '../api/object.ts';
 import { pods } from '../api/resources.ts';
@@ -10,7 +11,7 @@ import type { Handler } from './decision.ts';
 import { attestAuthor } from './handlers/author-attestation.ts';
 import { authorizeComponentWrite } from './handlers/component-write-authorization.ts';
 import { attestEntry, validateEntry } from './handlers/entry-webhooks.ts';
-import { guardAccessPod, observePod } from './handlers/exec-guard.ts';
+import { guardAccessPod, guardGateway, observePod } from './handlers/exec-guard.ts';
 import { validateRegistration } from './handlers/registration-validation.ts';
 import { validateRequest } from './handlers/request-validation.ts';
 import { attestRequester } from './handlers/requester-attestation.ts';
@@ -145,7 +146,11 @@ const isAccessPodName =
   `request.name.matches('^([^:]*${childNameSuffix}(:[^:]*)?|[^:]*:[^:]*${childNameSuffix}:[^:]*)$')` +
   " && !(request.namespace in ['kube-system', 'drawbridge-system'])";
 
-/** The API server sends each call to one of the two pod webhooks, so that it leaves one audit line. */
+/** Calls of the gateway. The chart replaces the namespace by that of the installation. */
+const byGateway = `request.userInfo.username == '${gatewayUserOf('drawbridge-system')}'`;
+const notByGateway = { name: 'not-by-gateway', expression: `!(${byGateway})` };
+
+/** The API server sends each call to one of the three pod webhooks, so that it leaves one audit line. */
 const podConnect = {
   type: 'validating',
   feature: 'access',
@@ -165,7 +170,7 @@ const podRoutes: readonly AccessRoute[] = [
     // A broken webhook must never block connections to pods.
     failurePolicy: 'Ignore',
     observeOnly: true,
-    matchConditions: [{ name: 'no-access-pod', expression: `!(${isAccessPodName})` }],
+    matchConditions: [{ name: 'no-access-pod', expression: `!(${isAccessPodName})` }, notByGateway],
     handler: observePod,
   },
   {
@@ -173,8 +178,17 @@ const podRoutes: readonly AccessRoute[] = [
     path: '/enforce-v1-pod',
     name: 'enforce.vpod.kb.io',
     failurePolicy: 'Fail',
-    matchConditions: [{ name: 'access-pod', expression: isAccessPodName }],
+    matchConditions: [{ name: 'access-pod', expression: isAccessPodName }, notByGateway],
     handler: guardAccessPod,
+  },
+  {
+    ...podConnect,
+    path: '/gateway-v1-pod',
+    name: 'gateway.vpod.kb.io',
+    // In every namespace: the gateway needs no pod to repair a cluster.
+    failurePolicy: 'Fail',
+    matchConditions: [{ name: 'by-gateway', expression: byGateway }],
+    handler: guardGateway,
   },
 ];
 

@@ -41,6 +41,7 @@ export const customResourceDefinitions = resource(
   'CustomResourceDefinition',
   false,
 );
+export const apiServices = resource('apiregistration.k8s.io', 'v1', 'apiservices', 'APIService', false);
 export const mutatingWebhookConfigurations = resource(
   'admissionregistration.k8s.io',
   'v1',

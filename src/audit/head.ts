@@ -17,6 +17,7 @@ interface HeadNames {
 /** A process without the access feature uses other names, so that the two processes do not read each other's keys. */
 export const headNames = {
   access: { heads: 'drawbridge-audit-heads', keys: 'drawbridge-audit-keys' },
+  gateway: { heads: 'drawbridge-gateway-audit-heads', keys: 'drawbridge-gateway-audit-keys' },
   inventory: { heads: 'drawbridge-inventory-audit-heads', keys: 'drawbridge-inventory-audit-keys' },
 } as const satisfies Record<string, HeadNames>;
 

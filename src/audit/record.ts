@@ -10,7 +10,10 @@ interface AuditSubject {
 
 /** The object of an operation. */
 interface AuditObject {
-  /** `CREATE`, `UPDATE`, `DELETE`, or `CONNECT` of a review; `GRANT`, `REVOKE`, `REVIEW`, or `ABANDON` of a controller. */
+  /**
+   * `CREATE`, `UPDATE`, `DELETE`, or `CONNECT` of a review; `GRANT`, `REVOKE`, `REVIEW`, or `ABANDON` of a controller;
+   * `CONNECT` also of a session of the gateway, and `DELETE` of its recording.
+   */
   readonly operation: string;
   readonly apiVersion: string;
   readonly kind: string;
@@ -38,8 +41,20 @@ interface AuditVote {
 
 /** One decision. The journal writes only these fields, and nothing of the objects themselves, which may contain secrets. */
 export interface AuditRecord {
-  readonly event: 'admission' | 'grant' | 'revocation' | 'review' | ConnectSubresource;
-  readonly verdict: 'allowed' | 'denied' | 'granted' | 'extended' | 'revoked' | 'reviewed' | 'observed';
+  readonly event: 'admission' | 'grant' | 'revocation' | 'review' | 'session' | ConnectSubresource;
+  readonly verdict:
+    | 'allowed'
+    | 'denied'
+    | 'granted'
+    | 'extended'
+    | 'revoked'
+    | 'reviewed'
+    | 'observed'
+    | 'opened'
+    | 'ended'
+    | 'recorded'
+    | 'unrecorded'
+    | 'deleted';
   readonly who: AuditSubject;
   readonly what: AuditObject;
   /** Name of the access template, in the object's namespace. */
@@ -69,6 +84,24 @@ export interface AuditRecord {
   readonly run?: string;
   /** True for a terminal with input, false for a single command. */
   readonly interactive?: boolean;
+  /** The session of the gateway: a random name. */
+  readonly session?: string;
+  /** What the session is: `exec`, `attach`, or `portforward`. */
+  readonly stream?: string;
+  /** SHA-256 (hex) of the JSON list of the words of the command, which may contain secrets itself. */
+  readonly commandHash?: string;
+  /** Bytes of a session to the pod, and from it. */
+  readonly bytesIn?: number;
+  readonly bytesOut?: number;
+  /** Exit code of the command of a session. */
+  readonly exitCode?: number;
+  /** In a line about a recording: the number of the chunk, from 1, or, if `complete`, of its chunks. */
+  readonly chunk?: number;
+  /** Bytes of the chunk, and their SHA-256 (hex). */
+  readonly bytes?: number;
+  readonly sha256?: string;
+  /** True if the recording has its last chunk. */
+  readonly complete?: boolean;
   /** End of the grant, RFC 3339. */
   readonly expiresAt?: string;
   /** Stable code of the reason, for example `NotEligible`. */
@@ -144,6 +177,16 @@ export function formatRecord(fields: JournalFields, record: AuditRecord): string
     component: bounded(record.component),
     run: bounded(record.run),
     interactive: record.interactive,
+    session: bounded(record.session),
+    stream: bounded(record.stream),
+    commandHash: bounded(record.commandHash),
+    bytesIn: record.bytesIn,
+    bytesOut: record.bytesOut,
+    exitCode: record.exitCode,
+    chunk: record.chunk,
+    bytes: record.bytes,
+    sha256: bounded(record.sha256),
+    complete: record.complete,
     expiresAt: bounded(record.expiresAt),
     code: bounded(record.code),
     message: bounded(record.message),

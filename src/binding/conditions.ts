@@ -54,16 +54,17 @@ export function setConditionsAndReady(
 }
 
 /**
- * The value of `Ready`: the worst of the other conditions, the first by type if several are equally bad. From worst to best: False with
- * severity Error, Warning, or Info; True; Unknown; False without a severity. Undefined without other conditions.
+ * The value of `Ready`: the condition with the highest precedence, the first by type among equals. From the highest to the lowest, as in
+ * kube-bind: False with severity Error, Warning, or Info; True; Unknown; False without a severity. So True outranks Unknown. Undefined
+ * without other conditions.
  */
 export function summaryOf(conditions: readonly BindCondition[]): BindConditionUpdate | undefined {
   const others = conditions.filter(({ type }) => type !== bindConditions.ready).sort(readyFirst);
-  const worst = others.reduce<BindCondition | undefined>(
-    (worse, condition) => (worse && rank(worse) <= rank(condition) ? worse : condition),
+  const first = others.reduce<BindCondition | undefined>(
+    (highest, condition) => (highest && rank(highest) <= rank(condition) ? highest : condition),
     undefined,
   );
-  return worst && normalize({ ...worst, type: bindConditions.ready });
+  return first && normalize({ ...first, type: bindConditions.ready });
 }
 
 export function findCondition(conditions: readonly BindCondition[], type: string): BindCondition | undefined {

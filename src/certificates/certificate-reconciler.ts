@@ -28,7 +28,7 @@ export interface CertificateReconcilerOptions {
 }
 
 /**
- * Each reconcile does the first step that is due: fill the Secret, update the webhook configurations, or advance a rotation. So every
+ * Each reconcile does the first step that is due: fill the Secret, update the webhook configurations and the APIService, or advance a rotation. So every
  * configuration trusts the certificate before a rotation changes the Secret again. The work queue has one key, the Secret's
  * `namespace/name`. A reconcile rejects with CodedError `ForeignSecret` if the server did not create the Secret. If a write fails, also
  * with a conflict, it rejects as the client does.
@@ -84,10 +84,10 @@ export class CertificateReconciler implements Reconciler {
    * configuration has our authority or a path segment yet. Undefined once the Secret contains it.
    */
   #earlierAuthority({ authority, previousAuthority }: Material): string | undefined {
-    const webhooks = this.#webhooks();
-    if (webhooks.some(({ caBundle, path }) => caBundle.includes(authority) || splitPath(path).segment !== ''))
+    const endpoints = this.#endpoints();
+    if (endpoints.some(({ caBundle, path = '' }) => caBundle.includes(authority) || splitPath(path).segment !== ''))
       return undefined;
-    const [earlier] = webhooks.flatMap(({ caBundle }) => authorityIn(caBundle) ?? []);
+    const [earlier] = endpoints.flatMap(({ caBundle }) => authorityIn(caBundle) ?? []);
     return earlier === previousAuthority ? undefined : earlier;
   }
 
@@ -150,15 +150,15 @@ export class CertificateReconciler implements Reconciler {
     return done;
   }
 
-  #webhooks(): ConfigurationView['webhooks'] {
+  #endpoints(): ConfigurationView['endpoints'] {
     return this.#options.stores.configurations.flatMap((store) =>
-      [...store.list()].flatMap(({ webhooks }) => webhooks),
+      [...store.list()].flatMap(({ endpoints }) => endpoints),
     );
   }
 
   /** The segment of each path; empty if a path has none. */
   #segments(): string[] {
-    return this.#webhooks().map(({ path }) => splitPath(path).segment);
+    return this.#endpoints().flatMap(({ path }) => (path === undefined ? [] : splitPath(path).segment));
   }
 
   /** Whether no path has a segment, so that replicas that answer none may still run. */
@@ -183,15 +183,15 @@ export class CertificateReconciler implements Reconciler {
     const isSegmentDue = this.#segmentDelayMs(segment) === 0;
     return {
       bundle: trustBundle(material),
-      pathOf: (path) => (isSegmentDue && path !== '' ? `${splitPath(path).route}/${segment.text}` : path),
+      pathOf: (path) => (isSegmentDue && path ? `${splitPath(path).route}/${segment.text}` : path),
     };
   }
 
   #outdated({ bundle, pathOf }: Wanted): OutdatedConfiguration[] {
     return this.#options.stores.configurations.flatMap((store) =>
       [...store.list()].flatMap((view) => {
-        const hasBundle = view.webhooks.every(({ caBundle }) => caBundle === bundle);
-        return hasBundle && view.webhooks.every(({ path }) => path === pathOf(path))
+        const hasBundle = view.endpoints.every(({ caBundle }) => caBundle === bundle);
+        return hasBundle && view.endpoints.every(({ path }) => path === pathOf(path))
           ? []
           : [{ store, view, hasBundle }];
       }),
@@ -204,34 +204,33 @@ export class CertificateReconciler implements Reconciler {
     signal: AbortSignal,
   ): Promise<void> {
     const { resource } = store;
-    const { name, webhooks } = view;
+    const { name, endpoints } = view;
     const value = Buffer.from(bundle).toString('base64');
-    const ops = webhooks.flatMap((webhook, index) => {
-      const client = `/webhooks/${index}/clientConfig`;
+    const ops = endpoints.flatMap((endpoint) => {
+      const { pointer } = endpoint;
+      const path = pathOf(endpoint.path);
       const changes = [
-        ...(webhook.caBundle === bundle ? [] : [{ op: 'add' as const, path: `${client}/caBundle`, value }]),
-        ...(webhook.path === pathOf(webhook.path)
-          ? []
-          : [{ op: 'add' as const, path: `${client}/service/path`, value: pathOf(webhook.path) }]),
+        ...(endpoint.caBundle === bundle ? [] : [{ op: 'add' as const, path: `${pointer}/caBundle`, value }]),
+        ...(endpoint.path === path ? [] : [{ op: 'add' as const, path: `${pointer}/service/path`, value: path }]),
       ];
-      // The list may have changed since it was read.
-      const test = { op: 'test' as const, path: `/webhooks/${index}/name`, value: webhook.name };
+      // A list of webhooks may have changed since it was read.
+      const test = { op: 'test' as const, path: endpoint.namePointer, value: endpoint.name };
       return changes.length === 0 ? [] : [test, ...changes];
     });
     await this.#options.client.jsonPatch(resource, { name }, ops, { signal });
-    this.#options.log.info('webhook configuration updated', { kind: resource.kind, name });
+    this.#options.log.info('caBundle and paths updated', { kind: resource.kind, name });
   }
 }
 
-/** The desired state of every webhook. */
+/** The desired state of every webhook and APIService. */
 interface Wanted {
   /** Every trusted authority, PEM. */
   readonly bundle: string;
   /** The desired path of a webhook whose path is `path`. An empty path, that of a webhook with a `url`, stays empty. */
-  readonly pathOf: (path: string) => string;
+  readonly pathOf: (path: string | undefined) => string | undefined;
 }
 
-/** A webhook configuration whose caBundle or paths are not current. */
+/** A webhook configuration or APIService whose caBundle or paths are not current. */
 interface OutdatedConfiguration {
   readonly store: Store<ConfigurationView>;
   readonly view: ConfigurationView;

@@ -13,7 +13,10 @@ export interface CertificateDeps extends CertificateReconcilerOptions {
 /** Covers changes of the wall clock, which neither watches nor deadlines report. */
 const resyncMs = 6 * 3600_000;
 
-/** The controller that creates and renews the serving certificate, and writes its authorities and paths into the webhook configurations. */
+/**
+ * The controller that creates and renews the serving certificate, and writes its authorities and paths into the webhook configurations and the
+ * APIService.
+ */
 export function certificateControllers(deps: CertificateDeps): Controller[] {
   const { clock, log, metrics, stores } = deps;
   const name = 'certificate';

@@ -87,8 +87,8 @@ export class OwnCertificate {
     const { leads, stores } = this.#options;
     const configurations = stores.configurations.flatMap((store) => [...store.list()]);
     const authority = this.#material.authority;
-    const distrusting = configurations.filter(({ webhooks }) =>
-      webhooks.some(({ caBundle }) => !caBundle.includes(authority)),
+    const distrusting = configurations.filter(({ endpoints }) =>
+      endpoints.some(({ caBundle }) => !caBundle.includes(authority)),
     );
     if (configurations.length === 0) return undefined;
     const mayLackSome = this.#wasReady || !leads();

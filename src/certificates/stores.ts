@@ -1,5 +1,10 @@
 import { type KubeObject, keyOf, type ObjectName } from '../api/object.ts';
-import { mutatingWebhookConfigurations, secrets, validatingWebhookConfigurations } from '../api/resources.ts';
+import {
+  apiServices,
+  mutatingWebhookConfigurations,
+  secrets,
+  validatingWebhookConfigurations,
+} from '../api/resources.ts';
 import { describe } from '../kit/errors.ts';
 import { own } from '../kit/json-value.ts';
 import type { Cluster } from '../kube/cluster.ts';
@@ -20,11 +25,29 @@ export interface SecretView extends Projected {
   readonly segment?: PathSegment;
 }
 
-/** A webhook configuration of either kind. */
+/** An object by which the API server calls the server: a webhook configuration of either kind, or an APIService. */
 export interface ConfigurationView extends Projected {
   readonly name: string;
-  /** In the order of the object. `caBundle` is PEM; it and `path` are empty if absent, and `path` is empty for webhooks with a `url`. */
-  readonly webhooks: readonly { readonly name: string; readonly caBundle: string; readonly path: string }[];
+  /** Its webhooks, in the order of the object; an APIService has one endpoint. */
+  readonly endpoints: readonly EndpointView[];
+}
+
+interface EndpointView {
+  /** JSON pointers of the part with `caBundle`, and of its name. */
+  readonly pointer: string;
+  readonly namePointer: string;
+  readonly name: string;
+  /** PEM; empty if absent. */
+  readonly caBundle: string;
+  /** Empty if absent, as for webhooks with a `url`. Undefined for an APIService, whose paths the API server chooses. */
+  readonly path: string | undefined;
+}
+
+/** Names of the objects whose `caBundle` the server writes. */
+export interface ConfigurationNames {
+  /** Webhook configurations of both kinds. */
+  readonly webhooks: readonly string[];
+  readonly apiServices: readonly string[];
 }
 
 /** Watches of the objects that the certificate controller writes. */
@@ -34,15 +57,16 @@ export interface CertificateStores {
   readonly configurations: readonly Store<ConfigurationView>[];
 }
 
-/** Watches the Secret, and the webhook configurations that have the label of drawbridge and one of `names`. */
+/** Watches the Secret, the named APIServices, and the named webhook configurations that have the label of drawbridge. */
 export function openCertificateStores(
   cluster: Cluster,
   secret: ObjectName & { readonly namespace: string },
-  names: readonly string[],
+  names: ConfigurationNames,
 ): CertificateStores {
-  const watchedNames = new Set(names);
-  const viewConfiguration = (object: KubeObject): ConfigurationView | undefined =>
-    watchedNames.has(object.metadata.name) ? configurationView(object) : undefined;
+  const webhookNames = new Set(names.webhooks);
+  const viewWebhooks = (object: KubeObject): ConfigurationView | undefined =>
+    webhookNames.has(object.metadata.name) ? webhooksView(object) : undefined;
+  const webhookKinds = webhookNames.size === 0 ? [] : [mutatingWebhookConfigurations, validatingWebhookConfigurations];
   return {
     secret: cluster.watch({
       resource: secrets,
@@ -50,11 +74,18 @@ export function openCertificateStores(
       fieldSelector: `metadata.name=${secret.name}`,
       project: viewSecret,
     }).store,
-    configurations: [mutatingWebhookConfigurations, validatingWebhookConfigurations].map(
-      (resource) =>
-        cluster.watch({ resource, labelSelector: 'app.kubernetes.io/name=drawbridge', project: viewConfiguration })
-          .store,
-    ),
+    configurations: [
+      ...webhookKinds.map(
+        (resource) =>
+          cluster.watch({ resource, labelSelector: 'app.kubernetes.io/name=drawbridge', project: viewWebhooks }).store,
+      ),
+      // RBAC can limit a watch to a name only if the watch selects that name.
+      ...names.apiServices.map(
+        (name) =>
+          cluster.watch({ resource: apiServices, fieldSelector: `metadata.name=${name}`, project: viewApiService })
+            .store,
+      ),
+    ],
   };
 }
 
@@ -76,20 +107,31 @@ function viewSecret(object: KubeObject): SecretView {
   }
 }
 
-function configurationView(object: KubeObject): ConfigurationView {
+function webhooksView(object: KubeObject): ConfigurationView {
   const webhooks = own(object, 'webhooks');
   return {
     ...projected(object),
     name: object.metadata.name,
-    webhooks: (Array.isArray(webhooks) ? webhooks : []).map((webhook) => {
+    endpoints: (Array.isArray(webhooks) ? webhooks : []).map((webhook, index) => {
       const client = own(webhook, 'clientConfig');
       return {
+        pointer: `/webhooks/${index}/clientConfig`,
+        namePointer: `/webhooks/${index}/name`,
         name: textOf(own(webhook, 'name')),
-        caBundle: Buffer.from(textOf(own(client, 'caBundle')), 'base64').toString(),
+        caBundle: caBundleOf(client),
         path: textOf(own(own(client, 'service'), 'path')),
       };
     }),
   };
 }
+
+function viewApiService(object: KubeObject): ConfigurationView {
+  const { name } = object.metadata;
+  const caBundle = caBundleOf(own(object, 'spec'));
+  const endpoint = { pointer: '/spec', namePointer: '/metadata/name', name, caBundle, path: undefined };
+  return { ...projected(object), name, endpoints: [endpoint] };
+}
+
+const caBundleOf = (part: unknown): string => Buffer.from(textOf(own(part, 'caBundle')), 'base64').toString();
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');

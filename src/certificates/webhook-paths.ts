@@ -63,8 +63,8 @@ export class WebhookPaths {
     const nowMs = this.#clock.monotonic();
     const current = new Set<string>();
     for (const store of this.#stores.configurations) {
-      for (const { webhooks } of store.list()) {
-        for (const { path } of webhooks) current.add(splitPath(path).segment);
+      for (const { endpoints } of store.list()) {
+        for (const { path } of endpoints) if (path !== undefined) current.add(splitPath(path).segment);
       }
     }
     for (const [segment, untilMs] of this.#carried) {
@@ -77,4 +77,4 @@ export class WebhookPaths {
   }
 }
 
-const isCalledByUrl = ({ webhooks }: ConfigurationView): boolean => webhooks.some(({ path }) => path === '');
+const isCalledByUrl = ({ endpoints }: ConfigurationView): boolean => endpoints.some(({ path }) => path === '');

@@ -5,7 +5,14 @@ import { keyOf } from '../api/object.ts';
 import { configMaps } from '../api/resources.ts';
 import { headNames, readHeads } from '../audit/head.ts';
 import { byteLines } from '../audit/verify/lines.ts';
-import { type ChainReport, type Finding, place, type VerifyReport } from '../audit/verify/report.ts';
+import { RecordingsVerifier } from '../audit/verify/recordings.ts';
+import {
+  type ChainReport,
+  type Finding,
+  place,
+  type RecordingsReport,
+  type VerifyReport,
+} from '../audit/verify/report.ts';
 import { Verifier } from '../audit/verify/verifier.ts';
 import { systemClock } from '../kit/clock.ts';
 import { CodedError, describe, quote } from '../kit/errors.ts';
@@ -35,6 +42,7 @@ to the last head of its chain. Give the files of all replicas, including rotated
                         .join(' and ')} of the cluster
   --key KEY           public key that signs heads, in base64 or base64url; may be given more than once, for example with
                       the keys from before a rotation or an upgrade. Default: the key that each head names
+  --recordings DIR    also check the recordings of sessions in the folder of --recordings of the gateway
   --partial           accept that older lines are absent
   -o, --output FORM   text or json (default text)
   --kubeconfig FILE   credentials for reading the heads; default: as drawbridge serve
@@ -72,6 +80,8 @@ interface AuditArgs {
   readonly heads: readonly string[];
   readonly keys: readonly string[] | undefined;
   readonly partial: boolean;
+  /** The folder of recordings; undefined: they are not checked. */
+  readonly recordings: string | undefined;
   readonly json: boolean;
   readonly kubeconfig: string | undefined;
   readonly namespace: string;
@@ -90,6 +100,7 @@ function readArgs(args: readonly string[]): AuditArgs {
     // Heads name keys in base64, the ConfigMap of public keys in base64url.
     keys: values.key?.map((key) => Buffer.from(key, 'base64').toString('base64')),
     partial: values.partial ?? false,
+    recordings: values.recordings,
     json: output === 'json',
     kubeconfig: values.kubeconfig,
     namespace: values.namespace ?? 'drawbridge-system',
@@ -105,6 +116,7 @@ function parseFlags(args: readonly string[]) {
         heads: { type: 'string', multiple: true },
         key: { type: 'string', multiple: true },
         partial: { type: 'boolean' },
+        recordings: { type: 'string' },
         output: { type: 'string', short: 'o' },
         kubeconfig: { type: 'string' },
         namespace: { type: 'string' },
@@ -120,7 +132,8 @@ const usageError = (message: string): CodedError =>
   new CodedError('InvalidArguments', `${message}; see drawbridge audit --help`);
 
 async function verify(auditArgs: AuditArgs, io: AuditIo): Promise<VerifyReport> {
-  const { keys, partial } = auditArgs;
+  const { keys, partial, recordings } = auditArgs;
+  const recordingsVerifier = recordings === undefined ? undefined : new RecordingsVerifier();
   const verifier = new Verifier({ partial, ...(keys ? { keys } : {}) });
   for (const configMap of await headSources(auditArgs, io)) {
     const { heads, unreadable } = readHeads(configMap);
@@ -128,15 +141,40 @@ async function verify(auditArgs: AuditArgs, io: AuditIo): Promise<VerifyReport> 
     for (const name of unreadable) verifier.unreadableHead(name);
   }
   for (const file of auditArgs.files) {
-    await readLines(file, file === '-' ? io.stdin : createReadStream(file), verifier);
+    await readLines(file, file === '-' ? io.stdin : createReadStream(file), verifier, recordingsVerifier);
   }
-  return verifier.report();
+  const report = verifier.report();
+  if (!recordingsVerifier || recordings === undefined) return report;
+  const checked = await checkRecordings(recordingsVerifier, recordings, partial);
+  if (checked.findings.length === 0) return { ...report, recordings: checked.report };
+  return {
+    ...report,
+    verdict: 'changed',
+    findings: [...report.findings, ...checked.findings],
+    recordings: checked.report,
+  };
 }
 
-async function readLines(file: string, chunks: AsyncIterable<Uint8Array>, verifier: Verifier): Promise<void> {
+async function checkRecordings(verifier: RecordingsVerifier, folder: string, partial: boolean) {
+  try {
+    return await verifier.check(folder, partial);
+  } catch (cause) {
+    throw new CodedError('FileUnreadable', `cannot read the recordings in ${quote(folder, 256)}`, { cause });
+  }
+}
+
+async function readLines(
+  file: string,
+  chunks: AsyncIterable<Uint8Array>,
+  verifier: Verifier,
+  recordings: RecordingsVerifier | undefined,
+): Promise<void> {
   let number = 0;
   try {
-    for await (const line of byteLines(chunks)) verifier.line(file, ++number, line);
+    for await (const line of byteLines(chunks)) {
+      verifier.line(file, ++number, line);
+      recordings?.line(line);
+    }
   } catch (cause) {
     throw new CodedError('FileUnreadable', `cannot read ${quote(file, 256)}`, { cause });
   }
@@ -178,13 +216,14 @@ async function readHeadsFile(file: string): Promise<unknown> {
 
 /** The report as text: the findings, the chains, the incomplete lines, the keys that signed heads, and, last, the verdict. */
 function reportText(report: VerifyReport): string {
-  const { findings, more, chains, stumps, keys, verdict } = report;
+  const { findings, more, chains, stumps, keys, recordings, verdict } = report;
   return [
     ...findings.map(findingText),
     ...(more > 0 ? [`and ${more} more findings`] : []),
     ...chains.map(chainText),
     ...stumps.map((stump) => `${place(stump)}: the line is incomplete and contains no record`),
     ...keys.map((key) => `heads are signed by key ${key}`),
+    ...(recordings ? [recordingsText(recordings)] : []),
     verdicts[verdict],
     '',
   ]
@@ -197,6 +236,11 @@ const verdicts: Record<VerifyReport['verdict'], string> = {
   unsigned: 'UNSIGNED: no contradiction found, but some chains have no signed head',
   changed: 'CHANGED: the journal differs from what the server wrote',
 };
+
+function recordingsText({ complete, incomplete, deleted, unprovenBytes }: RecordingsReport): string {
+  const unproven = unprovenBytes > 0 ? ` with ${unprovenBytes} unproven bytes` : '';
+  return `recordings: ${complete} complete, ${incomplete} incomplete${unproven}, ${deleted} deleted by retention`;
+}
 
 function findingText({ code, message, chain, at }: Finding): string {
   return `${at ? `${place(at)}: ` : ''}${code}: ${message}${chain ? ` (chain ${chain})` : ''}`;

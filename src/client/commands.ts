@@ -12,6 +12,7 @@ import { requestExec, requestPod } from './commands/request.ts';
 import { review } from './commands/review.ts';
 import { show } from './commands/show.ts';
 import { templates } from './commands/templates.ts';
+import { use } from './commands/use.ts';
 import { version } from './commands/version.ts';
 import { who } from './commands/who.ts';
 
@@ -24,6 +25,7 @@ export const commands: readonly Command[] = [
   get,
   watch,
   exec,
+  use,
   start,
   extend,
   drop,

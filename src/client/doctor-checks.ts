@@ -34,17 +34,17 @@ const kinds: Check = {
     }
     return missing.length === 0
       ? [ok('all kinds of access are served')]
-      : [found(`not served: ${missing.join(', ')}; apply charts/drawbridge/crds`)];
+      : [found(`CRDs not served: ${missing.join(', ')}; install them: kubectl apply -f charts/drawbridge/crds`)];
   },
 };
 
-/** The failurePolicy of each webhook, by the plural of its configurations. */
+/** The expected failurePolicy by the name of the webhook, grouped by plural. The configuration of a plural is `drawbridge-<plural>`. */
 type Webhooks = Readonly<Record<string, Readonly<Record<string, 'Fail' | 'Ignore'>>>>;
 const kindsWithWebhooks = [
   ...accesses.flatMap(({ request, template }) => [request.resource, template.resource]),
   accessVotes,
 ];
-/** The webhooks that `make manifests` generates. Only those for deletions of requests and for the audit of pod connects have `Ignore`. */
+/** The webhooks of access. Those for deletions of requests and for the audit of pod connects have `Ignore`; all others have `Fail`. */
 export const expectedWebhooks: Readonly<Record<'mutating' | 'validating', Webhooks>> = {
   mutating: Object.fromEntries(
     kindsWithWebhooks.map(({ plural, kind }) => [plural, { [`m${kind.toLowerCase()}.kb.io`]: 'Fail' }]),
@@ -56,14 +56,14 @@ export const expectedWebhooks: Readonly<Record<'mutating' | 'validating', Webhoo
         return [plural, { [name]: 'Fail', ...(requests.includes(plural) ? { [`delete.${name}`]: 'Ignore' } : {}) }];
       }),
     ),
-    pods: { 'vpod.kb.io': 'Ignore', 'enforce.vpod.kb.io': 'Fail' },
+    pods: { 'vpod.kb.io': 'Ignore', 'enforce.vpod.kb.io': 'Fail', 'gateway.vpod.kb.io': 'Fail' },
   },
 };
 
 const webhooks: Check = {
   name: 'webhooks',
   async run({ cluster }) {
-    const findings: CheckResult[] = [];
+    const problems: CheckResult[] = [];
     const lists: readonly (readonly [Resource, Webhooks])[] = [
       [mutatingWebhookConfigurations, expectedWebhooks.mutating],
       [validatingWebhookConfigurations, expectedWebhooks.validating],
@@ -72,31 +72,39 @@ const webhooks: Check = {
       for (const [plural, policies] of Object.entries(expected)) {
         const name = `drawbridge-${plural}`;
         const object = await findObject(cluster.client, resource, { name }, {});
-        if (!object) findings.push(found(`${resource.kind} ${name} does not exist`));
+        if (!object) problems.push(found(`${resource.kind} ${name} does not exist; install it with the chart`));
         else
-          findings.push(...webhookFaults(object, policies).map((fault) => found(`${resource.kind} ${name} ${fault}`)));
+          problems.push(
+            ...webhookProblems(object, policies).map((problem) => found(`${resource.kind} ${name} ${problem}`)),
+          );
       }
     }
-    return findings.length === 0 ? [ok('all are registered, have a caBundle, and fail closed')] : findings;
+    return problems.length === 0
+      ? [ok('all are registered, have a caBundle, and have the failurePolicy of the chart or a stricter one')]
+      : problems;
   },
 };
 
-/** What is wrong with a webhook configuration, as clauses. */
-export function webhookFaults(configuration: KubeObject, expected: Webhooks[string]): string[] {
+/** The problems of a webhook configuration. Each completes a sentence that begins with its kind and name. */
+export function webhookProblems(configuration: KubeObject, expected: Webhooks[string]): string[] {
   const webhooksByName = new Map(listIn(configuration, 'webhooks').map((webhook) => [own(webhook, 'name'), webhook]));
-  const faults = Object.entries(expected).flatMap(([name, policy]) => {
+  const problems = Object.entries(expected).flatMap(([name, policy]) => {
     const webhook = webhooksByName.get(name);
     if (webhook === undefined) return [`has no webhook ${name}`];
     const actual = String(own(webhook, 'failurePolicy') ?? 'Fail');
-    // `Fail` in place of `Ignore` is no fault: it is stricter.
+    // `Fail` in place of `Ignore` is no problem: it is stricter.
     return actual === 'Fail' || actual === policy
       ? []
-      : [`has failurePolicy ${actual} for ${name}, so it admits everything while the server is down`];
+      : [
+          `has failurePolicy ${actual} for webhook ${name}, so the API server admits every call while the server is down; set it to Fail, or run helm upgrade`,
+        ];
   });
-  const lacksCaBundle = [...webhooksByName.values()].some(
-    (webhook) => String(own(own(webhook, 'clientConfig'), 'caBundle') ?? '') === '',
+  const withoutBundle = [...webhooksByName].find(
+    ([, webhook]) => String(own(own(webhook, 'clientConfig'), 'caBundle') ?? '') === '',
   );
-  return lacksCaBundle ? [...faults, 'has no caBundle, so the API server cannot call it'] : faults;
+  if (!withoutBundle) return problems;
+  const problem = `has no caBundle for webhook ${String(withoutBundle[0])}, so the API server cannot verify the server`;
+  return [...problems, `${problem}; check certificates.mode, and read the log of the server`];
 }
 
 const reachable: Check = {
@@ -113,19 +121,25 @@ const reachable: Check = {
     try {
       await cluster.client.create(resource, probe, { dryRun: true });
       return [
-        found('a request through a template that does not exist was accepted (dry run); the webhooks were not called'),
+        found(
+          'the API server accepted a dry-run request for a template that does not exist, so it did not call the webhooks; correct what the check "webhooks" reports',
+        ),
       ];
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      if (error.message.includes(' denied the request: '))
-        return [ok('a dry run was denied by the webhook, as it must be')];
+      const [, denying] =
+        /admission webhook "([mv]podaccessrequest\.kb\.io)" denied the request: /.exec(error.message) ?? [];
+      if (denying !== undefined) return [ok(`webhook ${denying} denied the dry run, as expected`)];
       if (error.message.includes('failed calling webhook')) return [found(error.message)];
       throw error;
     }
   },
 };
 
-/** The admission policies of access in the chart, except `drawbridge-webhooks`, which exists only with certificate mode `own`. */
+/**
+ * The admission policies of access that are always installed: without `drawbridge-webhooks`, which exists only with certificate mode `own`,
+ * and `drawbridge-uninstalling`, which exists only during an uninstall.
+ */
 export const expectedPolicies: readonly string[] = [
   'requests',
   'templates',
@@ -133,6 +147,7 @@ export const expectedPolicies: readonly string[] = [
   'server',
   'baseline',
   'children',
+  'gateway',
   'votes',
   'votes-kept',
   'requesters',
@@ -144,12 +159,14 @@ const policies: Check = {
     const resource = { group: 'admissionregistration.k8s.io', version: 'v1', namespaced: false } as const;
     const list = async (plural: string, kind: string): Promise<KubeObject[]> =>
       (await cluster.client.list({ ...resource, plural, kind })).items;
-    const [rules, bindings] = await Promise.all([
+    const [admissionPolicies, bindings] = await Promise.all([
       list('validatingadmissionpolicies', 'ValidatingAdmissionPolicy'),
       list('validatingadmissionpolicybindings', 'ValidatingAdmissionPolicyBinding'),
     ]);
-    const faults = expectedPolicies.flatMap((name) => policyFaults(name, rules, bindings));
-    return faults.length === 0 ? [ok(`${expectedPolicies.length} policies, all bound with Deny`)] : faults.map(found);
+    const problems = expectedPolicies.flatMap((name) => policyProblems(name, admissionPolicies, bindings));
+    return problems.length === 0
+      ? [ok(`${expectedPolicies.length} policies, all bound with Deny`)]
+      : problems.map(found);
   },
 };
 
@@ -159,30 +176,39 @@ const privilegedNamespaces = { key: 'access.drawbridge.dev/allow-privileged', op
 /** Whether a binding does not apply to everything. `allowed`: label expressions for namespaces that the chart itself sets. */
 function isNarrowed(matches: unknown, allowed: readonly object[]): boolean {
   const [namespaces, objects] = ['namespaceSelector', 'objectSelector'].map((field) => own(matches, field));
-  const rules = ['resourceRules', 'excludeResourceRules'].flatMap((field) => listIn(matches, field));
+  const resourceRules = ['resourceRules', 'excludeResourceRules'].flatMap((field) => listIn(matches, field));
   return (
-    rules.length > 0 ||
+    resourceRules.length > 0 ||
     Object.keys(objects ?? {}).length > 0 ||
     Object.keys(stringMap(own(namespaces, 'matchLabels'))).length > 0 ||
     listIn(namespaces, 'matchExpressions').some((one) => !allowed.some((expression) => sameJson(one, expression)))
   );
 }
 
-/** What is wrong with one admission policy, as sentences. */
-export function policyFaults(name: string, rules: readonly KubeObject[], bindings: readonly KubeObject[]): string[] {
-  const policy = rules.find(({ metadata }) => metadata.name === name);
+/** The problems of one admission policy; each is a complete message. */
+export function policyProblems(
+  name: string,
+  admissionPolicies: readonly KubeObject[],
+  bindings: readonly KubeObject[],
+): string[] {
+  const policy = admissionPolicies.find(({ metadata }) => metadata.name === name);
   if (!policy) return [`ValidatingAdmissionPolicy ${name} does not exist; install it with the chart`];
-  const faults: string[] = [];
+  const problems: string[] = [];
   const failurePolicy = String(own(policy.spec, 'failurePolicy') ?? 'Fail');
-  if (failurePolicy !== 'Fail') faults.push(`ValidatingAdmissionPolicy ${name} has failurePolicy ${failurePolicy}`);
+  const policyName = `ValidatingAdmissionPolicy ${name}`;
+  if (failurePolicy !== 'Fail')
+    problems.push(`${policyName} has failurePolicy ${failurePolicy}; Fail is required; run helm upgrade`);
   const denies = bindings.some(
     ({ spec }) =>
       own(spec, 'policyName') === name &&
       strings(own(spec, 'validationActions')).includes('Deny') &&
       !isNarrowed(own(spec, 'matchResources'), name === 'drawbridge-baseline' ? [privilegedNamespaces] : []),
   );
-  if (!denies) faults.push(`ValidatingAdmissionPolicy ${name} has no binding that denies everywhere`);
-  return faults;
+  if (!denies) {
+    const problem = 'has no ValidatingAdmissionPolicyBinding with the action Deny that applies everywhere';
+    problems.push(`${policyName} ${problem}; run helm upgrade`);
+  }
+  return problems;
 }
 
 const leader: Check = {
@@ -198,11 +224,16 @@ const leader: Check = {
       ];
     const holder = String(own(lease.spec, 'holderIdentity') ?? '');
     const ageMs = clock.now() - (parseTime(String(own(lease.spec, 'renewTime') ?? '')) ?? 0);
-    const limitMs = 2000 * Number(own(lease.spec, 'leaseDurationSeconds') ?? 15);
+    // By twice the duration, a healthy standby has taken over.
+    const limitMs = 2 * 1000 * Number(own(lease.spec, 'leaseDurationSeconds') ?? 15);
     if (holder === '')
       return [found('no replica leads, so access does not open or close; check the Pods of the server')];
     return ageMs > limitMs
-      ? [found(`${holder} renewed its Lease ${Math.round(ageMs / 1000)} s ago; read the log of that Pod`)]
+      ? [
+          found(
+            `${holder} last renewed Lease ${serverNamespace}/${name} ${Math.round(ageMs / 1000)} s ago; at most ${limitMs / 1000} s is expected; read the log of that Pod`,
+          ),
+        ]
       : [ok(`${holder} leads`)];
   },
 };
@@ -215,9 +246,13 @@ const clocks: Check = {
     await session.cluster.client.raw('/version');
     const aheadMs = session.serverAheadMs();
     if (aheadMs === undefined) return [{ result: 'not checked', message: 'the API server sends no Date' }];
-    const differs = Math.abs(aheadMs);
-    return differs > MAX_SKEW_MS
-      ? [found(`this clock and that of the API server differ by ${Math.round(differs / 1000)} s`)]
+    const skewMs = Math.abs(aheadMs);
+    return skewMs > MAX_SKEW_MS
+      ? [
+          found(
+            `this clock and the clock of the API server differ by ${Math.round(skewMs / 1000)} s; at most ${MAX_SKEW_MS / 1000} s is allowed; synchronize both with NTP`,
+          ),
+        ]
       : [ok('this clock and that of the API server agree')];
   },
 };
@@ -234,7 +269,7 @@ const orphans: Check = {
     if (left.length === 0) return [ok(`${items.length} RoleBindings of grants, each with its request`)];
     return left.map(({ metadata }) =>
       found(
-        `RoleBinding ${metadata.namespace}/${metadata.name} has no request, and still gives access; check that the server runs, which deletes it`,
+        `RoleBinding ${metadata.namespace}/${metadata.name} has no request and still grants access; the server deletes such RoleBindings: check that it runs`,
       ),
     );
   },

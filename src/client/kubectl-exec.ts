@@ -1,14 +1,24 @@
+import { childNameOf } from '../api/access/names.ts';
+import { grantProxyPath } from '../api/gateway/names.ts';
 import type { KubeObject } from '../api/object.ts';
 import { describe } from '../kit/errors.ts';
+import { requesterOf, typeOf } from './access-requests.ts';
 import type { Context } from './command.ts';
 import { exits } from './command-spec.ts';
 import { Problem } from './problem.ts';
-import { stateOf } from './request-state.ts';
+import { specOf, stateOf, statusOf } from './request-state.ts';
 import type { Session } from './session.ts';
 
+/** The URL that leads kubectl through the gateway; undefined if the grant of the request lets its user call the API server directly. */
+export function gatewayUrl(request: KubeObject, { server }: Pick<Session, 'server'>): string | undefined {
+  const { namespace = '', name, uid = '' } = request.metadata;
+  if (statusOf(request).grant?.session?.via !== 'Gateway') return undefined;
+  return `${server}${grantProxyPath(namespace, childNameOf({ name, uid }))}`;
+}
+
 /**
- * Runs a command in the pod of a request by the user's kubectl, with the same connection flags. `command` default: `/bin/sh`. Resolves to
- * the exit code of kubectl, which is that of the command.
+ * Runs a command in the pod of a request by the user's kubectl, with the same connection flags, and through the gateway if the grant says
+ * so. `command` default: `/bin/sh`. Resolves to the exit code of kubectl, which is that of the command.
  */
 export async function kubectlExec(
   { io, args }: Context,
@@ -18,6 +28,7 @@ export async function kubectlExec(
 ): Promise<number> {
   const container = args.text('container');
   const { pod } = stateOf(request);
+  const server = gatewayUrl(request, session);
   if (pod === '') throw new Problem(exits.failed, `${request.metadata.name} names no pod yet; run the command again`);
   const kubectlArgs = [
     'exec',
@@ -25,20 +36,46 @@ export async function kubectlExec(
     ...(io.terminal.input && io.terminal.output ? ['-t'] : []),
     `--namespace=${request.metadata.namespace ?? session.namespace}`,
     ...session.kubectlFlags,
+    ...(server === undefined ? [] : [`--server=${server}`]),
     ...(container === undefined ? [] : [`--container=${container}`]),
     // With this prefix, kubectl takes the name for no flag, whatever the object contains.
     `pod/${pod}`,
     '--',
     ...(command.length === 0 ? ['/bin/sh'] : command),
   ];
-  try {
-    return await io.run('kubectl', kubectlArgs);
-  } catch (error) {
+  const code = await io.run('kubectl', kubectlArgs).catch((error: unknown) => {
     const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
     const remedy = isMissing ? 'install it, or run elsewhere' : 'correct this, or run elsewhere';
     throw new Problem(
       exits.failed,
       `cannot run kubectl: ${describe(error)}; ${remedy}: kubectl ${kubectlArgs.join(' ')}`,
     );
+  });
+  // Only now: most calls succeed, and a user may have permissions besides those of the grant. A signal ends the client, too.
+  const note = code === exits.done || code > signalBase ? '' : await whyNot(session, request);
+  if (note !== '') io.printError(`note: ${note}\n`);
+  return code;
+}
+
+/** The exit code of a program that a signal ended is this number plus that of the signal. */
+const signalBase = 128;
+
+/** A sentence that says why the grant permits the user no exec, and what to type instead; empty if it permits exec. */
+async function whyNot(session: Session, request: KubeObject): Promise<string> {
+  const { grant, accessMessage = '' } = statusOf(request);
+  const user = await session.whoAmI().catch(() => undefined);
+  if (!grant || !user) return '';
+  const { name } = request.metadata;
+  const { subjects = [] } = grant;
+  const isTheirs = subjects.some((subject) =>
+    subject.kind === 'User' ? subject.name === user.username : user.groups.includes(subject.name),
+  );
+  if (!isTheirs) {
+    const template = [specOf(request).templateName ?? '', '-n', session.namespace, ...session.kubectlFlags];
+    return `${name} was opened for ${requesterOf(request) || 'another user'}, not for ${user.username}; for access of your own: ${session.program} request ${typeOf(request)} ${template.join(' ')}`;
   }
+  // The rules of a grant through the gateway permit nothing on the pod itself.
+  if (grant.session?.via === 'Gateway') return '';
+  const permitsExec = !grant.rules || grant.rules.some(({ resources }) => resources.includes('pods/exec'));
+  return permitsExec ? '' : `${name} permits no exec; use it with: ${accessMessage.trimEnd()}`;
 }

@@ -69,8 +69,13 @@ function problemOfAnswer(error: ApiError): Problem {
 function denialOf(message: string): Problem {
   const denial = plainMessage(message);
   const byRbac = /^.* is forbidden: User "/.test(denial);
-  // A kubeconfig without a namespace selects this one, in which most users have no permissions.
-  const elsewhere = denial.includes('in the namespace "default"') ? 'name another namespace with -n, or ' : '';
+  // A kubeconfig without a namespace selects `default`, in which most users have no permissions. Those who list or request access may
+  // have mistyped the namespace: the API server denies access to one that does not exist with the same words.
+  const elsewhere = denial.includes('in the namespace "default"')
+    ? 'name another namespace with -n, or '
+    : /cannot (create|list) resource "(pod|exec)access(requests|templates)" .* in the namespace "/.test(denial)
+      ? 'check the name of the namespace, or '
+      : '';
   const remedy = byRbac ? `; ${elsewhere}ask an administrator for this permission` : '';
   return new Problem(exits.denied, `denied: ${denial}${remedy}`);
 }

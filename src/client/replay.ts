@@ -51,6 +51,8 @@ const templateCodes: readonly string[] = [
   'InvalidTargetPod',
   'SystemGroup',
   'GrantToGroups',
+  'GatewayToGroups',
+  'InvalidSession',
   'InvalidPattern',
   'InvalidWindow',
 ];

@@ -2,6 +2,7 @@ import { requestCodes } from '../api/access/codes.ts';
 import type { RequestSpec } from '../api/access/kinds.ts';
 import { approvalCondition, requestConditions, shortenedCondition, summaryConditions } from '../api/access/names.ts';
 import type { RequestStatus } from '../api/access/status.ts';
+import { templateCodes } from '../api/access/template-codes.ts';
 import type { CodeTable } from '../api/code-table.ts';
 import { serverCodes } from '../api/codes.ts';
 import type { KubeObject } from '../api/object.ts';
@@ -74,7 +75,9 @@ export function stateOf(request: KubeObject): RequestState {
     code: condition?.reason ?? '',
   });
   const ready = conditions.find(({ type }) => type === summaryConditions.ready);
-  const failed = conditions.find(({ type, status }) => status === 'False' && !temporary.includes(type));
+  const failed = conditions.find(
+    (condition) => condition.status === 'False' && !temporary.includes(condition.type) && !isOfDenial(condition),
+  );
   if (ready?.status === 'False' && deniedReasons.includes(ready.reason)) return is('Denied', failed ?? ready);
   if (ready?.status === 'False' && endReasons.includes(ready.reason)) return is('Ended', ready);
   if (own(status, 'ended') !== undefined) return is('Ended', failed ?? ready);
@@ -93,6 +96,10 @@ export function stateOf(request: KubeObject): RequestState {
   if (waits === 'Pending' || waits === 'Scheduled' || waits === 'Claimable') return is(waits, approval);
   return is('New', opening);
 }
+
+/** Whether the condition only says that access was denied while it opened. Another one has the code. */
+const isOfDenial = ({ type, reason }: ReadCondition): boolean =>
+  type === requestConditions.accessStillValid && deniedReasons.includes(reason);
 
 /** Whether a condition that is False shows the end of granted access, and not a denial. */
 const isEnd = ({ type }: ReadCondition, { grant }: RequestStatus): boolean =>
@@ -120,5 +127,8 @@ export const codeOf = (reason: string): string =>
 /** What to do about a denial with this reason; empty if the reason is unknown. */
 export function remedyOf(reason: string): string {
   const code = codeOf(reason);
+  // The messages of these codes speak to the author.
+  if (Object.hasOwn(templateCodes, code))
+    return 'Ask the author of the template to correct it, then create a new request.';
   return Object.hasOwn(remedies, code) ? (remedies[code]?.remedy.replaceAll('`', '') ?? '') : '';
 }

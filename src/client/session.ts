@@ -3,7 +3,7 @@ import { quote } from '../kit/errors.ts';
 import { parseGoDuration, toMilliseconds } from '../kit/go-duration.ts';
 import type { TokenUser } from '../kube/client.ts';
 import type { ConnectionAuth, Credentials } from '../kube/credentials.ts';
-import { ambientCredentials } from '../kube/kubeconfig.ts';
+import { type AmbientOptions, ambientCredentials } from '../kube/kubeconfig.ts';
 import { type OpenCluster, openCluster } from '../kube/open-cluster.ts';
 import { type Args, usage } from './args.ts';
 
@@ -26,6 +26,10 @@ export interface Session {
   serverAheadMs(): number | undefined;
   /** How users call this program, for commands in messages. */
   readonly program: string;
+  /** URL of the API server, without a slash at the end. */
+  readonly server: string;
+  /** Which kubeconfig the session read. */
+  readonly kubeconfig: AmbientOptions;
   /** The same connection as flags of kubectl. */
   readonly kubectlFlags: readonly string[];
 }
@@ -47,11 +51,12 @@ export const searchedText = ({ scope: { namespace } }: Pick<Session, 'scope'>): 
 /** Reads the kubeconfig. Rejects as `ambientCredentials`, and with a Problem for flags that do not fit together. */
 export async function openSession({ args, clock, kubeconfigPaths: paths, program }: SessionOptions): Promise<Session> {
   const [file, context] = [args.text('kubeconfig'), args.text('context')];
-  const credentials = await ambientCredentials({
+  const kubeconfig = {
     ...(file === undefined ? {} : { file }),
     ...(context === undefined ? {} : { context }),
     ...(paths === undefined ? {} : { paths }),
-  });
+  };
+  const credentials = await ambientCredentials(kubeconfig);
   const warnings: string[] = [];
   const watchRefusals: number[] = [];
   let aheadMs: number | undefined;
@@ -85,6 +90,8 @@ export async function openSession({ args, clock, kubeconfigPaths: paths, program
     watchRefusals,
     serverAheadMs: () => aheadMs,
     program,
+    server: credentials.server,
+    kubeconfig,
     kubectlFlags: ['kubeconfig', 'context', 'as', 'as-group', 'as-uid'].flatMap((flag) =>
       args.texts(flag).map((value) => `--${flag}=${value}`),
     ),

@@ -87,7 +87,10 @@ export function openInventoryWebhooks({
   };
 }
 
-/** Serves the callbacks in every replica. A replica that is not the leader answers 503 NotLeading. */
+/**
+ * Serves the callbacks over HTTPS in every replica; over plain HTTP only with `--allow-loopback-http` and a callback URL on a loopback
+ * address. A replica that is not the leader answers 503 `NotLeading`.
+ */
 async function serveCallbacks(
   { inventory, bindAddress: host }: Config,
   app: RequestListener,

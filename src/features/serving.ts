@@ -6,6 +6,7 @@ import { FairQueue } from '../admission/fair-queue.ts';
 import { outcomeMetrics, overloadMetrics, unknownPathMetric } from '../admission/metrics.ts';
 import type { ReviewPorts } from '../admission/ports.ts';
 import { startAdmissionServer } from '../admission/server.ts';
+import { gatewayApiService } from '../api/gateway/names.ts';
 import { destinationOf } from '../audit/fd-writer.ts';
 import { headNames, headPurpose } from '../audit/head.ts';
 import { type OpenJournal, openJournal } from '../audit/journal.ts';
@@ -51,7 +52,8 @@ export function openServing(
   const reopen = (): void => reopenJournal(journal, log);
   process.on('SIGHUP', reopen);
   const { certificate, controllerDeps, paths } = openCertificate(cluster, () => renewal?.gate.leading === true);
-  const objectNames = config.features.includes('access') ? headNames.access : headNames.inventory;
+  const journalOf = (['access', 'inventory', 'gateway'] as const).find((name) => config.features.includes(name));
+  const objectNames = headNames[journalOf ?? 'access'];
   const shared = { client, namespace, clock, log };
   const adopt = config.adoptSigningKeys;
   const keys = new KeySecret({ ...shared, name: objectNames.keys, purpose: headPurpose, adopt });
@@ -199,7 +201,10 @@ function certificateFrom(config: Config, log: Log, metrics: Metrics): Certificat
   }
   const secret = { namespace: config.leaseNamespace, name: config.certificateSecret };
   return (cluster, leads) => {
-    const stores = openCertificateStores(cluster, secret, config.webhookConfigurations);
+    const stores = openCertificateStores(cluster, secret, {
+      webhooks: config.webhookConfigurations,
+      apiServices: config.features.includes('gateway') ? [gatewayApiService] : [],
+    });
     const certificate = new OwnCertificate({ secret, names, stores, leads, clock, ...deps });
     return {
       certificate,

@@ -47,6 +47,34 @@ export async function contextNames(options: AmbientOptions): Promise<string[]> {
   return files ? (await loadFiles(files)).contexts.map(({ name }) => name) : [];
 }
 
+/** Another URL of the API server of a context, and the namespace for it. */
+interface Detour {
+  /** Name of the new context. */
+  readonly name: string;
+  readonly server: string;
+  readonly namespace: string;
+}
+
+/**
+ * A kubeconfig with one context, for the user of the selected context, at another URL of the same API server. It contains no credentials,
+ * so it works only together with `files`, which define the user. Undefined with the Pod's ServiceAccount. Rejects like
+ * `ambientCredentials`.
+ */
+export async function detourContext(
+  options: AmbientOptions,
+  { name, server, namespace }: Detour,
+): Promise<{ readonly text: string; readonly files: readonly string[] } | undefined> {
+  const files = await findFiles(options);
+  if (!files) return undefined;
+  const config = await loadFiles(files);
+  const { context, cluster } = selected(config, options.context);
+  const detour = new KubeConfig();
+  detour.addCluster({ ...cluster, name, server });
+  detour.addContext({ name, cluster: name, user: context.user, namespace });
+  detour.setCurrentContext(name);
+  return { text: detour.exportConfig(), files: files.map((file) => resolve(file)) };
+}
+
 /** The kubeconfig files to read; undefined for the Pod's ServiceAccount. Rejects with CodedError `KubeconfigMissing`. */
 async function findFiles({ file, paths = '' }: AmbientOptions): Promise<readonly string[] | undefined> {
   if (file) return [file];
@@ -137,7 +165,8 @@ function addTokenFiles(config: KubeConfig, parsed: unknown, directory: string): 
   }
 }
 
-function credentialsOf(config: KubeConfig, context: string | undefined): Credentials {
+/** The selected context and its cluster. @throws CodedError `KubeconfigContextNotFound` */
+function selected(config: KubeConfig, context: string | undefined) {
   const contextName = context ?? config.currentContext ?? '';
   const entry = config.getContextObject(contextName);
   if (!entry) {
@@ -150,16 +179,19 @@ function credentialsOf(config: KubeConfig, context: string | undefined): Credent
     );
   }
   const cluster = config.getCluster(entry.cluster);
-  if (!cluster) {
-    throw new CodedError(
-      'KubeconfigContextNotFound',
-      `kubeconfig: context ${quote(contextName)} names cluster ${quote(entry.cluster)}, which does not exist; ` +
-        'add the cluster, or use another context',
-    );
-  }
+  if (cluster) return { context: entry, cluster };
+  throw new CodedError(
+    'KubeconfigContextNotFound',
+    `kubeconfig: context ${quote(contextName)} names cluster ${quote(entry.cluster)}, which does not exist; ` +
+      'add the cluster, or use another context',
+  );
+}
+
+function credentialsOf(config: KubeConfig, contextName: string | undefined): Credentials {
+  const { context: entry, cluster } = selected(config, contextName);
   const proxy = cluster.proxyUrl || undefined;
   if (proxy !== undefined) checkProxy(proxy, cluster.name);
-  config.setCurrentContext(contextName);
+  config.setCurrentContext(entry.name);
   const user = config.getUser(entry.user);
   const impersonation = (user && impersonations.get(user)) ?? {};
   return {

@@ -22,7 +22,9 @@ export interface LeaseGateOptions {
   readonly renewDeadlineMs?: number;
   /** Milliseconds between two attempts, plus up to 20% jitter. A standby reads the Lease five times as often. Default 2 000. */
   readonly retryPeriodMs?: number;
+  /** Default: no log. */
   readonly log?: KubeLog;
+  /** Uniform in [0, 1), for jitter. Default Math.random. */
   readonly random?: () => number;
 }
 
@@ -78,8 +80,8 @@ class LeaseCampaign implements LeaseGate {
     if (!(this.#retryMs * 1.2 < this.#deadlineMs && this.#deadlineMs < this.#durationMs)) {
       throw new CodedError(
         'InvalidLeaseTimes',
-        `lease ${this.name}: needs 1.2 × retry period < renew deadline < lease duration, ` +
-          `got ${this.#retryMs}, ${this.#deadlineMs}, and ${this.#durationMs} ms`,
+        `Lease ${this.name} has the retry period ${this.#retryMs} ms, the renew deadline ${this.#deadlineMs} ms, and the lease duration ${this.#durationMs} ms; ` +
+          'required is 1.2 × retry period < renew deadline < lease duration; correct these options',
       );
     }
   }
@@ -111,7 +113,10 @@ class LeaseCampaign implements LeaseGate {
     return false;
   }
 
-  /** Runs `lead` and renews the Lease until it has settled; `lost` if the Lease was lost before that. */
+  /**
+   * Runs `lead`, and renews the Lease until `lead` settles. Resolves to `done`, or to `lost` if this process lost the Lease before. Rejects
+   * with the error of `lead`, unless its signal aborted.
+   */
   async #lead(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<'done' | 'lost'> {
     const leadership = new AbortController();
     const settled = new AbortController();
@@ -182,7 +187,7 @@ class LeaseCampaign implements LeaseGate {
       return await this.#claim(attempt.signal);
     } catch (error) {
       if (!signal.aborted) {
-        // Another process wrote in between; the next attempt reads the Lease first.
+        // The Lease has changed or was deleted, perhaps by an earlier request of this process. The next attempt reads it first.
         if (isConflict(error) || isAlreadyExists(error) || isNotFound(error)) this.#lastRead = undefined;
         else this.#log.warn('lease request failed', { lease: this.name, error: describe(error) });
       }
@@ -251,8 +256,8 @@ class LeaseCampaign implements LeaseGate {
       } catch (error) {
         if (!isConflict(error)) throw error;
         // A renewal whose answer was abandoned may have succeeded.
-        const now = await this.#client.get(leases, this.#lease, { signal });
-        if (readLease(now).holder === this.#identity) await release(now);
+        const current = await this.#client.get(leases, this.#lease, { signal });
+        if (readLease(current).holder === this.#identity) await release(current);
       }
     } catch (error) {
       this.#log.warn('the Lease could not be released; a successor waits until it expires', {
@@ -294,4 +299,7 @@ class LeaseCampaign implements LeaseGate {
 }
 
 const notLeading = (name: string): CodedError =>
-  new CodedError('NotLeading', `this process does not hold the Lease ${name}; another process may`);
+  new CodedError(
+    'NotLeading',
+    `this process does not hold Lease ${name}; only its holder, the leader, may write; the leader repeats the work`,
+  );

@@ -26,14 +26,14 @@ export interface ThreadData extends Address {
   readonly aliveAtMs: Float64Array<SharedArrayBuffer>;
 }
 
-/** The first and only message of the thread. */
+/** The first message of the thread. Each later one, of any content, asks for a report. */
 export type ThreadStarted = { readonly port: number } | { readonly problem: string };
 
 /**
- * Interval of the event loop's reports, milliseconds. `/readyz` fails after 1 s without one. Each report wakes an idle process, so that
- * shorter intervals cost more than the work at rest.
+ * Interval of the event loop's reports, milliseconds, unless the thread asks for one. `/livez` fails after 5 s without one. Each report wakes
+ * an idle process, so that shorter intervals cost more than the work at rest.
  */
-const REPORT_MS = 400;
+const REPORT_MS = 1_000;
 /** Probes need about 5 MB. A thread that needs more is broken. */
 const LIMITS = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4 };
 
@@ -60,21 +60,23 @@ export async function startHealthServer(options: HealthServerOptions): Promise<H
   thread.on('error', fail);
   thread.once('exit', (code) => fail(`exit code ${code}`));
   let sent = JSON.stringify(first);
-  const report = (): void => {
+  const report = ({ isAwaited }: { readonly isAwaited: boolean }): void => {
+    cancel();
     const now = health.readiness();
     const text = JSON.stringify(now);
-    if (text !== sent) thread.postMessage(now);
-    sent = text;
     aliveAtMs[0] = threadsMonotonic();
-    cancel = clock.schedule(REPORT_MS, report);
+    if (isAwaited || text !== sent) thread.postMessage(now);
+    sent = text;
+    cancel = clock.schedule(REPORT_MS, () => report({ isAwaited: false }));
   };
   const close = async (): Promise<void> => {
     closed = true;
     cancel();
     await thread.terminate();
   };
-  report();
+  report({ isAwaited: false });
   const started = await firstMessage(thread, failure.signal);
+  thread.on('message', () => report({ isAwaited: true }));
   if ('port' in started) return { port: started.port, failed: failure.signal, close };
   await close();
   throw new CodedError('PortUnavailable', started.problem);

@@ -1,21 +1,43 @@
 // Entry of the thread that answers probes, built as dist/health-thread.mjs. `health-server.ts` starts it.
 import { parentPort, workerData } from 'node:worker_threads';
-import { threadsMonotonic } from '../kit/clock.ts';
+import { systemClock, threadsMonotonic } from '../kit/clock.ts';
 import { describe } from '../kit/errors.ts';
+import { type Deferred, deferred, withDeadline } from '../kit/promises.ts';
 import { type HealthReport, livenessAt, readinessAt } from './health.ts';
 import type { ThreadData, ThreadStarted } from './health-server.ts';
 import { startProbeServer } from './http.ts';
 
+/** `/readyz` asks the event loop for a newer report if the last one is older, milliseconds. */
+const FRESH_MS = 400;
+/** How long `/readyz` waits for the report that it asked for, milliseconds. A kubelet waits 1 s for the answer by default. */
+const REPORT_WAIT_MS = 600;
+
 const { host, port, report, aliveAtMs } = workerData as ThreadData;
 let last = report;
+/** Settles when the report that the thread asked for arrives; undefined while it awaits none. */
+let awaited: Deferred<void> | undefined;
 parentPort?.on('message', (next: HealthReport) => {
   last = next;
+  awaited?.resolve();
+  awaited = undefined;
 });
 const ageMs = (): number => threadsMonotonic() - (aliveAtMs[0] ?? 0);
+
+async function readiness(): Promise<HealthReport> {
+  if (ageMs() > FRESH_MS) {
+    if (!awaited) {
+      awaited = deferred();
+      parentPort?.postMessage(undefined);
+    }
+    await withDeadline(systemClock, REPORT_WAIT_MS, awaited.promise).catch(() => undefined);
+  }
+  return readinessAt(ageMs(), last);
+}
+
 const started: ThreadStarted = await startProbeServer({
   host,
   port,
-  readiness: () => readinessAt(ageMs(), last),
+  readiness,
   liveness: () => livenessAt(ageMs()),
 }).then(
   (server) => ({ port: server.port }),

@@ -16,7 +16,7 @@ export interface Address {
 
 /** What answers the probes. */
 interface Probes {
-  readonly readiness: () => HealthReport;
+  readonly readiness: () => HealthReport | Promise<HealthReport>;
   readonly liveness: () => HealthReport;
 }
 
@@ -25,8 +25,8 @@ interface Probes {
  * check, then `ok` or `not ok`. Rejects with `PortUnavailable` if it cannot listen on the port.
  */
 export function startProbeServer(options: Address & Probes): Promise<Listening> {
-  return start(options, (path, response) => {
-    if (path === '/readyz') return report(response, options.readiness());
+  return start(options, async (path, response) => {
+    if (path === '/readyz') return report(response, await options.readiness());
     if (path === '/healthz' || path === '/livez') return report(response, options.liveness());
     return send(response, 404, TEXT, 'not found; available paths: /healthz, /livez, /readyz\n');
   });
@@ -100,7 +100,7 @@ const CALL_TIMEOUT_MS = 5_000;
  */
 async function start(
   { host, port }: Address,
-  serve: (path: string, response: ServerResponse) => void,
+  serve: (path: string, response: ServerResponse) => void | Promise<void>,
 ): Promise<Listening> {
   const served = new WeakSet<Socket>();
   const listener: RequestListener = (request, response) => {
@@ -110,7 +110,12 @@ async function start(
     return serve((request.url ?? '').replace(/\?.*/s, ''), response);
   };
   const server = createServer(
-    { headersTimeout: CALL_TIMEOUT_MS, requestTimeout: CALL_TIMEOUT_MS, connectionsCheckingInterval: 1_000 },
+    // Each check of connections wakes an idle process, so they are rare.
+    {
+      headersTimeout: CALL_TIMEOUT_MS,
+      requestTimeout: CALL_TIMEOUT_MS,
+      connectionsCheckingInterval: CALL_TIMEOUT_MS,
+    },
     listener,
   );
   // The socket timeout also closes the connection of a client that does not read its answer.

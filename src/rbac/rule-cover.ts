@@ -34,7 +34,7 @@ export function rightsOf(rules: readonly RbacRule[]): Right[] {
 /**
  * Whether a user who holds `held` may grant `wanted`, as the API server decides for Roles: one rule must cover each right. Only a wildcard
  * covers a wildcard; a list of all values does not.
- * @testing for the roles of charts; the server uses `uncovered`.
+ * @testing only tests call it; the server calls `uncovered`.
  */
 export function covers(held: readonly RbacRule[], wanted: readonly RbacRule[]): boolean {
   return uncovered(held, wanted).length === 0;
@@ -59,7 +59,7 @@ function grants(rule: RbacRule, { verb, group, resource, name }: Right): boolean
 const includesOrAll = (list: readonly string[], item: string): boolean => list.includes('*') || list.includes(item);
 
 /**
- * The pattern that covers a subresource of every resource: for `pods/log`, it is `*` + `/log`. A resource without subresource is its own.
+ * The pattern that covers a subresource of every resource: for `pods/log`, it is `*` + `/log`. Without a subresource, the resource itself.
  */
 function subresourcePattern(resource: string): string {
   const slash = resource.indexOf('/');

@@ -77,7 +77,9 @@ export class Judge {
       lacks.includes(`${verb} ${subresource === undefined ? resource : `${resource}/${subresource}`}`);
     world.template = () => Promise.resolve(stateOf(template));
     const subjects = (pod?.subjects ?? []).map((name) => ({ kind: 'User' as const, name }));
-    world.pod = pod && { uid: 'p-1', isAccessPod: pod.ours, grants: [{ request: 'req', template: 'shell', subjects }] };
+    const session = pod?.viaGateway ? { viaGateway: true as const } : {};
+    const grants = [{ request: 'req', template: 'shell', subjects, ...session }];
+    world.pod = pod && { uid: 'p-1', isAccessPod: pod.ours, grants };
   }
 
   #post(path: string, body: string): Promise<{ status: number; text: string }> {

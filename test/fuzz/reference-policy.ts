@@ -22,7 +22,14 @@ export interface ReferenceWorld {
   /** `verb resource` that RBAC denies to the caller. */
   readonly lacks: readonly string[];
   /** The pod that the call connects to. */
-  readonly pod: { readonly ours: boolean; readonly subjects: readonly string[] } | undefined;
+  readonly pod:
+    | {
+        readonly ours: boolean;
+        readonly subjects: readonly string[];
+        /** Whether the grant lets its subjects connect only through the gateway. */
+        readonly viaGateway: boolean;
+      }
+    | undefined;
   readonly journalWorks: boolean;
 }
 
@@ -42,6 +49,7 @@ export function mustRefuse(path: string, body: unknown, world: ReferenceWorld): 
   const review: Review = {
     user,
     operation: get(request, 'operation'),
+    subResource: get(request, 'subResource'),
     object: get(request, 'object'),
     oldObject: get(request, 'oldObject'),
     dryRun: get(request, 'dryRun') === true,
@@ -57,6 +65,7 @@ interface User {
 interface Review {
   readonly user: User;
   readonly operation: unknown;
+  readonly subResource: unknown;
   readonly object: unknown;
   readonly oldObject: unknown;
   readonly dryRun: boolean;
@@ -67,6 +76,7 @@ type Rule = (review: Review, world: ReferenceWorld, resource: string) => string 
 function routeOf(path: string): { group: string; resource: string; rule: Rule } | undefined {
   if (path === '/watch-v1-pod') return { group: '', resource: 'pods', rule: () => undefined };
   if (path === '/enforce-v1-pod') return { group: '', resource: 'pods', rule: entering };
+  if (path === '/gateway-v1-pod') return { group: '', resource: 'pods', rule: forwarding };
   const [, type, kind] = /^\/(mutate|validate)-crds-wizardofoz-co-v1alpha1-(\w+)$/.exec(path) ?? [];
   if (!kind) return undefined;
   const rule = kind.endsWith('template') ? writingTemplate : type === 'mutate' ? attesting : writingRequest;
@@ -168,8 +178,15 @@ const writingTemplate: Rule = ({ operation, object, oldObject }, world, resource
 /** Only subjects of the grant may connect to an access pod. The policy does not cover other pods. */
 const entering: Rule = ({ user }, { pod, journalWorks }) => {
   if (!pod) return 'no such pod';
-  if (!pod.ours || pod.subjects.includes(user.username)) return undefined;
+  if (!pod.ours || (pod.subjects.includes(user.username) && !pod.viaGateway)) return undefined;
   return user.groups.includes(breakGlassGroup) && journalWorks ? undefined : 'not let in';
+};
+
+/** The gateway connects only by the calls that it forwards, and only to pods of grants. */
+const forwarding: Rule = ({ subResource }, { pod }) => {
+  if (!pod) return 'no such pod';
+  if (!['exec', 'attach', 'portforward'].includes(String(subResource))) return 'not forwarded';
+  return pod.viaGateway ? undefined : 'no grant for the gateway';
 };
 
 function userOf(request: unknown): User | undefined {

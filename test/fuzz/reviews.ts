@@ -61,10 +61,14 @@ const world: fc.Arbitrary<ReferenceWorld> = fc.record({
     { weight: 4, arbitrary: fc.constant([]) },
     { weight: 1, arbitrary: fc.array(right, { maxLength: 2 }) },
   ),
-  pod: fc.option(fc.record({ ours: often, subjects: fc.subarray(['alice', 'bob', 'firefighters']) }), {
-    nil: undefined,
-    freq: 8,
-  }),
+  pod: fc.option(
+    fc.record({
+      ours: often,
+      subjects: fc.subarray(['alice', 'bob', 'firefighters']),
+      viaGateway: fc.constantFrom(false, false, false, true),
+    }),
+    { nil: undefined, freq: 8 },
+  ),
   journalWorks: often,
 });
 
@@ -219,7 +223,7 @@ const crdCall: fc.Arbitrary<Call> = fc
 
 const podCall: fc.Arbitrary<Call> = fc
   .record({
-    path: fc.constantFrom(paths.guardPod, paths.guardPod, paths.watchPod),
+    path: fc.constantFrom(paths.guardPod, paths.guardPod, paths.guardGateway, paths.watchPod),
     userInfo: user,
     subResource: fc.oneof(
       { weight: 9, arbitrary: fc.constantFrom('exec', 'attach', 'portforward', 'proxy', 'ephemeralcontainers') },

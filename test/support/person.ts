@@ -22,13 +22,13 @@ export class Person {
     return new Person(plane, name, groups, await plane.kubeconfigFor(name, groups));
   }
 
-  call(method: string, path: string, body?: unknown): Promise<ApiAnswer> {
-    return callApi(this.#target(), method, path, body);
+  call(method: string, path: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<ApiAnswer> {
+    return callApi(this.#target(), method, path, body, headers);
   }
 
-  /** A GET that requests a WebSocket. */
-  open(path: string): Promise<ApiAnswer> {
-    return openWebSocket(this.#target(), path);
+  /** A GET that requests a WebSocket. Default protocol: that of exec. */
+  open(path: string, protocol?: string): Promise<ApiAnswer> {
+    return openWebSocket(this.#target(), path, protocol);
   }
 
   #target(): ApiTarget {

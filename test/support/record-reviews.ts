@@ -109,7 +109,8 @@ try {
   await kubectl('run', '-n', 'payments', 'web', '--image=web');
   await kubectl('wait', '-n', 'payments', '--for=condition=Ready', 'pod/web', '--timeout=20s');
   await kubectl('exec', '-n', 'payments', 'web', '--', 'true');
-  await kubectl('attach', '-n', 'payments', 'web', '--pod-running-timeout=1s');
+  // The main process is a shell.
+  await plane.kubectl(['attach', '-i', '-n', 'payments', 'web'], { kubeconfig: alice, input: 'exit\n' });
   await server.close();
 } finally {
   await plane.stop();

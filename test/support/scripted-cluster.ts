@@ -20,6 +20,8 @@ export class ScriptedCluster {
   readonly kubeconfig: string;
   /** Programs that the client ran, with their arguments. */
   readonly ran: (readonly string[])[] = [];
+  /** The exit code of those programs. */
+  exitCode = 0;
   /** How the user calls the client. */
   program = 'drawbridge';
   readonly #directory: string;
@@ -75,7 +77,7 @@ export class ScriptedCluster {
       program: this.program,
       run: async (program, args) => {
         this.ran.push([program, ...args]);
-        return 0;
+        return this.exitCode;
       },
     };
     const code = await runClient(argv, io, signal);

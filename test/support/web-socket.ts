@@ -8,7 +8,11 @@ const timeoutMs = 10_000;
  * A GET that requests a WebSocket with the protocol of exec, as newer clients do. Resolves once the server has refused it, or has opened
  * and closed it: 101, and the received text. Rejects after 10 s without progress.
  */
-export function openWebSocket({ server, authority, identity }: ApiTarget, path: string): Promise<ApiAnswer> {
+export function openWebSocket(
+  { server, authority, identity }: ApiTarget,
+  path: string,
+  protocol = 'v5.channel.k8s.io',
+): Promise<ApiAnswer> {
   return new Promise((resolve, reject) => {
     const call = request(new URL(path, server), {
       agent: false,
@@ -20,7 +24,7 @@ export function openWebSocket({ server, authority, identity }: ApiTarget, path: 
         upgrade: 'websocket',
         'sec-websocket-version': '13',
         'sec-websocket-key': randomBytes(16).toString('base64'),
-        'sec-websocket-protocol': 'v5.channel.k8s.io',
+        'sec-websocket-protocol': protocol,
       },
     });
     const chunks: Buffer[] = [];

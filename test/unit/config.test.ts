@@ -59,6 +59,9 @@ describe('configuration', () => {
       bindable: undefined,
       dryRun: false,
       bindableNamespaces: undefined,
+      gatewayPort: 9445,
+      recordings: undefined,
+      recordingRetentionMs: 720 * 3_600_000,
       grantable: undefined,
       accessPods: 'confined',
       trustExistingTemplates: false,
@@ -237,7 +240,7 @@ describe('configuration', () => {
     { args: ['--cert-file='], message: /^--cert-file must not be empty$/ },
     {
       args: ['--features=acces'],
-      message: /^--features is "acces"; it must be access, binding, inventory, or several/,
+      message: /^--features is "acces"; it must be access, binding, inventory, gateway, or several/,
     },
     {
       args: ['--callback-url=http://127.0.0.1:1'],

@@ -23,9 +23,9 @@ app.kubernetes.io/name: drawbridge
 app.kubernetes.io/component: {{ include "drawbridge.component" . }}
 {{- end }}
 
-{{/* The Service of the feature's webhooks; with cert-manager also its Certificate. */}}
-{{- define "drawbridge.webhookService" -}}
-{{ include "drawbridge.name" . }}-webhook
+{{/* The Service by which the API server calls the feature; with cert-manager also its Certificate. */}}
+{{- define "drawbridge.calledService" -}}
+{{ include "drawbridge.name" . }}{{ if ne .feature "gateway" }}-webhook{{ end }}
 {{- end }}
 
 {{/* The Secret of the feature's serving certificate. The server's own Secret has another name than one that an administrator creates. */}}
@@ -35,8 +35,11 @@ app.kubernetes.io/component: {{ include "drawbridge.component" . }}
 {{- if eq .feature "inventory" }}
 {{- $given = $values.inventory.certificates.secretName | default (ternary "" $given $values.features.access) }}
 {{- end }}
-{{- $kind := ternary "own-certificate" "webhook-tls" (eq $values.certificates.mode "own") }}
-{{- $given | default (printf "%s-%s" (include "drawbridge.name" .) $kind) }}
+{{- if eq .feature "gateway" }}
+{{- $given = $values.gateway.certificates.secretName }}
+{{- end }}
+{{- $own := printf "%s-own-certificate" (include "drawbridge.name" .) }}
+{{- $given | default (ternary $own (printf "%s-tls" (include "drawbridge.calledService" .)) (eq $values.certificates.mode "own")) }}
 {{- end }}
 
 {{/* The feature's ServiceAccount as the subject of a binding. */}}
@@ -55,13 +58,13 @@ app.kubernetes.io/component: {{ include "drawbridge.component" . }}
 {{/* The enabled features, separated by commas. */}}
 {{- define "drawbridge.features" -}}
 {{- $on := list }}
-{{- range list "access" "binding" "inventory" }}
+{{- range list "access" "binding" "inventory" "gateway" }}
 {{- if index $.Values.features . }}{{ $on = append $on . }}{{ end }}
 {{- end }}
 {{- join "," $on }}
 {{- end }}
 
-{{/* The enabled features with webhooks; each has a certificate. */}}
+{{/* The enabled features that the API server calls; each has a certificate. */}}
 {{- define "drawbridge.serving" -}}
 {{- without (include "drawbridge.features" . | splitList ",") "binding" | join "," }}
 {{- end }}
@@ -75,7 +78,7 @@ app.kubernetes.io/component: {{ include "drawbridge.component" . }}
 {{- regexReplaceAll ":[0-9]+$" (get (urlParse (include "drawbridge.callbackUrl" .)) "host") "" }}
 {{- end }}
 
-{{/* Permissions to create and renew the serving certificate of a feature: in the cluster ... */}}
+{{/* Permissions to create and renew the serving certificate of a feature with webhooks: in the cluster ... */}}
 {{- define "drawbridge.certificateRules" -}}
 # Writes caBundle into the webhook configurations of its feature; RBAC cannot limit list to names.
 - apiGroups: [admissionregistration.k8s.io]

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type ExecAccessTemplateSpec, execAccessRequests } from '../../api/access/exec-access.ts';
-import type { GrantedRule, GrantSubject } from '../../api/access/grant.ts';
+import type { GrantedRule, GrantSession, GrantSubject } from '../../api/access/grant.ts';
 import { requestLabel } from '../../api/access/names.ts';
 import type { LabelSelector } from '../../api/object.ts';
 import { replicaSets } from '../../api/resources.ts';
@@ -9,6 +9,7 @@ import { type Client, findObject } from '../../kube/client.ts';
 import { confinedTo, rulesOf } from '../policy/granted-rules.ts';
 import { isObjectName, listNames } from '../policy/names.ts';
 import type { Violation } from '../policy/policy.ts';
+import { sessionOf } from '../policy/session-policy.ts';
 import { byNamespace } from '../stores/access-stores.ts';
 import { targetKey } from '../stores/access-views.ts';
 import { controllerOf, type PodView, type WorkloadView } from '../stores/cluster-views.ts';
@@ -140,6 +141,7 @@ export function planExecAccess(input: {
   readonly pod: { readonly name: string; readonly uid: string };
   readonly subjects: readonly GrantSubject[];
   readonly rules?: readonly GrantedRule[];
+  readonly session?: GrantSession | undefined;
 }): Planned {
   const { pod, ...rest } = input;
   const target = { name: pod.name, uid: pod.uid };
@@ -165,6 +167,7 @@ export const buildExecAccess: Builder<ExecAccessTemplateSpec> = async (
       pod,
       subjects,
       rules: pinned?.rules ?? confinedTo(pod.name, rulesOf(spec.accessConfig)),
+      session: pinned ? pinned.session : sessionOf(spec.accessConfig, request.spec.emergency),
     });
   if (pinned?.uid) return planFor({ name: pinned.name, uid: pinned.uid });
   const workload = stores.workload(targetKey(spec.controllerTargetRef, namespace));

@@ -1,6 +1,6 @@
-import type { GrantedRule, GrantSubject } from '../../api/access/grant.ts';
+import type { GrantedRule, GrantSession, GrantSubject } from '../../api/access/grant.ts';
 import type { TemplateSpec } from '../../api/access/kinds.ts';
-import { childNameSuffix, planHashAnnotation, requestLabel } from '../../api/access/names.ts';
+import { childNameOf, planHashAnnotation, requestLabel } from '../../api/access/names.ts';
 import { apiVersionOf, type KubeObject, type ObjectMeta, type Resource } from '../../api/object.ts';
 import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
 import type { Clock } from '../../kit/clock.ts';
@@ -8,6 +8,7 @@ import type { Client } from '../../kube/client.ts';
 import { roleBindingOf, roleOf, toRbacSubject } from '../../rbac/roles.ts';
 import { baseRules, confinedTo } from '../policy/granted-rules.ts';
 import type { Violation } from '../policy/policy.ts';
+import { gatewayRoleRules } from '../policy/session-policy.ts';
 import type { AccessStores } from '../stores/access-stores.ts';
 import type { RequestView, TemplateView } from '../stores/access-views.ts';
 import type { PlanQueue } from './plan-budget.ts';
@@ -18,8 +19,10 @@ export interface Plan {
   readonly target: { readonly name: string; readonly uid?: string };
   /** The users and groups that get access; never empty. */
   readonly subjects: GrantSubject[];
-  /** The rules of the Role, confined to the target pod. */
+  /** What the subjects may do, confined to the target pod: the rules of the Role or, with `session`, what the gateway passes. */
   readonly rules: GrantedRule[];
+  /** Present if the subjects reach the pod only through the gateway. */
+  readonly session?: GrantSession;
   /** PodAccess only: the Pod to create. */
   readonly pod?: KubeObject;
   readonly role: KubeObject;
@@ -41,8 +44,13 @@ export interface GrantTerms {
   readonly subjects: readonly GrantSubject[];
   /** Granted duration, milliseconds. */
   readonly durationMs: number;
-  /** The pod and the rules of the stored grant, if the server plans it again; absent before the decision. */
-  readonly pinned?: { readonly name: string; readonly uid?: string; readonly rules?: readonly GrantedRule[] };
+  /** The pod, the rules, and the session of the stored grant, if the server plans it again; absent before the decision. */
+  readonly pinned?: {
+    readonly name: string;
+    readonly uid?: string;
+    readonly rules?: readonly GrantedRule[];
+    readonly session?: GrantSession;
+  };
 }
 
 /** Plans the grant of one kind of access. Reads stores, so call it only after they have synced. Rejects as the client does. */
@@ -119,13 +127,15 @@ export function planChildren(input: {
   readonly requestResource: Resource;
   readonly target: Plan['target'];
   readonly subjects: readonly GrantSubject[];
-  /** Rules of the Role. Default: those of every grant. */
+  /** What the subjects may do. Default: what every grant allows. */
   readonly rules?: readonly GrantedRule[];
+  readonly session?: GrantSession | undefined;
   readonly pod?: KubeObject;
   readonly notes?: readonly string[];
 }): Plan {
-  const { request, requestResource, target, pod, rules = confinedTo(target.name, baseRules) } = input;
-  const role = roleOf(childMetadata(request, requestResource), rules);
+  const { request, requestResource, target, pod, session, rules = confinedTo(target.name, baseRules) } = input;
+  const roleRules = session ? gatewayRoleRules(target.name, childNameOf(request)) : rules;
+  const role = roleOf(childMetadata(request, requestResource), roleRules);
   const roleBinding = roleBindingOf(
     childMetadata(request, requestResource),
     role.metadata.name,
@@ -141,20 +151,11 @@ export function planChildren(input: {
     target,
     subjects: [...input.subjects],
     rules: [...rules],
+    ...(session ? { session } : {}),
     ...(pod ? { pod: withHash(pod) } : {}),
     role: withHash(role),
     roleBinding: withHash(roleBinding),
     hash,
     ...(input.notes?.length ? { notes: input.notes } : {}),
   };
-}
-
-const NAME_LENGTH = 46;
-const UID_LENGTH = 8;
-
-/** The name of a request's Pod, Role, and RoleBinding, at most 62 characters: `<46 characters of the name>-<8 of the uid>-access`. */
-export function childNameOf(request: { readonly name: string; readonly uid: string }): string {
-  // A truncated name may end in a dash or dot, which is invalid in a DNS label.
-  const name = request.name.slice(0, NAME_LENGTH).replace(/[-.]+$/, '');
-  return `${name}-${request.uid.slice(0, UID_LENGTH)}${childNameSuffix}`;
 }

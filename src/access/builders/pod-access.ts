@@ -1,4 +1,4 @@
-import type { GrantedRule, GrantSubject } from '../../api/access/grant.ts';
+import type { GrantedRule, GrantSession, GrantSubject } from '../../api/access/grant.ts';
 import { planHashAnnotation } from '../../api/access/names.ts';
 import { type PodAccessTemplateSpec, podAccessRequests } from '../../api/access/pod-access.ts';
 import { apiVersionOf, type KubeObject } from '../../api/object.ts';
@@ -12,6 +12,7 @@ import { confinedTo, rulesOf } from '../policy/granted-rules.ts';
 import { renderAccessMessage } from '../policy/kubectl-command.ts';
 import { isObjectName } from '../policy/names.ts';
 import type { Violation } from '../policy/policy.ts';
+import { sessionOf } from '../policy/session-policy.ts';
 import { targetKey } from '../stores/access-views.ts';
 import type { SelectorView, WorkloadView } from '../stores/cluster-views.ts';
 import {
@@ -55,6 +56,8 @@ export interface PodAccessInput {
   readonly subjects: readonly GrantSubject[];
   /** The rules of the stored grant, if the server plans it again. Default: those of every grant, and those that the template adds. */
   readonly rules?: readonly GrantedRule[] | undefined;
+  /** Present if the subjects reach the pod only through the gateway. */
+  readonly session?: GrantSession | undefined;
   /** How long the pod may run, milliseconds: the granted duration and all extensions that the template allows. */
   readonly durationMs: number;
   /** Bounds the time of planning. Absent for a plan that was granted before: then only the work is bounded. */
@@ -85,6 +88,7 @@ export const buildPodAccess: Builder<PodAccessTemplateSpec> = async (
       subjects,
       durationMs: request.spec.emergency ? durationMs : Math.max(durationMs, longestExtendedMs(spec)),
       rules: pinned?.rules,
+      session: pinned ? pinned.session : sessionOf(spec.accessConfig, request.spec.emergency),
       clock: pinned ? undefined : clock,
     }),
   );
@@ -164,6 +168,7 @@ function planWithin(budget: PlanBudget, input: PodAccessInput): Planned {
       target,
       subjects,
       rules: input.rules ?? confinedTo(target.name, rulesOf(templateSpec.accessConfig)),
+      session: input.session,
       pod,
       notes: mutated.lowered,
     }),

@@ -19,6 +19,7 @@ import { countsFromOpening, latestOpeningMs, type Opening } from '../policy/open
 import { firstViolation, type Violation } from '../policy/policy.ts';
 import { reasonLink } from '../policy/reason.ts';
 import { grantPolicy, isEligibleByGroup } from '../policy/request-policy.ts';
+import { gatewayRulesViolation } from '../policy/session-policy.ts';
 import type { CountedVote } from '../policy/vote-count.ts';
 import type { Signer } from '../signing/signer.ts';
 import type { RequestView, TemplateView } from '../stores/access-views.ts';
@@ -71,8 +72,8 @@ const tooLate: Violation = {
 };
 
 /**
- * Decides requests that have no grant: grants, denies, or lets the request wait, each in one status write with an optimistic lock on its
- * resourceVersion.
+ * Decides requests that have no grant: grants, denies, or lets the request wait. A decision takes at most one status write, with an
+ * optimistic lock on the resourceVersion of the request.
  */
 export class Decider {
   readonly #deps: DeciderDeps;
@@ -89,8 +90,9 @@ export class Decider {
   }
 
   /**
-   * Decides the request now, and writes the decision to its status. Creates no object: the caller opens a granted request. Rejects with a
-   * 409 ApiError if the request changed, with `SigningKeyUnavailable` until the keys are read, and as the client does.
+   * Decides the request now, and writes a changed decision to its status. For an emergency, it first adds the owed review to the ConfigMap
+   * of reviews. It creates no Pod, Role, or RoleBinding: the caller opens a granted request. Rejects with a 409 ApiError if the request
+   * changed, with `SigningKeyUnavailable` until the keys are read, and as the client does.
    */
   async decide(request: RequestView, signal: AbortSignal): Promise<Decision> {
     const attestationViolation = await this.#deps.attestations.violation(request, signal);
@@ -104,7 +106,7 @@ export class Decider {
     if (violation && violation.code !== 'TemplateNotReady') return this.#deny(request, violation, signal);
     const notReady = violation ?? (await this.#deps.authors.violation(template, authorPermissionsMaxAgeMs, signal));
     const fromOpening = countsFromOpening(request.spec, template.spec.accessConfig);
-    // A request that waits for votes or its time also waits until the template is ready again: its workload may be replaced just now.
+    // A request that waits for votes, its start, or a claim also waits for the template, because a rollout may be replacing its Pods.
     if (notReady && (!fromOpening || request.spec.emergency)) return this.#deny(request, notReady, signal);
     const duration = chooseDuration(request.spec.duration, durationBoundsOf(request.spec, template.spec.accessConfig));
     if ('code' in duration) return this.#deny(request, duration, signal);
@@ -124,7 +126,8 @@ export class Decider {
   }
 
   /**
-   * Grants a request whose access may open now. Denies it if its time has passed, or if the rules, the plan, or a limit forbid the grant.
+   * Grants a request whose access may open now. Denies it if its time has passed, or if the rules, the plan, or a limit forbid the grant. If
+   * a transient violation of the plan blocks it, an approved request waits instead, unless it is an emergency.
    */
   async #grant(
     request: RequestView,
@@ -138,18 +141,20 @@ export class Decider {
     const durationMs = Math.min(duration.grantedMs, opening.maxMs);
     if (startMs + durationMs <= this.#deps.clock.now()) return this.#deny(request, tooLate, signal);
 
-    const { rules } = template.spec.accessConfig;
-    const ruleViolation = rulesViolation(rules) ?? grantableViolation(rules, this.#deps.grantable);
+    const { accessConfig } = template.spec;
+    const { rules } = accessConfig;
+    const ruleViolation =
+      rulesViolation(rules) ?? grantableViolation(rules, this.#deps.grantable) ?? gatewayRulesViolation(accessConfig);
     if (ruleViolation) return this.#deny(request, ruleViolation, signal);
 
     const subjects = subjectsOf(template.spec.accessConfig, request.spec.requester ?? noRequester);
     const terms = { subjects, durationMs };
     const planned = await this.#deps.kind.plan(request, template, terms, signal);
     if ('violation' in planned) {
-      const { violation: refusal } = planned;
-      return fromOpening && !request.spec.emergency && mayPass(refusal, template)
-        ? this.#waitUntilReady(request, template, opening, { votes, link, notReady: refusal }, signal)
-        : this.#deny(request, refusal, signal);
+      const { violation } = planned;
+      return fromOpening && !request.spec.emergency && isTransient(violation, template)
+        ? this.#waitUntilReady(request, template, opening, { votes, link, notReady: violation }, signal)
+        : this.#deny(request, violation, signal);
     }
 
     const grant = this.#signedGrant(request, template, planned.plan, {
@@ -207,12 +212,12 @@ export class Decider {
       if (opening.is === 'unready' && notReady) this.#deps.reporter.waits(request, notReady, opening.untilMs);
     }
     const untilMs = opening.is === 'scheduled' ? opening.atMs : opening.untilMs;
-    // An event requeues the request when the template is ready again, or a pod of the namespace runs. No event reports that the author has
-    // the permissions again.
-    const isWithoutEvent = opening.is === 'unready' && notReady?.code !== 'TemplateNotReady';
+    // Only `TemplateNotReady` always ends with a watch event. For any other violation, such as missing permissions of the author, the server
+    // decides again after a while.
+    const needsAnotherLook = opening.is === 'unready' && notReady?.code !== 'TemplateNotReady';
     return {
       kind: 'waiting',
-      untilMs: isWithoutEvent ? Math.min(untilMs, nowMs + authorPermissionsMaxAgeMs) : untilMs,
+      untilMs: needsAnotherLook ? Math.min(untilMs, nowMs + authorPermissionsMaxAgeMs) : untilMs,
     };
   }
 
@@ -305,6 +310,7 @@ export class Decider {
       subjects: plan.subjects,
       pod: plan.target,
       rules: plan.rules,
+      ...(plan.session ? { session: plan.session } : {}),
       planHash: plan.hash,
       ...(startsAt === undefined ? {} : { startsAt }),
       ...(votes.length > 0 ? { votes: votes.map(({ uid }) => uid) } : {}),
@@ -313,7 +319,7 @@ export class Decider {
   }
 }
 
-/** A request whose access may open now, and what its status shows about that. */
+/** Input of `#grant` besides the request and its template. */
 interface Openable {
   readonly opening: Extract<Opening, { is: 'due' }>;
   readonly votes: readonly JudgedVote[];
@@ -332,8 +338,8 @@ interface DecidedGrant {
   readonly votes: readonly CountedVote[];
 }
 
-/** Codes of plans that other objects cause, and may end without an edit of the template. */
-const passingCodes: ReadonlySet<string> = new Set([
+/** Codes of violations of a plan that another object causes, and that can end without an edit of the template. */
+const transientCodes: ReadonlySet<string> = new Set([
   'NoRunningPod',
   'TargetNotFound',
   'PodIsSelected',
@@ -341,8 +347,8 @@ const passingCodes: ReadonlySet<string> = new Set([
 ]);
 
 /** Whether another object may end the violation. A pod that `spec.targetPod` names comes back only if a StatefulSet names it. */
-const mayPass = ({ code }: Violation, { spec }: TemplateView): boolean =>
-  passingCodes.has(code) || (code === 'InvalidTargetPod' && spec.controllerTargetRef?.kind === 'StatefulSet');
+const isTransient = ({ code }: Violation, { spec }: TemplateView): boolean =>
+  transientCodes.has(code) || (code === 'InvalidTargetPod' && spec.controllerTargetRef?.kind === 'StatefulSet');
 
 /** What `#wait` shows in the status besides what the request waits for. */
 interface WaitingDetails {

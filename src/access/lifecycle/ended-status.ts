@@ -6,7 +6,7 @@ import { type AccessConditionUpdate, failure } from '../conditions.ts';
 import type { Violation } from '../policy/policy.ts';
 import type { RequestView } from '../stores/access-views.ts';
 import type { Ending } from './ending.ts';
-import { conditionOf, withConditions } from './request-conditions.ts';
+import { conditionOf, deniedReason, withConditions } from './request-conditions.ts';
 import type { RequestStatusPatch } from './request-status.ts';
 
 /** How a request ended that was not denied: input of `endedStatus`. */
@@ -51,7 +51,7 @@ export function deniedStatus(
   const update = failure(type, reason, violation.message);
   if (request.grant) {
     const expiresAt = formatTime(Math.min(nowMs, parseTime(request.expiresAt ?? '') ?? nowMs));
-    return { ended, expiresAt, ...withConditions(request, nowMs, [update]) };
+    return { ended, expiresAt, ...withConditions(request, nowMs, [update, ...noLongerValid(request, type)]) };
   }
   return { ended, ...notWaiting(request, update, nowMs), ...(approval ? { approval } : {}) };
 }
@@ -68,6 +68,15 @@ function notWaiting(
   const updates = update.type === approvalCondition ? [update] : [unapproved, update];
   return { approval: null, ...withConditions(request, nowMs, updates) };
 }
+
+/** The condition that named the deadline of the access, once a denial has ended it, unless the denial `type` is that condition. */
+const noLongerValid = (
+  { conditions }: RequestView,
+  denied: RequestCondition,
+): AccessConditionUpdate<RequestCondition>[] =>
+  denied !== 'AccessStillValid' && conditions.some(({ type }) => type === 'AccessStillValid')
+    ? [failure('AccessStillValid', deniedReason, 'access was denied while it opened')]
+    : [];
 
 /** The conditions that told the requester how to use the access, once it has ended. */
 const unusable = ({ conditions }: RequestView): AccessConditionUpdate<RequestCondition>[] =>

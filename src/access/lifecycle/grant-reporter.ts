@@ -145,7 +145,8 @@ export class GrantReporter {
       ...(ending === 'Revoked' && revokedReason !== undefined ? { reason: revokedReason } : {}),
       ...(denial ? { votes: [auditVoteOf(denial)] } : {}),
     });
-    this.#event(request, 'Normal', ending === 'Expired' ? 'AccessExpired' : 'AccessRevoked', `access ended: ${text}`);
+    const why = ending === 'Revoked' && revokedReason !== undefined ? `${text}: ${revokedReason}` : text;
+    this.#event(request, 'Normal', ending === 'Expired' ? 'AccessExpired' : 'AccessRevoked', `access ended: ${why}`);
   }
 
   /** Reports a denial. Does not wait for the journal; if the audit line cannot be written, logs an error. */

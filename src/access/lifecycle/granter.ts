@@ -10,6 +10,7 @@ import type { Plan } from '../builders/plan.ts';
 import { decidingGroupsOf } from '../policy/emergency-policy.ts';
 import { renderAccessMessage } from '../policy/kubectl-command.ts';
 import type { Violation } from '../policy/policy.ts';
+import { gatewayCommand } from '../policy/session-policy.ts';
 import type { Signer } from '../signing/signer.ts';
 import type { RequestView, TemplateView } from '../stores/access-views.ts';
 import type { PodView } from '../stores/cluster-views.ts';
@@ -137,7 +138,11 @@ export class Granter {
     const terms = {
       subjects: grant.subjects,
       durationMs: (parseTime(grant.expiresAt) ?? 0) - accessStartMs(request),
-      pinned: grant.rules ? { ...grant.pod, rules: grant.rules } : grant.pod,
+      pinned: {
+        ...grant.pod,
+        ...(grant.rules ? { rules: grant.rules } : {}),
+        ...(grant.session ? { session: grant.session } : {}),
+      },
     };
     const planned = await this.#deps.kind.plan(request, template, terms, signal);
     if ('violation' in planned) {
@@ -191,6 +196,8 @@ export class Granter {
   }
 
   #accessMessage(request: RequestView, pod: PodView): { text: string } | { violation: Violation } {
+    const { namespace, name, grant } = request;
+    if (grant?.session) return { text: gatewayCommand({ namespace, name, grant }) };
     const template = this.#templateOf(request);
     return template ? renderAccessMessage(template.spec.accessConfig.accessCommand, pod) : { text: '' };
   }

@@ -45,7 +45,11 @@ export const deniedAtMs = ({ conditions }: Pick<RequestView, 'conditions'>): num
 export const hasEndedCondition = (request: Pick<RequestView, 'grant' | 'conditions'>): boolean =>
   request.grant !== undefined && request.conditions.some(isEnd);
 
-const isEnd = ({ type, status }: Condition): boolean => type === 'AccessStillValid' && status === 'False';
+/** The reason of `AccessStillValid` if access was denied while it opened. Another condition then has the code of the denial. */
+export const deniedReason = 'Denied';
+
+const isEnd = ({ type, status, reason }: Condition): boolean =>
+  type === 'AccessStillValid' && status === 'False' && reason !== deniedReason;
 
 /** Conditions that can be False for a time. Any other condition that is False is final. */
 const temporary: readonly string[] = ['AccessResourcesReady', 'AccessMessage', shortenedCondition];
@@ -67,13 +71,16 @@ export function withConditions(
   return { conditions: summarized(request.generation, conditions, summaryOf(conditions, ready), nowMs), ready };
 }
 
+/** Of several conditions that are final, these do not have the code of the denial. */
+const secondary: readonly string[] = [approvalCondition, 'AccessStillValid'];
+
 function summaryOf(conditions: readonly Condition[], ready: boolean): Summary {
   if (ready) return { state: 'ready', message: 'access is open' };
   const failed = (matches: (condition: Condition) => boolean): Condition | undefined =>
     conditions.find((condition) => condition.status === 'False' && matches(condition));
   const final =
     failed(isEnd) ??
-    failed((condition) => isFinal(condition) && condition.type !== approvalCondition) ??
+    failed((condition) => isFinal(condition) && !secondary.includes(condition.type)) ??
     failed(isFinal);
   if (final) return { state: 'stalled', ...finalSummary(final) };
   const unusable = failed(({ type }) => type === 'AccessMessage');

@@ -1,5 +1,5 @@
 import type { Grant } from '../../api/access/grant.ts';
-import { revokeFinalizer } from '../../api/access/names.ts';
+import { childNameOf, revokeFinalizer } from '../../api/access/names.ts';
 import type { RequestChild } from '../../api/access/status.ts';
 import { keyOf, type ObjectName, type Resource } from '../../api/object.ts';
 import { pods, roleBindings, roles } from '../../api/resources.ts';
@@ -10,7 +10,6 @@ import { ApiError, isConflict, isForbidden, isNotFound } from '../../kube/errors
 import type { Store } from '../../kube/store.ts';
 import type { Applier } from '../../rbac/applier.ts';
 import type { AccessKind } from '../access-kind.ts';
-import { childNameOf } from '../builders/plan.ts';
 import type { RequestView } from '../stores/access-views.ts';
 import type { PodView } from '../stores/cluster-views.ts';
 import type { VoteView } from '../stores/vote-view.ts';

@@ -77,10 +77,11 @@ export function chooseExtension(
     );
   }
   if (chosenMs <= endMs) {
+    const lasts = durationText(BigInt(endMs - startMs) * 1_000_000n);
     const longest = 'ns' in total ? durationText(total.ns) : config.total;
     return refuse(
       'TotalReached',
-      `asked for ${durationText(asked.ns)} more; access already lasts the ${longest} that the template allows in total; create a new request`,
+      `asked for ${durationText(asked.ns)} more; access already lasts ${lasts}, and the template allows ${longest} in total; create a new request`,
       'spec.extensions',
       403,
     );

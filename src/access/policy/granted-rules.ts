@@ -7,7 +7,7 @@ import { describeRight, type RbacRule, rightsOf, uncovered } from '../../rbac/ru
 import type { Violation } from './policy.ts';
 
 /** The rule of every grant: read the granted pod. */
-const readRule: TemplateRule = { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch'] };
+export const readRule: TemplateRule = { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch'] };
 const execResource = 'pods/exec';
 
 /** The rules that every template may hand out: read the granted pod, and exec into it. */
@@ -100,7 +100,7 @@ export function grantableViolation(
     code: 'NotGrantable',
     message:
       `${field} hands out ${missing.slice(0, MAX_SHOWN).map(describeRight).join(', ')}, which this installation does not allow; ` +
-      'an administrator can add it to the grantable rules',
+      'an administrator can add it to the chart value grantable',
     field,
     status: 403,
   };

@@ -5,6 +5,7 @@ import { quote } from '../../kit/errors.ts';
 import { durationText, parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
 import type { Violation } from './policy.ts';
 import { reasonConfigViolation } from './reason.ts';
+import { sessionViolation } from './session-policy.ts';
 import { isInWindow, nextWindowStart, windowsViolation } from './start-windows.ts';
 
 /** Tolerance for `spec.startAt`, milliseconds: the clocks of people and servers differ, and a request takes time to arrive. */
@@ -26,13 +27,16 @@ export function grantToViolation({ grantTo, approvals, emergency }: AccessConfig
 }
 
 /**
- * The first violation of `grantTo`, `reason`, or `start.windows` of a template: `GrantToGroups`, `InvalidPattern`, or `InvalidWindow`. The
- * webhook denies such templates. The leader checks again before it grants, because the API server may have stored a template without
+ * The first violation of `grantTo`, `session`, `reason`, or `start.windows` of a template: `GrantToGroups`, `GatewayToGroups`,
+ * `InvalidSession`, `InvalidPattern`, or `InvalidWindow`. The webhook denies such templates. The leader checks again before it grants, because the API server may have stored a template without
  * calling the webhook.
  */
 export function peopleConfigViolation(config: AccessConfig): Violation | undefined {
   return (
-    grantToViolation(config) ?? reasonConfigViolation(config.reason) ?? windowsViolation(config.start?.windows ?? [])
+    grantToViolation(config) ??
+    sessionViolation(config) ??
+    reasonConfigViolation(config.reason) ??
+    windowsViolation(config.start?.windows ?? [])
   );
 }
 

@@ -2,6 +2,7 @@ import type { TemplateSpec } from '../../api/access/kinds.ts';
 import type { ControllerTargetMutationConfig } from '../../api/access/mutation-config.ts';
 import type { TemplateKind } from '../../api/access/names.ts';
 import { quote } from '../../kit/errors.ts';
+import { parseGoDuration } from '../../kit/go-duration.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import { parseQuantity } from '../../kit/quantity.ts';
 import type { RbacRule } from '../../rbac/rule-cover.ts';
@@ -13,6 +14,7 @@ import { parsePatchOperation, patchViolation } from './patch-operation.ts';
 import { grantToViolation } from './people-policy.ts';
 import type { Check, RuleBook, Violation } from './policy.ts';
 import { reasonConfigViolation } from './reason.ts';
+import { gatewayRulesViolation, sessionOf, sessionViolation } from './session-policy.ts';
 import { windowsViolation } from './start-windows.ts';
 
 /** Input of the rules for templates. */
@@ -108,6 +110,12 @@ const rulesAreOnThePod: Check<TemplateInput> = ({ spec: { accessConfig } }) =>
 const rulesAreGrantable: Check<TemplateInput> = (input) =>
   rulesAreOnThePod(input) ? undefined : grantableViolation(input.spec.accessConfig.rules, input.grantable);
 
+const sessionWorks: Check<TemplateInput> = ({ spec }) => sessionViolation(spec.accessConfig);
+
+/** Skips invalid rules, as `rulesAreGrantable` does. */
+const gatewayPassesRules: Check<TemplateInput> = (input) =>
+  rulesAreOnThePod(input) ? undefined : gatewayRulesViolation(input.spec.accessConfig);
+
 /** The rule book for a template. */
 export const templatePolicy: RuleBook<TemplateInput> = {
   durations: {
@@ -130,6 +138,11 @@ export const templatePolicy: RuleBook<TemplateInput> = {
     requirement: 'approvals and emergencies open access for the requester only',
     check: grantsToOnePerson,
     remedy: () => 'set grantTo to Requester, or remove approvals and emergency',
+  },
+  session: {
+    requirement: 'only sessions of a requester through the gateway have an idle limit, 1m to 24h, and recordings',
+    check: sessionWorks,
+    remedy: () => 'set grantTo to Requester; set idleAfter and record, if at all, together with via: Gateway',
   },
   'reason-pattern': {
     requirement: 'the pattern for reasons is a short expression in RE2 syntax',
@@ -177,15 +190,21 @@ export const templatePolicy: RuleBook<TemplateInput> = {
   grantable: {
     requirement: 'the rules are grantable in this installation',
     check: rulesAreGrantable,
-    remedy: () => 'ask an administrator to add them to the grantable rules',
+    remedy: () => 'ask an administrator to add them to the chart value grantable',
     applies: (input) => rulesAreOnThePod(input) === undefined,
+  },
+  'session-rules': {
+    requirement: 'the gateway, if sessions pass through it, passes the calls that the rules allow',
+    check: gatewayPassesRules,
+    remedy: () => 'remove rules other than reading the pod, its logs, exec, attach, and port-forward',
+    applies: (input) => !sessionOf(input.spec.accessConfig) || rulesAreOnThePod(input) === undefined,
   },
 };
 
 /** Warnings for the author about settings that are allowed but probably unintended, one sentence each. */
-export function templateWarnings({ kind, spec }: TemplateInput): string[] {
+export function templateWarnings({ kind, namespace, spec }: TemplateInput): string[] {
   const warnings: string[] = [];
-  const { allowedGroups, grantTo } = spec.accessConfig;
+  const { allowedGroups, grantTo, maxDuration, extension } = spec.accessConfig;
   if (allowedGroups.length === 0) {
     warnings.push('spec.accessConfig.allowedGroups is empty: only users who already hold this access can request it');
   }
@@ -194,7 +213,17 @@ export function templateWarnings({ kind, spec }: TemplateInput): string[] {
       'spec.accessConfig.grantTo is AllowedGroups: one request gives access to every member of the allowed groups, not only to the requester',
     );
   }
+  if (extension && isShorter(extension.total, maxDuration)) {
+    warnings.push(
+      `spec.accessConfig.extension.total ${extension.total} is less than maxDuration ${maxDuration}: access that lasts longer than the total cannot be extended; raise total above maxDuration`,
+    );
+  }
   if (kind !== 'PodAccessTemplate') return warnings;
+  if (own(spec, 'allowPrivilegedPod') === true) {
+    warnings.push(
+      `spec.allowPrivilegedPod: without a label on the namespace, the API server rejects privileged access pods: kubectl label namespace ${namespace} access.drawbridge.dev/allow-privileged=true`,
+    );
+  }
   const hasRef = own(spec, 'controllerTargetRef') !== undefined;
   if (hasRef && own(spec, 'podSpec') !== undefined) {
     warnings.push('spec.controllerTargetRef and spec.podSpec are both set: podSpec is ignored');
@@ -205,6 +234,12 @@ export function templateWarnings({ kind, spec }: TemplateInput): string[] {
     );
   }
   return warnings;
+}
+
+/** Whether both are durations, and the first is the shorter one. */
+function isShorter(one: string, other: string): boolean {
+  const [first, second] = [parseGoDuration(one), parseGoDuration(other)];
+  return 'ns' in first && 'ns' in second && first.ns < second.ns;
 }
 
 function mutationOf(spec: TemplateSpec): ControllerTargetMutationConfig | undefined {

@@ -12,7 +12,7 @@ import {
 import type { ExtensionStatus } from '../../api/access/status.ts';
 import type { AuthorAttestation } from '../../api/access/template-spec.ts';
 import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
-import { DerivedKeyPair } from '../../kit/ed25519.ts';
+import { DerivedKeyPair, isSignedBy } from '../../kit/ed25519.ts';
 import { CodedError } from '../../kit/errors.ts';
 
 /** The source of the signing keys. */
@@ -141,7 +141,7 @@ export class Signer {
   /** Returns the grant with a MAC, which the server verifies, and an Ed25519 signature, which anyone can verify. */
   signGrant(owner: GrantOwner, grant: Grant): Grant {
     const value = grantValue(owner, grant);
-    const signature = this.#grantPair().sign(signedText(value));
+    const signature = this.#grantPair().sign(grantText(value));
     return { ...grant, mac: macOf(this.#keys.current, 'grant', value), signature: signature.toString('base64url') };
   }
 
@@ -158,12 +158,12 @@ export class Signer {
     return this.#isOurs('grant', grantValue(owner, grant), grant.mac, signal);
   }
 
-  /** Returns the decided extension with a MAC. `index` counts from 0. */
+  /** Returns the decided extension with a MAC and, as `signGrant`, a signature. `index` counts from 0. */
   signExtension(owner: GrantOwner, grant: Grant, index: number, extension: ExtensionStatus): ExtensionStatus {
-    return {
-      ...extension,
-      mac: macOf(this.#keys.current, 'extension', extensionValue(owner, grant, index, extension)),
-    };
+    const signature = this.#grantPair().sign(extensionText(owner, grant, index, extension));
+    // The MAC covers the signature, so that a replica of an earlier version, which knows no signatures, verifies the MAC.
+    const signed = { ...extension, signature: signature.toString('base64url') };
+    return { ...signed, mac: macOf(this.#keys.current, 'extension', extensionValue(owner, grant, index, signed)) };
   }
 
   /**
@@ -281,7 +281,41 @@ function endValue({ namespace, name, uid, grant }: EndedRequest, { mac: _, ...en
 /** Purpose of the key pairs that sign grants. */
 export const grantPurpose = 'drawbridge.dev/grant-signature/v1';
 
-const signedText = (value: unknown): string => `${grantPurpose}\n${canonicalJson(value)}`;
+const grantText = (value: unknown): string => `${grantPurpose}\n${canonicalJson(value)}`;
+/** The first line keeps a signature of an extension from being one of a grant, which the same key pair makes. */
+function extensionText(
+  owner: GrantOwner,
+  grant: Grant,
+  index: number,
+  { signature: _, ...extension }: ExtensionStatus,
+): string {
+  return `drawbridge.dev/extension-signature/v1\n${canonicalJson(extensionValue(owner, grant, index, extension))}`;
+}
+
+/** Verifies grants and extensions by their signatures, without a secret key. `publicKeys`: 32 bytes each. */
+export class GrantVerifier {
+  readonly #publicKeys: readonly Uint8Array[];
+
+  constructor(publicKeys: readonly Uint8Array[]) {
+    this.#publicKeys = publicKeys;
+  }
+
+  /** Whether the holder of one of the keys signed the grant of this request. Grants of earlier versions have no signature. */
+  isGrantOf(owner: GrantOwner, grant: Grant): boolean {
+    return this.#isSigned(grantText(grantValue(owner, grant)), grant.signature);
+  }
+
+  /** Whether the holder of one of the keys signed the decision about the extension. `index` counts from 0. */
+  isExtensionOf(owner: GrantOwner, grant: Grant, index: number, extension: ExtensionStatus): boolean {
+    return this.#isSigned(extensionText(owner, grant, index, extension), extension.signature);
+  }
+
+  #isSigned(text: string, signature: string | undefined): boolean {
+    if (signature === undefined) return false;
+    const bytes = Buffer.from(signature, 'base64url');
+    return this.#publicKeys.some((key) => isSignedBy(key, text, bytes));
+  }
+}
 
 /**
  * What a MAC is for. `stamp`: the requester of a request (a former name, kept because stored MACs cover it). `author`: the author of a

@@ -28,6 +28,7 @@ import {
   viewWorkload,
   type WorkloadView,
 } from './cluster-views.ts';
+import { type GatewayView, gatewaySpec } from './gateway-view.ts';
 import { type VoteView, viewVote } from './vote-view.ts';
 
 /** The two stores of one kind of access. */
@@ -53,6 +54,8 @@ export interface AccessStores {
   /** Only RoleBindings of grants. */
   readonly roleBindings: Store<ChildView>;
   readonly votes: Store<VoteView>;
+  /** At most one object: the APIService of the gateway. */
+  readonly gateway: Store<GatewayView>;
   readonly workloads: readonly Store<WorkloadView>[];
   /** The workload with this `targetKey`; undefined if it does not exist. */
   workload(key: string): WorkloadView | undefined;
@@ -127,6 +130,7 @@ export function openAccessStores(cluster: Cluster): AccessStores {
     project: (object) => viewVote({ ...object, apiVersion: apiVersionOf(accessVotes), kind: accessVotes.kind }),
     indexes: { [byRequest]: ({ requestUid }: VoteView) => [requestUid] },
   });
+  const gateway = open(gatewaySpec);
   const workloadsByKind = new Map(workloads.map((store) => [store.resource.kind, store]));
   return {
     of: (kind) => kinds[kind],
@@ -134,6 +138,7 @@ export function openAccessStores(cluster: Cluster): AccessStores {
     templates,
     ...children,
     votes,
+    gateway,
     workloads,
     workload(key) {
       const slash = key.indexOf('/');
@@ -142,7 +147,7 @@ export function openAccessStores(cluster: Cluster): AccessStores {
     workloadsIn: (namespace) => workloads.flatMap((store) => store.byIndex(byNamespace, namespace)),
     selectors,
     selectorsIn: (namespace) => selectors.flatMap((store) => store.byIndex(byNamespace, namespace)),
-    all: [...templates, ...requests, ...Object.values(children), votes, ...workloads, ...selectors],
+    all: [...templates, ...requests, ...Object.values(children), votes, gateway, ...workloads, ...selectors],
   };
 }
 

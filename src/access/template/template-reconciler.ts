@@ -1,4 +1,4 @@
-import { type TemplateCondition, templateConditions } from '../../api/access/names.ts';
+import { gatewayCondition, type TemplateCondition, templateConditions } from '../../api/access/names.ts';
 import { mergeConditions, sameConditions } from '../../api/conditions.ts';
 import type { Resource } from '../../api/object.ts';
 import { after, done, type Reconciler, type Result } from '../../engine/result.ts';
@@ -9,10 +9,12 @@ import type { Store } from '../../kube/store.ts';
 import { type AccessConditionUpdate, allTrue, failure, type Summary, success, summarized } from '../conditions.ts';
 import { verifyDurations } from '../policy/duration-choice.ts';
 import { accessCommandViolation } from '../policy/kubectl-command.ts';
+import { sessionOf } from '../policy/session-policy.ts';
 import { notPlanned } from '../policy/template-policy.ts';
 import type { Signer } from '../signing/signer.ts';
 import { type TemplateView, targetKey } from '../stores/access-views.ts';
 import type { WorkloadView } from '../stores/cluster-views.ts';
+import { type GatewayView, gatewayViolation } from '../stores/gateway-view.ts';
 import type { TemplateAuthors } from './template-authors.ts';
 import type { TemplateJudge } from './template-judge.ts';
 
@@ -31,7 +33,7 @@ const maxHoldMs = 5000;
 
 /**
  * Writes the status of a template. The template is ready if its durations and access command are valid, its target exists, its author holds
- * all permissions that the template hands out, and nothing else would deny every request. The TemplateJudge finds the last by a trial plan,
+ * all permissions that the template hands out, the gateway is available if its users need it, and nothing else would deny every request. The TemplateJudge finds the last by a trial plan,
  * its judgement. Until the first one, the template is not ready, but requests are accepted.
  */
 export class TemplateReconciler implements Reconciler {
@@ -62,10 +64,17 @@ export class TemplateReconciler implements Reconciler {
       this.#targetCondition(template),
       this.#commandCondition(template),
       await this.#authorCondition(template, signal),
+      ...this.#gatewayConditions(template),
     ];
     const nowMs = this.#deps.clock.now();
-    const merged = mergeConditions(template.conditions, updates, nowMs, { generation: template.generation });
-    const ready = allTrue(merged, Object.values(templateConditions));
+    const kept = template.conditions.filter(
+      ({ type }) => type !== gatewayCondition || updates.some((update) => update.type === type),
+    );
+    const merged = mergeConditions(kept, updates, nowMs, { generation: template.generation });
+    const ready = allTrue(
+      merged,
+      updates.map(({ type }) => type),
+    );
     const conditions = summarized(template.generation, merged, summaryOf(updates), nowMs);
     const authorSignature = this.#authorSignature(template, updates);
     const isSame = ready === template.ready && authorSignature === template.authorSignature;
@@ -146,6 +155,17 @@ export class TemplateReconciler implements Reconciler {
       : success(accessCommandValid, 'the access command connects to the granted pod');
   }
 
+  /** Empty if users of the template need no gateway. */
+  #gatewayConditions({ spec }: TemplateView): AccessConditionUpdate<TemplateCondition>[] {
+    if (!sessionOf(spec.accessConfig)) return [];
+    const violation = gatewayViolation(this.#deps.gateway);
+    return [
+      violation
+        ? failure(gatewayCondition, violation.code, violation.message)
+        : success(gatewayCondition, 'the API server forwards calls to the gateway'),
+    ];
+  }
+
   #targetCondition(template: TemplateView) {
     const ref = template.spec.controllerTargetRef;
     if (!ref) return success(templateConditions.targetRefExists, 'the template defines the pod in spec.podSpec');
@@ -165,6 +185,8 @@ interface TemplateReconcilerDeps {
   readonly templates: Store<TemplateView>;
   /** The workload with this `targetKey`; undefined if it does not exist. */
   readonly workload: (key: string) => WorkloadView | undefined;
+  /** The APIService of the gateway. */
+  readonly gateway: Store<GatewayView>;
   readonly authors: TemplateAuthors;
   readonly judge: Pick<TemplateJudge, 'judge' | 'forget'>;
   /** Message of AccessPlanValid if it is True. */
@@ -197,7 +219,7 @@ function storedPlanCondition({
 
 /**
  * Reasons that can end without an edit of the template: a user creates its workload, grants permissions to its author, or changes an object
- * that selects pods in its namespace. For all others, a user must edit the template or its workload.
+ * that selects pods in its namespace; or the gateway becomes available. For all others, a user must edit the template or its workload.
  */
 const needNoEdit: ReadonlySet<string> = new Set([
   'NotFound',
@@ -205,6 +227,7 @@ const needNoEdit: ReadonlySet<string> = new Set([
   'PodIsSelected',
   'ConfinementLost',
   'AuthorLacksRights',
+  'GatewayUnavailable',
   notPlanned,
 ]);
 

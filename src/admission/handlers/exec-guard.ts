@@ -135,9 +135,33 @@ export function guardAccessPod(ports: Ports): Handler {
   };
 }
 
+/** The calls that the gateway forwards. */
+const forwardedByGateway: readonly string[] = ['exec', 'attach', 'portforward'];
+
+/**
+ * Allows the gateway to connect only to pods that an open Gateway grant opens, so that its token opens nothing else. The API server sends
+ * only calls of the gateway. The gateway itself decides which user may use which grant.
+ */
+export function guardGateway(ports: Pick<AdmissionPorts, 'gatewayTarget' | 'recordConnect'>): Handler {
+  return {
+    async decide(review, signal) {
+      const connect = readConnect(review);
+      const details = connectDetails(connect);
+      if (!forwardedByGateway.includes(review.subResource)) return deny(gatewayStaysOut(review.subResource), details);
+      const pod = await ports.gatewayTarget(connect.namespace, connect.pod, signal);
+      const [grant] = pod?.grants ?? [];
+      const objectUid = pod ? { objectUid: pod.uid } : {};
+      if (!grant) return { ...deny(noGatewayGrant(connect), details), ...objectUid };
+      if (!review.dryRun) ports.recordConnect(connectEvent(connect));
+      return { ...objectUid, details: { ...details, request: grant.request } };
+    },
+  };
+}
+
 /** The decision about a call to an existing pod. */
 function decide(connect: PodConnect, { user, dryRun }: Review, pod: ConnectTarget, ports: Ports): Decision {
-  const grant = grantFor(pod, user);
+  const found = grantFor(pod, user);
+  const grant = found?.viaGateway ? undefined : found;
   if (grant || !pod.isAccessPod) {
     if (!dryRun) ports.recordConnect(connectEvent(connect));
     return grant ? { details: { request: grant.request }, decidingGroups: groupsOf(grant) } : {};
@@ -150,8 +174,31 @@ function decide(connect: PodConnect, { user, dryRun }: Review, pod: ConnectTarge
     const decidingGroups = [ports.breakGlassGroup];
     return { details: { ...details, code: 'BreakGlass', message }, decidingGroups, opensAccess: true };
   }
+  if (found) return deny(useGateway(connect, found), details);
   return deny(other ? notYourPod(connect, other) : accessEnded(connect), details);
 }
+
+const useGateway = ({ namespace, pod }: PodConnect, { request }: PodGrant): Denial => ({
+  code: 'UseGateway',
+  message:
+    `the grant of PodAccessRequest ${request} opens pod ${pod} only through the gateway; ` +
+    `run kubectl drawbridge exec ${request} -n ${namespace}`,
+  status: 403,
+});
+
+const noGatewayGrant = ({ namespace, pod }: PodConnect): Denial => ({
+  code: 'NoGatewayGrant',
+  message:
+    `no open grant lets users enter pod ${pod} in namespace ${namespace} through the gateway; the gateway enters only pods of such grants; ` +
+    'create a request for a template with session.via Gateway',
+  status: 403,
+});
+
+const gatewayStaysOut = (subResource: string): Denial => ({
+  code: 'GatewayStaysOut',
+  message: `the gateway called pods/${subResource}; it may call only ${forwardedByGateway.join(', ')} of pods: use one of these`,
+  status: 403,
+});
 
 const notYourPod = ({ pod }: PodConnect, { request, template }: PodGrant): Denial => ({
   code: 'NotYourPod',

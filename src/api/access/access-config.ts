@@ -204,13 +204,62 @@ const emergency = Type.Object(
   },
 );
 
-/** The fields of `accessConfig` for approvals, reasons, start times, extensions, and emergencies. All are optional. */
+const session = Type.Object(
+  {
+    via: Type.Union([Type.Literal('Direct'), Type.Literal('Gateway')], {
+      description:
+        'Direct: users call the API server for the pod, and open sessions outlive the grant. Gateway: users reach the pod only through the gateway, which ends their sessions with the grant.',
+      default: 'Direct',
+    }),
+    idleAfter: Type.Optional(
+      boundedDuration(
+        'How long a session may pass no data before the gateway ends it. If unset, there is no limit.',
+        '1m',
+        '24h',
+      ),
+    ),
+    record: Type.Optional(
+      Type.Union([Type.Literal('Off'), Type.Literal('BestEffort'), Type.Literal('Required')], {
+        description:
+          'Whether the gateway records the output of sessions. BestEffort: a session goes on if its recording fails. Required: no session begins or goes on without its recording, except in emergencies, which are recorded as with BestEffort. Port-forwards and logs are never recorded. Default: Off.',
+      }),
+    ),
+    recordInput: Type.Optional(
+      Type.Boolean({
+        description: 'Whether recordings include what users type, passwords among it. Default: false.',
+      }),
+    ),
+  },
+  {
+    description: 'How users reach the pod of a grant. Edits do not change open grants.',
+    'x-kubernetes-validations': [
+      {
+        rule: "self.via == 'Gateway' || !has(self.idleAfter)",
+        message: 'needs via: Gateway, because only the gateway can end idle sessions; set it, or remove idleAfter',
+        fieldPath: '.idleAfter',
+      },
+      {
+        rule: "self.via == 'Gateway' || !has(self.record) || self.record == 'Off'",
+        message: 'needs via: Gateway, because only the gateway can record sessions; set it, or remove record',
+        fieldPath: '.record',
+      },
+      {
+        rule: "!has(self.recordInput) || !self.recordInput || (has(self.record) && self.record != 'Off')",
+        message: 'needs record: BestEffort or Required; set it, or remove recordInput',
+        fieldPath: '.recordInput',
+      },
+    ],
+  },
+);
+
+/** The fields of `accessConfig` for approvals, reasons, start times, extensions, emergencies, and sessions. All are optional. */
 export const accessConfigFields = {
   approvals: Type.Optional(approvals),
   reason: Type.Optional(reason),
   start: Type.Optional(start),
   extension: Type.Optional(extension),
   emergency: Type.Optional(emergency),
+  session: Type.Optional(session),
 };
 
 /** One entry of `accessConfig.approvals.all`. */

@@ -224,6 +224,17 @@ export const podCodes = {
     meaning: 'The request of the access pod has ended.',
     remedy: 'Create a new request.',
   },
+  UseGateway: {
+    audience: 'requester',
+    meaning: 'The grant of the access pod lets its requester enter only through the gateway.',
+    remedy: 'Run `kubectl drawbridge exec NAME -n NAMESPACE` with the name of the request.',
+  },
+  NoGatewayGrant: {
+    audience: 'operator',
+    meaning: 'The gateway tried to enter a pod that no open grant with `session.via: Gateway` opens.',
+    remedy:
+      'If a grant has just ended, do nothing. Otherwise find out which client has the token of the gateway, and delete the Pods of the gateway to revoke the token.',
+  },
   PodNotFound: { audience: 'anyone', meaning: 'The pod does not exist.', remedy: 'Correct the name.' },
   BreakGlass: {
     audience: 'operator',

@@ -78,6 +78,29 @@ export const grant = Type.Object(
     ),
     // Absent in grants of earlier versions.
     rules: Type.Optional(listOf(grantedRule, 16, { description: 'The rules of the Role.' })),
+    // Absent in grants whose users call the API server directly.
+    session: Type.Optional(
+      Type.Object(
+        {
+          via: Type.Union([Type.Literal('Gateway')], {
+            description: 'Gateway: users reach the pod only through the gateway.',
+          }),
+          idleAfter: Type.Optional(
+            Type.String({
+              description: 'How long a session may pass no data before the gateway ends it. A Go duration.',
+              maxLength: 64,
+            }),
+          ),
+          record: Type.Optional(
+            Type.Union([Type.Literal('BestEffort'), Type.Literal('Required')], {
+              description: 'Whether the gateway records sessions. If unset, it does not.',
+            }),
+          ),
+          recordInput: Type.Optional(Type.Boolean({ description: 'Whether recordings include what users type.' })),
+        },
+        { description: 'How users reach the pod. If unset, they call the API server directly.' },
+      ),
+    ),
     planHash: Type.String({ description: 'The SHA-256 of the planned objects.', minLength: 1, maxLength: 128 }),
     // Absent in grants of earlier versions, and if the duration of access counts from the creation of the request.
     startsAt: Type.Optional(
@@ -109,6 +132,8 @@ export const grant = Type.Object(
 
 /** `status.grant`: what the server granted, to whom, and until when. Not to be trusted until its `mac` is verified. */
 export type Grant = Static<typeof grant>;
+/** How users reach the pod of a grant through the gateway. */
+export type GrantSession = NonNullable<Grant['session']>;
 /** A user or group that gets the access. */
 export type GrantSubject = Grant['subjects'][number];
 

@@ -35,6 +35,9 @@ export const templateConditions = {
   accessPlanValid: 'AccessPlanValid',
 } as const;
 
+/** Condition type of templates with `session.via: Gateway`. Their `status.ready` requires it, too. */
+export const gatewayCondition = 'GatewayAvailable';
+
 /** Condition types that kstatus reads. They summarize the others and do not affect `status.ready`. */
 export const summaryConditions = { ready: 'Ready', reconciling: 'Reconciling', stalled: 'Stalled' } as const;
 
@@ -50,7 +53,7 @@ export type RequestCondition =
   | typeof approvalCondition
   | typeof shortenedCondition;
 /** Every condition type that the server sets on templates. */
-export type TemplateCondition = (typeof templateConditions)[keyof typeof templateConditions];
+export type TemplateCondition = (typeof templateConditions)[keyof typeof templateConditions] | typeof gatewayCondition;
 
 /** Every kind of template, for the schema of grants. */
 export const templateKinds = ['PodAccessTemplate', 'ExecAccessTemplate'] as const;
@@ -59,3 +62,13 @@ export type TemplateKind = (typeof templateKinds)[number];
 /** A namespaced resource of the group, with the kind in its type. */
 export const accessResource = <const Name extends string>(plural: string, kind: Name) =>
   ({ group: accessGroup, version: accessVersion, plural, kind, namespaced: true }) satisfies Resource;
+
+const NAME_LENGTH = 46;
+const UID_LENGTH = 8;
+
+/** The name of a request's Pod, Role, and RoleBinding, at most 62 characters: `<46 characters of the name>-<8 of the uid>-access`. */
+export function childNameOf(request: { readonly name: string; readonly uid: string }): string {
+  // A truncated name may end in a dash or dot, which is invalid in a DNS label.
+  const name = request.name.slice(0, NAME_LENGTH).replace(/[-.]+$/, '');
+  return `${name}-${request.uid.slice(0, UID_LENGTH)}${childNameSuffix}`;
+}

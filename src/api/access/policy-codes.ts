@@ -68,9 +68,19 @@ export const policyCodes = {
     meaning: 'A ServiceAccount of drawbridge tried to connect to a pod.',
     remedy: 'As for `MarkMissing`.',
   },
+  GatewayStaysOut: {
+    audience: 'operator',
+    meaning: 'The ServiceAccount of the gateway tried to connect other than by exec, attach, or port-forward to a pod.',
+    remedy: 'As for `MarkMissing`, with the Pods of the gateway.',
+  },
   WebhookKept: {
     audience: 'operator',
     meaning: 'A ServiceAccount of drawbridge changed more of a webhook configuration than `caBundle` and path.',
     remedy: 'As for `MarkMissing`.',
+  },
+  ApiServiceKept: {
+    audience: 'operator',
+    meaning: 'The ServiceAccount of the gateway changed more of its APIService than `caBundle`.',
+    remedy: 'As for `MarkMissing`, with the Pods of the gateway.',
   },
 } as const satisfies CodeTable;

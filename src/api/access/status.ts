@@ -116,6 +116,14 @@ const extension = Type.Object({
       maxLength: 128,
     }),
   ),
+  // Absent in extensions of earlier versions.
+  signature: Type.Optional(
+    Type.String({
+      description:
+        'Ed25519 signature in base64url, with which anyone can verify the decision, by the keys that sign grants. Absent while it waits.',
+      maxLength: 128,
+    }),
+  ),
 });
 
 /** The status of requests of every kind. */

@@ -12,6 +12,31 @@ export const templateCodes = {
     meaning: '`grantTo: AllowedGroups` is set together with `approvals` or `emergency`; voters would get the access.',
     remedy: 'Set `grantTo: Requester`, or use two templates.',
   },
+  GatewayToGroups: {
+    audience: 'author',
+    meaning: '`grantTo: AllowedGroups` is set together with `session.via: Gateway`.',
+    remedy: 'Set `grantTo: Requester`, or use two templates.',
+  },
+  GatewayRule: {
+    audience: 'author',
+    meaning:
+      '`session.via` is `Gateway`, and `accessConfig.rules` has a permission whose calls the gateway does not pass.',
+    remedy:
+      'Remove it. The gateway passes get, list, and watch of the pod, get of `pods/log`, and get and create of `pods/exec`, `pods/attach`, and `pods/portforward`.',
+  },
+  GatewayUnavailable: {
+    audience: 'operator',
+    meaning:
+      'The API server does not forward calls to the gateway: the APIService `v1alpha1.gateway.drawbridge.dev` is missing or not Available. Templates with `session.via: Gateway` are not ready meanwhile.',
+    remedy:
+      'Install the gateway, or read `kubectl describe apiservice v1alpha1.gateway.drawbridge.dev` and the log of the gateway. If access must open without it, the author sets `session.via: Direct`.',
+  },
+  InvalidSession: {
+    audience: 'author',
+    meaning:
+      '`session.idleAfter` is not a Go duration from 1m to 24h. Or `idleAfter` or `record` is set, and `session.via` is not `Gateway`. Or `recordInput` is true without `record`.',
+    remedy: 'Write, for example, `15m`, and set `via: Gateway`. Or remove the field.',
+  },
   InvalidWindow: {
     audience: 'author',
     meaning: 'A window for the start of access names an unknown time zone.',

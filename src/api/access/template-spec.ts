@@ -82,8 +82,13 @@ export const accessConfig = Type.Object(
         fieldPath: '.grantTo',
       },
       {
+        rule: "self.grantTo != 'AllowedGroups' || !has(self.session) || self.session.via != 'Gateway'",
+        message: 'must be Requester if session.via is Gateway: a session through the gateway belongs to one person',
+        fieldPath: '.grantTo',
+      },
+      {
         rule: `!self.defaultDuration.${matchesGoDuration} || !self.maxDuration.${matchesGoDuration} || duration(self.defaultDuration) <= duration(self.maxDuration)`,
-        message: 'is longer than maxDuration; lower defaultDuration or raise maxDuration',
+        message: 'is longer than maxDuration; lower defaultDuration, which is 1h if unset, or raise maxDuration',
         fieldPath: '.defaultDuration',
       },
     ],

@@ -13,7 +13,13 @@ type FindingCode =
   /** A signed head contradicts the line. */
   | 'HeadMismatch'
   /** A head is not signed by the key that it names, its key is not one of the given keys, or an entry of the ConfigMap is not a head. */
-  | 'BadHead';
+  | 'BadHead'
+  /** A recording differs from its chunks in the journal. */
+  | 'RecordingChanged'
+  /** A recording is absent, and no line says that it was deleted. */
+  | 'RecordingMissing'
+  /** The journal has no line about a recording. */
+  | 'RecordingUnknown';
 
 /** A line of a file; numbers start at 1. */
 export interface Place {
@@ -62,4 +68,18 @@ export interface VerifyReport {
   readonly keys: readonly string[];
   /** Number of findings beyond the listed ones. */
   readonly more: number;
+  /** The recordings, if they were checked. */
+  readonly recordings?: RecordingsReport;
+}
+
+/** The numbers of recordings by state. */
+export interface RecordingsReport {
+  /** Unchanged from the header to the end. */
+  readonly complete: number;
+  /** Unchanged as far as the journal has lines: the session goes on, its recording was lost, or the process was killed. */
+  readonly incomplete: number;
+  /** Deleted by retention, as a line of the journal says. */
+  readonly deleted: number;
+  /** Bytes of incomplete recordings that no line of the journal covers: they may be changed. */
+  readonly unprovenBytes: number;
 }

@@ -28,7 +28,7 @@ export interface CopyIdentity {
 
 /**
  * The copy of `original` for the other cluster. With `current`, the result updates that object: it keeps the uid, resourceVersion,
- * finalizers, owners, and the labels and annotations that are never shared.
+ * finalizers, ownerReferences, and the labels and annotations that are never shared.
  */
 export function copyOf(original: KubeObject, identity: CopyIdentity, current?: KubeObject): KubeObject {
   const labels = stringMap(original.metadata.labels);
@@ -62,7 +62,7 @@ export function isInSync(original: ClaimedView, copy: ClaimedView, { owner, orig
     original.metadataDigest === copy.metadataDigest &&
     copy.owner === owner &&
     originFields.every(
-      (name) => origin[name] === undefined || (copy.origin[name] ?? unsetByOthers(name, origin)) === origin[name],
+      (name) => origin[name] === undefined || (copy.origin[name] ?? expectedIfUnset(name, origin)) === origin[name],
     )
   );
 }
@@ -81,8 +81,11 @@ const annotationNames = {
 } as const;
 const originFields = Object.keys(annotationNames) as (keyof OriginAnnotations)[];
 
-/** kube-bind's konnector does not set these two annotations. Their absence alone causes no write. */
-const unsetByOthers = (name: keyof OriginAnnotations, origin: Partial<OriginAnnotations>): string | undefined =>
+/**
+ * The expected value of an annotation that is absent. kube-bind's konnector never sets these two. If one is absent, the expected value is
+ * assumed, so that its absence alone causes no write.
+ */
+const expectedIfUnset = (name: keyof OriginAnnotations, origin: Partial<OriginAnnotations>): string | undefined =>
   name === 'providerIdentity' || name === 'copyOf' ? origin[name] : undefined;
 
 function annotationsOf(origin: Partial<OriginAnnotations>): Record<string, string> {

@@ -6,7 +6,7 @@ interface Entry {
   references: number;
 }
 
-/** The open sessions: one for each server, namespace, and credentials, with reference counts. */
+/** Open sessions with providers: one for each server, namespace, and credentials, with reference counts. */
 export class SessionPool {
   readonly #options: SessionOptions;
   readonly #entries = new Map<string, Entry>();
@@ -16,7 +16,10 @@ export class SessionPool {
     this.#options = options;
   }
 
-  /** Returns the session of a kubeconfig, and opens it if needed. Each `acquire` needs one `release`. Throws if opening fails. */
+  /**
+   * Returns the session of a kubeconfig, and opens it if needed. Each `acquire` needs one `release`. Does not wait for the provider: the
+   * session says whether it is reachable.
+   */
   acquire(kubeconfig: Kubeconfig): OpenSession {
     const entry = this.#entries.get(kubeconfig.id) ?? {
       session: new OpenSession(kubeconfig, this.#options),
@@ -40,8 +43,8 @@ export class SessionPool {
     this.#close(session);
   }
 
-  /** Closes every session regardless of references. */
-  releaseAll(): void {
+  /** Closes every session. A later `release` of one of them has no effect. */
+  closeAll(): void {
     const sessions = [...this.#entries.values()].map(({ session }) => session);
     this.#entries.clear();
     for (const session of sessions) this.#close(session);

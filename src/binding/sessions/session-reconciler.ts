@@ -69,7 +69,7 @@ export class SessionReconciler implements Reconciler {
   suspend(): void {
     const { watches, registry, pool } = this.#deps;
     registry.forgetAll();
-    pool.releaseAll();
+    pool.closeAll();
     watches.dropAll();
   }
 

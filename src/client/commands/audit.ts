@@ -22,13 +22,19 @@ export const auditVerify: Command = {
       complete: 'files',
     },
     { name: 'key', value: 'KEY', repeated: true, help: 'A public key that signs heads, in base64.' },
+    {
+      name: 'recordings',
+      value: 'DIR',
+      help: 'Also check the recordings of sessions in this folder, that of --recordings of the gateway.',
+      complete: 'files',
+    },
     { name: 'partial', help: 'Accept that older lines are absent.' },
   ],
   examples: ['audit verify audit.jsonl', 'audit verify audit.jsonl -n drawbridge-system -o json'],
   run({ args, io }) {
     const form = args.text('output') ?? 'text';
     const given = (flag: string): string[] => args.texts(flag).map((value) => `--${flag}=${value}`);
-    const flags = [...given('heads'), ...given('key'), ...given('kubeconfig'), ...given('namespace')];
+    const flags = ['heads', 'key', 'recordings', 'kubeconfig', 'namespace'].flatMap(given);
     const ignored = ['context', 'as', 'as-group', 'as-uid', 'all-namespaces', 'request-timeout'].find(
       (flag) => args.texts(flag).length > 0,
     );

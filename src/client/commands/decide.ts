@@ -1,7 +1,7 @@
 import { accessVotes } from '../../api/access/access-vote.ts';
 import type { RequestSpec } from '../../api/access/kinds.ts';
 import { apiVersionOf, type KubeObject } from '../../api/object.ts';
-import { isNotFound } from '../../kube/errors.ts';
+import { ApiError, isForbidden, isNotFound } from '../../kube/errors.ts';
 import {
   type Found,
   findRequest,
@@ -18,12 +18,13 @@ import { exits, type FlagSpec } from '../command-spec.ts';
 import { forEach } from '../for-each.ts';
 import { outputForm, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
+import { Problem } from '../problem.ts';
 import { cannotOpen, specOf, stateOf, statusOf } from '../request-state.ts';
 import { requestTable } from '../request-table.ts';
 import { type Session, searchedText } from '../session.ts';
 import { requestsTarget } from '../targets.ts';
 import { votedTemplate } from '../voted-template.ts';
-import { endedProblem } from '../wait.ts';
+import { endedProblem, targetOf } from '../wait.ts';
 import { endRequest } from './one-request.ts';
 
 const reason: FlagSpec = { name: 'reason', value: 'TEXT', help: 'Why, for the requester and the audit.' };
@@ -141,9 +142,40 @@ async function vote(context: Context, decision: 'Approve' | 'Deny'): Promise<num
     const approves = decision === 'Approve' && question !== 'Review';
     const template = approves ? await votedTemplate(session, found, args.text('template-version')) : undefined;
     const manifest = voteFor(found, args, decision, question, template);
-    const object = await session.cluster.client.create(accessVotes, manifest);
+    const object = await session.cluster.client.create(accessVotes, manifest).catch(async (error: unknown) => {
+      throw (await notVoted(context, session, found, question, decision, error)) ?? error;
+    });
     return { object, of: found.object, became: await decidedText(session, found.object, template, question, decision) };
   });
+}
+
+/** The Problem for a vote that the API server did not create; undefined if its own message says what to do. */
+async function notVoted(
+  { io }: Context,
+  session: Session,
+  { type, object }: Found,
+  question: string,
+  decision: 'Approve' | 'Deny',
+  error: unknown,
+): Promise<Problem | undefined> {
+  const target = targetOf(session, type, object.metadata.name);
+  // The name of a vote comes from its voter, its request, and its content.
+  if (error instanceof ApiError && error.code === 409) {
+    return new Problem(
+      exits.failed,
+      `you have ${decision === 'Approve' ? 'approved' : 'denied'} this already (${question} of ${object.metadata.name}), and a vote counts once, with the groups that you had then; to see the votes: ${io.program} get ${target}`,
+    );
+  }
+  // The denial of the webhook says what to do. RBAC denies first a requester who may not vote at all.
+  if (!isForbidden(error) || (error instanceof ApiError && error.message.includes(' denied the request: ')))
+    return undefined;
+  const user = await session.whoAmI().catch(() => undefined);
+  if (!user || user.username !== requesterOf(object)) return undefined;
+  const template = [specOf(object).templateName ?? '', '-n', session.namespace, ...session.kubectlFlags].join(' ');
+  return new Problem(
+    exits.denied,
+    `denied: ${object.metadata.name} is your own request, which only others can decide; to see who: ${io.program} approvers ${template}; to withdraw it: ${io.program} drop ${target}`,
+  );
 }
 
 /** What the vote decided, as far as the client knows: the server counts the vote later. */

@@ -6,7 +6,7 @@ import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { outputForm, type Printed, Printer } from '../output.ts';
 import { plainMessage } from '../problem.ts';
-import { askFlags, podFlag, requestOf } from './request.ts';
+import { askFlags, foretellsDenial, podFlag, requestOf } from './request.ts';
 
 /** The result of one rule, from a warning of the server. */
 interface RuleLine {
@@ -49,8 +49,13 @@ async function runExplain(context: Context): Promise<number> {
   const printer = new Printer(io, form, ruleTable);
   printer.add(lines);
   printer.end();
-  if (denial !== undefined) io.printError(`${io.program}: the server would deny it: ${denial}\n`);
-  return denial === undefined ? exits.done : exits.denied;
+  if (denial !== undefined) {
+    io.printError(`${io.program}: the server would deny it: ${denial}\n`);
+    return exits.denied;
+  }
+  if (!foretellsDenial(session.warnings)) return exits.done;
+  io.printError(`${io.program}: the server would accept it, and then deny it: see the note\n`);
+  return exits.denied;
 }
 
 /** Parses a warning of the server: `FAIL rule: requirement; to pass: remedy`, or `17 rules passed`. Any other warning becomes a note. */

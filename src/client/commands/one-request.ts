@@ -74,7 +74,8 @@ export const exec: Command = {
   },
 };
 
-async function waitUntilReady(context: Context, session: Session, name: string, timeoutMs: number | undefined) {
+/** The request once its access is open. Rejects with a Problem if that cannot happen, or not in time. */
+export async function waitUntilReady(context: Context, session: Session, name: string, timeoutMs: number | undefined) {
   const found = await findRequest(session, name);
   if (cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
   if (statusOf(found.object).ready) return found.object;

@@ -2,7 +2,7 @@ import { apiVersionOf, type KubeObject } from '../../api/object.ts';
 import { formatTime, parseTime } from '../../kit/clock.ts';
 import { quote } from '../../kit/errors.ts';
 import { findObject } from '../../kube/client.ts';
-import { isForbidden } from '../../kube/errors.ts';
+import { ApiError, isForbidden } from '../../kube/errors.ts';
 import { accessOf, fullName, type TypeName, templateResource } from '../access-requests.ts';
 import { approversText } from '../approver-text.ts';
 import { type Args, usage } from '../args.ts';
@@ -11,9 +11,10 @@ import { exits, type FlagSpec } from '../command-spec.ts';
 import type { OutputForm } from '../common-flags.ts';
 import { kubectlExec } from '../kubectl-exec.ts';
 import { outputForm, printObject } from '../output.ts';
+import { Problem, problemOf } from '../problem.ts';
 import { statusOf } from '../request-state.ts';
 import type { Session } from '../session.ts';
-import { hintsFor, ifReady, openText, waitFor } from '../wait.ts';
+import { hintsFor, ifReady, openText, targetOf, waitFor } from '../wait.ts';
 
 /** The flags that describe a request. `explain` accepts them, too. */
 export const askFlags: readonly FlagSpec[] = [
@@ -79,10 +80,15 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
   const session = await context.connect();
   manifest.metadata.namespace = session.namespace;
   const { resource } = accessOf(type).request;
-  const created = await session.cluster.client.create(resource, manifest, { dryRun: dryRun !== undefined });
+  const created = await session.cluster.client
+    .create(resource, manifest, { dryRun: dryRun !== undefined })
+    .catch((error: unknown) => {
+      throw notCreated(context, session, type, error);
+    });
   if (dryRun !== undefined) {
     for (const warning of session.warnings) io.printError(`${warning}\n`);
-    if (!printObject(io, form, created)) io.print(`the server would accept this request (dry run)\n`);
+    const later = foretellsDenial(session.warnings) ? `, and then deny it: see above` : '';
+    if (!printObject(io, form, created)) io.print(`the server would accept this request${later} (dry run)\n`);
     return exits.done;
   }
   for (const warning of session.warnings) io.printError(`note: ${warning}\n`);
@@ -109,6 +115,29 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
   }
   printAccess(context, form, ready);
   return exits.done;
+}
+
+/**
+ * Whether one of the warnings is a violation that the leader found in the template: the webhook accepts a request, which the leader denies
+ * unless the cause is gone. Such a warning begins with a code.
+ */
+export const foretellsDenial = (warnings: readonly string[]): boolean =>
+  warnings.some((warning) => /^[A-Z][A-Za-z]+: /.test(warning));
+
+/** The Problem for a request that the API server did not create, with the command to type instead, if there is one. */
+function notCreated({ args, io }: Context, session: Session, type: TypeName, error: unknown): Problem {
+  const { exitCode, message } = problemOf(error);
+  const [template = ''] = args.positionals;
+  const name = args.text('name');
+  if (error instanceof ApiError && error.code === 409 && name !== undefined) {
+    return new Problem(
+      exits.failed,
+      `a request ${name} exists already in namespace ${session.namespace}; choose another --name, or see it with: ${io.program} get ${targetOf(session, type, name)}`,
+    );
+  }
+  const ofType = (_: string, kind: string): string =>
+    `run: ${io.program} request ${kind.toLowerCase()} ${[template.replace(/^.*\//, ''), '-n', session.namespace, ...session.kubectlFlags].join(' ')}`;
+  return new Problem(exitCode, message.replace(/create a request of kind (Pod|Exec)AccessRequest$/, ofType));
 }
 
 /** Prints until when the access of a request is open, and the command that uses it, or the object. */

@@ -69,7 +69,10 @@ function opensText(template: KubeObject): string {
 /** How the template changes the pod of the workload, or the pod that it defines. */
 function podText(spec: object): string[] {
   const podSpec = own(spec, 'podSpec');
-  const changes = own(spec, 'controllerTargetMutationConfig');
+  // A field that is false, its default, changes nothing.
+  const changes = Object.fromEntries(
+    Object.entries(own(spec, 'controllerTargetMutationConfig') ?? {}).filter(([, value]) => value !== false),
+  );
   const caps = ['maxCpu', 'maxMemory', 'maxStorage']
     .filter((field) => own(spec, field) !== undefined)
     .map((field) => `${field}: ${String(own(spec, field))}`);
@@ -78,7 +81,9 @@ function podText(spec: object): string[] {
       ? 'a copy of the pod of the workload, without its labels and probes'
       : 'defined by the template:',
     ...(podSpec === undefined ? [] : [...dumpYaml(podSpec).trimEnd().split('\n')]),
-    ...(changes === undefined ? [] : ['changed by the template:', ...dumpYaml(changes).trimEnd().split('\n')]),
+    ...(Object.keys(changes).length === 0
+      ? []
+      : ['changed by the template:', ...dumpYaml(changes).trimEnd().split('\n')]),
     ...caps,
     ...(own(spec, 'allowPrivilegedPod') === true ? ['it may be privileged'] : []),
   ];

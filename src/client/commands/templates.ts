@@ -1,3 +1,4 @@
+import { summaryConditions } from '../../api/access/names.ts';
 import type { KubeObject } from '../../api/object.ts';
 import { fullName, templateResource, typeNames, typeOf } from '../access-requests.ts';
 import { approversText, templateSpecOf } from '../approver-text.ts';
@@ -5,14 +6,14 @@ import type { Command } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { outputForm, type Printed, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
-import { statusOf } from '../request-state.ts';
+import { conditionsOf, statusOf } from '../request-state.ts';
 import { searchedText } from '../session.ts';
 
 export const templates: Command = {
   name: 'templates',
   summary: 'List the templates through which you can request access',
   details:
-    'Lists all templates that you can read. GROUPS are those whose members a template allows; explain TEMPLATE says whether you are one. READY is false if the server cannot open access through the template.',
+    'Lists all templates that you can read. GROUPS are those whose members a template allows; explain TEMPLATE says whether you are one. DURATION is what a request gets that names none, and the most that it can get. READY is false if the server cannot open access through the template; -o wide shows why.',
   examples: ['templates', 'templates -A -o wide'],
   async run({ args, io, connect }) {
     const form = outputForm(args);
@@ -34,13 +35,20 @@ function templateTable(namespaces: boolean): Printed<KubeObject> {
     {
       title: 'DURATION',
       text: (template: KubeObject) =>
-        `${config(template)?.defaultDuration ?? '1h'} to ${config(template)?.maxDuration ?? '24h'}`,
+        `${config(template)?.defaultDuration ?? '1h'}, max ${config(template)?.maxDuration ?? '24h'}`,
     },
     { title: 'GROUPS', text: (template: KubeObject) => config(template)?.allowedGroups?.join(', ') ?? '' },
     { title: 'APPROVED BY', text: (template: KubeObject) => approversText(template) || 'no one' },
-    { title: 'REASON', wide: true, text: (template: KubeObject) => reasonText(config(template)?.reason) },
+    { title: 'REASON TO GIVE', wide: true, text: (template: KubeObject) => reasonText(config(template)?.reason) },
+    { title: 'NOT READY BECAUSE', wide: true, text: notReadyBecause },
   ];
   return { columns: namespaces ? columns : columns.slice(1), object: (template) => template, name: fullName };
+}
+
+/** Why a template is not ready; empty if it is. */
+function notReadyBecause(template: KubeObject): string {
+  if (statusOf(template).ready) return '';
+  return conditionsOf(template).find(({ type }) => type === summaryConditions.ready)?.message ?? '';
 }
 
 function reasonText(reason: { readonly prompt?: string; readonly pattern?: string } | undefined): string {

@@ -87,7 +87,7 @@ describe('make run', function () {
 describe('make sandbox WITH=drawbridge', function () {
   this.timeout(limitMs + 60_000);
 
-  it('prints commands with which alice gets a shell', async () => {
+  it('prints commands with which alice gets a shell, and has templates without exec', async () => {
     const demo = new Demo('main', { WITH: 'drawbridge' });
     try {
       const text = await demo.whenItKeepsRunning();
@@ -98,6 +98,10 @@ describe('make sandbox WITH=drawbridge', function () {
       const { stdout, stderr, code } = await run('bash', ['-euc', script]);
       assert.equal(code, 0, stderr);
       assert.match(stdout, /in the pod of alice\n$/);
+      const logs = script.replace(/^ *drawbridge request .*$/m, 'drawbridge request exec payments-logs -n payments');
+      const withoutExec = await run('bash', ['-euc', logs]);
+      assert.equal(withoutExec.code, 0, withoutExec.stderr);
+      assert.match(withoutExec.stdout, /^kubectl logs -f -n payments payments-\S+\n$/m);
     } finally {
       await demo.stop();
     }

@@ -60,9 +60,8 @@ describe('entering a pod', () => {
   }
 
   it('by attach is recorded as well', async () => {
-    // kwok has no process to attach to, but the API server calls the webhook first.
     const pod = podOf('running');
-    await stage.plane.kubectl(['attach', '-n', stage.namespace, pod], { reject: false });
+    await stage.plane.kubectl(['attach', '-i', '-n', stage.namespace, pod], { input: 'exit\n' });
     const line = await stage.auditLine('attach', ({ event, what }) => event === 'attach' && what.name === pod);
     assert.deepEqual([line.who.user, line['pod']], ['sandbox-admin', pod]);
     assert.match(await eventNote(pod, 'PodAttach'), /^sandbox-admin attached to/);

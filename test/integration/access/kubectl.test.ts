@@ -100,6 +100,10 @@ describe('kubectl prints for a request', () => {
     assert.ok(end, why);
     const [, row] = await get(stage.alice, 'par', 'given-back');
     assert.equal(row?.[5], end, 'UNTIL is the end');
+    const events = ['get', 'events', '-n', stage.namespace, '--field-selector=involvedObject.name=given-back'];
+    const printsWhy = async (): Promise<boolean> =>
+      (await stage.alice.kubectl(events)).stdout.includes('access ended: the request was revoked: wrong pod');
+    await until('the Event with the reason', printsWhy, { timeoutMs: 10_000 });
   });
 
   it('that access expired, to who watches it', async () => {

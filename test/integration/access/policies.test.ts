@@ -342,6 +342,10 @@ describe('S16: without the server and the webhooks, the API server', () => {
         'Roles',
         { apiGroups: ['rbac.authorization.k8s.io'], resources: ['roles'], verbs: ['get'], resourceNames: ['a'] },
       ],
+      [
+        'another grant by the gateway',
+        { apiGroups: ['gateway.drawbridge.dev'], resources: ['grants/proxy'], verbs: ['get'], resourceNames: ['a'] },
+      ],
     ];
     for (const [title, granted] of wide) {
       it(`creates no Role on ${title}`, async () =>

@@ -17,9 +17,10 @@ const crdUrl = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podacces
 const keySecrets = '/api/v1/namespaces/drawbridge-system/secrets';
 const modes: readonly CertificateMode[] = ['own', 'secret', 'cert-manager'];
 
-const grantedByEveryGrant: readonly Rule[] = [
+const grantedByGrants: readonly Rule[] = [
   { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch'] },
   { apiGroups: [''], resources: ['pods/exec'], verbs: ['get', 'create'] },
+  { apiGroups: ['gateway.drawbridge.dev'], resources: ['grants/proxy'], verbs: ['get', 'create'] },
 ];
 
 /** Permissions that need a fault, more time, or a kind that is not installed here, and where the server uses them. */
@@ -112,7 +113,7 @@ describe('the chart, installed by Helm', function () {
           await useTheRest();
           const held = serverRightsIn(await stage.helm.template(stage.namespace, { certificates: { mode } }));
           const used = new Set(stage.plane.auditLog.calls({ user: stage.serverUser }).map(rightFor));
-          const handedOut = new Set(rightsIn(grantedByEveryGrant));
+          const handedOut = new Set(rightsIn(grantedByGrants));
           const idle = held.filter((right) => !used.has(right) && !handedOut.has(right));
           for (const file of Object.values(usedElsewhere)) assert.ok(existsSync(join(import.meta.dirname, file)), file);
           assert.deepEqual(idle.sort(), Object.keys(usedElsewhere).sort());

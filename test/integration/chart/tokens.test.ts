@@ -29,10 +29,12 @@ const versions: Readonly<Record<string, string>> = {
   'crds.wizardofoz.co': 'v1alpha1',
   'access.drawbridge.dev': 'v1alpha1',
   'argoproj.io': 'v1alpha1',
+  'gateway.drawbridge.dev': 'v1alpha1',
   'kube-bind.io': 'v1alpha2',
   'inventory.drawbridge.dev': 'v1alpha1',
 };
 const ofTheCluster = new Set([
+  'apiservices',
   'customresourcedefinitions',
   'namespaces',
   'mutatingwebhookconfigurations',

@@ -68,7 +68,11 @@ describe('drawbridge says what to do in one line', () => {
 
   it('without permission', async () => {
     const eve = await Person.of(stage.plane, 'eve', ['guests']);
-    assertLine(await client.run(eve, 'list'), 3, /cannot list resource "\w+accessrequests".*; ask an administrator/);
+    assertLine(
+      await client.run(eve, 'list'),
+      3,
+      /cannot list resource "\w+accessrequests".*; check the name of the namespace, or ask an administrator for this permission/,
+    );
     assertLine(
       await client.run(eve, 'request', 'pod', 'payments-shell'),
       3,

@@ -46,6 +46,7 @@ describe('a person who uses drawbridge to decide', () => {
     const shown = await client.ok(stage.carol, 'show', 'less');
     assert.match(shown, /^Permissions: get, list, watch pods\n +create, get pods\/exec\n +on the one pod only$/m);
     assert.match(shown, /^ +command:\n +- sh$/m);
+    assert.doesNotMatch(shown, /: false$/m, 'fields of the template that change nothing');
     assert.match(shown, /^Approved by: peer: 1 of group devs$/m);
     const approved = await client.ok(stage.carol, 'approve', 'less', '--max', '20m', '--reason', 'ticket checked');
     assert.equal(approved, 'podaccessrequest.crds.wizardofoz.co/less approved\n');

@@ -70,7 +70,7 @@ describe('drawbridge tells administrators', () => {
     await stage.plane.kubectl(['delete', configuration]);
     try {
       const isFound = async (): Promise<boolean> =>
-        /^webhooks +found +ValidatingWebhookConfiguration drawbridge-podaccessrequests does not exist$/m.test(
+        /^webhooks +found +ValidatingWebhookConfiguration drawbridge-podaccessrequests does not exist; install it with the chart$/m.test(
           (await client.run(client.admin, ...doctor)).stdout,
         );
       await until('the doctor to find it', isFound, { timeoutMs: 30_000, everyMs: 500 });

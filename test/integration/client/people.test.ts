@@ -29,7 +29,7 @@ const steps: readonly Step[] = [
   { command: 'completion', line: 'bash', ...everyone([0, /^complete -F _drawbridge drawbridge$/m]) },
   {
     command: 'templates',
-    ...everyone([0, /^payments-shell +pod +true +1h to 4h +devs, sre +peer: 1 of group devs$/m]),
+    ...everyone([0, /^payments-shell +pod +true +1h, max 4h +devs, sre +peer: 1 of group devs$/m]),
   },
   {
     command: 'explain',
@@ -99,6 +99,14 @@ const steps: readonly Step[] = [
     alice: [0, /^hello$/m],
     bob: [1, /cannot create resource "pods\/exec"/],
     carol: [1, /cannot create resource "pods\/exec"/],
+  },
+  {
+    command: 'use',
+    line: 'pod-alice',
+    ...everyone([
+      1,
+      /^drawbridge: pod-alice lets you call the API server directly, without a context: kubectl -n \S+ get pod /,
+    ]),
   },
   {
     command: 'extend',

@@ -223,6 +223,32 @@ describe('kubectl and the inventory', function () {
     );
   });
 
+  it('prints that an input was to be absent, and was', async () => {
+    const missing = [{ path: '/status/outputs/cluster', want: 'absent' }];
+    await stage.component('network', () => ({ outcome: 'NotReady', missing }) as never);
+    await stage.entry('one');
+    const expected =
+      'network: waits for /status/outputs/cluster to be absent, but that held when the component was called';
+    const message = () => column('MESSAGE', 'clusterinventories', '-o', 'wide');
+    await stage.until('the message', async () => (await message()) === expected);
+  });
+
+  it('prints what ends the suspension of an entry', async () => {
+    await stage.component('network', () => ({ outcome: 'Done' }) as never);
+    await stage.entry('one');
+    await stage.until('READY', async () => (await column('READY', 'clusterinventories')) === 'True');
+    const suspend = (is: boolean) => {
+      const metadata = { annotations: { 'force.inventory.drawbridge.dev/network': String(is) } };
+      const patch = JSON.stringify({ metadata, spec: { suspend: is } });
+      return kubectl('patch', 'clusterinventory', 'one', ...here(), '--type=merge', '-p', patch);
+    };
+    await suspend(true);
+    const expected = 'network: Progressing (Suspended): set spec.suspend to false';
+    await stage.until('WAITING FOR', async () => (await column('WAITING FOR', 'clusterinventories')) === expected);
+    await suspend(false);
+    await stage.until('READY again', async () => (await column('READY', 'clusterinventories')) === 'True');
+  });
+
   it('prints the cause in the condition Reachable of a registration', async () => {
     const [port = 0] = await freePorts(1);
     await stage.register('network', `http://127.0.0.1:${port}`);
@@ -293,8 +319,9 @@ describe('kubectl and the inventory', function () {
     );
     outputs = { network: 'zone' };
     await kubectl('annotate', 'clusterinventory', 'one', ...here(), 'force.inventory.drawbridge.dev/network=1');
-    const invalid = 'network: Retrying (InvalidOutcome): outputs.network must be an object, or null to remove it';
-    await stage.until('the invalid answer', async () => (await message()) === invalid);
+    const invalid =
+      'network: Retrying (InvalidOutcome): outputs.network must be an object, or null to remove it; the first level of outputs names components,';
+    await stage.until('the invalid answer', async () => (await message()).startsWith(invalid));
   });
 
   it('prints a dead endpoint in the entry and as a Warning, and its failed calls in the run', async () => {

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { ScriptedRequest, Verdict } from '../../../sandbox/http-script.ts';
+import { containersFolder } from '../../../sandbox/layout.ts';
 import { attachPlane, type Plane, startPlane } from '../../../sandbox/plane.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { sharedPlane, testNamespace } from '../../support/plane.ts';
@@ -349,7 +350,7 @@ describe('sandbox', () => {
       const pids = [own.component('etcd').pid, own.component('kube-apiserver').pid];
       await own.stop();
       assert.deepEqual(pids.filter(exists), []);
-      assert.ok(!existsSync(own.directory));
+      assert.ok(!existsSync(own.directory) && !existsSync(containersFolder(own.directory)));
     });
   });
 
@@ -365,7 +366,9 @@ describe('sandbox', () => {
     assert.ok(pids.every(exists) && existsSync(directory));
     parent.kill('SIGKILL');
     await until('its children to end', () => !pids.some(exists), { timeoutMs: 30_000 });
-    await until('its folder to go', () => !existsSync(directory), { timeoutMs: 30_000 });
+    await until('its folders to go', () => !existsSync(directory) && !existsSync(containersFolder(directory)), {
+      timeoutMs: 30_000,
+    });
   });
 });
 

@@ -114,4 +114,94 @@ describe('guarding access pods', () => {
     for (const userInfo of [alice, firefighter]) await enter(userInfo, { dryRun: true });
     assert.deepEqual(world.connectEvents, []);
   });
+
+  describe('of a Gateway grant', () => {
+    beforeEach(() => {
+      const grant = { request: 'debug', template: 'shell', subjects: [{ kind: 'User' as const, name: 'alice' }] };
+      world.pod = { uid: 'p-1', isAccessPod: true, grants: [{ ...grant, viaGateway: true }] };
+    });
+
+    for (const [way, review] of ways) {
+      it(`denies its subject to enter directly, and names the command: ${way}`, async () => {
+        const { allowed, status } = await world.review(paths.guardPod, { ...review, userInfo: alice });
+        assert.equal(allowed, false);
+        assert.equal(
+          status?.message,
+          `UseGateway: the grant of PodAccessRequest debug opens pod ${pod} only through the gateway; ` +
+            'run kubectl drawbridge exec debug -n payments',
+        );
+        assert.deepEqual([world.lines[0]?.verdict, world.lines[0]?.code], ['denied', 'UseGateway']);
+        assert.deepEqual(world.connectEvents, []);
+      });
+    }
+
+    it('denies other users, and allows the break-glass group, as for any access pod', async () => {
+      assert.match((await enter(carol)).status?.message ?? '', /^NotYourPod: /);
+      assert.equal((await enter(firefighter)).auditAnnotations?.['code'], 'BreakGlass');
+    });
+
+    it('denies the user of the gateway if the API server calls this webhook for it', async () => {
+      assert.equal((await enter(gateway)).allowed, false);
+    });
+  });
+});
+
+const gateway = { username: 'system:serviceaccount:drawbridge-system:drawbridge-gateway', uid: 'u-9', groups: [] };
+
+describe('guarding against the gateway', () => {
+  let world: World;
+  beforeEach(() => {
+    world = new World();
+    const grant = { request: 'debug', template: 'shell', subjects: [{ kind: 'User' as const, name: 'alice' }] };
+    world.pod = { uid: 'p-1', isAccessPod: true, grants: [{ ...grant, viaGateway: true }] };
+  });
+
+  for (const way of ['exec', 'attach', 'portforward'] as const) {
+    it(`allows ${way} to a pod of an open Gateway grant, with the request in the audit line and an Event`, async () => {
+      const { allowed } = await world.review(paths.guardGateway, connectReview(way, { name: pod, userInfo: gateway }));
+      assert.equal(allowed, true);
+      const [line] = world.lines;
+      assert.deepEqual([line?.event, line?.verdict, line?.request, line?.what.uid], [way, 'allowed', 'debug', 'p-1']);
+      assert.equal(world.connectEvents.length, 1);
+    });
+  }
+
+  for (const [title, target] of [
+    ['that has no grant', { uid: 'p-1', isAccessPod: false, grants: [] }],
+    [
+      'of a direct grant',
+      { uid: 'p-1', isAccessPod: true, grants: [{ request: 'debug', template: 'shell', subjects: [] }] },
+    ],
+    ['that does not exist', undefined],
+  ] as const) {
+    it(`denies a pod ${title}`, async () => {
+      world.pod = target;
+      const { status } = await world.review(
+        paths.guardGateway,
+        connectReview('exec', { name: pod, userInfo: gateway }),
+      );
+      assert.match(status?.message ?? '', /^NoGatewayGrant: no open grant lets users enter pod debug-1a2b3c4d-access/);
+      assert.deepEqual([world.lines[0]?.verdict, world.lines[0]?.code], ['denied', 'NoGatewayGrant']);
+      assert.deepEqual(world.connectEvents, []);
+    });
+  }
+
+  for (const [way, review] of [
+    ['proxy', connectReview('proxy', { name: `http:${pod}:80`, userInfo: gateway })],
+    ['ephemeralcontainers', debugReview({ name: pod, userInfo: gateway })],
+  ] as const) {
+    it(`denies ${way} to every pod, also to that of a Gateway grant`, async () => {
+      const { allowed, status } = await world.review(paths.guardGateway, review);
+      assert.equal(allowed, false);
+      assert.match(status?.message ?? '', new RegExp(`^GatewayStaysOut: the gateway called pods/${way}`));
+    });
+  }
+
+  it('denies if it cannot find out, and writes no Event on dry run', async () => {
+    await world.review(paths.guardGateway, connectReview('exec', { name: pod, userInfo: gateway, dryRun: true }));
+    assert.deepEqual(world.connectEvents, []);
+    world.ports.gatewayTarget = () => Promise.reject(new Error('no keys'));
+    const { allowed } = await world.review(paths.guardGateway, connectReview('exec', { name: pod, userInfo: gateway }));
+    assert.equal(allowed, false);
+  });
 });

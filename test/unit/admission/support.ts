@@ -40,6 +40,7 @@ export const paths = {
   execTemplate: '/validate-crds-wizardofoz-co-v1alpha1-execaccesstemplate',
   watchPod: '/watch-v1-pod',
   guardPod: '/enforce-v1-pod',
+  guardGateway: '/gateway-v1-pod',
   attestEntry: '/mutate-inventory-drawbridge-dev-v1alpha1-clusterinventory',
   fence: '/fence-inventory-drawbridge-dev-v1alpha1-clusterinventory',
   size: '/limit-inventory-drawbridge-dev-v1alpha1-clusterinventory',
@@ -131,6 +132,8 @@ export class World {
     },
     cachedConnectTarget: () => this.pod,
     connectTarget: () => Promise.resolve(this.pod),
+    gatewayTarget: () =>
+      Promise.resolve(this.pod && { ...this.pod, grants: this.pod.grants.filter(({ viaGateway }) => viaGateway) }),
     breakGlassGroup: 'firefighters',
     recordConnect: (event) => this.connectEvents.push(event),
     recordOutcome: (outcome) => this.outcomes.push(outcome),

@@ -431,7 +431,7 @@ describe('the certificate that the server creates itself', () => {
       const store = new InformerStore(spec, stage.clock, silentLog);
       return { store, release: () => store.close() };
     };
-    const stores = openCertificateStores(unsynced, secret, []);
+    const stores = openCertificateStores(unsynced, secret, { webhooks: ['a'], apiServices: [] });
     const certificate = new OwnCertificate({
       stores,
       secret,

@@ -1,6 +1,11 @@
 import { X509Certificate } from 'node:crypto';
 import type { KubeObject } from '../../../src/api/object.ts';
-import { mutatingWebhookConfigurations, secrets, validatingWebhookConfigurations } from '../../../src/api/resources.ts';
+import {
+  apiServices,
+  mutatingWebhookConfigurations,
+  secrets,
+  validatingWebhookConfigurations,
+} from '../../../src/api/resources.ts';
 import { type CertificateDeps, certificateControllers } from '../../../src/certificates/controllers.ts';
 import { OwnCertificate } from '../../../src/certificates/own-certificate.ts';
 import { openCertificateStores } from '../../../src/certificates/stores.ts';
@@ -14,6 +19,7 @@ import { MemoryCluster } from '../access/lifecycle/memory-cluster.ts';
 export const secret = { namespace: 'ns', name: 'pair' };
 export const days = 24 * 3600 * 1000;
 const configurationNames = ['a', 'b'];
+export const apiService = 'v1.example.org';
 const configurations = [mutatingWebhookConfigurations, validatingWebhookConfigurations];
 
 /** Replicas that share one cluster in memory. Tests observe each call and each write. */
@@ -31,12 +37,29 @@ export class CertificateStage {
   readonly #stops: (() => Promise<void>)[] = [];
   readonly #log: Log;
 
-  constructor() {
+  readonly #configurationNames: readonly string[];
+  readonly #apiServices: readonly string[];
+
+  /** `calls`: the objects by which API servers call the replicas. */
+  constructor({ calls = 'webhooks' }: { calls?: 'webhooks' | 'api-service' | 'both' } = {}) {
+    this.#configurationNames = calls === 'api-service' ? [] : configurationNames;
+    this.#apiServices = calls === 'webhooks' ? [] : [apiService];
     const line = (...parts: unknown[]): number => this.lines.push(parts);
     this.#log = { ...noLog, error: line, warn: line, info: line, debug: line, child: () => this.#log };
     for (const resource of configurations) {
-      for (const name of configurationNames) this.putConfiguration(resource, name);
+      for (const name of this.#configurationNames) this.putConfiguration(resource, name);
     }
+    if (calls !== 'webhooks') this.putApiService();
+  }
+
+  putApiService(caBundle?: string): void {
+    const service = { namespace: 'ns', name: 'svc', port: 443 };
+    this.cluster.put(apiServices, {
+      apiVersion: 'apiregistration.k8s.io/v1',
+      kind: apiServices.kind,
+      metadata: { name: apiService },
+      spec: { group: 'example.org', version: 'v1', service, ...(caBundle === undefined ? {} : { caBundle }) },
+    });
   }
 
   putConfiguration(resource = validatingWebhookConfigurations, name = 'a', caBundle?: string): void {
@@ -56,14 +79,17 @@ export class CertificateStage {
   }
 
   /** Adds a replica, which knows the `configurations` of its version. `lead` starts its controller; `stop` ends it. */
-  replica({ leads = false, names = ['svc.ns.svc'], configurations = configurationNames } = {}): {
+  replica({ leads = false, names = ['svc.ns.svc'], configurations = this.#configurationNames } = {}): {
     readonly certificate: OwnCertificate;
     lead(): void;
     stop(): Promise<void>;
   } {
     const { clock, cluster } = this;
     const log = this.#log;
-    const stores = openCertificateStores(cluster, secret, configurations);
+    const stores = openCertificateStores(cluster, secret, {
+      webhooks: configurations,
+      apiServices: this.#apiServices,
+    });
     let leading = false;
     const certificate = new OwnCertificate({ stores, secret, names, leads: () => leading, clock, log });
     this.replicas.push(certificate);
@@ -102,22 +128,26 @@ export class CertificateStage {
     for (const stop of this.#stops) await stop();
   }
 
-  /** The PEM of the caBundle of each webhook. */
+  /** The PEM of the caBundle of each webhook, and of the APIService. */
   bundles(): string[] {
-    return configurations.flatMap((resource) =>
-      configurationNames.flatMap((name) => {
+    const ofWebhooks = configurations.flatMap((resource) =>
+      this.#configurationNames.flatMap((name) => {
         const { webhooks } = this.cluster.find(resource, { name }) as unknown as {
           webhooks: { clientConfig: { caBundle?: string } }[];
         };
-        return webhooks.map(({ clientConfig }) => Buffer.from(clientConfig.caBundle ?? '', 'base64').toString());
+        return webhooks.map(({ clientConfig }) => clientConfig.caBundle);
       }),
     );
+    const ofApiServices = this.#apiServices.map(
+      (name) => (this.cluster.find(apiServices, { name }) as unknown as { spec: { caBundle?: string } }).spec.caBundle,
+    );
+    return [...ofWebhooks, ...ofApiServices].map((caBundle) => Buffer.from(caBundle ?? '', 'base64').toString());
   }
 
   /** The distinct paths of all webhooks. */
   configuredPaths(): string[] {
     const all = configurations.flatMap((resource) =>
-      configurationNames.flatMap((name) => {
+      this.#configurationNames.flatMap((name) => {
         const { webhooks } = this.cluster.find(resource, { name }) as unknown as {
           webhooks: { clientConfig: { service: { path: string } } }[];
         };

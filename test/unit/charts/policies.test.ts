@@ -69,7 +69,7 @@ describe('admission policies', () => {
   it('use the service account that the role bindings name', () => {
     const users = new Set(text.match(/system:serviceaccount:drawbridge[\w:-]+/g));
     const account = 'system:serviceaccount:drawbridge-system:drawbridge';
-    assert.deepEqual([...users].sort(), [account, `${account}-binding`, `${account}-inventory`]);
+    assert.deepEqual([...users].sort(), [account, `${account}-binding`, `${account}-gateway`, `${account}-inventory`]);
   });
 
   it('deny with a documented code', () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { auditCommand } from '../../../src/cli/audit.ts';
@@ -62,6 +62,27 @@ describe('drawbridge audit', () => {
     assert.equal(code, 1);
     assert.ok(out.startsWith(`${path}:2: Changed: line 2 of the chain was changed (chain ${journal.id})\n`), out);
     assert.match(out, /\nCHANGED: /);
+  });
+
+  it('verify exits with 1 for a recording without a line, and counts those that it checked', async () => {
+    const path = log('audit.log', journal.lines);
+    const recordings = join(folder, 'recordings');
+    mkdirSync(join(recordings, 'payments'), { recursive: true });
+    const args = ['verify', path, '--heads', heads, '--recordings', recordings];
+    const none = await run(...args);
+    assert.equal(none.code, 0);
+    assert.match(none.out, /\nrecordings: 0 complete, 0 incomplete, 0 deleted by retention\nINTACT: /);
+    writeFileSync(join(recordings, 'payments', '0b0f8f2e-7f2a-4a52-8d0a-3f6c1d2e9a10.cast'), 'x');
+    const { code, out } = await run(...args);
+    assert.equal(code, 1);
+    assert.match(out, /^RecordingUnknown: payments\/0b0f8f2e-/);
+  });
+
+  it('verify exits with 2 if the folder of recordings cannot be read', async () => {
+    const path = log('audit.log', journal.lines);
+    const { code, err } = await run('verify', path, '--heads', heads, '--recordings', join(folder, 'absent'));
+    assert.equal(code, 2);
+    assert.match(err, /cannot read the recordings in ".*absent"/);
   });
 
   it('verify finds a changed byte that is invalid UTF-8', async () => {

@@ -157,6 +157,54 @@ describe('the client says what happened:', () => {
     assert.match(stderr, /a was denied: VoteDenied: carol denied/);
   });
 
+  const own = { kind: 'User', name: 'alice' };
+  const grants: readonly (readonly [
+    what: string,
+    grant: { requester: string; subjects: object[]; rules: object[] },
+    note: string,
+  ])[] = [
+    [
+      'nothing, if the command failed',
+      { requester: 'alice', subjects: [own], rules: [{ resources: ['pods', 'pods/exec'] }] },
+      '',
+    ],
+    [
+      'how to use access without exec',
+      { requester: 'alice', subjects: [own], rules: [{ resources: ['pods/log'] }] },
+      'note: a permits no exec; use it with: kubectl logs -f -n payments a-access\n',
+    ],
+    [
+      'that the access is that of another',
+      { requester: 'carol', subjects: [{ kind: 'User', name: 'carol' }], rules: [{ resources: ['pods/exec'] }] },
+      'note: a was opened for carol, not for alice; for access of your own: drawbridge request pod shell -n payments\n',
+    ],
+  ];
+  for (const [what, given, note] of grants) {
+    it(`after a failed exec: ${what}`, async () => {
+      const status = { ready: true, grant: { ...grant, ...given }, podName: 'a-access' };
+      const accessMessage = 'kubectl logs -f -n payments a-access\n';
+      await open({
+        podaccessrequests: [request('a', { ...status, accessMessage }, { requester: { username: given.requester } })],
+      });
+      cluster.exitCode = 7;
+      const { code, stderr } = await cluster.run(['exec', 'a']);
+      assert.deepEqual([code, stderr], [7, note]);
+      cluster.exitCode = 0;
+      assert.equal((await cluster.run(['exec', 'a'])).stderr, '');
+    });
+  }
+
+  it('whom to ask, if the template must change', async () => {
+    const message = 'Service payments selects the access pod; change podLabels';
+    const conditions = [{ type: 'AccessResourcesCreated', status: 'False', reason: 'PodIsSelected', message }];
+    await open({ podaccessrequests: [request('a', { conditions })] });
+    const remedy = 'Ask the author of the template to correct it, then create a new request.';
+    assert.match((await cluster.run(['get', 'a'])).stdout, new RegExp(`^To do: +${remedy}$`, 'm'));
+    const { code, stderr } = await cluster.run(['watch', 'a']);
+    assert.equal(code, 3);
+    assert.ok(stderr.endsWith(`a was denied: PodIsSelected: ${message}. ${remedy}\n`), stderr);
+  });
+
   it('of which namespace the requests are that it revoked in all', async () => {
     await open({ podaccessrequests: [request('a', { ready: true, grant })] });
     const { stdout } = await cluster.run(['revoke', '--user', 'alice', '-A']);
@@ -182,7 +230,7 @@ describe('the client says what happened:', () => {
     await open({}, forbid('payments'));
     assert.match(
       (await cluster.run(['list'])).stderr,
-      /in the namespace "payments"; ask an administrator for this permission$/m,
+      /in the namespace "payments"; check the name of the namespace, or ask an administrator for this permission$/m,
     );
   });
 

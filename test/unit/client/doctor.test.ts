@@ -3,7 +3,12 @@ import { readFileSync } from 'node:fs';
 import { routes } from '../../../src/admission/routes.ts';
 import type { KubeObject } from '../../../src/api/object.ts';
 import { isBuiltIn } from '../../../src/client/doctor-bypasses.ts';
-import { expectedPolicies, expectedWebhooks, policyFaults, webhookFaults } from '../../../src/client/doctor-checks.ts';
+import {
+  expectedPolicies,
+  expectedWebhooks,
+  policyProblems,
+  webhookProblems,
+} from '../../../src/client/doctor-checks.ts';
 
 const object = (spec: object, fields: object = {}): KubeObject =>
   ({ apiVersion: 'v1', kind: 'X', metadata: { name: 'drawbridge-votes' }, spec, ...fields }) as unknown as KubeObject;
@@ -60,13 +65,13 @@ describe('the doctor', () => {
   const webhooks: readonly (readonly [what: string, webhooks: readonly object[], fault: RegExp | undefined])[] = [
     ['fail closed', both({ failurePolicy: 'Fail' }), undefined],
     ['have no failurePolicy', both({}), undefined],
-    ['fail open', both({ failurePolicy: 'Ignore' }), /failurePolicy Ignore for a\.kb\.io/],
+    ['fail open', both({ failurePolicy: 'Ignore' }), /failurePolicy Ignore for webhook a\.kb\.io/],
     ['are absent', [], /has no webhook a\.kb\.io/],
-    ['have no caBundle', both({ clientConfig: {} }), /has no caBundle/],
+    ['have no caBundle', both({ clientConfig: {} }), /has no caBundle for webhook a\.kb\.io/],
   ];
   for (const [what, list, fault] of webhooks) {
     it(`finds ${fault ? 'a fault' : 'nothing'} if webhooks ${what}`, () => {
-      const faults = webhookFaults(object({}, { webhooks: list }), expected).join('; ');
+      const faults = webhookProblems(object({}, { webhooks: list }), expected).join('; ');
       if (fault) assert.match(faults, fault);
       else assert.equal(faults, '');
     });
@@ -97,11 +102,11 @@ describe('the doctor', () => {
   for (const [what, policy, binding, found] of policies) {
     it(`finds ${found} faults if a policy ${what}`, () => {
       const bindings = [object({ policyName, ...binding })];
-      assert.equal(policyFaults(policyName, [object(policy)], bindings).length, found);
+      assert.equal(policyProblems(policyName, [object(policy)], bindings).length, found);
     });
   }
 
   it('finds a policy that does not exist', () => {
-    assert.match(policyFaults(policyName, [], []).join(), /drawbridge-votes does not exist/);
+    assert.match(policyProblems(policyName, [], []).join(), /drawbridge-votes does not exist/);
   });
 });

@@ -45,6 +45,19 @@ const cases: readonly Case[] = [
     state: 'Opening',
     code: 'NotYetReady',
   },
+  {
+    what: 'whose access was denied while it opened',
+    request: object({
+      grant,
+      conditions: [
+        condition('AccessStillValid', 'False', 'Denied'),
+        condition('AccessResourcesCreated', 'False', 'PlanChanged'),
+        condition('Ready', 'False', 'Denied'),
+      ],
+    }),
+    state: 'Denied',
+    code: 'PlanChanged',
+  },
   { what: 'with open access', request: object({ grant, ready: true }), state: 'Ready' },
   {
     what: 'that a person denied',

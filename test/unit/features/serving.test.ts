@@ -53,8 +53,16 @@ describe('the certificate of several servers', () => {
 });
 
 describe('the parts that features with HTTPS share', () => {
-  it('are not ready until the server has listed the Secret of its certificate and the webhook configurations', async () => {
-    const config = readConfig(['--features=access', '--certificates=own'], {});
+  for (const [feature, calledBy] of [
+    ['access', 'mutatingwebhookconfigurations, validatingwebhookconfigurations'],
+    ['gateway', 'apiservices'],
+  ] as const) {
+    it(`of ${feature} are not ready until the server has listed the Secret of its certificate, and ${calledBy}`, () =>
+      listsFirst(feature, calledBy));
+  }
+
+  async function listsFirst(feature: string, calledBy: string): Promise<void> {
+    const config = readConfig([`--features=${feature}`, '--certificates=own'], {});
     const credentials = staticCredentials({ server: 'https://127.0.0.1:1' });
     const cluster = openCluster(credentials, { clock, log: noLog });
     const manager = new Manager({ clock, log: noLog });
@@ -74,14 +82,11 @@ describe('the parts that features with HTTPS share', () => {
       files,
     );
     try {
-      assert.equal(
-        readiness['certificate-stores']?.(),
-        'not listed yet: secrets, mutatingwebhookconfigurations, validatingwebhookconfigurations',
-      );
+      assert.equal(readiness['certificate-stores']?.(), `not listed yet: secrets, ${calledBy}`);
     } finally {
       stop.abort();
       for (const part of Object.values(close)) await part();
       await cluster.close();
     }
-  });
+  }
 });

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { until } from '../../../sandbox/wait.ts';
-import { systemClock as clock } from '../../../src/kit/clock.ts';
+import { type Clock, systemClock as clock } from '../../../src/kit/clock.ts';
 import { aborted } from '../../../src/kit/promises.ts';
 import { Health } from '../../../src/observe/health.ts';
 import { type HealthServer, startHealthServer } from '../../../src/observe/health-server.ts';
+import { SimulatedClock } from '../../support/simulated-clock.ts';
 
 /** The built thread, because threads do not load TypeScript. */
 const program = new URL('../../../dist/health-thread.mjs', import.meta.url);
@@ -13,8 +14,8 @@ const local = { host: '127.0.0.1', port: 0 };
 
 describe('the health server', () => {
   const servers: HealthServer[] = [];
-  const start = async (health: Health): Promise<HealthServer> => {
-    const server = await startHealthServer({ ...local, health, clock, program });
+  const start = async (health: Health, timers: Clock = clock): Promise<HealthServer> => {
+    const server = await startHealthServer({ ...local, health, clock: timers, program });
     servers.push(server);
     return server;
   };
@@ -47,6 +48,19 @@ describe('the health server', () => {
     problem = 'stale';
     await untilStatus(server, '/readyz', 503);
     assert.deepEqual(await probe(server, '/livez'), { status: 200, text: '[+] event-loop\nok\n' });
+  });
+
+  it('asks for the readiness of the moment if the last report is old', async () => {
+    const health = new Health();
+    let problem: string | undefined = 'not synced';
+    health.ready('stores', () => problem);
+    // The event loop reports only when it is asked, because this clock stands still.
+    const server = await start(health, new SimulatedClock());
+    problem = undefined;
+    await untilStatus(server, '/readyz', 200);
+    problem = 'stale';
+    await untilStatus(server, '/readyz', 503);
+    assert.equal((await probe(server, '/readyz')).text, '[+] event-loop\n[-] stores: stale\nnot ok\n');
   });
 
   it('rejects if the port is taken', async () => {

@@ -81,8 +81,11 @@ describe('webhook manifests', () => {
     assert.equal(planted.filter(selectsOnConnect).length, stored.filter(connects).length);
   });
 
-  const named = (name: string, namespace = 'payments') => ({ request: { name, namespace } });
-  const entered: [string, object, 'watch' | 'enforce'][] = [
+  const named = (name: string, namespace = 'payments', username = 'alice') => ({
+    request: { name, namespace, userInfo: { username } },
+  });
+  const gateway = 'system:serviceaccount:drawbridge-system:drawbridge-gateway';
+  const entered: [string, object, 'watch' | 'enforce' | 'gateway'][] = [
     ['an access pod', named('debug-1a2b3c4d-access'), 'enforce'],
     ['a port of an access pod', named('debug-1a2b3c4d-access:8080'), 'enforce'],
     ['an access pod by scheme and port', named('https:debug-1a2b3c4d-access:8080'), 'enforce'],
@@ -92,6 +95,15 @@ describe('webhook manifests', () => {
     ['a port with such a name', named('web-0:web-access'), 'watch'],
     ['a pod of kube-system', named('debug-1a2b3c4d-access', 'kube-system'), 'watch'],
     ['a pod of drawbridge', named('debug-1a2b3c4d-access', 'drawbridge-system'), 'watch'],
+    ['an access pod by the gateway', named('debug-1a2b3c4d-access', 'payments', gateway), 'gateway'],
+    ['a pod of a workload by the gateway', named('payments-6c4f9-abcde', 'payments', gateway), 'gateway'],
+    ['a pod of kube-system by the gateway', named('dns', 'kube-system', gateway), 'gateway'],
+    ['a pod of drawbridge by the gateway', named('drawbridge-0', 'drawbridge-system', gateway), 'gateway'],
+    [
+      'an access pod by an account of that name in another namespace',
+      named('debug-1a2b3c4d-access', 'payments', 'system:serviceaccount:payments:drawbridge-gateway'),
+      'enforce',
+    ],
   ];
   for (const [what, activation, expected] of entered) {
     it(`send connections to ${what} to one webhook: ${expected}`, () => {
@@ -177,7 +189,7 @@ describe('webhook manifests', () => {
       [],
     );
     for (const way of ['exec', 'attach', 'portforward', 'proxy', 'ephemeralcontainers']) {
-      assert.equal(resources.filter((resource) => resource === `pods/${way}`).length, 2, way);
+      assert.equal(resources.filter((resource) => resource === `pods/${way}`).length, 3, way);
     }
   });
 

@@ -110,7 +110,11 @@ function errorsOf({ run, outcome, missing, outputs }: OutcomeBody, body: unknown
   }
   for (const [owner, value] of Object.entries(outputs ?? {})) {
     if (!isRecord(value) && value !== null)
-      errors.push({ field: `outputs.${owner.slice(0, 64)}`, message: 'must be an object, or null to remove it' });
+      errors.push({
+        field: `outputs.${owner.slice(0, 64)}`,
+        message:
+          'must be an object, or null to remove it; the first level of outputs names components, such as {"outputs": {"network": {"vnetName": "v"}}}',
+      });
   }
   return errors;
 }

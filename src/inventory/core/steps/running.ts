@@ -106,7 +106,7 @@ export function onCallFailed(transition: Transition, { code, message, inputs }: 
 /** Ends the current run as Retry with the reason LeaseOver, at its deadline. */
 export function expireRun(transition: Transition, inputs: Inputs): void {
   const message =
-    'the component did not answer or report before the deadline of the run; check its log; for longer work it must send heartbeats';
+    'the component reported no valid outcome before the deadline of the run; check its log; for longer work it must send heartbeats';
   finish(transition, { outcome: 'Retry', reason: 'LeaseOver', message }, inputs, undefined);
 }
 

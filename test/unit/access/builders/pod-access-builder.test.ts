@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { childNameOf, type Plan } from '../../../../src/access/builders/plan.ts';
+import type { Plan } from '../../../../src/access/builders/plan.ts';
 import { type PodAccessInput, planPodAccess } from '../../../../src/access/builders/pod-access.ts';
 import type { WorkloadView } from '../../../../src/access/stores/cluster-views.ts';
+import { childNameOf } from '../../../../src/api/access/names.ts';
 import type { PodAccessTemplateSpec } from '../../../../src/api/access/pod-access.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
 import { deepFreeze } from '../../../support/deep-freeze.ts';

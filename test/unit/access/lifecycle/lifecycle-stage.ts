@@ -16,8 +16,9 @@ import {
   type RequesterChange,
 } from '../../../../src/api/access/request-spec.ts';
 import type { RequestStatus } from '../../../../src/api/access/status.ts';
+import { gatewayApiService } from '../../../../src/api/gateway/names.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
-import { deployments, pods, roleBindings } from '../../../../src/api/resources.ts';
+import { apiServices, deployments, pods, roleBindings } from '../../../../src/api/resources.ts';
 import type { AuditRecord } from '../../../../src/audit/record.ts';
 import { Manager } from '../../../../src/engine/manager.ts';
 import { formatTime } from '../../../../src/kit/clock.ts';
@@ -104,6 +105,16 @@ export class LifecycleStage {
     for (const loop of loops) manager.add(loop);
     this.#run = manager.run(this.#stop.signal);
     await this.clock.advance(10);
+  }
+
+  /** Sets the condition Available of the APIService of the gateway, as the API server would. */
+  gatewayIs(status: 'True' | 'False', reason = 'Passed'): void {
+    this.cluster.put(apiServices, {
+      apiVersion: 'apiregistration.k8s.io/v1',
+      kind: 'APIService',
+      metadata: { name: gatewayApiService },
+      status: { conditions: [{ type: 'Available', status, reason, message: '' }] },
+    } as KubeObject);
   }
 
   /** The reviews that are owed, as another process would read them. */

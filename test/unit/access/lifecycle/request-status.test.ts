@@ -172,6 +172,15 @@ describe('the status of a request', () => {
     assert.equal(deniedStatus(requestView(), failure, denied, createdAtMs).expiresAt, undefined);
   });
 
+  it('names no deadline once access was denied while it opened', () => {
+    const open = written(granted, progressStatus(granted, progress(), createdAtMs));
+    const failure = { code: 'PlanChanged', message: 'why', status: 422 } as const;
+    const status = deniedStatus(open, failure, denied, createdAtMs + 1000);
+    assert.ok(details(status).includes('AccessStillValid=False Denied'), details(status).join(', '));
+    const ready = status.conditions?.find(({ type }) => type === 'Ready');
+    assert.deepEqual([ready?.reason, ready?.message], ['Denied', 'PlanChanged: why']);
+  });
+
   describe('of a request that waits for approvals', () => {
     const waiting = requestView({
       approval: { state: 'Pending', until: '2026-11-21T10:00:00Z' },

@@ -48,6 +48,14 @@ describe('the extension of access', () => {
     });
   }
 
+  it('says how long access lasts, which may be longer than the total', () => {
+    const chosen = chooseExtension({ by: '10m' }, config, { ...open, endMs: 180 * minute });
+    assert.equal(
+      'message' in chosen && chosen.message,
+      'asked for 10 min more; access already lasts 3 h, and the template allows 2 h in total; create a new request',
+    );
+  });
+
   it('never ends after the total and never before the present end', () => {
     fc.assert(
       fc.property(fc.nat(300), fc.nat(300), fc.option(fc.nat(300 * minute)), (endMinutes, by, maxMs) => {

@@ -48,6 +48,33 @@ describe('template policy', () => {
       'rules instead of exec, with a command that they allow',
       template({ podSpec }, { exec: false, rules: [rule('pods/log', 'get')], accessCommand: logsCommand }),
     ],
+    [
+      'sessions through the gateway, with every rule that it passes',
+      {
+        ...template(
+          { podSpec },
+          {
+            session: { via: 'Gateway', idleAfter: '24h' },
+            rules: [
+              rule('pods', 'get', 'list', 'watch'),
+              rule('pods/log', 'get'),
+              rule('pods/attach', 'get', 'create'),
+              rule('pods/portforward', 'get', 'create'),
+            ],
+          },
+        ),
+        grantable: [{ apiGroups: [''], resources: ['*'], verbs: ['*'] }],
+      },
+    ],
+    [
+      'recorded sessions',
+      template({ podSpec }, { session: { via: 'Gateway', record: 'Required', recordInput: true } }),
+    ],
+    [
+      'direct sessions that are not recorded',
+      template({ podSpec }, { session: { via: 'Direct', record: 'Off', recordInput: false } }),
+    ],
+    ['direct sessions for groups', template({ podSpec }, { session: { via: 'Direct' }, grantTo: 'AllowedGroups' })],
     ['an ExecAccessTemplate', template({ controllerTargetRef }, {}, 'ExecAccessTemplate')],
     [
       'a patch with values of any kind',
@@ -250,6 +277,69 @@ describe('template policy', () => {
       /emergency is set/,
     ],
     [
+      'sessions through the gateway for whole groups',
+      template({ podSpec }, { grantTo: 'AllowedGroups', session: { via: 'Gateway' } }),
+      'GatewayToGroups',
+      'spec.accessConfig.grantTo',
+      /is AllowedGroups, and session.via is Gateway; .* set grantTo to Requester/,
+    ],
+    [
+      'an idle limit of direct sessions, which nothing would enforce',
+      template({ podSpec }, { session: { via: 'Direct', idleAfter: '15m' } }),
+      'InvalidSession',
+      'spec.accessConfig.session.idleAfter',
+      /without via: Gateway/,
+    ],
+    ...['BestEffort', 'Required'].map(
+      (record) =>
+        [
+          `recordings (${record}) of direct sessions, which nothing would record`,
+          template({ podSpec }, { session: { via: 'Direct', record } }),
+          'InvalidSession',
+          'spec.accessConfig.session.record',
+          /without via: Gateway; .* set it, or remove record/,
+        ] as const,
+    ),
+    [
+      'recorded input of sessions that are not recorded',
+      template({ podSpec }, { session: { via: 'Gateway', recordInput: true } }),
+      'InvalidSession',
+      'spec.accessConfig.session.recordInput',
+      /set record to BestEffort or Required/,
+    ],
+    ...['59s', '24h1s', '-5m', 'soon'].map(
+      (idleAfter) =>
+        [
+          `an idle limit of ${idleAfter}`,
+          template({ podSpec }, { session: { via: 'Gateway', idleAfter } }),
+          'InvalidSession',
+          'spec.accessConfig.session.idleAfter',
+          /write a Go duration from 1m to 24h/,
+        ] as const,
+    ),
+    ...(
+      [
+        ['pods/log', 'create'],
+        ['pods/exec', 'delete'],
+        ['pods', 'patch'],
+        ['pods', 'delete'],
+        ['pods/ephemeralcontainers', 'patch'],
+        ['pods/proxy', 'get'],
+      ] as const
+    ).map(
+      ([resource, verb]) =>
+        [
+          `sessions through the gateway with ${verb} on ${resource}, which it does not pass`,
+          {
+            ...template({ podSpec }, { session: { via: 'Gateway' }, rules: [rule(resource, verb)] }),
+            grantable: [{ apiGroups: [''], resources: ['*'], verbs: ['*'] }],
+          },
+          'GatewayRule',
+          'spec.accessConfig.rules',
+          new RegExp(`hands out ${verb} ${resource}, which the gateway does not pass`),
+        ] as const,
+    ),
+    [
       'emergency access for all authenticated users',
       template({ podSpec }, { emergency: { groups: ['oncall', 'system:authenticated'] } }),
       'SystemGroup',
@@ -285,6 +375,16 @@ describe('template policy', () => {
   for (const [title, input, message] of [
     ['no groups', template({ podSpec }, { allowedGroups: [] }), /allowedGroups is empty/],
     ['a grant to whole groups', template({ podSpec }, { grantTo: 'AllowedGroups' }), /not only to the requester/],
+    [
+      'extensions that the longest access cannot have',
+      template({ podSpec }, { maxDuration: '4h', extension: { times: 1, total: '2h', approvals: 'Same' } }),
+      /extension\.total 2h is less than maxDuration 4h: .*; raise total above maxDuration$/,
+    ],
+    [
+      'privileged pods, which also need a label',
+      template({ podSpec, allowPrivilegedPod: true }),
+      /: kubectl label namespace \S+ access\.drawbridge\.dev\/allow-privileged=true$/,
+    ],
     ['both targets', template({ podSpec, controllerTargetRef }), /podSpec is ignored/],
     ['a mutation without a target', template({ podSpec, controllerTargetMutationConfig: {} }), /is ignored without/],
   ] as const) {

@@ -1,8 +1,16 @@
 import assert from 'node:assert/strict';
 import { createPublicKey, verify } from 'node:crypto';
-import { grantPurpose, type KeyRing, Signer, type SigningKeys } from '../../../../src/access/signing/signer.ts';
+import {
+  GrantVerifier,
+  grantPurpose,
+  type KeyRing,
+  macOf,
+  Signer,
+  type SigningKeys,
+} from '../../../../src/access/signing/signer.ts';
 import type { Ended } from '../../../../src/api/access/ended.ts';
 import type { Grant } from '../../../../src/api/access/grant.ts';
+import type { ExtensionStatus } from '../../../../src/api/access/status.ts';
 import { canonicalJson } from '../../../../src/kit/canonical-json.ts';
 import { DerivedKeyPair } from '../../../../src/kit/ed25519.ts';
 import { grantOf } from '../../../support/access-objects.ts';
@@ -183,6 +191,47 @@ describe('a signer', () => {
       assert.equal(verifies({}, what), false, JSON.stringify(what));
     }
     assert.notEqual(signerOf('other').signGrant(owner, grant).signature, signature);
+  });
+
+  describe('lets a client with only the public keys', () => {
+    const publicKeyOf = (name: string) => new DerivedKeyPair(keyOf(name), grantPurpose).publicKey;
+    const verifier = new GrantVerifier([publicKeyOf('other'), publicKeyOf('ours')]);
+    const decision = { by: '30m', state: 'Granted', expiresAt: '2026-11-21T11:00:00Z' } as ExtensionStatus;
+    const extension = signer.signExtension(owner, grant, 0, decision);
+
+    it('verify a grant, and reject a changed one, one of another request, and one by other keys', () => {
+      const signed = signer.signGrant(owner, grant);
+      assert.equal(verifier.isGrantOf(owner, signed), true);
+      assert.equal(verifier.isGrantOf({ ...owner, uid: 'r-2' }, signed), false);
+      assert.equal(verifier.isGrantOf(owner, { ...signed, expiresAt: '2099-01-01T00:00:00Z' }), false);
+      assert.equal(verifier.isGrantOf(owner, grant), false, 'without a signature');
+      assert.equal(new GrantVerifier([publicKeyOf('other')]).isGrantOf(owner, signed), false);
+      assert.equal(new GrantVerifier([]).isGrantOf(owner, signed), false);
+    });
+
+    it('verify an extension, and reject a changed one, and one of another place, grant, or request', () => {
+      assert.equal(verifier.isExtensionOf(owner, grant, 0, extension), true);
+      assert.equal(verifier.isExtensionOf(owner, grant, 1, extension), false);
+      assert.equal(verifier.isExtensionOf({ ...owner, uid: 'r-2' }, grant, 0, extension), false);
+      assert.equal(verifier.isExtensionOf(owner, { ...grant, planHash: 'x' }, 0, extension), false);
+      assert.equal(verifier.isExtensionOf(owner, grant, 0, { ...extension, expiresAt: '2099-01-01T00:00:00Z' }), false);
+      assert.equal(verifier.isExtensionOf(owner, grant, 0, decision), false, 'without a signature');
+    });
+
+    it('not use a signature of a grant for an extension', () => {
+      const { signature } = signer.signGrant(owner, grant);
+      assert.equal(
+        verifier.isExtensionOf(owner, grant, 0, { ...decision, ...(signature ? { signature } : {}) }),
+        false,
+      );
+    });
+
+    it('verify the MAC of an extension that an earlier version decided', () => {
+      const { signature: _, mac: __, ...before } = extension;
+      const value = { ...owner, planHash: grant.planHash, expiresAt: grant.expiresAt, index: 0, extension: before };
+      const mac = macOf(keyOf('ours'), 'extension', value);
+      assert.equal(signer.isOurExtensionByCachedKeys(owner, grant, 0, { ...before, mac }), true);
+    });
   });
 
   it('signs grants under the new key as soon as the keys are rotated', () => {

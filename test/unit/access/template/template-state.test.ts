@@ -46,6 +46,25 @@ describe('the state of a template', () => {
     assert.equal(templateState(template([bare, condition('Other', 'True', at(3))])).observedGeneration, 0);
   });
 
+  const valid = ['TemplateDurationsValid', 'TargetRefExists', 'AccessCommandValid', 'AuthorHoldsRights'].map((type) =>
+    condition(type, 'True', at(3)),
+  );
+  const unplannable = condition('AccessPlanValid', 'False', at(3));
+  for (const [status, ready] of [
+    ['True', true],
+    ['False', false],
+    ['Unknown', false],
+  ] as const) {
+    it(`is ${ready ? '' : 'not '}ready, apart from its plan, if the gateway that it needs is available: ${status}`, () => {
+      const conditions = [...valid, unplannable, condition('GatewayAvailable', status, at(3))];
+      assert.equal(templateState(template(conditions, false)).ready, ready);
+    });
+  }
+
+  it('needs no gateway without the condition', () => {
+    assert.equal(templateState(template([...valid, unplannable], false)).ready, true);
+  });
+
   it('names the first condition that fails', () => {
     const conditions = [
       condition('TemplateDurationsValid', 'True', at(3)),

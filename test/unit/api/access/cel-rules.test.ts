@@ -8,7 +8,7 @@ import { execTemplateManifest, grantOf } from '../../../support/access-objects.t
 import { celRefusals } from '../../../support/cel-rules.ts';
 
 const badDuration = 'must be a Go duration above zero, such as 30m or 1h30m';
-const tooLong = 'is longer than maxDuration; lower defaultDuration or raise maxDuration';
+const tooLong = 'is longer than maxDuration; lower defaultDuration, which is 1h if unset, or raise maxDuration';
 
 describe('the rules for durations', () => {
   const refusals = (defaultDuration: string, maxDuration: string): string[] => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
+import { parse } from 'yaml';
 import { crdFiles, crdFolders } from '../../../../charts/crd-files.ts';
 import { accessCrds, accessKinds } from '../../../../src/api/access/kinds.ts';
 import { inventoryKinds } from '../../../../src/api/inventory/kinds.ts';
@@ -27,6 +28,11 @@ describe('the generated CRDs', () => {
       const files = crdFiles(kinds);
       assert.deepEqual(readdirSync(folder).sort(), [...files.keys()].sort());
       for (const [name, content] of files) assert.equal(readFileSync(new URL(name, folder), 'utf8'), content);
+    });
+
+    it(`in ${part} mean the same in YAML 1.1, which kubectl and Helm read`, () => {
+      for (const content of crdFiles(kinds).values())
+        assert.deepEqual(parse(content, { version: '1.1' }), parse(content));
     });
   }
 

@@ -183,7 +183,7 @@ describe('the HTTP client of components', () => {
     [
       'an outcome with outputs of a wrong type',
       ok({ outcome: 'Done', outputs: { dns: 'zone', network: null, other: {} } }),
-      'outputs.dns must be an object, or null to remove it',
+      'outputs.dns must be an object, or null to remove it; the first level of outputs names components, such as {"outputs": {"network": {"vnetName": "v"}}}',
     ],
     [
       'outputs of a failure',

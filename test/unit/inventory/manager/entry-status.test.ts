@@ -59,14 +59,33 @@ describe('the condition Ready', () => {
       { a: row('Progressing', { reason: 'Pending' }), b: waiting, c: row('Failed', { message: 'no such region' }) },
       'False',
       'Failed',
-      'c: Failed: no such region; b: waits for /status/outputs/network/vnetName; a: Progressing (Pending)',
+      'c: Failed: no such region; b: waits for /status/outputs/network/vnetName; a: Progressing (Pending): the first run has not ended',
+    ],
+    [
+      'one waits for an output to be absent that was absent',
+      {
+        a: row('NotReady', {
+          reason: 'MissingAlreadySatisfied',
+          missing: [{ path: '/status/outputs/cluster', want: 'absent' }],
+        }),
+      },
+      'False',
+      'NotReady',
+      'a: waits for /status/outputs/cluster to be absent, but that held when the component was called',
+    ],
+    [
+      'the inputs of one changed',
+      { a: row('Progressing', { reason: 'InputsChanged' }) },
+      'False',
+      'Progressing',
+      'a: Progressing (InputsChanged): inputs changed, and the run has not ended',
     ],
     [
       'it is suspended',
       { a: row('Progressing', { reason: 'Suspended' }) },
       'False',
       'Suspended',
-      'a: Progressing (Suspended)',
+      'a: Progressing (Suspended): set spec.suspend to false',
     ],
   ] as const) {
     it(`is ${status} when ${what}`, () => {

@@ -1,0 +1,102 @@
+import type { Grant, GrantedRule, GrantSession, TemplateRule } from '../../api/access/grant.ts';
+import type { AccessConfig } from '../../api/access/template-spec.ts';
+import { gatewayGroup, grantProxies } from '../../api/gateway/names.ts';
+import { quote } from '../../kit/errors.ts';
+import { parseGoDuration } from '../../kit/go-duration.ts';
+import type { PolicyRule } from '../../rbac/roles.ts';
+import { describeRight, uncovered } from '../../rbac/rule-cover.ts';
+import { confinedTo, readRule } from './granted-rules.ts';
+import { refuse, type Violation } from './policy.ts';
+
+type SessionConfig = Pick<AccessConfig, 'session' | 'grantTo' | 'rules'>;
+
+/**
+ * The session of new grants of the template; undefined if their users call the API server directly. A recorder that has failed must not
+ * lock people out of an emergency, so emergency access never requires it.
+ */
+export function sessionOf({ session }: Pick<AccessConfig, 'session'>, isEmergency = false): GrantSession | undefined {
+  if (session?.via !== 'Gateway') return undefined;
+  const { idleAfter, record = 'Off', recordInput = false } = session;
+  const idle = idleAfter === undefined ? {} : { idleAfter };
+  if (record === 'Off') return { via: 'Gateway', ...idle };
+  return {
+    via: 'Gateway',
+    ...idle,
+    record: isEmergency ? 'BestEffort' : record,
+    ...(recordInput ? { recordInput } : {}),
+  };
+}
+
+const core = (resources: string[], verbs: string[]): TemplateRule => ({ apiGroups: [''], resources, verbs });
+/** The permissions whose calls the gateway passes to the granted pod. */
+const passedRules: readonly TemplateRule[] = [
+  readRule,
+  core(['pods/log'], ['get']),
+  core(['pods/exec', 'pods/attach', 'pods/portforward'], ['get', 'create']),
+];
+
+const field = 'spec.accessConfig';
+const minute = 60_000_000_000n;
+
+/**
+ * `InvalidSession` if `idleAfter`, `record`, or `recordInput` of a template is invalid or has no effect. `GatewayToGroups` if grants would let whole groups pass the
+ * gateway.
+ */
+export function sessionViolation({ session, grantTo }: SessionConfig): Violation | undefined {
+  const { via, idleAfter, record = 'Off', recordInput = false } = session ?? {};
+  if (idleAfter !== undefined) {
+    const idleField = `${field}.session.idleAfter`;
+    if (via !== 'Gateway') {
+      const problem =
+        'is set without via: Gateway; only the gateway can end idle sessions: set it, or remove idleAfter';
+      return refuse('InvalidSession', `${idleField} ${problem}`, idleField, 422);
+    }
+    const parsed = parseGoDuration(idleAfter);
+    if (!('ns' in parsed) || parsed.ns < minute || parsed.ns > 24n * 60n * minute) {
+      const problem = `is ${quote(idleAfter)}; write a Go duration from 1m to 24h, for example 15m`;
+      return refuse('InvalidSession', `${idleField} ${problem}`, idleField, 422);
+    }
+  }
+  if (record !== 'Off' && via !== 'Gateway') {
+    const problem = `is ${record} without via: Gateway; only the gateway can record sessions: set it, or remove record`;
+    return refuse('InvalidSession', `${field}.session.record ${problem}`, `${field}.session.record`, 422);
+  }
+  if (recordInput && record === 'Off') {
+    const problem =
+      'is true, and sessions are not recorded; set record to BestEffort or Required, or remove recordInput';
+    return refuse('InvalidSession', `${field}.session.recordInput ${problem}`, `${field}.session.recordInput`, 422);
+  }
+  if (via !== 'Gateway' || grantTo !== 'AllowedGroups') return undefined;
+  const problem =
+    'is AllowedGroups, and session.via is Gateway; a session through the gateway belongs to one person: set grantTo to Requester';
+  return refuse('GatewayToGroups', `${field}.grantTo ${problem}`, `${field}.grantTo`, 422);
+}
+
+/** `GatewayRule` if the rules of a template with `via: Gateway` hand out a permission whose calls the gateway does not pass. */
+export function gatewayRulesViolation(config: SessionConfig): Violation | undefined {
+  if (!sessionOf(config)) return undefined;
+  const [right] = uncovered(passedRules, config.rules ?? []);
+  if (!right) return undefined;
+  const message =
+    `${field}.rules hands out ${describeRight(right)}, which the gateway does not pass; allowed are get, list, and watch of pods, ` +
+    'get of pods/log, and get and create of pods/exec, pods/attach, and pods/portforward: remove it, or set session.via to Direct';
+  return refuse('GatewayRule', message, `${field}.rules`, 422);
+}
+
+/** The rules of the Role of a Gateway grant: read the pod, and reach it through the gateway, which enforces `grant.rules`. */
+export const gatewayRoleRules = (pod: string, grantName: string): PolicyRule[] => [
+  ...confinedTo(pod, [readRule]),
+  { apiGroups: [gatewayGroup], resources: [grantProxies], resourceNames: [grantName], verbs: ['get', 'create'] },
+];
+
+/** The command with which the subject of a Gateway grant reaches the pod. */
+export function gatewayCommand(request: {
+  readonly namespace: string;
+  readonly name: string;
+  readonly grant: Pick<Grant, 'pod' | 'rules'>;
+}): string {
+  const { pod, rules = [] } = request.grant;
+  const exec: GrantedRule = { ...core(['pods/exec'], ['create']), resourceNames: [pod.name] };
+  const command = uncovered(rules, [exec]).length === 0 ? 'exec' : 'use';
+  return `kubectl drawbridge ${command} ${request.name} -n ${request.namespace}`;
+}

@@ -1,0 +1,16 @@
+/** API group of the gateway's aggregated API. */
+export const gatewayGroup = 'gateway.drawbridge.dev';
+export const gatewayVersion = 'v1alpha1';
+
+/** The subresource through which users reach the pod of a grant. The name of a grant is that of its Role: `childNameOf`. */
+export const grantProxies = 'grants/proxy';
+
+/** Name of the APIService with which the API server forwards calls to the gateway. */
+export const gatewayApiService = `${gatewayVersion}.${gatewayGroup}`;
+
+/** The user of the gateway; `namespace` is that of the server. */
+export const gatewayUserOf = (namespace: string): string => `system:serviceaccount:${namespace}:drawbridge-gateway`;
+
+/** The path below which the gateway serves a grant. `grant`: its name, that of its Role. */
+export const grantProxyPath = (namespace: string, grant: string): string =>
+  `/apis/${gatewayGroup}/${gatewayVersion}/namespaces/${namespace}/grants/${grant}/proxy`;

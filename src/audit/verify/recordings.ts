@@ -1,0 +1,158 @@
+import { hash } from 'node:crypto';
+import { createReadStream, type Dirent } from 'node:fs';
+import { opendir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { own } from '../../kit/json-value.ts';
+import type { Finding, RecordingsReport } from './report.ts';
+
+const namespacePattern = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+const sessionPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** Whether a recording may have this name. No other name leads to a path, so that none can leave the folder. */
+export const isRecordingName = (namespace: unknown, session: unknown): boolean =>
+  typeof namespace === 'string' &&
+  namespacePattern.test(namespace) &&
+  typeof session === 'string' &&
+  sessionPattern.test(session);
+
+interface Chunk {
+  readonly bytes: number;
+  readonly sha256: string;
+}
+
+/** What the journal says about one recording. */
+interface Expected {
+  readonly name: string;
+  readonly chunks: Map<number, Chunk>;
+  /** Number of chunks of the complete recording; undefined without such a line. */
+  total: number | undefined;
+  deleted: boolean;
+}
+
+/** Maximum size of a chunk that the journal may state, bytes. */
+const MAX_CHUNK = 64 * 1024;
+const MAX_CHUNKS = 1_000_000;
+
+/** Checks recordings against the lines of journals. Pass every line, then call `check`. */
+export class RecordingsVerifier {
+  /** By `NAMESPACE/SESSION`. */
+  readonly #expected = new Map<string, Expected>();
+  readonly #findings: Finding[] = [];
+
+  /** Reads one line, which may be that of another program. */
+  line(text: string): void {
+    if (!text.includes('"event":"session"')) return;
+    let record: unknown;
+    try {
+      // Each character is a byte.
+      record = JSON.parse(Buffer.from(text.slice(text.indexOf('{')), 'latin1').toString('utf8'));
+    } catch {
+      return;
+    }
+    const verdict = own(record, 'verdict');
+    const namespace = own(own(record, 'what'), 'namespace');
+    const session = own(record, 'session');
+    const isAbout = verdict === 'recorded' || verdict === 'unrecorded' || verdict === 'deleted';
+    if (!isAbout || !isRecordingName(namespace, session)) return;
+    const name = `${String(namespace)}/${String(session)}`;
+    const expected = this.#expected.get(name) ?? { name, chunks: new Map(), total: undefined, deleted: false };
+    this.#expected.set(name, expected);
+    if (verdict === 'deleted') expected.deleted = true;
+    else if (verdict === 'recorded') this.#chunk(expected, record);
+  }
+
+  /** Compares the recordings in the folder. `partial`: older lines of the journal may be absent. Rejects if a file cannot be read. */
+  async check(folder: string, partial = false): Promise<{ findings: readonly Finding[]; report: RecordingsReport }> {
+    const report = { complete: 0, incomplete: 0, deleted: 0, unprovenBytes: 0 };
+    const present = await recordingsIn(folder);
+    for (const name of present) {
+      if (!this.#expected.has(name) && !partial) {
+        this.#find('RecordingUnknown', name, 'the journal has no line about it; give older files too, or --partial');
+      }
+    }
+    for (const expected of this.#expected.values()) {
+      const { name, total } = expected;
+      if (!present.has(name)) {
+        if (expected.deleted) report.deleted += 1;
+        // A recording may be lost before its file exists.
+        else if (expected.chunks.size > 0)
+          this.#find('RecordingMissing', name, 'the journal has its chunks, and no line about its deletion');
+        continue;
+      }
+      if (partial && !expected.chunks.has(1)) continue;
+      const problem = await compare(join(folder, `${name}.cast`), expected);
+      if (typeof problem === 'string') this.#find('RecordingChanged', name, problem);
+      else if (total !== undefined) report.complete += 1;
+      else {
+        report.incomplete += 1;
+        report.unprovenBytes += problem;
+      }
+    }
+    return { findings: this.#findings, report };
+  }
+
+  #chunk(expected: Expected, record: unknown): void {
+    const number = own(record, 'chunk');
+    if (typeof number !== 'number' || !Number.isInteger(number) || number < 1 || number > MAX_CHUNKS) return;
+    if (own(record, 'complete') === true) {
+      expected.total = number;
+      return;
+    }
+    const bytes = own(record, 'bytes');
+    const sha256 = own(record, 'sha256');
+    if (typeof bytes !== 'number' || !(bytes > 0 && bytes <= MAX_CHUNK) || typeof sha256 !== 'string') return;
+    const known = expected.chunks.get(number);
+    if (known && (known.bytes !== bytes || known.sha256 !== sha256))
+      this.#find('RecordingChanged', expected.name, `the journal has two different lines about its chunk ${number}`);
+    else expected.chunks.set(number, { bytes, sha256 });
+  }
+
+  #find(code: Extract<Finding['code'], `Recording${string}`>, name: string, message: string): void {
+    this.#findings.push({ code, message: `${name}.cast: ${message}` });
+  }
+}
+
+/** Why the file differs from its lines; else the number of bytes after the last chunk of an incomplete recording. */
+async function compare(path: string, { chunks, total }: Expected): Promise<string | number> {
+  // A call with hundreds of thousands of arguments would fail.
+  const last = total ?? [...chunks.keys()].reduce((most, number) => Math.max(most, number), 0);
+  let number = 1;
+  let rest: Buffer = Buffer.alloc(0);
+  let after = 0;
+  for await (const part of createReadStream(path) as AsyncIterable<Buffer>) {
+    rest = rest.length === 0 ? part : Buffer.concat([rest, part]);
+    for (let chunk = chunks.get(number); number <= last; chunk = chunks.get(number)) {
+      if (!chunk) return `the journal has no line about its chunk ${number}`;
+      if (rest.length < chunk.bytes) break;
+      const isEqual = hash('sha256', rest.subarray(0, chunk.bytes), 'hex') === chunk.sha256;
+      if (!isEqual) return `chunk ${number} was changed, removed, or moved`;
+      rest = rest.subarray(chunk.bytes);
+      number += 1;
+    }
+    if (number <= last) continue;
+    after += rest.length;
+    rest = Buffer.alloc(0);
+    if (after > 0 && total !== undefined) return 'bytes follow its last chunk';
+  }
+  return number <= last ? `it ends before chunk ${number} of ${last} is complete` : after;
+}
+
+/** `NAMESPACE/SESSION` of each recording in the folder. */
+async function recordingsIn(folder: string): Promise<Set<string>> {
+  const found = new Set<string>();
+  for (const namespace of await entriesOf(folder)) {
+    if (!namespace.isDirectory()) continue;
+    for (const entry of await entriesOf(join(folder, namespace.name))) {
+      const session = entry.name.replace(/\.cast$/, '');
+      if (entry.isFile() && session !== entry.name && isRecordingName(namespace.name, session))
+        found.add(`${namespace.name}/${session}`);
+    }
+  }
+  return found;
+}
+
+async function entriesOf(folder: string): Promise<Dirent[]> {
+  const entries: Dirent[] = [];
+  for await (const entry of await opendir(folder)) entries.push(entry);
+  return entries;
+}

@@ -1,0 +1,58 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { isObjectName } from '../../access/policy/names.ts';
+import { detourContext } from '../../kube/kubeconfig.ts';
+import type { Command } from '../command.ts';
+import { exits } from '../command-spec.ts';
+import { gatewayUrl } from '../kubectl-exec.ts';
+import { Problem } from '../problem.ts';
+import { stateOf } from '../request-state.ts';
+import { requestsTarget } from '../targets.ts';
+import { timeFrom } from '../times.ts';
+import { waitUntilReady } from './one-request.ts';
+
+export const use: Command = {
+  name: 'use',
+  summary: 'Let kubectl, k9s, or Lens reach the pod of a request through the gateway',
+  details:
+    'Waits until access is open, then writes a file with a context for it to ~/.kube/drawbridge, and prints the line that selects the context in a shell. The file has no credentials: the line names your kubeconfig, too.',
+  args: [requestsTarget],
+  flags: [{ name: 'timeout', value: 'DURATION', help: 'Stop waiting after this time, with exit code 4.' }],
+  examples: ['use payments-shell-x7k2p', 'use payments-logs-k2m4x --timeout 10m'],
+  async run(context) {
+    const { args, io, clock } = context;
+    const timeoutMs = args.durationMs('timeout');
+    const session = await context.connect();
+    const request = await waitUntilReady(context, session, args.positionals[0] ?? '', timeoutMs);
+    const { namespace = '', name } = request.metadata;
+    const { pod, endsMs } = stateOf(request);
+    const server = gatewayUrl(request, session);
+    if (server === undefined) {
+      const direct = `kubectl -n ${namespace} get pod ${pod}`;
+      throw new Problem(exits.failed, `${name} lets you call the API server directly, without a context: ${direct}`);
+    }
+    // The names become a path.
+    if (!isObjectName(namespace) || !isObjectName(name))
+      throw new Problem(exits.failed, 'the request has no valid name');
+    const contextName = `drawbridge-${namespace}-${name}`;
+    const detour = await detourContext(session.kubeconfig, { name: contextName, server, namespace });
+    if (!detour) {
+      const problem = 'use needs a kubeconfig, and this program runs as the ServiceAccount of its Pod';
+      throw new Problem(exits.failed, `${problem}; run kubectl with --server=${server}`);
+    }
+    const folder = join(homedir(), '.kube', 'drawbridge');
+    const file = join(folder, `${namespace}-${name}.yaml`);
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await writeFile(file, `${detour.text}\n`, { mode: 0o600 });
+    io.print(`export KUBECONFIG=${quoted([file, ...detour.files].join(delimiter))}\n`);
+    const until = endsMs === undefined ? '' : ` until ${timeFrom(endsMs, clock.now())}`;
+    io.printError(
+      `note: after this line, or eval "$(${io.program} use ${name} -n ${namespace})", kubectl reaches pod ${pod}, and only it,${until}\n`,
+    );
+    return exits.done;
+  },
+};
+
+/** A word of a POSIX shell. */
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;

@@ -1,0 +1,84 @@
+import { limitConnections } from '../admission/connection-limits.ts';
+import { FairQueue } from '../admission/fair-queue.ts';
+import { overloadMetrics } from '../admission/metrics.ts';
+import { openGate } from '../engine/leader-gate.ts';
+import { frontProxyProblem, openFrontProxy } from '../gateway/front-proxy.ts';
+import { Gateway } from '../gateway/gateway.ts';
+import { LiveGrants, openGrantStores } from '../gateway/live-grants.ts';
+import { PublicKeys } from '../gateway/public-keys.ts';
+import { FolderSink } from '../gateway/recording/folder-sink.ts';
+import { recordingMetrics } from '../gateway/recording/metrics.ts';
+import { Recorder } from '../gateway/recording/recorder.ts';
+import { RecordingRetention } from '../gateway/recording/retention.ts';
+import { startGatewayServer } from '../gateway/server.ts';
+import { Sessions } from '../gateway/sessions.ts';
+import { Upstream } from '../gateway/upstream.ts';
+import { clock, type Feature, type Host, type OpenFeature, storesProblem } from './feature.ts';
+
+/** The gateway feature: passes the streams of grants on, and ends them on time. Every replica serves; none leads. */
+export const gateway: Feature = {
+  name: 'gateway',
+  connections: 10,
+  servesHttps: true,
+  prepare: () => open,
+};
+
+async function open(host: Host): Promise<OpenFeature> {
+  const { config, cluster, credentials, metrics, log } = host;
+  const { journal, certificate } = host.serving();
+  const frontProxy = openFrontProxy(cluster);
+  const stores = openGrantStores(cluster);
+  const keys = new PublicKeys(cluster, config.leaseNamespace);
+  const grants = new LiveGrants(stores, keys, clock);
+  const sessions = new Sessions(grants, clock);
+  const upstream = new Upstream(credentials, clock);
+  const folder = config.recordings;
+  const recorder = new Recorder({
+    sink: folder === undefined ? undefined : new FolderSink(folder),
+    journal,
+    clock,
+    log,
+    onLost: recordingMetrics(metrics),
+  });
+  const retention =
+    folder === undefined
+      ? undefined
+      : new RecordingRetention({
+          folder,
+          retentionMs: config.recordingRetentionMs,
+          isOpen: (session) => recorder.isOpen(session),
+          journal,
+          clock,
+          log,
+        });
+  void retention?.start();
+  const queue = new FairQueue({ clock });
+  const recordOverload = overloadMetrics(metrics);
+  const server = await startGatewayServer({
+    gateway: new Gateway({ frontProxy, grants, sessions, upstream, recorder, journal, clock, log }),
+    frontProxy,
+    certificate: certificate(),
+    host: config.bindAddress,
+    port: config.gatewayPort,
+    clock,
+    limit: (server, isTrusted) =>
+      limitConnections(server, { queue, onRejected: () => recordOverload('connection'), isTrusted }),
+  });
+  return {
+    gate: openGate('gateway'),
+    controllers: [],
+    readiness: {
+      'gateway-stores': () => storesProblem([...stores, frontProxy, keys.store]),
+      'front-proxy': () => frontProxyProblem(frontProxy),
+      'public-keys': () => keys.problem(),
+    },
+    ports: { gateway: server.port },
+    close: {
+      sessions: () => sessions.close(),
+      gatewayServer: () => server.close(),
+      upstream: () => upstream.close(),
+      retention: () => retention?.close(),
+      recorder: () => recorder.close(),
+    },
+  };
+}

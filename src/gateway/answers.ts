@@ -1,0 +1,127 @@
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+
+/** A refusal, as the caller and the audit journal get it. */
+export interface Refusal {
+  /** HTTP status. */
+  readonly status: 400 | 401 | 403 | 404 | 405 | 429 | 502 | 503;
+  /** Stable code, such as `NoLiveGrant`. */
+  readonly code: string;
+  /** What was found; what is allowed; what to do. */
+  readonly message: string;
+}
+
+/** Kubernetes names these reasons for the codes, and clients print them. */
+const reasons: Readonly<Record<Refusal['status'], string>> = {
+  400: 'BadRequest',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'NotFound',
+  405: 'MethodNotAllowed',
+  429: 'TooManyRequests',
+  502: 'ServiceUnavailable',
+  503: 'ServiceUnavailable',
+};
+
+const titles: Readonly<Record<Refusal['status'], string>> = {
+  400: 'Bad Request',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
+  429: 'Too Many Requests',
+  502: 'Bad Gateway',
+  503: 'Service Unavailable',
+};
+
+const bodyOf = ({ status, message }: Refusal): string =>
+  JSON.stringify({
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    message: `drawbridge: ${message}`,
+    reason: reasons[status],
+    code: status,
+  });
+
+/** Answers with the refusal as a Kubernetes Status. */
+export function refuse(response: ServerResponse, refusal: Refusal): void {
+  response.writeHead(refusal.status, { 'content-type': 'application/json' });
+  response.end(bodyOf(refusal));
+}
+
+/** How long a client may take to close its connection after a refusal, milliseconds. */
+const CLOSE_MS = 1000;
+
+/** Ends the connection, also if the client keeps its side open. */
+function endSocket(socket: Duplex, last: string | Buffer): void {
+  socket.end(last);
+  socket.resume();
+  if (socket instanceof Socket) socket.setTimeout(CLOSE_MS, () => socket.destroy());
+}
+
+/** Answers a call that asked for an upgrade, and closes its connection. */
+export function refuseUpgrade(socket: Duplex, refusal: Refusal): void {
+  const body = bodyOf(refusal);
+  const headers = {
+    'content-type': 'application/json',
+    'content-length': String(Buffer.byteLength(body)),
+    connection: 'close',
+  };
+  endSocket(socket, `${head(`${refusal.status} ${titles[refusal.status]}`, headers)}${body}`);
+}
+
+/** Headers of the API server's answers that reach the client. */
+const relayed = ['audit-id', 'cache-control', 'content-encoding', 'content-type', 'warning'];
+
+/** Passes the API server's answer on while it arrives. If it breaks off, the client's connection breaks, too. */
+export function relay(message: IncomingMessage, response: ServerResponse): void {
+  response.writeHead(message.statusCode ?? 502, pick(message.headers));
+  message.on('error', () => response.destroy());
+  message.on('aborted', () => response.destroy());
+  message.pipe(response);
+}
+
+/** Maximum size of the API server's answer to a refused upgrade, bytes; it is a Status. */
+const MAX_STATUS = 64 * 1024;
+
+/** Passes on why the API server refused an upgrade, and closes the connection. Rejects if the answer breaks off. */
+export async function relayRefusedUpgrade(message: IncomingMessage, socket: Duplex): Promise<void> {
+  const parts: Buffer[] = [];
+  let size = 0;
+  for await (const part of message as AsyncIterable<Buffer>) {
+    size += part.length;
+    if (size <= MAX_STATUS) parts.push(part);
+  }
+  const body = Buffer.concat(parts);
+  const { statusCode = 502, statusMessage = '', headers } = message;
+  socket.write(
+    head(`${statusCode} ${statusMessage}`, {
+      ...pick(headers),
+      'content-length': String(body.length),
+      connection: 'close',
+    }),
+  );
+  endSocket(socket, body);
+}
+
+/** The answer that begins a WebSocket, with the API server's choice of the protocol. */
+export function switchingProtocols(headers: IncomingHttpHeaders): string {
+  const names = ['sec-websocket-accept', 'sec-websocket-protocol', 'audit-id'];
+  return head('101 Switching Protocols', { connection: 'Upgrade', upgrade: 'websocket', ...pick(headers, names) });
+}
+
+function pick(headers: IncomingHttpHeaders, names: readonly string[] = relayed): Record<string, string | string[]> {
+  return Object.fromEntries(
+    names.flatMap((name) => (headers[name] === undefined ? [] : [[name, headers[name] ?? '']])),
+  );
+}
+
+function head(status: string, headers: Readonly<Record<string, string | string[]>>): string {
+  const lines = Object.entries(headers).flatMap(([name, values]) =>
+    [values].flat().map((value) => `${name}: ${value}`),
+  );
+  return `HTTP/1.1 ${status}\r\n${lines.join('\r\n')}\r\n\r\n`;
+}

@@ -1,0 +1,39 @@
+import { gatewayGroup, gatewayVersion } from '../api/gateway/names.ts';
+
+/** A call of the aggregated API. */
+export type GatewayCall =
+  /** A document of the API itself, for discovery. `path` has no slash at the end. */
+  | { readonly kind: 'document'; readonly path: string }
+  /** A call below `grants/NAME/proxy`. */
+  | {
+      readonly kind: 'proxy';
+      readonly namespace: string;
+      readonly grant: string;
+      /** The path below `proxy`; empty, or with a leading slash. */
+      readonly path: string;
+      readonly query: URLSearchParams;
+    };
+
+const prefix = `/apis/${gatewayGroup}/${gatewayVersion}/namespaces/`;
+const PROXY = /^([a-z0-9-]{1,63})\/grants\/([a-z0-9.-]{1,253})\/proxy(\/.*)?$/;
+const DOCUMENT = /^(\/[a-zA-Z0-9.-]+){1,4}$/;
+/** A percent sign, a backslash, an empty segment, or a segment that begins with a dot: a later reader could resolve it to another path. */
+const AMBIGUOUS = /[%\\]|\/\/|\/\.|[^\x21-\x7e]/;
+
+/**
+ * Reads the target of a call as it was sent. Undefined if the path is not one of ours. The API server decodes `%2f` and `%2e` before it
+ * forwards a call, and checks the permission before that, so any path that two readers could understand differently is refused.
+ */
+export function readCall(target: string): GatewayCall | undefined {
+  const question = target.indexOf('?');
+  const path = question < 0 ? target : target.slice(0, question);
+  if (AMBIGUOUS.test(path)) return undefined;
+  if (path.startsWith(prefix)) {
+    const match = PROXY.exec(path.slice(prefix.length));
+    if (!match) return undefined;
+    const [, namespace = '', grant = '', rest = ''] = match;
+    const query = new URLSearchParams(question < 0 ? '' : target.slice(question + 1));
+    return { kind: 'proxy', namespace, grant, path: rest === '/' ? '' : rest, query };
+  }
+  return DOCUMENT.test(path) ? { kind: 'document', path } : undefined;
+}

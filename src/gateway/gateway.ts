@@ -1,0 +1,412 @@
+import { createHash } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { TLSSocket } from 'node:tls';
+import type { Journal } from '../audit/journal.ts';
+import type { AuditRecord } from '../audit/record.ts';
+import type { Clock } from '../kit/clock.ts';
+import { describe } from '../kit/errors.ts';
+import type { Store } from '../kube/store.ts';
+import type { Log } from '../observe/log.ts';
+import { type Refusal, refuse, refuseUpgrade, relay, relayRefusedUpgrade, switchingProtocols } from './answers.ts';
+import { type GatewayCall, readCall } from './call-path.ts';
+import { type Caller, readCaller } from './caller.ts';
+import { apiDocument, podDocument } from './discovery.ts';
+import { type FrontProxy, frontProxyOf, frontProxyProblem, isApiServer } from './front-proxy.ts';
+import type { LiveGrant, LiveGrants } from './live-grants.ts';
+import {
+  type Decision,
+  decide,
+  isDocument,
+  isSubject,
+  type ProxyCall,
+  type StreamKind,
+  streamProtocols,
+} from './pod-call.ts';
+import type { Recorder, Recording } from './recording/recorder.ts';
+import type { Session, Sessions } from './sessions.ts';
+import { PodStream, type StreamResult } from './stream.ts';
+import { endText } from './stream-end.ts';
+import type { Answer, Upstream } from './upstream.ts';
+
+/** How long a client may take to read the end of a log, milliseconds. */
+const LAST_WORDS_MS = 1000;
+
+interface GatewayDeps {
+  readonly frontProxy: Store<FrontProxy>;
+  readonly grants: LiveGrants;
+  readonly sessions: Sessions;
+  readonly upstream: Pick<Upstream, 'open'>;
+  readonly recorder: Pick<Recorder, 'begin' | 'problem'>;
+  readonly journal: Journal;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** What the gateway answers itself, or forwards. */
+type Outcome =
+  | { readonly kind: 'document'; readonly contentType: string; readonly body: unknown }
+  | { readonly kind: 'refusal'; readonly refusal: Refusal; readonly audit?: AuditedCall }
+  | ({ readonly kind: 'forward' } & AuditedCall & Forwarded);
+
+type Forwarded = { readonly decision: Extract<Decision, { kind: 'read' | 'stream' }> };
+
+/** A call by a known user of a known grant. */
+interface AuditedCall {
+  readonly caller: Caller;
+  readonly grant: LiveGrant;
+}
+
+/**
+ * The aggregated API. Every call must come from the API server, by its front-proxy certificate, and the user whom it names must be a
+ * subject of the open, signed grant. Then only what the grant gives on its one pod is forwarded.
+ */
+export class Gateway {
+  readonly #deps: GatewayDeps;
+
+  constructor(deps: GatewayDeps) {
+    this.#deps = deps;
+  }
+
+  /** Answers a call without an upgrade. Never rejects. */
+  async onRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      const outcome = this.#decide(request);
+      if (outcome.kind === 'document') {
+        response.writeHead(200, { 'content-type': outcome.contentType });
+        response.end(JSON.stringify(outcome.body));
+      } else if (outcome.kind === 'refusal') {
+        await this.#auditRefusal(outcome);
+        refuse(response, outcome.refusal);
+      } else if (outcome.decision.kind === 'read') {
+        await this.#read(request, response, outcome, outcome.decision);
+      }
+    } catch (error) {
+      this.#deps.log.warn('gateway call failed', { error: describe(error) });
+      if (response.headersSent) response.destroy();
+      else refuse(response, unreachable(error));
+    }
+  }
+
+  /** Answers a call that asks for an upgrade. Never rejects. */
+  async onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    socket.on('error', () => {});
+    try {
+      const outcome = this.#decide(request);
+      if (outcome.kind === 'forward' && outcome.decision.kind === 'stream') {
+        return await this.#stream(request, socket, head, outcome, outcome.decision);
+      }
+      if (outcome.kind === 'refusal') await this.#auditRefusal(outcome);
+      refuseUpgrade(socket, outcome.kind === 'refusal' ? outcome.refusal : noUpgrade);
+    } catch (error) {
+      this.#deps.log.warn('gateway stream failed', { error: describe(error) });
+      refuseUpgrade(socket, unreachable(error));
+    }
+  }
+
+  #decide(request: IncomingMessage): Outcome {
+    const { frontProxy, grants } = this.#deps;
+    const settings = frontProxyOf(frontProxy);
+    const problem = frontProxyProblem(frontProxy);
+    if (!settings || problem !== undefined) return refusalOf(503, 'FrontProxyUntrusted', problem ?? '');
+    const { socket, method = '', headers } = request;
+    if (!(socket instanceof TLSSocket) || !isApiServer(socket, settings))
+      return { kind: 'refusal', refusal: notApiServer };
+    const caller = readCaller(request, settings.headers);
+    if (!caller) return { kind: 'refusal', refusal: noUser };
+    const call = readCall(request.url ?? '');
+    if (!call) return { kind: 'refusal', refusal: unknownPath };
+    const accept = headers.accept ?? '';
+    if (call.kind === 'document') return documentOutcome(method === 'GET' ? apiDocument(call.path, accept) : undefined);
+    const proxyCall = proxyCallOf(call, method, headers.upgrade);
+    // Without these, a client would show no reason for its later calls.
+    if (isDocument(proxyCall)) return documentOutcome(podDocument(proxyCall.path, accept));
+    const grant = grants.find(call.namespace, call.grant);
+    if ('status' in grant) return { kind: 'refusal', refusal: grant };
+    if (!isSubject(grant, caller)) {
+      const message = `grant ${grant.name} was given to ${subjectsText(grant)}; you are ${caller.username}; create a request of your own`;
+      return { kind: 'refusal', refusal: { status: 403, code: 'NotYourGrant', message }, audit: { caller, grant } };
+    }
+    const decision = decide(proxyCall, grant);
+    if (decision.kind === 'refusal') {
+      const refusal = this.#recorderRefusal(grant, decision.refusal) ?? decision.refusal;
+      return { kind: 'refusal', refusal, audit: { caller, grant } };
+    }
+    if (decision.kind === 'document') return documentOutcome(podDocument(proxyCall.path, accept));
+    return { kind: 'forward', caller, grant, decision };
+  }
+
+  /** kubectl repeats a refused WebSocket as SPDY, and shows only the second refusal, which must have the reason of the first. */
+  #recorderRefusal({ recording }: LiveGrant, { code }: Refusal): Refusal | undefined {
+    const { problem } = this.#deps.recorder;
+    if (!problem || recording?.mode !== 'Required' || code !== 'WebSocketRequired') return undefined;
+    return { status: 503, code: problem.code, message: problem.message };
+  }
+
+  async #read(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { grant }: AuditedCall,
+    { target, follows }: Extract<Decision, { kind: 'read' }>,
+  ): Promise<void> {
+    const abort = new AbortController();
+    const session = this.#deps.sessions.begin(grant);
+    if (!session) return refuse(response, tooManySessions);
+    response.on('close', () => {
+      session.close();
+      abort.abort();
+    });
+    const answer = await this.#deps.upstream.open(target, {
+      headers: request.headers,
+      upgrades: false,
+      signal: abort.signal,
+    });
+    if (answer.kind === 'upgraded') {
+      answer.socket.destroy();
+      throw new Error('the API server upgraded a call that asked for none');
+    }
+    const { message } = answer;
+    relay(message, response);
+    session.attach({
+      warn: () => {},
+      end: (end) => {
+        message.unpipe(response);
+        if (!follows || !target.includes('/log') || response.writableEnded) {
+          response.destroy();
+          return;
+        }
+        // A regular end would look like the end of the log.
+        response.write(`\n[drawbridge] ${endText(end)}\n`, () => response.destroy());
+        this.#deps.clock.schedule(LAST_WORDS_MS, () => response.destroy());
+      },
+    });
+  }
+
+  async #stream(
+    request: IncomingMessage,
+    socket: Duplex,
+    head: Buffer,
+    call: AuditedCall,
+    decision: Extract<Decision, { kind: 'stream' }>,
+  ): Promise<void> {
+    const { sessions, upstream, journal, clock } = this.#deps;
+    const { grant } = call;
+    const { stream: kind, options, target } = decision;
+    const offered = String(request.headers['sec-websocket-protocol'] ?? '').split(',');
+    const protocols = offered.map((name) => name.trim()).filter((name) => streamProtocols[kind].includes(name));
+    if (protocols.length === 0) {
+      const refusal = unknownProtocol(offered, kind);
+      await this.#auditRefusal({ kind: 'refusal', refusal, audit: call });
+      return refuseUpgrade(socket, refusal);
+    }
+    const session = sessions.begin(grant);
+    if (!session) return refuseUpgrade(socket, tooManySessions);
+    const abort = new AbortController();
+    const abandon = (): void => {
+      abort.abort();
+      session.close();
+    };
+    socket.once('close', abandon);
+    const record = recordOf(call, decision, session);
+    let recording: Recording | undefined;
+    try {
+      recording = await this.#beginRecording(call, decision, session, record);
+    } catch (error) {
+      session.close();
+      const refusal: Refusal = { status: 503, code: 'RecorderUnavailable', message: describe(error) };
+      await this.#auditRefusal({ kind: 'refusal', refusal, audit: call });
+      return refuseUpgrade(socket, refusal);
+    }
+    try {
+      // Nothing passes before the line is written.
+      await journal.append({ ...record, verdict: 'opened' });
+    } catch (error) {
+      session.close();
+      void recording?.end();
+      return refuseUpgrade(socket, { status: 503, code: 'AuditUnavailable', message: describe(error) });
+    }
+    const closed = (result: Partial<StreamResult>): void => {
+      session.close();
+      void recording?.end();
+      void this.#auditEnd(record, result);
+    };
+    let answer: Answer;
+    try {
+      const headers = { ...request.headers, 'sec-websocket-protocol': protocols.join(', ') };
+      answer = await upstream.open(target, { headers, upgrades: true, signal: abort.signal });
+    } catch (error) {
+      closed({});
+      throw error;
+    }
+    if (answer.kind === 'response') {
+      closed({});
+      return relayRefusedUpgrade(answer.message, socket);
+    }
+    if (socket.destroyed) {
+      answer.socket.destroy();
+      return closed({});
+    }
+    const chosen = answer.headers['sec-websocket-protocol'] ?? '';
+    if (!protocols.includes(chosen)) {
+      answer.socket.destroy();
+      closed({});
+      return refuseUpgrade(socket, { ...unknownProtocol([chosen], kind), status: 502 });
+    }
+    socket.off('close', abandon);
+    socket.write(switchingProtocols(answer.headers));
+    const stream = new PodStream({
+      kind,
+      options,
+      client: socket,
+      clientHead: head,
+      upstream: answer.socket,
+      upstreamHead: answer.head,
+      idleAfterMs: grant.idleAfterMs,
+      clock,
+      listener: recording,
+      onClosed: closed,
+    });
+    stream.start();
+    if (recording) {
+      if (!recording.isLost) stream.warn('this session is recorded');
+      recording.whenLost(() => {
+        if (grant.recording?.mode === 'Required') stream.end({ code: 'RecordingLost', atMs: clock.now() });
+      });
+    }
+    session.attach(stream);
+  }
+
+  /** Undefined if the session is not to be recorded. Rejects with `RecorderUnavailable` if it must be, and cannot. */
+  async #beginRecording(
+    { grant }: AuditedCall,
+    { stream }: Extract<Decision, { kind: 'stream' }>,
+    { id }: Session,
+    record: Omit<AuditRecord, 'verdict'>,
+  ): Promise<Recording | undefined> {
+    const { namespace, recording: terms } = grant;
+    if (!terms || stream === 'portforward') return undefined;
+    const recording = this.#deps.recorder.begin({ namespace, id, withInput: terms.withInput, record });
+    try {
+      if (terms.mode === 'Required') await recording.durable;
+    } catch (error) {
+      await recording.end();
+      throw error;
+    }
+    return recording;
+  }
+
+  async #auditEnd(record: Omit<AuditRecord, 'verdict'>, { end, ...result }: Partial<StreamResult>): Promise<void> {
+    const { journal, log } = this.#deps;
+    const line: AuditRecord = {
+      ...record,
+      verdict: 'ended',
+      ...(end ? { code: end.code } : {}),
+      ...(result.bytesIn === undefined ? {} : { bytesIn: result.bytesIn, bytesOut: result.bytesOut }),
+      ...(result.exitCode === undefined ? {} : { exitCode: result.exitCode }),
+    };
+    // The stream is over, so a failed line cannot keep it closed or open it; the journal counts the line as lost.
+    await journal
+      .append(line)
+      .catch((error: unknown) => log.error('no audit line for the end of a session', { error: describe(error) }));
+  }
+
+  /** A refused call of a known user. If the line cannot be written, the call stays refused. */
+  async #auditRefusal({ refusal, audit }: Extract<Outcome, { kind: 'refusal' }>): Promise<void> {
+    if (!audit) return;
+    const { journal, log } = this.#deps;
+    const { caller, grant } = audit;
+    const { code, message } = refusal;
+    await journal
+      .append({
+        event: 'session',
+        verdict: 'denied',
+        who: { user: caller.username, uid: caller.uid, groups: caller.groups },
+        what: { operation: 'CONNECT', apiVersion: 'v1', kind: 'Pod', namespace: grant.namespace, name: grant.pod },
+        request: grant.request.name,
+        pod: grant.pod,
+        code,
+        message,
+      })
+      .catch((error: unknown) => log.error('no audit line for a refused call', { error: describe(error) }));
+  }
+}
+
+const proxyCallOf = (
+  { path, query }: Extract<GatewayCall, { kind: 'proxy' }>,
+  method: string,
+  upgrade: string | undefined,
+): ProxyCall => ({ method, path, query, upgrade: upgrade?.toLowerCase() });
+
+const documentOutcome = (document: ReturnType<typeof apiDocument>): Outcome =>
+  document ? { kind: 'document', ...document } : { kind: 'refusal', refusal: unknownPath };
+
+const refusalOf = (status: Refusal['status'], code: string, message: string): Outcome => ({
+  kind: 'refusal',
+  refusal: { status, code, message },
+});
+
+const notApiServer: Refusal = {
+  status: 401,
+  code: 'NotApiServer',
+  message:
+    'the connection has no front-proxy certificate of the API server; only the API server may call the gateway; use kubectl, which calls the API server',
+};
+const noUser: Refusal = {
+  status: 401,
+  code: 'NoUser',
+  message:
+    'the call names no user, or several; the API server must set X-Remote-User once; check its --requestheader flags',
+};
+const unknownPath: Refusal = {
+  status: 404,
+  code: 'UnknownPath',
+  message:
+    'the path is none of the gateway; it serves discovery, and namespaces/NAMESPACE/grants/GRANT/proxy/…, without percent signs; use kubectl drawbridge exec',
+};
+const noUpgrade: Refusal = {
+  status: 400,
+  code: 'NoStream',
+  message: 'the call asks for an upgrade, and nothing at this path is a stream; call it without the header Upgrade',
+};
+const tooManySessions: Refusal = {
+  status: 429,
+  code: 'TooManySessions',
+  message: 'the grant has 64 open sessions, or this replica 1,000; close some, or try again later',
+};
+
+const unknownProtocol = (found: readonly string[], kind: StreamKind): Refusal => ({
+  status: 400,
+  code: 'UnknownProtocol',
+  message: `the WebSocket has the subprotocol ${found.join(', ') || 'none'}; for ${kind}, the gateway passes ${streamProtocols[kind].join(' and ')}; use kubectl 1.31 or newer`,
+});
+
+const unreachable = (error: unknown): Refusal => ({
+  status: 502,
+  code: 'ApiServerUnreachable',
+  message: `the gateway could not reach the API server: ${describe(error)}; try again`,
+});
+
+const subjectsText = ({ subjects }: LiveGrant): string => subjects.map(({ name }) => name).join(', ');
+
+/** The audit line of a session, without its verdict. It has a hash of the command, because commands may contain secrets. */
+function recordOf(
+  { caller, grant }: AuditedCall,
+  { stream, options }: Extract<Decision, { kind: 'stream' }>,
+  { id }: Session,
+): Omit<AuditRecord, 'verdict'> {
+  const { command, container, stdin, tty } = options;
+  return {
+    event: 'session',
+    who: { user: caller.username, uid: caller.uid, groups: caller.groups },
+    what: { operation: 'CONNECT', apiVersion: 'v1', kind: 'Pod', namespace: grant.namespace, name: grant.pod },
+    session: id,
+    stream,
+    request: grant.request.name,
+    pod: grant.pod,
+    interactive: stdin && tty,
+    ...(container === undefined ? {} : { container }),
+    ...(command.length === 0
+      ? {}
+      : { commandHash: createHash('sha256').update(JSON.stringify(command)).digest('hex') }),
+  };
+}

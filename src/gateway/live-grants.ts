@@ -1,0 +1,165 @@
+import { type RequestView, viewRequest } from '../access/stores/access-views.ts';
+import { accesses } from '../api/access/kinds.ts';
+import { childNameOf } from '../api/access/names.ts';
+import type { KubeObject } from '../api/object.ts';
+import type { Clock } from '../kit/clock.ts';
+import { parseGoDuration, toMilliseconds } from '../kit/go-duration.ts';
+import type { Cluster } from '../kube/cluster.ts';
+import type { Store } from '../kube/store.ts';
+import type { Refusal } from './answers.ts';
+import type { Granted } from './pod-call.ts';
+import type { StreamEnd } from './stream-end.ts';
+
+/** A grant whose access is open, as the signatures prove it. */
+export interface LiveGrant extends Granted {
+  readonly request: { readonly kind: string; readonly name: string; readonly uid: string };
+  /** When the access ends, epoch ms. */
+  readonly endMs: number;
+  /** Milliseconds without data after which a stream ends; undefined: no limit. */
+  readonly idleAfterMs: number | undefined;
+  /** Whether sessions are recorded, and with what users type; undefined: they are not. */
+  readonly recording: RecordingTerms | undefined;
+}
+
+/** What the grant says about recordings. */
+export interface RecordingTerms {
+  /** Required: no session begins or goes on without its recording. */
+  readonly mode: 'BestEffort' | 'Required';
+  readonly withInput: boolean;
+}
+
+/** Proves grants without a secret key. */
+export interface GrantProof {
+  /** When the access of the request ends, epoch ms; undefined if no valid signature proves the grant. */
+  endMs(request: RequestView): number | undefined;
+  /** Whether the public keys have been read. */
+  readonly hasKeys: boolean;
+  /** Milliseconds since the API server last confirmed the list of keys. */
+  readonly ageMs: number;
+  /** Calls `listener` when the list of keys has changed. Returns a function that unsubscribes. */
+  onChange(listener: () => void): () => void;
+}
+
+/** Age from which the stores prove nothing anymore, milliseconds: the access could have been revoked meanwhile. */
+const MAX_AGE_MS = 60_000;
+
+/** A request with a grant through the gateway. */
+export interface GatewayRequest extends RequestView {
+  readonly kind: string;
+}
+
+const byGrant = 'grant';
+
+/** Opens the stores of all requests that have a grant through the gateway. */
+export function openGrantStores(cluster: Cluster): readonly Store<GatewayRequest>[] {
+  return accesses.map(
+    ({ request }) =>
+      cluster.watch({
+        resource: request.resource,
+        project: viewGatewayRequest,
+        indexes: { [byGrant]: (view: GatewayRequest) => [grantKey(view.namespace, childNameOf(view))] },
+      }).store,
+  );
+}
+
+const viewGatewayRequest = (object: KubeObject): GatewayRequest | undefined => {
+  const view = viewRequest(object);
+  return view?.grant?.session?.via === 'Gateway' ? { ...view, kind: object.kind } : undefined;
+};
+
+const grantKey = (namespace: string, grant: string): string => `${namespace}/${grant}`;
+
+/** The open grants, from the watches of their requests. */
+export class LiveGrants {
+  readonly #stores: readonly Store<GatewayRequest>[];
+  readonly #proof: GrantProof;
+  readonly #clock: Clock;
+
+  constructor(stores: readonly Store<GatewayRequest>[], proof: GrantProof, clock: Clock) {
+    this.#stores = stores;
+    this.#proof = proof;
+    this.#clock = clock;
+  }
+
+  /** The open grant of that name, or why there is none: `NoLiveGrant`, `GatewayNotReady`. */
+  find(namespace: string, name: string): LiveGrant | Refusal {
+    if (this.isBlind || !this.#proof.hasKeys) return notReady;
+    const request = this.#request(namespace, name);
+    const end = this.#endOf(request);
+    if (request?.grant && typeof end === 'number') return liveGrantOf(request, request.grant, name, end);
+    const found = request && typeof end === 'object' ? `its access has ended: ${end.code}` : 'no request has it';
+    const message = `grant ${name} in namespace ${namespace}: ${found}; create a new request, and wait until it is ready`;
+    return { status: 403, code: 'NoLiveGrant', message };
+  }
+
+  /** Why the streams of the grant must end now; when they must end otherwise, epoch ms. */
+  endOf(namespace: string, name: string): StreamEnd | number {
+    if (this.isBlind) return { code: 'Unverifiable', atMs: this.#clock.now() };
+    return this.#endOf(this.#request(namespace, name));
+  }
+
+  /** Calls `listener` with the namespace and the name of a grant whose request has changed. Returns a function that unsubscribes. */
+  subscribe(listener: (namespace: string, name: string) => void): () => void {
+    const stops = this.#stores.map((store) =>
+      store.subscribe((event) => {
+        const view = event.type === 'deleted' ? event.before : event.now;
+        listener(view.namespace, childNameOf(view));
+      }),
+    );
+    return () => {
+      for (const stop of stops) stop();
+    };
+  }
+
+  /** Calls `listener` when the keys that prove grants have changed. Returns a function that unsubscribes. */
+  onKeys(listener: () => void): () => void {
+    return this.#proof.onChange(listener);
+  }
+
+  /** Whether the gateway has not heard from the API server for so long that a revocation could be missing. */
+  get isBlind(): boolean {
+    return this.#proof.ageMs > MAX_AGE_MS || this.#stores.some(({ synced, ageMs }) => !synced || ageMs > MAX_AGE_MS);
+  }
+
+  #request(namespace: string, name: string): GatewayRequest | undefined {
+    const key = grantKey(namespace, name);
+    return this.#stores.flatMap((store) => store.byIndex(byGrant, key))[0];
+  }
+
+  #endOf(request: GatewayRequest | undefined): StreamEnd | number {
+    const nowMs = this.#clock.now();
+    if (!request) return { code: 'Deleted', atMs: nowMs };
+    if (request.ended) return { code: request.ended.how, atMs: nowMs };
+    if (request.revoked || request.deleting) return { code: 'Revoked', atMs: nowMs };
+    const endMs = this.#proof.endMs(request);
+    if (endMs === undefined) return { code: 'GrantInvalid', atMs: nowMs };
+    return nowMs < endMs ? endMs : { code: 'Expired', atMs: endMs };
+  }
+}
+
+function liveGrantOf(
+  { namespace, uid, name, kind }: GatewayRequest,
+  { subjects, pod, rules = [], session }: NonNullable<RequestView['grant']>,
+  grant: string,
+  endMs: number,
+): LiveGrant {
+  const idle = session?.idleAfter === undefined ? undefined : parseGoDuration(session.idleAfter);
+  const idleAfterMs = idle && 'ns' in idle ? toMilliseconds(idle.ns) : undefined;
+  return {
+    namespace,
+    name: grant,
+    subjects,
+    pod: pod.name,
+    rules,
+    request: { kind, name, uid },
+    endMs,
+    idleAfterMs,
+    recording: session?.record && { mode: session.record, withInput: session.recordInput ?? false },
+  };
+}
+
+const notReady: Refusal = {
+  status: 503,
+  code: 'GatewayNotReady',
+  message: 'the gateway has not read the grants or their keys; try again in a few seconds',
+};

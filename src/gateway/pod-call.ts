@@ -1,0 +1,203 @@
+import type { GrantedRule, GrantSubject } from '../api/access/grant.ts';
+import { uncovered } from '../rbac/rule-cover.ts';
+import type { Refusal } from './answers.ts';
+import type { Caller } from './caller.ts';
+
+/** What a grant lets its subjects do. */
+export interface Granted {
+  readonly namespace: string;
+  /** Name of the grant: that of its Role. */
+  readonly name: string;
+  readonly subjects: readonly GrantSubject[];
+  readonly pod: string;
+  readonly rules: readonly GrantedRule[];
+}
+
+/** A call below `grants/NAME/proxy`. */
+export interface ProxyCall {
+  readonly method: string;
+  /** The path below `proxy`. */
+  readonly path: string;
+  readonly query: URLSearchParams;
+  /** The header `Upgrade`, in lower case; undefined without one. */
+  readonly upgrade: string | undefined;
+}
+
+/** The streams that an upgrade can open. */
+export type StreamKind = 'exec' | 'attach' | 'portforward';
+
+/** What the gateway does with a call. */
+export type Decision =
+  /** Forwards a read to the API server. `follows`: the answer may not end by itself, as that of a watch. */
+  | { readonly kind: 'read'; readonly target: string; readonly follows: boolean }
+  /** Forwards an upgrade to the API server. */
+  | { readonly kind: 'stream'; readonly target: string; readonly stream: StreamKind; readonly options: StreamOptions }
+  /** Answers with a document of its own. */
+  | { readonly kind: 'document' }
+  | { readonly kind: 'refusal'; readonly refusal: Refusal };
+
+/** What the caller asked for with a stream. */
+export interface StreamOptions {
+  readonly container: string | undefined;
+  readonly stdin: boolean;
+  readonly stdout: boolean;
+  readonly stderr: boolean;
+  readonly tty: boolean;
+  /** The words of the command of exec; empty for other streams. */
+  readonly command: readonly string[];
+}
+
+const channelProtocols = ['v5.channel.k8s.io', 'v4.channel.k8s.io'];
+/** The subprotocols of WebSockets that the gateway reads beside. In others, such as base64, it would not find the channels. */
+export const streamProtocols: Readonly<Record<StreamKind, readonly string[]>> = {
+  exec: channelProtocols,
+  attach: channelProtocols,
+  portforward: ['SPDY/3.1+portforward.k8s.io'],
+};
+
+const streamKinds: readonly string[] = ['exec', 'attach', 'portforward'] satisfies StreamKind[];
+
+const stdio = ['container', 'stdin', 'stdout', 'stderr', 'tty'];
+const listOptions = [
+  'watch',
+  'allowWatchBookmarks',
+  'fieldSelector',
+  'includeObject',
+  'labelSelector',
+  'limit',
+  'continue',
+  'pretty',
+  'resourceVersion',
+  'resourceVersionMatch',
+  'sendInitialEvents',
+  'timeoutSeconds',
+];
+
+/** The query parameters that the gateway passes on, by what is called. */
+const parameters: Readonly<Record<StreamKind | 'log' | 'get' | 'list', readonly string[]>> = {
+  get: ['includeObject', 'pretty', 'resourceVersion'],
+  list: listOptions,
+  log: [
+    'container',
+    'follow',
+    'limitBytes',
+    'pretty',
+    'previous',
+    'sinceSeconds',
+    'sinceTime',
+    'stream',
+    'tailLines',
+    'timestamps',
+  ],
+  exec: [...stdio, 'command'],
+  attach: stdio,
+  portforward: ['ports'],
+};
+
+/** The documents below `proxy` that clients ask for before any call of a pod. */
+const documents: ReadonlySet<string> = new Set(['', '/api', '/api/v1', '/apis']);
+
+/** Whether the call asks for a document that depends on no grant, so that clients can show why their later calls are refused. */
+export const isDocument = ({ method, path, upgrade }: ProxyCall): boolean =>
+  method === 'GET' && upgrade === undefined && documents.has(path);
+
+/** Whether the caller is a subject of the grant. Grants through the gateway have users only; groups never count. */
+export const isSubject = ({ subjects }: Granted, { username }: Caller): boolean =>
+  subjects.some(({ kind, name }) => kind === 'User' && name === username);
+
+/** Decides about a call of a subject of the live grant. */
+export function decide(call: ProxyCall, granted: Granted): Decision {
+  const { method, path, query, upgrade } = call;
+  if (isDocument(call)) return { kind: 'document' };
+  if (path === '/version' && method === 'GET' && upgrade === undefined) {
+    return { kind: 'read', target: path, follows: false };
+  }
+  const pods = `/api/v1/namespaces/${granted.namespace}/pods`;
+  const pod = `${pods}/${granted.pod}`;
+  if (path === pods && method === 'GET' && upgrade === undefined) {
+    const watches = isTrue(query, 'watch');
+    return read('list', watches ? 'watch' : 'list', 'pods', watches);
+  }
+  if (path === pod && method === 'GET' && upgrade === undefined) return read('get', 'get', 'pods', false);
+  if (path === `${pod}/log` && method === 'GET' && upgrade === undefined) {
+    return read('log', 'get', 'pods/log', isTrue(query, 'follow'));
+  }
+  const stream = path.startsWith(`${pod}/`) ? path.slice(pod.length + 1) : '';
+  if (isStreamKind(stream)) return streamOf(stream);
+  return refusal(
+    403,
+    'NotGranted',
+    `${method} ${shown(path)} is not part of grant ${granted.name}; ${allowed(granted)}`,
+  );
+
+  function read(what: 'get' | 'list' | 'log', verb: string, resource: string, follows: boolean): Decision {
+    const problem = missing(verb, resource) ?? unknownParameter(what);
+    if (problem) return problem;
+    const search = new URLSearchParams(query);
+    // The pod of the grant is the only one that the caller may see.
+    if (what === 'list') search.set('fieldSelector', `metadata.name=${granted.pod}`);
+    return { kind: 'read', target: withQuery(path, search), follows };
+  }
+
+  function streamOf(kind: StreamKind): Decision {
+    const problem = missing('create', `pods/${kind}`) ?? unknownParameter(kind);
+    if (problem) return problem;
+    if (upgrade !== 'websocket' || method !== 'GET') {
+      const message =
+        `${kind} came with ${upgrade === undefined ? 'no upgrade' : `an upgrade to ${shown(upgrade)}`}; the gateway passes WebSockets only; ` +
+        'use kubectl 1.31 or newer, or set KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true and KUBECTL_PORT_FORWARD_WEBSOCKETS=true';
+      return refusal(400, 'WebSocketRequired', message);
+    }
+    const options = {
+      container: query.get('container') ?? undefined,
+      stdin: isTrue(query, 'stdin'),
+      stdout: isTrue(query, 'stdout'),
+      stderr: isTrue(query, 'stderr'),
+      tty: isTrue(query, 'tty'),
+      command: query.getAll('command'),
+    };
+    return { kind: 'stream', target: withQuery(path, query), stream: kind, options };
+  }
+
+  function missing(verb: string, resource: string): Decision | undefined {
+    const wanted = { apiGroups: [''], resources: [resource], resourceNames: [granted.pod], verbs: [verb] };
+    if (uncovered(granted.rules, [wanted]).length === 0) return undefined;
+    return refusal(
+      403,
+      'NotGranted',
+      `grant ${granted.name} does not give ${verb} on ${resource}; ${allowed(granted)}`,
+    );
+  }
+
+  function unknownParameter(what: keyof typeof parameters): Decision | undefined {
+    const unknown = [...query.keys()].find((name) => !parameters[what].includes(name));
+    if (unknown === undefined) return undefined;
+    const message = `the query has ${shown(unknown)}; the gateway passes ${parameters[what].join(', ')}; remove it`;
+    return refusal(400, 'UnknownParameter', message);
+  }
+}
+
+const isStreamKind = (text: string): text is StreamKind => streamKinds.includes(text);
+
+/** As the API server reads a boolean of a query: a parameter without a value is true. */
+const isTrue = (query: URLSearchParams, name: string): boolean => {
+  const value = query.get(name);
+  return value !== null && value !== 'false' && value !== '0';
+};
+
+const withQuery = (path: string, query: URLSearchParams): string => (query.size === 0 ? path : `${path}?${query}`);
+
+function allowed({ namespace, pod, rules }: Granted): string {
+  const what = rules.flatMap(({ resources, verbs }) =>
+    resources.map((resource) => `${verbs.join(', ')} on ${resource}`),
+  );
+  return `it gives ${what.join('; ')}, for pod ${pod} of namespace ${namespace} only`;
+}
+
+const MAX_SHOWN = 120;
+const shown = (text: string): string => JSON.stringify(text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text);
+
+const refusal = (status: Refusal['status'], code: string, message: string): Decision => ({
+  kind: 'refusal',
+  refusal: { status, code, message },
+});

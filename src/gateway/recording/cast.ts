@@ -1,0 +1,41 @@
+import { StringDecoder } from 'node:string_decoder';
+
+/** The size of a terminal, in characters. */
+export interface TerminalSize {
+  readonly width: number;
+  readonly height: number;
+}
+
+/** Events of asciicast v2: output, input, resize, marker. */
+export type CastCode = 'o' | 'i' | 'r' | 'm';
+
+/** The size in the header. The header must be durable before the client has named its size, so that the first event has the actual size. */
+const headerSize: TerminalSize = { width: 80, height: 24 };
+/** Maximum width and height that a client may name, characters. */
+const MAX_SIDE = 10_000;
+
+/** The first line of a recording. It names the session, and nothing that a user wrote. */
+export const castHeader = (session: string, startedAtMs: number): string =>
+  `${JSON.stringify({ version: 2, ...headerSize, timestamp: Math.floor(startedAtMs / 1000), title: session })}\n`;
+
+/** One event as a line; `afterMs` since the start of the recording. */
+export const castEvent = (afterMs: number, code: CastCode, text: string): string =>
+  `[${(afterMs / 1000).toFixed(6)},"${code}",${JSON.stringify(text)}]\n`;
+
+/** Turns the bytes of one direction into text. A character may be split over several parts; what is no UTF-8 becomes U+FFFD. */
+export class CastText {
+  readonly #decoder = new StringDecoder('utf8');
+
+  read(part: Buffer): string {
+    return this.#decoder.write(part);
+  }
+}
+
+/** The size in a message on the channel for sizes; undefined if it is none. */
+export function sizeIn(text: string): TerminalSize | undefined {
+  const [, width, height] = /^\s*\{\s*"Width"\s*:\s*(\d{1,5})\s*,\s*"Height"\s*:\s*(\d{1,5})\s*\}\s*$/.exec(text) ?? [];
+  if (width === undefined || height === undefined) return undefined;
+  const size = { width: Number(width), height: Number(height) };
+  const isSide = (side: number): boolean => side > 0 && side <= MAX_SIDE;
+  return isSide(size.width) && isSide(size.height) ? size : undefined;
+}

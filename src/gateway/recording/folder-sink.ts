@@ -1,0 +1,73 @@
+import { constants } from 'node:fs';
+import { type FileHandle, lstat, mkdir, open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isRecordingName } from '../../audit/verify/recordings.ts';
+import type { RecordingFile, RecordingName, RecordingSink } from './sink.ts';
+
+const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
+
+/** Stores recordings as `FOLDER/NAMESPACE/SESSION.cast`, which only the user of the process may read. */
+export class FolderSink implements RecordingSink {
+  readonly #folder: string;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  async create(name: RecordingName, first: Buffer): Promise<RecordingFile> {
+    const { namespace, session } = name;
+    if (!isRecordingName(namespace, session)) throw new Error('the namespace or the session has an unexpected name');
+    const folder = join(this.#folder, namespace);
+    const isNew = await makeFolder(folder);
+    const file = await open(join(folder, `${session}.cast`), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+    try {
+      await writeAll(file, first);
+      await file.sync();
+      // A file survives a crash only if its name in the folder does.
+      await syncFolder(folder);
+      if (isNew) await syncFolder(this.#folder);
+    } catch (error) {
+      await file.close().catch(() => {});
+      throw error;
+    }
+    return {
+      append: (bytes) => writeAll(file, bytes),
+      close: async () => {
+        try {
+          await file.sync();
+        } finally {
+          await file.close();
+        }
+      },
+    };
+  }
+}
+
+/** Creates the folder unless it exists; returns whether it was created. Rejects if the name is a link or a file. */
+async function makeFolder(folder: string): Promise<boolean> {
+  try {
+    await mkdir(folder, { mode: 0o700 });
+    return true;
+  } catch (error) {
+    const found = await lstat(folder).catch(() => undefined);
+    if (found?.isDirectory()) return false;
+    throw found ? new Error(`${folder} is not a folder; remove it`) : error;
+  }
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, constants.O_RDONLY);
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** A full disk can accept a part of the bytes. */
+async function writeAll(file: FileHandle, bytes: Buffer): Promise<void> {
+  for (let offset = 0; offset < bytes.length; ) {
+    const { bytesWritten } = await file.write(bytes, offset, bytes.length - offset);
+    offset += bytesWritten;
+  }
+}

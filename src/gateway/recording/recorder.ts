@@ -1,0 +1,342 @@
+import { createHash } from 'node:crypto';
+import type { Journal } from '../../audit/journal.ts';
+import type { AuditRecord } from '../../audit/record.ts';
+import type { Cancel, Clock } from '../../kit/clock.ts';
+import { CodedError, describe } from '../../kit/errors.ts';
+import type { Log } from '../../observe/log.ts';
+import { type CastCode, CastText, castEvent, castHeader, sizeIn } from './cast.ts';
+import type { RecordingFile, RecordingSink } from './sink.ts';
+
+/** Maximum size of a chunk, bytes. The journal has a line with the SHA-256 of each chunk. */
+const CHUNK = 64 * 1024;
+/** Maximum number of bytes that wait for the sink, of one session and of all. */
+const MAX_WAITING = 1024 * 1024;
+const MAX_WAITING_IN_ALL = 64 * 1024 * 1024;
+/** Maximum size of a recording, bytes, so that one session cannot fill the disk of all. */
+const MAX_RECORDING = 1024 * 1024 * 1024;
+/** How long output may wait for more before it is written, milliseconds: as much is lost if the process is killed. */
+const FLUSH_MS = 1000;
+/** How long the sink may take for one call, milliseconds. */
+const SINK_MS = 5000;
+/** Maximum size of a message with the size of a terminal, bytes. */
+const MAX_SIZE_TEXT = 256;
+
+/** Channels of the exec protocol that are recorded. */
+const channels = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 255 } as const;
+const podChannels: readonly number[] = [channels.stdout, channels.stderr, channels.error, channels.close];
+
+interface RecorderDeps {
+  /** Undefined: this process stores no recordings. */
+  readonly sink: RecordingSink | undefined;
+  readonly journal: Pick<Journal, 'append'>;
+  readonly clock: Clock;
+  readonly log: Pick<Log, 'warn'>;
+  /** Counts a session that is not, or no longer, recorded. */
+  readonly onLost: () => void;
+}
+
+/** What a recording is of. */
+export interface RecordedSession {
+  readonly namespace: string;
+  /** The session: a UUID. */
+  readonly id: string;
+  readonly withInput: boolean;
+  /** The audit line of the session. */
+  readonly record: Omit<AuditRecord, 'verdict'>;
+}
+
+/** Records sessions. It gets copies of what passes, and never delays a stream. */
+export class Recorder {
+  readonly #deps: RecorderDeps;
+  readonly #waiting = { bytes: 0 };
+  readonly #open = new Map<string, Recording>();
+  #problem: CodedError | undefined;
+
+  constructor(deps: RecorderDeps) {
+    this.#deps = deps;
+  }
+
+  /** Begins to record the session. */
+  begin(session: RecordedSession): Recording {
+    const recording = new Recording(session, this.#deps, this.#waiting);
+    this.#open.set(session.id, recording);
+    recording.durable.then(
+      () => {
+        this.#problem = undefined;
+      },
+      () => {
+        this.#problem = unavailable();
+      },
+    );
+    void recording.ended.then(() => this.#open.delete(session.id));
+    return recording;
+  }
+
+  /** `RecorderUnavailable` if the latest session could not be recorded. */
+  get problem(): CodedError | undefined {
+    return this.#problem;
+  }
+
+  /** Whether the session is being recorded. */
+  isOpen(session: string): boolean {
+    return this.#open.has(session);
+  }
+
+  /** Completes all recordings. Call it after the sessions have ended. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#open.values()].map((recording) => recording.end()));
+  }
+}
+
+/** The reason may contain paths of the server, which its users need not know. */
+const unavailable = (): CodedError =>
+  new CodedError(
+    'RecorderUnavailable',
+    'the template requires recordings, and the gateway cannot store one now; try again, or tell an administrator, who finds the reason in the log of the gateway; if your template allows it, ask for emergency access',
+  );
+
+/** The recording of one session. */
+export class Recording {
+  /** Resolves once the recording exists and survives a crash. Rejects with CodedError `RecorderUnavailable`. */
+  readonly durable: Promise<void>;
+  /** Resolves once it is complete, or, if it was lost, once its session is over. */
+  readonly ended: Promise<void>;
+  readonly #session: RecordedSession;
+  readonly #deps: RecorderDeps;
+  /** Bytes of all sessions that wait for the sink. */
+  readonly #inAll: { bytes: number };
+  readonly #startMs: number;
+  readonly #texts = { stdin: new CastText(), stdout: new CastText(), stderr: new CastText() };
+  #waiting: Buffer[] = [];
+  #waitingBytes = 0;
+  #size = 0;
+  #chunk = 0;
+  #file: RecordingFile | undefined;
+  #state: 'open' | 'ending' | 'lost' | 'closed' = 'open';
+  /** Set while a call to the sink runs. */
+  #writing: Promise<void> | undefined;
+  #cancelFlush: Cancel | undefined;
+  #fromPod: number | undefined;
+  #fromClient: number | undefined;
+  #sizeText = '';
+  #ending: Promise<void> | undefined;
+  #onLost: () => void = () => {};
+  #onEnded: () => void = () => {};
+
+  constructor(session: RecordedSession, deps: RecorderDeps, inAll: { bytes: number }) {
+    this.#session = session;
+    this.#deps = deps;
+    this.#inAll = inAll;
+    this.#startMs = deps.clock.monotonic();
+    this.ended = new Promise((resolve) => {
+      this.#onEnded = resolve;
+    });
+    const created = this.#create();
+    this.durable = created;
+    this.#writing = this.#done(
+      created.then(
+        () => this.#write(),
+        () => {},
+      ),
+    );
+  }
+
+  get isLost(): boolean {
+    return this.#state === 'lost';
+  }
+
+  /** Calls `listener` when the recording is lost; at once if it is already. */
+  whenLost(listener: () => void): void {
+    this.#onLost = listener;
+    if (this.#state === 'lost') listener();
+  }
+
+  /** A part of a message from the pod. `first`: the channel, if the part begins a message. */
+  fromPod(part: Buffer, first: number | undefined): void {
+    if (first !== undefined) {
+      this.#fromPod = first;
+      if (!podChannels.includes(first)) this.#lose(`the pod sent a message on the unknown channel ${first}`);
+    }
+    const data = first === undefined ? part : part.subarray(1);
+    if (this.#fromPod === channels.stdout) this.#event('o', this.#texts.stdout.read(data));
+    else if (this.#fromPod === channels.stderr) this.#event('o', this.#texts.stderr.read(data));
+  }
+
+  /** A part of a message from the client, which `read` copies without its mask. `first`: the channel, if the part begins a message. */
+  fromClient(read: () => Buffer, first: number | undefined): void {
+    if (first !== undefined) {
+      this.#fromClient = first;
+      this.#sizeText = '';
+    }
+    const isInput = this.#fromClient === channels.stdin && this.#session.withInput;
+    if (!isInput && this.#fromClient !== channels.resize) return;
+    const data = first === undefined ? read() : read().subarray(1);
+    if (isInput) {
+      this.#event('i', this.#texts.stdin.read(data));
+      return;
+    }
+    if (this.#sizeText.length + data.length > MAX_SIZE_TEXT) return;
+    this.#sizeText += data.toString('latin1');
+    const size = sizeIn(this.#sizeText);
+    if (size) this.#event('r', `${size.width}x${size.height}`);
+  }
+
+  /** A line that the gateway showed. */
+  note(text: string): void {
+    this.#event('m', text);
+  }
+
+  /** The session is over. Resolves once the recording is complete, or lost. Later calls wait for the same end. */
+  end(): Promise<void> {
+    this.#ending ??= this.#finish();
+    return this.#ending;
+  }
+
+  async #finish(): Promise<void> {
+    if (this.#state === 'open') {
+      this.#state = 'ending';
+      this.#cancelFlush?.();
+      await this.#writing;
+      await this.#write();
+    }
+    await this.#writing;
+    this.#onEnded();
+  }
+
+  #event(code: CastCode, text: string): void {
+    if (this.#state !== 'open' || text === '') return;
+    const line = Buffer.from(castEvent(this.#deps.clock.monotonic() - this.#startMs, code, text));
+    this.#size += line.length;
+    const isFull =
+      this.#waitingBytes + line.length > MAX_WAITING || this.#inAll.bytes + line.length > MAX_WAITING_IN_ALL;
+    if (isFull || this.#size > MAX_RECORDING) {
+      this.#lose(
+        isFull ? 'the sink is too slow for the output' : `the recording would have over ${MAX_RECORDING} bytes`,
+      );
+      return;
+    }
+    this.#waiting.push(line);
+    this.#count(line.length);
+    if (this.#waitingBytes >= CHUNK) this.#flush();
+    else this.#cancelFlush ??= this.#deps.clock.schedule(FLUSH_MS, () => this.#flush());
+  }
+
+  #flush(): void {
+    this.#cancelFlush?.();
+    this.#cancelFlush = undefined;
+    if (this.#waiting.length > 0) this.#writing ??= this.#done(this.#write());
+  }
+
+  #done(writing: Promise<void>): Promise<void> {
+    return writing.finally(() => {
+      this.#writing = undefined;
+    });
+  }
+
+  async #create(): Promise<void> {
+    const { sink, clock } = this.#deps;
+    const { namespace, id } = this.#session;
+    try {
+      if (!sink) throw new Error('the gateway has no --recordings');
+      const header = Buffer.from(castHeader(id, clock.now()));
+      this.#file = await this.#inTime(sink.create({ namespace, session: id }, header), (late) => late.close());
+      await this.#journal(header);
+    } catch (error) {
+      this.#lose(describe(error));
+      throw unavailable();
+    }
+  }
+
+  /**
+   * Writes what waits, and then more only while a whole chunk waits, so that little output causes few lines in the journal. At the end of
+   * the session, writes everything, and completes the recording. Never rejects.
+   */
+  async #write(): Promise<void> {
+    try {
+      const isDue = (): boolean =>
+        this.#waitingBytes >= CHUNK || (this.#state === 'ending' && this.#waiting.length > 0);
+      for (let due = this.#waiting.length > 0; due && this.#file && this.#state !== 'lost'; due = isDue()) {
+        const bytes = Buffer.concat(this.#waiting.splice(0));
+        try {
+          await this.#inTime(this.#file.append(bytes));
+        } finally {
+          this.#count(-bytes.length);
+        }
+        for (let at = 0; at < bytes.length; at += CHUNK) await this.#journal(bytes.subarray(at, at + CHUNK));
+      }
+      if (this.#state === 'ending') await this.#complete();
+      else if (this.#state === 'open' && this.#waiting.length > 0)
+        this.#cancelFlush ??= this.#deps.clock.schedule(FLUSH_MS, () => this.#flush());
+    } catch (error) {
+      this.#lose(describe(error));
+    }
+  }
+
+  async #complete(): Promise<void> {
+    const { journal } = this.#deps;
+    if (!this.#file) return;
+    await this.#inTime(this.#file.close());
+    this.#file = undefined;
+    this.#state = 'closed';
+    await journal.append({ ...this.#session.record, verdict: 'recorded', chunk: this.#chunk, complete: true });
+  }
+
+  /** The line comes after the write, so that a chunk of the journal is in the recording. */
+  #journal(chunk: Buffer): Promise<void> {
+    const sha256 = createHash('sha256').update(chunk).digest('hex');
+    this.#chunk += 1;
+    return this.#deps.journal.append({
+      ...this.#session.record,
+      verdict: 'recorded',
+      chunk: this.#chunk,
+      bytes: chunk.length,
+      sha256,
+    });
+  }
+
+  #lose(why: string): void {
+    if (this.#state === 'lost' || this.#state === 'closed') return;
+    this.#state = 'lost';
+    this.#cancelFlush?.();
+    for (const { length } of this.#waiting.splice(0)) this.#count(-length);
+    const { journal, log, onLost } = this.#deps;
+    const { id, record } = this.#session;
+    log.warn('a session is not recorded', { session: id, reason: why });
+    onLost();
+    const line: AuditRecord = { ...record, verdict: 'unrecorded', code: 'RecordingLost', message: why };
+    journal
+      .append(line)
+      .catch((error: unknown) => log.warn('no audit line for a lost recording', { error: describe(error) }));
+    this.#onLost();
+    const file = this.#file;
+    this.#file = undefined;
+    file?.close().catch(() => {});
+  }
+
+  #count(bytes: number): void {
+    this.#waitingBytes += bytes;
+    this.#inAll.bytes += bytes;
+  }
+
+  /** Rejects if the sink does not answer in time; `late` then gets its answer. */
+  #inTime<T>(call: Promise<T>, late: (answer: T) => unknown = () => {}): Promise<T> {
+    return new Promise((resolve, reject) => {
+      let isLate = false;
+      const cancel = this.#deps.clock.schedule(SINK_MS, () => {
+        isLate = true;
+        reject(new Error(`the sink did not answer for ${SINK_MS / 1000} s`));
+      });
+      call.then(
+        (answer) => {
+          cancel();
+          if (isLate) Promise.resolve(late(answer)).catch(() => {});
+          else resolve(answer);
+        },
+        (error: unknown) => {
+          cancel();
+          reject(error);
+        },
+      );
+    });
+  }
+}

@@ -1,0 +1,24 @@
+/** The name of a recording. */
+export interface RecordingName {
+  /** Namespace of the grant. */
+  readonly namespace: string;
+  /** The session: a UUID. */
+  readonly session: string;
+}
+
+/** Where recordings are stored. */
+export interface RecordingSink {
+  /** Creates the recording with its first bytes. Resolves once both survive a crash of the machine. Rejects if the name exists. */
+  create(name: RecordingName, first: Buffer): Promise<RecordingFile>;
+}
+
+/** A recording that is being written. Calls must not overlap. */
+export interface RecordingFile {
+  /**
+   * Writes the bytes in order. Resolves once they are written; a crash of the machine may lose them until `close`. Rejects with the error of
+   * the storage; the caller must still call `close`.
+   */
+  append(bytes: Buffer): Promise<void>;
+  /** Makes all bytes durable, and closes the recording. */
+  close(): Promise<void>;
+}

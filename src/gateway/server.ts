@@ -1,0 +1,111 @@
+import { constants } from 'node:crypto';
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { TLSSocket } from 'node:tls';
+import { type Clock, sleep } from '../kit/clock.ts';
+import type { KeyPair } from '../kit/key-pair.ts';
+import { listen } from '../kit/listen.ts';
+import type { Store } from '../kube/store.ts';
+import { type FrontProxy, frontProxyOf, isApiServer, noteHandshake } from './front-proxy.ts';
+import type { Gateway } from './gateway.ts';
+
+/** The serving certificate. */
+interface Certificate {
+  readonly current: KeyPair;
+  start(listener: (pair: KeyPair) => void): void;
+  close(): void;
+}
+
+interface GatewayServerOptions {
+  readonly gateway: Pick<Gateway, 'onRequest' | 'onUpgrade'>;
+  readonly frontProxy: Store<FrontProxy>;
+  readonly certificate: Certificate;
+  readonly host: string;
+  /** 0 for any free port. */
+  readonly port: number;
+  readonly clock: Clock;
+  /** Limits connections until `isTrusted` says that their peer is the API server. */
+  readonly limit: (server: Server, isTrusted: (socket: TLSSocket) => boolean) => void;
+}
+
+/** Time limit of the head of a call, milliseconds. */
+const HEADERS_MS = 5_000;
+/** Longer than the 90 s for which the API server keeps idle connections, milliseconds: the side that closes first could lose a call. */
+const KEEP_ALIVE_MS = 120_000;
+/** Maximum size of the head of a call, bytes: the command of exec is in its URL. */
+const MAX_HEAD = 64 * 1024;
+/** How long streams may take to tell their clients why they end, when the server closes, milliseconds. */
+const LAST_WORDS_MS = 2_000;
+
+/** Serves the gateway over HTTPS. Rejects with `PortUnavailable` if the port cannot be bound. */
+export async function startGatewayServer(options: GatewayServerOptions) {
+  const { gateway, frontProxy, certificate, limit } = options;
+  const server = createServer(
+    {
+      ...tlsOptions(certificate.current, frontProxyOf(frontProxy)),
+      // The client's certificate is checked at each call, so that a refused caller can be told why.
+      requestCert: true,
+      rejectUnauthorized: false,
+      ALPNProtocols: ['http/1.1'],
+      handshakeTimeout: HEADERS_MS,
+      headersTimeout: HEADERS_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      maxHeaderSize: MAX_HEAD,
+    },
+    (request, response) => {
+      // Trust can end while the connection lasts, when the authority is replaced.
+      if (!isTrusted(request.socket as TLSSocket)) response.setHeader('connection', 'close');
+      void gateway.onRequest(request, response);
+    },
+  );
+  const isTrusted = (socket: TLSSocket): boolean => {
+    const settings = frontProxyOf(frontProxy);
+    return settings !== undefined && isApiServer(socket, settings);
+  };
+  /** Sockets of streams, which Node's server no longer knows. */
+  const upgraded = new Set<Duplex>();
+  server.on('secureConnection', (socket) => noteHandshake(socket, frontProxyOf(frontProxy)));
+  server.on('upgrade', (request, socket, head) => {
+    (socket as TLSSocket).setTimeout(0);
+    upgraded.add(socket);
+    socket.once('close', () => upgraded.delete(socket));
+    void gateway.onUpgrade(request, socket, head);
+  });
+  limit(server, isTrusted);
+  let pair = certificate.current;
+  const apply = (): void => server.setSecureContext(tlsOptions(pair, frontProxyOf(frontProxy)));
+  await listen(server, options.host, options.port);
+  // A new pair is current only after the listener has accepted it.
+  certificate.start((next) => {
+    server.setSecureContext(tlsOptions(next, frontProxyOf(frontProxy)));
+    pair = next;
+  });
+  const unsubscribe = frontProxy.subscribe(apply);
+  return {
+    port: (server.address() as AddressInfo).port,
+    async close(): Promise<void> {
+      unsubscribe();
+      certificate.close();
+      const closed = new Promise<void>((resolve) => {
+        server.close(() => resolve());
+      });
+      server.closeAllConnections();
+      await Promise.race([closed, sleep(options.clock, LAST_WORDS_MS)]);
+      for (const socket of upgraded) socket.destroy();
+      await closed;
+    },
+  };
+}
+
+/** Without an authority, Node would trust the public ones, so it gets an empty list. */
+function tlsOptions({ cert, key }: KeyPair, settings: FrontProxy | undefined) {
+  return {
+    cert,
+    key,
+    ca: settings?.authorities ? [settings.authorities] : [],
+    minVersion: 'TLSv1.2',
+    // Each connection must present its certificate again.
+    secureOptions: constants.SSL_OP_NO_TICKET,
+  } as const;
+}

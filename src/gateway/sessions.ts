@@ -1,0 +1,146 @@
+import { randomUUID } from 'node:crypto';
+import type { Cancel, Clock } from '../kit/clock.ts';
+import type { LiveGrant, LiveGrants } from './live-grants.ts';
+import { type StreamEnd, timeOfDay } from './stream-end.ts';
+
+/** A stream or a read that follows, as its session can end it. */
+export interface Endable {
+  /** Ends it with a reason. Has no effect after the first call. */
+  end(reason: StreamEnd): void;
+  /** Shows a line to a person at a terminal. */
+  warn(text: string): void;
+}
+
+/** An open session: one stream of one grant. */
+export interface Session {
+  /** Unique, for the audit journal. */
+  readonly id: string;
+  /** Names the stream that the session ends. If the access has ended meanwhile, it ends at once. */
+  attach(stream: Endable): void;
+  /** The stream is over. */
+  close(): void;
+}
+
+/** Maximum number of sessions of one replica, and of one grant. */
+const MAX_SESSIONS = 1000;
+const MAX_PER_GRANT = 64;
+/** When a person at a terminal is warned, milliseconds before the end. */
+const WARNINGS_MS = [10 * 60_000, 2 * 60_000];
+/** Interval of the check whether revocations still arrive, and whether the wall clock has jumped, milliseconds. */
+const CHECK_MS = 5_000;
+
+/** The sessions of one grant. They end together. */
+interface GrantSessions {
+  readonly namespace: string;
+  readonly name: string;
+  readonly streams: Map<string, Endable | undefined>;
+  endMs: number;
+  /** Cancels the timer of the next warning or of the end. */
+  cancel: Cancel;
+}
+
+/** The sessions of this replica. Each ends when its grant does. */
+export class Sessions {
+  readonly #grants: LiveGrants;
+  readonly #clock: Clock;
+  readonly #byGrant = new Map<string, GrantSessions>();
+  readonly #unsubscribe: readonly (() => void)[];
+  #count = 0;
+  #cancelCheck: Cancel = () => {};
+  #stopped: StreamEnd | undefined;
+
+  constructor(grants: LiveGrants, clock: Clock) {
+    this.#grants = grants;
+    this.#clock = clock;
+    this.#unsubscribe = [
+      grants.subscribe((namespace, name) => this.#recheck(`${namespace}/${name}`)),
+      grants.onKeys(() => this.#recheckAll()),
+    ];
+    this.#checkSight();
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Begins a session of the open grant; undefined if the grant or this replica has too many. */
+  begin({ namespace, name, endMs }: LiveGrant): Session | undefined {
+    const key = `${namespace}/${name}`;
+    const sessions = this.#byGrant.get(key) ?? { namespace, name, streams: new Map(), endMs, cancel: () => {} };
+    if (this.#count >= MAX_SESSIONS || sessions.streams.size >= MAX_PER_GRANT) return undefined;
+    const id = randomUUID();
+    const isFirst = sessions.streams.size === 0;
+    sessions.streams.set(id, undefined);
+    this.#byGrant.set(key, sessions);
+    this.#count += 1;
+    if (isFirst) this.#recheck(key);
+    return {
+      id,
+      attach: (stream) => {
+        if (!sessions.streams.has(id)) return;
+        sessions.streams.set(id, stream);
+        const end = this.#stopped ?? this.#grants.endOf(namespace, name);
+        if (typeof end === 'object') stream.end(end);
+      },
+      close: () => {
+        if (!sessions.streams.delete(id)) return;
+        this.#count -= 1;
+        if (sessions.streams.size > 0) return;
+        sessions.cancel();
+        this.#byGrant.delete(key);
+      },
+    };
+  }
+
+  /** Ends every session, and those that begin later. */
+  close(): void {
+    for (const stop of this.#unsubscribe) stop();
+    this.#cancelCheck();
+    this.#stopped = { code: 'Restarting', atMs: this.#clock.now() };
+    for (const sessions of this.#byGrant.values()) endAll(sessions, this.#stopped);
+  }
+
+  #recheckAll(): void {
+    for (const key of [...this.#byGrant.keys()]) this.#recheck(key);
+  }
+
+  /** Ends the sessions of the grant if it is over; else waits for its next warning or its end. */
+  #recheck(key: string): void {
+    const sessions = this.#byGrant.get(key);
+    if (!sessions) return;
+    sessions.cancel();
+    const end = this.#grants.endOf(sessions.namespace, sessions.name);
+    if (typeof end === 'object') {
+      endAll(sessions, end);
+      return;
+    }
+    sessions.endMs = end;
+    const leftMs = end - this.#clock.now();
+    const nextMs = WARNINGS_MS.find((beforeMs) => beforeMs < leftMs) ?? 0;
+    sessions.cancel = this.#clock.schedule(leftMs - nextMs, () => {
+      const stillMs = sessions.endMs - this.#clock.now();
+      if (nextMs > 0 && stillMs <= nextMs) warnAll(sessions, nextMs);
+      this.#recheck(key);
+    });
+  }
+
+  /** A watch that no longer hears anything reports no revocation, and a timer does not notice that the wall clock has jumped. */
+  #checkSight(): void {
+    this.#cancelCheck = this.#clock.schedule(CHECK_MS, () => {
+      const nowMs = this.#clock.now();
+      const isDue = ({ endMs }: GrantSessions): boolean => this.#grants.isBlind || endMs <= nowMs;
+      for (const [key, sessions] of [...this.#byGrant]) if (isDue(sessions)) this.#recheck(key);
+      this.#checkSight();
+    });
+  }
+}
+
+function endAll({ streams, cancel }: GrantSessions, end: StreamEnd): void {
+  cancel();
+  for (const stream of streams.values()) stream?.end(end);
+}
+
+function warnAll({ streams, endMs }: GrantSessions, beforeMs: number): void {
+  const text = `access ends in ${beforeMs / 60_000} minutes, at ${timeOfDay(endMs)}`;
+  for (const stream of streams.values()) stream?.warn(text);
+}

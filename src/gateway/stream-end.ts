@@ -1,0 +1,50 @@
+import { formatTime } from '../kit/clock.ts';
+
+/** Why the gateway ends a stream. The code is the reason that the person reads, and that of the audit line. */
+export interface StreamEnd {
+  readonly code: EndCode;
+  /** When the access or the stream ended, epoch ms. */
+  readonly atMs: number;
+}
+
+/**
+ * `Expired`, `Revoked`, `Denied`: how the request ended. `Deleted`: the request no longer exists. `Idle`: no data within the idle limit.
+ * `Restarting`: this replica stops. `Unverifiable`: the gateway has not heard from the API server for too long. `BadFrame`: the client broke
+ * the protocol. `ClientGone`: the client does not answer. `RecordingLost`: the session must be recorded, and its recording failed.
+ */
+export type EndCode =
+  | 'Expired'
+  | 'Revoked'
+  | 'Denied'
+  | 'Deleted'
+  | 'GrantInvalid'
+  | 'Idle'
+  | 'Restarting'
+  | 'Unverifiable'
+  | 'BadFrame'
+  | 'ClientGone'
+  | 'RecordingLost';
+
+/** Ends of the session only; the access goes on. */
+const ofSession: readonly EndCode[] = ['Idle', 'Restarting', 'Unverifiable', 'RecordingLost', 'BadFrame', 'ClientGone'];
+
+/** What a person can do after each end. */
+const remedies: Readonly<Partial<Record<EndCode, string>>> = {
+  Expired: 'create a new request',
+  Idle: 'run the command again',
+  Restarting: 'run the command again',
+  Unverifiable: 'run the command again',
+  BadFrame: 'use kubectl 1.31 or newer',
+  ClientGone: 'run the command again',
+  RecordingLost: 'run the command again, or tell an administrator',
+};
+
+/** `access ended at 14:30 UTC: Expired; create a new request`: the line on the terminal, and the error of the client. */
+export function endText({ code, atMs }: StreamEnd): string {
+  const what = ofSession.includes(code) ? 'the session' : 'access';
+  const remedy = remedies[code];
+  return `${what} ended at ${timeOfDay(atMs)}: ${code}${remedy === undefined ? '' : `; ${remedy}`}`;
+}
+
+/** `14:30 UTC`. */
+export const timeOfDay = (atMs: number): string => `${formatTime(atMs).slice(11, 16)} UTC`;

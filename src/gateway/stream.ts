@@ -1,0 +1,295 @@
+import type { Duplex } from 'node:stream';
+import type { Cancel, Clock } from '../kit/clock.ts';
+import { listIn, own } from '../kit/json-value.ts';
+import { channelMessage, closeFrame, FrameError, FrameReader, frameOf, opcodes } from './frames.ts';
+import type { StreamKind, StreamOptions } from './pod-call.ts';
+import { endText, type StreamEnd } from './stream-end.ts';
+
+/** The channels of the exec protocol: the first byte of each message. */
+const channels = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 255 } as const;
+/** The channels on which a client may send. */
+const clientChannels: readonly number[] = [channels.stdin, channels.resize, channels.close];
+
+/** How long the end of a stream waits for the rest of a message that has begun, milliseconds. */
+const REST_MS = 150;
+/** How long a client may take to read the end of its stream, milliseconds. */
+const LAST_WORDS_MS = 1000;
+/** Interval of the checks of the client, milliseconds. kubectl itself pings every 5 s. */
+const PING_MS = 20_000;
+/** After this time without a byte, the client is gone, milliseconds. */
+const GONE_MS = 60_000;
+/** Maximum size of the outcome that is read beside, bytes. */
+const MAX_OUTCOME = 16 * 1024;
+
+/** What was seen of a stream. */
+export interface StreamResult {
+  /** Undefined if the command or the client ended the stream. */
+  readonly end: StreamEnd | undefined;
+  /** Bytes of messages to the pod, and from it. */
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+  /** The exit code of the command; undefined if the stream ended without one. */
+  readonly exitCode: number | undefined;
+}
+
+/** Sees copies of what passes. Its methods do not throw, and keep no part. */
+export interface StreamListener {
+  /** A part of a message from the pod. `first`: the first byte of the message, if the part begins with it. */
+  fromPod(part: Buffer, first: number | undefined): void;
+  /** A part of a message from the client; `read` copies it without its mask. */
+  fromClient(read: () => Buffer, first: number | undefined): void;
+  /** A line that the stream shows. */
+  note(text: string): void;
+}
+
+interface PodStreamOptions {
+  readonly kind: StreamKind;
+  readonly options: StreamOptions;
+  /** The connection to the client, and the bytes that came with its call. */
+  readonly client: Duplex;
+  readonly clientHead: Buffer;
+  /** The connection to the API server, and the bytes that came with its answer. */
+  readonly upstream: Duplex;
+  readonly upstreamHead: Buffer;
+  /** Milliseconds without data in either direction after which the stream ends; undefined: no limit. */
+  readonly idleAfterMs: number | undefined;
+  readonly clock: Clock;
+  readonly listener?: StreamListener | undefined;
+  /** Called once, after the end of the stream. */
+  readonly onClosed: (result: StreamResult) => void;
+}
+
+/**
+ * One stream between a client and a pod. It passes bytes on unchanged in both directions, no faster than the other side reads them, and
+ * reads the frames beside.
+ */
+export class PodStream {
+  readonly #given: PodStreamOptions;
+  readonly #fromClient: FrameReader;
+  readonly #fromPod: FrameReader;
+  readonly #outcome = new Outcome();
+  /** Frames to insert once the message that has begun is complete. */
+  readonly #waiting: Buffer[] = [];
+  #state: 'open' | 'ending' | 'said' | 'closed' = 'open';
+  #end: StreamEnd | undefined;
+  #bytesIn = 0;
+  #bytesOut = 0;
+  /** Monotonic times, milliseconds: of the last byte of the client, and of the last data in either direction. */
+  #heardAtMs: number;
+  #usedAtMs: number;
+  #cancelPing: Cancel = () => {};
+  #cancelIdle: Cancel = () => {};
+  #cancelEnd: Cancel = () => {};
+
+  constructor(given: PodStreamOptions) {
+    const { clock, kind } = given;
+    this.#given = given;
+    this.#heardAtMs = clock.monotonic();
+    this.#usedAtMs = this.#heardAtMs;
+    const hasChannels = kind !== 'portforward';
+    this.#fromClient = new FrameReader(true, {
+      onData: (part, first) => {
+        this.#bytesIn += part.length;
+        this.#usedAtMs = clock.monotonic();
+        if (hasChannels && first !== undefined && !clientChannels.includes(first))
+          throw new FrameError(`a message has the unknown channel ${first}`);
+        given.listener?.fromClient(() => this.#fromClient.unmasked(part), first);
+      },
+    });
+    this.#fromPod = new FrameReader(false, {
+      onData: (part, first) => {
+        this.#bytesOut += part.length;
+        this.#usedAtMs = clock.monotonic();
+        if (hasChannels) this.#outcome.read(part, first);
+        given.listener?.fromPod(part, first);
+      },
+    });
+  }
+
+  /** Begins to pass bytes on. Call it once. */
+  start(): void {
+    const { client, upstream, clientHead, upstreamHead } = this.#given;
+    for (const socket of [client, upstream]) socket.on('error', () => {});
+    client.on('data', (chunk: Buffer) => this.#toPod(chunk));
+    client.on('end', () => upstream.end());
+    client.on('close', () => this.#close());
+    upstream.on('data', (chunk: Buffer) => this.#toClient(chunk));
+    upstream.on('end', () => {
+      if (this.#state === 'open') client.end();
+    });
+    upstream.on('close', () => {
+      if (this.#state === 'open' && !client.writableEnded) client.destroy();
+    });
+    if (upstreamHead.length > 0) this.#toClient(upstreamHead);
+    if (clientHead.length > 0) this.#toPod(clientHead);
+    this.#checkClient();
+    this.#checkUse();
+  }
+
+  /** Shows a line to a person at a terminal. Without a terminal, does nothing: the line would become part of the output of the command. */
+  warn(text: string): void {
+    const { kind, options } = this.#given;
+    if (this.#state !== 'open' || kind === 'portforward' || !options.tty || !options.stdout) return;
+    this.#insert(channelMessage(channels.stdout, `\r\n[drawbridge] ${text}\r\n`));
+    this.#given.listener?.note(text);
+  }
+
+  /** Ends the stream: nothing more reaches the pod, and the client gets the reason. Only the first call counts. */
+  end(end: StreamEnd): void {
+    if (this.#state !== 'open') return;
+    this.#state = 'ending';
+    this.#end = end;
+    this.#given.listener?.note(endText(end));
+    this.#given.client.resume();
+    // Within a message, no other may begin. The rest of the message still passes.
+    if (this.#fromPod.isAtBoundary) this.#sayEnd();
+    else this.#cancelEnd = this.#given.clock.schedule(REST_MS, () => this.#sayEnd());
+  }
+
+  #toClient(chunk: Buffer): void {
+    const { client, upstream, clock } = this.#given;
+    if (this.#state === 'said' || this.#state === 'closed') return;
+    let boundary: number;
+    try {
+      boundary = this.#fromPod.read(chunk);
+    } catch {
+      // The reader no longer knows where a message ends, so the reason cannot be inserted.
+      this.#end ??= { code: 'BadFrame', atMs: clock.now() };
+      client.destroy();
+      return;
+    }
+    const isInterrupted = this.#state === 'ending' || this.#waiting.length > 0;
+    if (boundary < 0 || !isInterrupted) {
+      pass(client, chunk, upstream);
+      return;
+    }
+    pass(client, chunk.subarray(0, boundary), upstream);
+    if (this.#state === 'ending') {
+      this.#sayEnd(true);
+      return;
+    }
+    for (const frame of this.#waiting.splice(0)) pass(client, frame, upstream);
+    pass(client, chunk.subarray(boundary), upstream);
+  }
+
+  #toPod(chunk: Buffer): void {
+    const { client, upstream, clock } = this.#given;
+    this.#heardAtMs = clock.monotonic();
+    if (this.#state !== 'open') return;
+    try {
+      this.#fromClient.read(chunk);
+    } catch {
+      this.end({ code: 'BadFrame', atMs: clock.now() });
+      return;
+    }
+    pass(upstream, chunk, client);
+  }
+
+  #insert(frame: Buffer): void {
+    if (this.#fromPod.isAtBoundary) this.#given.client.write(frame);
+    else this.#waiting.push(frame);
+  }
+
+  /** Cuts the pod off, and tells the client why, if the last message that it got is complete. */
+  #sayEnd(isComplete = this.#fromPod.isAtBoundary): void {
+    const { client, upstream, kind, options, clock } = this.#given;
+    const end = this.#end;
+    if (this.#state !== 'ending' || !end) return;
+    this.#state = 'said';
+    this.#cancelEnd();
+    upstream.destroy();
+    if (!isComplete || client.writableEnded) {
+      client.destroy();
+      return;
+    }
+    if (kind !== 'portforward') {
+      const text = endText(end);
+      const [channel, line] = options.tty
+        ? [channels.stdout, `\r\n[drawbridge] ${text}\r\n`]
+        : [channels.stderr, `[drawbridge] ${text}\n`];
+      if (options.tty ? options.stdout : options.stderr) client.write(channelMessage(channel, line));
+      client.write(channelMessage(channels.error, failure(text)));
+    }
+    client.end(closeFrame(1000));
+    this.#cancelEnd = clock.schedule(LAST_WORDS_MS, () => client.destroy());
+  }
+
+  /** Pings a silent client, because a half-open connection would otherwise stay for hours. */
+  #checkClient(): void {
+    const { clock } = this.#given;
+    this.#cancelPing = clock.schedule(PING_MS, () => {
+      // While the pod does not read, neither does the gateway, so that silence proves nothing.
+      if (this.#given.client.isPaused()) this.#heardAtMs = clock.monotonic();
+      const silentMs = clock.monotonic() - this.#heardAtMs;
+      if (silentMs >= GONE_MS) {
+        this.end({ code: 'ClientGone', atMs: clock.now() });
+        return;
+      }
+      if (silentMs >= PING_MS && !this.#given.client.writableEnded)
+        this.#insert(frameOf(opcodes.ping, Buffer.alloc(0)));
+      this.#checkClient();
+    });
+  }
+
+  #checkUse(): void {
+    const { clock, idleAfterMs } = this.#given;
+    if (idleAfterMs === undefined) return;
+    const leftMs = this.#usedAtMs + idleAfterMs - clock.monotonic();
+    if (leftMs <= 0) this.end({ code: 'Idle', atMs: clock.now() });
+    else this.#cancelIdle = clock.schedule(leftMs, () => this.#checkUse());
+  }
+
+  #close(): void {
+    if (this.#state === 'closed') return;
+    this.#state = 'closed';
+    for (const cancel of [this.#cancelPing, this.#cancelIdle, this.#cancelEnd]) cancel();
+    this.#given.upstream.destroy();
+    const { exitCode } = this.#outcome;
+    this.#given.onClosed({ end: this.#end, bytesIn: this.#bytesIn, bytesOut: this.#bytesOut, exitCode });
+  }
+}
+
+/** Writes to one side, and stops reading from the other until the bytes have left. */
+function pass(to: Duplex, chunk: Buffer, from: Duplex): void {
+  if (chunk.length === 0 || to.destroyed || to.writableEnded || to.write(chunk) || from.isPaused()) return;
+  from.pause();
+  to.once('drain', () => from.resume());
+}
+
+/** The outcome of a command: a Status on the channel for errors, which the API server sends last. */
+class Outcome {
+  exitCode: number | undefined;
+  #text = '';
+  #isOutcome = false;
+
+  /** Reads a part of a message from the pod; `first` is the first byte of the message, its channel. */
+  read(part: Buffer, first: number | undefined): void {
+    if (first !== undefined) this.#isOutcome = first === channels.error;
+    if (!this.#isOutcome || this.#text.length + part.length > MAX_OUTCOME) return;
+    this.#text += part.toString('latin1', first === undefined ? 0 : 1);
+    this.exitCode = exitCodeIn(this.#text);
+  }
+}
+
+/** The exit code in a Status; undefined if the text is no Status, or one without an exit code. */
+function exitCodeIn(text: string): number | undefined {
+  let status: unknown;
+  try {
+    status = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (own(status, 'status') === 'Success') return 0;
+  const causes = listIn(own(status, 'details'), 'causes');
+  const code = Number(
+    own(
+      causes.find((cause) => own(cause, 'reason') === 'ExitCode'),
+      'message',
+    ),
+  );
+  return Number.isInteger(code) ? code : undefined;
+}
+
+/** A Status that the client prints as its error, after which it exits with 1. */
+const failure = (message: string): string =>
+  JSON.stringify({ metadata: {}, status: 'Failure', message, reason: 'Forbidden', code: 403 });

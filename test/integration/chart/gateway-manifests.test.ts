@@ -1,0 +1,252 @@
+import assert from 'node:assert/strict';
+import { stringify } from 'yaml';
+import { chart, Helm, type Manifest } from '../../../sandbox/chart/helm.ts';
+import type { Plane } from '../../../sandbox/plane.ts';
+import { gatewayApiService, gatewayUserOf } from '../../../src/api/gateway/names.ts';
+import { headNames } from '../../../src/audit/head.ts';
+import { named, rightsIn, rolesIn, rulesOf, tooMuchIn } from '../../support/chart-manifests.ts';
+import { sharedPlane, testNamespace } from '../../support/plane.ts';
+
+const namespace = 'gatehouse';
+const on = { features: { gateway: true } };
+const certificate = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n';
+const byHand = { mode: 'secret', caBundle: certificate };
+const modes: Readonly<Record<string, object>> = {
+  own: on,
+  'cert-manager': { ...on, certificates: { mode: 'cert-manager' } },
+  secret: { ...on, certificates: byHand, gateway: { certificates: { secretName: 'gateway-tls' } } },
+};
+
+describe('the chart with the gateway', () => {
+  let plane: Plane;
+  let helm: Helm;
+  let all: Manifest[];
+
+  before(async function () {
+    this.timeout(120_000);
+    plane = await sharedPlane();
+    helm = new Helm({ program: plane.binaries.helm, home: plane.directory, kubeconfig: plane.adminKubeconfig });
+    all = await helm.template(namespace, on);
+  });
+
+  it('has none of it by default', async () => {
+    const names = (await helm.template(namespace))
+      .filter(({ kind }) => !kind.startsWith('ValidatingAdmissionPolicy'))
+      .map(({ metadata }) => metadata.name);
+    assert.deepEqual(
+      names.filter((name) => name.includes('gateway')),
+      [],
+    );
+  });
+
+  it('runs two replicas of the image of access under their own ServiceAccount, with no part that changes their feature', () => {
+    const { spec } = named(all, 'Deployment', 'drawbridge-gateway');
+    const { containers, serviceAccountName } = spec.template.spec;
+    const [access] = named(all, 'Deployment', 'drawbridge')['spec'].template.spec.containers;
+    assert.deepEqual([spec.replicas, serviceAccountName, containers[0].image], [2, 'drawbridge-gateway', access.image]);
+    assert.equal(`system:serviceaccount:${namespace}:${serviceAccountName}`, gatewayUserOf(namespace));
+    assert.equal(named(all, 'ServiceAccount', 'drawbridge-gateway')['automountServiceAccountToken'], false);
+    assert.deepEqual(containers[0].args, [
+      'serve',
+      '--features=gateway',
+      `--lease-namespace=${namespace}`,
+      '--adopt-signing-keys=false',
+      '--certificates=own',
+      '--certificate-secret=drawbridge-gateway-own-certificate',
+      '--health-port=8081',
+      '--metrics-port=8080',
+      '--log-level=info',
+      '--log-format=json',
+    ]);
+    assert.deepEqual(containers[0].ports[0], { name: 'gateway', containerPort: 9445 });
+    assert.ok(!JSON.stringify(spec).includes('webhooks'));
+    named(all, 'PodDisruptionBudget', 'drawbridge-gateway');
+  });
+
+  it('registers it as the aggregated API, through its Service', () => {
+    assert.deepEqual(named(all, 'APIService', gatewayApiService)['spec'], {
+      group: 'gateway.drawbridge.dev',
+      version: 'v1alpha1',
+      groupPriorityMinimum: 100,
+      versionPriority: 10,
+      service: { namespace, name: 'drawbridge-gateway', port: 443 },
+    });
+    const { spec } = named(all, 'Service', 'drawbridge-gateway');
+    assert.deepEqual(spec.ports, [{ name: 'gateway', port: 443, targetPort: 'gateway' }]);
+    const { selector, template } = named(all, 'Deployment', 'drawbridge-gateway')['spec'];
+    assert.deepEqual(spec.selector, selector.matchLabels);
+    assert.equal(template.metadata.labels['app.kubernetes.io/component'], 'gateway');
+  });
+
+  it('gives it these permissions, and no others', () => {
+    const held = (kind: string, name: string): string[] =>
+      rulesOf(named(all, kind, name)).flatMap((rule) =>
+        rightsIn([rule]).map((right) => [right, ...(rule.resourceNames ?? [])].join(' ')),
+      );
+    const { keys, heads } = headNames.gateway;
+    const own = 'drawbridge-gateway-own-certificate';
+    assert.deepEqual(held('ClusterRole', 'drawbridge-gateway'), [
+      'list crds.wizardofoz.co/podaccessrequests',
+      'watch crds.wizardofoz.co/podaccessrequests',
+      'list crds.wizardofoz.co/execaccessrequests',
+      'watch crds.wizardofoz.co/execaccessrequests',
+      'create authorization.k8s.io/selfsubjectrulesreviews',
+      `list apiregistration.k8s.io/apiservices ${gatewayApiService}`,
+      `watch apiregistration.k8s.io/apiservices ${gatewayApiService}`,
+      `patch apiregistration.k8s.io/apiservices ${gatewayApiService}`,
+    ]);
+    assert.deepEqual(held('ClusterRole', 'drawbridge-gateway-streams'), [
+      ...['get', 'list', 'watch'].map((verb) => `${verb} /pods`),
+      'get /pods/log',
+      ...['exec', 'attach', 'portforward'].flatMap((way) => [`get /pods/${way}`, `create /pods/${way}`]),
+    ]);
+    assert.deepEqual(held('Role', 'drawbridge-gateway'), [
+      ...['list', 'watch'].map((verb) => `${verb} /configmaps drawbridge-signing-keys`),
+      'create /secrets',
+      `get /secrets ${keys}`,
+      ...['get', 'create', 'patch'].map((verb) => `${verb} /configmaps ${keys} ${heads}`),
+      'create coordination.k8s.io/leases',
+      ...['list', 'watch', 'patch'].map((verb) => `${verb} /secrets ${own}`),
+      ...['get', 'update'].map((verb) => `${verb} coordination.k8s.io/leases ${own}`),
+    ]);
+    const bound = all
+      .filter(({ subjects }) => subjects?.some(({ name }: { name: string }) => name === 'drawbridge-gateway'))
+      .map(({ kind, metadata, roleRef }) => `${kind} ${metadata.namespace ?? ''}: ${roleRef.kind} ${roleRef.name}`);
+    assert.deepEqual(bound.sort(), [
+      'ClusterRoleBinding : ClusterRole drawbridge-gateway',
+      'ClusterRoleBinding : ClusterRole drawbridge-gateway-streams',
+      `RoleBinding ${namespace}: Role drawbridge-gateway`,
+      'RoleBinding kube-system: Role extension-apiserver-authentication-reader',
+    ]);
+    assert.deepEqual(tooMuchIn(all), []);
+  });
+
+  it('finds the Role for the certificate of API servers, which Kubernetes creates, with all that it needs', async () => {
+    const url =
+      '/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/roles/extension-apiserver-authentication-reader';
+    const { body } = await plane.probe(url);
+    assert.deepEqual(rightsIn((body as { rules: Parameters<typeof rightsIn>[0] }).rules).sort(), [
+      'get /configmaps',
+      'list /configmaps',
+      'watch /configmaps',
+    ]);
+  });
+
+  it('opens streams only in the configured namespaces', async () => {
+    const bindings = (await helm.template(namespace, { ...on, namespaces: ['payments', 'orders'] })).filter(
+      ({ roleRef }) => roleRef?.name === 'drawbridge-gateway-streams',
+    );
+    assert.deepEqual(
+      bindings.map(({ kind, metadata }) => [kind, metadata.namespace]),
+      [
+        ['RoleBinding', 'payments'],
+        ['RoleBinding', 'orders'],
+      ],
+    );
+  });
+
+  it('lets access hand out grants of the gateway, which it holds itself', () => {
+    const rights = rightsIn(rulesOf(named(all, 'ClusterRole', 'drawbridge-grants')));
+    for (const verb of ['get', 'create']) assert.ok(rights.includes(`${verb} gateway.drawbridge.dev/grants/proxy`));
+    const others = rolesIn(all).filter(({ metadata }) => metadata.name !== 'drawbridge-grants');
+    assert.ok(!JSON.stringify(others).includes('grants/proxy'));
+  });
+
+  it('lets it reach, and be reached by, only the API server, besides probes and metrics', async () => {
+    const networkPolicy = { apiServerCIDRs: ['10.0.0.1/32'] };
+    const { spec } = named(
+      await helm.template(namespace, { ...on, networkPolicy }),
+      'NetworkPolicy',
+      'drawbridge-gateway',
+    );
+    const from = [{ ipBlock: { cidr: '10.0.0.1/32' } }];
+    assert.deepEqual(spec.ingress, [
+      { ports: [{ protocol: 'TCP', port: 9445 }], from },
+      { ports: [{ protocol: 'TCP', port: 8081 }] },
+      { ports: [{ protocol: 'TCP', port: 8080 }] },
+    ]);
+    const ports = [443, 6443].map((port) => ({ protocol: 'TCP', port }));
+    assert.deepEqual(spec.egress, [{ ports, to: from }]);
+  });
+
+  it('lets the APIService trust the certificate of each mode', async () => {
+    const trusted = async (mode: keyof typeof modes): Promise<unknown[]> => {
+      const manifests = await helm.template(namespace, modes[mode]);
+      const { metadata, spec } = named(manifests, 'APIService', gatewayApiService);
+      const { args } = named(manifests, 'Deployment', 'drawbridge-gateway')['spec'].template.spec.containers[0];
+      const { volumes = [] } = named(manifests, 'Deployment', 'drawbridge-gateway')['spec'].template.spec;
+      const own = args.filter((arg: string) => arg.startsWith('--certificate-secret'));
+      return [
+        spec.caBundle,
+        metadata.annotations,
+        ...own,
+        ...volumes.map(({ secret }: Manifest) => secret?.['secretName']),
+      ];
+    };
+    const secret = 'drawbridge-gateway-own-certificate';
+    assert.deepEqual(await trusted('own'), [undefined, undefined, `--certificate-secret=${secret}`]);
+    assert.deepEqual(await trusted('cert-manager'), [
+      undefined,
+      { 'cert-manager.io/inject-ca-from': `${namespace}/drawbridge-gateway` },
+      'drawbridge-gateway-tls',
+    ]);
+    assert.deepEqual(await trusted('secret'), [Buffer.from(certificate).toString('base64'), undefined, 'gateway-tls']);
+    const { spec } = named(await helm.template(namespace, modes['cert-manager']), 'Certificate', 'drawbridge-gateway');
+    assert.deepEqual(
+      [spec.secretName, spec.dnsNames[0]],
+      ['drawbridge-gateway-tls', `drawbridge-gateway.${namespace}.svc`],
+    );
+  });
+
+  it('sets the resources of its Pods', async () => {
+    const resources = { limits: { memory: '1Gi' } };
+    const given = await helm.template(namespace, { ...on, gateway: { resources } });
+    const memory = ['drawbridge', 'drawbridge-gateway'].map(
+      (name) => named(given, 'Deployment', name)['spec'].template.spec.containers[0].resources.limits.memory,
+    );
+    assert.deepEqual(memory, ['512Mi', '1Gi']);
+  });
+
+  const refused: [string, object, RegExp][] = [
+    [
+      'the gateway without access',
+      { features: { access: false, gateway: true } },
+      /features\.gateway: .*features\.access/,
+    ],
+    ['an unknown value', { ...on, gateway: { port: 1 } }, /gateway.*additional properties 'port' not allowed/],
+    ['a Secret of no name', { ...on, gateway: { certificates: { secretName: 'A B' } } }, /secretName.*does not match/],
+    [
+      'certificates by hand without a Secret',
+      { ...on, certificates: byHand },
+      /gateway\.certificates\.secretName: it is empty/,
+    ],
+    [
+      'the Secret of access',
+      { ...on, certificates: { secretName: 'shared' }, gateway: { certificates: { secretName: 'shared' } } },
+      /gateway\.certificates\.secretName: shared is the Secret of access/,
+    ],
+  ];
+  for (const [what, values, message] of refused) {
+    it(`rejects ${what}`, async () => {
+      const command = ['template', 'drawbridge', chart, '--values', '-'];
+      const { code, stderr } = await helm.run(command, { input: JSON.stringify(values), reject: false });
+      assert.notEqual(code, 0);
+      assert.match(stderr, message);
+    });
+  }
+
+  for (const [mode, values] of Object.entries(modes)) {
+    it(`passes helm lint, and is accepted by the API server, certificates ${mode}`, async function () {
+      this.timeout(60_000);
+      await helm.run(['lint', '--strict', chart, '--values', '-'], { input: JSON.stringify(values) });
+      const own = await testNamespace('chart');
+      const placed = await helm.template(own, { ...values, crds: { enabled: false } });
+      const known = placed.filter(({ apiVersion }) => !apiVersion.startsWith('cert-manager.io/'));
+      const { stderr } = await plane.kubectl(['apply', '--dry-run=server', '--validate=strict', '-f', '-'], {
+        input: known.map((manifest) => stringify(manifest)).join('---\n'),
+      });
+      assert.doesNotMatch(stderr.replaceAll(/.*last-applied-configuration.*\n/g, ''), /Warning/);
+      await plane.call('DELETE', `/api/v1/namespaces/${own}`);
+    });
+  }
+});

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { AccessStage } from '../../support/access-stage.ts';
+import { Client } from '../../support/client.ts';
+import type { Person } from '../../support/person.ts';
+
+describe('after a mistake, the client prints what to type instead', () => {
+  let stage: AccessStage;
+  let client: Client;
+
+  before(async function () {
+    this.timeout(180_000);
+    stage = await AccessStage.open();
+    client = new Client(stage);
+  });
+  after(() => stage?.close());
+
+  const fails = async (person: Person, code: number, ...args: string[]): Promise<string> => {
+    const result = await client.run(person, ...args);
+    assert.equal(result.code, code, result.stdout + result.stderr);
+    return result.stderr;
+  };
+
+  it('a template of the other type', async () => {
+    const pod = await fails(stage.alice, 3, 'request', 'pod', 'payments-exec');
+    assert.ok(pod.endsWith(`; run: drawbridge request exec payments-exec -n ${stage.namespace}\n`), pod);
+    const exec = await fails(stage.alice, 3, 'request', 'exec', 'payments-shell');
+    assert.ok(exec.endsWith(`; run: drawbridge request pod payments-shell -n ${stage.namespace}\n`), exec);
+  });
+
+  it('a namespace that does not exist', async () => {
+    const text = await fails(stage.alice, 3, 'request', 'pod', 'payments-shell', '-n', 'paymnts');
+    assert.match(text, /in the namespace "paymnts"; check the name of the namespace, or ask an administrator/);
+  });
+
+  it('a name that a request has already', async () => {
+    await client.ok(stage.alice, 'request', 'pod', 'payments-shell', '--name', 'twice');
+    const text = await fails(stage.alice, 1, 'request', 'pod', 'payments-shell', '--name', 'twice');
+    assert.equal(
+      text,
+      `drawbridge: a request twice exists already in namespace ${stage.namespace}; choose another --name, or see it with: drawbridge get pod/twice -n ${stage.namespace}\n`,
+    );
+  });
+
+  it('access that was opened for another person, but no failed command of their own', async () => {
+    const text = await fails(stage.carol, 1, 'exec', 'twice', '--', 'id');
+    const note = `note: twice was opened for alice, not for carol; for access of your own: drawbridge request pod payments-shell -n ${stage.namespace}`;
+    assert.equal(text.trimEnd().split('\n').at(-1), note, text);
+    assert.doesNotMatch(await fails(stage.alice, 1, 'exec', 'twice', '--', 'false'), /note:/);
+  });
+
+  it('a vote on a request of their own, and a second vote', async () => {
+    const accessConfig = { approvals: { all: [{ name: 'two', count: 2 }] } };
+    const patch = JSON.stringify({ spec: { accessConfig } });
+    await stage.kubectl('patch', 'eat', 'payments-exec', '--type=merge', '-p', patch);
+    await stage.templateReady('ExecAccessTemplate', 'payments-exec');
+    await client.ok(stage.alice, 'request', 'exec', 'payments-exec', '--name', 'own', '--no-wait');
+    const own = await fails(stage.alice, 3, 'approve', 'own');
+    assert.equal(
+      own,
+      `drawbridge: denied: own is your own request, which only others can decide; to see who: drawbridge approvers payments-exec -n ${stage.namespace}; to withdraw it: drawbridge drop exec/own -n ${stage.namespace}\n`,
+    );
+    assert.match(await fails(stage.carol, 3, 'approve', 'own'), /is forbidden: .*ask an administrator/);
+    await client.ok(client.admin, 'approve', 'own');
+    const again = await client.run(client.admin, 'approve', 'own');
+    assert.equal(again.code, 1);
+    assert.match(again.stderr, /^drawbridge: you have approved this already \(Access of own\), and a vote counts once/);
+  });
+
+  it('a template that cannot open access: it says that the request would be denied, and why', async () => {
+    const patch = JSON.stringify({ spec: { controllerTargetMutationConfig: { defaultContainerName: 'main' } } });
+    await stage.kubectl('patch', 'pat', 'payments-shell', '--type=merge', '-p', patch);
+    await stage.templateReady('PodAccessTemplate', 'payments-shell', false);
+    const dryRun = await client.run(stage.alice, 'request', 'pod', 'payments-shell', '--dry-run', 'server');
+    assert.equal(dryRun.stdout, 'the server would accept this request, and then deny it: see above (dry run)\n');
+    assert.match(dryRun.stderr, /^ContainerNotFound: /m);
+    const explained = await client.run(stage.alice, 'explain', 'payments-shell');
+    assert.equal(explained.code, 3, explained.stderr);
+    assert.match(explained.stdout, /^note +- +ContainerNotFound: /m);
+    assert.match(explained.stderr, /^drawbridge: the server would accept it, and then deny it: see the note$/m);
+    const templates = await client.ok(stage.alice, 'templates', '-o', 'wide');
+    assert.match(templates.split('\n')[0] ?? '', / REASON TO GIVE +NOT READY BECAUSE$/);
+    assert.match(templates, /^payments-shell +pod +false .* optional +\S+ names the container "main"/m);
+  });
+});

@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict';
+import { mkdirSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { until } from '../../../sandbox/wait.ts';
+import type { Grant } from '../../../src/api/access/grant.ts';
+import { RecordingsVerifier } from '../../../src/audit/verify/recordings.ts';
+import { GatewayStage, type StagedGrant } from '../../support/gateway-stage.ts';
+
+describe('a recorded session through the gateway', () => {
+  let stage: GatewayStage;
+  let folder: string;
+
+  before(async function () {
+    this.timeout(180_000);
+    stage = await GatewayStage.open((directory) => {
+      folder = join(directory, 'recordings');
+      mkdirSync(folder, { mode: 0o700 });
+      return [`--recordings=${folder}`];
+    });
+  });
+  after(() => stage?.close());
+
+  const grantWith = (session: Partial<NonNullable<Grant['session']>>): Promise<StagedGrant> =>
+    stage.grant({ over: { session: { via: 'Gateway', ...session } } });
+  /** The session of the grant, once its recording is complete. */
+  const recorded = async ({ request }: StagedGrant): Promise<string> => {
+    let session: unknown;
+    await until(
+      'the recording to be complete',
+      async () => {
+        const [line] = await stage.gateway.audit((found) => found['request'] === request && found['complete'] === true);
+        session = line?.['session'];
+        return session !== undefined;
+      },
+      { timeoutMs: 10_000 },
+    );
+    return String(session);
+  };
+  const pathOf = (session: string): string => join(folder, stage.namespace, `${session}.cast`);
+  const replay = async (session: string, codes = 'o'): Promise<string> => {
+    const [, ...events] = (await readFile(pathOf(session), 'utf8')).trimEnd().split('\n');
+    return events
+      .map((line) => JSON.parse(line) as [number, string, string])
+      .filter(([, code]) => codes.includes(code))
+      .map(([, , text]) => text)
+      .join('');
+  };
+  const verify = async (): Promise<string[]> => {
+    const verifier = new RecordingsVerifier();
+    for (const line of (await readFile(stage.gateway.auditFile, 'latin1')).split('\n')) verifier.line(line);
+    return (await verifier.check(folder)).findings.map(({ code, message }) => `${code}: ${message}`);
+  };
+
+  it('replays what a terminal showed, says so at its start, and contains no input of its own', async () => {
+    const grant = await grantWith({ record: 'Required' });
+    const terminal = stage.terminal(stage.alice, [...grant.via, 'exec', '-ti', 'payments', '--', 'sh']);
+    await terminal.shows(/\[drawbridge\] this session is recorded/);
+    terminal.write('echo $((40+2))\n');
+    await terminal.shows(/^42/m);
+    terminal.write('exit\n');
+    assert.equal(await terminal.exit(), 0);
+    const session = await recorded(grant);
+    assert.match(await replay(session), /^42/m);
+    assert.match(await replay(session, 'm'), /this session is recorded/);
+    assert.equal(await replay(session, 'i'), '');
+  });
+
+  it('has the output and the errors of a command', async () => {
+    const grant = await grantWith({ record: 'BestEffort' });
+    const { stdout, code } = await stage.alice.kubectl(
+      [...grant.via, 'exec', 'payments', '--', 'sh', '-c', 'echo out; echo err >&2'],
+      { reject: false },
+    );
+    assert.deepEqual([stdout, code], ['out\n', 0]);
+    const text = await replay(await recorded(grant));
+    assert.deepEqual([text.includes('out\n'), text.includes('err\n')], [true, true]);
+  });
+
+  it('passes megabytes of output without loss, and its recording has all of them', async () => {
+    const grant = await grantWith({ record: 'Required' });
+    const command = ['sh', '-c', 'head -c 3000000 /dev/zero | tr "\\0" x'];
+    const { stdout } = await stage.alice.kubectl([...grant.via, 'exec', 'payments', '--', ...command], {
+      reject: false,
+    });
+    assert.equal(stdout.length, 3_000_000);
+    assert.equal((await replay(await recorded(grant))).length, 3_000_000);
+  });
+
+  it('is proven by the journal, and one changed byte is found', async () => {
+    const grant = await grantWith({ record: 'Required' });
+    await stage.alice.kubectl([...grant.via, 'exec', 'payments', '--', 'echo', 'paid 10']);
+    const session = await recorded(grant);
+    assert.deepEqual(await verify(), []);
+    const content = await readFile(pathOf(session), 'utf8');
+    assert.match(content, /paid 10/);
+    await writeFile(pathOf(session), content.replace('paid 10', 'paid 11'));
+    assert.match(String(await verify()), /^RecordingChanged: .*chunk 2 was changed/);
+    await writeFile(pathOf(session), content);
+  });
+
+  describe('while its folder is missing', () => {
+    let broken: GatewayStage;
+    before(async function () {
+      this.timeout(180_000);
+      broken = await GatewayStage.open((directory) => [`--recordings=${join(directory, 'absent')}`]);
+    });
+    after(() => broken?.close());
+    const run = async (record: 'Required' | 'BestEffort') => {
+      const grant = await broken.grant({ over: { session: { via: 'Gateway', record } } });
+      const result = await broken.alice.kubectl([...grant.via, 'exec', 'payments', '--', 'sh', '-c', 'echo ran'], {
+        reject: false,
+      });
+      return { ...result, lines: await broken.gateway.audit(({ request }) => request === grant.request) };
+    };
+
+    it('is refused before a byte passes, if it is required', async () => {
+      const { stdout, stderr, code, lines } = await run('Required');
+      assert.deepEqual([stdout, code], ['', 1]);
+      assert.match(stderr, /the template requires recordings, and the gateway cannot store one now/);
+      assert.doesNotMatch(stderr, /absent/);
+      assert.ok(lines.some((line) => line.verdict === 'denied' && line['code'] === 'RecorderUnavailable'));
+      assert.ok(lines.every(({ verdict }) => verdict !== 'opened'));
+    });
+
+    it('goes on unrecorded with best effort, and the journal says so', async () => {
+      const { stdout, lines } = await run('BestEffort');
+      assert.equal(stdout, 'ran\n');
+      assert.ok(lines.some((line) => line.verdict === 'unrecorded' && line['code'] === 'RecordingLost'));
+    });
+  });
+});

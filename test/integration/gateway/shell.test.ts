@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readFile, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { GatewayProcess } from '../../../sandbox/gateway-process.ts';
+import { until } from '../../../sandbox/wait.ts';
+import { execRequest, type StoredRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+import { Client } from '../../support/client.ts';
+import { gatewayRights } from '../../support/gateway-stage.ts';
+
+describe('a shell through the gateway, from the request to its end', () => {
+  let stage: AccessStage;
+  let gateway: GatewayProcess;
+  let client: Client;
+  let request: StoredRequest;
+
+  before(async function () {
+    this.timeout(180_000);
+    stage = await AccessStage.open();
+    const { namespace } = stage.server.installation;
+    await stage.apply(...(gatewayRights(namespace) as never[]));
+    gateway = await GatewayProcess.start(stage.plane, { namespace });
+    client = new Client(stage);
+    await stage.apply({
+      apiVersion: 'crds.wizardofoz.co/v1alpha1',
+      kind: 'ExecAccessTemplate',
+      metadata: { name: 'watched' },
+      spec: {
+        accessConfig: {
+          allowedGroups: ['devs'],
+          session: { via: 'Gateway' },
+          extension: { times: 2, total: '4h', approvals: 'None' },
+        },
+        controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
+      },
+    });
+    await stage.templateReady('ExecAccessTemplate', 'watched');
+    request = await stage.createReady(stage.alice, execRequest('look', { templateName: 'watched', duration: '10m' }));
+  });
+  after(async () => {
+    await gateway?.stop();
+    await stage?.plane.kubectl(['delete', 'apiservice', 'v1alpha1.gateway.drawbridge.dev', '--ignore-not-found']);
+    await stage?.plane.kubectl(['delete', 'clusterrole,clusterrolebinding', 'gateway', '--ignore-not-found']);
+    await stage?.close();
+  });
+
+  it('cannot be had by a direct call', async () => {
+    const pod = request.status?.podName ?? '';
+    const { stderr } = await stage.alice.kubectl(['exec', '-n', stage.namespace, pod, '--', 'id'], { reject: false });
+    assert.match(stderr, /is forbidden/);
+  });
+
+  it('is what `drawbridge exec` opens, with the exit code of the command', async () => {
+    const { code, stdout, stderr } = await client.run(stage.alice, 'exec', 'look', '--', 'sh', '-c', 'echo in; exit 3');
+    assert.deepEqual([stdout, code], ['in\n', 3], stderr);
+    const [ended] = await gateway.audit(({ verdict }) => verdict === 'ended');
+    assert.deepEqual([ended?.who.user, ended?.['request'], ended?.['exitCode']], ['alice', 'look', 3]);
+  });
+
+  it('and other calls go through the context of `drawbridge use`', async () => {
+    const home = await mkdtemp(join(tmpdir(), 'drawbridge-use-'));
+    const { code, stdout, stderr } = await client.run({ ...stage.alice, home }, 'use', 'look');
+    assert.equal(code, 0, stderr);
+    assert.match(stderr, /kubectl reaches pod payments-\S+, and only it, until \S+ \(in \d+m/);
+    const kubeconfig = /^export KUBECONFIG='(.*)'\n$/.exec(stdout)?.[1] ?? '';
+    const [file = ''] = kubeconfig.split(':');
+    assert.equal((await stat(file)).mode & 0o777, 0o600);
+    assert.doesNotMatch(await readFile(file, 'utf8'), /client-key|token/);
+    const pods = await stage.plane.kubectl(['get', 'pods', '-o', 'name'], { kubeconfig });
+    assert.equal(pods.stdout, `pod/${request.status?.podName}\n`);
+    const logs = await stage.plane.kubectl(['logs', request.status?.podName ?? ''], { kubeconfig, reject: false });
+    assert.match(logs.stderr, /does not give get on pods\/log; it gives/);
+  });
+
+  it('stays open when the access is extended, and ends when it is revoked', async () => {
+    const shell = client.start(stage.alice, 'exec', 'look', '--', 'sh', '-c', 'echo on; sleep 600');
+    await until('the shell', async () => shell.soFar().stdout.includes('on'), { timeoutMs: 20_000 });
+    const extended = await client.run(stage.alice, 'extend', 'look', '--by', '30m');
+    assert.equal(extended.code, 0, extended.stderr);
+    await client.run(stage.alice, 'drop', 'look');
+    const { code, stderr } = await shell.ended;
+    assert.equal(code, 1);
+    assert.match(stderr, /\[drawbridge\] access ended at \d\d:\d\d UTC: Revoked/);
+  });
+});

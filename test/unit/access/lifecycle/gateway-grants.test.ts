@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict';
+import type { Grant } from '../../../../src/api/access/grant.ts';
+import { childNameOf } from '../../../../src/api/access/names.ts';
+import { podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
+import { roles } from '../../../../src/api/resources.ts';
+import { ApiError } from '../../../../src/kube/errors.ts';
+import { podTemplateManifest } from '../../../support/access-objects.ts';
+import { LifecycleStage } from './lifecycle-stage.ts';
+
+const log = { apiGroups: [''], resources: ['pods/log'], verbs: ['get'] };
+
+describe('a grant through the gateway', () => {
+  let stage: LifecycleStage;
+  beforeEach(async () => {
+    stage = new LifecycleStage();
+    stage.grantable = [log, { apiGroups: [''], resources: ['pods/proxy'], verbs: ['get'] }];
+    stage.gatewayIs('True');
+    await stage.start();
+  });
+  afterEach(() => stage.stop());
+
+  const template = (accessConfig: object): void => {
+    stage.cluster.put(
+      podAccessTemplates,
+      podTemplateManifest({ accessConfig: { allowedGroups: ['devs'], ...accessConfig } }),
+    );
+  };
+  const ask = async (): Promise<void> => {
+    stage.ask();
+    await stage.pass();
+  };
+  const grant = (): Grant => {
+    assert.ok(stage.status.grant, JSON.stringify(stage.status));
+    return stage.status.grant;
+  };
+  const role = (): unknown => {
+    const [namespace = '', name = ''] = (stage.cluster.names(roles)[0] ?? '').split('/');
+    return stage.cluster.find(roles, { namespace, name })?.['rules'];
+  };
+  const grantName = (): string => {
+    const { uid = '', name = '' } = stage.request?.metadata ?? {};
+    return childNameOf({ name, uid });
+  };
+  const roleViaGateway = () => [
+    { apiGroups: [''], resources: ['pods'], resourceNames: [grant().pod.name], verbs: ['get', 'list', 'watch'] },
+    {
+      apiGroups: ['gateway.drawbridge.dev'],
+      resources: ['grants/proxy'],
+      resourceNames: [grantName()],
+      verbs: ['get', 'create'],
+    },
+  ];
+
+  it('has a Role for reading the pod and for its own proxy, and nothing else', async () => {
+    template({ session: { via: 'Gateway', idleAfter: '15m' }, rules: [log] });
+    await ask();
+    assert.deepEqual(role(), roleViaGateway());
+    assert.deepEqual(grant().session, { via: 'Gateway', idleAfter: '15m' });
+    assert.deepEqual(
+      grant().rules?.map(({ resources, resourceNames }) => [resources[0], resourceNames]),
+      ['pods', 'pods/exec', 'pods/log'].map((resource) => [resource, [grant().pod.name]]),
+      'what the gateway passes',
+    );
+  });
+
+  it('is signed with its session, so that no other client can remove it or lengthen its idle limit', async () => {
+    template({ session: { via: 'Gateway', idleAfter: '15m' } });
+    await ask();
+    const { uid = '' } = stage.request?.metadata ?? {};
+    const owner = { namespace: 'payments', name: 'debug', uid };
+    const { signal } = new AbortController();
+    const isOurs = (changed: Grant) => stage.signer.isOurGrant(owner, changed, signal);
+    const { session: _, ...direct } = grant();
+    assert.equal(await isOurs(grant()), true);
+    assert.equal(await isOurs(direct), false);
+    assert.equal(await isOurs({ ...grant(), session: { via: 'Gateway' } }), false);
+    assert.equal(await isOurs({ ...grant(), session: { via: 'Gateway', idleAfter: '24h' } }), false);
+  });
+
+  it('is signed with its recording, so that no other client can switch it off or add what users type', async () => {
+    template({ session: { via: 'Gateway', record: 'Required' } });
+    await ask();
+    assert.deepEqual(grant().session, { via: 'Gateway', record: 'Required' });
+    const { uid = '' } = stage.request?.metadata ?? {};
+    const owner = { namespace: 'payments', name: 'debug', uid };
+    const isOurs = (session: NonNullable<Grant['session']>) =>
+      stage.signer.isOurGrant(owner, { ...grant(), session }, new AbortController().signal);
+    assert.equal(await isOurs({ via: 'Gateway', record: 'Required' }), true);
+    assert.equal(await isOurs({ via: 'Gateway' }), false);
+    assert.equal(await isOurs({ via: 'Gateway', record: 'BestEffort' }), false);
+    assert.equal(await isOurs({ via: 'Gateway', record: 'Required', recordInput: true }), false);
+  });
+
+  for (const [title, config, command] of [
+    ['exec', { session: { via: 'Gateway' } }, 'exec'],
+    [
+      'its context, if the template excludes exec',
+      { session: { via: 'Gateway' }, exec: false, rules: [log], accessCommand: 'kubectl logs {{ .Metadata.Name }}' },
+      'use',
+    ],
+  ] as const) {
+    it(`has a message with the command for ${title}`, async () => {
+      template(config);
+      await ask();
+      stage.podBecomesReady();
+      await stage.pass(2000);
+      assert.equal(stage.status.accessMessage, `kubectl drawbridge ${command} debug -n payments`);
+    });
+  }
+
+  for (const [from, to] of [
+    ['Gateway', 'Direct'],
+    ['Direct', 'Gateway'],
+  ] as const) {
+    it(`stays ${from} if the template becomes ${to} before the Role is created`, async () => {
+      let faults = 1;
+      stage.cluster.fault = ({ verb, plural }) => {
+        if (verb !== 'create' || plural !== 'roles' || faults-- <= 0) return;
+        stage.configure({ session: { via: to } });
+        throw new ApiError(500, 'InternalError', 'not now');
+      };
+      template({ session: { via: from } });
+      await ask();
+      await stage.stop();
+      await stage.start();
+      await stage.pass(1000);
+      assert.equal(grant().session?.via ?? 'Direct', from);
+      assert.deepEqual(role(), from === 'Gateway' ? roleViaGateway() : grant().rules);
+    });
+  }
+
+  it('is absent if sessions are direct, which is the default', async () => {
+    template({});
+    await ask();
+    assert.equal('session' in grant(), false);
+    assert.deepEqual(role(), grant().rules);
+  });
+
+  for (const [title, config, code] of [
+    ['for whole groups', { session: { via: 'Gateway' }, grantTo: 'AllowedGroups' }, 'GatewayToGroups'],
+    ['with an idle limit beyond a day', { session: { via: 'Gateway', idleAfter: '48h' } }, 'InvalidSession'],
+    [
+      'with a rule that the gateway does not pass',
+      { session: { via: 'Gateway' }, rules: [{ ...log, resources: ['pods/proxy'] }] },
+      'GatewayRule',
+    ],
+  ] as const) {
+    it(`${title} is denied, although the template was stored without the webhook`, async () => {
+      template(config);
+      await ask();
+      assert.deepEqual(
+        stage.lines.map(({ verdict, code }) => [verdict, code]),
+        [['denied', code]],
+      );
+      assert.ok(stage.cluster.calls.every(({ verb }) => verb !== 'create'));
+    });
+  }
+});

@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { apiServices, secrets } from '../../../src/api/resources.ts';
+import { newSignedPair } from '../../../src/certificates/material.ts';
+import { graceMs, settleMs } from '../../../src/certificates/rotation.ts';
+import { ApiError } from '../../../src/kube/errors.ts';
+import { apiService, CertificateStage, days, pems } from './stage.ts';
+
+describe('the certificate of an APIService', () => {
+  let stage: CertificateStage;
+  const settle = (ms = 100): Promise<void> => stage.clock.advance(ms);
+  const spec = (): unknown => stage.cluster.find(apiServices, { name: apiService })?.['spec'];
+
+  beforeEach(() => {
+    stage = new CertificateStage({ calls: 'api-service' });
+  });
+  afterEach(() => stage.close());
+
+  it('is trusted by it, and no other field changes', async () => {
+    const before = spec() as object;
+    stage.replica({ leads: true });
+    stage.replica();
+    await settle();
+    assert.deepEqual(stage.untrusted(), []);
+    assert.deepEqual(
+      stage.replicas.map((replica) => replica.problem()),
+      [undefined, undefined],
+    );
+    const caBundle = Buffer.from(stage.data()['ca.crt'] ?? '').toString('base64');
+    assert.deepEqual(spec(), { ...before, caBundle });
+    assert.deepEqual(stage.writes(), ['create secrets', 'patch apiservices']);
+  });
+
+  it('keeps every replica from being ready until it is trusted', async () => {
+    stage.cluster.fault = ({ plural }) => {
+      if (plural === apiServices.plural) throw new ApiError(403, 'Forbidden', 'may not patch');
+    };
+    stage.replica({ leads: true });
+    stage.replica();
+    await settle();
+    const problem = `caBundle does not contain the authority of the serving certificate yet: ${apiService}`;
+    assert.deepEqual(
+      stage.replicas.map((replica) => replica.problem()),
+      [problem, problem],
+    );
+    stage.cluster.fault = () => {};
+    await settle(60_000);
+    assert.deepEqual(
+      stage.replicas.map((replica) => replica.problem()),
+      [undefined, undefined],
+    );
+  });
+
+  it('lets the replicas be ready without the APIService, and is trusted once that is created', async () => {
+    stage.cluster.drop(apiServices, { name: apiService });
+    const { certificate } = stage.replica({ leads: true });
+    await settle();
+    assert.equal(certificate.problem(), undefined);
+    stage.putApiService();
+    assert.deepEqual(stage.untrusted(), [0]);
+    await settle();
+    assert.deepEqual(stage.untrusted(), []);
+  });
+
+  it('is renewed after 60 of its 90 days, and never served while it is not trusted', async function () {
+    this.timeout(20_000);
+    stage.replica({ leads: true });
+    stage.replica();
+    await settle();
+    const seen = new Set<string>();
+    stage.cluster.fault = () => {
+      // Between any two calls.
+      assert.deepEqual(stage.untrusted(), []);
+    };
+    for (let day = 0; day < 130; day++) {
+      await stage.clock.advance(days);
+      for (const serial of stage.serials()) seen.add(serial);
+      assert.deepEqual(stage.untrusted(), []);
+      assert.equal(seen.size, day < 59 ? 1 : day < 119 ? 2 : 3, `day ${day}`);
+    }
+  });
+
+  it('has a successor that is trusted for ten seconds before it is served', async () => {
+    stage.replica({ leads: true });
+    await settle();
+    const [before] = stage.serials();
+    stage.cluster.drop(secrets, { namespace: 'ns', name: 'pair' });
+    await settle(settleMs - 1000);
+    assert.deepEqual([stage.serials()[0], pems(stage.bundles()[0] ?? '').length], [before, 2]);
+    await settle(2000);
+    assert.notEqual(stage.serials()[0], before);
+    assert.deepEqual(stage.untrusted(), []);
+  });
+
+  it('is written again into an emptied caBundle, and costs no write while nothing changes', async () => {
+    stage.replica({ leads: true });
+    await settle(graceMs);
+    const before = stage.writes().length;
+    await stage.clock.advance(7 * days);
+    assert.deepEqual(stage.writes().slice(before), []);
+    stage.putApiService();
+    await settle();
+    assert.deepEqual(stage.untrusted(), []);
+    assert.deepEqual(stage.writes().slice(before), ['patch apiservices']);
+  });
+
+  it('leaves replicas with a certificate from files trusted for five minutes', async () => {
+    const { authority } = newSignedPair(['svc.ns.svc'], 0);
+    stage.putApiService(Buffer.from(authority).toString('base64'));
+    const isEarlierTrusted = (): boolean => stage.bundles().every((bundle) => bundle.includes(authority.trim()));
+    stage.replica({ leads: true });
+    await settle(graceMs - 1000);
+    assert.deepEqual(stage.untrusted(), []);
+    assert.ok(isEarlierTrusted());
+    await settle(10_000);
+    assert.ok(!isEarlierTrusted());
+  });
+
+  it('leaves the paths of webhooks of the same process as they are', async () => {
+    const both = new CertificateStage({ calls: 'both' });
+    both.replica({ leads: true });
+    await both.clock.advance(100);
+    assert.deepEqual(both.untrusted(), []);
+    const segment = both.data()['path-segment'] ?? '';
+    assert.deepEqual(both.configuredPaths(), [`/one/${segment}`, `/two/${segment}`]);
+    assert.deepEqual(
+      ['/one', `/one/${segment}`].map((path) => both.paths[0]?.routeOf(path)),
+      [undefined, '/one'],
+    );
+    await both.close();
+  });
+});

@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
+import { type ConnectionOptions, connect, TLSSocket } from 'node:tls';
+import { createAuthority } from '../../../sandbox/pki.ts';
+import { newSignedPair } from '../../../src/certificates/material.ts';
+import { refuseUpgrade } from '../../../src/gateway/answers.ts';
+import { type FrontProxy, isApiServer } from '../../../src/gateway/front-proxy.ts';
+import { startGatewayServer } from '../../../src/gateway/server.ts';
+import { systemClock } from '../../../src/kit/clock.ts';
+import type { KeyPair } from '../../../src/kit/key-pair.ts';
+import type { Store } from '../../../src/kube/store.ts';
+
+describe('the server of the gateway', () => {
+  it('takes no client for the API server that resumes a session without a certificate, whatever names are allowed', async () => {
+    const { pair, authority } = newSignedPair(['gateway.ns.svc'], Date.now());
+    const settings: FrontProxy = {
+      key: 'k',
+      uid: 'u',
+      resourceVersion: '1',
+      authorities: createAuthority('front-proxy').certificate,
+      names: [],
+      headers: { username: [], uid: [], groups: [] },
+      problem: undefined,
+    };
+    const server = await startGatewayServer({
+      gateway: {
+        onRequest: async ({ socket }, response) => {
+          response.end(`trusted: ${socket instanceof TLSSocket && isApiServer(socket, settings)}`);
+        },
+        onUpgrade: async () => {},
+      },
+      frontProxy: { get: () => settings, subscribe: () => () => {} } as unknown as Store<FrontProxy>,
+      certificate: { current: pair, start: (listener) => listener(pair), close() {} },
+      host: '127.0.0.1',
+      port: 0,
+      clock: systemClock,
+      limit: () => {},
+    });
+    /** Makes one call, and returns its answer and the session for the next one. */
+    const call = async (session?: Buffer) => {
+      const socket = connect({
+        port: server.port,
+        host: '127.0.0.1',
+        servername: 'gateway.ns.svc',
+        ca: authority,
+        ...(session ? { session } : {}),
+      });
+      let next = session;
+      socket.on('session', (ticket: Buffer) => {
+        next = ticket;
+      });
+      await once(socket, 'secureConnect');
+      const resumed = socket.isSessionReused();
+      socket.end('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+      return { answer: await text(socket), resumed, session: next ?? socket.getSession() };
+    };
+    try {
+      const first = await call();
+      assert.match(first.answer, /trusted: false/);
+      const second = await call(first.session);
+      assert.match(second.answer, /trusted: false/);
+      assert.equal(second.resumed, false);
+    } finally {
+      await server.close();
+    }
+  });
+
+  it('closes although a client keeps a refused upgrade open', async () => {
+    const { pair, authority } = newSignedPair(['gateway.ns.svc'], Date.now());
+    const server = await startGatewayServer({
+      gateway: {
+        onRequest: async () => {},
+        onUpgrade: async (_request, socket) =>
+          refuseUpgrade(socket, { status: 401, code: 'NotApiServer', message: 'no' }),
+      },
+      frontProxy: { get: () => undefined, subscribe: () => () => {} } as unknown as Store<FrontProxy>,
+      certificate: { current: pair, start: (listener) => listener(pair), close() {} },
+      host: '127.0.0.1',
+      port: 0,
+      clock: systemClock,
+      limit: () => {},
+    });
+    const socket = connect({
+      port: server.port,
+      host: '127.0.0.1',
+      servername: 'gateway.ns.svc',
+      ca: authority,
+      allowHalfOpen: true,
+    } as ConnectionOptions);
+    socket.on('error', () => {});
+    socket.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
+    const [answer] = (await once(socket, 'data')) as [Buffer];
+    assert.match(answer.toString(), /^HTTP\/1\.1 401 Unauthorized/);
+    await server.close();
+  });
+
+  it('serves a renewed pair as soon as it gets it, also while the certificate still names the earlier one', async () => {
+    const pairs = [1, 2].map(() => newSignedPair(['gateway.ns.svc'], Date.now()));
+    const [before, renewed] = pairs.map(({ pair }) => pair) as [KeyPair, KeyPair];
+    let renew: (pair: KeyPair) => void = () => {};
+    const frontProxy: Pick<Store<FrontProxy>, 'get' | 'subscribe'> = {
+      get: () => undefined,
+      subscribe: () => () => {},
+    };
+    const server = await startGatewayServer({
+      gateway: { onRequest: async () => {}, onUpgrade: async () => {} },
+      frontProxy: frontProxy as Store<FrontProxy>,
+      certificate: {
+        current: before,
+        start(listener) {
+          renew = listener;
+          listener(before);
+        },
+        close() {},
+      },
+      host: '127.0.0.1',
+      port: 0,
+      clock: systemClock,
+      limit: () => {},
+    });
+    const isServed = async (authority: string | undefined): Promise<boolean> => {
+      const socket = connect({
+        port: server.port,
+        host: '127.0.0.1',
+        servername: 'gateway.ns.svc',
+        ca: authority ?? '',
+      });
+      const trusted = await once(socket, 'secureConnect').then(
+        () => true,
+        () => false,
+      );
+      socket.destroy();
+      return trusted;
+    };
+    try {
+      assert.equal(await isServed(pairs[0]?.authority), true);
+      renew(renewed);
+      assert.equal(await isServed(pairs[1]?.authority), true);
+      assert.equal(await isServed(pairs[0]?.authority), false);
+    } finally {
+      await server.close();
+    }
+  });
+});

@@ -1,0 +1,341 @@
+import assert from 'node:assert/strict';
+import type { Duplex } from 'node:stream';
+import { channelMessage, closeFrame, frameOf, opcodes } from '../../../src/gateway/frames.ts';
+import type { StreamKind, StreamOptions } from '../../../src/gateway/pod-call.ts';
+import { PodStream, type StreamResult } from '../../../src/gateway/stream.ts';
+import { duplexPair } from '../../support/duplex-pair.ts';
+import { SimulatedClock } from '../../support/simulated-clock.ts';
+
+const terminal: StreamOptions = {
+  container: undefined,
+  stdin: true,
+  stdout: true,
+  stderr: false,
+  tty: true,
+  command: ['sh'],
+};
+const plain: StreamOptions = { ...terminal, stdin: false, stderr: true, tty: false };
+
+/** A masked frame, as clients send it; the mask is 0, so that its payload is readable. */
+function fromClient(frame: Buffer): Buffer {
+  const head = Buffer.from(frame.subarray(0, 2));
+  head.writeUInt8(head.readUInt8(1) | 0x80, 1);
+  return Buffer.concat([head, Buffer.alloc(4), frame.subarray(2)]);
+}
+
+interface Setting {
+  readonly kind?: StreamKind;
+  readonly options?: StreamOptions;
+  readonly idleAfterMs?: number;
+}
+
+/** A stream between a client and an API server that the test plays. */
+class Stage {
+  readonly clock = new SimulatedClock();
+  readonly client: Duplex;
+  readonly pod: Duplex;
+  readonly stream: PodStream;
+  readonly results: StreamResult[] = [];
+  #toClient = Buffer.alloc(0);
+  #toPod = Buffer.alloc(0);
+
+  constructor({ kind = 'exec', options = terminal, idleAfterMs }: Setting = {}) {
+    const [client, gatewayClient] = duplexPair();
+    const [pod, upstream] = duplexPair();
+    this.client = client;
+    this.pod = pod;
+    client.on('data', (chunk: Buffer) => {
+      this.#toClient = Buffer.concat([this.#toClient, chunk]);
+    });
+    pod.on('data', (chunk: Buffer) => {
+      this.#toPod = Buffer.concat([this.#toPod, chunk]);
+    });
+    client.on('end', () => client.end());
+    this.stream = new PodStream({
+      kind,
+      options,
+      client: gatewayClient,
+      clientHead: Buffer.alloc(0),
+      upstream,
+      upstreamHead: Buffer.alloc(0),
+      idleAfterMs,
+      clock: this.clock,
+      onClosed: (result) => this.results.push(result),
+    });
+    this.stream.start();
+  }
+
+  /** What the client has got. */
+  async received(): Promise<string> {
+    await settle();
+    return this.#toClient.toString('latin1');
+  }
+
+  async forwarded(): Promise<string> {
+    await settle();
+    return this.#toPod.toString('latin1');
+  }
+
+  end(code: 'Expired' | 'Revoked' = 'Expired'): void {
+    this.stream.end({ code, atMs: this.clock.now() });
+  }
+}
+
+/** Lets both connections pass on what was written. */
+const settle = async (): Promise<void> => {
+  for (let i = 0; i < 10; i++) await new Promise((resolve) => setImmediate(resolve));
+};
+
+const text = (buffer: Buffer): string => buffer.toString('latin1');
+const reason = 'access ended at 09:00 UTC: Expired; create a new request';
+const failure = JSON.stringify({ metadata: {}, status: 'Failure', message: reason, reason: 'Forbidden', code: 403 });
+
+describe('a stream between a client and a pod', () => {
+  it('passes the bytes of both directions on unchanged', async () => {
+    const stage = new Stage();
+    const output = Buffer.concat([channelMessage(1, 'out'), frameOf(opcodes.ping, Buffer.from('p'))]);
+    stage.pod.write(output);
+    assert.equal(await stage.received(), text(output));
+    const input = fromClient(channelMessage(0, 'in'));
+    stage.client.write(input);
+    assert.equal(await stage.forwarded(), text(input));
+  });
+
+  it('ends with the command, and tells its exit code and the bytes of both directions', async () => {
+    const stage = new Stage();
+    stage.client.write(fromClient(channelMessage(0, 'four')));
+    await settle();
+    const status = { status: 'Failure', details: { causes: [{ reason: 'ExitCode', message: '3' }] } };
+    const outcome = channelMessage(3, JSON.stringify(status));
+    stage.pod.end(Buffer.concat([channelMessage(1, 'out'), outcome, closeFrame(1000)]));
+    assert.match(await stage.received(), /ExitCode/);
+    assert.deepEqual(stage.results, [
+      { end: undefined, bytesIn: 5, bytesOut: 4 + 1 + JSON.stringify(status).length, exitCode: 3 },
+    ]);
+    assert.equal(stage.clock.pendingTimers, 0);
+  });
+
+  it('reads the exit code of a success, also in fragments', async () => {
+    const stage = new Stage();
+    const whole = channelMessage(3, '{"status":"Success"}');
+    const first = Buffer.concat([Buffer.from([0x02, 5]), whole.subarray(2, 7)]);
+    const rest = frameOf(opcodes.continuation, whole.subarray(7));
+    stage.pod.end(Buffer.concat([first, rest]));
+    await settle();
+    assert.equal(stage.results[0]?.exitCode, 0);
+  });
+
+  it('ends when the client goes', async () => {
+    const stage = new Stage();
+    stage.client.destroy();
+    await settle();
+    assert.equal(stage.pod.readableEnded || stage.pod.destroyed, true);
+  });
+
+  describe('that the gateway ends', () => {
+    it('tells a terminal on its output, then by an error, then closes', async () => {
+      const stage = new Stage();
+      stage.end();
+      const line = channelMessage(1, `\r\n[drawbridge] ${reason}\r\n`);
+      assert.equal(await stage.received(), text(Buffer.concat([line, channelMessage(3, failure), closeFrame(1000)])));
+      await settle();
+      assert.deepEqual(
+        stage.results.map(({ end }) => end?.code),
+        ['Expired'],
+      );
+      assert.equal(stage.clock.pendingTimers, 0);
+    });
+
+    it('tells a command without a terminal on its error output', async () => {
+      const stage = new Stage({ options: plain });
+      stage.end();
+      const line = channelMessage(2, `[drawbridge] ${reason}\n`);
+      assert.equal(await stage.received(), text(Buffer.concat([line, channelMessage(3, failure), closeFrame(1000)])));
+    });
+
+    it('writes to no output that the client did not ask for', async () => {
+      const stage = new Stage({ options: { ...plain, stderr: false } });
+      stage.end();
+      assert.equal(await stage.received(), text(Buffer.concat([channelMessage(3, failure), closeFrame(1000)])));
+    });
+
+    it('only closes a forwarded port, which can show no reason', async () => {
+      const stage = new Stage({ kind: 'portforward' });
+      stage.end();
+      assert.equal(await stage.received(), text(closeFrame(1000)));
+    });
+
+    it('passes nothing more to the pod', async () => {
+      const stage = new Stage();
+      stage.end();
+      stage.client.write(fromClient(channelMessage(0, 'late')));
+      assert.equal(await stage.forwarded(), '');
+    });
+
+    it('counts the first reason only', async () => {
+      const stage = new Stage();
+      stage.end('Revoked');
+      stage.end('Expired');
+      assert.equal((await stage.received()).split('access ended').length, 3, 'on the terminal and in the error');
+      assert.match(await stage.received(), /Revoked/);
+    });
+
+    it('lets the rest of a message pass first, and nothing that follows it', async () => {
+      const stage = new Stage();
+      const [message, next] = [channelMessage(1, 'message'), channelMessage(1, 'next')];
+      stage.pod.write(message.subarray(0, 4));
+      await settle();
+      stage.end();
+      assert.equal(await stage.received(), text(message.subarray(0, 4)));
+      stage.pod.write(Buffer.concat([message.subarray(4), next.subarray(0, 3)]));
+      const received = await stage.received();
+      assert.equal(received.startsWith(text(message)), true);
+      assert.match(received, /access ended/);
+      assert.doesNotMatch(received, /next|ne$/);
+    });
+
+    it('cuts a message that does not end within 150 ms', async () => {
+      const stage = new Stage();
+      stage.pod.write(channelMessage(1, 'message').subarray(0, 4));
+      await settle();
+      stage.end();
+      await stage.clock.advance(149);
+      assert.equal(stage.results.length, 0);
+      await stage.clock.advance(1);
+      await settle();
+      assert.deepEqual(
+        stage.results.map(({ end }) => end?.code),
+        ['Expired'],
+      );
+      assert.doesNotMatch(await stage.received(), /access ended/);
+    });
+
+    it('waits 1 s for a client that does not read, and cuts it then', async () => {
+      const stage = new Stage();
+      stage.client.pause();
+      stage.pod.write(channelMessage(1, 'x'.repeat(60_000)));
+      stage.pod.write(channelMessage(1, 'x'.repeat(60_000)));
+      await settle();
+      stage.end();
+      await settle();
+      await stage.clock.advance(999);
+      assert.equal(stage.results.length, 0);
+      await stage.clock.advance(1);
+      await settle();
+      assert.equal(stage.results.length, 1);
+    });
+  });
+
+  describe('with a client that breaks the protocol', () => {
+    const broken: readonly [string, Buffer][] = [
+      ['by an unmasked frame', channelMessage(0, 'x')],
+      ['by an unknown channel', fromClient(channelMessage(7, 'x'))],
+      ['by writing on the channel for output', fromClient(channelMessage(1, 'x'))],
+    ];
+    for (const [how, bytes] of broken) {
+      it(`${how}, ends with BadFrame, and passes nothing on`, async () => {
+        const stage = new Stage();
+        stage.client.write(bytes);
+        assert.equal(await stage.forwarded(), '');
+        assert.match(await stage.received(), /BadFrame/);
+        assert.equal(stage.results[0]?.end?.code, 'BadFrame');
+      });
+    }
+
+    it('knows no channels in a forwarded port', async () => {
+      const stage = new Stage({ kind: 'portforward' });
+      stage.client.write(fromClient(channelMessage(7, 'x')));
+      assert.notEqual(await stage.forwarded(), '');
+    });
+  });
+
+  it('reads no faster from the pod than the client reads', async () => {
+    const stage = new Stage();
+    stage.client.pause();
+    let written = 0;
+    while (written < 100 && stage.pod.write(channelMessage(1, 'x'.repeat(30_000)))) {
+      written++;
+      await settle();
+    }
+    assert.ok(written < 100, 'the pod must wait');
+    stage.client.resume();
+    await settle();
+    assert.equal(stage.pod.writableNeedDrain, false);
+  });
+
+  describe('that is idle', () => {
+    it('ends after the limit without data in either direction', async () => {
+      const stage = new Stage({ idleAfterMs: 15_000 });
+      await stage.clock.advance(4_000);
+      stage.pod.write(channelMessage(1, 'x'));
+      await settle();
+      await stage.clock.advance(14_999);
+      assert.equal(stage.results.length, 0);
+      await stage.clock.advance(1);
+      assert.match(await stage.received(), /the session ended at 09:00 UTC: Idle; run the command again/);
+    });
+
+    it('does not count pings as data', async () => {
+      const stage = new Stage({ idleAfterMs: 10_000 });
+      await stage.clock.advance(9_000);
+      stage.client.write(fromClient(frameOf(opcodes.ping, Buffer.alloc(0))));
+      await settle();
+      await stage.clock.advance(1_000);
+      assert.match(await stage.received(), /Idle/);
+    });
+  });
+
+  describe('whose client is silent', () => {
+    it('is pinged every 20 s, and ends after 60 s without a byte', async () => {
+      const stage = new Stage();
+      await stage.clock.advance(20_000);
+      assert.equal(await stage.received(), text(frameOf(opcodes.ping, Buffer.alloc(0))));
+      await stage.clock.advance(39_999);
+      assert.equal(stage.results.length, 0);
+      await stage.clock.advance(1);
+      await settle();
+      assert.equal(stage.results[0]?.end?.code, 'ClientGone');
+    });
+
+    it('stays while the pod does not read what it sends, because then the gateway does not read its answers either', async () => {
+      const stage = new Stage();
+      stage.pod.pause();
+      for (let sent = 0; sent < 20; sent++) stage.client.write(fromClient(channelMessage(0, 'x'.repeat(100))));
+      const large = fromClient(frameOf(opcodes.binary, Buffer.alloc(100)));
+      for (let sent = 0; sent < 2000; sent++) stage.client.write(large);
+      await settle();
+      for (let i = 0; i < 10; i++) await stage.clock.advance(20_000);
+      assert.equal(stage.results.length, 0);
+    });
+
+    it('stays as long as it answers', async () => {
+      const stage = new Stage();
+      for (let i = 0; i < 10; i++) {
+        await stage.clock.advance(20_000);
+        stage.client.write(fromClient(frameOf(opcodes.pong, Buffer.alloc(0))));
+        await settle();
+      }
+      assert.equal(stage.results.length, 0);
+    });
+  });
+
+  describe('that warns', () => {
+    it('shows a line on a terminal, between messages only', async () => {
+      const stage = new Stage();
+      const message = channelMessage(1, 'message');
+      stage.pod.write(message.subarray(0, 4));
+      await settle();
+      stage.stream.warn('access ends in 2 minutes');
+      assert.equal(await stage.received(), text(message.subarray(0, 4)));
+      stage.pod.write(message.subarray(4));
+      const line = channelMessage(1, '\r\n[drawbridge] access ends in 2 minutes\r\n');
+      assert.equal(await stage.received(), text(Buffer.concat([message, line])));
+    });
+
+    it('writes nothing into the output of a command', async () => {
+      const stage = new Stage({ options: plain });
+      stage.stream.warn('access ends in 2 minutes');
+      assert.equal(await stage.received(), '');
+    });
+  });
+});
