@@ -219,6 +219,8 @@ async function drain(server: Server, connections: Connections, clock: Clock): Pr
   let lastCount = connections.requestCount;
   for (let waitedMs = 0; waitedMs < DRAIN_MS && quietMs < QUIET_MS; waitedMs += SWEEP_MS) {
     await sleep(clock, SWEEP_MS);
+    // A busy process runs this timer before it reads calls that have arrived, and would lose them.
+    await sleep(clock, 0);
     quietMs = connections.isBusy || connections.requestCount !== lastCount ? 0 : quietMs + SWEEP_MS;
     lastCount = connections.requestCount;
   }

@@ -14,7 +14,7 @@ import { type AdmissionServer, startAdmissionServer } from '../../../src/admissi
 import { type Clock, systemClock } from '../../../src/kit/clock.ts';
 import { deferred } from '../../../src/kit/promises.ts';
 import { noLog } from '../../../src/observe/log.ts';
-import { advanceIo } from '../../support/io.ts';
+import { advanceIo, settleIo } from '../../support/io.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 import { accessRequest, paths, requester, reviewOf, World } from './support.ts';
 
@@ -184,6 +184,50 @@ describe('the webhook server', () => {
     await closing;
     assert.deepEqual([...new Set(statuses)], [200]);
     await assert.rejects(post(), { code: 'ECONNREFUSED' });
+  });
+
+  it('answers a call that arrives while a busy process closes', async () => {
+    const timers = new Set<() => void>();
+    const schedule: Clock['schedule'] = (delayMs, callback) => {
+      if (delayMs <= 0) return systemClock.schedule(0, callback);
+      timers.add(callback);
+      return () => timers.delete(callback);
+    };
+    const runTimers = (): void => {
+      const due = [...timers];
+      timers.clear();
+      for (const callback of due) callback();
+    };
+    await start((_request, response) => response.end('late'), { ...systemClock, schedule });
+    const client = connect({
+      host: '127.0.0.1',
+      port: server.port,
+      ca: authority.certificate,
+      servername: 'localhost',
+    });
+    let received = '';
+    client.on('data', (chunk) => {
+      received += chunk;
+    });
+    client.on('error', () => {});
+    await once(client, 'secureConnect');
+    await settleIo();
+    const closing = server.close();
+    for (let sweep = 1; sweep < 10; sweep += 1) {
+      runTimers();
+      await settleIo();
+    }
+    client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    let closed = false;
+    void closing.then(() => {
+      closed = true;
+    });
+    // At the first turn the call has arrived, but this process has not read it.
+    while (!closed) {
+      runTimers();
+      await settleIo();
+    }
+    assert.match(received, /^HTTP\/1\.1 200 OK\r\n.*\r\nlate$/s);
   });
 
   it('delivers pending answers when it closes, and accepts no new calls', async () => {
