@@ -216,12 +216,12 @@ describe('bad input', () => {
       const where = { namespace: backend.clusterNamespace, name: kind.crd.metadata.name };
       const schema = await stage.provider.client.get(boundSchemas, where);
       await stage.provider.client.delete(boundSchemas, where);
+      // Another client creates a CRD of that name. It does so before the binding, because the server may still know the deleted schema then.
+      await consumer.client.create(customResourceDefinitions, kind.crd);
       await consumer.bind('schemaless', secret);
       await assertCondition('schemaless', 'Connected', 'BoundSchemaFetchFailed', /has no BoundSchema of that name/);
       const { metadata, ...rest } = schema;
       const { name, namespace, annotations = {} } = metadata;
-      // Another client has created a CRD of that name before the schema is back.
-      await consumer.client.create(customResourceDefinitions, kind.crd);
       const before = await consumer.get(customResourceDefinitions, { name });
       await stage.provider.client.create(boundSchemas, {
         ...rest,
