@@ -8,6 +8,9 @@ import type { Finding, RecordingsReport } from './report.ts';
 const namespacePattern = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 const sessionPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
+/** Whether a folder of this name may have recordings. Others, such as `lost+found` of a volume, may not even be readable. */
+export const isRecordingFolder = (name: string): boolean => namespacePattern.test(name);
+
 /** Whether a recording may have this name. No other name leads to a path, so that none can leave the folder. */
 export const isRecordingName = (namespace: unknown, session: unknown): boolean =>
   typeof namespace === 'string' &&
@@ -141,7 +144,7 @@ async function compare(path: string, { chunks, total }: Expected): Promise<strin
 async function recordingsIn(folder: string): Promise<Set<string>> {
   const found = new Set<string>();
   for (const namespace of await entriesOf(folder)) {
-    if (!namespace.isDirectory()) continue;
+    if (!namespace.isDirectory() || !isRecordingFolder(namespace.name)) continue;
     for (const entry of await entriesOf(join(folder, namespace.name))) {
       const session = entry.name.replace(/\.cast$/, '');
       if (entry.isFile() && session !== entry.name && isRecordingName(namespace.name, session))

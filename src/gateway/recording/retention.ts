@@ -1,7 +1,7 @@
 import { lstat, opendir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Journal } from '../../audit/journal.ts';
-import { isRecordingName } from '../../audit/verify/recordings.ts';
+import { isRecordingFolder, isRecordingName } from '../../audit/verify/recordings.ts';
 import type { Cancel, Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import type { Log } from '../../observe/log.ts';
@@ -49,7 +49,8 @@ export class RecordingRetention {
     let left = MAX_DELETIONS;
     try {
       for await (const entry of await opendir(folder)) {
-        if (entry.isDirectory() && left > 0) left -= await this.#checkNamespace(entry.name, left);
+        if (left > 0 && entry.isDirectory() && isRecordingFolder(entry.name))
+          left -= await this.#checkNamespace(entry.name, left);
       }
     } catch (error) {
       log.warn('cannot delete old recordings', { folder, error: describe(error) });

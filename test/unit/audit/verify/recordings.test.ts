@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { RecordingsVerifier } from '../../../../src/audit/verify/recordings.ts';
+import { withoutRoot } from '../../../support/without-root.ts';
 
 const session = '0b0f8f2e-7f2a-4a52-8d0a-3f6c1d2e9a10';
 const chunks = ['header\n', 'first chunk\n', 'second chunk\n'];
@@ -71,6 +72,12 @@ describe('the verification of recordings', () => {
 
   it('accepts a missing file that retention deleted', async () =>
     assert.deepEqual(await check([...journal, deleted]), { findings: [], report: { ...none, deleted: 1 } }));
+
+  it('does not open a folder whose name is no namespace, such as lost+found', async () => {
+    await chmod(folder, 0o755);
+    await mkdir(join(folder, 'lost+found'), { mode: 0 });
+    assert.deepEqual(await withoutRoot(() => check([])), { findings: [], report: none });
+  });
 
   it('finds a file without lines, unless older lines may be absent', async () => {
     await put('x');

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AuditRecord } from '../../../../src/audit/record.ts';
 import { FolderSink } from '../../../../src/gateway/recording/folder-sink.ts';
 import { RecordingRetention } from '../../../../src/gateway/recording/retention.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
+import { withoutRoot } from '../../../support/without-root.ts';
 
 const session = '0b0f8f2e-7f2a-4a52-8d0a-3f6c1d2e9a10';
 const header = Buffer.from('header\n');
@@ -66,17 +67,19 @@ describe('the folder of recordings', () => {
     let lines: AuditRecord[];
     let retention: RecordingRetention;
     let open: string[];
+    let warnings: string[];
     beforeEach(async () => {
       clock = new SimulatedClock();
       lines = [];
       open = [];
+      warnings = [];
       retention = new RecordingRetention({
         folder,
         retentionMs: 30 * day,
         isOpen: (name) => open.includes(name),
         journal: { append: async (line) => void lines.push(line) },
         clock,
-        log: { warn: () => {} },
+        log: { warn: (text) => void warnings.push(text) },
       });
       await mkdir(join(folder, 'payments'));
     });
@@ -117,6 +120,13 @@ describe('the folder of recordings', () => {
       await retention.start();
       assert.deepEqual(await Promise.all(paths.map(exists)), [true, true, true, true]);
       assert.deepEqual(lines, []);
+    });
+
+    it('does not open a folder whose name is no namespace, such as lost+found', async () => {
+      await chmod(folder, 0o755);
+      await mkdir(join(folder, 'lost+found'), { mode: 0 });
+      await withoutRoot(() => retention.start());
+      assert.deepEqual(warnings, []);
     });
 
     it('follows no link', async () => {
