@@ -11,6 +11,8 @@ import { recordingMetrics } from '../gateway/recording/metrics.ts';
 import { Recorder } from '../gateway/recording/recorder.ts';
 import { RecordingRetention } from '../gateway/recording/retention.ts';
 import { startGatewayServer } from '../gateway/server.ts';
+import { SessionAudit } from '../gateway/session-audit.ts';
+import { SessionOpening } from '../gateway/session-opening.ts';
 import { Sessions } from '../gateway/sessions.ts';
 import { Upstream } from '../gateway/upstream.ts';
 import { clock, type Feature, type Host, type OpenFeature, storesProblem } from './feature.ts';
@@ -54,8 +56,10 @@ async function open(host: Host): Promise<OpenFeature> {
   void retention?.start();
   const queue = new FairQueue({ clock });
   const recordOverload = overloadMetrics(metrics);
+  const audit = new SessionAudit(journal, log);
+  const opening = new SessionOpening({ sessions, upstream, recorder, audit, clock });
   const server = await startGatewayServer({
-    gateway: new Gateway({ frontProxy, grants, sessions, upstream, recorder, journal, clock, log }),
+    gateway: new Gateway({ frontProxy, grants, sessions, upstream, recorder, opening, audit, clock, log }),
     frontProxy,
     certificate: certificate(),
     host: config.bindAddress,

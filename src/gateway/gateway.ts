@@ -1,33 +1,23 @@
-import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
-import type { Journal } from '../audit/journal.ts';
-import type { AuditRecord } from '../audit/record.ts';
 import type { Clock } from '../kit/clock.ts';
 import { describe } from '../kit/errors.ts';
 import type { Store } from '../kube/store.ts';
 import type { Log } from '../observe/log.ts';
-import { type Refusal, refuse, refuseUpgrade, relay, relayRefusedUpgrade, switchingProtocols } from './answers.ts';
+import { type Refusal, refuse, refuseUpgrade, relay } from './answers.ts';
 import { type GatewayCall, readCall } from './call-path.ts';
-import { type Caller, readCaller } from './caller.ts';
+import { readCaller } from './caller.ts';
 import { apiDocument, podDocument } from './discovery.ts';
 import { type FrontProxy, frontProxyOf, frontProxyProblem, isApiServer } from './front-proxy.ts';
 import type { LiveGrant, LiveGrants } from './live-grants.ts';
-import {
-  type Decision,
-  decide,
-  isDocument,
-  isSubject,
-  type ProxyCall,
-  type StreamKind,
-  streamProtocols,
-} from './pod-call.ts';
-import type { Recorder, Recording } from './recording/recorder.ts';
-import type { Session, Sessions } from './sessions.ts';
-import { PodStream, type StreamResult } from './stream.ts';
+import { type Decision, decide, isDocument, isSubject, type ProxyCall } from './pod-call.ts';
+import type { Recorder } from './recording/recorder.ts';
+import type { AuditedCall, SessionAudit } from './session-audit.ts';
+import type { SessionOpening } from './session-opening.ts';
+import { type Sessions, tooManySessions } from './sessions.ts';
 import { endText } from './stream-end.ts';
-import type { Answer, Upstream } from './upstream.ts';
+import type { Upstream } from './upstream.ts';
 
 /** How long a client may take to read the end of a log, milliseconds. */
 const LAST_WORDS_MS = 1000;
@@ -37,8 +27,9 @@ interface GatewayDeps {
   readonly grants: LiveGrants;
   readonly sessions: Sessions;
   readonly upstream: Pick<Upstream, 'open'>;
-  readonly recorder: Pick<Recorder, 'begin' | 'problem'>;
-  readonly journal: Journal;
+  readonly recorder: Pick<Recorder, 'problem'>;
+  readonly opening: Pick<SessionOpening, 'open'>;
+  readonly audit: SessionAudit;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -50,12 +41,6 @@ type Outcome =
   | ({ readonly kind: 'forward' } & AuditedCall & Forwarded);
 
 type Forwarded = { readonly decision: Extract<Decision, { kind: 'read' | 'stream' }> };
-
-/** A call by a known user of a known grant. */
-interface AuditedCall {
-  readonly caller: Caller;
-  readonly grant: LiveGrant;
-}
 
 /**
  * The aggregated API. Every call must come from the API server, by its front-proxy certificate, and the user whom it names must be a
@@ -76,7 +61,7 @@ export class Gateway {
         response.writeHead(200, { 'content-type': outcome.contentType });
         response.end(JSON.stringify(outcome.body));
       } else if (outcome.kind === 'refusal') {
-        await this.#auditRefusal(outcome);
+        if (outcome.audit) await this.#deps.audit.denied(outcome.audit, outcome.refusal);
         refuse(response, outcome.refusal);
       } else if (outcome.decision.kind === 'read') {
         await this.#read(request, response, outcome, outcome.decision);
@@ -94,10 +79,11 @@ export class Gateway {
     try {
       const outcome = this.#decide(request);
       if (outcome.kind === 'forward' && outcome.decision.kind === 'stream') {
-        return await this.#stream(request, socket, head, outcome, outcome.decision);
+        return await this.#deps.opening.open({ request, socket, head }, outcome, outcome.decision);
       }
-      if (outcome.kind === 'refusal') await this.#auditRefusal(outcome);
-      refuseUpgrade(socket, outcome.kind === 'refusal' ? outcome.refusal : noUpgrade);
+      if (outcome.kind !== 'refusal') return refuseUpgrade(socket, noUpgrade);
+      if (outcome.audit) await this.#deps.audit.denied(outcome.audit, outcome.refusal);
+      refuseUpgrade(socket, outcome.refusal);
     } catch (error) {
       this.#deps.log.warn('gateway stream failed', { error: describe(error) });
       refuseUpgrade(socket, unreachable(error));
@@ -181,154 +167,6 @@ export class Gateway {
       },
     });
   }
-
-  async #stream(
-    request: IncomingMessage,
-    socket: Duplex,
-    head: Buffer,
-    call: AuditedCall,
-    decision: Extract<Decision, { kind: 'stream' }>,
-  ): Promise<void> {
-    const { sessions, upstream, journal, clock } = this.#deps;
-    const { grant } = call;
-    const { stream: kind, options, target } = decision;
-    const offered = String(request.headers['sec-websocket-protocol'] ?? '').split(',');
-    const protocols = offered.map((name) => name.trim()).filter((name) => streamProtocols[kind].includes(name));
-    if (protocols.length === 0) {
-      const refusal = unknownProtocol(offered, kind);
-      await this.#auditRefusal({ kind: 'refusal', refusal, audit: call });
-      return refuseUpgrade(socket, refusal);
-    }
-    const session = sessions.begin(grant);
-    if (!session) return refuseUpgrade(socket, tooManySessions);
-    const abort = new AbortController();
-    const abandon = (): void => {
-      abort.abort();
-      session.close();
-    };
-    socket.once('close', abandon);
-    const record = recordOf(call, decision, session);
-    let recording: Recording | undefined;
-    try {
-      recording = await this.#beginRecording(call, decision, session, record);
-    } catch (error) {
-      session.close();
-      const refusal: Refusal = { status: 503, code: 'RecorderUnavailable', message: describe(error) };
-      await this.#auditRefusal({ kind: 'refusal', refusal, audit: call });
-      return refuseUpgrade(socket, refusal);
-    }
-    try {
-      // Nothing passes before the line is written.
-      await journal.append({ ...record, verdict: 'opened' });
-    } catch (error) {
-      session.close();
-      void recording?.end();
-      return refuseUpgrade(socket, { status: 503, code: 'AuditUnavailable', message: describe(error) });
-    }
-    const closed = (result: Partial<StreamResult>): void => {
-      session.close();
-      void recording?.end();
-      void this.#auditEnd(record, result);
-    };
-    let answer: Answer;
-    try {
-      const headers = { ...request.headers, 'sec-websocket-protocol': protocols.join(', ') };
-      answer = await upstream.open(target, { headers, upgrades: true, signal: abort.signal });
-    } catch (error) {
-      closed({});
-      throw error;
-    }
-    if (answer.kind === 'response') {
-      closed({});
-      return relayRefusedUpgrade(answer.message, socket);
-    }
-    if (socket.destroyed) {
-      answer.socket.destroy();
-      return closed({});
-    }
-    const chosen = answer.headers['sec-websocket-protocol'] ?? '';
-    if (!protocols.includes(chosen)) {
-      answer.socket.destroy();
-      closed({});
-      return refuseUpgrade(socket, { ...unknownProtocol([chosen], kind), status: 502 });
-    }
-    socket.off('close', abandon);
-    socket.write(switchingProtocols(answer.headers));
-    const stream = new PodStream({
-      kind,
-      options,
-      client: socket,
-      clientHead: head,
-      upstream: answer.socket,
-      upstreamHead: answer.head,
-      idleAfterMs: grant.idleAfterMs,
-      clock,
-      listener: recording,
-      onClosed: closed,
-    });
-    stream.start();
-    if (recording) {
-      if (!recording.isLost) stream.warn('this session is recorded');
-      recording.whenLost(() => {
-        if (grant.recording?.mode === 'Required') stream.end({ code: 'RecordingLost', atMs: clock.now() });
-      });
-    }
-    session.attach(stream);
-  }
-
-  /** Undefined if the session is not to be recorded. Rejects with `RecorderUnavailable` if it must be, and cannot. */
-  async #beginRecording(
-    { grant }: AuditedCall,
-    { stream }: Extract<Decision, { kind: 'stream' }>,
-    { id }: Session,
-    record: Omit<AuditRecord, 'verdict'>,
-  ): Promise<Recording | undefined> {
-    const { namespace, recording: terms } = grant;
-    if (!terms || stream === 'portforward') return undefined;
-    const recording = this.#deps.recorder.begin({ namespace, id, withInput: terms.withInput, record });
-    try {
-      if (terms.mode === 'Required') await recording.durable;
-    } catch (error) {
-      await recording.end();
-      throw error;
-    }
-    return recording;
-  }
-
-  async #auditEnd(record: Omit<AuditRecord, 'verdict'>, { end, ...result }: Partial<StreamResult>): Promise<void> {
-    const { journal, log } = this.#deps;
-    const line: AuditRecord = {
-      ...record,
-      verdict: 'ended',
-      ...(end ? { code: end.code } : {}),
-      ...(result.bytesIn === undefined ? {} : { bytesIn: result.bytesIn, bytesOut: result.bytesOut }),
-      ...(result.exitCode === undefined ? {} : { exitCode: result.exitCode }),
-    };
-    // The stream is over, so a failed line cannot keep it closed or open it; the journal counts the line as lost.
-    await journal
-      .append(line)
-      .catch((error: unknown) => log.error('no audit line for the end of a session', { error: describe(error) }));
-  }
-
-  /** A refused call of a known user. If the line cannot be written, the call stays refused. */
-  async #auditRefusal({ refusal, audit }: Extract<Outcome, { kind: 'refusal' }>): Promise<void> {
-    if (!audit) return;
-    const { journal, log } = this.#deps;
-    const { caller, grant } = audit;
-    const { code, message } = refusal;
-    await journal
-      .append({
-        event: 'session',
-        verdict: 'denied',
-        who: { user: caller.username, uid: caller.uid, groups: caller.groups },
-        what: { operation: 'CONNECT', apiVersion: 'v1', kind: 'Pod', namespace: grant.namespace, name: grant.pod },
-        request: grant.request.name,
-        pod: grant.pod,
-        code,
-        message,
-      })
-      .catch((error: unknown) => log.error('no audit line for a refused call', { error: describe(error) }));
-  }
 }
 
 const proxyCallOf = (
@@ -368,17 +206,6 @@ const noUpgrade: Refusal = {
   code: 'NoStream',
   message: 'the call asks for an upgrade, and nothing at this path is a stream; call it without the header Upgrade',
 };
-const tooManySessions: Refusal = {
-  status: 429,
-  code: 'TooManySessions',
-  message: 'the grant has 64 open sessions, or this replica 1,000; close some, or try again later',
-};
-
-const unknownProtocol = (found: readonly string[], kind: StreamKind): Refusal => ({
-  status: 400,
-  code: 'UnknownProtocol',
-  message: `the WebSocket has the subprotocol ${found.join(', ') || 'none'}; for ${kind}, the gateway passes ${streamProtocols[kind].join(' and ')}; use kubectl 1.31 or newer`,
-});
 
 const unreachable = (error: unknown): Refusal => ({
   status: 502,
@@ -387,26 +214,3 @@ const unreachable = (error: unknown): Refusal => ({
 });
 
 const subjectsText = ({ subjects }: LiveGrant): string => subjects.map(({ name }) => name).join(', ');
-
-/** The audit line of a session, without its verdict. It has a hash of the command, because commands may contain secrets. */
-function recordOf(
-  { caller, grant }: AuditedCall,
-  { stream, options }: Extract<Decision, { kind: 'stream' }>,
-  { id }: Session,
-): Omit<AuditRecord, 'verdict'> {
-  const { command, container, stdin, tty } = options;
-  return {
-    event: 'session',
-    who: { user: caller.username, uid: caller.uid, groups: caller.groups },
-    what: { operation: 'CONNECT', apiVersion: 'v1', kind: 'Pod', namespace: grant.namespace, name: grant.pod },
-    session: id,
-    stream,
-    request: grant.request.name,
-    pod: grant.pod,
-    interactive: stdin && tty,
-    ...(container === undefined ? {} : { container }),
-    ...(command.length === 0
-      ? {}
-      : { commandHash: createHash('sha256').update(JSON.stringify(command)).digest('hex') }),
-  };
-}

@@ -36,6 +36,8 @@ export type Decision =
   | { readonly kind: 'document' }
   | { readonly kind: 'refusal'; readonly refusal: Refusal };
 
+export type StreamDecision = Extract<Decision, { kind: 'stream' }>;
+
 /** What the caller asked for with a stream. */
 export interface StreamOptions {
   readonly container: string | undefined;

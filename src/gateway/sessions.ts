@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Cancel, Clock } from '../kit/clock.ts';
+import type { Refusal } from './answers.ts';
 import type { LiveGrant, LiveGrants } from './live-grants.ts';
 import { type StreamEnd, timeOfDay } from './stream-end.ts';
 
@@ -24,6 +25,13 @@ export interface Session {
 /** Maximum number of sessions of one replica, and of one grant. */
 const MAX_SESSIONS = 1000;
 const MAX_PER_GRANT = 64;
+
+export const tooManySessions: Refusal = {
+  status: 429,
+  code: 'TooManySessions',
+  message: 'the grant has 64 open sessions, or this replica 1,000; close some, or try again later',
+};
+
 /** When a person at a terminal is warned, milliseconds before the end. */
 const WARNINGS_MS = [10 * 60_000, 2 * 60_000];
 /** Interval of the check whether revocations still arrive, and whether the wall clock has jumped, milliseconds. */

@@ -1,0 +1,93 @@
+import { createHash } from 'node:crypto';
+import type { Journal } from '../audit/journal.ts';
+import type { AuditRecord } from '../audit/record.ts';
+import { describe } from '../kit/errors.ts';
+import type { Log } from '../observe/log.ts';
+import type { Refusal } from './answers.ts';
+import type { Caller } from './caller.ts';
+import type { LiveGrant } from './live-grants.ts';
+import type { StreamDecision } from './pod-call.ts';
+import type { Session } from './sessions.ts';
+import type { StreamResult } from './stream.ts';
+
+/** A call by a known user of a known grant. */
+export interface AuditedCall {
+  readonly caller: Caller;
+  readonly grant: LiveGrant;
+}
+
+/** The audit line of a session, without its verdict. */
+export type SessionRecord = Omit<AuditRecord, 'verdict'>;
+
+/** The audit lines of sessions. */
+export class SessionAudit {
+  readonly #journal: Journal;
+  readonly #log: Log;
+
+  constructor(journal: Journal, log: Log) {
+    this.#journal = journal;
+    this.#log = log;
+  }
+
+  /** A refused call of a known user. If the line cannot be written, the call stays refused. Never rejects. */
+  async denied({ caller, grant }: AuditedCall, { code, message }: Refusal): Promise<void> {
+    const line: AuditRecord = {
+      event: 'session',
+      verdict: 'denied',
+      ...subjectOf({ caller, grant }),
+      request: grant.request.name,
+      pod: grant.pod,
+      code,
+      message,
+    };
+    await this.#appendOrLog(line, 'no audit line for a refused call');
+  }
+
+  /** The session begins. Rejects if the line cannot be written; then nothing may pass. */
+  async opened(record: SessionRecord): Promise<void> {
+    await this.#journal.append({ ...record, verdict: 'opened' });
+  }
+
+  /**
+   * The session is over, so that a failed line can neither keep it closed nor open it; the journal counts the line as lost. `result` is empty
+   * if nothing passed. Never rejects.
+   */
+  async ended(record: SessionRecord, { end, ...result }: Partial<StreamResult>): Promise<void> {
+    const line: AuditRecord = {
+      ...record,
+      verdict: 'ended',
+      ...(end ? { code: end.code } : {}),
+      ...(result.bytesIn === undefined ? {} : { bytesIn: result.bytesIn, bytesOut: result.bytesOut }),
+      ...(result.exitCode === undefined ? {} : { exitCode: result.exitCode }),
+    };
+    await this.#appendOrLog(line, 'no audit line for the end of a session');
+  }
+
+  async #appendOrLog(line: AuditRecord, failure: string): Promise<void> {
+    await this.#journal.append(line).catch((error: unknown) => this.#log.error(failure, { error: describe(error) }));
+  }
+}
+
+/** The audit line of a session, without its verdict. It has a hash of the command, because commands may contain secrets. */
+export function sessionRecord(call: AuditedCall, { stream, options }: StreamDecision, { id }: Session): SessionRecord {
+  const { command, container, stdin, tty } = options;
+  const { grant } = call;
+  return {
+    event: 'session',
+    ...subjectOf(call),
+    session: id,
+    stream,
+    request: grant.request.name,
+    pod: grant.pod,
+    interactive: stdin && tty,
+    ...(container === undefined ? {} : { container }),
+    ...(command.length === 0
+      ? {}
+      : { commandHash: createHash('sha256').update(JSON.stringify(command)).digest('hex') }),
+  };
+}
+
+const subjectOf = ({ caller, grant }: AuditedCall): Pick<AuditRecord, 'who' | 'what'> => ({
+  who: { user: caller.username, uid: caller.uid, groups: caller.groups },
+  what: { operation: 'CONNECT', apiVersion: 'v1', kind: 'Pod', namespace: grant.namespace, name: grant.pod },
+});

@@ -1,0 +1,150 @@
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Clock } from '../kit/clock.ts';
+import { describe } from '../kit/errors.ts';
+import { type Refusal, refuseUpgrade, relayRefusedUpgrade, switchingProtocols } from './answers.ts';
+import { type StreamDecision, type StreamKind, streamProtocols } from './pod-call.ts';
+import type { Recorder, Recording } from './recording/recorder.ts';
+import { type AuditedCall, type SessionAudit, type SessionRecord, sessionRecord } from './session-audit.ts';
+import { type Session, type Sessions, tooManySessions } from './sessions.ts';
+import { PodStream, type StreamResult } from './stream.ts';
+import type { Answer, Upstream } from './upstream.ts';
+
+interface SessionOpeningDeps {
+  readonly sessions: Sessions;
+  readonly upstream: Pick<Upstream, 'open'>;
+  readonly recorder: Pick<Recorder, 'begin'>;
+  readonly audit: SessionAudit;
+  readonly clock: Clock;
+}
+
+/** A call that asks for an upgrade, and its connection. */
+interface UpgradeCall {
+  readonly request: IncomingMessage;
+  readonly socket: Duplex;
+  /** The bytes that came with the call. */
+  readonly head: Buffer;
+}
+
+/** Opens the streams of sessions: everything that must have happened before the first byte passes. */
+export class SessionOpening {
+  readonly #deps: SessionOpeningDeps;
+
+  constructor(deps: SessionOpeningDeps) {
+    this.#deps = deps;
+  }
+
+  /** Opens the stream, or refuses it. Rejects if the API server cannot be reached. */
+  async open({ request, socket, head }: UpgradeCall, call: AuditedCall, decision: StreamDecision): Promise<void> {
+    const { sessions, upstream, audit, clock } = this.#deps;
+    const { grant } = call;
+    const { stream: kind, options, target } = decision;
+    const offered = String(request.headers['sec-websocket-protocol'] ?? '').split(',');
+    const protocols = offered.map((name) => name.trim()).filter((name) => streamProtocols[kind].includes(name));
+    if (protocols.length === 0) {
+      const refusal = unknownProtocol(offered, kind);
+      await audit.denied(call, refusal);
+      return refuseUpgrade(socket, refusal);
+    }
+    const session = sessions.begin(grant);
+    if (!session) return refuseUpgrade(socket, tooManySessions);
+    const abort = new AbortController();
+    const abandon = (): void => {
+      abort.abort();
+      session.close();
+    };
+    socket.once('close', abandon);
+    const record = sessionRecord(call, decision, session);
+    let recording: Recording | undefined;
+    try {
+      recording = await this.#beginRecording(call, decision, session, record);
+    } catch (error) {
+      session.close();
+      const refusal: Refusal = { status: 503, code: 'RecorderUnavailable', message: describe(error) };
+      await audit.denied(call, refusal);
+      return refuseUpgrade(socket, refusal);
+    }
+    try {
+      // Nothing passes before the line is written.
+      await audit.opened(record);
+    } catch (error) {
+      session.close();
+      void recording?.end();
+      return refuseUpgrade(socket, { status: 503, code: 'AuditUnavailable', message: describe(error) });
+    }
+    const closed = (result: Partial<StreamResult>): void => {
+      session.close();
+      void recording?.end();
+      void audit.ended(record, result);
+    };
+    let answer: Answer;
+    try {
+      const headers = { ...request.headers, 'sec-websocket-protocol': protocols.join(', ') };
+      answer = await upstream.open(target, { headers, upgrades: true, signal: abort.signal });
+    } catch (error) {
+      closed({});
+      throw error;
+    }
+    if (answer.kind === 'response') {
+      closed({});
+      return relayRefusedUpgrade(answer.message, socket);
+    }
+    if (socket.destroyed) {
+      answer.socket.destroy();
+      return closed({});
+    }
+    const chosen = answer.headers['sec-websocket-protocol'] ?? '';
+    if (!protocols.includes(chosen)) {
+      answer.socket.destroy();
+      closed({});
+      return refuseUpgrade(socket, { ...unknownProtocol([chosen], kind), status: 502 });
+    }
+    socket.off('close', abandon);
+    socket.write(switchingProtocols(answer.headers));
+    const stream = new PodStream({
+      kind,
+      options,
+      client: socket,
+      clientHead: head,
+      upstream: answer.socket,
+      upstreamHead: answer.head,
+      idleAfterMs: grant.idleAfterMs,
+      clock,
+      listener: recording,
+      onClosed: closed,
+    });
+    stream.start();
+    if (recording) {
+      if (!recording.isLost) stream.warn('this session is recorded');
+      recording.whenLost(() => {
+        if (grant.recording?.mode === 'Required') stream.end({ code: 'RecordingLost', atMs: clock.now() });
+      });
+    }
+    session.attach(stream);
+  }
+
+  /** Undefined if the session is not to be recorded. Rejects with `RecorderUnavailable` if it must be, and cannot. */
+  async #beginRecording(
+    { grant }: AuditedCall,
+    { stream }: StreamDecision,
+    { id }: Session,
+    record: SessionRecord,
+  ): Promise<Recording | undefined> {
+    const { namespace, recording: terms } = grant;
+    if (!terms || stream === 'portforward') return undefined;
+    const recording = this.#deps.recorder.begin({ namespace, id, withInput: terms.withInput, record });
+    try {
+      if (terms.mode === 'Required') await recording.durable;
+    } catch (error) {
+      await recording.end();
+      throw error;
+    }
+    return recording;
+  }
+}
+
+const unknownProtocol = (found: readonly string[], kind: StreamKind): Refusal => ({
+  status: 400,
+  code: 'UnknownProtocol',
+  message: `the WebSocket has the subprotocol ${found.join(', ') || 'none'}; for ${kind}, the gateway passes ${streamProtocols[kind].join(' and ')}; use kubectl 1.31 or newer`,
+});
