@@ -1,10 +1,11 @@
 import { constants } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { isRecordingName } from '../../audit/verify/recordings.ts';
 import type { RecordingFile, RecordingName, RecordingSink } from './sink.ts';
 
-const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
+const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
 
 /** Stores recordings as `FOLDER/NAMESPACE/SESSION.cast`, which only the user of the process may read. */
 export class FolderSink implements RecordingSink {
@@ -41,6 +42,25 @@ export class FolderSink implements RecordingSink {
       },
     };
   }
+
+  async read({ namespace, session }: RecordingName): Promise<Readable | undefined> {
+    if (!isRecordingName(namespace, session)) return undefined;
+    const folder = join(this.#folder, namespace);
+    if (!(await lstat(folder).catch(absent))?.isDirectory()) return undefined;
+    // Without O_NONBLOCK, opening a pipe would wait for its writer.
+    const file = await open(join(folder, `${session}.cast`), O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(absent);
+    if (!file) return undefined;
+    const found = await file.stat();
+    if (found.isFile()) return file.createReadStream();
+    await file.close();
+    return undefined;
+  }
+}
+
+/** Undefined for a name that does not exist or is a link; throws every other error. */
+function absent(error: unknown): undefined {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  if (code !== 'ENOENT' && code !== 'ELOOP') throw error;
 }
 
 /** Creates the folder unless it exists; returns whether it was created. Rejects if the name is a link or a file. */

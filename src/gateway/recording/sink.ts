@@ -1,3 +1,5 @@
+import type { Readable } from 'node:stream';
+
 /** The name of a recording. */
 export interface RecordingName {
   /** Namespace of the grant. */
@@ -10,6 +12,11 @@ export interface RecordingName {
 export interface RecordingSink {
   /** Creates the recording with its first bytes. Resolves once both survive a crash of the machine. Rejects if the name exists. */
   create(name: RecordingName, first: Buffer): Promise<RecordingFile>;
+  /**
+   * The bytes that are stored so far, in order; undefined if there is no recording of that name. The caller must read or destroy the stream.
+   * Rejects, or ends the stream, with the error of the storage.
+   */
+  read(name: RecordingName): Promise<Readable | undefined>;
 }
 
 /** A recording that is being written. Calls must not overlap. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { chmod, mkdir, mkdtemp, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import type { AuditRecord } from '../../../../src/audit/record.ts';
 import { FolderSink } from '../../../../src/gateway/recording/folder-sink.ts';
 import { RecordingRetention } from '../../../../src/gateway/recording/retention.ts';
@@ -54,6 +55,36 @@ describe('the folder of recordings', () => {
     await mkdir(join(folder, 'other'));
     await symlink(join(outside, 'x'), join(folder, 'other', `${session}.cast`));
     await assert.rejects(sink.create({ namespace: 'other', session }, header), { code: 'EEXIST' });
+  });
+
+  it('gives back what a recording has so far', async () => {
+    const sink = new FolderSink(folder);
+    const file = await sink.create({ namespace: 'payments', session }, header);
+    await file.append(Buffer.from('more'));
+    const stored = await sink.read({ namespace: 'payments', session });
+    assert.ok(stored);
+    assert.equal(await text(stored), 'header\nmore');
+    await file.close();
+  });
+
+  it('gives back nothing for an absent name, a name that is no recording, a link, or a folder', async () => {
+    const sink = new FolderSink(folder);
+    await (await sink.create({ namespace: 'payments', session }, header)).close();
+    await symlink(join(folder, 'payments'), join(folder, 'linked'));
+    await mkdir(join(folder, 'other'));
+    await symlink(join(folder, 'payments', `${session}.cast`), join(folder, 'other', `${session}.cast`));
+    await mkdir(join(folder, 'third', `${session}.cast`), { recursive: true });
+    for (const name of [
+      { namespace: 'absent', session },
+      { namespace: 'payments', session: session.replace('0', '1') },
+      { namespace: '../payments', session },
+      { namespace: 'payments', session: `../payments/${session}` },
+      { namespace: 'linked', session },
+      { namespace: 'other', session },
+      { namespace: 'third', session },
+    ]) {
+      assert.equal(await sink.read(name), undefined, JSON.stringify(name));
+    }
   });
 
   it('must exist', () =>

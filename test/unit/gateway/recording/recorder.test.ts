@@ -25,6 +25,8 @@ class MemorySink implements RecordingSink {
     };
   }
 
+  async read(): Promise<undefined> {}
+
   get events(): unknown[] {
     const [, ...events] = Buffer.concat(this.parts).toString().trimEnd().split('\n');
     return events.map((line) => JSON.parse(line));
