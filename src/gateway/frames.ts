@@ -25,6 +25,7 @@ export interface FrameListener {
 /** Reads frames from chunks of any size. */
 export class FrameReader {
   readonly #isMasked: boolean;
+  readonly #hasFragments: boolean;
   readonly #listener: FrameListener;
   readonly #header = Buffer.alloc(14);
   #headerBytes = 0;
@@ -41,9 +42,10 @@ export class FrameReader {
   /** Whether the next part is the first of its message. */
   #isStart = false;
 
-  /** `isMasked`: frames must be masked, as clients send them; otherwise they must not be. */
-  constructor(isMasked: boolean, listener: FrameListener = {}) {
+  /** `isMasked`: frames must be masked, as clients send them; otherwise they must not be. `hasFragments`: a message may have several frames. */
+  constructor(isMasked: boolean, listener: FrameListener = {}, hasFragments = true) {
     this.#isMasked = isMasked;
+    this.#hasFragments = hasFragments;
     this.#listener = listener;
   }
 
@@ -117,6 +119,7 @@ export class FrameReader {
     }
     if (opcode > opcodes.binary) throw new FrameError(`a frame has the unknown opcode ${opcode}`);
     const continues = opcode === opcodes.continuation;
+    if (!this.#hasFragments && (continues || !this.#isFinal)) throw new FrameError('a message has several frames');
     if (continues !== this.#isInMessage) {
       throw new FrameError(continues ? 'a frame continues no message' : 'a message begins within another');
     }

@@ -183,8 +183,8 @@ const isStreamKind = (text: string): text is StreamKind => streamKinds.includes(
 
 /** As the API server reads a boolean of a query: a parameter without a value is true. */
 const isTrue = (query: URLSearchParams, name: string): boolean => {
-  const value = query.get(name);
-  return value !== null && value !== 'false' && value !== '0';
+  const value = query.get(name)?.toLowerCase();
+  return value !== undefined && value !== 'false' && value !== '0';
 };
 
 const withQuery = (path: string, query: URLSearchParams): string => (query.size === 0 ? path : `${path}?${query}`);

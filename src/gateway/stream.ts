@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import type { Cancel, Clock } from '../kit/clock.ts';
 import { listIn, own } from '../kit/json-value.ts';
-import { channelMessage, closeFrame, FrameError, FrameReader, frameOf, opcodes } from './frames.ts';
+import { channelMessage, closeFrame, FrameError, type FrameListener, FrameReader, frameOf, opcodes } from './frames.ts';
 import type { StreamKind, StreamOptions } from './pod-call.ts';
 import { endText, type StreamEnd } from './stream-end.ts';
 
@@ -87,7 +87,7 @@ export class PodStream {
     this.#heardAtMs = clock.monotonic();
     this.#usedAtMs = this.#heardAtMs;
     const hasChannels = kind !== 'portforward';
-    this.#fromClient = new FrameReader(true, {
+    const fromClient: FrameListener = {
       onData: (part, first) => {
         this.#bytesIn += part.length;
         this.#usedAtMs = clock.monotonic();
@@ -95,7 +95,9 @@ export class PodStream {
           throw new FrameError(`a message has the unknown channel ${first}`);
         given.listener?.fromClient(() => this.#fromClient.unmasked(part), first);
       },
-    });
+    };
+    // The API server reads each frame of exec and attach as a message with a channel of its own, so input could pass as a part of a size.
+    this.#fromClient = new FrameReader(true, fromClient, !hasChannels);
     this.#fromPod = new FrameReader(false, {
       onData: (part, first) => {
         this.#bytesOut += part.length;

@@ -2,6 +2,7 @@ import { type ApiAnswer, type ApiTarget, callApi } from '../../sandbox/api-call.
 import type { RunResult } from '../../sandbox/build/run.ts';
 import { type Identity, issue } from '../../sandbox/pki.ts';
 import type { KubectlOptions, PlaneClient } from '../../sandbox/plane-client.ts';
+import { RawStream } from './raw-stream.ts';
 import { openWebSocket } from './web-socket.ts';
 
 /** A user with a client certificate, who uses kubectl and plain calls. */
@@ -29,6 +30,11 @@ export class Person {
   /** A GET that requests a WebSocket. Default protocol: that of exec. */
   open(path: string, protocol?: string): Promise<ApiAnswer> {
     return openWebSocket(this.#target(), path, protocol);
+  }
+
+  /** A stream of which the test sends each frame. */
+  stream(path: string, protocol?: string): Promise<RawStream> {
+    return RawStream.open(this.#target(), path, protocol);
   }
 
   #target(): ApiTarget {

@@ -55,6 +55,9 @@ describe('what a grant lets its subject call through the gateway', () => {
     [`${pods}?watch=true`, true],
     [`${pods}?watch=1`, true],
     [`${pods}?watch=false`, false],
+    [`${pods}?watch=FALSE`, false],
+    [`${pods}?watch=0`, false],
+    [`${pods}?watch`, true],
     [`${pods}/web-0/log?follow=true`, true],
     [`${pods}/web-0/log`, false],
   ] as const) {

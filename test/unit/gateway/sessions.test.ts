@@ -198,6 +198,20 @@ describe('a session of a grant', () => {
     assert.equal(stage.sessions.begin(live), undefined);
   });
 
+  it('does not begin if the replica has 1,000 of any grants', () => {
+    const stage = new Stage();
+    stage.cluster.open(stage.clock.now() + minute);
+    const live = stage.live();
+    assert.ok(live);
+    const begin = (number: number) => stage.sessions.begin({ ...live, name: `grant-${number % 50}` });
+    const sessions = Array.from({ length: 1000 }, (_, number) => begin(number));
+    assert.ok(sessions.every((session) => session !== undefined));
+    assert.equal(begin(0), undefined);
+    sessions[0]?.close();
+    assert.ok(begin(0));
+    assert.equal(begin(0), undefined);
+  });
+
   it('leaves no timer behind', () => {
     const stage = new Stage();
     stage.cluster.open(stage.clock.now() + minute);

@@ -23,6 +23,13 @@ function fromClient(frame: Buffer): Buffer {
   return Buffer.concat([head, Buffer.alloc(4), frame.subarray(2)]);
 }
 
+/** A frame that is not the last of its message. */
+function fragment(opcode: number, payload: string): Buffer {
+  const frame = frameOf(opcode, Buffer.from(payload, 'latin1'));
+  frame.writeUInt8(opcode, 0);
+  return frame;
+}
+
 interface Setting {
   readonly kind?: StreamKind;
   readonly options?: StreamOptions;
@@ -231,6 +238,8 @@ describe('a stream between a client and a pod', () => {
       ['by an unmasked frame', channelMessage(0, 'x')],
       ['by an unknown channel', fromClient(channelMessage(7, 'x'))],
       ['by writing on the channel for output', fromClient(channelMessage(1, 'x'))],
+      ['by a fragment, which the API server would read as a message', fromClient(fragment(opcodes.binary, '\x04{'))],
+      ['by the rest of a message', fromClient(fragment(opcodes.continuation, '\0x'))],
     ];
     for (const [how, bytes] of broken) {
       it(`${how}, ends with BadFrame, and passes nothing on`, async () => {
@@ -242,8 +251,10 @@ describe('a stream between a client and a pod', () => {
       });
     }
 
-    it('knows no channels in a forwarded port', async () => {
+    it('knows neither channels nor whole messages in a forwarded port', async () => {
       const stage = new Stage({ kind: 'portforward' });
+      stage.client.write(fromClient(fragment(opcodes.binary, 'x')));
+      stage.client.write(fromClient(frameOf(opcodes.continuation, Buffer.from('y'))));
       stage.client.write(fromClient(channelMessage(7, 'x')));
       assert.notEqual(await stage.forwarded(), '');
     });
