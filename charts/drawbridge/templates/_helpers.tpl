@@ -23,6 +23,12 @@ app.kubernetes.io/name: drawbridge
 app.kubernetes.io/component: {{ include "drawbridge.component" . }}
 {{- end }}
 
+{{/* Replicas of the feature. */}}
+{{- define "drawbridge.replicas" -}}
+{{- $own := ternary .root.Values.gateway.replicas 0 (eq .feature "gateway") }}
+{{- $own | default .root.Values.replicas | int }}
+{{- end }}
+
 {{/* The Service by which the API server calls the feature; with cert-manager also its Certificate. */}}
 {{- define "drawbridge.calledService" -}}
 {{ include "drawbridge.name" . }}{{ if ne .feature "gateway" }}-webhook{{ end }}

@@ -14,7 +14,15 @@ const byHand = { mode: 'secret', caBundle: certificate };
 const modes: Readonly<Record<string, object>> = {
   own: on,
   'cert-manager': { ...on, certificates: { mode: 'cert-manager' } },
-  secret: { ...on, certificates: byHand, gateway: { certificates: { secretName: 'gateway-tls' } } },
+  secret: {
+    ...on,
+    certificates: byHand,
+    gateway: {
+      certificates: { secretName: 'gateway-tls' },
+      replicas: 1,
+      recordings: { volume: { persistentVolumeClaim: { claimName: 'recordings' } } },
+    },
+  },
 };
 
 describe('the chart with the gateway', () => {
@@ -180,7 +188,7 @@ describe('the chart with the gateway', () => {
         spec.caBundle,
         metadata.annotations,
         ...own,
-        ...volumes.map(({ secret }: Manifest) => secret?.['secretName']),
+        ...volumes.flatMap(({ secret }: Manifest) => (secret ? [secret.secretName] : [])),
       ];
     };
     const secret = 'drawbridge-gateway-own-certificate';
@@ -207,6 +215,75 @@ describe('the chart with the gateway', () => {
     assert.deepEqual(memory, ['512Mi', '1Gi']);
   });
 
+  describe('with a volume for recordings', () => {
+    const volume = { persistentVolumeClaim: { claimName: 'recordings' } };
+    const recording = (given: object = {}): object => ({ ...on, gateway: { recordings: { volume }, ...given } });
+    const deployment = async (values: object): Promise<Manifest> =>
+      named(await helm.template(namespace, values), 'Deployment', 'drawbridge-gateway')['spec'];
+
+    it('mounts it in the gateway alone, for its group, and deletes recordings after the retention', async () => {
+      const manifests = await helm.template(namespace, recording());
+      const { replicas, template } = named(manifests, 'Deployment', 'drawbridge-gateway')['spec'];
+      const { volumes, containers, securityContext } = template.spec;
+      assert.deepEqual([replicas, volumes], [2, [{ name: 'recordings', ...volume }]]);
+      const folder = '/var/lib/drawbridge/recordings';
+      assert.deepEqual(containers[0].volumeMounts, [{ name: 'recordings', mountPath: folder }]);
+      const flags = containers[0].args.filter((arg: string) => arg.startsWith('--recording'));
+      assert.deepEqual(flags, [`--recordings=${folder}`, '--recording-retention=720h']);
+      assert.deepEqual(
+        [securityContext.fsGroup, securityContext.fsGroupChangePolicy, containers[0].securityContext],
+        [65532, 'OnRootMismatch', { ...containers[0].securityContext, readOnlyRootFilesystem: true }],
+      );
+      const mounting = manifests.filter(({ spec }) => JSON.stringify(spec?.template ?? {}).includes('recordings'));
+      assert.deepEqual(
+        mounting.map(({ metadata }) => metadata.name),
+        ['drawbridge-gateway'],
+      );
+    });
+
+    it('stops the one replica before it starts the next, which could not mount the volume on another node', async () => {
+      const one = recording({ replicas: 1 });
+      assert.deepEqual((await deployment(one))['strategy'], { type: 'Recreate' });
+      assert.equal((await deployment(recording()))['strategy'].type, 'RollingUpdate');
+      assert.equal((await deployment({ ...on, gateway: { replicas: 1 } }))['strategy'].type, 'RollingUpdate');
+    });
+
+    it('has replicas of its own, and a budget for disruptions only with several', async () => {
+      const manifests = await helm.template(namespace, recording({ replicas: 1 }));
+      const replicas = (name: string): number => named(manifests, 'Deployment', name)['spec'].replicas;
+      assert.deepEqual([replicas('drawbridge'), replicas('drawbridge-gateway')], [2, 1]);
+      const budgets = manifests
+        .filter(({ kind }) => kind === 'PodDisruptionBudget')
+        .map(({ metadata }) => metadata.name);
+      assert.deepEqual(budgets, ['drawbridge']);
+    });
+
+    it('is refused while several replicas share a claim that only one node can mount', async function () {
+      this.timeout(60_000);
+      const own = await testNamespace('chart');
+      const render = (values: object) =>
+        helm.run(['template', 'drawbridge', chart, '--namespace', own, '--dry-run=server', '--values', '-'], {
+          input: JSON.stringify(values),
+          reject: false,
+        });
+      const claim = async (name: string, mode: string): Promise<void> => {
+        await plane.call('POST', `/api/v1/namespaces/${own}/persistentvolumeclaims`, {
+          metadata: { name },
+          spec: { accessModes: [mode], resources: { requests: { storage: '1Gi' } } },
+        });
+      };
+      await claim('recordings', 'ReadWriteOnce');
+      await claim('shared', 'ReadWriteMany');
+      const { code, stderr } = await render(recording());
+      assert.notEqual(code, 0);
+      assert.match(stderr, /PersistentVolumeClaim recordings is ReadWriteOnce, and the gateway has 2 replicas/);
+      assert.equal((await render(recording({ replicas: 1 }))).code, 0);
+      const shared = { recordings: { volume: { persistentVolumeClaim: { claimName: 'shared' } } } };
+      assert.equal((await render({ ...on, gateway: shared })).code, 0);
+      await plane.call('DELETE', `/api/v1/namespaces/${own}`);
+    });
+  });
+
   const refused: [string, object, RegExp][] = [
     [
       'the gateway without access',
@@ -215,6 +292,16 @@ describe('the chart with the gateway', () => {
     ],
     ['an unknown value', { ...on, gateway: { port: 1 } }, /gateway.*additional properties 'port' not allowed/],
     ['a Secret of no name', { ...on, gateway: { certificates: { secretName: 'A B' } } }, /secretName.*does not match/],
+    [
+      'two sources of the volume for recordings',
+      { ...on, gateway: { recordings: { volume: { nfs: {}, hostPath: {} } } } },
+      /volume': maxProperties/,
+    ],
+    [
+      'a volume for recordings that is deleted with its Pod',
+      { ...on, gateway: { recordings: { volume: { emptyDir: {} } } } },
+      /gateway\.recordings\.volume: it is an emptyDir/,
+    ],
     [
       'certificates by hand without a Secret',
       { ...on, certificates: byHand },
