@@ -5,6 +5,7 @@ import { describe } from '../kit/errors.ts';
 import { type Refusal, refuseUpgrade, relayRefusedUpgrade, switchingProtocols } from './answers.ts';
 import { type StreamDecision, type StreamKind, streamProtocols } from './pod-call.ts';
 import type { Recorder, Recording } from './recording/recorder.ts';
+import { SessionCast } from './recording/session-cast.ts';
 import { type AuditedCall, type SessionAudit, type SessionRecord, sessionRecord } from './session-audit.ts';
 import { type Session, type Sessions, tooManySessions } from './sessions.ts';
 import { PodStream, type StreamResult } from './stream.ts';
@@ -55,9 +56,10 @@ export class SessionOpening {
     };
     socket.once('close', abandon);
     const record = sessionRecord(call, decision, session);
+    const cast = kind === 'portforward' ? undefined : new SessionCast(clock, grant.recording?.withInput ?? false);
     let recording: Recording | undefined;
     try {
-      recording = await this.#beginRecording(call, decision, session, record);
+      recording = cast && (await this.#beginRecording(call, cast, session, record));
     } catch (error) {
       session.close();
       const refusal: Refusal = { status: 503, code: 'RecorderUnavailable', message: describe(error) };
@@ -110,7 +112,7 @@ export class SessionOpening {
       upstreamHead: answer.head,
       idleAfterMs: grant.idleAfterMs,
       clock,
-      listener: recording,
+      listener: cast,
       onClosed: closed,
     });
     stream.start();
@@ -126,13 +128,13 @@ export class SessionOpening {
   /** Undefined if the session is not to be recorded. Rejects with `RecorderUnavailable` if it must be, and cannot. */
   async #beginRecording(
     { grant }: AuditedCall,
-    { stream }: StreamDecision,
+    cast: SessionCast,
     { id }: Session,
     record: SessionRecord,
   ): Promise<Recording | undefined> {
     const { namespace, recording: terms } = grant;
-    if (!terms || stream === 'portforward') return undefined;
-    const recording = this.#deps.recorder.begin({ namespace, id, withInput: terms.withInput, record });
+    if (!terms) return undefined;
+    const recording = this.#deps.recorder.begin({ namespace, id, cast, record });
     try {
       if (terms.mode === 'Required') await recording.durable;
     } catch (error) {

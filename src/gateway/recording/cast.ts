@@ -10,13 +10,13 @@ export interface TerminalSize {
 export type CastCode = 'o' | 'i' | 'r' | 'm';
 
 /** The size in the header. The header must be durable before the client has named its size, so that the first event has the actual size. */
-const headerSize: TerminalSize = { width: 80, height: 24 };
+export const headerSize: TerminalSize = { width: 80, height: 24 };
 /** Maximum width and height that a client may name, characters. */
 const MAX_SIDE = 10_000;
 
-/** The first line of a recording. It names the session, and nothing that a user wrote. */
-export const castHeader = (session: string, startedAtMs: number): string =>
-  `${JSON.stringify({ version: 2, ...headerSize, timestamp: Math.floor(startedAtMs / 1000), title: session })}\n`;
+/** The first line of a recording or a live view. It names the session, and nothing that a user wrote. */
+export const castHeader = (session: string, startedAtMs: number, size: TerminalSize = headerSize): string =>
+  `${JSON.stringify({ version: 2, ...size, timestamp: Math.floor(startedAtMs / 1000), title: session })}\n`;
 
 /** One event as a line; `afterMs` since the start of the recording. */
 export const castEvent = (afterMs: number, code: CastCode, text: string): string =>

@@ -4,7 +4,8 @@ import type { AuditRecord } from '../../audit/record.ts';
 import type { Cancel, Clock } from '../../kit/clock.ts';
 import { CodedError, describe } from '../../kit/errors.ts';
 import type { Log } from '../../observe/log.ts';
-import { type CastCode, CastText, castEvent, castHeader, sizeIn } from './cast.ts';
+import { castHeader } from './cast.ts';
+import type { CastReader, SessionCast } from './session-cast.ts';
 import type { RecordingFile, RecordingSink } from './sink.ts';
 
 /** Maximum size of a chunk, bytes. The journal has a line with the SHA-256 of each chunk. */
@@ -18,12 +19,6 @@ const MAX_RECORDING = 1024 * 1024 * 1024;
 const FLUSH_MS = 1000;
 /** How long the sink may take for one call, milliseconds. */
 const SINK_MS = 5000;
-/** Maximum size of a message with the size of a terminal, bytes. */
-const MAX_SIZE_TEXT = 256;
-
-/** Channels of the exec protocol that are recorded. */
-const channels = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 255 } as const;
-const podChannels: readonly number[] = [channels.stdout, channels.stderr, channels.error, channels.close];
 
 interface RecorderDeps {
   /** Undefined: this process stores no recordings. */
@@ -40,7 +35,8 @@ export interface RecordedSession {
   readonly namespace: string;
   /** The session: a UUID. */
   readonly id: string;
-  readonly withInput: boolean;
+  /** The events to record. */
+  readonly cast: SessionCast;
   /** The audit line of the session. */
   readonly record: Omit<AuditRecord, 'verdict'>;
 }
@@ -96,7 +92,7 @@ const unavailable = (): CodedError =>
   );
 
 /** The recording of one session. */
-export class Recording {
+export class Recording implements CastReader {
   /** Resolves once the recording exists and survives a crash. Rejects with CodedError `RecorderUnavailable`. */
   readonly durable: Promise<void>;
   /** Resolves once it is complete, or, if it was lost, once its session is over. */
@@ -105,8 +101,6 @@ export class Recording {
   readonly #deps: RecorderDeps;
   /** Bytes of all sessions that wait for the sink. */
   readonly #inAll: { bytes: number };
-  readonly #startMs: number;
-  readonly #texts = { stdin: new CastText(), stdout: new CastText(), stderr: new CastText() };
   #waiting: Buffer[] = [];
   #waitingBytes = 0;
   #size = 0;
@@ -116,10 +110,8 @@ export class Recording {
   /** Set while a call to the sink runs. */
   #writing: Promise<void> | undefined;
   #cancelFlush: Cancel | undefined;
-  #fromPod: number | undefined;
-  #fromClient: number | undefined;
-  #sizeText = '';
   #ending: Promise<void> | undefined;
+  readonly #stopReading: () => void;
   #onLost: () => void = () => {};
   #onEnded: () => void = () => {};
 
@@ -127,7 +119,7 @@ export class Recording {
     this.#session = session;
     this.#deps = deps;
     this.#inAll = inAll;
-    this.#startMs = deps.clock.monotonic();
+    this.#stopReading = session.cast.add(this);
     this.ended = new Promise((resolve) => {
       this.#onEnded = resolve;
     });
@@ -151,61 +143,8 @@ export class Recording {
     if (this.#state === 'lost') listener();
   }
 
-  /** A part of a message from the pod. `first`: the channel, if the part begins a message. */
-  fromPod(part: Buffer, first: number | undefined): void {
-    if (first !== undefined) {
-      this.#fromPod = first;
-      if (!podChannels.includes(first)) this.#lose(`the pod sent a message on the unknown channel ${first}`);
-    }
-    const data = first === undefined ? part : part.subarray(1);
-    if (this.#fromPod === channels.stdout) this.#event('o', this.#texts.stdout.read(data));
-    else if (this.#fromPod === channels.stderr) this.#event('o', this.#texts.stderr.read(data));
-  }
-
-  /** A part of a message from the client, which `read` copies without its mask. `first`: the channel, if the part begins a message. */
-  fromClient(read: () => Buffer, first: number | undefined): void {
-    if (first !== undefined) {
-      this.#fromClient = first;
-      this.#sizeText = '';
-    }
-    const isInput = this.#fromClient === channels.stdin && this.#session.withInput;
-    if (!isInput && this.#fromClient !== channels.resize) return;
-    const data = first === undefined ? read() : read().subarray(1);
-    if (isInput) {
-      this.#event('i', this.#texts.stdin.read(data));
-      return;
-    }
-    if (this.#sizeText.length + data.length > MAX_SIZE_TEXT) return;
-    this.#sizeText += data.toString('latin1');
-    const size = sizeIn(this.#sizeText);
-    if (size) this.#event('r', `${size.width}x${size.height}`);
-  }
-
-  /** A line that the gateway showed. */
-  note(text: string): void {
-    this.#event('m', text);
-  }
-
-  /** The session is over. Resolves once the recording is complete, or lost. Later calls wait for the same end. */
-  end(): Promise<void> {
-    this.#ending ??= this.#finish();
-    return this.#ending;
-  }
-
-  async #finish(): Promise<void> {
-    if (this.#state === 'open') {
-      this.#state = 'ending';
-      this.#cancelFlush?.();
-      await this.#writing;
-      await this.#write();
-    }
-    await this.#writing;
-    this.#onEnded();
-  }
-
-  #event(code: CastCode, text: string): void {
-    if (this.#state !== 'open' || text === '') return;
-    const line = Buffer.from(castEvent(this.#deps.clock.monotonic() - this.#startMs, code, text));
+  event(line: Buffer): void {
+    if (this.#state !== 'open') return;
     this.#size += line.length;
     const isFull =
       this.#waitingBytes + line.length > MAX_WAITING || this.#inAll.bytes + line.length > MAX_WAITING_IN_ALL;
@@ -221,6 +160,28 @@ export class Recording {
     else this.#cancelFlush ??= this.#deps.clock.schedule(FLUSH_MS, () => this.#flush());
   }
 
+  missed(why: string): void {
+    this.#lose(why);
+  }
+
+  /** The session is over. Resolves once the recording is complete, or lost. Later calls wait for the same end. */
+  end(): Promise<void> {
+    this.#ending ??= this.#finish();
+    return this.#ending;
+  }
+
+  async #finish(): Promise<void> {
+    if (this.#state === 'open') {
+      this.#state = 'ending';
+      this.#stopReading();
+      this.#cancelFlush?.();
+      await this.#writing;
+      await this.#write();
+    }
+    await this.#writing;
+    this.#onEnded();
+  }
+
   #flush(): void {
     this.#cancelFlush?.();
     this.#cancelFlush = undefined;
@@ -234,11 +195,11 @@ export class Recording {
   }
 
   async #create(): Promise<void> {
-    const { sink, clock } = this.#deps;
-    const { namespace, id } = this.#session;
+    const { sink } = this.#deps;
+    const { namespace, id, cast } = this.#session;
     try {
       if (!sink) throw new Error('the gateway has no --recordings');
-      const header = Buffer.from(castHeader(id, clock.now()));
+      const header = Buffer.from(castHeader(id, cast.startedAtMs));
       this.#file = await this.#inTime(sink.create({ namespace, session: id }, header), (late) => late.close());
       await this.#journal(header);
     } catch (error) {
@@ -297,6 +258,7 @@ export class Recording {
   #lose(why: string): void {
     if (this.#state === 'lost' || this.#state === 'closed') return;
     this.#state = 'lost';
+    this.#stopReading();
     this.#cancelFlush?.();
     for (const { length } of this.#waiting.splice(0)) this.#count(-length);
     const { journal, log, onLost } = this.#deps;

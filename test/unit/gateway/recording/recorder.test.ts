@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import type { AuditRecord } from '../../../../src/audit/record.ts';
 import { Recorder, type Recording } from '../../../../src/gateway/recording/recorder.ts';
+import { SessionCast } from '../../../../src/gateway/recording/session-cast.ts';
 import type { RecordingFile, RecordingSink } from '../../../../src/gateway/recording/sink.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
@@ -67,11 +68,13 @@ describe('the recorder', () => {
         },
       },
     });
-  const begin = (withInput = false, from = recorder()): Recording =>
-    from.begin({
+  const casts = new WeakMap<Recording, SessionCast>();
+  const begin = (withInput = false, from = recorder()): Recording => {
+    const cast = new SessionCast(clock, withInput);
+    const recording = from.begin({
       namespace: 'payments',
       id: session,
-      withInput,
+      cast,
       record: {
         event: 'session',
         who: { user: 'alice' },
@@ -79,10 +82,13 @@ describe('the recorder', () => {
         session,
       },
     });
+    casts.set(recording, cast);
+    return recording;
+  };
   const out = (recording: Recording, text: string | Buffer, channel = 1): void =>
-    recording.fromPod(Buffer.concat([Buffer.of(channel), Buffer.from(text)]), channel);
+    casts.get(recording)?.fromPod(Buffer.concat([Buffer.of(channel), Buffer.from(text)]), channel);
   const type = (recording: Recording, channel: number, text: string): void =>
-    recording.fromClient(() => Buffer.concat([Buffer.of(channel), Buffer.from(text)]), channel);
+    casts.get(recording)?.fromClient(() => Buffer.concat([Buffer.of(channel), Buffer.from(text)]), channel);
   const lostLines = (): unknown[] =>
     lines.filter(({ verdict }) => verdict === 'unrecorded').map(({ code, message }) => [code, message]);
 
@@ -105,7 +111,7 @@ describe('the recorder', () => {
     out(recording, 'hello ');
     out(recording, 'oops', 2);
     type(recording, 0, 'secret');
-    recording.note('access ends in 2 minutes');
+    casts.get(recording)?.note('access ends in 2 minutes');
     await recording.end();
     assert.deepEqual(sink.events, [
       [0, 'r', '120x40'],
@@ -127,7 +133,7 @@ describe('the recorder', () => {
     const recording = begin();
     const bytes = Buffer.from('é');
     out(recording, bytes.subarray(0, 1));
-    recording.fromPod(bytes.subarray(1), undefined);
+    casts.get(recording)?.fromPod(bytes.subarray(1), undefined);
     await recording.end();
     assert.deepEqual(sink.events, [[0, 'o', 'é']]);
   });

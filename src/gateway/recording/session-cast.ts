@@ -1,0 +1,106 @@
+import type { Clock } from '../../kit/clock.ts';
+import type { StreamListener } from '../stream.ts';
+import { type CastCode, CastText, castEvent, headerSize, sizeIn, type TerminalSize } from './cast.ts';
+
+/** Gets the events of a session. Its methods do not throw. */
+export interface CastReader {
+  /** One event, as a line of asciicast with its newline. */
+  event(line: Buffer): void;
+  /** The pod sent output that the events do not contain. `why`: a clause. */
+  missed?(why: string): void;
+}
+
+/** Maximum size of a message with the size of a terminal, bytes. */
+const MAX_SIZE_TEXT = 256;
+
+/** Channels of the exec protocol that become events. */
+const channels = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 255 } as const;
+const podChannels: readonly number[] = [channels.stdout, channels.stderr, channels.error, channels.close];
+
+/**
+ * Turns what passes in one stream into events of asciicast, once for all readers. Their times count from the creation of this object.
+ * Without a reader, it decodes sizes only.
+ */
+export class SessionCast implements StreamListener {
+  /** Epoch ms. */
+  readonly startedAtMs: number;
+  readonly #clock: Clock;
+  readonly #startMs: number;
+  readonly #withInput: boolean;
+  readonly #readers = new Set<CastReader>();
+  readonly #texts = { stdin: new CastText(), stdout: new CastText(), stderr: new CastText() };
+  #fromPod: number | undefined;
+  #fromClient: number | undefined;
+  #sizeText = '';
+  #size: TerminalSize = headerSize;
+
+  /** `withInput`: whether what users type becomes events, too. */
+  constructor(clock: Clock, withInput: boolean) {
+    this.#clock = clock;
+    this.#withInput = withInput;
+    this.startedAtMs = clock.now();
+    this.#startMs = clock.monotonic();
+  }
+
+  /** The size that the client named last. */
+  get size(): TerminalSize {
+    return this.#size;
+  }
+
+  /** Passes all later events to the reader. Returns a function that ends it. */
+  add(reader: CastReader): () => void {
+    this.#readers.add(reader);
+    return () => void this.#readers.delete(reader);
+  }
+
+  /** A part of a message from the pod. `first`: the channel, if the part begins a message. */
+  fromPod(part: Buffer, first: number | undefined): void {
+    if (first !== undefined) {
+      this.#fromPod = first;
+      if (!podChannels.includes(first)) {
+        for (const reader of this.#readers) reader.missed?.(`the pod sent a message on the unknown channel ${first}`);
+      }
+    }
+    if (this.#readers.size === 0) return;
+    const data = first === undefined ? part : part.subarray(1);
+    if (this.#fromPod === channels.stdout) this.#event('o', this.#texts.stdout.read(data));
+    else if (this.#fromPod === channels.stderr) this.#event('o', this.#texts.stderr.read(data));
+  }
+
+  /** A part of a message from the client, which `read` copies without its mask. `first`: the channel, if the part begins a message. */
+  fromClient(read: () => Buffer, first: number | undefined): void {
+    if (first !== undefined) {
+      this.#fromClient = first;
+      this.#sizeText = '';
+    }
+    const isInput = this.#fromClient === channels.stdin && this.#withInput && this.#readers.size > 0;
+    if (!isInput && this.#fromClient !== channels.resize) return;
+    const data = first === undefined ? read() : read().subarray(1);
+    if (isInput) {
+      this.#event('i', this.#texts.stdin.read(data));
+      return;
+    }
+    if (this.#sizeText.length + data.length > MAX_SIZE_TEXT) return;
+    this.#sizeText += data.toString('latin1');
+    const size = sizeIn(this.#sizeText);
+    if (!size) return;
+    this.#size = size;
+    this.#event('r', `${size.width}x${size.height}`);
+  }
+
+  /** A line that the gateway showed. */
+  note(text: string): void {
+    this.#event('m', text);
+  }
+
+  /** An event of this moment, as a line. */
+  line(code: CastCode, text: string): Buffer {
+    return Buffer.from(castEvent(this.#clock.monotonic() - this.#startMs, code, text));
+  }
+
+  #event(code: CastCode, text: string): void {
+    if (text === '' || this.#readers.size === 0) return;
+    const line = this.line(code, text);
+    for (const reader of this.#readers) reader.event(line);
+  }
+}
