@@ -2,25 +2,22 @@ import assert from 'node:assert/strict';
 import { mkdtemp, readFile, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { GatewayProcess } from '../../../sandbox/gateway-process.ts';
 import { until } from '../../../sandbox/wait.ts';
+import { AccessGateway } from '../../support/access-gateway.ts';
 import { execRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { Client } from '../../support/client.ts';
-import { gatewayRights } from '../../support/gateway-stage.ts';
 
 describe('a shell through the gateway, from the request to its end', () => {
   let stage: AccessStage;
-  let gateway: GatewayProcess;
+  let gateway: AccessGateway;
   let client: Client;
   let request: StoredRequest;
 
   before(async function () {
     this.timeout(180_000);
     stage = await AccessStage.open();
-    const { namespace } = stage.server.installation;
-    await stage.apply(...(gatewayRights(namespace) as never[]));
-    gateway = await GatewayProcess.start(stage.plane, { namespace });
+    gateway = await AccessGateway.open(stage);
     client = new Client(stage);
     await stage.apply({
       apiVersion: 'crds.wizardofoz.co/v1alpha1',
@@ -39,9 +36,7 @@ describe('a shell through the gateway, from the request to its end', () => {
     request = await stage.createReady(stage.alice, execRequest('look', { templateName: 'watched', duration: '10m' }));
   });
   after(async () => {
-    await gateway?.stop();
-    await stage?.plane.kubectl(['delete', 'apiservice', 'v1alpha1.gateway.drawbridge.dev', '--ignore-not-found']);
-    await stage?.plane.kubectl(['delete', 'clusterrole,clusterrolebinding', 'gateway', '--ignore-not-found']);
+    await gateway?.close();
     await stage?.close();
   });
 
@@ -54,7 +49,7 @@ describe('a shell through the gateway, from the request to its end', () => {
   it('is what `drawbridge exec` opens, with the exit code of the command', async () => {
     const { code, stdout, stderr } = await client.run(stage.alice, 'exec', 'look', '--', 'sh', '-c', 'echo in; exit 3');
     assert.deepEqual([stdout, code], ['in\n', 3], stderr);
-    const [ended] = await gateway.audit(({ verdict }) => verdict === 'ended');
+    const [ended] = await gateway.process.audit(({ verdict }) => verdict === 'ended');
     assert.deepEqual([ended?.who.user, ended?.['request'], ended?.['exitCode']], ['alice', 'look', 3]);
   });
 
