@@ -35,7 +35,7 @@ const HEADERS_MS = 5_000;
 const KEEP_ALIVE_MS = 120_000;
 /** Maximum size of the head of a call, bytes: the command of exec is in its URL. */
 const MAX_HEAD = 64 * 1024;
-/** How long streams may take to tell their clients why they end, when the server closes, milliseconds. */
+/** How long streams and logs may take to tell their clients why they end, when the server closes, milliseconds. */
 const LAST_WORDS_MS = 2_000;
 
 /** Serves the gateway over HTTPS. Rejects with `PortUnavailable` if the port cannot be bound. */
@@ -90,8 +90,8 @@ export async function startGatewayServer(options: GatewayServerOptions) {
       const closed = new Promise<void>((resolve) => {
         server.close(() => resolve());
       });
-      server.closeAllConnections();
       await Promise.race([closed, sleep(options.clock, LAST_WORDS_MS)]);
+      server.closeAllConnections();
       for (const socket of upgraded) socket.destroy();
       await closed;
     },
