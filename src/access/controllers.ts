@@ -298,7 +298,7 @@ function requestController(
     }),
     lanes: 3,
     workers: 32,
-    reservedForUpperLanes: 4,
+    reservedForUrgentLanes: 4,
     lane0Aborts: true,
     // If the API server is unavailable at the end of a grant, the server retries within two seconds of its return.
     backoff: { baseMs: 100, capMs: 2000 },

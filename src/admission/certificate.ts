@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { type Cancel, type Clock, formatTime } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
-import { expiryOf, type KeyPair, readKeyPair } from '../kit/key-pair.ts';
+import { expiryProblem, type KeyPair, readKeyPair } from '../kit/key-pair.ts';
 import type { Log } from '../observe/log.ts';
 
 /** The certificate and key that the webhook port presents. */
@@ -64,7 +64,7 @@ export class FileCertificate implements ServingCertificate {
    * A readiness check: why the certificate has expired; undefined until then. It must not fail earlier, because all replicas would become
    * unready at once while their certificate still works.
    */
-  readonly problem = (): string | undefined => expiryOf(this.#current, this.#options.clock.now());
+  readonly problem = (): string | undefined => expiryProblem(this.#current, this.#options.clock.now());
 
   start(listener: (pair: KeyPair) => void): void {
     this.#listener = listener;
@@ -158,7 +158,7 @@ function readPair(certFile: string, keyFile: string): KeyPair {
 
 /** @throws CodedError `BadCertificate` that names the files, if the certificate has expired. */
 function requireUnexpired(pair: KeyPair, certFile: string, keyFile: string, nowMs: number): void {
-  const expired = expiryOf(pair, nowMs);
+  const expired = expiryProblem(pair, nowMs);
   if (expired !== undefined) throw unusablePair(certFile, keyFile, expired);
 }
 

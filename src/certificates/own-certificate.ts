@@ -1,7 +1,7 @@
 import { keyOf, type ObjectName } from '../api/object.ts';
 import { type Clock, formatTime } from '../kit/clock.ts';
 import { describe } from '../kit/errors.ts';
-import { expiryOf, type KeyPair } from '../kit/key-pair.ts';
+import { expiryProblem, type KeyPair } from '../kit/key-pair.ts';
 import type { StoreEvent } from '../kube/store.ts';
 import type { Log } from '../observe/log.ts';
 import { type Material, newSignedPair } from './material.ts';
@@ -80,7 +80,7 @@ export class OwnCertificate {
     if (!this.#shared) {
       return stores.secret.synced ? `${name}: ${this.#secretProblem}` : `${name} could not be read yet; see the log`;
     }
-    return expiryOf(this.current, clock.now()) ?? this.#distrust();
+    return expiryProblem(this.current, clock.now()) ?? this.#distrust();
   };
 
   #distrust(): string | undefined {

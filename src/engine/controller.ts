@@ -20,16 +20,20 @@ export interface ControllerOptions extends QueueOptions {
   /** Reconciles at a time. Default 16. */
   readonly workers?: number;
   /**
-   * Workers that the lowest lane (the one with the highest number) may not use, so that its long work never delays other lanes. Default 0.
+   * Workers that the least urgent lane (the one with the highest number) may not use, so that its reconciles never delay those of other
+   * lanes. Default 0.
    */
-  readonly reservedForUpperLanes?: number;
-  /** Aborts a reconcile of the lowest lane when its key becomes due in lane 0, so that urgent work does not wait for it. Default false. */
+  readonly reservedForUrgentLanes?: number;
+  /**
+   * Whether a key that becomes due in lane 0, the most urgent, aborts its own current reconcile if that runs in the least urgent lane.
+   * Default false: the key waits until that reconcile ends.
+   */
   readonly lane0Aborts?: boolean;
 }
 
 /**
- * Sources fill a queue, and the queue feeds a reconciler. Once a run has settled, `run` may be called again; each starts with an empty
- * queue.
+ * Puts the keys of its sources into a queue, and calls the reconciler for each key that is due. Once `run` has settled, it may be called
+ * again, and starts with an empty queue.
  */
 export class Controller {
   readonly name: string;
@@ -51,7 +55,7 @@ export class Controller {
       reconciler,
       sources,
       workers = 16,
-      reservedForUpperLanes = 0,
+      reservedForUrgentLanes = 0,
       lane0Aborts = false,
       metrics = noControllerMetrics,
     } = this.#options;
@@ -63,7 +67,7 @@ export class Controller {
       log,
       metrics,
       workers,
-      reservedForUpperLanes,
+      reservedForUrgentLanes,
       lane0Aborts,
     });
     this.#dispatcher = dispatcher;
@@ -95,7 +99,9 @@ export class Controller {
     }
   }
 
-  /** Calls `admit` again for every refused key, or for the refused ones in `keys`. Has no effect while the controller does not run. */
+  /**
+   * Lets `admit` decide again about every key that it refused, or about those in `keys`. Has no effect while the controller does not run.
+   */
   wake(keys?: Iterable<string>): void {
     this.#dispatcher?.queue.readmit(keys);
   }

@@ -15,34 +15,37 @@ export interface DispatcherOptions extends QueueOptions {
   readonly log: Log;
   readonly metrics: ControllerMetrics;
   readonly workers: number;
-  readonly reservedForUpperLanes: number;
+  readonly reservedForUrgentLanes: number;
   readonly lane0Aborts: boolean;
 }
 
-/** Minimum time to charge a reconcile, milliseconds. Only its part before the first wait is measured. */
-const LEAST_CHARGE_MS = SLICE_MS / 256;
+/** Each reconcile counts as at least this long, milliseconds, because the dispatcher measures only its part before the first `await`. */
+const MIN_CHARGE_MS = SLICE_MS / 256;
 
 /** Passes the keys of one queue to the reconciler, with bounded concurrency, and schedules each key by its result. */
 export class Dispatcher {
   readonly queue: KeyedQueue;
   readonly #options: DispatcherOptions;
-  /** The reconcile in flight of each key; one at a time. */
+  /** By key: its reconcile in flight; at most one. */
   readonly #active = new Map<string, { readonly work: TakenKey; readonly controller: AbortController }>();
   readonly #drained = deferred();
   readonly #lastLane: number;
   #lastLaneActive = 0;
   #state: 'collecting' | 'open' | 'stopped' = 'collecting';
   #scheduled = false;
-  /** Processor time charged since the last pause, milliseconds. Reconciles that never wait would otherwise starve timers and sockets. */
+  /**
+   * Processor time of reconciles since the last pause, milliseconds. At SLICE_MS, the dispatcher pauses, because reconciles that never wait
+   * would starve timers and sockets.
+   */
   #sliceMs = 0;
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
     this.#lastLane = Math.max(1, options.lanes ?? 1) - 1;
-    const onWantedAgain = (key: string, lane: number): void => {
-      if (options.lane0Aborts && lane === 0) this.#abortLowestLane(key);
+    const onDueWhileRunning = (key: string, lane: number): void => {
+      if (options.lane0Aborts && lane === 0) this.#abortIfLeastUrgent(key);
     };
-    this.queue = new KeyedQueue(options.clock, () => this.#wake(), { ...options, onWantedAgain }, options.metrics);
+    this.queue = new KeyedQueue(options.clock, () => this.#wake(), { ...options, onDueWhileRunning }, options.metrics);
   }
 
   /** Starts dispatching. Until then keys only collect, so that the first reconciles see complete stores. */
@@ -78,8 +81,8 @@ export class Dispatcher {
   }
 
   #dispatch(): void {
-    const { clock, workers, reservedForUpperLanes } = this.#options;
-    const lastLaneWorkers = workers - reservedForUpperLanes;
+    const { clock, workers, reservedForUrgentLanes } = this.#options;
+    const lastLaneWorkers = workers - reservedForUrgentLanes;
     while (this.#state === 'open' && this.#active.size < workers) {
       if (this.#sliceMs >= SLICE_MS) {
         this.#wake();
@@ -89,7 +92,7 @@ export class Dispatcher {
       if (!work) return;
       const startMs = clock.monotonic();
       void this.#reconcile(work);
-      this.#sliceMs += Math.max(clock.monotonic() - startMs, LEAST_CHARGE_MS);
+      this.#sliceMs += Math.max(clock.monotonic() - startMs, MIN_CHARGE_MS);
     }
   }
 
@@ -116,8 +119,8 @@ export class Dispatcher {
     this.#options.metrics.active(this.#active.size);
   }
 
-  /** Aborts the reconcile of the key if it runs in the lowest lane. */
-  #abortLowestLane(key: string): void {
+  /** Aborts the current reconcile of the key if it runs in the least urgent lane. */
+  #abortIfLeastUrgent(key: string): void {
     const running = this.#active.get(key);
     if (running?.work.lane === this.#lastLane) running.controller.abort();
   }
@@ -135,7 +138,7 @@ export class Dispatcher {
     const { log } = this.#options;
     const { queue } = this;
     const { key } = work;
-    if (result.kind === 'retry') return this.#retry(work, result.cause, result.isUsual);
+    if (result.kind === 'retry') return this.#retry(work, result.cause, result.isConflict);
     if (result.kind === 'at' && Number.isNaN(result.atMs))
       return this.#retry(work, 'the reconciler returned an invalid time');
     queue.forget(key);
@@ -155,11 +158,11 @@ export class Dispatcher {
   }
 
   /** Keeps the key's lane, because an urgent key that failed is still urgent. */
-  #retry({ key, lane, reasons }: TakenKey, cause: unknown, isUsual = false): ReconcileOutcome {
+  #retry({ key, lane, reasons }: TakenKey, cause: unknown, isConflict = false): ReconcileOutcome {
     const isRepeated = this.queue.hasFailed(key);
     const delayMs = this.queue.retry(key, 'retry', lane, askedDelayMs(cause));
     const fields = { key, reasons, error: describe(cause), retryInMs: Math.round(delayMs) };
-    if (isUsual && !isRepeated) {
+    if (isConflict && !isRepeated) {
       this.#options.log.debug('reconcile again after a conflict', fields);
       return 'requeue_after';
     }

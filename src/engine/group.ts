@@ -37,7 +37,7 @@ export class Group {
     this.#closed = true;
   }
 
-  /** Campaigns, and runs its controllers while it leads, until `signal` aborts. Retries a failed gate with backoff. */
+  /** Campaigns, and runs the controllers while this process leads, until `signal` aborts. Retries with backoff if the gate fails. */
   run(signal: AbortSignal): Promise<void> {
     return supervise(
       this.#supervision,

@@ -3,7 +3,7 @@ import { CodedError } from '../kit/errors.ts';
 import { aborted, withDeadline } from '../kit/promises.ts';
 import type { Log } from '../observe/log.ts';
 import { Group } from './group.ts';
-import { type LeaderGate, openGate } from './leader-gate.ts';
+import { alwaysLeading, type LeaderGate } from './leader-gate.ts';
 import { type ControllerState, type Runnable, SupervisedController } from './supervisor.ts';
 
 /** Clock, log, and stop time of a manager. */
@@ -28,8 +28,8 @@ export interface ControllerStatus {
 
 /**
  * Runs controllers. Controllers added before `run` start in order, each once the previous one behind the same gate has synced.
- * Controllers added later start as soon as this process leads, and delay no other. So an unreachable cluster affects only its own
- * controllers.
+ * Controllers added later, such as those of another cluster, start as soon as this process leads, and delay no other. So an unreachable
+ * cluster affects only its own controllers.
  * A failed controller is restarted with backoff and has the state `restarting`. Ending the process instead would also stop the
  * controllers that revoke access on time. Losing a gate stops only the controllers behind it.
  */
@@ -81,8 +81,8 @@ export class Manager {
 
   /**
    * Runs until `signal` aborts, then stops the controllers, last added first, and resolves when all have stopped. Rejects with
-   * `DrainDeadlineExceeded` if some did not stop in time; their Leases then expire, because these controllers may still write.
-   * A manager runs only once: a second call rejects with `AlreadyRunning`.
+   * `DrainDeadlineExceeded` if some did not stop within `drainMs`. Because these may still write, the manager does not release their Leases,
+   * which then expire. A manager runs only once: a second call rejects with `AlreadyRunning`.
    */
   async run(signal: AbortSignal): Promise<void> {
     if (this.#signal)
@@ -120,11 +120,11 @@ export class Manager {
   }
 
   #groupOf(gate: LeaderGate | undefined): Group {
-    // A Lease cannot have an empty name.
+    // No Lease has an empty name, so '' is free for the controllers without a gate.
     const name = gate?.name ?? '';
     const existing = this.#groups.get(name);
     if (existing) return existing;
-    const group = new Group(gate ?? openGate(''), { clock: this.#clock, log: this.#log, random: this.#random });
+    const group = new Group(gate ?? alwaysLeading(''), { clock: this.#clock, log: this.#log, random: this.#random });
     this.#groups.set(name, group);
     if (this.#signal) this.#groupRuns.push(group.run(this.#signal));
     return group;

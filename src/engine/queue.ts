@@ -4,14 +4,14 @@ import { DeadlineHeap } from '../kit/deadline-heap.ts';
 import { type ControllerMetrics, noControllerMetrics } from '../observe/controller-metrics.ts';
 import type { EmitOptions } from './source.ts';
 
-/** Lanes, admission, and backoff of a queue. */
+/** Options of a queue: its lanes, which keys may run, and its backoff. */
 export interface QueueOptions {
   /** Number of priority lanes, served in order from 0. Default 1. */
   readonly lanes?: number;
   /** Decides whether a due key may run. A refused key waits until `readmit()` or its next add. Default: every key may run. */
   readonly admit?: (key: string) => boolean;
-  /** Called at each add of a key that a worker processes and that is due, with its lane. */
-  readonly onWantedAgain?: (key: string, lane: number) => void;
+  /** Called when a key becomes due, or is added again while it is due, and a worker still processes it. `lane`: of the waiting key. */
+  readonly onDueWhileRunning?: (key: string, lane: number) => void;
   /** Delays of `retry`, milliseconds. Default base 100, cap 30000. */
   readonly backoff?: { readonly baseMs: number; readonly capMs: number };
   /** Uniform in [0, 1). Default Math.random. */
@@ -55,7 +55,7 @@ export class KeyedQueue {
   readonly #onReady: () => void;
   readonly #metrics: ControllerMetrics;
   readonly #admit: ((key: string) => boolean) | undefined;
-  readonly #onWantedAgain: (key: string, lane: number) => void;
+  readonly #onDueWhileRunning: (key: string, lane: number) => void;
   readonly #backoff: { readonly baseMs: number; readonly capMs: number };
   readonly #random: () => number;
 
@@ -81,7 +81,7 @@ export class KeyedQueue {
     this.#onReady = onReady;
     this.#metrics = metrics;
     this.#admit = options.admit;
-    this.#onWantedAgain = options.onWantedAgain ?? (() => {});
+    this.#onDueWhileRunning = options.onDueWhileRunning ?? (() => {});
     this.#backoff = options.backoff ?? { baseMs: 100, capMs: 30_000 };
     this.#random = options.random ?? Math.random;
     this.#lanes = Array.from({ length: Math.max(1, options.lanes ?? 1) }, () => new DeadlineHeap<string>());
@@ -162,7 +162,8 @@ export class KeyedQueue {
   }
 
   /**
-   * Makes every refused key, or the refused ones in `keys`, ready again. The next `take` that reaches such a key calls `admit` for it.
+   * Makes every key that `admit` refused, or those of them in `keys`, ready again. The next `take` that reaches such a key calls `admit`
+   * for it.
    */
   readmit(keys: Iterable<string> = this.#refused): void {
     for (const key of [...keys]) {
@@ -220,7 +221,7 @@ export class KeyedQueue {
     pending.dueAt = Math.min(pending.dueAt, monotonic);
     this.#metrics.depth(this.depth);
     if (this.#running.has(key)) {
-      this.#onWantedAgain(key, lane);
+      this.#onDueWhileRunning(key, lane);
       return;
     }
     this.#refused.delete(key);
@@ -240,7 +241,7 @@ export class KeyedQueue {
     return { key, lane: pending.lane, reasons: pending.reasons };
   }
 
-  /** Sets the one timer for the earliest key. A timer that fires too early only checks once more. */
+  /** Sets the timer of the queue to the earliest key. If it fires before a key is due, it is set again. */
   #setTimer(): void {
     const delay = this.#delays.peek();
     if (!delay) return;

@@ -9,19 +9,19 @@ export type Result =
   /** Waits for objects that a source will report; `missing` names them for the log. No requeue. */
   | { readonly kind: 'notReady'; readonly missing: readonly string[] }
   /**
-   * A fault that may pass: requeue in the same lane with exponential backoff, but not before the `retryAfterMs` of `cause`. `isUsual`: a
-   * fault of normal operation, such as a conflict with another writer, which is an error only if it repeats.
+   * A fault that may pass: requeue in the same lane with exponential backoff, but not before the `retryAfterMs` of `cause`. `isConflict`:
+   * another writer changed an object first, which is normal; it is logged and counted as an error only if the key had failed before.
    */
-  | { readonly kind: 'retry'; readonly cause: unknown; readonly isUsual?: boolean };
+  | { readonly kind: 'retry'; readonly cause: unknown; readonly isConflict?: boolean };
 
-/** These build results; `Result` describes each. `retryConflict` is a `retry` with `isUsual`. */
+/** Each function returns the result of its name, which `Result` describes; `retryConflict` returns a `retry` with `isConflict`. */
 export const done: Result = { kind: 'done' };
 export const after = (delayMs: number): Result => ({ kind: 'after', delayMs });
 export const at = (atMs: number, lane?: number): Result =>
   lane === undefined ? { kind: 'at', atMs } : { kind: 'at', atMs, lane };
 export const notReady = (...missing: string[]): Result => ({ kind: 'notReady', missing });
 export const retry = (cause: unknown): Result => ({ kind: 'retry', cause });
-export const retryConflict = (cause: unknown): Result => ({ kind: 'retry', cause, isUsual: true });
+export const retryConflict = (cause: unknown): Result => ({ kind: 'retry', cause, isConflict: true });
 
 /**
  * Brings the object behind `key` to its desired state. Level-based: it gets a key, never an event, and reads the current state.

@@ -8,15 +8,16 @@ export interface EmitOptions {
   readonly delayMs?: number;
 }
 
-/** The queue keeps the first 8 distinct reasons of a pending key, for logs. */
+/** Passes a key to the queue of the controller. `reason` is for logs; the queue keeps the first 8 distinct reasons of a pending key. */
 export type Emit = (key: string, reason: string, options?: EmitOptions) => void;
 
 /** Emits the keys that a controller reconciles. Emissions may repeat and may be spurious, but none may be missing. */
 export interface Source {
   readonly name: string;
   /**
-   * Starts emitting. A source of one store resolves once the store has synced and it has emitted each existing key. It rejects if `signal`
-   * aborts or the store closes first. Sources of hints, intervals, deadlines, or changing sets of stores wait for nothing.
+   * Starts emitting. A source of one store resolves once the store has synced and the source has emitted each existing key. It rejects if
+   * `signal` aborts or the store closes first. All other sources resolve at once: those of intervals, of deadlines, of sets of stores that
+   * change, and of hints (keys that other code of this process passes to the source, such as an HTTP handler).
    */
   start(emit: Emit, signal: AbortSignal): Promise<void>;
 }

@@ -22,7 +22,7 @@ export type ControllerState =
   | 'running'
   /** Waits for its restart after a failure; `error` describes the failure. */
   | 'restarting'
-  /** Stopped for good: the controller was removed, or the manager stops. */
+  /** Never starts again: the controller was removed, or the manager stops. */
   | 'stopped';
 
 /** What a supervised task needs besides itself. */
@@ -37,9 +37,9 @@ export interface Supervision {
 export const RESTART_BACKOFF = { baseMs: 1000, capMs: 30_000 };
 
 /**
- * Repeats `attempt` with backoff until `signal` aborts; an attempt that ends by itself counts as failed. The attempt calls `healthy` once
- * it works, which resets the backoff. Calls `onFailure` after each failed attempt, before the wait of `delayMs` milliseconds. Never
- * rejects.
+ * Repeats `attempt` with backoff until `signal` aborts. An attempt that ends before that, even without an error, counts as failed. The
+ * attempt calls `healthy` once it works, which resets the backoff. Calls `onFailure` after each failed attempt, before the wait of `delayMs`
+ * milliseconds. Never rejects.
  */
 export async function supervise(
   { clock, random }: Supervision,

@@ -3,7 +3,7 @@ import type { ServingCertificate } from '../admission/certificate.ts';
 import type { ReviewPorts } from '../admission/ports.ts';
 import type { OpenJournal } from '../audit/journal.ts';
 import type { Config, FeatureName } from '../config.ts';
-import { type LeaderGate, openGate } from '../engine/leader-gate.ts';
+import { alwaysLeading, type LeaderGate } from '../engine/leader-gate.ts';
 import type { Manager } from '../engine/manager.ts';
 import type { Runnable } from '../engine/supervisor.ts';
 import { systemClock } from '../kit/clock.ts';
@@ -109,7 +109,7 @@ export function leadership(
   { namespace, name, ...times }: { readonly namespace: string; readonly name: string } & LeaseTimes,
 ): { readonly gate: LeaderGate; readonly leaderOnly: (client: Client) => Client } {
   // A dry run writes no Lease either, so that it can run beside the leader.
-  if (!config.leaderElect || config.dryRun) return { gate: openGate(name), leaderOnly: (client) => client };
+  if (!config.leaderElect || config.dryRun) return { gate: alwaysLeading(name), leaderOnly: (client) => client };
   const { identity } = config;
   const gate = leaseGate({ client: cluster.client, name, namespace, ...times, identity, clock, log });
   return { gate, leaderOnly: (client) => gate.requireLeader(client) };

@@ -1,7 +1,7 @@
 import { limitConnections } from '../admission/connection-limits.ts';
 import { FairQueue } from '../admission/fair-queue.ts';
 import { overloadMetrics } from '../admission/metrics.ts';
-import { openGate } from '../engine/leader-gate.ts';
+import { alwaysLeading } from '../engine/leader-gate.ts';
 import { frontProxyProblem, openFrontProxy } from '../gateway/front-proxy.ts';
 import { Gateway } from '../gateway/gateway.ts';
 import { LiveGrants, openGrantStores } from '../gateway/live-grants.ts';
@@ -69,7 +69,7 @@ async function open(host: Host): Promise<OpenFeature> {
       limitConnections(server, { queue, onRejected: () => recordOverload('connection'), isTrusted }),
   });
   return {
-    gate: openGate('gateway'),
+    gate: alwaysLeading('gateway'),
     controllers: [],
     readiness: {
       'gateway-stores': () => storesProblem([...stores, frontProxy, keys.store]),

@@ -21,7 +21,7 @@ interface Jitter {
   readonly random: Random;
 }
 
-/** `none`: the delay is the upper bound. For one process that waits for a resource of its own. */
+/** `none`: the delay is the upper bound. For a process that shares the awaited resource with no other. */
 interface NoJitter {
   readonly jitter: 'none';
 }

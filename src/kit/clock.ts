@@ -27,7 +27,7 @@ export const systemClock: Clock = {
   monotonic: () => performance.now(),
   schedule(delayMs, callback) {
     if (delayMs <= 0) {
-      // The shortest timer of Node takes a millisecond or two. Without its reference the loop would wait for input first.
+      // The shortest timer of Node takes a millisecond or two. An immediate with `unref` would run only after the next input.
       const immediate = setImmediate(callback);
       return () => clearImmediate(immediate);
     }
@@ -44,10 +44,10 @@ export const systemClock: Clock = {
   },
 };
 
-/** Milliseconds since an arbitrary origin, which all threads of the machine share; never goes backwards. */
+/** Milliseconds since an arbitrary origin that all threads share, unlike that of `monotonic`; never goes backwards. */
 export const threadsMonotonic = (): number => Number(process.hrtime.bigint() / 1_000n) / 1_000;
 
-/** Keeps the process alive while it only waits, which the timers of the clock do not, until the returned function is called. */
+/** Keeps the process alive until the returned function is called. The timers of a Clock do not keep it alive. */
 export function stayAlive(): Cancel {
   const timer = setInterval(() => undefined, LONGEST_TIMER_MS);
   return () => clearInterval(timer);
@@ -63,7 +63,7 @@ export function formatMicroTime(instantMs: number): string {
   return `${new Date(Math.floor(instantMs)).toISOString().slice(0, 23)}000Z`;
 }
 
-/** The instant of an RFC 3339 timestamp; undefined if the text is not one. */
+/** The instant of an RFC 3339 timestamp, epoch milliseconds; undefined if the text is not one. */
 export function parseTime(text: string): number | undefined {
   if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/.test(text)) return undefined;
   const instant = Date.parse(text);
@@ -86,14 +86,14 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
   });
 }
 
-/** The instant of an HTTP `Date` header (IMF-fixdate of RFC 9110, whole seconds); undefined if the text has another form. */
+/** The instant of an HTTP `Date` header (IMF-fixdate of RFC 9110), epoch milliseconds; undefined if the text has another form. */
 export function parseHttpDate(text: string): number | undefined {
   if (!/^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/.test(text)) return undefined;
   const instant = Date.parse(text);
   return Number.isNaN(instant) ? undefined : instant;
 }
 
-/** Midnight in UTC of a day, epoch ms. `month` counts from 1; a day beyond the end of the month counts on in the next. */
+/** Start of a day in UTC, epoch milliseconds. `month` counts from 1. Day 31 of a month with 30 days is day 1 of the next month. */
 export function utcMidnight(year: number, month: number, day: number): number {
   return Date.UTC(year, month - 1, day);
 }

@@ -24,7 +24,7 @@ export class DerivedKeyPair {
   }
 }
 
-/** Whether the holder of the private key of these 32 public bytes has signed `text`. False if the bytes are not a key. */
+/** Whether `signature` is the signature of `text` by the owner of `publicKey` (32 bytes). False if these bytes are not a key. */
 export function isSignedBy(publicKey: Uint8Array, text: string, signature: Uint8Array): boolean {
   try {
     const key = createPublicKey({ key: Buffer.concat([publicPrefix, publicKey]), format: 'der', type: 'spki' });

@@ -1,6 +1,7 @@
 /** Returns a part to the budget. A second call has no effect. */
 type Release = () => void;
 
+/** Limits of the budget, in its unit, such as connections or bytes. */
 interface FairShareOptions {
   /** Maximum that all sources may have together. */
   readonly total: number;
@@ -16,41 +17,41 @@ interface Part {
   readonly isIdle: () => boolean;
 }
 
-/** The parts that one source has, oldest first. */
+/** The parts that one source has, oldest first, and their sum. */
 interface Share {
-  held: number;
+  amount: number;
   readonly parts: Set<Part>;
 }
 
 /**
- * A budget, of connections or bytes, that sources share. While there is room, a source takes parts up to its own limit. If there is
- * none, a source that has little takes room from the source that has the most. That source loses idle parts first, oldest first.
- * So greedy sources cannot lock a modest one out, however many parts they have and for however long. It evicts no part if that does
- * not make enough room. A source loses one of its own parts only to a smaller part.
+ * A budget of connections or bytes that sources, such as client addresses, share. While the budget has room, a source takes parts up to
+ * its own limit. If it has none, a source that has little evicts parts of the source that has the most: idle parts first, oldest first.
+ * So greedy sources cannot lock a modest one out, however many parts they have and for however long. If evictions would not make enough
+ * room, no part is evicted. A source may also replace a larger part of its own by a smaller one.
  */
 export class FairShare {
   readonly #total: number;
   readonly #perSource: number;
   readonly #shares = new Map<string, Share>();
-  #held = 0;
+  #inUse = 0;
 
   constructor({ total, perSource = Number.POSITIVE_INFINITY }: FairShareOptions) {
     this.#total = total;
     this.#perSource = perSource;
   }
 
-  /** The amount that all sources have. */
-  get held(): number {
-    return this.#held;
+  /** The amount that all sources have together. */
+  get inUse(): number {
+    return this.#inUse;
   }
 
   /**
-   * Takes `amount` for `source`; undefined if the source may not have it.
+   * Takes `amount` for `source`. Undefined if that exceeds the limit of the source, or if no eviction makes room for it.
    * @param onEvicted Called when another source takes the part. It must release the resource behind the part, and must not throw.
-   * @param isIdle Whether an eviction would interrupt nothing. Default: always.
+   * @param isIdle Whether the part is idle, so that its eviction interrupts no work. Default: always.
    */
   acquire(source: string, amount: number, onEvicted: () => void, isIdle = () => true): Release | undefined {
-    if (this.#heldBy(source) + amount > this.#perSource) return undefined;
+    if (this.#amountOf(source) + amount > this.#perSource) return undefined;
     const evicted = this.#evictionsFor(source, amount);
     if (!evicted) return undefined;
     for (const part of evicted) {
@@ -63,7 +64,7 @@ export class FairShare {
   /** The parts whose release makes room for `amount` of `source`; undefined if it may not take that much. */
   #evictionsFor(source: string, amount: number): ReadonlySet<Part> | undefined {
     const evicted = new Set<Part>();
-    let room = this.#total - this.#held;
+    let room = this.#total - this.#inUse;
     while (room < amount) {
       const part = this.#nextEviction(source, amount, evicted);
       if (!part) return undefined;
@@ -74,47 +75,50 @@ export class FairShare {
   }
 
   #nextEviction(source: string, amount: number, evicted: ReadonlySet<Part>): Part | undefined {
-    const largest = this.#largestHolder(evicted);
-    if (largest && mayEvict(this.#heldBy(source), amount, largest.held)) {
+    const largest = this.#largestShare(evicted);
+    if (largest && mayEvict(this.#amountOf(source), amount, largest.amount)) {
       const remaining = [...largest.parts].filter((part) => !evicted.has(part));
       return remaining.find((part) => part.isIdle()) ?? remaining[0];
     }
     return [...(this.#shares.get(source)?.parts ?? [])].find((part) => part.amount > amount && !evicted.has(part));
   }
 
-  #heldBy(source: string): number {
-    return this.#shares.get(source)?.held ?? 0;
+  #amountOf(source: string): number {
+    return this.#shares.get(source)?.amount ?? 0;
   }
 
   #add(part: Part): Release {
-    const share = this.#shares.get(part.source) ?? { held: 0, parts: new Set() };
+    const share = this.#shares.get(part.source) ?? { amount: 0, parts: new Set() };
     this.#shares.set(part.source, share);
     share.parts.add(part);
-    share.held += part.amount;
-    this.#held += part.amount;
+    share.amount += part.amount;
+    this.#inUse += part.amount;
     return () => this.#release(part);
   }
 
   #release(part: Part): void {
     const share = this.#shares.get(part.source);
     if (!share?.parts.delete(part)) return;
-    share.held -= part.amount;
-    this.#held -= part.amount;
+    share.amount -= part.amount;
+    this.#inUse -= part.amount;
     if (share.parts.size === 0) this.#shares.delete(part.source);
   }
 
   /** The share that is the largest without the parts in `evicted`. */
-  #largestHolder(evicted: ReadonlySet<Part>): Share | undefined {
+  #largestShare(evicted: ReadonlySet<Part>): Share | undefined {
     let largest: Share | undefined;
-    for (const [source, { held, parts }] of this.#shares) {
-      const remaining = [...evicted].reduce((sum, part) => (part.source === source ? sum - part.amount : sum), held);
-      if (!largest || remaining > largest.held) largest = { held: remaining, parts };
+    for (const [source, { amount, parts }] of this.#shares) {
+      const remaining = [...evicted].reduce((sum, part) => (part.source === source ? sum - part.amount : sum), amount);
+      if (!largest || remaining > largest.amount) largest = { amount: remaining, parts };
     }
     return largest;
   }
 }
 
-/** Equal sources do not displace each other; only a source without parts may become equal. */
-function mayEvict(held: number, amount: number, most: number): boolean {
-  return held === 0 ? amount <= most : held + amount < most;
+/**
+ * Whether a source that has `current` may evict parts of the source that has `most`, to take `amount`. It must still have less afterwards,
+ * so that equal sources do not evict each other's parts; a source without parts may also become equal.
+ */
+function mayEvict(current: number, amount: number, most: number): boolean {
+  return current === 0 ? amount <= most : current + amount < most;
 }

@@ -30,7 +30,7 @@ export type ParsedDuration = { readonly ns: bigint } | { readonly error: string 
 /** Go has no such limit; the parser refuses longer texts to bound its work. */
 const MAX_LENGTH = 256;
 
-/** Up to 256 characters, accepts and rejects the same texts as Go's time.ParseDuration, with the same result in nanoseconds. */
+/** Parses a duration exactly as Go's time.ParseDuration does, but rejects texts of more than 256 characters. */
 export function parseGoDuration(text: string): ParsedDuration {
   if (text.length > MAX_LENGTH) return { error: `${quote(text)} is longer than ${MAX_LENGTH} characters; ${ALLOWED}` };
   const unsigned = /^[-+]/.test(text) ? text.slice(1) : text;
@@ -84,7 +84,7 @@ export function toMilliseconds(ns: bigint): number {
 const DAY = 24n * HOUR;
 
 /**
- * A duration for people, rounded toward zero to milliseconds: `4 h`, `1 h 30 min`, `45 s`, `250 ms`. Whole days from two on are days:
+ * A duration for people, rounded toward zero to milliseconds: `4 h`, `1 h 30 min`, `45 s`, `250 ms`. Two or more whole days are in days:
  * `7 days`.
  */
 export function durationText(ns: bigint): string {

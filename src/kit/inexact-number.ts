@@ -4,7 +4,8 @@ const int64 = 2 ** 63;
 
 /**
  * The path, such as `spec.sizes[2]`, of the first whole number that parsing may have changed; undefined if all numbers are exact. Beyond
- * 2^53, one JavaScript number represents several integers. Beyond 2^63, API servers store numbers of the same precision.
+ * 2^53, one JavaScript number represents several integers. Numbers beyond 2^63 count as exact, because API servers store them as float64, as
+ * JavaScript does.
  */
 export function inexactNumber(value: unknown, path = ''): string | undefined {
   if (typeof value === 'number') return isInexact(value) ? path : undefined;

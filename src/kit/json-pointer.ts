@@ -3,7 +3,7 @@ import { isRecord } from './json-value.ts';
 /** An RFC 6901 pointer to a field of an object: `/spec/cluster/region`. */
 export type JsonPointer = `/${string}`;
 
-/** The unescaped segments; undefined if the text is not a pointer, points to the whole document, or has an empty segment. */
+/** The segments, without escapes; undefined if the text is not a pointer, points to the whole document, or has an empty segment. */
 export function pointerSegments(pointer: string): readonly string[] | undefined {
   if (!/^(\/([^~/]|~[01])+)+$/.test(pointer)) return undefined;
   const segments = pointer.slice(1).split('/');
@@ -27,7 +27,7 @@ export function isWithin(inner: JsonPointer, outer: JsonPointer): boolean {
 /** Whether a write at one pointer can change the value at the other. */
 export const overlap = (a: JsonPointer, b: JsonPointer): boolean => isWithin(a, b) || isWithin(b, a);
 
-/** The value at the pointer, through own fields of objects only; undefined if there is none. Items of lists have no pointer. */
+/** The value at the pointer, through own fields of objects only; undefined if there is none. A pointer does not reach into lists. */
 export function valueAt(document: unknown, pointer: JsonPointer): unknown {
   let value = document;
   for (const segment of pointerSegments(pointer) ?? []) {

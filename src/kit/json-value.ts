@@ -3,9 +3,9 @@ import { isDeepStrictEqual } from 'node:util';
 /** A JSON object of unknown fields. */
 export type JsonObject = { [field: string]: unknown };
 
-/** Weight of one value, a measure of the work of copying it, in characters. */
+/** `copyJson` counts each value as this many characters, besides those of its text, because copying an empty value is work, too. */
 export const valueWeight = 32;
-/** Default limit of `copyJson`: more than five times the size that the API server stores of one object (1.5 MiB). */
+/** Default limit of `copyJson`, in characters: more than five times the largest object that the API server stores (1.5 MiB). */
 export const maxWeight = 8 * 1024 * 1024;
 /** A PodTemplateSpec is about 12 deep. */
 const MAX_DEPTH = 64;
@@ -49,15 +49,15 @@ export function sameJson(a: unknown, b: unknown): boolean {
   }
 }
 
-/** The result of `copyJson`: a copy, or why there is none. */
+/** The result of `copyJson`: a copy, or why there is none. `tooLarge`: the value is heavier than the limit. */
 export type JsonCopy =
   /** `weight` is the number of characters in strings and field names, plus `valueWeight` for each value. */
   { readonly value: unknown; readonly weight: number } | { readonly problem: string; readonly tooLarge: boolean };
 
 /**
- * Copies a JSON value deeply, into new plain objects and arrays without undefined fields. Returns a problem, as a clause, if the value has
- * more than 64 levels, is heavier than `limit`, is not JSON, or has a key `__proto__`. No Kubernetes field, label, or annotation may have
- * that key.
+ * Copies a JSON value deeply, into new plain objects and arrays without undefined fields. Returns a problem, such as `is too large`, if the
+ * value has more than 64 levels, is heavier than `limit`, is not JSON, or has a key `__proto__`. No Kubernetes field, label, or annotation
+ * may have that key.
  */
 export function copyJson(value: unknown, limit: number = maxWeight): JsonCopy {
   const budget = { left: limit };

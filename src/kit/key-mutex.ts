@@ -1,6 +1,6 @@
 /** Runs work on the same key sequentially, in the order of the calls; work on different keys runs concurrently. */
 export class KeyMutex {
-  /** By key: settles with the work of the last call. */
+  /** By key: resolves when the work of the last call has settled. */
   readonly #last = new Map<string, Promise<unknown>>();
 
   /** Starts `work` once all earlier work on the key has settled, by success or failure. Settles as `work` does. */

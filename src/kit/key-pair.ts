@@ -12,7 +12,10 @@ export interface KeyPair {
   readonly expiresAtMs: number;
 }
 
-/** Accepts an expired certificate. @throws Error if the two cannot serve; its message is the reason. */
+/**
+ * Reads a PEM certificate chain and its key, and checks that they belong together. Accepts an expired certificate.
+ * @throws Error if a TLS server cannot use them; its message is the reason.
+ */
 export function readKeyPair(cert: Buffer, key: Buffer): KeyPair {
   const parsed = new X509Certificate(cert);
   if (!parsed.checkPrivateKey(createPrivateKey(key))) throw new Error('the key does not match the certificate');
@@ -23,8 +26,8 @@ export function readKeyPair(cert: Buffer, key: Buffer): KeyPair {
   return { cert, key, startsAtMs, expiresAtMs };
 }
 
-/** Why the pair can no longer serve; undefined if it can. */
-export function expiryOf({ expiresAtMs }: KeyPair, nowMs: number): string | undefined {
+/** The message that the certificate has expired; undefined if it has not. */
+export function expiryProblem({ expiresAtMs }: KeyPair, nowMs: number): string | undefined {
   return expiresAtMs > nowMs ? undefined : `the serving certificate expired at ${formatTime(expiresAtMs)}`;
 }
 

@@ -1,8 +1,8 @@
 import { type Clock, sleep } from './clock.ts';
 
-/** How long work on the processor runs without a pause, milliseconds. */
+/** How long a loop uses the processor before it pauses, milliseconds. */
 export const SLICE_MS = 5;
-/** Rounds of the event loop in a pause. A listening socket accepts one connection in a round, and many may wait. */
+/** Rounds of the event loop in a pause. A listening socket accepts only one connection in a round, and many clients may be connecting. */
 const ROUNDS = 16;
 /** If other work makes the rounds long, the pause ends after this time, milliseconds. */
 const LONGEST_PAUSE_MS = 20;

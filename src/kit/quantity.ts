@@ -59,7 +59,10 @@ function scaleOf(suffix: string): Scale | undefined {
   return undefined;
 }
 
-/** `digits * 10^exponent`, rounded up. The exponent is untrusted, so the length of an accepted text bounds it. */
+/**
+ * `digits * 10^exponent`, rounded up. The exponent is untrusted, so it is clamped to ±512, to bound the work. Beyond that, a number of at
+ * most 256 digits is above the cap or rounds up to a billionth anyway.
+ */
 function shifted(digits: bigint, exponent: number): bigint {
   if (digits === 0n) return 0n;
   const bounded = BigInt(Math.max(-2 * MAX_LENGTH, Math.min(2 * MAX_LENGTH, exponent)));

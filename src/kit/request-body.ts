@@ -4,7 +4,7 @@ import { parseJson } from './safe-json.ts';
 
 /** Larger bodies, and bodies of unknown length, use memory that `freeBody` can return to the system at once. */
 const SMALL_BYTES = 64 * 1024;
-/** After this many bytes, reading waits for `nextTurn`. */
+/** After each of these many bytes, `collectBody` waits for `nextTurn`. */
 const PIECE_BYTES = 256 * 1024;
 
 interface BodyOptions {
@@ -14,8 +14,8 @@ interface BodyOptions {
 }
 
 /**
- * Reads the body of a request; undefined if it has more than `maxBytes`. It never uses more memory, whatever the headers claim. The
- * caller limits how many bodies it reads at a time, and may free them with `freeBody`. Rejects with CodedError `IncompleteBody` if the
+ * Reads the body of a request; undefined if it has more than `maxBytes`. It never uses more memory than that, whatever the headers claim.
+ * The caller limits how many bodies it reads at a time, and may free them with `freeBody`. Rejects with CodedError `IncompleteBody` if the
  * connection ends first, with the error of `nextTurn`, or with RangeError if the system has no memory left.
  */
 export function collectBody(
@@ -82,14 +82,14 @@ export function announcedBytes({ headers }: IncomingMessage): number | undefined
 }
 
 /**
- * Frees the memory of a large body, which is empty afterwards. Without it, a flood leaves several times its bytes until the garbage
- * collector runs.
+ * Frees the memory of a body above 64 KiB or of unknown length, which is empty afterwards. Without this call, a flood of bodies would use
+ * several times its size until the garbage collector runs.
  */
 export function freeBody({ buffer }: Buffer): void {
   if (buffer instanceof ArrayBuffer && buffer.resizable) buffer.resize(0);
 }
 
-/** Fixed memory for a copy, because a scan of resizable memory takes four times as long. It is as large as the largest body so far. */
+/** Memory into which `parseBody` copies, because a scan of resizable memory takes four times as long. As large as the largest body so far. */
 let scratch = Buffer.alloc(0);
 
 /** Frees the memory of the body, and parses a copy with the limits of `parseJson`. Throws JsonError. */

@@ -196,7 +196,7 @@ function unescaped(written: Buffer, at: number): string {
 /** Bytes that `firstInvalidUtf8` checks at a time. */
 const PIECE_BYTES = 16 * 1024;
 
-/** Skips the valid pieces, because a decoder is slow. */
+/** Byte offset of the first fault. Skips the valid pieces, because a decoder is slow. */
 function firstInvalidUtf8(buffer: Buffer): number {
   let start = 0;
   for (;;) {

@@ -1,11 +1,11 @@
 import { KeyMutex } from './key-mutex.ts';
 import { unlessAborted } from './promises.ts';
 
-type Some<T> = [T, ...T[]];
+type NonEmpty<T> = [T, ...T[]];
 
 /** One call, and the questions that it answers. */
-interface Shared<Question, Answer> {
-  readonly questions: Some<Question>;
+interface SharedCall<Question, Answer> {
+  readonly questions: NonEmpty<Question>;
   readonly answer: Promise<Answer>;
   readonly stop: AbortController;
   /** How many callers still wait for the answer. */
@@ -17,17 +17,17 @@ interface Shared<Question, Answer> {
  * older than its question. Calls for one key run one at a time. Questions that arrive meanwhile share the next call.
  */
 export class SharedCalls<Question, Answer> {
-  readonly #call: (questions: Readonly<Some<Question>>, signal: AbortSignal) => Promise<Answer>;
+  readonly #call: (questions: Readonly<NonEmpty<Question>>, signal: AbortSignal) => Promise<Answer>;
   readonly #mutex = new KeyMutex();
-  /** By key: the call that has not begun. */
-  readonly #next = new Map<string, Shared<Question, Answer>>();
+  /** By key: the call that has not begun, which further questions join. */
+  readonly #next = new Map<string, SharedCall<Question, Answer>>();
 
   /** `call` answers all questions of one key. Its signal aborts once no caller waits for the answer. */
-  constructor(call: (questions: Readonly<Some<Question>>, signal: AbortSignal) => Promise<Answer>) {
+  constructor(call: (questions: Readonly<NonEmpty<Question>>, signal: AbortSignal) => Promise<Answer>) {
     this.#call = call;
   }
 
-  /** Settles as the call does, or rejects with the reason of `signal` if it aborts first. */
+  /** Asks one question. Settles as the call that answers it does, or rejects with the reason of `signal` if that aborts first. */
   async ask(key: string, question: Question, signal: AbortSignal): Promise<Answer> {
     const shared = this.#join(key, question);
     shared.waiting++;
@@ -38,13 +38,13 @@ export class SharedCalls<Question, Answer> {
     }
   }
 
-  #join(key: string, question: Question): Shared<Question, Answer> {
+  #join(key: string, question: Question): SharedCall<Question, Answer> {
     const next = this.#next.get(key);
     if (next) {
       next.questions.push(question);
       return next;
     }
-    const questions: Some<Question> = [question];
+    const questions: NonEmpty<Question> = [question];
     const stop = new AbortController();
     const answer = this.#mutex.run(key, () => {
       this.#remove(key, shared);
@@ -56,12 +56,12 @@ export class SharedCalls<Question, Answer> {
     return shared;
   }
 
-  #abandon(key: string, shared: Shared<Question, Answer>): void {
+  #abandon(key: string, shared: SharedCall<Question, Answer>): void {
     this.#remove(key, shared);
     shared.stop.abort();
   }
 
-  #remove(key: string, shared: Shared<Question, Answer>): void {
+  #remove(key: string, shared: SharedCall<Question, Answer>): void {
     if (this.#next.get(key) === shared) this.#next.delete(key);
   }
 }

@@ -5,8 +5,8 @@ import type { Emit, Source } from '../source.ts';
 /** A source to which a program gives the keys and the times at which it emits them. */
 export interface DeadlineSource extends Source {
   /**
-   * Emits `key` once the wall clock shows `atMs` (epoch ms), and at the latest after the time left until then. Replaces the deadline of the
-   * key. A deadline that passes while no controller listens is emitted when one starts.
+   * Emits `key` once the wall clock shows `atMs` (epoch ms), or once the monotonic clock has advanced by the time left until then, whichever
+   * comes first. Replaces the deadline of the key. If it passes while no controller listens, the key is emitted when one starts.
    */
   set(key: string, atMs: number): void;
   /** Forgets the deadline of the key, if it has one. */
@@ -17,7 +17,7 @@ export interface DeadlineSource extends Source {
 export interface DeadlineOptions {
   readonly name: string;
   readonly clock: Clock;
-  /** Lane of the emissions. */
+  /** Lane of the emitted keys; 0 is the most urgent. */
   readonly lane: number;
 }
 
@@ -25,8 +25,8 @@ export interface DeadlineOptions {
 const WALL_CHECK_MS = 500;
 
 /**
- * Keys that must be reconciled at a deadline, whatever earlier reconciles returned: a key in backoff is emitted too. A deadline stays
- * until it is emitted, replaced, or deleted.
+ * A source for keys that must be reconciled at a deadline, whatever earlier reconciles returned: it also emits a key that is in backoff. A
+ * deadline stays until its key is emitted, or until it is replaced or deleted.
  */
 export function deadlines({ name, clock, lane }: DeadlineOptions): DeadlineSource {
   const wall = new DeadlineHeap<string>();

@@ -15,7 +15,7 @@ export interface Emission extends EmitOptions {
   readonly reason?: string;
 }
 
-/** Emits the keys that `keysOf` derives from each event, with a reason, lane, or time of their own if given. */
+/** Emits the keys that `keysOf` derives from each event. A key as a string has the source's name as its reason, and is due now. */
 export function fromSubscription<Event>(
   name: string,
   subscribable: Subscribable<Event>,
@@ -37,7 +37,7 @@ export function fromSubscription<Event>(
   };
 }
 
-/** A set that changes, such as the open sessions. Each of its items has events of its own. */
+/** A set that changes, such as the open connections to other clusters. Each of its items has events of its own. */
 export interface ChangingSet<Item> {
   list(): Iterable<Item>;
   /** Calls back when an item may have been added or removed; returns a function that unsubscribes. */

@@ -1,15 +1,15 @@
 import type { Emit, EmitOptions, Source } from '../source.ts';
 
-/** A source that emits a key when a program calls `hint`. */
+/** A source for keys that other code of this process passes to it, such as an HTTP handler or a callback. */
 export interface HintSource extends Source {
   /**
-   * Enqueues `key`. False if no controller listens (standby, or still starting): the key is then dropped, because a starting controller
-   * reconciles everything that exists.
+   * Emits `key`. Returns false if no controller listens, because this process does not lead or is still starting. It then drops the key,
+   * because a controller that starts reconciles everything that exists. `reason`: for logs; default: the name of the source.
    */
   hint(key: string, reason?: string, options?: EmitOptions): boolean;
 }
 
-/** Keys from outside the API, such as an HTTP handler or a callback. One controller listens at a time. */
+/** Creates a HintSource. One controller listens at a time. */
 export function hintSource(name: string): HintSource {
   let listener: Emit | undefined;
   return {

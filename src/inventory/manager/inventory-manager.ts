@@ -188,7 +188,7 @@ export class InventoryManager {
       lanes: Object.keys(lanes).length,
       admit: (text) => this.#limits.admit(text),
       workers,
-      reservedForUpperLanes: reservedWorkers,
+      reservedForUrgentLanes: reservedWorkers,
       clock,
       random,
       log,

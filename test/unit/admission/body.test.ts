@@ -34,7 +34,7 @@ describe('the body of a review', () => {
     sent.end('x'.repeat(BYTES));
     return sent;
   };
-  const inMemory = (body: Buffer): object => ({ held: limits.memory.held, bytes: body.buffer.byteLength });
+  const inMemory = (body: Buffer): object => ({ held: limits.memory.inUse, bytes: body.buffer.byteLength });
 
   it('is freed when the client closes the connection before the answer', async () => {
     const sent = send();

@@ -205,8 +205,8 @@ describe('Controller', () => {
     await t.run;
   });
 
-  it('runs at most as many keys as it has workers, and reserves some workers for the upper lanes', async () => {
-    const t = setUp(undefined, { workers: 3, reservedForUpperLanes: 1, lanes: 2 });
+  it('runs at most as many keys as it has workers, and reserves some workers for the more urgent lanes', async () => {
+    const t = setUp(undefined, { workers: 3, reservedForUrgentLanes: 1, lanes: 2 });
     t.synced.resolve();
     for (const key of ['a', 'b', 'c']) t.emit(key, 'event');
     await t.clock.settle();
@@ -226,7 +226,7 @@ describe('Controller', () => {
   });
 
   it('allows every lane except the lowest to use the reserved workers', async () => {
-    const t = setUp(undefined, { workers: 3, reservedForUpperLanes: 2, lanes: 3 });
+    const t = setUp(undefined, { workers: 3, reservedForUrgentLanes: 2, lanes: 3 });
     t.synced.resolve();
     for (const key of ['a', 'b']) t.emit(key, 'event');
     await t.clock.settle();
@@ -239,7 +239,7 @@ describe('Controller', () => {
     await t.run;
   });
 
-  it('aborts a reconcile of the lowest lane whose key becomes urgent, without counting a failure', async () => {
+  it('aborts a reconcile of the least urgent lane whose key becomes urgent, without counting a failure', async () => {
     const t = setUp(undefined, { lanes: 3, lane0Aborts: true });
     t.synced.resolve();
     t.emit('a', 'event');

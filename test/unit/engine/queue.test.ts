@@ -45,7 +45,7 @@ describe('KeyedQueue', () => {
     assert.equal(queue.take(), undefined);
   });
 
-  it('returns keys of lane 0 first, and adds to the lowest lane by default', () => {
+  it('returns keys of lane 0 first, and adds to the least urgent lane by default', () => {
     const { queue, takeAll } = setUp({ lanes: 3 });
     queue.add('low', 'r');
     queue.add('middle', 'r', { lane: 1 });

@@ -17,7 +17,7 @@ describe('a budget that sources share', () => {
     const take = taker(share);
     for (let n = 0; n < 3; n++) assert.ok(take('a'));
     assert.equal(take('a'), undefined);
-    assert.deepEqual([share.held, dropped], [3, []]);
+    assert.deepEqual([share.inUse, dropped], [3, []]);
   });
 
   it('gives one source at most its own limit, even with free space', () => {
@@ -27,7 +27,7 @@ describe('a budget that sources share', () => {
     assert.ok(take('a'));
     assert.equal(take('a'), undefined);
     assert.ok(take('b'));
-    assert.equal(share.held, 3);
+    assert.equal(share.inUse, 3);
   });
 
   it('evicts the oldest piece of the largest source for a source with little', () => {
@@ -102,10 +102,10 @@ describe('a budget that sources share', () => {
           return share.acquire(source, Number(amount), () => dropped.push(`${source}${count}`), isIdle) !== undefined;
         };
         assert.ok(held.split(' ').every(take));
-        const before = share.held;
+        const before = share.inUse;
         assert.equal(take(newcomer), evicted !== 'refused');
         assert.deepEqual(dropped, evicted === 'refused' ? [] : evicted);
-        if (evicted === 'refused') assert.equal(share.held, before);
+        if (evicted === 'refused') assert.equal(share.inUse, before);
       });
     }
   });
@@ -117,7 +117,7 @@ describe('a budget that sources share', () => {
     take('a');
     first?.();
     first?.();
-    assert.equal(share.held, 1);
+    assert.equal(share.inUse, 1);
     assert.ok(take('a'));
     assert.equal(take('a'), undefined);
   });
@@ -130,6 +130,6 @@ describe('a budget that sources share', () => {
     take('b');
     assert.deepEqual(dropped, ['oldest']);
     oldest?.();
-    assert.equal(share.held, 2);
+    assert.equal(share.inUse, 2);
   });
 });
