@@ -25,7 +25,7 @@ export interface ListOptions extends CallOptions {
   readonly fieldSelector?: string;
   /** Page size. Default 500. */
   readonly limit?: number;
-  /** `"0"` accepts a cached answer; if absent, reads the latest. */
+  /** `"0"` accepts a cached answer. Default: the latest objects. */
   readonly resourceVersion?: string;
 }
 
@@ -42,7 +42,7 @@ export interface DeleteOptions extends CallOptions {
 
 /**
  * The result of a delete call. `absent`: the object does not exist, or its kind is not served. `deleted`: the API server deletes the
- * object, at once or after its grace period. `held`: finalizers keep the object; its current state.
+ * object, at once or after its grace period. `held`: the object still exists, in this state, because it has finalizers.
  */
 export type Deletion = 'absent' | 'deleted' | { readonly held: KubeObject };
 

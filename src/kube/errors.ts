@@ -43,12 +43,12 @@ export const isObjectNotFound = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 404 && error.reason === 'NotFound';
 export const isAlreadyExists = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 409 && error.reason === 'AlreadyExists';
-/** A write of an old version, or the uid or resourceVersion in a deletion or replacement is not that of the object. */
+/** The object has changed since the version that the write names, or the uid that a deletion or replacement names is not the object's. */
 export const isConflict = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 409 && error.reason === 'Conflict';
 /**
- * A merge patch has the uid of an object that another object of its name has replaced. To the API server, the patch changes an immutable
- * field. If the patch also has an old resourceVersion, the answer is `isConflict`. For the status of a custom resource, the API server
+ * A merge patch names a uid, but another object has the name now. To the API server, the patch changes an immutable field. If the patch
+ * also has an old resourceVersion, the answer is a conflict (`isConflict`) instead. For the status of a custom resource, the API server
  * ignores the uid.
  */
 export const isReplaced = (error: unknown): boolean =>
@@ -59,7 +59,7 @@ export const isReplaced = (error: unknown): boolean =>
 /** No usable answer, a 5xx, or a 429: the same call may succeed later, and other calls would probably fail now, too. */
 export const isUnreachable = (error: unknown): boolean =>
   error instanceof TransportError || (error instanceof ApiError && (error.code >= 500 || error.code === 429));
-/** The API server will never accept the call as it is: a 4xx other than 404, 409, and 429. */
+/** The API server rejects the call itself, so that repeating it does not help: a 4xx other than 404, 409, and 429. */
 export const isRefused = (error: unknown): boolean =>
   error instanceof ApiError && error.code >= 400 && error.code < 500 && ![404, 409, 429].includes(error.code);
 /** The resourceVersion or the continue token is too old. */

@@ -73,7 +73,7 @@ export function eventObject(event: RecordedEvent, source: EventSource, atMs: num
   };
 }
 
-/** Equal for occurrences of the same series. */
+/** A key that is equal for all occurrences of the same series. */
 export function seriesKey({ regarding, type, reason, action, note }: RecordedEvent): string {
   const { apiVersion, kind, namespace, name, uid } = regarding;
   return JSON.stringify([apiVersion, kind, namespace, name, uid, type, reason, action, note]);

@@ -11,9 +11,9 @@ import { type KubeLog, silentLog } from './log.ts';
 /** Records events.k8s.io/v1 Events. Best effort: it never blocks, throws, or fails the work that it reports on. */
 export interface EventRecorder {
   /**
-   * Writes the Event, or counts it as a repetition if an equal one was recorded less than six minutes ago. Drops it after `close`, beyond
-   * the budget of its object and action, or if too many writes wait. Beyond the budget of its action, writes only a later repetition. Does
-   * not retry a failed write; a repetition writes the Event again.
+   * Writes the Event, or counts it as a repetition if an equal one was recorded less than six minutes ago. Drops it after `close`, if the
+   * budget of its object and action is used up (`seriesBudget`). It also does not write the Event if the budget of its action is used up
+   * (`writeBudget`), if too many writes wait, or if the write fails; then a later repetition writes it.
    */
   record(event: RecordedEvent): void;
   /** Writes pending Events for at most 2 s, then drops the rest and ends the recorder. */
@@ -27,9 +27,9 @@ export interface EventRecorderOptions extends EventSource {
   readonly log?: KubeLog;
 }
 
-/** An occurrence within this time of the previous one belongs to the same series. */
+/** An occurrence within this time after the previous one belongs to the same series, milliseconds. */
 const SERIES_MS = 6 * 60_000;
-/** How long the recorder collects repetitions before it writes their count. It writes the first occurrence at once. */
+/** How long the recorder collects repetitions before it writes their count, milliseconds. It writes the first occurrence at once. */
 const GATHER_MS = 10_000;
 /** Maximum number of series, and of budgets of objects, that the recorder remembers. It forgets the oldest. */
 const MAX_SERIES = 1_000;
@@ -37,7 +37,7 @@ const MAX_SERIES = 1_000;
 const MAX_PENDING = 200;
 /** Budget of new series about one object and with one action: 25 at once, then one every five minutes. */
 const seriesBudget: Budget = { burst: 25, refillMs: 5 * 60_000 };
-/** Budget of writes with one action: 300 at once, then 5 a second. It bounds what a user causes who makes many objects fail. */
+/** Budget of writes with one action: 300 at once, then 5 a second. It bounds the writes that a user causes by making many objects fail. */
 const writeBudget: Budget = { burst: 300, refillMs: 200 };
 /** Maximum time that `close` waits for pending writes, milliseconds. */
 const CLOSE_MS = 2_000;
@@ -58,6 +58,7 @@ interface Budget {
 /** A token bucket at an instant of the monotonic clock. */
 interface Bucket {
   tokens: number;
+  /** The instant up to which `tokens` contains what the bucket earned, milliseconds on the monotonic clock. */
   sinceMs: number;
 }
 

@@ -11,9 +11,9 @@ import type { CallSpec, Transport } from './transport.ts';
  * Path of RBAC objects. POST, PUT, and PATCH below it use the pool `slow`, because the API server delays them for its escalation check. It
  * does not check deletions. `apply` uses the pool `quick`, because no code applies RBAC objects.
  */
-const rbac = groupPath({ group: 'rbac.authorization.k8s.io', version: 'v1' });
-const reviews = groupPath({ group: 'authorization.k8s.io', version: 'v1' });
-const authentication = groupPath({ group: 'authentication.k8s.io', version: 'v1' });
+const rbacPath = groupPath({ group: 'rbac.authorization.k8s.io', version: 'v1' });
+const authorizationPath = groupPath({ group: 'authorization.k8s.io', version: 'v1' });
+const authenticationPath = groupPath({ group: 'authentication.k8s.io', version: 'v1' });
 
 /**
  * Time limit of an urgent call, including its retries, milliseconds. An API server normally answers within a few milliseconds. After 5 s,
@@ -45,7 +45,7 @@ export function createClient(transport: Transport, options: ClientOptions = {}):
       body,
       query: writeQuery(options),
       signal: options.signal,
-      pool: path.startsWith(rbac) ? 'slow' : 'quick',
+      pool: path.startsWith(rbacPath) ? 'slow' : 'quick',
       beforeTry: beforeWrite,
       ...(type === undefined ? {} : { contentType: type }),
     });
@@ -132,7 +132,7 @@ export function createClient(transport: Transport, options: ClientOptions = {}):
     async isAllowed(question, options = {}) {
       const answer = await send({
         method: 'POST',
-        path: `${reviews}/subjectaccessreviews`,
+        path: `${authorizationPath}/subjectaccessreviews`,
         body: accessReview(question),
         retry: 'idempotent',
         signal: options.signal,
@@ -143,7 +143,7 @@ export function createClient(transport: Transport, options: ClientOptions = {}):
     async reviewToken(token, { audiences, signal } = {}) {
       const answer = await send({
         method: 'POST',
-        path: `${authentication}/tokenreviews`,
+        path: `${authenticationPath}/tokenreviews`,
         body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token, audiences } },
         retry: 'idempotent',
         signal,

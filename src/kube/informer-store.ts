@@ -13,9 +13,11 @@ import { StoreIndexes } from './store-indexes.ts';
 /** Number of remembered deletions, so that a late, older event does not restore a deleted object. */
 const MAX_TOMBSTONES = 1024;
 
-/** The current failure of the list-watch. `sinceMs`: when the first failure in a row occurred, on the monotonic clock. */
+/** The current failure of the list-watch. Times are milliseconds on the monotonic clock. */
 interface Failure extends Omit<Failing, 'forMs' | 'refusedForMs'> {
+  /** When the first failure in a row occurred. */
   readonly sinceMs: number;
+  /** When the server began to refuse the list-watch; undefined if it does not. */
   readonly refusedSinceMs?: number | undefined;
 }
 
@@ -116,7 +118,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     return true;
   }
 
-  /** Ends the store: aborts its signal, removes its listeners, and, before the first sync, rejects `whenSynced` with `StoreClosed`. */
+  /** Ends the store: aborts its signal, and removes its listeners. Before the first sync, `whenSynced` rejects with `StoreClosed`. */
   close(): void {
     if (this.#closed.signal.aborted) return;
     const reason = new CodedError('StoreClosed', `the store of ${this.resource.plural} was closed`);

@@ -18,7 +18,7 @@ export class Limit {
   readonly #source: AbortSignal | undefined;
   readonly #onAbort = (): void => this.#abort.abort(this.#source?.reason);
   /** Cancels the time limit. The caller's signal still aborts `signal`. */
-  readonly disarm: Cancel;
+  readonly cancelTimeout: Cancel;
   readonly timeoutMs: number;
   /** Whether the time limit, and not the caller's signal, aborted `signal`. */
   timedOut = false;
@@ -32,7 +32,7 @@ export class Limit {
       setMaxListeners(0, source);
       source.addEventListener('abort', this.#onAbort, { once: true });
     }
-    this.disarm = clock.schedule(timeoutMs, () => {
+    this.cancelTimeout = clock.schedule(timeoutMs, () => {
       this.timedOut = true;
       this.#abort.abort();
     });
@@ -48,7 +48,7 @@ export class Limit {
   }
 
   release(): void {
-    this.disarm();
+    this.cancelTimeout();
     this.#source?.removeEventListener('abort', this.#onAbort);
   }
 }
@@ -63,6 +63,7 @@ export type Failure = 'unsent' | 'stale' | 'cut' | 'tooLarge' | 'malformed';
 /** The call got no complete answer. */
 export class CallError extends TransportError {
   constructor(
+    /** The call, such as `GET /version`. */
     what: string,
     why: string,
     cause: unknown,
@@ -144,7 +145,7 @@ export function jsonCall(agent: Agent, call: JsonCall, limit: Limit): Promise<Js
       path,
       headers: { accept: 'application/json', ...type, ...call.headers },
       body,
-      // Otherwise undici closes the connection after a DELETE with a body.
+      // Without this option, undici closes the connection after a DELETE with a body.
       reset: false,
       onQueued: (queuedAt) => {
         connection = queuedAt;
@@ -223,12 +224,12 @@ const KEEP_ALIVE_MS = 30_000;
  */
 const PROBE_AFTER_MS = 10_000;
 
-/** An empty list of authorities trusts no server; without a list, Node trusts the public authorities. */
+/** `ClusterTls` whose `ca` may also be an empty list, to trust no server. Without `ca`, Node trusts the public authorities. */
 type Tls = Omit<ClusterTls, 'ca'> & { readonly ca?: ClusterTls['ca'] | [] };
 
 /**
- * Keeps connections for 30 s after a call, unless the server's Keep-Alive header names another time. Each call has its own time limit.
- * Throws if a certificate or key in `tls` cannot be read.
+ * Opens an agent of undici, which keeps connections for 30 s after a call, unless the server's Keep-Alive header names another time. It has
+ * no time limits for calls; `Limit` sets those. Throws if a certificate or key in `tls` cannot be read.
  */
 export function openAgent(tls: Tls, { connections, connectTimeoutMs = 10_000 }: ConnectionOptions = {}): Agent {
   // Parses keys and certificates once, instead of once for each connection.
@@ -263,7 +264,7 @@ export interface JsonRequest extends Omit<JsonCall, 'origin' | 'path' | 'maxAnsw
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Calls servers that have no Transport: each call may have another URL and token. */
+/** Calls servers other than API servers, such as the components of the inventory: each call may have another URL and token. */
 export class JsonCaller {
   readonly #agent: Agent;
   readonly #clock: Clock;

@@ -12,7 +12,7 @@ import { loadYaml } from './yaml.ts';
 export interface AmbientOptions {
   /** `--kubeconfig`: the only kubeconfig that is read. */
   readonly file?: string;
-  /** The value of $KUBECONFIG: several files; the first file that defines a name counts. */
+  /** The value of $KUBECONFIG: a list of files, separated as in $PATH. If several define a name, the first counts. */
   readonly paths?: string;
   /** Default: the current context. Ignored with the Pod's ServiceAccount. */
   readonly context?: string;
@@ -47,32 +47,33 @@ export async function contextNames(options: AmbientOptions): Promise<string[]> {
   return files ? (await loadFiles(files)).contexts.map(({ name }) => name) : [];
 }
 
-/** Another URL of the API server of a context, and the namespace for it. */
-interface Detour {
-  /** Name of the new context. */
+/** Where a derived context differs from the selected one. */
+interface DerivedContext {
+  /** Name of the new context and of its cluster. */
   readonly name: string;
+  /** URL of the same API server, such as a path below it. */
   readonly server: string;
   readonly namespace: string;
 }
 
 /**
- * A kubeconfig with one context, for the user of the selected context, at another URL of the same API server. It contains no credentials,
- * so it works only together with `files`, which define the user. Undefined with the Pod's ServiceAccount. Rejects like
+ * A kubeconfig (`text`) with one context, for the user of the selected context, at another URL of the same API server. It contains no
+ * credentials, so it works only together with `files`, which define the user. Undefined with the Pod's ServiceAccount. Rejects like
  * `ambientCredentials`.
  */
-export async function detourContext(
+export async function derivedContext(
   options: AmbientOptions,
-  { name, server, namespace }: Detour,
+  { name, server, namespace }: DerivedContext,
 ): Promise<{ readonly text: string; readonly files: readonly string[] } | undefined> {
   const files = await findFiles(options);
   if (!files) return undefined;
   const config = await loadFiles(files);
   const { context, cluster } = selected(config, options.context);
-  const detour = new KubeConfig();
-  detour.addCluster({ ...cluster, name, server });
-  detour.addContext({ name, cluster: name, user: context.user, namespace });
-  detour.setCurrentContext(name);
-  return { text: detour.exportConfig(), files: files.map((file) => resolve(file)) };
+  const derived = new KubeConfig();
+  derived.addCluster({ ...cluster, name, server });
+  derived.addContext({ name, cluster: name, user: context.user, namespace });
+  derived.setCurrentContext(name);
+  return { text: derived.exportConfig(), files: files.map((file) => resolve(file)) };
 }
 
 /** The kubeconfig files to read; undefined for the Pod's ServiceAccount. Rejects with CodedError `KubeconfigMissing`. */
@@ -118,7 +119,7 @@ async function loadFile(path: string): Promise<KubeConfig> {
     addTokenFiles(config, parsed, dirname(resolve(path)));
     for (const user of config.users) impersonations.set(user, impersonationIn(parsed, user.name));
   } catch (cause) {
-    // Keeps the first line only: further lines, also of the cause, show the text around the fault, which may be a token.
+    // Show only the first line: further lines, also of the cause, quote the text around the fault, which may be a token.
     const [why] = describe(cause).split('\n');
     throw new CodedError('KubeconfigInvalid', `kubeconfig ${quote(path, 256)} cannot be used: ${why}`);
   }

@@ -28,7 +28,7 @@ export interface LeaseGateOptions {
   readonly random?: () => number;
 }
 
-/** Runs work while this process holds the Lease. */
+/** A LeaderGate behind a Lease: this process leads while it holds the Lease. */
 export interface LeaseGate extends LeaderGate {
   /**
    * A client like `client`, but its writes reject with CodedError `NotLeading` while `leading` is false. The check runs before every
@@ -143,7 +143,7 @@ class LeaseCampaign implements LeaseGate {
 
   /**
    * Renews the Lease until `settled` aborts, and resolves to `held`. If `#provedUntilMs` passes before, or another process holds the Lease,
-   * calls `onLost` and resolves to `lost`.
+   * calls `onLost`, which must abort the work of the leader, and resolves to `lost`.
    */
   async #renew(settled: AbortSignal, onLost: () => void): Promise<'held' | 'lost'> {
     const stop = new AbortController();
@@ -198,7 +198,7 @@ class LeaseCampaign implements LeaseGate {
   }
 
   async #claim(signal: AbortSignal): Promise<boolean> {
-    // A leader writes over its last write; a standby reads the Lease first.
+    // A leader replaces the Lease as it wrote it last; a standby reads the Lease first.
     if (!this.leading || !this.#lastRead) await this.#read(signal);
     if (this.#heldByOther()) return false;
     const sentAtMs = this.#clock.monotonic();
@@ -269,7 +269,7 @@ class LeaseCampaign implements LeaseGate {
     }
   }
 
-  /** A signal for one read and write: at most half the renew deadline, so that a second attempt fits. */
+  /** A signal for one read and write. It aborts after half the renew deadline, so that a second attempt fits, and with `signal`. */
   #attempt(signal: AbortSignal | undefined): { signal: AbortSignal; end: () => void } {
     const abort = new AbortController();
     const onAbort = (): void => abort.abort(signal?.reason);
@@ -287,7 +287,7 @@ class LeaseCampaign implements LeaseGate {
     };
   }
 
-  /** A standby reads often, so that it acquires a released Lease soon, and tries when the Lease that it read expires. */
+  /** A standby reads the Lease often, so that it soon acquires a released one. It also tries as soon as the Lease that it read expires. */
   #nextTryMs(): number {
     if (!this.#heldByOther()) return this.#jittered();
     return Math.min(this.#jittered() / READS_PER_RETRY, Math.max(50, this.#heldUntilMs() - this.#clock.monotonic()));

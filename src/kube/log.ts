@@ -1,4 +1,4 @@
-/** The log of recovered faults in kube/. Fields are plain values, never credentials or objects. */
+/** The log of `src/kube/`, mostly of faults from which it recovers. Fields are plain values, never credentials or objects. */
 export interface KubeLog {
   debug(message: string, fields?: Readonly<Record<string, unknown>>): void;
   info(message: string, fields?: Readonly<Record<string, unknown>>): void;

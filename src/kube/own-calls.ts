@@ -23,6 +23,7 @@ export interface OwnCalls {
 /** The attributes of a SelfSubjectAccessReview. */
 export type OwnQuestion = Omit<AccessQuestion, 'user' | 'groups' | 'uid' | 'extra'>;
 
+/** The OwnCalls of the user with whose credentials `transport` calls. */
 export function ownCalls(transport: Transport): OwnCalls {
   const review = (version: string, group: string, plural: string, kind: string, spec: object, options: CallOptions) =>
     transport.request({

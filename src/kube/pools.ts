@@ -10,11 +10,11 @@ import { openAgent } from './json-call.ts';
 export type PoolName = 'urgent' | 'quick' | 'slow';
 
 /**
- * Connections to create and update RBAC objects. The API server delays these writes by 50 to 200 ms, because it waits for a current list of
+ * Number of connections to create and update RBAC objects. The API server delays these writes by 50 to 200 ms, because it waits for a current list of
  * permissions before its escalation check. Concurrent writes cost the API server nothing; fewer connections would slow a burst down.
  */
 const SLOW_CONNECTIONS = 32;
-/** Connections reserved for calls that revoke access or renew a Lease, however many other calls hang. */
+/** Number of connections reserved for calls that revoke access or renew a Lease, however many other calls hang. */
 const URGENT_CONNECTIONS = 10;
 
 /**

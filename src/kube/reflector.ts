@@ -74,7 +74,7 @@ const NOT_SERVED_TRIES = 20;
  * permission.
  */
 const ALLOWED_AFTER_MS = 1_500;
-/** Refusals in a row before one is reported. */
+/** Number of refusals in a row before the reflector reports one. */
 const REFUSALS_BEFORE_REPORT = 2;
 /** Consecutive failures between two warnings, about one warning a minute. */
 const WARN_EVERY = 15;
@@ -88,7 +88,7 @@ const TOO_MANY_OBJECTS_MS = 300_000;
 const SHORT_LIVED_MS = 5_000;
 /** How long the reflector rejects lists that are older than its newest version, milliseconds. After that, it assumes a restored backup. */
 const STALE_LISTS_MS = 30_000;
-/** Streams that break at the same version before the reflector relists. */
+/** Number of streams that break in a row, without a valid event, before the reflector relists. */
 const MALFORMED_BEFORE_RELIST = 3;
 
 /** Keeps a sink equal to one collection of the API server, despite any fault, until the signal aborts. Never rejects. */
@@ -110,17 +110,20 @@ class Reflector {
   #failures = 0;
   /** When the last list was complete, milliseconds on the monotonic clock. */
   #listedAtMs = Number.NEGATIVE_INFINITY;
-  /** Streams that broke since the last valid event. */
+  /** Number of streams that broke since the last valid event. */
   #malformedStreams = 0;
   /**
    * When the API server first listed an older version than the newest, milliseconds on the monotonic clock; undefined after a newer list.
    */
   #staleSinceMs: number | undefined;
-  /** Lists and watches that the server refused since a list was complete or a watch lived for ALLOWED_AFTER_MS. */
+  /** Number of lists and watches that the server refused since a list was complete or a watch lived for ALLOWED_AFTER_MS. */
   #refusals = 0;
-  /** Cancels the timer that ends a refusal after ALLOWED_AFTER_MS. */
+  /** Cancels the timer that, after ALLOWED_AFTER_MS, ends the refusal. */
   #cancelAllowed: Cancel | undefined;
-  /** Whether the server was too busy for a successor of the open watch, which has received nothing since. */
+  /**
+   * Whether the server was too busy to accept a second connection for the open watch, its successor (`runWatchSession`), and the watch has
+   * received nothing since.
+   */
   #isSuccessorRefused = false;
 
   constructor(spec: ReflectorSpec, sink: ReflectorSink, options: ReflectorOptions) {
@@ -249,7 +252,7 @@ class Reflector {
     if (this.#options.signal.aborted) return 0;
     if (isExpired(error) && this.#resumeVersion !== undefined) {
       this.#resumeVersion = undefined;
-      // Usual after an outage: relist at once, unless the last list was a moment ago.
+      // After an outage, the version is often too old: relist at once, unless the last list was a moment ago.
       if (this.#options.clock.monotonic() - this.#listedAtMs >= SHORT_LIVED_MS) {
         this.#failures = 0;
         return 0;

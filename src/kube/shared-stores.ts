@@ -37,7 +37,7 @@ interface Entry {
   readonly store: InformerStore<Projected>;
   /** Resolves when its watch has ended. */
   readonly ended: Promise<void>;
-  /** Number of handles that are not released. */
+  /** Number of handles that their readers have not released. */
   references: number;
 }
 

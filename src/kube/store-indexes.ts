@@ -3,6 +3,7 @@ type IndexFunction<T> = (object: T) => readonly string[];
 /** The named indexes of a store. Each maps a value to the objects with that value, by their keys. */
 export class StoreIndexes<T extends { readonly key: string }> {
   readonly #functions = new Map<string, IndexFunction<T>>();
+  /** By name of the index, then by value, then by key of the object. */
   readonly #entries = new Map<string, Map<string, Map<string, T>>>();
 
   /** Whether `functions` can be added: each name is free or has the same function. */
@@ -31,7 +32,7 @@ export class StoreIndexes<T extends { readonly key: string }> {
     }
   }
 
-  /** Throws RangeError if no index has the name. */
+  /** The objects with `value` in the index `name`. Throws RangeError if no index has the name. */
   get(name: string, value: string): readonly T[] {
     const values = this.#entries.get(name);
     if (!values)

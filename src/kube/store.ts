@@ -1,6 +1,6 @@
 import type { KubeObject, Resource } from '../api/object.ts';
 
-/** The fields that a store keeps of every object; the projection adds others. */
+/** The fields that a store keeps of every object. `StoreSpec.project` adds those that the readers of the store use. */
 export interface Projected {
   readonly key: string;
   readonly uid: string;
@@ -59,8 +59,9 @@ export interface Store<T extends Projected> {
   /** Resolves when synced; rejects if the store closes or `signal` aborts first. */
   whenSynced(signal?: AbortSignal): Promise<void>;
   /**
-   * Milliseconds since the server last answered a list or watch without an error, or sent data. Infinity before the first such answer. The
-   * answer to a review of the permissions counts, too, unless the server has rejected a new watch since the open one last received data.
+   * Milliseconds since the server last answered a list or watch without an error, or sent data. Infinity before the first such answer. With
+   * `WatchOptions.probe`, the answer to a review counts, too, unless the server has rejected a new watch since the open one last received
+   * data.
    */
   readonly ageMs: number;
   /** The current failure; undefined once the server answers again, or, after `maxObjects` was exceeded, once a list is short enough. */

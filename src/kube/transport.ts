@@ -121,7 +121,7 @@ export class Transport {
   async stream(spec: StreamSpec): Promise<AsyncIterable<Uint8Array>> {
     const limit = this.#limit(spec.signal, spec.headTimeoutMs);
     try {
-      const { pools, headers } = await this.#prepare(limit);
+      const { pools, headers } = await this.#poolsAndHeaders(limit);
       const answer = await pools.watches.request({
         origin: this.#origin,
         path: this.#url(spec.path, spec.query),
@@ -130,13 +130,13 @@ export class Transport {
         signal: limit.signal,
       });
       if (answer.statusCode === 200) {
-        limit.disarm();
+        limit.cancelTimeout();
         return this.#chunks(answer.body, spec.signal, limit);
       }
       throw toApiError(answer.statusCode, answer.headers['retry-after'], await answer.body.text());
     } catch (error) {
       limit.release();
-      throw this.#explain(error, spec.path, spec.signal, limit);
+      throw this.#rejection(error, spec.path, spec.signal, limit);
     }
   }
 
@@ -166,7 +166,7 @@ export class Transport {
   async #call(spec: CallSpec, timeoutMs: number): Promise<unknown> {
     const limit = this.#limit(spec.signal, timeoutMs);
     try {
-      const { pools, headers } = await this.#prepare(limit);
+      const { pools, headers } = await this.#poolsAndHeaders(limit);
       const { method, path, query, body, contentType, pool = 'quick' } = spec;
       const call = {
         method,
@@ -183,7 +183,7 @@ export class Transport {
       const text = successText(answer);
       return text === '' ? undefined : JSON.parse(text);
     } catch (error) {
-      throw this.#explain(error, `${spec.method} ${spec.path}`, spec.signal, limit);
+      throw this.#rejection(error, `${spec.method} ${spec.path}`, spec.signal, limit);
     } finally {
       limit.release();
     }
@@ -193,7 +193,7 @@ export class Transport {
     try {
       yield* body;
     } catch (error) {
-      throw this.#explain(error, 'watch', signal, limit);
+      throw this.#rejection(error, 'watch', signal, limit);
     } finally {
       limit.release();
     }
@@ -204,7 +204,8 @@ export class Transport {
     if (serverMs !== undefined) this.#onServerTime(serverMs);
   }
 
-  #explain(error: unknown, what: string, signal: AbortSignal | undefined, limit: Limit): unknown {
+  /** The error with which the call rejects. `what`: the call, such as `GET /version`. */
+  #rejection(error: unknown, what: string, signal: AbortSignal | undefined, limit: Limit): unknown {
     // The next call reads the credentials again, because a token may have been replaced early.
     if (error instanceof ApiError && error.code === 401) this.#auth = undefined;
     const isTyped = error instanceof ApiError || error instanceof TransportError;
@@ -215,7 +216,8 @@ export class Transport {
     return new TransportError(`${what}: ${why}`, cause, notSent, why);
   }
 
-  async #prepare(limit: Limit): Promise<{ pools: Pools; headers: Record<string, string | string[]> }> {
+  /** The connections and headers of the current credentials. If these have changed, retires the old connections and opens new ones. */
+  async #poolsAndHeaders(limit: Limit): Promise<{ pools: Pools; headers: Record<string, string | string[]> }> {
     let credentials: Credentials;
     let connectionAuth: ConnectionAuth;
     do {

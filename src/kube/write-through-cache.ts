@@ -20,15 +20,15 @@ export interface WriteThroughCacheOptions<T extends Versioned> {
   readonly clock: Clock;
 }
 
-/** Milliseconds that a watch may normally lag behind; after that, the cache trusts the watch instead of an answer. */
+/** How long a watch normally lags behind at most, milliseconds; after that, the cache trusts the watch instead of an answer. */
 export const answerTrustMs = 10_000;
 
-/** The least that the cache can hold of an object, for callers that only need to know whether a read is stale. */
+/** The smallest object for a WriteThroughCache, for callers that only need to know whether a read is stale. */
 export interface ObjectVersion extends Versioned {
   readonly uid: string;
 }
 
-/** The version of the object; fields that it lacks are empty. */
+/** The uid and version of the object; a field that it lacks is empty. */
 export const versionOf = ({ metadata: { uid = '', resourceVersion = '' } }: KubeObject): ObjectVersion => ({
   uid,
   resourceVersion,
@@ -50,8 +50,8 @@ interface PendingCalls {
 }
 
 /**
- * Reads that include this process's own writes: the object as the watch shows it, or as the API server answered a later call. Without it, a
- * reconcile between a write and its watch event would repeat the write, or compare with an older object.
+ * Reads that include this process's own writes: the object as the watch shows it, or as the API server answered a later call. Without the
+ * cache, a reconcile between a write and its watch event would repeat the write, or compare with an older object.
  *
  * The caller chooses the keys, such as `namespace/name` or a uid. It reports each watch event to `observe`, or deleted keys to
  * `forget`.

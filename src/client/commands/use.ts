@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { isObjectName } from '../../access/policy/names.ts';
-import { detourContext } from '../../kube/kubeconfig.ts';
+import { derivedContext } from '../../kube/kubeconfig.ts';
 import type { Command } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { gatewayUrl } from '../kubectl-exec.ts';
@@ -36,7 +36,7 @@ export const use: Command = {
     if (!isObjectName(namespace) || !isObjectName(name))
       throw new Problem(exits.failed, 'the request has no valid name');
     const contextName = `drawbridge-${namespace}-${name}`;
-    const detour = await detourContext(session.kubeconfig, { name: contextName, server, namespace });
+    const detour = await derivedContext(session.kubeconfig, { name: contextName, server, namespace });
     if (!detour) {
       const problem = 'use needs a kubeconfig, and this program runs as the ServiceAccount of its Pod';
       throw new Problem(exits.failed, `${problem}; run kubectl with --server=${server}`);
