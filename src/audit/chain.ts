@@ -16,7 +16,7 @@ export interface ChainLink {
   readonly seq: number;
   /** Hash of the line before; empty for the first. */
   readonly prev: string;
-  /** Number of lines after the previous one that could not be written. */
+  /** Number of lines between the previous line and this one that could not be written. */
   readonly lost: number;
 }
 

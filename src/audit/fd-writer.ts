@@ -4,12 +4,12 @@ import type { Clock } from '../kit/clock.ts';
 /** Destination of lines: a file (created with mode 0600, appended to) or standard output. */
 export type Destination = { readonly path: string } | { readonly fd: 1 };
 
-/** `-` is standard output, anything else a file. */
+/** The destination that `--audit-log` names: standard output for `-`, else a file. */
 export function destinationOf(auditLog: string): Destination {
   return auditLog === '-' ? { fd: 1 } : { path: auditLog };
 }
 
-/** The file, or `standard output`, for messages. */
+/** The name of the destination for messages: the path of the file, or `standard output`. */
 export const nameOf = (destination: Destination): string =>
   'path' in destination ? destination.path : 'standard output';
 
@@ -22,16 +22,16 @@ interface FdWriterOptions {
   readonly writeSync?: WriteSync;
 }
 
-/** Maximum time that a full pipe blocks the process, milliseconds. No effect on a blocking descriptor: see `open`. */
+/** Maximum time that a full pipe blocks the process, milliseconds. A blocking descriptor (see `open`) may block it for longer. */
 export const stallMs = 50;
 const NEWLINE = 0x0a;
 const CLOSED = -1;
 
 /**
  * Appends whole lines to a descriptor, synchronously: once `writeLine` returns, the kernel has the bytes. A killed process cannot lose
- * them; a crash of the node can. A stalled reader blocks the process once, for `stallMs`. Until a write succeeds again, every further
- * line gets a single attempt, so the delays of an outage do not add up. If standard output cannot be opened again and is blocking, a
- * stalled reader blocks the process until it reads.
+ * them; a crash of the node can. If the reader of a full pipe stops reading, it blocks the process once, for `stallMs`. Until a write
+ * succeeds again, every further line gets a single attempt, so the delays of an outage do not add up. If standard output is blocking and
+ * cannot be opened again, such a reader blocks the process until it reads.
  */
 export class FdWriter {
   readonly #destination: Destination;
@@ -39,7 +39,7 @@ export class FdWriter {
   readonly #write: WriteSync;
   #fd: number;
   #failing = false;
-  /** The last write was cut off: the next one starts on a new line, so that the fragment stays recognizable as invalid JSON. */
+  /** Whether the file ends within a line. The next write then begins with a newline, so that the fragment stays invalid JSON of its own. */
   #torn = false;
 
   /** @throws the error of open(2). */
@@ -64,7 +64,7 @@ export class FdWriter {
       try {
         offset += this.#write(this.#fd, bytes, offset);
       } catch (error) {
-        if (isAgain(error) && pauses < stallMs && this.#clock.monotonic() < deadline) {
+        if (isPipeFull(error) && pauses < stallMs && this.#clock.monotonic() < deadline) {
           pauses++;
           pauseOneMillisecond();
           continue;
@@ -75,7 +75,7 @@ export class FdWriter {
           this.#torn = true;
           return;
         }
-        // If no byte was written, nothing changed. Otherwise the file ends within a line, unless only the leading newline was written.
+        // If no byte was written, nothing changed. If some were, the file ends within a line, unless only the leading newline was written.
         if (offset > 0) this.#torn = bytes[offset - 1] !== NEWLINE;
         throw error;
       }
@@ -134,7 +134,7 @@ function endsTorn(destination: Destination): boolean | undefined {
 }
 
 /** Whether write(2) failed because the reader of a full pipe did not read. */
-export function isAgain(error: unknown): boolean {
+export function isPipeFull(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'EAGAIN';
 }
 

@@ -3,7 +3,7 @@ import { DerivedKeyPair, isSignedBy } from '../kit/ed25519.ts';
 import { isRecord, own } from '../kit/json-value.ts';
 import type { ChainHead } from './chain.ts';
 
-/** Purpose of the key pairs that sign heads. */
+/** Purpose from which the key pairs that sign heads are derived. The signed text begins with it. */
 export const headPurpose = 'drawbridge.dev/audit-head/v1';
 
 /** Names of the objects with the heads of a process and the keys that sign them, in its namespace. */
@@ -21,7 +21,7 @@ export const headNames = {
   inventory: { heads: 'drawbridge-inventory-audit-heads', keys: 'drawbridge-inventory-audit-keys' },
 } as const satisfies Record<string, HeadNames>;
 
-/** A statement to sign: `replica` had written its chain up to this line at `time`. */
+/** A statement to sign: at `time`, this was the last line of the chain of `replica`. */
 interface Head extends ChainHead {
   readonly replica: string;
   /** Time of the signature, RFC 3339 with microseconds. */

@@ -1,7 +1,7 @@
 import { type Clock, formatMicroTime } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import { Chain, type ChainHead, withHash } from './chain.ts';
-import { type Destination, FdWriter, isAgain, nameOf, stallMs, type WriteSync } from './fd-writer.ts';
+import { type Destination, FdWriter, isPipeFull, nameOf, stallMs, type WriteSync } from './fd-writer.ts';
 import { type AuditRecord, formatRecord } from './record.ts';
 
 /** The audit journal: one line of JSON for each decision. Callers append before a decision opens access, and after access has ended. */
@@ -97,7 +97,7 @@ function orUnavailable<T>(verb: string, destination: Destination, run: () => T):
 
 function writeFailed(destination: Destination, cause: unknown): CodedError {
   const what = `cannot write to the audit journal ${nameOf(destination)}`;
-  if (isAgain(cause)) {
+  if (isPipeFull(cause)) {
     const why = `its reader did not read for ${stallMs} ms (${describe(cause)})`;
     return unavailable(`${what}: ${why}; check the log collector`, cause);
   }

@@ -22,11 +22,11 @@ interface AuditObject {
   readonly uid?: string;
 }
 
-/** The subresources of a Pod that give entry to it. */
+/** The subresources of a Pod through which a user enters it. */
 export const connectSubresources = ['exec', 'attach', 'portforward', 'proxy', 'ephemeralcontainers'] as const;
 export type ConnectSubresource = (typeof connectSubresources)[number];
 
-/** A vote that decided. */
+/** A vote that approved a grant or ended access. */
 interface AuditVote {
   readonly uid: string;
   /** Absent if the vote no longer exists. */
@@ -35,12 +35,13 @@ interface AuditVote {
   /** The longest duration that the vote approves. */
   readonly max?: string;
   readonly reason?: string;
-  /** The person for whom a program claims to vote. */
+  /** The person for whom the voter, a program, claims to vote. */
   readonly onBehalfOf?: string;
 }
 
 /** One decision. The journal writes only these fields, and nothing of the objects themselves, which may contain secrets. */
 export interface AuditRecord {
+  /** What the line is about. docs/reference/audit-journal.md describes each event with its verdicts. */
   readonly event: 'admission' | 'grant' | 'revocation' | 'review' | 'session' | ConnectSubresource;
   readonly verdict:
     | 'allowed'
@@ -73,7 +74,10 @@ export interface AuditRecord {
   readonly reason?: string;
   /** The votes that approved a grant, or that ended access. */
   readonly votes?: readonly AuditVote[];
-  /** Name of the access request that allowed entry to the pod, or, if none did, that the pod belongs to. In the object's namespace. */
+  /**
+   * Name of the access request that allowed the entry into the pod; if none did, of the one that the pod belongs to. It is in the object's
+   * namespace.
+   */
   readonly request?: string;
   /** The pod that was opened or entered. */
   readonly pod?: string;
@@ -95,12 +99,12 @@ export interface AuditRecord {
   readonly bytesOut?: number;
   /** Exit code of the command of a session. */
   readonly exitCode?: number;
-  /** In a line about a recording: the number of the chunk, from 1, or, if `complete`, of its chunks. */
+  /** In a line about a recording: the number of the chunk, from 1; if `complete`, how many chunks the recording has. */
   readonly chunk?: number;
   /** Bytes of the chunk, and their SHA-256 (hex). */
   readonly bytes?: number;
   readonly sha256?: string;
-  /** True if the recording has its last chunk. */
+  /** True in the line after the last chunk of a recording. */
   readonly complete?: boolean;
   /** End of the grant, RFC 3339. */
   readonly expiresAt?: string;

@@ -20,7 +20,7 @@ export type Created =
   | { readonly kind: 'adopted'; readonly object: KubeObject }
   /** An object that was not created for this request and plan has the name. It stays unchanged. */
   | { readonly kind: 'collision'; readonly message: string }
-  /** The API server rejects this object until the cause is corrected: it is invalid, forbidden, or too large, or the path is missing. */
+  /** The API server rejects this object until the cause is corrected: it is invalid, forbidden, or too large, or its namespace is missing. */
   | { readonly kind: 'refused'; readonly message: string };
 
 /**
@@ -73,9 +73,10 @@ export class Applier {
 
   /**
    * Deletes the object if it is ours. Afterwards, our object no longer exists, or it is terminating and gives no access.
-   * With `uid`, this is one call, unless another object has the name. Without it, it first reads the object, whose controller must be
-   * `ownerUid`. If finalizers keep a RoleBinding, it also removes the subjects.
-   * Resolves to whether an object of ours existed; false for a kept RoleBinding without subjects. Rejects as the client does.
+   * With `uid`, this is one call, unless another object has the name. Without `uid`, the applier first reads the object, and deletes it only
+   * if its controller is `ownerUid`. If finalizers keep a RoleBinding, the applier also removes its subjects.
+   * Resolves to whether an object of ours existed; to false for a RoleBinding that finalizers keep and that already has no subjects. Rejects
+   * as the client does.
    */
   async delete(
     resource: Resource,
@@ -99,8 +100,8 @@ export class Applier {
   }
 
   /** Removes the subjects of a RoleBinding that finalizers keep, because it still gives access. Resolves to whether it had subjects. */
-  async #removeSubjects({ metadata, ...held }: KubeObject, signal: AbortSignal): Promise<boolean> {
-    const subjects = own(held, 'subjects');
+  async #removeSubjects({ metadata, ...roleBinding }: KubeObject, signal: AbortSignal): Promise<boolean> {
+    const subjects = own(roleBinding, 'subjects');
     if (!Array.isArray(subjects) || subjects.length === 0) return false;
     const ops = [
       { op: 'test', path: '/metadata/uid', value: metadata.uid },

@@ -12,7 +12,7 @@ export interface PolicyRule {
   readonly resourceNames?: readonly [string, ...string[]];
 }
 
-/** Builds a namespaced Role; uses metadata unchanged. */
+/** Builds a Role with this metadata. */
 export function roleOf(metadata: ObjectMeta, rules: readonly PolicyRule[]): KubeObject {
   return { apiVersion: apiVersionOf(roles), kind: roles.kind, metadata, rules };
 }
@@ -22,7 +22,7 @@ export type RbacSubject =
   | { readonly kind: 'User' | 'Group'; readonly name: string; readonly apiGroup: 'rbac.authorization.k8s.io' }
   | { readonly kind: 'ServiceAccount'; readonly name: string; readonly namespace: string };
 
-/** Builds a RoleBinding to a Role of the same namespace; uses metadata unchanged. */
+/** Builds a RoleBinding with this metadata, to the Role `roleName` of the same namespace. */
 export function roleBindingOf(metadata: ObjectMeta, roleName: string, subjects: readonly RbacSubject[]): KubeObject {
   return {
     apiVersion: apiVersionOf(roleBindings),

@@ -8,10 +8,10 @@ import type { Finding, RecordingsReport } from './report.ts';
 const namespacePattern = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 const sessionPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** Whether a folder of this name may have recordings. Others, such as `lost+found` of a volume, may not even be readable. */
+/** Whether a folder may contain recordings, by its name, a namespace. Other folders, such as `lost+found`, may not even be readable. */
 export const isRecordingFolder = (name: string): boolean => namespacePattern.test(name);
 
-/** Whether a recording may have this name. No other name leads to a path, so that none can leave the folder. */
+/** Whether a recording may have this name. The server builds paths only from such names, so that no path leaves the folder. */
 export const isRecordingName = (namespace: unknown, session: unknown): boolean =>
   typeof namespace === 'string' &&
   namespacePattern.test(namespace) &&
@@ -25,9 +25,11 @@ interface Chunk {
 
 /** What the journal says about one recording. */
 interface Expected {
+  /** `NAMESPACE/SESSION`. */
   readonly name: string;
+  /** By number, from 1. */
   readonly chunks: Map<number, Chunk>;
-  /** Number of chunks of the complete recording; undefined without such a line. */
+  /** Number of chunks of the complete recording; undefined if no line says that it is complete. */
   total: number | undefined;
   deleted: boolean;
 }
@@ -55,8 +57,8 @@ export class RecordingsVerifier {
     const verdict = own(record, 'verdict');
     const namespace = own(own(record, 'what'), 'namespace');
     const session = own(record, 'session');
-    const isAbout = verdict === 'recorded' || verdict === 'unrecorded' || verdict === 'deleted';
-    if (!isAbout || !isRecordingName(namespace, session)) return;
+    const isAboutRecording = verdict === 'recorded' || verdict === 'unrecorded' || verdict === 'deleted';
+    if (!isAboutRecording || !isRecordingName(namespace, session)) return;
     const name = `${String(namespace)}/${String(session)}`;
     const expected = this.#expected.get(name) ?? { name, chunks: new Map(), total: undefined, deleted: false };
     this.#expected.set(name, expected);
@@ -115,13 +117,13 @@ export class RecordingsVerifier {
   }
 }
 
-/** Why the file differs from its lines; else the number of bytes after the last chunk of an incomplete recording. */
+/** Why the file differs from its lines. If it does not, the number of bytes after the last chunk of an incomplete recording. */
 async function compare(path: string, { chunks, total }: Expected): Promise<string | number> {
-  // A call with hundreds of thousands of arguments would fail.
+  // Not Math.max(...), because a call with hundreds of thousands of arguments fails.
   const last = total ?? [...chunks.keys()].reduce((most, number) => Math.max(most, number), 0);
   let number = 1;
   let rest: Buffer = Buffer.alloc(0);
-  let after = 0;
+  let bytesAfterLast = 0;
   for await (const part of createReadStream(path) as AsyncIterable<Buffer>) {
     rest = rest.length === 0 ? part : Buffer.concat([rest, part]);
     for (let chunk = chunks.get(number); number <= last; chunk = chunks.get(number)) {
@@ -133,11 +135,11 @@ async function compare(path: string, { chunks, total }: Expected): Promise<strin
       number += 1;
     }
     if (number <= last) continue;
-    after += rest.length;
+    bytesAfterLast += rest.length;
     rest = Buffer.alloc(0);
-    if (after > 0 && total !== undefined) return 'bytes follow its last chunk';
+    if (bytesAfterLast > 0 && total !== undefined) return 'bytes follow its last chunk';
   }
-  return number <= last ? `it ends before chunk ${number} of ${last} is complete` : after;
+  return number <= last ? `it ends before chunk ${number} of ${last} is complete` : bytesAfterLast;
 }
 
 /** `NAMESPACE/SESSION` of each recording in the folder. */

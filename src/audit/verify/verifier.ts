@@ -3,7 +3,7 @@ import { isSigned, type SignedHead } from '../head.ts';
 import { type ChainLine, readLine } from './lines.ts';
 import { type ChainReport, type Finding, type Place, place, type VerifyReport } from './report.ts';
 
-/** Which keys to trust, and whether older lines may be absent. */
+/** Which keys a Verifier trusts, and whether older lines may be absent. */
 export interface VerifierOptions {
   /** Public keys that may sign heads, in base64. Default: the key that each head names. */
   readonly keys?: readonly string[];
@@ -22,14 +22,15 @@ const MAX_LISTED = 1000;
  */
 export class Verifier {
   readonly #options: VerifierOptions;
-  /** By chain and number of the line. */
+  /** By chain, then by number of the line. */
   readonly #heads = new Map<string, Map<number, SignedHead>>();
   readonly #keys = new Set<string>();
+  /** By chain, then by file. */
   readonly #segments = new Map<string, Map<string, Segment>>();
   /** By chain: highest number of a line that matches a head. */
   readonly #signedTo = new Map<string, number>();
   /** Incomplete lines, until the `lost` count of a later line accounts for them. */
-  #unsettled: { at: Place; chain: string | undefined }[] = [];
+  #unaccounted: { at: Place; chain: string | undefined }[] = [];
   readonly #stumps: Place[] = [];
   readonly #findings: Finding[] = [];
   #more = 0;
@@ -66,14 +67,14 @@ export class Verifier {
     const at = { file, line: number };
     const reading = readLine(text);
     if (reading.is === 'line') this.#chained(reading.line, at);
-    else if (reading.is === 'stump') this.#unsettled.push({ at, chain: reading.chain });
+    else if (reading.is === 'stump') this.#unaccounted.push({ at, chain: reading.chain });
     else if (reading.is === 'foreign') this.#report(inserted(at));
   }
 
   /** Ends a file: incomplete lines that no line follows are the remains of its last writes. */
   endOfFile(): void {
-    for (const { at } of this.#unsettled) this.#stump(at);
-    this.#unsettled = [];
+    for (const { at } of this.#unaccounted) this.#stump(at);
+    this.#unaccounted = [];
   }
 
   /** The result. Call it once, at the end. */
@@ -93,7 +94,7 @@ export class Verifier {
   }
 
   #chained(line: ChainLine, at: Place): void {
-    this.#settle(line);
+    this.#account(line);
     const { chain } = line;
     const segment = this.#segments.get(chain)?.get(at.file);
     if (!line.intact) {
@@ -118,10 +119,10 @@ export class Verifier {
   }
 
   /** The `lost` count of a line accounts for as many incomplete lines before it; the first line of a chain accounts for all. */
-  #settle({ chain, seq, lost }: ChainLine): void {
-    if (this.#unsettled.length === 0) return;
+  #account({ chain, seq, lost }: ChainLine): void {
+    if (this.#unaccounted.length === 0) return;
     let accounted = seq === 1 ? Number.POSITIVE_INFINITY : lost;
-    this.#unsettled = this.#unsettled.filter((stump) => {
+    this.#unaccounted = this.#unaccounted.filter((stump) => {
       if (stump.chain !== undefined && stump.chain !== chain && seq !== 1) return true;
       if (accounted-- > 0) this.#stump(stump.at);
       else this.#report(inserted(stump.at));
