@@ -97,7 +97,7 @@ function readArgs(args: readonly string[]): AuditArgs {
   return {
     files: positionals,
     heads: values.heads ?? [],
-    // Heads name keys in base64, the ConfigMap of public keys in base64url.
+    // Heads have keys in base64; the ConfigMap of public keys has them in base64url.
     keys: values.key?.map((key) => Buffer.from(key, 'base64').toString('base64')),
     partial: values.partial ?? false,
     recordings: values.recordings,
@@ -207,7 +207,8 @@ async function headSources({ heads, kubeconfig, namespace }: AuditArgs, io: Audi
 async function readHeadsFile(file: string): Promise<unknown> {
   try {
     const configMap: unknown = JSON.parse(await readFile(file, 'utf8'));
-    if (own(configMap, 'kind') !== configMaps.kind) throw new Error('the file contains no ConfigMap');
+    if (own(configMap, 'kind') !== configMaps.kind)
+      throw new Error('the file contains no ConfigMap; write it with kubectl get configmap NAME -o json');
     return configMap;
   } catch (cause) {
     throw new CodedError('FileUnreadable', `cannot read heads from ${quote(file, 256)}`, { cause });

@@ -3,7 +3,10 @@ import type { Log } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import { clockSkewMetric } from './process-metrics.ts';
 
-/** Beyond this skew, users notice that grants end early or late. The latency of a call, and the whole seconds of `Date`, are part of it. */
+/**
+ * Beyond this skew, users notice that grants end early or late, milliseconds. A measured skew includes the latency of the call and the
+ * fraction of a second that `Date` omits.
+ */
 const TOLERATED_MS = 5000;
 const MIN_WARN_INTERVAL_MS = 5 * 60_000;
 

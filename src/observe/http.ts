@@ -14,7 +14,7 @@ export interface Address {
   readonly port: number;
 }
 
-/** What answers the probes. */
+/** The functions that compute the answers to probes. */
 interface Probes {
   readonly readiness: () => HealthReport | Promise<HealthReport>;
   readonly liveness: () => HealthReport;
@@ -88,15 +88,15 @@ function send(response: ServerResponse, status: number, type: string, body: stri
   response.end(body);
 }
 
-/** Maximum number of open connections, in total and per address. */
+/** Maximum number of open connections, in total, and from one address. */
 const MAX_CONNECTIONS = 128;
 const MAX_PER_ADDRESS = 64;
 const CALL_TIMEOUT_MS = 5_000;
 
 /**
- * A connection carries one call. When all slots are taken, a connection from an address with few connections replaces one of the
- * address with the most: the oldest without a call or, if all have one, the oldest. So clients that only keep connections open cannot
- * lock out a probe.
+ * Starts a server whose connections carry one call each. If MAX_CONNECTIONS are open, a connection from an address with few connections
+ * replaces one of the address with the most: the oldest without a call or, if all have one, the oldest. So clients that only keep
+ * connections open cannot lock out a probe.
  */
 async function start(
   { host, port }: Address,
@@ -106,11 +106,12 @@ async function start(
   const listener: RequestListener = (request, response) => {
     if (served.has(request.socket)) return request.socket.destroy();
     served.add(request.socket);
-    if (request.method !== 'GET' && request.method !== 'HEAD') return send(response, 405, TEXT, 'GET only\n');
+    if (request.method !== 'GET' && request.method !== 'HEAD')
+      return send(response, 405, TEXT, 'method not allowed; allowed methods: GET, HEAD\n');
     return serve((request.url ?? '').replace(/\?.*/s, ''), response);
   };
   const server = createServer(
-    // Each check of connections wakes an idle process, so they are rare.
+    // Each check of open connections wakes an idle process, so the checks are rare.
     {
       headersTimeout: CALL_TIMEOUT_MS,
       requestTimeout: CALL_TIMEOUT_MS,
@@ -120,12 +121,12 @@ async function start(
   );
   // The socket timeout also closes the connection of a client that does not read its answer.
   server.timeout = CALL_TIMEOUT_MS;
-  const slots = new FairShare({ total: MAX_CONNECTIONS, perSource: MAX_PER_ADDRESS });
+  const connections = new FairShare({ total: MAX_CONNECTIONS, perSource: MAX_PER_ADDRESS });
   server.on('connection', (socket) => {
     const isIdle = (): boolean => !served.has(socket);
     const address = socket.remoteAddress;
     // Without an address, the client has closed the connection already. It must not replace another one.
-    const release = address === undefined ? undefined : slots.acquire(address, 1, () => socket.destroy(), isIdle);
+    const release = address === undefined ? undefined : connections.acquire(address, 1, () => socket.destroy(), isIdle);
     if (release) socket.once('close', release);
     else socket.destroy();
   });

@@ -50,7 +50,7 @@ export function createLog({ level = 'info', format = 'json', clock, write = stde
   return logOf(logger, {});
 }
 
-/** Logs nothing. */
+/** A log that drops every line. */
 export const noLog: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => noLog };
 
 function logOf(logger: winston.Logger, base: LogFields): Log {

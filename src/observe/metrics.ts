@@ -1,7 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { ControllerMetrics } from './controller-metrics.ts';
 
-/** Pass a value for each of the metric's labels. */
+/** A metric that only grows. Pass a value for each of its labels. */
 export interface CounterMetric {
   /** `by`: default 1. */
   inc(labels?: Record<string, string>, by?: number): void;
@@ -37,7 +37,7 @@ export interface MetricFactory {
   histogram(options: MetricOptions & { readonly buckets: readonly number[] }): HistogramMetric;
 }
 
-/** All metrics of the process. Reconcile loops have the metric names and labels of controller-runtime, so that its dashboards work. */
+/** All metrics of the process. Those of controllers have the names and labels of controller-runtime, so that its dashboards work. */
 export interface Metrics extends MetricFactory {
   /** The metrics of the controller `name`. */
   controller(name: string): ControllerMetrics;
@@ -53,7 +53,7 @@ const RECONCILE_BUCKETS = [
 /** Without controller-runtime's buckets below 1 ms, because timers in Node resolve to a millisecond. */
 const QUEUE_BUCKETS = [0.001, 0.01, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1000];
 
-/** Creates a registry with the default metrics of prom-client. Its observers of the event loop and of the garbage collector never end. */
+/** Creates the metrics of a process, with the default ones of prom-client. Call it once: their observers of the event loop never end. */
 export function createProcessMetrics(): Metrics {
   const register = new Registry();
   // The default of 10 ms would wake the process a hundred times a second, which costs more than all other work at rest. The gauges
@@ -187,7 +187,7 @@ export function loopMetrics(metrics: Pick<MetricFactory, 'counter' | 'gauge' | '
 function controllerMetrics(loops: Loops, controller: string): ControllerMetrics {
   const labels = { controller };
   const queue = { name: controller, controller };
-  // A series must exist before the first event; otherwise rates and alerts miss that event.
+  // Create each series with 0: rates and alerts miss the first event of a series that does not exist before it.
   for (const result of ['success', 'requeue_after', 'error']) loops.reconciles.inc({ controller, result }, 0);
   for (const counter of [loops.errors, loops.terminal]) counter.inc(labels, 0);
   return {

@@ -3,7 +3,7 @@ import type { Clock } from '../kit/clock.ts';
 import { describe } from '../kit/errors.ts';
 
 const STDERR = 2;
-/** How long a line may block the process if no process reads the pipe; after that, the rest of the line is lost. */
+/** How long a line may block the process if its reader does not read the pipe, milliseconds; after that, the rest of the line is lost. */
 const MAX_BLOCK_MS = 50;
 const sleeper = new Int32Array(new SharedArrayBuffer(4));
 
