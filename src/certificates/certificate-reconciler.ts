@@ -11,10 +11,10 @@ import type { Log } from '../observe/log.ts';
 import { authorityIn, type Material, toData, trustBundle } from './material.ts';
 import { foreignSecretProblem, type OwnCertificate } from './own-certificate.ts';
 import { newSegment, type PathSegment, segmentData, splitPath, upgradeDelayMs } from './path-segment.ts';
-import { nextStep, settleMs, withNext } from './rotation.ts';
+import { nextStep, propagationMs, withNext } from './rotation.ts';
 import { type CertificateStores, type ConfigurationView, madeByServerLabel, type SecretView } from './stores.ts';
 
-/** What the reconciler reads and writes, and for which names it issues the certificate. */
+/** What the CertificateReconciler reads and writes, and for which names it issues the certificate. */
 export interface CertificateReconcilerOptions {
   /** Writes only while this process leads. */
   readonly client: Client;
@@ -28,10 +28,10 @@ export interface CertificateReconcilerOptions {
 }
 
 /**
- * Each reconcile does the first step that is due: fill the Secret, update the webhook configurations and the APIService, or advance a rotation. So every
- * configuration trusts the certificate before a rotation changes the Secret again. The work queue has one key, the Secret's
- * `namespace/name`. A reconcile rejects with CodedError `ForeignSecret` if the server did not create the Secret. If a write fails, also
- * with a conflict, it rejects as the client does.
+ * Each reconcile does the first step that is due: fill the Secret, update the webhook configurations and the APIService, or advance a
+ * rotation. So every configuration trusts the certificate before a rotation changes the Secret again. The work queue has one key, the
+ * Secret's `namespace/name`. A reconcile rejects with CodedError `ForeignSecret` if the server did not create the Secret. If a write fails,
+ * also with a conflict, it rejects as the client does.
  */
 export class CertificateReconciler implements Reconciler {
   readonly #options: CertificateReconcilerOptions;
@@ -80,8 +80,9 @@ export class CertificateReconciler implements Reconciler {
   }
 
   /**
-   * The authority of a certificate from files, which replicas serve until an upgrade to `--certificates=own` has replaced them: no
-   * configuration has our authority or a path segment yet. Undefined once the Secret contains it.
+   * The authority of a certificate from files, which replicas from before a change to `--certificates=own` may still serve. It is the one
+   * that the configurations have, as long as none has our authority or a path segment. Undefined if there is none, or if the Secret
+   * contains it already.
    */
   #earlierAuthority({ authority, previousAuthority }: Material): string | undefined {
     const endpoints = this.#endpoints();
@@ -102,9 +103,9 @@ export class CertificateReconciler implements Reconciler {
   }
 
   /**
-   * The material for a missing or unusable Secret. If the certificate in use came from the Secret, other replicas serve it too: it stays,
-   * with a successor, until all configurations trust the successor. So an administrator can delete the Secret to replace the certificate.
-   * Otherwise, as at the first start, the certificate that this replica created.
+   * The material for a missing or unusable Secret. If the certificate in use came from the Secret, other replicas serve it too, so it stays
+   * until all configurations trust a successor. So an administrator can delete the Secret to replace the certificate. If it did not come
+   * from the Secret, as at the first start, the material is the certificate that this replica created.
    */
   #replacementMaterial(): Material {
     const { certificate, clock, names } = this.#options;
@@ -156,26 +157,26 @@ export class CertificateReconciler implements Reconciler {
     );
   }
 
-  /** The segment of each path; empty if a path has none. */
+  /** The random segment of each path; empty if a path has none. */
   #segments(): string[] {
     return this.#endpoints().flatMap(({ path }) => (path === undefined ? [] : splitPath(path).segment));
   }
 
-  /** Whether no path has a segment, so that replicas that answer none may still run. */
+  /** Whether no path has a segment, so that replicas of a version without segments, which do not answer such paths, may still run. */
   #areUnsegmented(): boolean {
     return this.#segments().every((segment) => segment === '');
   }
 
   /**
-   * Milliseconds until paths get the segment. A replacement of another segment waits 10 s after this replica has seen it, in which the
-   * watches of the other replicas normally report it.
+   * Milliseconds until the leader appends the segment to the paths. If they have another segment, it waits until 10 s after this replica has
+   * seen the new one; by then, the watches of the other replicas have normally reported it.
    */
   #segmentDelayMs(segment: PathSegment): number {
     const { clock } = this.#options;
     const nowMs = clock.monotonic();
     if (this.#knownSegment?.segment !== segment.text) this.#knownSegment = { segment: segment.text, sinceMs: nowMs };
     const replaces = this.#segments().some((existing) => existing !== '' && existing !== segment.text);
-    const settlesInMs = replaces ? Math.max(0, this.#knownSegment.sinceMs + settleMs - nowMs) : 0;
+    const settlesInMs = replaces ? Math.max(0, this.#knownSegment.sinceMs + propagationMs - nowMs) : 0;
     return Math.max(upgradeDelayMs(segment, clock.now()), settlesInMs);
   }
 

@@ -10,12 +10,12 @@ export interface CertificateDeps extends CertificateReconcilerOptions {
   readonly metrics: Metrics;
 }
 
-/** Covers changes of the wall clock, which neither watches nor deadlines report. */
+/** Time between two reconciles without an event, milliseconds, for changes of the wall clock, which neither watches nor deadlines report. */
 const resyncMs = 6 * 3600_000;
 
 /**
- * The controller that creates and renews the serving certificate, and writes its authorities and paths into the webhook configurations and the
- * APIService.
+ * The controller that creates and renews the serving certificate, and writes its authorities and paths into the webhook configurations and
+ * the APIService.
  */
 export function certificateControllers(deps: CertificateDeps): Controller[] {
   const { clock, log, metrics, stores } = deps;

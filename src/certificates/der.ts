@@ -33,7 +33,7 @@ export const explicit = (tag: number, ...parts: readonly Buffer[]): Buffer => ta
 /** Replaces the tag of a primitive value by a context-specific tag from 0 to 30. */
 export const implicit = (tag: number, bytes: Buffer): Buffer => tagged(0x80 | tag, bytes);
 
-/** `epochMs`: from 1950. Whole seconds, as RFC 5280 requires: UTCTime until 2049, GeneralizedTime from 2050 on. */
+/** Encodes an instant from 1950 on, in whole seconds, as RFC 5280 requires: as UTCTime until 2049, as GeneralizedTime from 2050 on. */
 export function time(epochMs: number): Buffer {
   const digits = formatTime(epochMs).replace(/[-:TZ]/g, '');
   const year = Number(digits.slice(0, 4));

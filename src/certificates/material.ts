@@ -12,7 +12,7 @@ interface SignedPair {
 
 /** The pair that all replicas serve, and the state of a rotation, as the Secret stores them. */
 export interface Material extends SignedPair {
-  /** The replicas serve it once every configuration trusts its authority. */
+  /** The successor, which the replicas serve once every configuration trusts its authority. */
   readonly next?: SignedPair;
   /** Authority of the previous pair; a replica may still serve that pair. */
   readonly previousAuthority?: string;
@@ -38,7 +38,7 @@ export function serves({ pair }: SignedPair, names: readonly string[]): boolean 
   return names.every((name) => (isIP(name) ? certificate.checkIP(name) : certificate.checkHost(name)) !== undefined);
 }
 
-/** Every authority that may have signed a pair in use, newest first (PEM): the content of `caBundle`. */
+/** The content of `caBundle` (PEM): every authority that may have signed a pair that a replica serves, newest first. */
 export function trustBundle({ authority, next, previousAuthority = '' }: Material): string {
   return `${next?.authority ?? ''}${authority}${previousAuthority}`;
 }
@@ -69,7 +69,10 @@ export function toData({ pair, authority, next, previousAuthority }: Material): 
   };
 }
 
-/** @throws Error whose message says why the serving pair or its authority is unusable. Unusable state of a rotation counts as absent. */
+/**
+ * Reads the Secret's `data`. Unusable state of a rotation counts as absent.
+ * @throws Error whose message says why the serving pair or its authority is unusable.
+ */
 export function fromData(data: unknown): Material {
   const bytes = (key: string): Buffer => {
     const text = own(data, key);

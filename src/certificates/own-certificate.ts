@@ -29,7 +29,7 @@ export class OwnCertificate {
   readonly #unsubscribe: () => void;
   #material: Material;
   #shared = false;
-  /** Once a replica is ready, one broken configuration must not take its other webhooks out of service. */
+  /** Whether this replica was ready before. From then on, one broken configuration must not take its other webhooks out of service. */
   #wasReady = false;
   #secretProblem = 'it does not exist yet; see the log of the leader';
   #listener: (pair: KeyPair) => void = () => {};
@@ -70,9 +70,9 @@ export class OwnCertificate {
   }
 
   /**
-   * A readiness check: why the API server could not call this replica, in one line. The leader waits until every configuration trusts its
-   * certificate. Other replicas need one such configuration. During an upgrade, an earlier version leads, which does not write
-   * configurations that are new, and the rollout keeps that leader until a new replica is ready.
+   * A readiness check: why the API server could not call this replica, in one line. At its start, the leader is ready only if every
+   * configuration trusts its certificate. For other replicas, one such configuration suffices: during an upgrade, a leader of the earlier
+   * version does not write the configurations that are new, and the rollout keeps that leader until a new replica is ready.
    */
   readonly problem = (): string | undefined => {
     const { clock, secret, stores } = this.#options;
@@ -80,10 +80,10 @@ export class OwnCertificate {
     if (!this.#shared) {
       return stores.secret.synced ? `${name}: ${this.#secretProblem}` : `${name} could not be read yet; see the log`;
     }
-    return expiryProblem(this.current, clock.now()) ?? this.#distrust();
+    return expiryProblem(this.current, clock.now()) ?? this.#trustProblem();
   };
 
-  #distrust(): string | undefined {
+  #trustProblem(): string | undefined {
     const { leads, stores } = this.#options;
     const configurations = stores.configurations.flatMap((store) => [...store.list()]);
     const authority = this.#material.authority;

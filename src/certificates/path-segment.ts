@@ -19,9 +19,12 @@ export interface PathSegment {
 /** The keys of the Secret's `data`. */
 const dataKeys = { text: 'path-segment', unsegmentedUntil: 'fixed-paths-until' } as const;
 
-/** How long after an upgrade replicas may answer paths without a segment. */
+/** How long after an upgrade replicas may answer paths without a segment, milliseconds. */
 const UNSEGMENTED_PATHS_MS = 15 * 60_000;
-/** How long before the end of that time the leader appends the segment. Replicas of the old version, which cannot answer it, have 10 minutes to stop. */
+/**
+ * How long before the end of that time the leader appends the segment, milliseconds. So replicas of the old version, which do not answer
+ * paths with a segment, have 10 minutes to stop.
+ */
 const APPEND_BEFORE_END_MS = 5 * 60_000;
 
 /**

@@ -6,28 +6,32 @@ type Step =
   | { readonly kind: 'store'; readonly material: Material; readonly why: string }
   | { readonly kind: 'wait'; readonly delayMs: number };
 
-/** The state on which the next step of a rotation depends. */
-interface Moment {
+/** What the next step of a rotation depends on, besides the material. */
+interface RotationState {
   /** Names that the certificate must have. */
   readonly names: readonly string[];
+  /** Epoch milliseconds. */
   readonly nowMs: number;
-  /** For how long every webhook configuration has trusted the authorities, as the watch of this replica shows. */
+  /** For how long every webhook configuration has trusted the authorities, milliseconds, as the watch of this replica shows. */
   readonly trustedForMs: number;
 }
 
-/** Every API server is expected to know an authority this long after the watch of this replica showed it. */
-export const settleMs = 10_000;
 /**
- * Every ready replica is expected to serve a new pair after this long. A replica replaces a silent watch within half a minute. Without any
- * answer from the API server for a minute, it is not ready.
+ * How long after the watch of this replica showed a change every API server, and every other replica, is expected to know it,
+ * milliseconds.
  */
-export const graceMs = 5 * 60_000;
+export const propagationMs = 10_000;
+/**
+ * How long after a new pair is in the Secret every ready replica is expected to serve it, milliseconds. A replica replaces a silent watch
+ * within half a minute. Without any answer from the API server for a minute, it is not ready.
+ */
+export const loadMs = 5 * 60_000;
 
-/** The next step for the stored material. The Secret stores each step, so that the next leader continues where this one stopped. */
-export function nextStep(material: Material, { names, nowMs, trustedForMs }: Moment): Step {
+/** The next step for the stored material. The leader stores the result of each in the Secret, so that the next leader continues there. */
+export function nextStep(material: Material, { names, nowMs, trustedForMs }: RotationState): Step {
   const { next, previousAuthority, ...served } = material;
   if (next) {
-    if (trustedForMs < settleMs) return { kind: 'wait', delayMs: settleMs - trustedForMs };
+    if (trustedForMs < propagationMs) return { kind: 'wait', delayMs: propagationMs - trustedForMs };
     const promoted = { ...next, previousAuthority: served.authority };
     return { kind: 'store', material: promoted, why: 'the new certificate is trusted; replicas serve it from now on' };
   }
@@ -35,7 +39,7 @@ export function nextStep(material: Material, { names, nowMs, trustedForMs }: Mom
   if (nowMs >= dueAtMs) return renewal(material, names, nowMs, 'two thirds of its lifetime have passed');
   if (!serves(material, names)) return renewal(material, names, nowMs, `it does not cover ${names.join(', ')}`);
   if (previousAuthority === undefined) return { kind: 'wait', delayMs: dueAtMs - nowMs };
-  if (trustedForMs < graceMs) return { kind: 'wait', delayMs: graceMs - trustedForMs };
+  if (trustedForMs < loadMs) return { kind: 'wait', delayMs: loadMs - trustedForMs };
   return { kind: 'store', material: served, why: 'every replica has had 5 minutes to load the new certificate' };
 }
 

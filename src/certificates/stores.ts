@@ -19,9 +19,11 @@ export const madeByServerLabel = 'certificates.drawbridge.dev/made-by-server';
 export interface SecretView extends Projected {
   /** Whether the server created it. */
   readonly ours: boolean;
+  /** Absent if the data of the Secret is unusable. */
   readonly material?: Material;
-  /** Why there is no usable material, as a clause. */
+  /** Why `material` is absent, as a clause. */
   readonly problem?: string;
+  /** The random segment that the leader appends to webhook paths. Absent if the Secret has none, or an invalid one. */
   readonly segment?: PathSegment;
 }
 
@@ -32,9 +34,11 @@ export interface ConfigurationView extends Projected {
   readonly endpoints: readonly EndpointView[];
 }
 
+/** One webhook of a configuration, or an APIService: where the API server finds the server, and which authorities it trusts. */
 interface EndpointView {
-  /** JSON pointers of the part with `caBundle`, and of its name. */
+  /** JSON pointer to the part of the object that has `caBundle`. */
   readonly pointer: string;
+  /** JSON pointer to `name`. */
   readonly namePointer: string;
   readonly name: string;
   /** PEM; empty if absent. */

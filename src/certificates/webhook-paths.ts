@@ -1,13 +1,13 @@
 import type { Clock } from '../kit/clock.ts';
 import { matchesAny, type PathSegment, splitPath } from './path-segment.ts';
-import { settleMs } from './rotation.ts';
+import { propagationMs } from './rotation.ts';
 import type { CertificateStores, ConfigurationView } from './stores.ts';
 
 /**
- * Decides which paths a replica answers. It accepts the segment in the Secret. It also accepts segments that webhook configurations
- * have, or had in the last 10 s, so that no call fails while a segment is replaced. It accepts paths without a segment if the
- * configurations have such paths, or had them in the last 10 s, and the Secret allows them. It also does so while a webhook has a `url`,
- * to which the server appends no segment.
+ * Decides which paths a replica answers. It accepts paths with the random segment in the Secret (`PathSegment`). It also accepts segments
+ * that webhook configurations have, or had in the last 10 s, so that no call fails while a segment is replaced. It accepts paths without a
+ * segment if the configurations have such paths, or had them in the last 10 s, and the Secret allows them. It also does so while a webhook
+ * has a `url`, to which the server appends no segment.
  */
 export class WebhookPaths {
   readonly #clock: Clock;
@@ -17,8 +17,11 @@ export class WebhookPaths {
   #segment: PathSegment | undefined;
   /** Whether the server's Secret has no segment, because a version without segments wrote it. */
   #secretLacksSegment = false;
-  /** Segments in the configurations, and until when each counts, milliseconds of the monotonic clock. */
-  readonly #carried = new Map<string, number>();
+  /**
+   * By segment of a configuration: until when it counts as configured, milliseconds on the monotonic clock; Infinity while a configuration
+   * has it. '' stands for a path without a segment.
+   */
+  readonly #configuredUntil = new Map<string, number>();
 
   constructor(stores: CertificateStores, clock: Clock) {
     this.#clock = clock;
@@ -46,17 +49,18 @@ export class WebhookPaths {
 
   *#segments(): Iterable<string> {
     if (this.#segment) yield this.#segment.text;
-    for (const segment of this.#carried.keys()) if (this.#isCarried(segment)) yield segment;
+    for (const segment of this.#configuredUntil.keys()) if (this.#isConfigured(segment)) yield segment;
   }
 
   #answersUnsegmented(): boolean {
     if (this.#stores.configurations.some((store) => [...store.list()].some(isCalledByUrl))) return true;
-    if (!this.#isCarried('')) return false;
+    if (!this.#isConfigured('')) return false;
     return this.#secretLacksSegment || this.#clock.now() < (this.#segment?.unsegmentedUntilMs ?? 0);
   }
 
-  #isCarried(segment: string): boolean {
-    return this.#clock.monotonic() < (this.#carried.get(segment) ?? 0);
+  /** Whether a configuration has the segment, or had it in the last 10 s. */
+  #isConfigured(segment: string): boolean {
+    return this.#clock.monotonic() < (this.#configuredUntil.get(segment) ?? 0);
   }
 
   #recordSegments(): void {
@@ -67,13 +71,13 @@ export class WebhookPaths {
         for (const { path } of endpoints) if (path !== undefined) current.add(splitPath(path).segment);
       }
     }
-    for (const [segment, untilMs] of this.#carried) {
+    for (const [segment, untilMs] of this.#configuredUntil) {
       if (current.has(segment)) continue;
       // API servers may not have received the change yet.
-      if (untilMs === Number.POSITIVE_INFINITY) this.#carried.set(segment, nowMs + settleMs);
-      else if (untilMs <= nowMs) this.#carried.delete(segment);
+      if (untilMs === Number.POSITIVE_INFINITY) this.#configuredUntil.set(segment, nowMs + propagationMs);
+      else if (untilMs <= nowMs) this.#configuredUntil.delete(segment);
     }
-    for (const segment of current) this.#carried.set(segment, Number.POSITIVE_INFINITY);
+    for (const segment of current) this.#configuredUntil.set(segment, Number.POSITIVE_INFINITY);
   }
 }
 

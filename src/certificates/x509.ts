@@ -129,7 +129,7 @@ function spki(key: KeyObject): Buffer {
   return key.export({ type: 'spki', format: 'der' });
 }
 
-// Any value works if a certificate and its issuer have the same; strict verifiers require its presence.
+// Verifiers compare the identifier of an issuer in its own certificate with that in the certificates that it signed; the value is arbitrary.
 function keyIdentifier(key: KeyObject): Buffer {
   return createHash('sha256').update(spki(key)).digest().subarray(0, 20);
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { apiServices, secrets } from '../../../src/api/resources.ts';
 import { newSignedPair } from '../../../src/certificates/material.ts';
-import { graceMs, settleMs } from '../../../src/certificates/rotation.ts';
+import { loadMs, propagationMs } from '../../../src/certificates/rotation.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
 import { apiService, CertificateStage, days, pems } from './stage.ts';
 
@@ -84,7 +84,7 @@ describe('the certificate of an APIService', () => {
     await settle();
     const [before] = stage.serials();
     stage.cluster.drop(secrets, { namespace: 'ns', name: 'pair' });
-    await settle(settleMs - 1000);
+    await settle(propagationMs - 1000);
     assert.deepEqual([stage.serials()[0], pems(stage.bundles()[0] ?? '').length], [before, 2]);
     await settle(2000);
     assert.notEqual(stage.serials()[0], before);
@@ -93,7 +93,7 @@ describe('the certificate of an APIService', () => {
 
   it('is written again into an emptied caBundle, and costs no write while nothing changes', async () => {
     stage.replica({ leads: true });
-    await settle(graceMs);
+    await settle(loadMs);
     const before = stage.writes().length;
     await stage.clock.advance(7 * days);
     assert.deepEqual(stage.writes().slice(before), []);
@@ -108,7 +108,7 @@ describe('the certificate of an APIService', () => {
     stage.putApiService(Buffer.from(authority).toString('base64'));
     const isEarlierTrusted = (): boolean => stage.bundles().every((bundle) => bundle.includes(authority.trim()));
     stage.replica({ leads: true });
-    await settle(graceMs - 1000);
+    await settle(loadMs - 1000);
     assert.deepEqual(stage.untrusted(), []);
     assert.ok(isEarlierTrusted());
     await settle(10_000);

@@ -3,7 +3,7 @@ import { createPublicKey, X509Certificate } from 'node:crypto';
 import { mutatingWebhookConfigurations, secrets } from '../../../src/api/resources.ts';
 import { newSignedPair, toData } from '../../../src/certificates/material.ts';
 import { OwnCertificate } from '../../../src/certificates/own-certificate.ts';
-import { graceMs, settleMs } from '../../../src/certificates/rotation.ts';
+import { loadMs, propagationMs } from '../../../src/certificates/rotation.ts';
 import { madeByServerLabel, openCertificateStores } from '../../../src/certificates/stores.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
 import { InformerStore } from '../../../src/kube/informer-store.ts';
@@ -169,19 +169,19 @@ describe('the certificate that the server creates itself', () => {
       assert.deepEqual(stage.bundles()[0], first);
       while (pems(stage.bundles()[0] ?? '').length === 1) await stage.clock.advance(1000);
       assert.equal(stage.serials()[0], before);
-      await stage.clock.advance(settleMs - 2000);
+      await stage.clock.advance(propagationMs - 2000);
       assert.equal(stage.serials()[0], before);
       await stage.clock.advance(3000);
       assert.notEqual(stage.serials()[0], before);
       assert.equal(stage.data()['previous-ca.crt'], first);
-      await stage.clock.advance(graceMs - 5000);
+      await stage.clock.advance(loadMs - 5000);
       for (const bundle of stage.bundles()) assert.ok(bundle.includes(first ?? 'none'));
       await stage.clock.advance(10_000);
       for (const bundle of stage.bundles()) assert.equal(bundle, stage.data()['ca.crt']);
     });
 
     it('costs no write while nothing changes', async () => {
-      await stage.clock.advance(graceMs);
+      await stage.clock.advance(loadMs);
       const before = stage.writes().length;
       await stage.clock.advance(7 * days);
       assert.deepEqual(stage.writes().slice(before), []);
@@ -235,9 +235,9 @@ describe('the certificate that the server creates itself', () => {
     it('waits again if a caBundle is emptied during a rotation', async () => {
       const [before] = stage.serials();
       stage.cluster.drop(secrets, secret);
-      await stage.clock.advance(settleMs - 1000);
+      await stage.clock.advance(propagationMs - 1000);
       stage.putConfiguration(mutatingWebhookConfigurations, 'b');
-      await stage.clock.advance(settleMs - 1000);
+      await stage.clock.advance(propagationMs - 1000);
       assert.equal(stage.serials()[0], before);
       await stage.clock.advance(2000);
       assert.notEqual(stage.serials()[0], before);
@@ -295,12 +295,12 @@ describe('the certificate that the server creates itself', () => {
         assert.equal(upgraded.certificate.problem(), undefined);
         assert.deepEqual(stage.untrusted(), []);
         assert.deepEqual(['/one', '/two'].map(stage.paths.at(-1)?.routeOf ?? assert.fail), ['/one', '/two']);
-        await stage.clock.advance(graceMs - 1_000);
+        await stage.clock.advance(loadMs - 1_000);
         assert.ok(isEarlierServed());
         stage.cluster.fault = () => undefined;
         await stage.clock.advance(2_000);
         assert.ok(stage.bundles().every((bundle) => pems(bundle).length === 1 && !bundle.includes(authority.trim())));
-        await stage.clock.advance(graceMs);
+        await stage.clock.advance(loadMs);
         assert.ok(stage.configuredPaths().every((path) => /^\/(one|two)\/[0-9a-f]{32}$/.test(path)));
         assert.deepEqual(stage.untrusted(), []);
       });
@@ -335,7 +335,7 @@ describe('the certificate that the server creates itself', () => {
       stage.cluster.drop(secrets, secret);
       await settle();
       assert.deepEqual(stage.serials(), [before, before]);
-      await stage.clock.advance(settleMs + 1000);
+      await stage.clock.advance(propagationMs + 1000);
       assert.equal(new Set([...stage.serials(), before]).size, 2);
       assert.deepEqual(stage.untrusted(), []);
     });
@@ -389,7 +389,7 @@ describe('the certificate that the server creates itself', () => {
       await settle();
       await first.stop();
       stage.replica({ leads: true, names: ['svc.ns.svc', 'localhost'] });
-      await stage.clock.advance(settleMs + 1000);
+      await stage.clock.advance(propagationMs + 1000);
       const serving = new X509Certificate(stage.replicas[1]?.current.cert ?? '');
       assert.equal(serving.checkHost('localhost'), 'localhost');
       assert.deepEqual(stage.untrusted(), []);
@@ -406,7 +406,7 @@ describe('the certificate that the server creates itself', () => {
       assert.equal(stage.serials()[0], before);
       stage.replica({ leads: true });
       assert.equal(stage.serials()[1], before, 'a replica that starts now serves what is trusted');
-      await stage.clock.advance(settleMs + 1000);
+      await stage.clock.advance(propagationMs + 1000);
       assert.equal(new Set([...stage.serials(), before]).size, 2);
       assert.deepEqual(stage.untrusted(), []);
     });
@@ -419,7 +419,7 @@ describe('the certificate that the server creates itself', () => {
         if (pair !== certificate.current) throw new Error('no such curve');
       });
       stage.cluster.drop(secrets, secret);
-      await stage.clock.advance(settleMs + 1000);
+      await stage.clock.advance(propagationMs + 1000);
       assert.equal(stage.serials()[0], before);
       assert.ok(JSON.stringify(stage.lines).includes('no such curve'));
     });
