@@ -6,12 +6,12 @@ import { kubeconfigPaths } from './config.ts';
 import { stayAlive } from './kit/clock.ts';
 
 const stop = new AbortController();
-// A program on this terminal gets Ctrl-C itself; until it ends, this one waits for it.
+// The program that `run` started on this terminal. It gets Ctrl-C from the terminal, and this process waits until it ends.
 let child: ChildProcess | undefined;
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
     if (child) {
-      // The terminal sends only Ctrl-C to both.
+      // The terminal sends Ctrl-C to both programs, but SIGTERM reaches only this one.
       if (signal === 'SIGTERM') child.kill(signal);
       return;
     }
@@ -32,7 +32,7 @@ function run(program: string, args: readonly string[]): Promise<number> {
   });
 }
 
-/** As a shell reports the end by a signal. */
+/** The exit code that a shell reports for a program that the signal ended. */
 const exitOf = (signal: NodeJS.Signals | null): number => 128 + (signal === null ? 0 : constants.signals[signal]);
 
 /** The name by which this program was called, and the command line. `kubectl_complete-drawbridge` completes the plugin of kubectl. */
@@ -48,7 +48,7 @@ function commandLine(): { readonly program: string; readonly argv: readonly stri
 // No await at the top level, because a single executable is CommonJS.
 async function main(): Promise<void> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    // A closed pipe, as of `| head`, ends the program quietly, with the code of any program that the reader no longer needs.
+    // If the reader, such as `head`, has closed the pipe, the program ends without a message, with the exit code that SIGPIPE gives.
     if (error.code === 'EPIPE') process.exit(128 + constants.signals.SIGPIPE);
     process.stderr.write(`drawbridge: cannot write the output: ${error.message}; the output is incomplete\n`, () =>
       process.exit(1),
@@ -68,7 +68,7 @@ async function main(): Promise<void> {
   };
   const exitCode = await runClient(argv, io, stop.signal);
   allowExit();
-  // Pipes take output later; exit only once it is written. Connections that the cluster keeps open would keep the process alive.
+  // Exit explicitly, because open connections keep the process alive, but only once the output is written: a pipe may take it later.
   // If the output failed, the listener above ends the process.
   process.stdout.write('', (error) => {
     if (!error) process.stderr.write('', () => process.exit(exitCode));

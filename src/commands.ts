@@ -20,7 +20,7 @@ export interface Terminal {
 const FAILED = 1;
 const CANNOT_START = 2;
 
-/** Codes of errors that an administrator corrects by changing a flag or a file. */
+/** Codes of errors at the start that an administrator corrects by changing a flag or a file. */
 const setupCodes = new Set([
   'KubeconfigMissing',
   'KubeconfigInvalid',

@@ -7,7 +7,7 @@ export interface Config {
   readonly features: readonly FeatureName[];
   /** One file by flag, or the search path of `$KUBECONFIG`; neither: in-cluster credentials, then `~/.kube/config`. */
   readonly kubeconfig: { readonly file?: string; readonly paths?: string; readonly context?: string };
-  /** Port of the admission webhooks (HTTPS). 0 selects a free port. */
+  /** Port of the access and inventory webhooks (HTTPS). 0 selects a free port. */
   readonly port: number;
   /** Address that every port listens on, except that `health` may have its own. */
   readonly bindAddress: string;
@@ -30,7 +30,7 @@ export interface Config {
   readonly metricsPort: number;
   /** File of the audit journal; `-` is standard output. */
   readonly auditLog: string;
-  /** False only for a single replica. */
+  /** Whether the replicas elect a leader. False only for a single replica. */
   readonly leaderElect: boolean;
   /** Namespace of the Leases of access and inventory, the Secrets that replicas share, and the audit heads. */
   readonly leaseNamespace: string;
@@ -45,9 +45,9 @@ export interface Config {
   readonly recordingRetentionMs: number;
   /** How often the server lists exports that it cannot watch, milliseconds. */
   readonly pollingMs: number;
-  /** Resources that providers may bind here, as `<resource>.<group>`; undefined: any. */
+  /** Resources that providers may bind into this cluster, as `<resource>.<group>`; undefined: any. */
   readonly bindable: readonly string[] | undefined;
-  /** The binding feature writes nothing. */
+  /** Whether the binding feature logs its writes instead of sending them. */
   readonly dryRun: boolean;
   /** Namespaces that the server may create in this cluster for providers; undefined: any. */
   readonly bindableNamespaces: readonly string[] | undefined;
@@ -56,7 +56,7 @@ export interface Config {
   readonly maxGrantsPerNamespace: number;
   /** File with the rules that templates may grant in addition to those of every grant; undefined: none. */
   readonly grantable: string | undefined;
-  /** Whether access pods keep the confinement of their workload, or are built as Oz builds them. */
+  /** `confined`: access pods keep the labels by which NetworkPolicies select their workload. `oz`: access pods are what Oz creates. */
   readonly accessPods: FlagValue<'access-pods'>;
   /** Whether the server grants through templates without an author. */
   readonly trustExistingTemplates: boolean;
@@ -214,7 +214,7 @@ const loopbackHosts: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[
 /** Whether the server's certificate can name the host of the URL: an https URL without an IPv6 address. */
 const hasCertifiableHost = (url: string): boolean => url.startsWith('https://') && !url.startsWith('https://[');
 
-/** Parses an absolute http(s) URL of scheme, host, port, and path only. */
+/** Parses an absolute http or https URL that has only a scheme, host, port, and path. @throws UsageError for any other text. */
 function readUrl(name: FlagName, text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url && /^https?:$/.test(url.protocol) && !/[?#@]/.test(text)) return url;

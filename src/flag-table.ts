@@ -21,10 +21,10 @@ export interface Flag {
    * compatibility with kube-bind's konnector.
    */
   readonly env?: string | false;
-  /** The value when none is given, as text. */
+  /** The text that counts if neither the flag nor the variable is given. Absent: `Flags.value` is then undefined. */
   readonly fallback?: string;
-  /** The default in words, if `fallback` alone would not tell it. */
-  readonly otherwise?: string;
+  /** The default in words, if it is not a single text, or depends on other flags. */
+  readonly defaultInWords?: string;
   /** Sentences for `--help` and docs/reference/flags.md. */
   readonly help: string;
 }
@@ -41,25 +41,25 @@ const general = {
   kubeconfig: {
     type: text('FILE'),
     env: 'KUBECONFIG',
-    otherwise: 'in-cluster credentials, then ~/.kube/config',
+    defaultInWords: 'in-cluster credentials, then ~/.kube/config',
     help: 'Kubeconfig of the cluster. The variable may list several files, as for kubectl.',
   },
   context: {
     type: optional(text('NAME')),
-    otherwise: 'the current context',
+    defaultInWords: 'the current context',
     help: 'Context of the kubeconfig.',
   },
   'bind-address': { type: text('ADDRESS'), fallback: '0.0.0.0', help: 'Address that every port listens on.' },
   'health-port': {
     type: port,
     fallback: '8081',
-    otherwise: '8081; 8090 if only binding runs',
+    defaultInWords: '8081; 8090 if only binding runs',
     help: 'Port of /healthz, /livez, and /readyz, HTTP. 0 takes a free port.',
   },
   'metrics-port': {
     type: port,
     fallback: '8080',
-    otherwise: '8080; a free port if only binding runs',
+    defaultInWords: '8080; a free port if only binding runs',
     help: 'Port of /metrics, HTTP. 0 takes a free port.',
   },
   'server-address': {
@@ -73,7 +73,7 @@ const general = {
   },
   identity: {
     type: optional(text('NAME')),
-    otherwise: '$HOSTNAME and the process id; $POD_NAME if binding runs',
+    defaultInWords: '$HOSTNAME and the process id; $POD_NAME if binding runs',
     help: 'Name of this replica in Leases, Events, audit lines, and audit heads.',
   },
   'log-level': {
@@ -85,13 +85,13 @@ const general = {
   'logging-format': {
     type: oneOf('json', 'text'),
     env: false,
-    otherwise: '--log-format',
+    defaultInWords: '--log-format',
     help: "Same as --log-format. For compatibility with kube-bind's konnector.",
   },
   v: {
     type: verbosity,
     env: false,
-    otherwise: '--log-level',
+    defaultInWords: '--log-level',
     help: "Log level of kube-bind's konnector: 4 or more means debug.",
   },
 } as const satisfies FlagTable;
@@ -105,12 +105,12 @@ const leaderElection = {
   'lease-namespace': {
     type: text('NAME'),
     fallback: 'drawbridge-system',
-    otherwise: 'drawbridge-system; $POD_NAMESPACE, then kube-system, if only binding runs',
+    defaultInWords: 'drawbridge-system; $POD_NAMESPACE, then kube-system, if only binding runs',
     help: 'Namespace of the Leases, of the key Secrets, of the audit heads, and of --certificate-secret.',
   },
   'binding-lease-namespace': {
     type: optional(text('NAME')),
-    otherwise: '--lease-namespace',
+    defaultInWords: '--lease-namespace',
     help: 'Namespace of the Lease of binding.',
   },
   'lease-name': {
@@ -139,7 +139,7 @@ const webhooks = {
   },
   'client-ca-file': {
     type: optional(text('FILE')),
-    otherwise: 'no client certificate is required',
+    defaultInWords: 'no client certificate is required',
     help: 'Authorities, PEM. Callers of the webhooks must present a client certificate that one of them signed. Read at start.',
   },
   'certificate-secret': {
@@ -149,13 +149,13 @@ const webhooks = {
   },
   'certificate-names': {
     type: names,
-    otherwise:
+    defaultInWords:
       'the Services of the features that run: drawbridge-webhook.NAMESPACE.svc, drawbridge-inventory-webhook.NAMESPACE.svc, the host of --callback-url, and drawbridge-gateway.NAMESPACE.svc',
     help: 'With --certificates=own: DNS names and IPv4 addresses of the certificate, separated by commas.',
   },
   'webhook-configurations': {
     type: names,
-    otherwise: 'the webhook configurations of the features that run',
+    defaultInWords: 'the webhook configurations of the features that run',
     help: 'With --certificates=own: webhook configurations, of both kinds, whose caBundle and path the server writes, separated by commas.',
   },
 } as const satisfies FlagTable;
@@ -173,7 +173,7 @@ const access = {
   },
   grantable: {
     type: optional(text('FILE')),
-    otherwise: 'nothing',
+    defaultInWords: 'nothing',
     help: 'File that lists what templates may grant besides exec: a JSON list of PolicyRules, read at start. The server must hold these permissions too; the chart value grantable does both.',
   },
   'access-pods': {
@@ -193,7 +193,7 @@ const access = {
   },
   'break-glass-group': {
     type: optional(text('GROUP')),
-    otherwise: 'no group',
+    defaultInWords: 'no group',
     help: "Group whose members may enter other people's access pods. Each entry records a Warning Event.",
   },
 } as const satisfies FlagTable;
@@ -206,12 +206,12 @@ const binding = {
   },
   bindable: {
     type: optional(names),
-    otherwise: 'any resource',
+    defaultInWords: 'any resource',
     help: 'Resources that providers may bind, as RESOURCE.GROUP, separated by commas.',
   },
   'bindable-namespaces': {
     type: optional(names),
-    otherwise: 'any namespace',
+    defaultInWords: 'any namespace',
     help: 'Namespaces that the server may create in this cluster for providers, separated by commas.',
   },
   'dry-run': {
@@ -229,7 +229,7 @@ const gateway = {
   },
   recordings: {
     type: optional(text('DIR')),
-    otherwise: 'sessions are not recorded',
+    defaultInWords: 'sessions are not recorded',
     help: 'Folder in which the gateway stores the recordings of sessions, as NAMESPACE/SESSION.cast. It must exist.',
   },
   'recording-retention': {
@@ -242,7 +242,7 @@ const gateway = {
 const inventory = {
   'callback-url': {
     type: optional(text('URL')),
-    otherwise: 'https://drawbridge-callbacks.NAMESPACE.svc, in --lease-namespace',
+    defaultInWords: 'https://drawbridge-callbacks.NAMESPACE.svc, in --lease-namespace',
     help: 'URL that components report to. Components are configured with the same URL.',
   },
   'callback-port': {
@@ -252,7 +252,7 @@ const inventory = {
   },
   'component-api-url': {
     type: optional(text('URL')),
-    otherwise: 'the URL that this process uses',
+    defaultInWords: 'the URL that this process uses',
     help: 'URL of the API server that components get with each call.',
   },
   'allow-loopback-http': {

@@ -22,7 +22,7 @@ export const text = (placeholder: string): FlagType<string> => ({
   },
 });
 
-/** An empty text counts as not given. */
+/** As `type`, but an empty text counts as not given. */
 export const optional = <T>({ placeholder, parse }: FlagType<T>): FlagType<T | undefined> => ({
   placeholder,
   parse: (value, flag) => (value === '' ? undefined : parse(value, flag)),
@@ -48,7 +48,7 @@ export const port = matching('PORT', /^\d{1,5}$/, 'a port number from 0 to 65535
   Number(value) > 65535 ? undefined : Number(value),
 );
 
-/** A number, of which 0 means no limit. */
+/** A maximum number, of which 0 means no limit. */
 export const count = matching('NUMBER', /^\d{1,6}$/, 'a number from 0 to 999999, where 0 is no limit', Number);
 
 /** One of the given words. */
@@ -104,7 +104,7 @@ export const features: FlagType<readonly (typeof allFeatures)[number][]> = {
   },
 };
 
-/** `host` is empty when only a port is given. */
+/** `[HOST]:PORT`. `host` is empty if only a port is given. */
 export const address: FlagType<{ readonly host: string; readonly port: number }> = {
   placeholder: 'ADDRESS',
   parse: (value, flag) => {

@@ -6,7 +6,7 @@ import { type FlagType, UsageError } from './flag-types.ts';
 export type FlagName = keyof typeof flags;
 const flagNames = Object.keys(flags) as FlagName[];
 
-/** The type of the flag's value. It includes undefined if the flag has no default. */
+/** The type of the flag's value. It includes undefined if the flag has no `fallback`. */
 export type FlagValue<Name extends FlagName> = (typeof flags)[Name] extends {
   readonly type: FlagType<infer T>;
   readonly fallback: string;
@@ -22,18 +22,18 @@ export interface FlagRow {
   readonly placeholder: string;
   /** Undefined if the flag cannot be set by a variable. */
   readonly variable: string | undefined;
-  /** In words; undefined if there is none. */
+  /** The default as text or in words; undefined if there is none. */
   readonly byDefault: string | undefined;
   readonly help: string;
 }
 
 /** The flags of one section of `flagSections`. */
 export const flagRows = (section: FlagTable): FlagRow[] =>
-  Object.entries(section).map(([name, { type, env, fallback, otherwise, help }]) => ({
+  Object.entries(section).map(([name, { type, env, fallback, defaultInWords, help }]) => ({
     name,
     placeholder: type.placeholder,
     variable: variableOf(name, env),
-    byDefault: otherwise ?? fallback,
+    byDefault: defaultInWords ?? fallback,
     help,
   }));
 
@@ -80,7 +80,7 @@ export interface Flags {
   given(name: FlagName): { readonly text: string; readonly by: 'flag' | 'environment' } | undefined;
 }
 
-/** @throws UsageError for flags that do not exist. `value` parses, and rejects wrong values. */
+/** Reads flags and environment. The values are parsed when `value` is called. @throws UsageError for flags that do not exist. */
 export function readFlags(args: readonly string[], env: Readonly<Record<string, string | undefined>>): Flags {
   const typed = parseFlags(args);
   const given: Flags['given'] = (name) => {

@@ -4,5 +4,5 @@ process.exitCode = await run(process.argv.slice(2), {
   print: (text) => void process.stdout.write(text),
   printError: (text) => void process.stderr.write(text),
 });
-// Exit explicitly: sockets that peers keep open would keep the process alive.
+// Exit explicitly, because connections that remain open keep the process alive.
 process.exit();

@@ -33,7 +33,7 @@ const allFeatures: readonly Feature[] = [access, binding, inventory, gateway];
  *
  * Rejects with a CodedError if a file, the credentials, or a port is unavailable. It then closes nothing: end the process. Rejects with
  * `DrainDeadlineExceeded` if controllers do not stop in time. If the thread that answers probes ends, stops in the same way and rejects
- * with `HealthThreadEnded`.
+ * with CodedError `HealthThreadEnded`.
  */
 export async function serve(config: Config, signal: AbortSignal): Promise<void> {
   const log = createLog({ level: config.logLevel, format: config.logFormat, clock });
@@ -44,7 +44,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   const features = allFeatures.filter(({ name }) => config.features.includes(name));
   const servesHttps = features.some((feature) => feature.servesHttps);
   const servingFiles = servesHttps ? openServingFiles(config, log, metrics) : undefined;
-  const prepared = features.map((feature) => feature.prepare(config));
+  const openers = features.map((feature) => feature.readFiles(config));
   const watchRefusals = watchRefusalsMetric(metrics);
   const credentials = await ambientCredentials(config.kubeconfig);
   const cluster = openCluster(credentials, {
@@ -54,7 +54,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
     onServerTime: watchClockSkew({ clock, log, metrics }),
     watches: { ...probedWatches('own', watchRefusals), ...(servesHttps ? {} : { silenceMs: QUIET_SILENCE_MS }) },
   });
-  const endStart = health.ready('start', () => 'the process is starting');
+  const removeStartCheck = health.ready('start', () => 'the process is starting');
   const program = new URL('health-thread.mjs', import.meta.url);
   const healthServer = await startHealthServer({ ...config.health, health, clock, program });
   const stop = AbortSignal.any([signal, healthServer.failed]);
@@ -73,7 +73,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   };
   if (serving) registerChecks(serving);
   const opened: OpenFeature[] = [];
-  for (const open of prepared) {
+  for (const open of openers) {
     const feature = await open(host);
     registerChecks(feature);
     opened.push(feature);
@@ -81,7 +81,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   const hasWebhooks = opened.some(({ webhookDeps }) => webhookDeps !== undefined);
   const webhooks = serving && hasWebhooks ? await openWebhooks(host, serving, opened) : undefined;
   health.ready('shutdown', () => (stop.aborted ? 'shutting down' : undefined));
-  endStart();
+  removeStartCheck();
   log.info('serving', {
     features: config.features,
     ...webhooks?.ports,

@@ -29,6 +29,7 @@ const QUIET_MS = 3000;
 /** Time after which an unchanged line of progress is printed again, milliseconds. */
 const REPEAT_MS = 10_000;
 const CONCURRENT_DELETES = 20;
+/** Maximum number of objects that a line of progress names. */
 const MAX_NAMED = 5;
 const LIST_SERVERS = 'kubectl get pods -A -l app.kubernetes.io/name=drawbridge,app.kubernetes.io/component=server';
 
@@ -37,19 +38,20 @@ interface FoundObject {
   readonly object: KubeObject;
 }
 
-/** What remains, described as `<kind> <namespace>/<name>`. */
+/** The objects that still exist, each as `<kind> <namespace>/<name>`. */
 interface Remaining {
   /** Requests without a recorded end. */
   readonly requests: readonly string[];
   /** Requests that the server keeps after their end, so that people can read how they ended. */
   readonly ended: readonly string[];
+  /** Objects of grants that are in effect. */
   readonly children: readonly string[];
 }
 
 /**
- * Deletes every request in every namespace, open ones first, until no request and no object of a grant has existed for 3 s. Does not wait for objects of
- * grants that are being deleted, except RoleBindings with subjects. A server must be running, because it revokes the access and then
- * removes its finalizer from the request. If a call fails, reports the error and tries again.
+ * Deletes every request in every namespace, open ones first, until no request and no object of a grant has existed for 3 s. Does not wait
+ * for objects of grants that are being deleted, except RoleBindings with subjects. A server must be running, because it revokes the access
+ * and then removes its finalizer from the request. If a call fails, reports the error and tries again.
  * Rejects with `StillOpen` after `timeoutMs`; the message names up to 5 objects that remain, or the last error.
  * If `signal` aborts, rejects with its reason.
  */
@@ -132,13 +134,16 @@ async function deleteOne(client: Client, resource: Resource, object: KubeObject,
   }
 }
 
-/** False for an object that is being deleted: it waits for its node or a finalizer. A RoleBinding with subjects still gives access. */
+/**
+ * Whether an object of a grant may give access. One that is being deleted waits for its node or a finalizer, and gives none, unless it is a
+ * RoleBinding with subjects.
+ */
 const isInEffect = ({ metadata, ...object }: KubeObject): boolean => {
   const subjects = own(object, 'subjects');
   return metadata.deletionTimestamp === undefined || (Array.isArray(subjects) && subjects.length > 0);
 };
 
-/** Whether the server recorded the end of the request. Not verified: it decides only the order and the count. */
+/** Whether the status has an end. Its signature is not verified, because it decides only the order of deletion and the printed counts. */
 const isEnded = ({ status }: KubeObject): boolean => own(status, 'ended') !== undefined;
 
 const describeObject = ({ resource: { kind }, object: { metadata } }: FoundObject): string =>

@@ -32,7 +32,7 @@ export const access: Feature = {
   name: 'access',
   connections: 10,
   servesHttps: true,
-  prepare({ grantable }) {
+  readFiles({ grantable }) {
     const rules = grantable === undefined ? [] : readGrantable(grantable);
     return (host) => open(host, rules);
   },
@@ -99,13 +99,13 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
     controllers: accessControllers({ ...controllerDeps, trustExistingTemplates, accessPods }),
     webhookDeps: (shared) => ({ access: { ...accessReviews(reviewDeps), ...shared } }),
     readiness: { stores: () => storesProblem([...stores.all, reviewStore]), 'signing-keys': () => keys.problem() },
-    // Without keys, every open grant would fail its first reconcile. Revoking needs no keys, so controllers wait at most 1 s for them.
+    // Without keys, the first reconcile of every open grant fails. Revoking needs no keys, so the controllers wait at most 1 s for them.
     ready: () => Promise.race([keysTried, sleep(clock, keysWaitMs, signal).catch(() => undefined)]),
     close: { events: () => Promise.all([podEvents.close(), requestEvents.close()]) },
   };
 }
 
-/** The limit of a plan at admission is lower than that of a grant, so exceeding it proves nothing. */
+/** Ignores `PlanTooLarge`: the limit of a plan at admission is lower than that of a grant, so a grant may still accept the plan. */
 const unlessTooLarge = (
   planned: Violation | typeof notPlanned | undefined,
 ): Violation | typeof notPlanned | undefined =>
@@ -145,7 +145,7 @@ function accessReviews(deps: AdmissionDeps): AccessReviews {
         regarding: regarding(pods, { namespace, name: pod, uid }),
         type,
         reason,
-        // The Event of a break-glass call must not be crowded out by those of other calls.
+        // Each action has its own budget of Events, so that those of other calls do not displace the Event of a break-glass call.
         action: reason === 'BreakGlass' ? 'BreakGlass' : 'Connect',
         note,
       });

@@ -20,12 +20,15 @@ import {
 /** Maximum number of connections for quick calls to one provider. Slow and urgent calls, and each watch, have additional ones. */
 const providerConnections = 32;
 
-/** The binding feature: binds the APIs of provider clusters into this cluster. Each provider session adds its own controllers. */
+/**
+ * The binding feature: binds the APIs of provider clusters into this cluster. Each session, the connection to one provider, adds its own
+ * controllers.
+ */
 export const binding: Feature = {
   name: 'binding',
   connections: 32,
   servesHttps: false,
-  prepare: () => open,
+  readFiles: () => open,
 };
 
 function open(host: Host): OpenFeature {

@@ -36,7 +36,7 @@ export interface Feature {
    * CodedError, such as `InvalidGrantable`, if a file cannot be read or is invalid. The returned function rejects with CodedError
    * `PortUnavailable`, or with the error of `credentials`.
    */
-  prepare(config: Config): (host: Host) => OpenFeature | Promise<OpenFeature>;
+  readFiles(config: Config): (host: Host) => OpenFeature | Promise<OpenFeature>;
 }
 
 /** The parts of the process that its features share. */
@@ -51,7 +51,7 @@ export interface Host {
   readonly log: Log;
   /** Starts and stops controllers at run time. */
   readonly manager: Pick<Manager, 'add' | 'remove'>;
-  /** The shared parts of features with `servesHttps`. Throws if no feature of this process has it. */
+  /** The parts that features with `servesHttps` share. Throws if no feature of this process has `servesHttps`. */
   readonly serving: () => Serving;
   /** Aborts when the process must stop. */
   readonly signal: AbortSignal;
@@ -101,14 +101,14 @@ type LeaseTimes = Pick<LeaseGateOptions, 'leaseDurationMs' | 'renewDeadlineMs' |
 
 /**
  * The gate of one feature's Lease, and a function that restricts a client: its writes reject with CodedError `NotLeading` while this
- * process is not the leader. Without leader election, or in a dry run, the gate is always open, and the function returns the client
+ * process is not the leader. Without leader election, or in a dry run, this process always leads, and the function returns the client
  * unchanged.
  */
 export function leadership(
   { config, cluster, log }: Pick<Host, 'config' | 'cluster' | 'log'>,
   { namespace, name, ...times }: { readonly namespace: string; readonly name: string } & LeaseTimes,
 ): { readonly gate: LeaderGate; readonly leaderOnly: (client: Client) => Client } {
-  // A dry run writes no Lease either, so that it can run beside the leader.
+  // A dry run writes no Lease either, so that it can run while another process leads.
   if (!config.leaderElect || config.dryRun) return { gate: alwaysLeading(name), leaderOnly: (client) => client };
   const { identity } = config;
   const gate = leaseGate({ client: cluster.client, name, namespace, ...times, identity, clock, log });
@@ -126,7 +126,7 @@ export function recorder({ config, log }: Host, feature: FeatureName, client: Cl
  */
 export const QUIET_SILENCE_MS = 75_000;
 
-/** Options of the watches of one cluster whose permissions are probed. `cluster` is a label of the metric. */
+/** Options of watches whose cluster is asked every few seconds whether it still allows them. `cluster` is a label of the metric. */
 export function probedWatches(cluster: 'own' | 'provider', watchRefusals: CounterMetric): WatchOptions {
   return {
     probe: true,
@@ -135,7 +135,7 @@ export function probedWatches(cluster: 'own' | 'provider', watchRefusals: Counte
   };
 }
 
-/** Age from which a store counts as stale, milliseconds. The server hears from a healthy API server at least every 28 s. */
+/** Age from which a store counts as stale, milliseconds. With a healthy API server, the age stays below 28 s. */
 const MAX_STORE_AGE_MS = 60_000;
 
 /**

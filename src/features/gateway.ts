@@ -22,7 +22,7 @@ export const gateway: Feature = {
   name: 'gateway',
   connections: 10,
   servesHttps: true,
-  prepare: () => open,
+  readFiles: () => open,
 };
 
 async function open(host: Host): Promise<OpenFeature> {

@@ -20,7 +20,7 @@ import {
   storesProblem,
 } from './feature.ts';
 
-/** Components wait while there is no leader, so the takeover must be fast. */
+/** The Lease of the inventory. Its times are short, because components wait while no replica leads. */
 const lease = { name: 'drawbridge-inventory', leaseDurationMs: 5_000, renewDeadlineMs: 3_500, retryPeriodMs: 1_000 };
 /** Maximum number of connections for quick calls to one managed cluster. Slow and urgent calls, and each watch, have additional ones. */
 const managedConnections = 4;
@@ -30,7 +30,7 @@ export const inventory: Feature = {
   name: 'inventory',
   connections: 32,
   servesHttps: true,
-  prepare: () => open,
+  readFiles: () => open,
 };
 
 async function open(host: Host): Promise<OpenFeature> {
@@ -73,7 +73,7 @@ async function open(host: Host): Promise<OpenFeature> {
   };
 }
 
-/** Opens only the webhooks. Every replica serves them, leader or not. */
+/** Opens the webhooks of the inventory, which every replica serves, without its controllers and callbacks. */
 export function openInventoryWebhooks({
   cluster,
   metrics,
@@ -88,8 +88,8 @@ export function openInventoryWebhooks({
 }
 
 /**
- * Serves the callbacks over HTTPS in every replica; over plain HTTP only with `--allow-loopback-http` and a callback URL on a loopback
- * address. A replica that is not the leader answers 503 `NotLeading`.
+ * Serves the callbacks, by which components report, over HTTPS in every replica. With `--allow-loopback-http` and an http callback URL on a
+ * loopback address, it serves plain HTTP. A replica that is not the leader answers 503 `NotLeading`.
  */
 async function serveCallbacks(
   { inventory, bindAddress: host }: Config,

@@ -23,7 +23,7 @@ import type { Metrics } from '../observe/metrics.ts';
 import { certificateExpiryMetric, unsignedLinesMetric } from '../observe/process-metrics.ts';
 import { clock, type Host, leadership, type OpenFeature, type Serving, storesProblem } from './feature.ts';
 
-/** The parts of serving that are opened before the cluster. */
+/** The parts of `Serving` that need no cluster, and that `serve` opens before it connects to one. */
 export interface ServingFiles {
   readonly openCertificate: CertificateSource;
   readonly journal: OpenJournal;
@@ -52,8 +52,8 @@ export function openServing(
   const reopen = (): void => reopenJournal(journal, log);
   process.on('SIGHUP', reopen);
   const { certificate, controllerDeps, paths } = openCertificate(cluster, () => renewal?.gate.leading === true);
-  const journalOf = (['access', 'inventory', 'gateway'] as const).find((name) => config.features.includes(name));
-  const objectNames = headNames[journalOf ?? 'access'];
+  const feature = (['access', 'inventory', 'gateway'] as const).find((name) => config.features.includes(name));
+  const objectNames = headNames[feature ?? 'access'];
   const shared = { client, namespace, clock, log };
   const adopt = config.adoptSigningKeys;
   const keys = new KeySecret({ ...shared, name: objectNames.keys, purpose: headPurpose, adopt });
@@ -82,7 +82,7 @@ export function openServing(
   };
 }
 
-/** Times of the Lease of the certificate, milliseconds. Longer than those of features, because no step of a rotation is urgent. */
+/** Times of the Lease of the certificate, milliseconds. They are longer than those of features, because no step of a rotation is urgent. */
 const renewalLease = { leaseDurationMs: 30_000, renewDeadlineMs: 20_000, retryPeriodMs: 5_000 };
 
 /**
@@ -100,7 +100,7 @@ function certificateRenewal(
   return { gate, controllers: certificateControllers({ ...deps, client, clock, log, metrics }) };
 }
 
-/** Shares one certificate among servers: each gets a handle that it starts and closes independently. `certificate` stays open. */
+/** Shares one certificate among servers: each call returns a handle to start and close independently. `certificate` stays open. */
 export function sharedAmongServers(certificate: ServingCertificate): () => ServingCertificate {
   const listeners = new Set<(pair: KeyPair) => void>();
   let started = false;

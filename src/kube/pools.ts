@@ -10,8 +10,9 @@ import { openAgent } from './json-call.ts';
 export type PoolName = 'urgent' | 'quick' | 'slow';
 
 /**
- * Number of connections to create and update RBAC objects. The API server delays these writes by 50 to 200 ms, because it waits for a current list of
- * permissions before its escalation check. Concurrent writes cost the API server nothing; fewer connections would slow a burst down.
+ * Number of connections to create and update RBAC objects. The API server delays these writes by 50 to 200 ms, because it waits for a
+ * current list of permissions before its escalation check. Concurrent writes cost the API server nothing; fewer connections would slow a
+ * burst down.
  */
 const SLOW_CONNECTIONS = 32;
 /** Number of connections reserved for calls that revoke access or renew a Lease, however many other calls hang. */

@@ -393,12 +393,12 @@ describe('the program', () => {
     },
     {
       what: 'a list of grantable rules that is not there',
-      open: () => access.prepare(readConfig(inFolder(['--grantable=FOLDER/none']), {})),
+      open: () => access.readFiles(readConfig(inFolder(['--grantable=FOLDER/none']), {})),
       says: /--grantable.*FOLDER\/none.*ENOENT/,
     },
     {
       what: 'a list of grantable rules that is none',
-      open: () => access.prepare(readConfig(inFolder(['--grantable=FOLDER/text']), {})),
+      open: () => access.readFiles(readConfig(inFolder(['--grantable=FOLDER/text']), {})),
       says: /--grantable.*FOLDER\/text/,
     },
     { what: 'a kubeconfig that is none', open: () => kubeconfig('--kubeconfig=FOLDER/text'), says: /FOLDER\/text/ },

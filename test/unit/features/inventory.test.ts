@@ -40,7 +40,7 @@ describe('the inventory feature', () => {
       }),
       signal: new AbortController().signal,
     };
-    const feature = await inventory.prepare(config)(host);
+    const feature = await inventory.readFiles(config)(host);
     try {
       assert.equal(feature.gate.name, 'drawbridge-inventory');
       const report = await fetch(`http://127.0.0.1:${feature.ports?.['callbacks']}/v1/runs/0-0-0.network.1`, {
