@@ -12,7 +12,7 @@ interface AuditSubject {
 interface AuditObject {
   /**
    * `CREATE`, `UPDATE`, `DELETE`, or `CONNECT` of a review; `GRANT`, `REVOKE`, `REVIEW`, or `ABANDON` of a controller;
-   * `CONNECT` also of a session of the gateway, and `DELETE` of its recording.
+   * `CONNECT` also of a session of the gateway, `DELETE` of its recording, and `GET` of a view of either.
    */
   readonly operation: string;
   readonly apiVersion: string;
@@ -55,7 +55,8 @@ export interface AuditRecord {
     | 'ended'
     | 'recorded'
     | 'unrecorded'
-    | 'deleted';
+    | 'deleted'
+    | 'viewed';
   readonly who: AuditSubject;
   readonly what: AuditObject;
   /** Name of the access template, in the object's namespace. */

@@ -5,6 +5,8 @@ import { alwaysLeading } from '../engine/leader-gate.ts';
 import { frontProxyProblem, openFrontProxy } from '../gateway/front-proxy.ts';
 import { Gateway } from '../gateway/gateway.ts';
 import { LiveGrants, openGrantStores } from '../gateway/live-grants.ts';
+import { LiveViews } from '../gateway/live-views.ts';
+import { Looks } from '../gateway/looks.ts';
 import { PublicKeys } from '../gateway/public-keys.ts';
 import { FolderSink } from '../gateway/recording/folder-sink.ts';
 import { recordingMetrics } from '../gateway/recording/metrics.ts';
@@ -35,8 +37,9 @@ async function open(host: Host): Promise<OpenFeature> {
   const sessions = new Sessions(grants, clock);
   const upstream = new Upstream(credentials, clock);
   const folder = config.recordings;
+  const sink = folder === undefined ? undefined : new FolderSink(folder);
   const recorder = new Recorder({
-    sink: folder === undefined ? undefined : new FolderSink(folder),
+    sink,
     journal,
     clock,
     log,
@@ -57,9 +60,11 @@ async function open(host: Host): Promise<OpenFeature> {
   const queue = new FairQueue({ clock });
   const recordOverload = overloadMetrics(metrics);
   const audit = new SessionAudit(journal, log);
-  const opening = new SessionOpening({ sessions, upstream, recorder, audit, clock });
+  const views = new LiveViews(clock);
+  const looks = new Looks({ views, sink, audit, log });
+  const opening = new SessionOpening({ sessions, upstream, recorder, views, audit, clock });
   const server = await startGatewayServer({
-    gateway: new Gateway({ frontProxy, grants, sessions, upstream, recorder, opening, audit, clock, log }),
+    gateway: new Gateway({ frontProxy, grants, sessions, upstream, recorder, opening, looks, audit, clock, log }),
     frontProxy,
     certificate: certificate(),
     host: config.bindAddress,

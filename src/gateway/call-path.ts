@@ -1,4 +1,6 @@
 import { gatewayGroup, gatewayVersion } from '../api/gateway/names.ts';
+import { isRecordingName } from '../audit/verify/recordings.ts';
+import type { RecordingName } from './recording/sink.ts';
 
 /** A call of the aggregated API. */
 export type GatewayCall =
@@ -12,10 +14,13 @@ export type GatewayCall =
       /** The path below `proxy`; empty, or with a leading slash. */
       readonly path: string;
       readonly query: URLSearchParams;
-    };
+    }
+  /** The live view of an open session, or a stored recording. */
+  | { readonly kind: 'session' | 'recording'; readonly name: RecordingName };
 
 const prefix = `/apis/${gatewayGroup}/${gatewayVersion}/namespaces/`;
 const PROXY = /^([a-z0-9-]{1,63})\/grants\/([a-z0-9.-]{1,253})\/proxy(\/.*)?$/;
+const LOOK = /^([a-z0-9-]{1,63})\/(session|recording)s\/([^/]+)\/log$/;
 const DOCUMENT = /^(\/[a-zA-Z0-9.-]+){1,4}$/;
 /** A percent sign, a backslash, an empty segment, or a segment that begins with a dot: a later reader could resolve it to another path. */
 const AMBIGUOUS = /[%\\]|\/\/|\/\.|[^\x21-\x7e]/;
@@ -30,10 +35,16 @@ export function readCall(target: string): GatewayCall | undefined {
   if (AMBIGUOUS.test(path)) return undefined;
   if (path.startsWith(prefix)) {
     const match = PROXY.exec(path.slice(prefix.length));
-    if (!match) return undefined;
+    if (!match) return readLook(path.slice(prefix.length));
     const [, namespace = '', grant = '', rest = ''] = match;
     const query = new URLSearchParams(question < 0 ? '' : target.slice(question + 1));
     return { kind: 'proxy', namespace, grant, path: rest === '/' ? '' : rest, query };
   }
   return DOCUMENT.test(path) ? { kind: 'document', path } : undefined;
+}
+
+function readLook(path: string): GatewayCall | undefined {
+  const [, namespace = '', kind, session = ''] = LOOK.exec(path) ?? [];
+  if (!isRecordingName(namespace, session)) return undefined;
+  return { kind: kind === 'session' ? 'session' : 'recording', name: { namespace, session } };
 }

@@ -12,7 +12,11 @@ const groupVersion = `${gatewayGroup}/${gatewayVersion}`;
 const version = { groupVersion, version: gatewayVersion };
 const group = { name: gatewayGroup, versions: [version], preferredVersion: version };
 /** Without list and watch, so that the deletion of a namespace never asks the gateway for content. */
-const verbs = { grants: ['get'], proxy: ['create', 'get'] };
+const served = [
+  { resource: 'grants', singular: 'grant', kind: 'Grant', subresource: 'proxy', verbs: ['create', 'get'] },
+  { resource: 'sessions', singular: 'session', kind: 'Session', subresource: 'log', verbs: ['get'] },
+  { resource: 'recordings', singular: 'recording', kind: 'Recording', subresource: 'log', verbs: ['get'] },
+];
 
 /** Whether the caller accepts the list of all groups and resources in one document. */
 const acceptsAggregated = (accept: string): boolean => accept.includes('as=APIGroupDiscoveryList');
@@ -62,10 +66,10 @@ const groupList = (items: readonly unknown[]) => ({
   items,
 });
 
-const resources = [
-  { name: 'grants', singularName: 'grant', namespaced: true, kind: 'Grant', verbs: verbs.grants },
-  { name: 'grants/proxy', singularName: '', namespaced: true, kind: 'Grant', verbs: verbs.proxy },
-];
+const resources = served.flatMap(({ resource, singular, kind, subresource, verbs }) => [
+  { name: resource, singularName: singular, namespaced: true, kind, verbs: ['get'] },
+  { name: `${resource}/${subresource}`, singularName: '', namespaced: true, kind, verbs },
+]);
 
 const groupDiscovery = {
   metadata: { name: gatewayGroup, creationTimestamp: null },
@@ -73,22 +77,17 @@ const groupDiscovery = {
     {
       version: gatewayVersion,
       freshness: 'Current',
-      resources: [
-        {
-          resource: 'grants',
-          responseKind: { group: gatewayGroup, version: gatewayVersion, kind: 'Grant' },
+      resources: served.map(({ resource, singular, kind, subresource, verbs }) => {
+        const responseKind = { group: gatewayGroup, version: gatewayVersion, kind };
+        return {
+          resource,
+          responseKind,
           scope: 'Namespaced',
-          singularResource: 'grant',
-          verbs: verbs.grants,
-          subresources: [
-            {
-              subresource: 'proxy',
-              responseKind: { group: gatewayGroup, version: gatewayVersion, kind: 'Grant' },
-              verbs: verbs.proxy,
-            },
-          ],
-        },
-      ],
+          singularResource: singular,
+          verbs: ['get'],
+          subresources: [{ subresource, responseKind, verbs }],
+        };
+      }),
     },
   ],
 };

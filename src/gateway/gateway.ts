@@ -11,9 +11,10 @@ import { readCaller } from './caller.ts';
 import { apiDocument, podDocument } from './discovery.ts';
 import { type FrontProxy, frontProxyOf, frontProxyProblem, isApiServer } from './front-proxy.ts';
 import type { LiveGrant, LiveGrants } from './live-grants.ts';
+import type { Looks } from './looks.ts';
 import { type Decision, decide, isDocument, isSubject, type ProxyCall } from './pod-call.ts';
 import type { Recorder } from './recording/recorder.ts';
-import type { AuditedCall, SessionAudit } from './session-audit.ts';
+import type { AuditedCall, Look, SessionAudit } from './session-audit.ts';
 import type { SessionOpening } from './session-opening.ts';
 import { type Sessions, tooManySessions } from './sessions.ts';
 import { endText } from './stream-end.ts';
@@ -29,6 +30,7 @@ interface GatewayDeps {
   readonly upstream: Pick<Upstream, 'open'>;
   readonly recorder: Pick<Recorder, 'problem'>;
   readonly opening: Pick<SessionOpening, 'open'>;
+  readonly looks: Pick<Looks, 'answer'>;
   readonly audit: SessionAudit;
   readonly clock: Clock;
   readonly log: Log;
@@ -38,13 +40,15 @@ interface GatewayDeps {
 type Outcome =
   | { readonly kind: 'document'; readonly contentType: string; readonly body: unknown }
   | { readonly kind: 'refusal'; readonly refusal: Refusal; readonly audit?: AuditedCall }
+  | { readonly kind: 'look'; readonly look: Look }
   | ({ readonly kind: 'forward' } & AuditedCall & Forwarded);
 
 type Forwarded = { readonly decision: Extract<Decision, { kind: 'read' | 'stream' }> };
 
 /**
- * The aggregated API. Every call must come from the API server, by its front-proxy certificate, and the user whom it names must be a
- * subject of the open, signed grant. Then only what the grant gives on its one pod is forwarded.
+ * The aggregated API. Every call must come from the API server, by its front-proxy certificate. Below a grant, the user whom it names must
+ * be a subject of the open, signed grant; only what the grant gives on its one pod is forwarded. Sessions and recordings are shown to
+ * everyone whom the API server authorizes for them.
  */
 export class Gateway {
   readonly #deps: GatewayDeps;
@@ -63,6 +67,8 @@ export class Gateway {
       } else if (outcome.kind === 'refusal') {
         if (outcome.audit) await this.#deps.audit.denied(outcome.audit, outcome.refusal);
         refuse(response, outcome.refusal);
+      } else if (outcome.kind === 'look') {
+        await this.#deps.looks.answer(outcome.look, response);
       } else if (outcome.decision.kind === 'read') {
         await this.#read(request, response, outcome, outcome.decision);
       }
@@ -104,6 +110,9 @@ export class Gateway {
     if (!call) return { kind: 'refusal', refusal: unknownPath };
     const accept = headers.accept ?? '';
     if (call.kind === 'document') return documentOutcome(method === 'GET' ? apiDocument(call.path, accept) : undefined);
+    if (call.kind !== 'proxy') {
+      return method === 'GET' ? { kind: 'look', look: { caller, ...call } } : { kind: 'refusal', refusal: onlyGet };
+    }
     const proxyCall = proxyCallOf(call, method, headers.upgrade);
     // Without these, a client would show no reason for its later calls.
     if (isDocument(proxyCall)) return documentOutcome(podDocument(proxyCall.path, accept));
@@ -199,7 +208,12 @@ const unknownPath: Refusal = {
   status: 404,
   code: 'UnknownPath',
   message:
-    'the path is none of the gateway; it serves discovery, and namespaces/NAMESPACE/grants/GRANT/proxy/…, without percent signs; use kubectl drawbridge exec',
+    'the path is none of the gateway; it serves discovery, and below namespaces/NAMESPACE: grants/GRANT/proxy/…, sessions/SESSION/log, and recordings/SESSION/log, without percent signs; use kubectl drawbridge exec, or drawbridge sessions',
+};
+const onlyGet: Refusal = {
+  status: 405,
+  code: 'OnlyGet',
+  message: 'sessions and recordings can only be read; use GET',
 };
 const noUpgrade: Refusal = {
   status: 400,

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { gatewayGroup, gatewayVersion } from '../api/gateway/names.ts';
 import type { Journal } from '../audit/journal.ts';
 import type { AuditRecord } from '../audit/record.ts';
 import { describe } from '../kit/errors.ts';
@@ -7,6 +8,7 @@ import type { Refusal } from './answers.ts';
 import type { Caller } from './caller.ts';
 import type { LiveGrant } from './live-grants.ts';
 import type { StreamDecision } from './pod-call.ts';
+import type { RecordingName } from './recording/sink.ts';
 import type { Session } from './sessions.ts';
 import type { StreamResult } from './stream.ts';
 
@@ -14,6 +16,13 @@ import type { StreamResult } from './stream.ts';
 export interface AuditedCall {
   readonly caller: Caller;
   readonly grant: LiveGrant;
+}
+
+/** A call of a user who wants to see an open session, or a recording. */
+export interface Look {
+  readonly caller: Caller;
+  readonly kind: 'session' | 'recording';
+  readonly name: RecordingName;
 }
 
 /** The audit line of a session, without its verdict. */
@@ -63,6 +72,17 @@ export class SessionAudit {
     await this.#appendOrLog(line, 'no audit line for the end of a session');
   }
 
+  /** The user sees the session or the recording. Rejects if the line cannot be written; then the user may see nothing. */
+  async viewed(look: Look, session?: SessionRecord): Promise<void> {
+    await this.#journal.append({ ...lookLine(look, session), verdict: 'viewed' });
+  }
+
+  /** A refused look of a known user. Never rejects. */
+  async unseen(look: Look, { code, message }: Refusal): Promise<void> {
+    const line: AuditRecord = { ...lookLine(look), verdict: 'denied', code, message };
+    await this.#appendOrLog(line, 'no audit line for a refused view');
+  }
+
   async #appendOrLog(line: AuditRecord, failure: string): Promise<void> {
     await this.#journal.append(line).catch((error: unknown) => this.#log.error(failure, { error: describe(error) }));
   }
@@ -87,7 +107,27 @@ export function sessionRecord(call: AuditedCall, { stream, options }: StreamDeci
   };
 }
 
+/** The line names whose Pod and request it was, if this replica knows. */
+function lookLine({ caller, kind, name }: Look, { request, pod }: Partial<SessionRecord> = {}): SessionRecord {
+  return {
+    event: 'session',
+    who: whoOf(caller),
+    what: {
+      operation: 'GET',
+      apiVersion: `${gatewayGroup}/${gatewayVersion}`,
+      kind: kind === 'session' ? 'Session' : 'Recording',
+      namespace: name.namespace,
+      name: name.session,
+    },
+    session: name.session,
+    ...(request === undefined ? {} : { request }),
+    ...(pod === undefined ? {} : { pod }),
+  };
+}
+
+const whoOf = ({ username, uid, groups }: Caller): AuditRecord['who'] => ({ user: username, uid, groups });
+
 const subjectOf = ({ caller, grant }: AuditedCall): Pick<AuditRecord, 'who' | 'what'> => ({
-  who: { user: caller.username, uid: caller.uid, groups: caller.groups },
+  who: whoOf(caller),
   what: { operation: 'CONNECT', apiVersion: 'v1', kind: 'Pod', namespace: grant.namespace, name: grant.pod },
 });

@@ -3,18 +3,21 @@ import type { Duplex } from 'node:stream';
 import type { Clock } from '../kit/clock.ts';
 import { describe } from '../kit/errors.ts';
 import { type Refusal, refuseUpgrade, relayRefusedUpgrade, switchingProtocols } from './answers.ts';
+import { LiveSession, type LiveViews } from './live-views.ts';
 import { type StreamDecision, type StreamKind, streamProtocols } from './pod-call.ts';
 import type { Recorder, Recording } from './recording/recorder.ts';
 import { SessionCast } from './recording/session-cast.ts';
 import { type AuditedCall, type SessionAudit, type SessionRecord, sessionRecord } from './session-audit.ts';
 import { type Session, type Sessions, tooManySessions } from './sessions.ts';
 import { PodStream, type StreamResult } from './stream.ts';
+import { sessionEndText } from './stream-end.ts';
 import type { Answer, Upstream } from './upstream.ts';
 
 interface SessionOpeningDeps {
   readonly sessions: Sessions;
   readonly upstream: Pick<Upstream, 'open'>;
   readonly recorder: Pick<Recorder, 'begin'>;
+  readonly views: Pick<LiveViews, 'begin'>;
   readonly audit: SessionAudit;
   readonly clock: Clock;
 }
@@ -37,7 +40,7 @@ export class SessionOpening {
 
   /** Opens the stream, or refuses it. Rejects if the API server cannot be reached. */
   async open({ request, socket, head }: UpgradeCall, call: AuditedCall, decision: StreamDecision): Promise<void> {
-    const { sessions, upstream, audit, clock } = this.#deps;
+    const { sessions, upstream, views, audit, clock } = this.#deps;
     const { grant } = call;
     const { stream: kind, options, target } = decision;
     const offered = String(request.headers['sec-websocket-protocol'] ?? '').split(',');
@@ -74,8 +77,10 @@ export class SessionOpening {
       void recording?.end();
       return refuseUpgrade(socket, { status: 503, code: 'AuditUnavailable', message: describe(error) });
     }
+    const endViews = views.begin(new LiveSession({ namespace: grant.namespace, session: session.id }, cast, record));
     const closed = (result: Partial<StreamResult>): void => {
       session.close();
+      endViews(sessionEndText(result));
       void recording?.end();
       void audit.ended(record, result);
     };

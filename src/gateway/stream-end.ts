@@ -46,5 +46,17 @@ export function endText({ code, atMs }: StreamEnd): string {
   return `${what} ended at ${timeOfDay(atMs)}: ${code}${remedy === undefined ? '' : `; ${remedy}`}`;
 }
 
+/** How a session ended, for its viewers. */
+export function sessionEndText({
+  end,
+  exitCode,
+}: {
+  readonly end?: StreamEnd | undefined;
+  readonly exitCode?: number | undefined;
+}): string {
+  if (end) return endText(end);
+  return exitCode === undefined ? 'the session ended' : `the session ended with exit code ${exitCode}`;
+}
+
 /** `14:30 UTC`. */
 export const timeOfDay = (atMs: number): string => `${formatTime(atMs).slice(11, 16)} UTC`;

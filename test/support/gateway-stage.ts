@@ -14,6 +14,7 @@ import { testNamespace } from './plane.ts';
 import { keyOf, signerOf } from './signers.ts';
 import { Terminal } from './terminal.ts';
 
+const rbac = 'rbac.authorization.k8s.io';
 const requests = '/apis/crds.wizardofoz.co/v1alpha1/namespaces';
 
 /** A grant that the stage made, as its user reaches it. */
@@ -130,6 +131,29 @@ export class GatewayStage {
     ]);
   }
 
+  async revoke({ request }: StagedGrant): Promise<void> {
+    const patch = '{"spec":{"revoked":true}}';
+    await this.plane.kubectl(['patch', '--type=merge', '-n', this.namespace, 'ear', request, '-p', patch]);
+  }
+
+  /** Lets a group watch sessions and read recordings. */
+  async allowViews(group: string): Promise<void> {
+    const role = { apiGroup: rbac, kind: 'Role', name: 'views' };
+    const rule = { apiGroups: [gatewayGroup], resources: ['sessions/log', 'recordings/log'], verbs: ['get'] };
+    const documents = [
+      { apiVersion: `${rbac}/v1`, kind: 'Role', metadata: { name: 'views' }, rules: [rule] },
+      {
+        apiVersion: `${rbac}/v1`,
+        kind: 'RoleBinding',
+        metadata: { name: 'views' },
+        roleRef: role,
+        subjects: [{ apiGroup: rbac, kind: 'Group', name: group }],
+      },
+    ];
+    const input = documents.map((document) => stringify(document)).join('---\n');
+    await this.plane.kubectl(['apply', '-n', this.namespace, '-f', '-'], { input });
+  }
+
   /** Waits until the gateway refuses alice a call for the grant with a message that matches. */
   async gatewaySees({ name }: StagedGrant, message: RegExp): Promise<void> {
     const refuses = async (): Promise<boolean> => {
@@ -176,23 +200,22 @@ export class GatewayStage {
 }
 
 function rights(namespace: string): string {
-  const group = 'rbac.authorization.k8s.io';
   const publicKey = new DerivedKeyPair(keyOf('ours'), grantPurpose).publicKey.toString('base64url');
   const documents = [
     { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: keySecretName }, data: { [publicKey]: 'current' } },
     ...gatewayRights(namespace),
     {
-      apiVersion: `${group}/v1`,
+      apiVersion: `${rbac}/v1`,
       kind: 'Role',
       metadata: { name: 'grants' },
       rules: [{ apiGroups: [gatewayGroup], resources: ['grants/proxy'], verbs: ['get', 'create'] }],
     },
     {
-      apiVersion: `${group}/v1`,
+      apiVersion: `${rbac}/v1`,
       kind: 'RoleBinding',
       metadata: { name: 'grants' },
-      roleRef: { apiGroup: group, kind: 'Role', name: 'grants' },
-      subjects: [{ apiGroup: group, kind: 'Group', name: 'devs' }],
+      roleRef: { apiGroup: rbac, kind: 'Role', name: 'grants' },
+      subjects: [{ apiGroup: rbac, kind: 'Group', name: 'devs' }],
     },
   ];
   return documents.map((document) => stringify(document)).join('---\n');
@@ -200,11 +223,10 @@ function rights(namespace: string): string {
 
 /** The permissions of the gateway that serves for the server in `namespace`. */
 export function gatewayRights(namespace: string): object[] {
-  const group = 'rbac.authorization.k8s.io';
-  const user = { apiGroup: group, kind: 'User', name: gatewayUserOf(namespace) };
+  const user = { apiGroup: rbac, kind: 'User', name: gatewayUserOf(namespace) };
   return [
     {
-      apiVersion: `${group}/v1`,
+      apiVersion: `${rbac}/v1`,
       kind: 'ClusterRole',
       metadata: { name: 'gateway' },
       rules: [
@@ -217,10 +239,10 @@ export function gatewayRights(namespace: string): object[] {
       ],
     },
     {
-      apiVersion: `${group}/v1`,
+      apiVersion: `${rbac}/v1`,
       kind: 'ClusterRoleBinding',
       metadata: { name: 'gateway' },
-      roleRef: { apiGroup: group, kind: 'ClusterRole', name: 'gateway' },
+      roleRef: { apiGroup: rbac, kind: 'ClusterRole', name: 'gateway' },
       subjects: [user],
     },
   ];

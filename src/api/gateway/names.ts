@@ -14,3 +14,7 @@ export const gatewayUserOf = (namespace: string): string => `system:serviceaccou
 /** The path below which the gateway serves a grant. `grant`: its name, that of its Role. */
 export const grantProxyPath = (namespace: string, grant: string): string =>
   `/apis/${gatewayGroup}/${gatewayVersion}/namespaces/${namespace}/grants/${grant}/proxy`;
+
+/** The path of the live view of an open session, or of its recording. `session`: its UUID. @testing */
+export const sessionLogPath = (resource: 'sessions' | 'recordings', namespace: string, session: string): string =>
+  `/apis/${gatewayGroup}/${gatewayVersion}/namespaces/${namespace}/${resource}/${session}/log`;

@@ -33,6 +33,7 @@ export class SessionCast implements StreamListener {
   #fromClient: number | undefined;
   #sizeText = '';
   #size: TerminalSize = headerSize;
+  #lastNote = '';
 
   /** `withInput`: whether what users type becomes events, too. */
   constructor(clock: Clock, withInput: boolean) {
@@ -45,6 +46,11 @@ export class SessionCast implements StreamListener {
   /** The size that the client named last. */
   get size(): TerminalSize {
     return this.#size;
+  }
+
+  /** The line that the gateway showed last; empty if none. */
+  get lastNote(): string {
+    return this.#lastNote;
   }
 
   /** Passes all later events to the reader. Returns a function that ends it. */
@@ -90,6 +96,7 @@ export class SessionCast implements StreamListener {
 
   /** A line that the gateway showed. */
   note(text: string): void {
+    this.#lastNote = text;
     this.#event('m', text);
   }
 

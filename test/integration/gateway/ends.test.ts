@@ -35,16 +35,7 @@ describe('the end of a stream through the gateway', () => {
       'echo on; sleep 60',
     ]);
     await terminal.shows(/on/);
-    await stage.plane.kubectl([
-      'patch',
-      '--type=merge',
-      '-n',
-      stage.namespace,
-      'ear',
-      grant.request,
-      '-p',
-      '{"spec":{"revoked":true}}',
-    ]);
+    await stage.revoke(grant);
     assert.equal(await terminal.exit(), 1);
     assert.match(terminal.text, /\[drawbridge\] access ended at \d\d:\d\d UTC: Revoked/);
   });

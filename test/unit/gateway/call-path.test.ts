@@ -25,6 +25,16 @@ describe('the path of a call of the gateway', () => {
     assert.deepEqual(call?.kind === 'proxy' && call.query.getAll('command'), ['a/b', 'c d']);
   });
 
+  const session = '0b0f8f2e-7f2a-4a52-8d0a-3f6c1d2e9a10';
+  const namespaced = prefix.slice(0, prefix.indexOf('/grants/'));
+  for (const kind of ['session', 'recording'] as const) {
+    it(`may name a ${kind}`, () =>
+      assert.deepEqual(readCall(`${namespaced}/${kind}s/${session}/log?follow=true`), {
+        kind,
+        name: { namespace: 'payments', session },
+      }));
+  }
+
   for (const path of [
     '/apis',
     '/apis/gateway.drawbridge.dev',
@@ -59,6 +69,19 @@ describe('the path of a call of the gateway', () => {
     `/apis/gateway.drawbridge.dev/v1alpha1/namespaces/${'a'.repeat(64)}/grants/g/proxy`,
     `https://elsewhere${prefix}`,
     '/a/b/c/d/e',
+    `${namespaced}/sessions/${session}`,
+    `${namespaced}/sessions/${session}/proxy`,
+    `${namespaced}/sessions/${session}/log/`,
+    `${namespaced}/sessions/${session}/log/more`,
+    `${namespaced}/sessions/${session.toUpperCase()}/log`,
+    `${namespaced}/sessions/all/log`,
+    `${namespaced}/recordings/${session}.cast/log`,
+    `${namespaced}/recordings/${session}%00/log`,
+    `${namespaced}/recordings/../log`,
+    `${namespaced}/recordings/..%2f${session}/log`,
+    `${namespaced.replace('payments', '-payments')}/recordings/${session}/log`,
+    `${namespaced}/session/${session}/log`,
+    `/apis/gateway.drawbridge.dev/v1alpha1/sessions/${session}/log`,
   ];
   for (const target of refused) {
     it(`${JSON.stringify(target)} is refused`, () => assert.equal(readCall(target), undefined));

@@ -1,0 +1,143 @@
+import type { ServerResponse } from 'node:http';
+import type { Cancel, Clock } from '../kit/clock.ts';
+import type { Refusal } from './answers.ts';
+import { castHeader } from './recording/cast.ts';
+import type { CastReader, SessionCast } from './recording/session-cast.ts';
+import type { RecordingName } from './recording/sink.ts';
+import type { SessionRecord } from './session-audit.ts';
+
+/** Maximum number of viewers of one session, and of all sessions and recordings of this replica. */
+const MAX_PER_SESSION = 8;
+const MAX_VIEWERS = 64;
+/** Maximum number of bytes that wait for one viewer. */
+const MAX_WAITING = 1024 * 1024;
+/** How long a viewer may take to read the end of a view, milliseconds. */
+const LAST_WORDS_MS = 5_000;
+
+/** Media type of views and recordings. */
+export const castType = 'application/x-asciicast';
+
+/** The answer that a view is written to. */
+export type ViewAnswer = Pick<ServerResponse, 'writeHead' | 'write' | 'end' | 'destroy' | 'writableLength' | 'once'>;
+
+/** An open session of this replica. */
+export class LiveSession {
+  readonly name: RecordingName;
+  /** Undefined if the stream has no output that a terminal could show. */
+  readonly cast: SessionCast | undefined;
+  /** The audit line of the session. */
+  readonly record: SessionRecord;
+  readonly viewers = new Set<Viewer>();
+  /** Number of reserved places. */
+  taken = 0;
+  isOpen = true;
+
+  constructor(name: RecordingName, cast: SessionCast | undefined, record: SessionRecord) {
+    this.name = name;
+    this.cast = cast;
+    this.record = record;
+  }
+}
+
+/** The open sessions of this replica, and their viewers. No viewer delays a stream: the gateway drops one that does not read. */
+export class LiveViews {
+  readonly #clock: Clock;
+  readonly #sessions = new Map<string, LiveSession>();
+  #taken = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** The session has begun. The returned function ends its views, with the reason. */
+  begin(session: LiveSession): (reason: string) => void {
+    const key = keyOf(session.name);
+    this.#sessions.set(key, session);
+    return (reason) => {
+      session.isOpen = false;
+      this.#sessions.delete(key);
+      for (const viewer of [...session.viewers]) viewer.end(reason);
+    };
+  }
+
+  /** The open session of that name; undefined if this replica has none. */
+  find(name: RecordingName): LiveSession | undefined {
+    return this.#sessions.get(keyOf(name));
+  }
+
+  /** Takes a place for a viewer of the session, or of a recording, and returns the function that frees it; or why there is none. */
+  reserve(session?: LiveSession): (() => void) | Refusal {
+    if (this.#taken >= MAX_VIEWERS || (session?.taken ?? 0) >= MAX_PER_SESSION) return tooManyViewers;
+    this.#taken += 1;
+    if (session) session.taken += 1;
+    let isFree = false;
+    return () => {
+      if (isFree) return;
+      isFree = true;
+      this.#taken -= 1;
+      if (session) session.taken -= 1;
+    };
+  }
+
+  /** Writes the session to the answer, from now until its end. False if the session is over. */
+  show(session: LiveSession, cast: SessionCast, answer: ViewAnswer): boolean {
+    if (!session.isOpen) return false;
+    session.viewers.add(new Viewer(session, cast, answer, this.#clock));
+    return true;
+  }
+}
+
+const keyOf = ({ namespace, session }: RecordingName): string => `${namespace}/${session}`;
+
+/** One view of a session. */
+class Viewer implements CastReader {
+  readonly #answer: ViewAnswer;
+  readonly #cast: SessionCast;
+  readonly #clock: Clock;
+  readonly #stop: () => void;
+  #isEnding = false;
+  #cancel: Cancel = () => {};
+
+  constructor(session: LiveSession, cast: SessionCast, answer: ViewAnswer, clock: Clock) {
+    this.#answer = answer;
+    this.#cast = cast;
+    this.#clock = clock;
+    answer.writeHead(200, { 'content-type': castType });
+    answer.write(castHeader(session.name.session, cast.startedAtMs, cast.size));
+    const remove = cast.add(this);
+    this.#stop = () => {
+      remove();
+      session.viewers.delete(this);
+    };
+    answer.once('close', () => {
+      this.#stop();
+      this.#cancel();
+    });
+  }
+
+  event(line: Buffer): void {
+    if (this.#answer.writableLength + line.length > MAX_WAITING) this.#end(tooSlow);
+    else this.#answer.write(line);
+  }
+
+  /** The session is over. */
+  end(reason: string): void {
+    this.#end(this.#cast.lastNote === reason ? undefined : reason);
+  }
+
+  #end(marker: string | undefined): void {
+    if (this.#isEnding) return;
+    this.#isEnding = true;
+    this.#stop();
+    this.#answer.end(marker === undefined ? '' : this.#cast.line('m', marker));
+    this.#cancel = this.#clock.schedule(LAST_WORDS_MS, () => this.#answer.destroy());
+  }
+}
+
+const tooSlow = 'this view ends: its reader was too slow; the session goes on';
+
+const tooManyViewers: Refusal = {
+  status: 429,
+  code: 'TooManyViewers',
+  message: `the session has ${MAX_PER_SESSION} viewers, or this replica ${MAX_VIEWERS}; end another view, or try again later`,
+};

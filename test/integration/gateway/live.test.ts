@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { until } from '../../../sandbox/wait.ts';
+import type { Grant } from '../../../src/api/access/grant.ts';
+import { sessionLogPath } from '../../../src/api/gateway/names.ts';
+import { GatewayStage, type StagedGrant } from '../../support/gateway-stage.ts';
+import { Person } from '../../support/person.ts';
+import type { Terminal } from '../../support/terminal.ts';
+
+describe('the view of a session', () => {
+  let stage: GatewayStage;
+  let carol: Person;
+
+  before(async function () {
+    this.timeout(180_000);
+    stage = await GatewayStage.open((directory) => {
+      const folder = join(directory, 'recordings');
+      mkdirSync(folder, { mode: 0o700 });
+      return [`--recordings=${folder}`];
+    });
+    carol = await Person.of(stage.plane, 'carol', ['auditors']);
+    await stage.allowViews('auditors');
+  });
+  after(() => stage?.close());
+
+  const shell = async (session: Partial<NonNullable<Grant['session']>> = {}) => {
+    const grant = await stage.grant({ over: { session: { via: 'Gateway', ...session } } });
+    const terminal = stage.terminal(stage.alice, [...grant.via, 'exec', '-ti', 'payments', '--', 'sh']);
+    await terminal.shows(/[$#] /);
+    return { grant, terminal, id: await sessionOf(grant) };
+  };
+  /** The newest session of the grant. */
+  const sessionOf = ({ request }: StagedGrant): Promise<string> =>
+    until(
+      'the session to open',
+      async () => {
+        const lines = await stage.gateway.audit((line) => line['request'] === request && line.verdict === 'opened');
+        return lines.at(-1)?.['session'] as string | undefined;
+      },
+      { timeoutMs: 10_000 },
+    );
+  const path = (id: string, resource: 'sessions' | 'recordings' = 'sessions'): string =>
+    sessionLogPath(resource, stage.namespace, id);
+  const view = (person: Person, id: string, resource: 'sessions' | 'recordings' = 'sessions'): Terminal =>
+    stage.terminal(person, ['get', '--raw', path(id, resource)]);
+  const viewed = (id: string) =>
+    stage.gateway.audit((line) => line['session'] === id && line['what']['operation'] === 'GET');
+
+  it('shows two viewers what the terminal shows from now on, its size, and how it ends', async () => {
+    const { terminal, id } = await shell();
+    terminal.write('echo before-$((40+2))\n');
+    await terminal.shows(/^before-42/m);
+    const views = [view(carol, id), view(carol, id)];
+    for (const one of views) await one.shows(/"version":2/);
+    terminal.write('echo after-$((40+3))\n');
+    for (const one of views) {
+      const text = await one.shows(/after-43/);
+      assert.doesNotMatch(text, /before-42/);
+      assert.doesNotMatch(text, /,"i",/);
+    }
+    terminal.write('exit 3\n');
+    for (const one of views) {
+      assert.equal(await one.exit(), 0, one.text);
+      assert.match(one.text.trimEnd().split('\n').at(-1) ?? '', /,"m","the session ended with exit code 3"\]/);
+    }
+    assert.equal((await viewed(id)).length, 2);
+  });
+
+  it('ends with the reason when access ends', async () => {
+    const { grant, terminal, id } = await shell();
+    const watched = view(carol, id);
+    await watched.shows(/"version":2/);
+    await stage.revoke(grant);
+    assert.equal(await watched.exit(), 0);
+    assert.match(watched.text, /,"m","access ended at \d\d:\d\d UTC: Revoked"\]\r?\n$/);
+    assert.equal(await terminal.exit(), 1);
+  });
+
+  it('has the size of the terminal, and a line in the journal before its first byte', async () => {
+    const { terminal, id, grant } = await shell();
+    const watched = view(carol, id);
+    const text = await watched.shows(/\n/);
+    const header = JSON.parse(text.split('\n')[0] ?? '') as Record<string, unknown>;
+    assert.deepEqual([header['version'], header['title']], [2, id]);
+    const [line] = await viewed(id);
+    assert.deepEqual(
+      [line?.event, line?.verdict, line?.who.user, line?.['request'], line?.['pod']],
+      ['session', 'viewed', 'carol', grant.request, 'payments'],
+    );
+    terminal.write('exit\n');
+    await watched.exit();
+  });
+
+  it('is denied by the API server to people without the permission, the user of the session among them', async () => {
+    const { terminal, id } = await shell();
+    for (const person of [stage.alice, stage.bob]) {
+      const { status, body } = await person.call('GET', path(id));
+      assert.equal(status, 403);
+      assert.match(JSON.stringify(body), /cannot get resource \\"sessions\/log\\" in API group/);
+    }
+    assert.deepEqual(await viewed(id), []);
+    terminal.write('exit\n');
+    await terminal.exit();
+  });
+
+  it('is over after the session, and says how to play its recording', async () => {
+    const { terminal, id } = await shell({ record: 'Required' });
+    terminal.write('echo paid-$((40+2))\nexit\n');
+    await terminal.exit();
+    const { status, body } = await carol.call('GET', path(id));
+    assert.equal(status, 404);
+    assert.match(JSON.stringify(body), /is not open in namespace .*drawbridge sessions play/);
+    const recording = view(carol, id, 'recordings');
+    assert.equal(await recording.exit(), 0);
+    assert.match(recording.text, /paid-42/);
+    assert.deepEqual(
+      (await viewed(id)).map((line) => [line.verdict, line.what.kind, line['code']]),
+      [
+        ['denied', 'Session', 'SessionNotOpen'],
+        ['viewed', 'Recording', undefined],
+      ],
+    );
+  });
+
+  it('is not found in another namespace, nor is a recording of a session without one', async () => {
+    const { terminal, id } = await shell();
+    const elsewhere = sessionLogPath('sessions', 'default', id);
+    assert.equal((await stage.plane.call('GET', elsewhere)).status, 404);
+    const { body } = await carol.call('GET', path(id, 'recordings'));
+    assert.match(JSON.stringify(body), /no recording of session/);
+    terminal.write('exit\n');
+    await terminal.exit();
+  });
+
+  it('takes at most eight viewers', async () => {
+    const { terminal, id } = await shell();
+    const views = Array.from({ length: 8 }, () => view(carol, id));
+    for (const one of views) await one.shows(/"version":2/);
+    const { status, body } = await carol.call('GET', path(id));
+    assert.equal(status, 429);
+    assert.match(JSON.stringify(body), /has 8 viewers/);
+    terminal.write('exit\n');
+    for (const one of views) assert.equal(await one.exit(), 0);
+  });
+
+  it('cannot be reached by another path, method, or protocol', async () => {
+    const { terminal, id } = await shell({ record: 'Required' });
+    const [live, stored] = [path(id), path(id, 'recordings')];
+    const base = live.slice(0, live.indexOf('/sessions/'));
+    for (const [method, target] of [
+      ['GET', `${base}/sessions/${id}`],
+      ['GET', `${base}/sessions/${id}/proxy`],
+      ['GET', `${live}/more`],
+      ['GET', `${stored}%2f..%2f..%2f..%2fother`],
+      ['GET', `${base}/recordings/..%2f..%2f..%2fetc/log`],
+      ['GET', `${base}/recordings/%2e%2e/log`],
+      ['GET', `${base}/recordings/${id.toUpperCase()}/log`],
+      ['GET', `${base}/recordings/${id}.cast/log`],
+      ['GET', `${base}/recordings/${id}%00/log`],
+      ['POST', live],
+      ['DELETE', stored],
+    ] as const) {
+      const { status, body } = await stage.plane.call(method, target);
+      assert.ok([400, 403, 404, 405].includes(status), `${method} ${target}: ${status} ${JSON.stringify(body)}`);
+    }
+    assert.equal((await carol.open(live)).status, 400);
+    terminal.write('exit\n');
+    await terminal.exit();
+  });
+});

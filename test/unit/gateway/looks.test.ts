@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
+import type { Journal } from '../../../src/audit/journal.ts';
+import type { AuditRecord } from '../../../src/audit/record.ts';
+import { LiveSession, LiveViews } from '../../../src/gateway/live-views.ts';
+import { Looks } from '../../../src/gateway/looks.ts';
+import { SessionCast } from '../../../src/gateway/recording/session-cast.ts';
+import { type Look, SessionAudit } from '../../../src/gateway/session-audit.ts';
+import { silentLog } from '../../../src/kube/log.ts';
+import type { Log } from '../../../src/observe/log.ts';
+import { SimulatedClock } from '../../support/simulated-clock.ts';
+
+const log = silentLog as unknown as Log;
+const name = { namespace: 'payments', session: '0b0f8f2e-7f2a-4a52-8d0a-3f6c1d2e9a10' };
+const record = {
+  event: 'session',
+  who: { user: 'alice' },
+  what: { operation: 'CONNECT', apiVersion: 'v1', kind: 'Pod' },
+  request: 'debug',
+  pod: 'web-0',
+} as const;
+const caller = { username: 'carol', uid: '', groups: ['auditors'] };
+
+describe('a look at a session or a recording', () => {
+  let server: Server;
+  let looks: Looks;
+  let views: LiveViews;
+  let lines: AuditRecord[];
+  let journalFails: boolean;
+  let stored: () => Readable | undefined;
+  let kind: Look['kind'];
+
+  beforeEach(async () => {
+    [lines, journalFails, stored, kind] = [[], false, () => undefined, 'session'];
+    views = new LiveViews(new SimulatedClock());
+    const append = async (line: AuditRecord): Promise<void> => {
+      if (journalFails) throw new Error('no space');
+      lines.push(line);
+    };
+    const audit = new SessionAudit({ append } as Journal, log);
+    looks = new Looks({ views, sink: { read: async () => stored() }, audit, log });
+    server = createServer((_, response) => void looks.answer({ caller, kind, name }, response).catch(() => {}));
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+  });
+  afterEach(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+
+  const look = async () => {
+    const answer = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+    return { status: answer.status, text: await answer.text().catch(() => 'broken off') };
+  };
+  const written = (): unknown[] => lines.map(({ verdict, what, code }) => [verdict, what.kind, code]);
+  const begin = (cast: SessionCast | undefined = new SessionCast(new SimulatedClock(), false)) =>
+    views.begin(new LiveSession(name, cast, record));
+
+  it('writes whose Pod it shows before it shows it', async () => {
+    const end = begin();
+    const shown = look();
+    while (lines.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    end('the session ended');
+    assert.equal((await shown).status, 200);
+    assert.deepEqual(
+      [lines[0]?.verdict, lines[0]?.who.user, lines[0]?.request, lines[0]?.pod],
+      ['viewed', 'carol', 'debug', 'web-0'],
+    );
+  });
+
+  for (const which of ['session', 'recording'] as const) {
+    it(`shows no ${which} if the line cannot be written`, async () => {
+      begin();
+      const content = Readable.from([Buffer.from('secret')]);
+      [kind, journalFails, stored] = [which, true, () => content];
+      const { status, text } = await look();
+      assert.equal(status, 503);
+      assert.doesNotMatch(text, /secret|version/);
+      if (which === 'recording') assert.equal(content.destroyed, true);
+    });
+  }
+
+  it('is refused for a session without a terminal, with a line', async () => {
+    views.begin(new LiveSession(name, undefined, record));
+    assert.match((await look()).text, /forwards ports, and has no terminal/);
+    assert.deepEqual(written(), [['denied', 'Session', 'NoTerminal']]);
+  });
+
+  it('is refused for a session that is not open, and for a recording that is not there', async () => {
+    assert.match((await look()).text, /is not open in namespace payments; .*sessions play/);
+    kind = 'recording';
+    assert.match((await look()).text, /no recording of session/);
+    assert.deepEqual(written(), [
+      ['denied', 'Session', 'SessionNotOpen'],
+      ['denied', 'Recording', 'NoRecording'],
+    ]);
+  });
+
+  it('says nothing about the storage if that fails, and breaks off if it fails later', async () => {
+    kind = 'recording';
+    stored = () => {
+      throw new Error('EACCES /var/recordings');
+    };
+    const { status, text } = await look();
+    assert.equal(status, 503);
+    assert.doesNotMatch(text, /var/);
+    stored = () =>
+      Readable.from(
+        (function* () {
+          yield Buffer.from('first');
+          throw new Error('EIO');
+        })(),
+      );
+    assert.equal((await look()).text, 'broken off');
+  });
+
+  it('frees its place at its end', async () => {
+    kind = 'recording';
+    stored = () => Readable.from([Buffer.from('x')]);
+    for (let i = 0; i < 70; i++) assert.equal((await look()).status, 200);
+  });
+});
