@@ -34,10 +34,10 @@ export class Dispatcher {
   #state: 'collecting' | 'open' | 'stopped' = 'collecting';
   #scheduled = false;
   /**
-   * Processor time of reconciles since the last pause, milliseconds. At SLICE_MS, the dispatcher pauses, because reconciles that never wait
-   * would starve timers and sockets.
+   * Processor time of reconciles since the last pause, milliseconds. From SLICE_MS on, the dispatcher pauses, because reconciles that never
+   * wait would starve timers and sockets.
    */
-  #sliceMs = 0;
+  #busyMs = 0;
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
@@ -72,10 +72,10 @@ export class Dispatcher {
       this.#scheduled = false;
       this.#dispatch();
     };
-    if (this.#sliceMs < SLICE_MS) {
+    if (this.#busyMs < SLICE_MS) {
       queueMicrotask(dispatch);
     } else {
-      this.#sliceMs = 0;
+      this.#busyMs = 0;
       void pause(this.#options.clock).then(dispatch);
     }
   }
@@ -84,7 +84,7 @@ export class Dispatcher {
     const { clock, workers, reservedForUrgentLanes } = this.#options;
     const lastLaneWorkers = workers - reservedForUrgentLanes;
     while (this.#state === 'open' && this.#active.size < workers) {
-      if (this.#sliceMs >= SLICE_MS) {
+      if (this.#busyMs >= SLICE_MS) {
         this.#wake();
         return;
       }
@@ -92,14 +92,14 @@ export class Dispatcher {
       if (!work) return;
       const startMs = clock.monotonic();
       void this.#reconcile(work);
-      this.#sliceMs += Math.max(clock.monotonic() - startMs, MIN_CHARGE_MS);
+      this.#busyMs += Math.max(clock.monotonic() - startMs, MIN_CHARGE_MS);
     }
   }
 
   async #reconcile(work: TakenKey): Promise<void> {
     const { clock, metrics, reconciler } = this.#options;
     const controller = new AbortController();
-    this.#occupy(work, controller);
+    this.#addActive(work, controller);
     const startedAt = clock.monotonic();
     let result: Result;
     try {
@@ -110,10 +110,10 @@ export class Dispatcher {
     // The result of an aborted reconcile does not count; the next reconcile reads the current state anyway.
     if (!controller.signal.aborted)
       metrics.reconciled(this.#apply(work, result), (clock.monotonic() - startedAt) / 1000);
-    this.#release(work);
+    this.#removeActive(work);
   }
 
-  #occupy(work: TakenKey, controller: AbortController): void {
+  #addActive(work: TakenKey, controller: AbortController): void {
     this.#active.set(work.key, { work, controller });
     if (work.lane === this.#lastLane) this.#lastLaneActive += 1;
     this.#options.metrics.active(this.#active.size);
@@ -125,7 +125,7 @@ export class Dispatcher {
     if (running?.work.lane === this.#lastLane) running.controller.abort();
   }
 
-  #release(work: TakenKey): void {
+  #removeActive(work: TakenKey): void {
     this.#active.delete(work.key);
     if (work.lane === this.#lastLane) this.#lastLaneActive -= 1;
     this.#options.metrics.active(this.#active.size);

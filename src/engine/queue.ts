@@ -207,6 +207,7 @@ export class KeyedQueue {
     this.#place(pending);
   }
 
+  /** Puts the key where it waits: in #delays until it is due, then in a lane, or behind its own current run. */
   #place(pending: Pending): void {
     const { key, lane, wallAt } = pending;
     const monotonic = this.#clock.monotonic();

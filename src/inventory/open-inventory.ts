@@ -71,12 +71,12 @@ export function openInventory(deps: InventoryDeps): OpenInventory {
   // The stores are opened before the manager that counts their relists.
   let opened: InventoryManager | undefined;
   const relisted = (): void => opened?.relisted();
-  const entryStore = cluster.watch({ resource: clusterInventories, project: entryView, relisted }).store;
-  const runStore = cluster.watch({ resource: reconcileRuns, project: runView, relisted }).store;
+  const entryStore = cluster.watch({ resource: clusterInventories, project: entryView, onRelist: relisted }).store;
+  const runStore = cluster.watch({ resource: reconcileRuns, project: runView, onRelist: relisted }).store;
   const registrationStore = cluster.watch({
     resource: componentReconcilers,
     project: registrationView,
-    relisted,
+    onRelist: relisted,
   }).store;
   const entries = new KubeInventoryStore(client, entryStore);
   const runs = new KubeRunStore(client, runStore, entries, clock);

@@ -1,6 +1,6 @@
 import { type Clock, sleep } from './clock.ts';
 
-/** How long a loop uses the processor before it pauses, milliseconds. */
+/** How long a loop may use the processor before it pauses, milliseconds. */
 export const SLICE_MS = 5;
 /** Rounds of the event loop in a pause. A listening socket accepts only one connection in a round, and many clients may be connecting. */
 const ROUNDS = 16;

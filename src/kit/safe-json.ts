@@ -81,13 +81,13 @@ class Scan {
     for (let i = 0; i < bytes.length; i++) {
       switch (bytes[i]) {
         case QUOTE:
-          i = this.#string(i);
+          i = this.#scanString(i);
           break;
         case OPEN_OBJECT:
-          this.#push(null, i);
+          this.#openContainer(null, i);
           break;
         case OPEN_ARRAY:
-          this.#push(undefined, i);
+          this.#openContainer(undefined, i);
           break;
         case CLOSE_OBJECT:
         case CLOSE_ARRAY:
@@ -95,7 +95,7 @@ class Scan {
           this.#expectsKey = false;
           break;
         case COMMA:
-          this.#value(i);
+          this.#countValue(i);
           this.#expectsKey = this.#open.at(-1) !== undefined;
           break;
         case 0:
@@ -104,14 +104,14 @@ class Scan {
     }
   }
 
-  #value(at: number): void {
+  #countValue(at: number): void {
     this.#values += 1;
     if (this.#values <= this.#limits.values) return;
     throw new JsonError('TooManyValues', `the document has more than ${this.#limits.values} values`, at);
   }
 
-  #push(container: null | undefined, at: number): void {
-    this.#value(at);
+  #openContainer(container: null | undefined, at: number): void {
+    this.#countValue(at);
     if (this.#open.length >= this.#limits.depth) {
       throw new JsonError('TooDeep', `the document is nested deeper than ${this.#limits.depth} levels`, at);
     }
@@ -120,7 +120,7 @@ class Scan {
   }
 
   /** Scans from the opening quote and returns the index of the closing one, or an index past the end if there is none. */
-  #string(start: number): number {
+  #scanString(start: number): number {
     const bytes = this.#bytes;
     let escaped = false;
     let i = start + 1;
@@ -130,7 +130,7 @@ class Scan {
       escaped = true;
       i = bytes[i + 1] === LETTER_U ? this.#unicodeEscape(i) : i + 1;
     }
-    if (this.#expectsKey) this.#key(start, i, escaped);
+    if (this.#expectsKey) this.#checkKey(start, i, escaped);
     return i;
   }
 
@@ -158,7 +158,7 @@ class Scan {
     return unit;
   }
 
-  #key(start: number, end: number, escaped: boolean): void {
+  #checkKey(start: number, end: number, escaped: boolean): void {
     this.#expectsKey = false;
     this.#keys += 1;
     if (this.#keys > this.#limits.keys) {

@@ -5,8 +5,8 @@ import type { Projected, StoreHandle, StoreSpec } from './store.ts';
 export interface Cluster {
   readonly client: Client;
   /**
-   * Opens or shares the store of `spec`. Specs share a store if only `indexes`, `maxObjects`, and `relisted` differ, and no index name
-   * belongs to two functions. The first opener's `maxObjects` and `relisted` apply. Throws CodedError `ClusterClosed` after `close`.
+   * Opens or shares the store of `spec`. Specs share a store if only `indexes`, `maxObjects`, and `onRelist` differ, and no index name
+   * belongs to two functions. The first opener's `maxObjects` and `onRelist` apply. Throws CodedError `ClusterClosed` after `close`.
    */
   watch<T extends Projected>(spec: StoreSpec<T>): StoreHandle<T>;
   /** uid of `namespace` (default `kube-system`), which identifies the cluster. Reads it at each call; rejects like `Client.get`. */

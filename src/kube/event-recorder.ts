@@ -30,7 +30,7 @@ export interface EventRecorderOptions extends EventSource {
 /** An occurrence within this time after the previous one belongs to the same series, milliseconds. */
 const SERIES_MS = 6 * 60_000;
 /** How long the recorder collects repetitions before it writes their count, milliseconds. It writes the first occurrence at once. */
-const GATHER_MS = 10_000;
+const COLLECT_MS = 10_000;
 /** Maximum number of series, and of budgets of objects, that the recorder remembers. It forgets the oldest. */
 const MAX_SERIES = 1_000;
 /** Maximum number of writes that wait or run; the recorder drops further ones. */
@@ -73,8 +73,8 @@ interface Series {
   writtenCount: number;
   /** Time of the last occurrence, milliseconds on the monotonic clock. */
   lastMs: number;
-  /** Cancels the timer that writes the count; undefined if it does not run. */
-  cancelGather: Cancel | undefined;
+  /** Cancels the timer after which the count is written; undefined if no timer runs. */
+  cancelTimer: Cancel | undefined;
 }
 
 class Recorder implements EventRecorder {
@@ -100,30 +100,30 @@ class Recorder implements EventRecorder {
     const key = seriesKey(event);
     const current = this.#series.get(key);
     if (current && nowMs - current.lastMs < SERIES_MS) {
-      this.#repeat(current, nowMs);
+      this.#countRepetition(current, nowMs);
       return;
     }
-    current?.cancelGather?.();
-    if (!this.#takeSeries(event, nowMs)) return;
+    current?.cancelTimer?.();
+    if (!this.#takeSeriesToken(event, nowMs)) return;
     const series: Series = {
       event,
       name: undefined,
       count: 1,
       writtenCount: 0,
       lastMs: nowMs,
-      cancelGather: undefined,
+      cancelTimer: undefined,
     };
     this.#series.delete(key);
     this.#series.set(key, series);
-    this.#trim();
+    this.#forgetOldest();
     this.#write(series);
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     for (const series of this.#series.values()) {
-      if (!series.cancelGather) continue;
-      series.cancelGather();
+      if (!series.cancelTimer) continue;
+      series.cancelTimer();
       this.#write(series);
     }
     const timer = new AbortController();
@@ -134,18 +134,18 @@ class Recorder implements EventRecorder {
     this.#series.clear();
   }
 
-  #repeat(series: Series, nowMs: number): void {
+  #countRepetition(series: Series, nowMs: number): void {
     series.count++;
     series.lastMs = nowMs;
-    series.cancelGather ??= this.#options.clock.schedule(GATHER_MS, () => {
-      series.cancelGather = undefined;
+    series.cancelTimer ??= this.#options.clock.schedule(COLLECT_MS, () => {
+      series.cancelTimer = undefined;
       this.#write(series);
     });
   }
 
   /** Sends one write at a time, so that Events do not compete with the work that they report on. */
   #write(series: Series): void {
-    if (this.#pending >= MAX_PENDING || !this.#takeWrite(series.event)) return;
+    if (this.#pending >= MAX_PENDING || !this.#takeWriteToken(series.event)) return;
     this.#pending++;
     const time = formatMicroTime(this.#options.clock.now());
     this.#writes = this.#writes
@@ -187,26 +187,26 @@ class Recorder implements EventRecorder {
   }
 
   /** Each action has its own budgets, so that frequent Events, such as those of runs, do not crowd out rare ones. */
-  #takeSeries({ regarding, action }: RecordedEvent, nowMs: number): boolean {
+  #takeSeriesToken({ regarding, action }: RecordedEvent, nowMs: number): boolean {
     const key = JSON.stringify([regarding.kind, regarding.namespace, regarding.name, regarding.uid, action]);
-    return take(this.#seriesBuckets, key, seriesBudget, nowMs);
+    return takeToken(this.#seriesBuckets, key, seriesBudget, nowMs);
   }
 
-  #takeWrite({ action }: RecordedEvent): boolean {
-    return take(this.#writeBuckets, action, writeBudget, this.#options.clock.monotonic());
+  #takeWriteToken({ action }: RecordedEvent): boolean {
+    return takeToken(this.#writeBuckets, action, writeBudget, this.#options.clock.monotonic());
   }
 
-  #trim(): void {
+  #forgetOldest(): void {
     for (const [key, series] of this.#series) {
       if (this.#series.size <= MAX_SERIES) return;
-      series.cancelGather?.();
+      series.cancelTimer?.();
       this.#series.delete(key);
     }
   }
 }
 
 /** Takes a token from the bucket of `key`. Returns false if it is empty. */
-function take(buckets: Map<string, Bucket>, key: string, { burst, refillMs }: Budget, nowMs: number): boolean {
+function takeToken(buckets: Map<string, Bucket>, key: string, { burst, refillMs }: Budget, nowMs: number): boolean {
   const bucket = buckets.get(key) ?? { tokens: burst, sinceMs: nowMs };
   const earned = Math.floor((nowMs - bucket.sinceMs) / refillMs);
   bucket.tokens = Math.min(burst, bucket.tokens + earned);

@@ -8,6 +8,7 @@ export function text(value: unknown, name: string): string | undefined {
   return typeof found === 'string' && found !== '' ? found : undefined;
 }
 
+/** The number at `name`; undefined if it is absent or not a number. */
 export function number(value: unknown, name: string): number | undefined {
   const found = own(value, name);
   return typeof found === 'number' ? found : undefined;

@@ -7,14 +7,14 @@ import { RecentMap } from '../kit/recent-map.ts';
 import type { KubeLog } from './log.ts';
 import type { ReflectorSink } from './reflector.ts';
 import { compareResourceVersions, isOlder } from './resource-version.ts';
-import type { Failing, Projected, Store, StoreEvent, StoreSpec } from './store.ts';
+import type { Projected, Store, StoreEvent, StoreFailure, StoreSpec } from './store.ts';
 import { StoreIndexes } from './store-indexes.ts';
 
 /** Number of remembered deletions, so that a late, older event does not restore a deleted object. */
 const MAX_TOMBSTONES = 1024;
 
 /** The current failure of the list-watch. Times are milliseconds on the monotonic clock. */
-interface Failure extends Omit<Failing, 'forMs' | 'refusedForMs'> {
+interface Failure extends Omit<StoreFailure, 'forMs' | 'refusedForMs'> {
   /** When the first failure in a row occurred. */
   readonly sinceMs: number;
   /** When the server began to refuse the list-watch; undefined if it does not. */
@@ -27,7 +27,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
   readonly #project: (object: KubeObject) => T | undefined;
   readonly #followsSchema: boolean;
   readonly #maxObjects: number;
-  readonly #relisted: () => void;
+  readonly #onRelist: () => void;
   readonly #clock: Clock;
   readonly #log: KubeLog;
   readonly #indexes = new StoreIndexes<T>();
@@ -48,7 +48,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     this.#project = spec.project;
     this.#followsSchema = spec.followsSchema ?? false;
     this.#maxObjects = spec.maxObjects ?? Number.POSITIVE_INFINITY;
-    this.#relisted = spec.relisted ?? (() => {});
+    this.#onRelist = spec.onRelist ?? (() => {});
     this.#clock = clock;
     this.#log = log;
     this.#indexes.add(spec.indexes ?? {}, []);
@@ -76,7 +76,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     return this.#aliveAtMs === undefined ? Number.POSITIVE_INFINITY : this.#clock.monotonic() - this.#aliveAtMs;
   }
 
-  get failing(): Failing | undefined {
+  get failing(): StoreFailure | undefined {
     if (!this.#failure) return undefined;
     const { reason, sinceMs, refused, refusedSinceMs } = this.#failure;
     const nowMs = this.#clock.monotonic();
@@ -170,7 +170,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
       commit: (): void => {
         const isRelist = this.#synced;
         this.#replaceAll(listed);
-        if (isRelist) this.#relisted();
+        if (isRelist) this.#onRelist();
       },
     };
   }

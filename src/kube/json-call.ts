@@ -13,7 +13,7 @@ import { throughProxy } from './proxy.ts';
  * Combines the caller's signal with a time limit, milliseconds, into one signal. Call `release` at the end: it removes the timer and the
  * listener on the caller's signal.
  */
-export class Limit {
+export class CallLimit {
   readonly #abort = new AbortController();
   readonly #source: AbortSignal | undefined;
   readonly #onAbort = (): void => this.#abort.abort(this.#source?.reason);
@@ -100,7 +100,7 @@ export interface JsonAnswer {
 /**
  * Sends one call and returns its whole answer, with any status. Rejects with CallError, or with the reason of the signal behind `limit`.
  */
-export function jsonCall(agent: Agent, call: JsonCall, limit: Limit): Promise<JsonAnswer> {
+export function jsonCall(agent: Agent, call: JsonCall, limit: CallLimit): Promise<JsonAnswer> {
   const { method, origin, path, contentType = 'application/json', maxAnswerBytes } = call;
   const body = call.body === undefined ? null : JSON.stringify(call.body);
   const type = body === null ? {} : { 'content-type': contentType };
@@ -229,7 +229,7 @@ type Tls = Omit<ClusterTls, 'ca'> & { readonly ca?: ClusterTls['ca'] | [] };
 
 /**
  * Opens an agent of undici, which keeps connections for 30 s after a call, unless the server's Keep-Alive header names another time. It has
- * no time limits for calls; `Limit` sets those. Throws if a certificate or key in `tls` cannot be read.
+ * no time limits for calls; `CallLimit` sets those. Throws if a certificate or key in `tls` cannot be read.
  */
 export function openAgent(tls: Tls, { connections, connectTimeoutMs = 10_000 }: ConnectionOptions = {}): Agent {
   // Parses keys and certificates once, instead of once for each connection.
@@ -277,7 +277,7 @@ export class JsonCaller {
   /** Sends one call and returns its whole answer, with any status. Rejects with CallError, or with the reason of `request.signal`. */
   async call(request: JsonRequest): Promise<JsonAnswer> {
     const { url, timeoutMs = 10_000, maxAnswerBytes = 3 * 1024 * 1024, signal, ...rest } = request;
-    const limit = new Limit(this.#clock, signal, timeoutMs);
+    const limit = new CallLimit(this.#clock, signal, timeoutMs);
     const call = { ...rest, origin: url.origin, path: url.pathname + url.search, maxAnswerBytes };
     try {
       return await jsonCall(this.#agent, call, limit);

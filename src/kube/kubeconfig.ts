@@ -68,7 +68,7 @@ export async function derivedContext(
   const files = await findFiles(options);
   if (!files) return undefined;
   const config = await loadFiles(files);
-  const { context, cluster } = selected(config, options.context);
+  const { context, cluster } = selectedContext(config, options.context);
   const derived = new KubeConfig();
   derived.addCluster({ ...cluster, name, server });
   derived.addContext({ name, cluster: name, user: context.user, namespace });
@@ -167,7 +167,7 @@ function addTokenFiles(config: KubeConfig, parsed: unknown, directory: string): 
 }
 
 /** The selected context and its cluster. @throws CodedError `KubeconfigContextNotFound` */
-function selected(config: KubeConfig, context: string | undefined) {
+function selectedContext(config: KubeConfig, context: string | undefined) {
   const contextName = context ?? config.currentContext ?? '';
   const entry = config.getContextObject(contextName);
   if (!entry) {
@@ -189,7 +189,7 @@ function selected(config: KubeConfig, context: string | undefined) {
 }
 
 function credentialsOf(config: KubeConfig, contextName: string | undefined): Credentials {
-  const { context: entry, cluster } = selected(config, contextName);
+  const { context: entry, cluster } = selectedContext(config, contextName);
   const proxy = cluster.proxyUrl || undefined;
   if (proxy !== undefined) checkProxy(proxy, cluster.name);
   config.setCurrentContext(entry.name);

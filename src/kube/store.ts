@@ -42,7 +42,7 @@ export interface StoreSpec<T extends Projected> {
    * Called after each complete list except the first, and after the first list of an optional kind that was absent. If several readers
    * share the store, only the function of the first reader is called.
    */
-  readonly relisted?: () => void;
+  readonly onRelist?: () => void;
 }
 
 /** A live, projected copy of one list-watch. Reads never block. Listeners get events in order; an error in a listener affects no other. */
@@ -65,13 +65,13 @@ export interface Store<T extends Projected> {
    */
   readonly ageMs: number;
   /** The current failure; undefined once the server answers again, or, after `maxObjects` was exceeded, once a list is short enough. */
-  readonly failing?: Failing | undefined;
+  readonly failing?: StoreFailure | undefined;
   /** Calls `listener` when `failing.refused` has changed. Returns a function that unsubscribes. */
   onRefusal(listener: () => void): () => void;
 }
 
 /** Why a store is out of date. */
-export interface Failing {
+export interface StoreFailure {
   /** The error of the last failed list or watch. */
   readonly reason: string;
   /** Milliseconds since the first failure in a row. */

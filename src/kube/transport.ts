@@ -2,7 +2,7 @@ import { type Clock, parseHttpDate, sleep } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import type { ConnectionAuth, Credentials } from './credentials.ts';
 import { ApiError, TransportError } from './errors.ts';
-import { CallError, jsonCall, Limit } from './json-call.ts';
+import { CallError, CallLimit, jsonCall } from './json-call.ts';
 import { type PoolName, Pools, sameTls } from './pools.ts';
 import { retryDelayMs } from './retry.ts';
 import { successText, toApiError } from './status-error.ts';
@@ -80,9 +80,12 @@ export class Transport {
   readonly #prefix: string;
   readonly #onServerTime: (serverMs: number) => void;
   readonly #onWarning: (text: string) => void;
+  /** Resolve when the connections of earlier credentials are closed. */
   readonly #retiring = new Set<Promise<void>>();
   #credentials: Credentials;
+  /** Undefined until the first call, and after new certificates or credentials. */
   #pools: Pools | undefined;
+  /** The certificates and headers in use, and when they were read; undefined if the next call must read them. */
   #auth: { readonly value: Promise<ConnectionAuth>; readonly sinceMs: number } | undefined;
   #closed = false;
 
@@ -189,7 +192,7 @@ export class Transport {
     }
   }
 
-  async *#chunks(body: AsyncIterable<Uint8Array>, signal: AbortSignal, limit: Limit): AsyncIterable<Uint8Array> {
+  async *#chunks(body: AsyncIterable<Uint8Array>, signal: AbortSignal, limit: CallLimit): AsyncIterable<Uint8Array> {
     try {
       yield* body;
     } catch (error) {
@@ -205,7 +208,7 @@ export class Transport {
   }
 
   /** The error with which the call rejects. `what`: the call, such as `GET /version`. */
-  #rejection(error: unknown, what: string, signal: AbortSignal | undefined, limit: Limit): unknown {
+  #rejection(error: unknown, what: string, signal: AbortSignal | undefined, limit: CallLimit): unknown {
     // The next call reads the credentials again, because a token may have been replaced early.
     if (error instanceof ApiError && error.code === 401) this.#auth = undefined;
     const isTyped = error instanceof ApiError || error instanceof TransportError;
@@ -217,7 +220,7 @@ export class Transport {
   }
 
   /** The connections and headers of the current credentials. If these have changed, retires the old connections and opens new ones. */
-  async #poolsAndHeaders(limit: Limit): Promise<{ pools: Pools; headers: Record<string, string | string[]> }> {
+  async #poolsAndHeaders(limit: CallLimit): Promise<{ pools: Pools; headers: Record<string, string | string[]> }> {
     let credentials: Credentials;
     let connectionAuth: ConnectionAuth;
     do {
@@ -263,8 +266,8 @@ export class Transport {
     return `${this.#prefix}${path}${text ? `?${text}` : ''}`;
   }
 
-  #limit(signal: AbortSignal | undefined, timeoutMs: number): Limit {
-    return new Limit(this.#clock, signal, timeoutMs);
+  #limit(signal: AbortSignal | undefined, timeoutMs: number): CallLimit {
+    return new CallLimit(this.#clock, signal, timeoutMs);
   }
 }
 

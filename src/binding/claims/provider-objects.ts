@@ -2,7 +2,7 @@ import { keyOf, nameOf, type Resource } from '../../api/object.ts';
 import type { Source } from '../../engine/source.ts';
 import { fromSubscription } from '../../engine/sources/from-subscription.ts';
 import type { Cancel, Clock } from '../../kit/clock.ts';
-import type { Failing, StoreEvent } from '../../kube/store.ts';
+import type { StoreEvent, StoreFailure } from '../../kube/store.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import { byServiceNamespace, type ServiceNamespaceView } from '../stores/provider-stores.ts';
 import { ServiceNamespaceStore } from '../sync/service-namespace-store.ts';
@@ -130,7 +130,7 @@ export class ProviderObjects {
     return this.#store.ageMs;
   }
 
-  get failing(): Failing | undefined {
+  get failing(): StoreFailure | undefined {
     return this.#store.failing;
   }
 

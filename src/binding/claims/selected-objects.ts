@@ -4,7 +4,7 @@ import type { Source } from '../../engine/source.ts';
 import { fromSubscription } from '../../engine/sources/from-subscription.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import { isOlder } from '../../kube/resource-version.ts';
-import type { Failing, StoreHandle } from '../../kube/store.ts';
+import type { StoreFailure, StoreHandle } from '../../kube/store.ts';
 import { byName, byNamespace, type ClaimedView, claimedIndexes, claimedView } from './claimed-view.ts';
 import { Deletions } from './deletions.ts';
 
@@ -81,7 +81,7 @@ export class SelectedObjects {
   }
 
   /** The failure of a refused watch, or else of any watch. */
-  get failing(): Failing | undefined {
+  get failing(): StoreFailure | undefined {
     const failures = this.#handles.flatMap(({ store }) => store.failing ?? []);
     return failures.find(({ refused }) => refused !== undefined) ?? failures[0];
   }

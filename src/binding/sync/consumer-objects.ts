@@ -1,6 +1,6 @@
 import type { Resource } from '../../api/object.ts';
 import type { Cluster } from '../../kube/cluster.ts';
-import type { Failing, Store, StoreEvent, StoreHandle } from '../../kube/store.ts';
+import type { Store, StoreEvent, StoreFailure, StoreHandle } from '../../kube/store.ts';
 import { type CrdView, mayBeServed } from '../stores/consumer-stores.ts';
 import type { BoundSchemaView, BoundVersion, ExportView } from '../stores/provider-stores.ts';
 import { projectObject, type SyncedObject } from './synced-object.ts';
@@ -83,7 +83,7 @@ export class ConsumerObjects {
     return () => void this.#stateListeners.delete(listener);
   }
 
-  get failing(): Failing | undefined {
+  get failing(): StoreFailure | undefined {
     return this.#open?.handle.store.failing;
   }
 

@@ -1,7 +1,7 @@
 import { nameOf, type Resource } from '../../api/object.ts';
 import { CodedError } from '../../kit/errors.ts';
 import type { Cluster } from '../../kube/cluster.ts';
-import type { Failing, Projected, Store, StoreEvent, StoreHandle, StoreSpec } from '../../kube/store.ts';
+import type { Projected, Store, StoreEvent, StoreFailure, StoreHandle, StoreSpec } from '../../kube/store.ts';
 import type { ServiceNamespaceView } from '../stores/provider-stores.ts';
 
 export interface ServiceNamespaceStoreOptions<T extends Projected> {
@@ -103,7 +103,7 @@ export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
   }
 
   /** The failure of the first refused namespace, or else of any namespace. */
-  get failing(): Failing | undefined {
+  get failing(): StoreFailure | undefined {
     const failures = this.#stores().flatMap(({ failing }) => failing ?? []);
     return failures.find(({ refused }) => refused !== undefined) ?? failures[0];
   }

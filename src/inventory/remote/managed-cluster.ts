@@ -3,7 +3,7 @@ import { backoffMs } from '../../kit/backoff.ts';
 import type { Cancel, Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import type { Cluster } from '../../kube/cluster.ts';
-import type { Failing, Store, StoreEvent } from '../../kube/store.ts';
+import type { Store, StoreEvent, StoreFailure } from '../../kube/store.ts';
 import { type WatchedObject, watchKey, watchSpec } from './watch-spec.ts';
 
 interface ManagedClusterOptions {
@@ -168,7 +168,7 @@ class ManagedWatch {
   }
 
   /** The current failure of this watch; undefined once the cluster answers again. */
-  get failing(): Failing | undefined {
+  get failing(): StoreFailure | undefined {
     return this.#store?.failing;
   }
 

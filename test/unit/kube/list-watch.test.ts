@@ -245,7 +245,7 @@ describe('list-watch', () => {
         if (server.watches.length === 1) return expire(answer);
         answer.open();
       };
-      const { store, changes } = await start(script, { relisted: () => void relists.push('pods') });
+      const { store, changes } = await start(script, { onRelist: () => void relists.push('pods') });
       await store.whenSynced();
       await advanceIo(clock, 2_000);
       assert.deepEqual(changes().slice(4), [
