@@ -1,6 +1,7 @@
 import type { Duplex } from 'node:stream';
 import type { Cancel, Clock } from '../kit/clock.ts';
 import { listIn, own } from '../kit/json-value.ts';
+import { Flow } from './flow.ts';
 import { channelMessage, closeFrame, FrameError, type FrameListener, FrameReader, frameOf, opcodes } from './frames.ts';
 import type { StreamKind, StreamOptions } from './pod-call.ts';
 import { endText, type StreamEnd } from './stream-end.ts';
@@ -40,6 +41,8 @@ export interface StreamListener {
   fromClient(read: () => Buffer, first: number | undefined): void;
   /** A line that the stream shows. */
   note(text: string): void;
+  /** Undefined while the listener can take more; otherwise resolves when it can again. The stream reads nothing until then. Never rejects. */
+  readonly room?: Promise<void> | undefined;
 }
 
 interface PodStreamOptions {
@@ -67,6 +70,8 @@ export class PodStream {
   readonly #given: PodStreamOptions;
   readonly #fromClient: FrameReader;
   readonly #fromPod: FrameReader;
+  readonly #toPodFlow: Flow;
+  readonly #toClientFlow: Flow;
   readonly #outcome = new Outcome();
   /** Frames to insert once the message that has begun is complete. */
   readonly #waiting: Buffer[] = [];
@@ -84,6 +89,8 @@ export class PodStream {
   constructor(given: PodStreamOptions) {
     const { clock, kind } = given;
     this.#given = given;
+    this.#toPodFlow = new Flow(given.client, given.upstream);
+    this.#toClientFlow = new Flow(given.upstream, given.client);
     this.#heardAtMs = clock.monotonic();
     this.#usedAtMs = this.#heardAtMs;
     const hasChannels = kind !== 'portforward';
@@ -142,14 +149,19 @@ export class PodStream {
     this.#state = 'ending';
     this.#end = end;
     this.#given.listener?.note(endText(end));
-    this.#given.client.resume();
+    this.#toPodFlow.flush();
     // Within a message, no other may begin. The rest of the message still passes.
-    if (this.#fromPod.isAtBoundary) this.#sayEnd();
-    else this.#cancelEnd = this.#given.clock.schedule(REST_MS, () => this.#sayEnd());
+    if (this.#fromPod.isAtBoundary) {
+      this.#sayEnd();
+      return;
+    }
+    if (!this.#given.client.writableNeedDrain) this.#toClientFlow.flush();
+    this.#cancelEnd = this.#given.clock.schedule(REST_MS, () => this.#sayEnd());
   }
 
   #toClient(chunk: Buffer): void {
-    const { client, upstream, clock } = this.#given;
+    const { client, clock } = this.#given;
+    const flow = this.#toClientFlow;
     if (this.#state === 'said' || this.#state === 'closed') return;
     let boundary: number;
     try {
@@ -160,22 +172,23 @@ export class PodStream {
       client.destroy();
       return;
     }
+    this.#waitForListener(flow);
     const isInterrupted = this.#state === 'ending' || this.#waiting.length > 0;
     if (boundary < 0 || !isInterrupted) {
-      pass(client, chunk, upstream);
+      flow.pass(chunk);
       return;
     }
-    pass(client, chunk.subarray(0, boundary), upstream);
+    flow.pass(chunk.subarray(0, boundary));
     if (this.#state === 'ending') {
       this.#sayEnd(true);
       return;
     }
-    for (const frame of this.#waiting.splice(0)) pass(client, frame, upstream);
-    pass(client, chunk.subarray(boundary), upstream);
+    for (const frame of this.#waiting.splice(0)) flow.pass(frame);
+    flow.pass(chunk.subarray(boundary));
   }
 
   #toPod(chunk: Buffer): void {
-    const { client, upstream, clock } = this.#given;
+    const { clock } = this.#given;
     this.#heardAtMs = clock.monotonic();
     if (this.#state !== 'open') return;
     try {
@@ -184,7 +197,13 @@ export class PodStream {
       this.end({ code: 'BadFrame', atMs: clock.now() });
       return;
     }
-    pass(upstream, chunk, client);
+    this.#waitForListener(this.#toPodFlow);
+    this.#toPodFlow.pass(chunk);
+  }
+
+  #waitForListener(flow: Flow): void {
+    const room = this.#given.listener?.room;
+    if (this.#state === 'open' && room !== undefined) flow.waitFor(room);
   }
 
   #insert(frame: Buffer): void {
@@ -204,15 +223,16 @@ export class PodStream {
       client.destroy();
       return;
     }
+    const frames = [closeFrame(1000)];
     if (kind !== 'portforward') {
       const text = endText(end);
       const [channel, line] = options.tty
         ? [channels.stdout, `\r\n[drawbridge] ${text}\r\n`]
         : [channels.stderr, `[drawbridge] ${text}\n`];
-      if (options.tty ? options.stdout : options.stderr) client.write(channelMessage(channel, line));
-      client.write(channelMessage(channels.error, failure(text)));
+      frames.unshift(channelMessage(channels.error, failure(text)));
+      if (options.tty ? options.stdout : options.stderr) frames.unshift(channelMessage(channel, line));
     }
-    client.end(closeFrame(1000));
+    client.end(Buffer.concat(frames));
     this.#cancelEnd = clock.schedule(LAST_WORDS_MS, () => client.destroy());
   }
 
@@ -249,13 +269,6 @@ export class PodStream {
     const { exitCode } = this.#outcome;
     this.#given.onClosed({ end: this.#end, bytesIn: this.#bytesIn, bytesOut: this.#bytesOut, exitCode });
   }
-}
-
-/** Writes to one side, and stops reading from the other until the bytes have left. */
-function pass(to: Duplex, chunk: Buffer, from: Duplex): void {
-  if (chunk.length === 0 || to.destroyed || to.writableEnded || to.write(chunk) || from.isPaused()) return;
-  from.pause();
-  to.once('drain', () => from.resume());
 }
 
 /** The outcome of a command: a Status on the channel for errors, which the API server sends last. */

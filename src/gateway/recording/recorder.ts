@@ -13,6 +13,9 @@ const CHUNK = 64 * 1024;
 /** Maximum number of bytes that wait for the sink, of one session and of all. */
 const MAX_WAITING = 1024 * 1024;
 const MAX_WAITING_IN_ALL = 64 * 1024 * 1024;
+/** From so many waiting bytes on, a session waits for the sink. What it has read by then can still become several times as many. */
+const ENOUGH_WAITING = 256 * 1024;
+const ENOUGH_WAITING_IN_ALL = MAX_WAITING_IN_ALL / 2;
 /** Maximum size of a recording, bytes, so that one session cannot fill the disk of all. */
 const MAX_RECORDING = 1024 * 1024 * 1024;
 /** How long output may wait for more before it is written, milliseconds: as much is lost if the process is killed. */
@@ -41,7 +44,7 @@ export interface RecordedSession {
   readonly record: Omit<AuditRecord, 'verdict'>;
 }
 
-/** Records sessions. It gets copies of what passes, and never delays a stream. */
+/** Records sessions. It gets copies of what passes, and delays a stream only while its output comes faster than the sink takes it. */
 export class Recorder {
   readonly #deps: RecorderDeps;
   readonly #waiting = { bytes: 0 };
@@ -112,6 +115,8 @@ export class Recording implements CastReader {
   #cancelFlush: Cancel | undefined;
   #ending: Promise<void> | undefined;
   readonly #stopReading: () => void;
+  #room: Promise<void> | undefined;
+  #onRoom: () => void = () => {};
   #onLost: () => void = () => {};
   #onEnded: () => void = () => {};
 
@@ -143,6 +148,11 @@ export class Recording implements CastReader {
     if (this.#state === 'lost') listener();
   }
 
+  /** A user could otherwise shake the recording off by output that is faster than the sink. A sink that hangs delays a stream for 5 s. */
+  get room(): Promise<void> | undefined {
+    return this.#room;
+  }
+
   event(line: Buffer): void {
     if (this.#state !== 'open') return;
     this.#size += line.length;
@@ -156,8 +166,12 @@ export class Recording implements CastReader {
     }
     this.#waiting.push(line);
     this.#count(line.length);
-    if (this.#waitingBytes >= CHUNK) this.#flush();
-    else this.#cancelFlush ??= this.#deps.clock.schedule(FLUSH_MS, () => this.#flush());
+    if (this.#isBehind()) {
+      this.#room ??= new Promise((resolve) => {
+        this.#onRoom = resolve;
+      });
+    }
+    this.#schedule();
   }
 
   missed(why: string): void {
@@ -182,6 +196,11 @@ export class Recording implements CastReader {
     this.#onEnded();
   }
 
+  #schedule(): void {
+    if (this.#waitingBytes >= CHUNK) this.#flush();
+    else this.#cancelFlush ??= this.#deps.clock.schedule(FLUSH_MS, () => this.#flush());
+  }
+
   #flush(): void {
     this.#cancelFlush?.();
     this.#cancelFlush = undefined;
@@ -191,6 +210,8 @@ export class Recording implements CastReader {
   #done(writing: Promise<void>): Promise<void> {
     return writing.finally(() => {
       this.#writing = undefined;
+      // What came meanwhile may be the last: a stream without room brings no more.
+      if (this.#state === 'open' && this.#waiting.length > 0) this.#schedule();
     });
   }
 
@@ -226,8 +247,6 @@ export class Recording implements CastReader {
         for (let at = 0; at < bytes.length; at += CHUNK) await this.#journal(bytes.subarray(at, at + CHUNK));
       }
       if (this.#state === 'ending') await this.#complete();
-      else if (this.#state === 'open' && this.#waiting.length > 0)
-        this.#cancelFlush ??= this.#deps.clock.schedule(FLUSH_MS, () => this.#flush());
     } catch (error) {
       this.#lose(describe(error));
     }
@@ -278,6 +297,15 @@ export class Recording implements CastReader {
   #count(bytes: number): void {
     this.#waitingBytes += bytes;
     this.#inAll.bytes += bytes;
+    if (bytes > 0 || !this.#room || this.#isBehind()) return;
+    this.#room = undefined;
+    this.#onRoom();
+  }
+
+  /** Whether the sink must catch up. A session is always written while a chunk of it waits, so that it never waits for others alone. */
+  #isBehind(): boolean {
+    const enough = this.#inAll.bytes < ENOUGH_WAITING_IN_ALL ? ENOUGH_WAITING : CHUNK;
+    return this.#state === 'open' && this.#waitingBytes >= enough;
   }
 
   /** Rejects if the sink does not answer in time; `late` then gets its answer. */

@@ -8,6 +8,8 @@ export interface CastReader {
   event(line: Buffer): void;
   /** The pod sent output that the events do not contain. `why`: a clause. */
   missed?(why: string): void;
+  /** As `StreamListener.room`. */
+  readonly room?: Promise<void> | undefined;
 }
 
 /** Maximum size of a message with the size of a terminal, bytes. */
@@ -51,6 +53,11 @@ export class SessionCast implements StreamListener {
   /** The line that the gateway showed last; empty if none. */
   get lastNote(): string {
     return this.#lastNote;
+  }
+
+  get room(): Promise<void> | undefined {
+    for (const { room } of this.#readers) if (room !== undefined) return room;
+    return undefined;
   }
 
   /** Passes all later events to the reader. Returns a function that ends it. */

@@ -79,12 +79,12 @@ describe('a recorded session through the gateway', () => {
 
   it('passes megabytes of output without loss, and its recording has all of them', async () => {
     const grant = await grantWith({ record: 'Required' });
-    const command = ['sh', '-c', 'head -c 3000000 /dev/zero | tr "\\0" x'];
+    const command = ['sh', '-c', 'head -c 30000000 /dev/zero | tr "\\0" x'];
     const { stdout } = await stage.alice.kubectl([...grant.via, 'exec', 'payments', '--', ...command], {
       reject: false,
     });
-    assert.equal(stdout.length, 3_000_000);
-    assert.equal((await replay(await recorded(grant))).length, 3_000_000);
+    assert.equal(stdout.length, 30_000_000);
+    assert.equal((await replay(await recorded(grant))).length, 30_000_000);
   });
 
   it('is proven by the journal, and one changed byte is found', async () => {

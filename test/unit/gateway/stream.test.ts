@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Duplex } from 'node:stream';
 import { channelMessage, closeFrame, frameOf, opcodes } from '../../../src/gateway/frames.ts';
 import type { StreamKind, StreamOptions } from '../../../src/gateway/pod-call.ts';
-import { PodStream, type StreamResult } from '../../../src/gateway/stream.ts';
+import { PodStream, type StreamListener, type StreamResult } from '../../../src/gateway/stream.ts';
 import { duplexPair } from '../../support/duplex-pair.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
@@ -34,6 +34,7 @@ interface Setting {
   readonly kind?: StreamKind;
   readonly options?: StreamOptions;
   readonly idleAfterMs?: number;
+  readonly listener?: StreamListener;
 }
 
 /** A stream between a client and an API server that the test plays. */
@@ -46,7 +47,7 @@ class Stage {
   #toClient = Buffer.alloc(0);
   #toPod = Buffer.alloc(0);
 
-  constructor({ kind = 'exec', options = terminal, idleAfterMs }: Setting = {}) {
+  constructor({ kind = 'exec', options = terminal, idleAfterMs, listener }: Setting = {}) {
     const [client, gatewayClient] = duplexPair();
     const [pod, upstream] = duplexPair();
     this.client = client;
@@ -67,6 +68,7 @@ class Stage {
       upstreamHead: Buffer.alloc(0),
       idleAfterMs,
       clock: this.clock,
+      listener,
       onClosed: (result) => this.results.push(result),
     });
     this.stream.start();
@@ -272,6 +274,61 @@ describe('a stream between a client and a pod', () => {
     stage.client.resume();
     await settle();
     assert.equal(stage.pod.writableNeedDrain, false);
+  });
+
+  describe('with a listener that has no room', () => {
+    /** Has room after `open` was called. */
+    class Behind implements StreamListener {
+      open: () => void = () => {};
+      room: Promise<void> | undefined = new Promise((resolve) => {
+        this.open = () => {
+          this.room = undefined;
+          resolve();
+        };
+      });
+      fromPod(): void {}
+      fromClient(): void {}
+      note(): void {}
+    }
+    const message = channelMessage(1, 'x'.repeat(30_000));
+
+    it('reads no more from either side until it has room', async () => {
+      const listener = new Behind();
+      const stage = new Stage({ listener });
+      stage.pod.write(message);
+      stage.client.write(fromClient(channelMessage(0, 'first')));
+      await settle();
+      stage.pod.write(message);
+      stage.client.write(fromClient(channelMessage(0, 'next')));
+      assert.equal((await stage.received()).length, message.length);
+      assert.doesNotMatch(await stage.forwarded(), /next/);
+      listener.open();
+      assert.equal((await stage.received()).length, 2 * message.length);
+      assert.match(await stage.forwarded(), /next/);
+    });
+
+    it('waits for the client, too', async () => {
+      const listener = new Behind();
+      const stage = new Stage({ listener });
+      stage.client.pause();
+      for (let sent = 0; sent < 10; sent++) stage.pod.write(message);
+      await settle();
+      listener.open();
+      await settle();
+      assert.equal(stage.pod.writableNeedDrain, true);
+      stage.client.resume();
+      assert.equal((await stage.received()).length, 10 * message.length);
+    });
+
+    it('ends nevertheless, after the message that has begun', async () => {
+      const stage = new Stage({ listener: new Behind() });
+      stage.pod.write(message.subarray(0, 10_000));
+      await settle();
+      stage.end();
+      stage.pod.write(message.subarray(10_000));
+      assert.match(await stage.received(), /xxx.*access ended/s);
+      assert.equal(stage.results[0]?.end?.code, 'Expired');
+    });
   });
 
   describe('that is idle', () => {

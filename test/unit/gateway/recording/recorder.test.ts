@@ -243,6 +243,37 @@ describe('the recorder', () => {
     await recording.end();
   });
 
+  it('has no room while 256 KiB wait for the sink, and has some again once they are written', async () => {
+    const recording = begin();
+    await recording.durable;
+    let answer = (): void => {};
+    sink.hangs = new Promise((resolve) => {
+      answer = resolve;
+    });
+    out(recording, 'x'.repeat(200_000));
+    assert.equal(recording.room, undefined);
+    out(recording, 'x'.repeat(100_000));
+    const { room } = recording;
+    assert.ok(room !== undefined);
+    answer();
+    await room;
+    assert.equal(recording.room, undefined);
+    await recording.end();
+    assert.equal(recording.isLost, false);
+  });
+
+  it('has room, if it is lost, so that a session with best effort goes on', async () => {
+    const recording = begin();
+    await recording.durable;
+    sink.hangs = new Promise(() => {});
+    out(recording, 'x'.repeat(300_000));
+    const { room } = recording;
+    assert.ok(room !== undefined);
+    await clock.advance(5000);
+    await room;
+    assert.deepEqual([recording.isLost, recording.room], [true, undefined]);
+  });
+
   it('is lost if more than 1 MiB waits for the sink', async () => {
     const recording = begin();
     await recording.durable;
