@@ -92,7 +92,7 @@ fuzz: node_modules ## 100,000 hostile inputs to the webhooks, compared with a re
 	FUZZ=all npx --no-install mocha --config test/mocharc.json 'test/fuzz/**/*.test.ts'
 
 .PHONY: bench
-bench: dist/drawbridge.js ## a benchmark, for example BENCH=burst N=200 (others: admission, binding, client, expiry, inventory, lone, rest, start)
+bench: dist/drawbridge.js ## a benchmark, for example BENCH=burst N=200 (others: admission, binding, client, expiry, inventory, lone, rest, sessions, start)
 	@$(tsx) test/bench/$(BENCH).ts
 
 .PHONY: manifests

@@ -25,6 +25,8 @@ export interface StagedGrant {
   readonly name: string;
   /** The arguments of kubectl that lead through the gateway. */
   readonly via: readonly string[];
+  /** When it ends, epoch ms. */
+  readonly endMs: number;
 }
 
 interface GrantOptions {
@@ -112,6 +114,7 @@ export class GatewayStage {
       request: name,
       uid,
       name: child,
+      endMs: Date.parse(grant.expiresAt),
       via: [`--server=${this.plane.server}${grantProxyPath(this.namespace, child)}`, '-n', this.namespace],
     };
   }
