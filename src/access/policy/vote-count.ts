@@ -73,8 +73,11 @@ function fill<Vote extends CountedVote>(
   return false;
 }
 
-const fits = ({ voter }: CountedVote, { groups }: ApprovalEntry): boolean =>
-  groups === undefined || voter.groups.some((group) => groups.includes(group));
+/** Whether an approval of the voter can count for the entry. */
+export const fits = (
+  { voter }: { readonly voter: Pick<CountedVote['voter'], 'groups'> },
+  { groups }: ApprovalEntry,
+): boolean => groups === undefined || voter.groups.some((group) => groups.includes(group));
 
 /** The oldest vote of each person. Votes that were created in the same second are in the order of their uids, so that every replica counts alike. */
 function onePerPerson<Vote extends CountedVote>(votes: readonly Vote[]): Vote[] {

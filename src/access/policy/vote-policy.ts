@@ -2,9 +2,10 @@ import type { VoteSpec } from '../../api/access/access-vote.ts';
 import { sha256Hex } from '../../kit/canonical-json.ts';
 import { quote } from '../../kit/errors.ts';
 import { parseGoDuration } from '../../kit/go-duration.ts';
-import { showName } from './names.ts';
+import { listNames, showName } from './names.ts';
 import { type Check, type RuleBook, refuse } from './policy.ts';
 import type { Caller, TemplateState } from './request-policy.ts';
+import { fits } from './vote-count.ts';
 
 /** The request that a vote is about. */
 export type VotedRequest =
@@ -197,6 +198,24 @@ const voterMayApprove: Check<VoteInput> = (input) => {
   );
 };
 
+/**
+ * Denies an approval that would count for no entry of `approvals.all`: the API server would store it, and its voter would believe that it
+ * counts. A denial, and the review of an emergency, need the verb `approve` only.
+ */
+const voterIsInAGroup: Check<VoteInput> = ({ voter, spec, template, request }) => {
+  const approvals = template.found ? template.spec.accessConfig.approvals : undefined;
+  if (!request.found || !approvals || countsForEveryVersion(spec)) return undefined;
+  if (approvals.all.some((entry) => fits({ voter }, entry))) return undefined;
+  const needed = approvals.all.map(({ name, groups = [] }) => `${name}: ${listNames(groups)}`).join('; ');
+  return refuse(
+    'NotInGroups',
+    `an approval of ${showName(voter.username)} would not count: the user is in none of the groups that template ${showName(request.templateName)} needs (${needed}); ` +
+      'ask a member of each to approve, or set spec.decision to Deny to deny',
+    'spec.decision',
+    403,
+  );
+};
+
 const maxIsADuration: Check<VoteInput> = ({ spec: { max } }) => {
   if (max === undefined) return undefined;
   const parsed = parseGoDuration(max);
@@ -263,6 +282,12 @@ export const votePolicy: RuleBook<VoteInput> = {
     requirement: 'the voter holds the verb approve on the template',
     check: voterMayApprove,
     remedy: () => 'ask an administrator for the verb approve on the template',
+    applies: templateIsKnown,
+  },
+  group: {
+    requirement: 'the voter is in a group whose approvals the template requires, or does not approve',
+    check: voterIsInAGroup,
+    remedy: () => 'ask a member of such a group to approve; you can only deny',
     applies: templateIsKnown,
   },
   max: {

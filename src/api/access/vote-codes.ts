@@ -38,6 +38,11 @@ export const voteCodes = {
     meaning: 'The voter does not hold the verb `approve` on the template.',
     remedy: 'An administrator binds the role `drawbridge-approver`.',
   },
+  NotInGroups: {
+    audience: 'requester',
+    meaning: 'The voter approves, and is in none of the groups whose approvals the template requires.',
+    remedy: 'Ask a member of such a group to approve. To deny, the verb `approve` is enough.',
+  },
   VoterForged: {
     audience: 'requester',
     meaning: '`spec.voter` is not the caller.',

@@ -65,10 +65,12 @@ describe('access that others approve', () => {
     await stage.apply(
       template('two-teams', { all: [peer, security] }),
       template('peer', { all: [peer] }),
+      template('security', { all: [security] }),
       ...approvers,
     );
     await stage.templateReady('ExecAccessTemplate', 'two-teams');
     await stage.templateReady('ExecAccessTemplate', 'peer');
+    await stage.templateReady('ExecAccessTemplate', 'security');
   });
   after(() => stage?.close());
 
@@ -134,6 +136,37 @@ describe('access that others approve', () => {
         entries,
       );
     }
+  });
+
+  it('tells voters whose approval would not count, also in a dry run, and lets them deny', async () => {
+    const request = await ask('other-team', 'security');
+    await pending(request);
+    const manifest = (decision: string): string =>
+      JSON.stringify({
+        apiVersion: `${votes}/v1alpha1`,
+        kind: 'AccessVote',
+        metadata: { generateName: 'vote-' },
+        spec: { request: { kind: 'ExecAccessRequest', name: 'other-team' }, decision },
+      });
+    const create = (decision: string, ...flags: string[]): Promise<{ code: number; stderr: string }> =>
+      stage.carol.kubectl(['create', '-n', stage.namespace, ...flags, '-f', '-'], {
+        input: manifest(decision),
+        reject: false,
+      });
+    const denial =
+      /NotInGroups: an approval of carol would not count: the user is in none of the groups that template security needs \(security: \[secops\]\)/;
+    const dryRun = await create('Approve', '--dry-run=server');
+    assert.match(dryRun.stderr, denial);
+    assert.match(
+      dryRun.stderr,
+      /^Warning: FAIL group: .*; to pass: ask a member of such a group to approve; you can only deny$/m,
+    );
+    const created = await create('Approve');
+    assert.equal(created.code, 1);
+    assert.match(created.stderr, denial);
+    const deny = await create('Deny');
+    assert.equal(deny.code, 0, deny.stderr);
+    await stage.requestUntil('to be denied', request, (now) => approvalOf(now)?.state === 'Denied');
   });
 
   it('opens when every entry is met, for the shortest time that a vote approves', async () => {

@@ -232,6 +232,13 @@ describe('votes', () => {
       carol,
       'NotApprover',
     ],
+    [
+      'that approve, of a person in none of the groups that must approve,',
+      () => withConfig({ approvals: { ...approvals, all: [{ name: 'security', count: 1, groups: ['secops'] }] } }),
+      signedVote(),
+      carol,
+      'NotInGroups',
+    ],
     ['of a ServiceAccount', nothing, signedVote({}, robot), robot, 'ServiceAccountVote'],
     [
       'in the name of another person',

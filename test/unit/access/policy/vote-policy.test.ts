@@ -73,6 +73,7 @@ describe('the policy for votes', () => {
         'other-person': 'unknown',
         person: 'unknown',
         approver: 'unknown',
+        group: 'unknown',
         max: 'pass',
       });
     });
@@ -87,6 +88,7 @@ describe('the policy for votes', () => {
         'other-person': 'pass',
         person: 'pass',
         approver: 'unknown',
+        group: 'unknown',
         max: 'pass',
       });
     });
@@ -108,6 +110,22 @@ describe('the policy for votes', () => {
       denial({ request: { ...request, requester: undefined } }),
       'SelfApproval: the request names no requester, so the server cannot check that the voter is another person; ask the requester to create it again',
     );
+  });
+
+  it('says which groups must approve to a voter whose approval would not count', () => {
+    const all = [
+      { name: 'owner', count: 1, groups: ['payments-leads'] },
+      { name: 'security', count: 1, groups: ['secops', 'ciso'] },
+    ];
+    const template = templateWith({ approvals: { ...approvals, all } });
+    assert.equal(
+      denial({ template }),
+      'NotInGroups: an approval of carol would not count: the user is in none of the groups that template payments-shell needs (owner: [payments-leads]; security: [secops, ciso]); ask a member of each to approve, or set spec.decision to Deny to deny',
+    );
+    assert.equal(denial({ template, voter: { ...input.voter, groups: ['ciso'] } }), undefined);
+    assert.equal(denial({ template, spec: { ...input.spec, decision: 'Deny' } }), undefined);
+    const review = { ...input.spec, about: 'Review' } as const;
+    assert.equal(denial({ template, spec: review, request: { ...request, emergency: true } }), undefined);
   });
 
   describe('says for which version of which template a vote is', () => {
