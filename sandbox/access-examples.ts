@@ -100,7 +100,7 @@ export function commandsToTry(plane: PlaneClient, { alice, carol }: People): str
     'drawbridge() { node dist/client.cjs "$@"; }',
     `drawbridge templates -n ${namespace}`,
     `drawbridge request pod payments-shell -n ${namespace} --for 30m --exec`,
-    `export KUBECONFIG=${carol}   # carol may approve requests through the templates of examples/approvals.yaml`,
+    `export KUBECONFIG=${carol}   # carol may approve requests through payments-debug and payments-oncall, and deny others`,
     `drawbridge pending -n ${namespace}`,
   ];
 }

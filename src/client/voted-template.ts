@@ -12,7 +12,7 @@ import type { Session } from './session.ts';
 
 /** The template of a request; undefined if it does not exist, or the user may not read it. */
 export async function templateOf(
-  { cluster, namespace }: Session,
+  { cluster, namespace }: Pick<Session, 'cluster' | 'namespace'>,
   { type, object }: Found,
 ): Promise<KubeObject | undefined> {
   const name = specOf(object).templateName ?? '';

@@ -1,26 +1,15 @@
 import { accessVotes } from '../../api/access/access-vote.ts';
-import type { RequestSpec } from '../../api/access/kinds.ts';
 import { apiVersionOf, type KubeObject } from '../../api/object.ts';
 import { ApiError, isForbidden, isNotFound } from '../../kube/errors.ts';
-import {
-  type Found,
-  findRequest,
-  requesterOf,
-  requestResource,
-  templateResource,
-  typeNames,
-  typeOf,
-} from '../access-requests.ts';
-import { approversText, templateSpecOf } from '../approver-text.ts';
+import { type Found, findRequest, requesterOf, requestResource, typeNames } from '../access-requests.ts';
 import { usage } from '../args.ts';
+import { questionOf } from '../choices.ts';
 import type { Command, Context } from '../command.ts';
 import { exits, type FlagSpec } from '../command-spec.ts';
 import { forEach } from '../for-each.ts';
-import { outputForm, Printer } from '../output.ts';
-import { printPages } from '../pages.ts';
+import { outputForm } from '../output.ts';
 import { Problem } from '../problem.ts';
 import { cannotOpen, specOf, stateOf, statusOf } from '../request-state.ts';
-import { requestTable } from '../request-table.ts';
 import { type Session, searchedText } from '../session.ts';
 import { requestsTarget } from '../targets.ts';
 import { votedTemplate } from '../voted-template.ts';
@@ -34,70 +23,6 @@ const about: FlagSpec = {
   help: 'Access, Extension-1 for the first extension, or Review of an emergency. Default: what the request waits for.',
   complete: ['Access', 'Extension-1', 'Review'],
 };
-
-export const pending: Command = {
-  name: 'pending',
-  summary: 'List the requests that wait for your decision',
-  details:
-    'Lists requests of others that wait for approvals of access, of an extension, or for the review of an emergency, and on whose template you hold the verb approve.',
-  examples: ['pending -A', 'show payments-shell-x7k2p'],
-  async run({ args, io, clock, connect }) {
-    const form = outputForm(args);
-    const session = await connect();
-    const [{ username }, mayDecide] = [await session.whoAmI(), deciderOf(session)];
-    const table = requestTable({ who: true, namespaces: args.has('all-namespaces'), now: () => clock.now() });
-    const columns = [
-      ...table.columns.filter(({ title }) => !['POD', 'LEFT', 'STATE', 'UNTIL', 'NOTE', 'WHY'].includes(title)),
-      { title: 'ABOUT', text: (request: KubeObject) => questionOf(request) ?? '' },
-      { title: 'FOR', text: (request: KubeObject) => askedDuration(request) },
-      { title: 'WHY', text: (request: KubeObject) => askedReason(request) },
-    ];
-    const waits = (request: KubeObject): boolean =>
-      requesterOf(request) !== username && questionOf(request) !== undefined;
-    const printer = new Printer(io, form, { ...table, columns });
-    const count = await printPages(
-      session,
-      typeNames.map(requestResource),
-      printer,
-      async (request) => waits(request) && (await mayDecide(request)),
-    );
-    if (count === 0) io.printError(`no request waits for you ${searchedText(session)}\n`);
-    return exits.done;
-  },
-};
-
-/** Whether the user holds the verb approve on the template of a request. Asks once for each template. */
-function deciderOf({ cluster }: Session): (request: KubeObject) => Promise<boolean> {
-  const answers = new Map<string, Promise<boolean>>();
-  return (request) => {
-    const { group, plural } = templateResource(typeOf(request));
-    const { namespace = '' } = request.metadata;
-    const name = specOf(request).templateName ?? '';
-    const key = `${plural} ${namespace} ${name}`;
-    const answer =
-      answers.get(key) ?? cluster.own.isAllowed({ verb: 'approve', group, resource: plural, namespace, name });
-    answers.set(key, answer);
-    return answer;
-  };
-}
-
-/** The decision of approvers that a request waits for, as `about` of a vote; undefined if it waits for none. */
-export function questionOf(request: KubeObject): string | undefined {
-  const { approval, extensions = [] } = statusOf(request);
-  if (approval?.state === 'ReviewOwed' || approval?.state === 'ReviewOverdue') return 'Review';
-  if (cannotOpen(stateOf(request).state)) return undefined;
-  if (approval?.state === 'Pending') return 'Access';
-  const index = (specOf(request).extensions ?? []).findIndex((_, at) => extensions[at]?.state === 'Pending');
-  return index < 0 ? undefined : `Extension-${index + 1}`;
-}
-
-const extensionIn = (request: KubeObject): NonNullable<RequestSpec['extensions']>[number] | undefined => {
-  const [, number] = /^Extension-(\d+)$/.exec(questionOf(request) ?? '') ?? [];
-  return number === undefined ? undefined : specOf(request).extensions?.[Number(number) - 1];
-};
-const askedDuration = (request: KubeObject): string =>
-  extensionIn(request)?.by ?? specOf(request).duration ?? 'default';
-const askedReason = (request: KubeObject): string => extensionIn(request)?.reason ?? specOf(request).reason ?? '';
 
 export const approve: Command = {
   name: 'approve',
@@ -145,7 +70,7 @@ async function vote(context: Context, decision: 'Approve' | 'Deny'): Promise<num
     const object = await session.cluster.client.create(accessVotes, manifest).catch(async (error: unknown) => {
       throw (await notVoted(context, session, found, question, decision, error)) ?? error;
     });
-    return { object, of: found.object, became: await decidedText(session, found.object, template, question, decision) };
+    return { object, of: found.object, became: decidedText(found.object, question, decision) };
   });
 }
 
@@ -179,28 +104,12 @@ async function notVoted(
 }
 
 /** What the vote decided, as far as the client knows: the server counts the vote later. */
-async function decidedText(
-  session: Session,
-  request: KubeObject,
-  template: KubeObject | undefined,
-  question: string,
-  decision: 'Approve' | 'Deny',
-): Promise<string> {
+function decidedText(request: KubeObject, question: string, decision: 'Approve' | 'Deny'): string {
   const decided = `${question === 'Access' ? '' : `${question} `}${decision === 'Approve' ? 'approved' : 'denied'}`;
-  if (template && !(await isInNeededGroup(session, template)))
-    return `${decided}, but the vote does not count: you are in none of the groups; needed: ${approversText(template)}`;
   const { all = [] } = statusOf(request).approval ?? {};
   const left = all.reduce((sum, { have, need }) => sum + Math.max(0, need - have), 0) - 1;
   if (decision === 'Deny' || question !== 'Access' || left <= 0) return decided;
   return `${decided}; it needs at least ${left} more ${left === 1 ? 'approval' : 'approvals'}`;
-}
-
-/** Whether a vote of the user can count for an entry of the template; true if the API server does not tell the groups of the user. */
-async function isInNeededGroup(session: Session, template: KubeObject): Promise<boolean> {
-  const entries = templateSpecOf(template).accessConfig?.approvals?.all ?? [];
-  if (entries.length === 0 || entries.some(({ groups }) => groups === undefined)) return true;
-  const user = await session.whoAmI().catch(() => undefined);
-  return !user || entries.some(({ groups = [] }) => groups.some((group) => user.groups.includes(group)));
 }
 
 function voteFor(

@@ -4,6 +4,7 @@ import { dumpYaml } from '../../kube/yaml.ts';
 import { describeRight, type RbacRule, rightsOf } from '../../rbac/rule-cover.ts';
 import { type Found, findRequest, requesterOf, requestResource } from '../access-requests.ts';
 import { approversText, templateSpecOf } from '../approver-text.ts';
+import { choicesOf, questionOf } from '../choices.ts';
 import type { Command } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { detailsOf } from '../details.ts';
@@ -14,7 +15,6 @@ import type { Session } from '../session.ts';
 import { requestsTarget } from '../targets.ts';
 import { readable, templateOf, versionOf } from '../voted-template.ts';
 import { targetOf } from '../wait.ts';
-import { questionOf } from './decide.ts';
 
 export const show: Command = {
   name: 'show',
@@ -35,7 +35,7 @@ export const show: Command = {
     else io.print(`\nWhat it opens\n${opensText(template)}`);
     const question = questionOf(found.object);
     if (template && question !== undefined && question !== 'Review')
-      io.print(fields([['Approve this', approveCommand(io.program, session, found, template)]]));
+      io.print(fields([await decisionField(io.program, session, found, template)]));
     const history = await readable(historyText(session, found));
     if (typeof history === 'string') io.print(history);
     else io.printError(`not checked: other requests of this person: ${plainMessage(history.message)}\n`);
@@ -43,9 +43,26 @@ export const show: Command = {
   },
 };
 
-/** What approves the request with the template as it is shown. */
-const approveCommand = (program: string, session: Session, { type, object }: Found, template: KubeObject): string =>
-  `${program} approve ${targetOf(session, type, object.metadata.name)} --template-version ${versionOf(template)}`;
+/** What approves the request with the template as it is shown, or why the user can only deny it; empty if they decide nothing. */
+async function decisionField(
+  program: string,
+  session: Session,
+  { type, object }: Found,
+  template: KubeObject,
+): Promise<readonly [label: string, value: string]> {
+  const target = targetOf(session, type, object.metadata.name);
+  const deny = `${program} deny ${target}`;
+  switch (await choicesOf(session)(object)) {
+    case 'approve, deny':
+      return ['Approve this', `${program} approve ${target} --template-version ${versionOf(template)}`];
+    case 'deny (you approved)':
+      return ['You approved', `to take it back: ${deny}`];
+    case 'deny':
+      return ['You can only deny', `${deny}; you are in none of the groups that must approve`];
+    default:
+      return ['', ''];
+  }
+}
 
 function opensText(template: KubeObject): string {
   const spec = templateSpecOf(template);

@@ -42,7 +42,10 @@ describe('a person who uses drawbridge to decide', () => {
 
   it('sees what waits, what it would open, and approves less', async () => {
     const running = await ask('less');
-    assert.match(await client.ok(stage.carol, 'pending'), /^less +pod +payments-shell +alice +Access +30m +INC-42$/m);
+    assert.match(
+      await client.ok(stage.carol, 'pending'),
+      /^less +pod +payments-shell +alice +Access +30m +approve, deny +INC-42$/m,
+    );
     const shown = await client.ok(stage.carol, 'show', 'less');
     assert.match(shown, /^Permissions: get, list, watch pods\n +create, get pods\/exec\n +on the one pod only$/m);
     assert.match(shown, /^ +command:\n +- sh$/m);
@@ -58,7 +61,7 @@ describe('a person who uses drawbridge to decide', () => {
   it('approves an extension', async () => {
     const running = client.start(stage.alice, 'extend', 'less', '--by', '5m', '--reason', 'still reading');
     const isPending = async (): Promise<boolean> =>
-      /^less .* Extension-1 +5m +still reading$/m.test(await client.ok(stage.carol, 'pending'));
+      /^less .* Extension-1 +5m +approve, deny +still reading$/m.test(await client.ok(stage.carol, 'pending'));
     await until('the extension to wait for carol', isPending, { timeoutMs: 30_000, everyMs: 200 });
     await client.ok(stage.carol, 'approve', 'less');
     await ended(running, 0, /access is open until/);

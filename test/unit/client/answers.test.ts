@@ -97,27 +97,56 @@ describe('the client says what happened:', () => {
     { name: 'owner', groups: ['leads'] },
     { name: 'security', groups: ['secops'] },
   ];
-  const counted: readonly (readonly [groups: readonly string[], all: readonly object[], text: string])[] = [
-    [['leads'], teams, 'approved'],
-    [['devs'], [...teams, { name: 'anyone' }], 'approved'],
+  const voted = { voter: 'carol', decision: 'Approve' };
+  const ignored = { ...voted, ignored: 'NotApprover: carol does not hold the verb' };
+  const choices: readonly (readonly [
+    title: string,
+    groups: readonly string[],
+    all: readonly object[],
+    votes: readonly object[],
+    choice: string,
+    shown: RegExp,
+  ])[] = [
     [
+      'in a group that must approve',
+      ['leads'],
+      teams,
+      [],
+      'approve, deny',
+      /^Approve this: drawbridge approve pod\/a/m,
+    ],
+    ['if anyone may approve', ['devs'], [...teams, { name: 'anyone' }], [], 'approve, deny', /^Approve this: /m],
+    [
+      'in none of the groups',
       ['devs'],
       teams,
-      'approved, but the vote does not count: you are in none of the groups; needed: owner: 1 of group leads; security: 1 of group secops',
+      [],
+      'deny',
+      /^You can only deny: drawbridge deny pod\/a -n payments; you are/m,
     ],
+    [
+      'after an approval',
+      ['leads'],
+      teams,
+      [voted],
+      'deny (you approved)',
+      /^You approved: to take it back: drawbridge deny/m,
+    ],
+    ['after an approval that does not count', ['leads'], teams, [ignored], 'approve, deny', /^Approve this: /m],
   ];
-  for (const [groups, all, text] of counted) {
-    it(`whether a vote of ${groups} counts for ${all.length} entries: ${text}`, async () => {
+  for (const [title, groups, all, cast, choice, shown] of choices) {
+    it(`what a voter can do ${title}`, async () => {
       const metadata = { name: 'shell', namespace: 'payments', uid: 'u-shell', generation: 1 };
       const template = { kind: 'PodAccessTemplate', metadata, spec: { accessConfig: { approvals: { all } } } };
-      const objects = { podaccessrequests: [waiting([])], podaccesstemplates: [template] };
-      await open(objects, ({ path }, answer) => {
+      const found = request('a', { approval: { state: 'Pending', votes: cast } });
+      await open({ podaccessrequests: [found], podaccesstemplates: [template] }, ({ path }, answer) => {
         if (!path.endsWith('selfsubjectreviews')) return false;
         answer.json(201, { status: { userInfo: { username: 'carol', groups } } });
         return true;
       });
-      const { code, stdout } = await cluster.run(['approve', 'a']);
-      assert.deepEqual([code, stdout], [0, `podaccessrequest.crds.wizardofoz.co/a ${text}\n`]);
+      const { stdout } = await cluster.run(['pending']);
+      assert.ok(stdout.includes(`   ${choice}   `), stdout);
+      assert.match((await cluster.run(['show', 'a'])).stdout, shown);
     });
   }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { KubeObject } from '../../../src/api/object.ts';
-import { questionOf } from '../../../src/client/commands/decide.ts';
+import { questionOf } from '../../../src/client/choices.ts';
 import { detailsOf } from '../../../src/client/details.ts';
 import { remedyOf, type State, stateOf } from '../../../src/client/request-state.ts';
 

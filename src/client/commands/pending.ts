@@ -1,0 +1,50 @@
+import type { RequestSpec } from '../../api/access/kinds.ts';
+import type { KubeObject } from '../../api/object.ts';
+import { requestResource, typeNames } from '../access-requests.ts';
+import { type Choice, choicesOf, questionOf } from '../choices.ts';
+import type { Command } from '../command.ts';
+import { exits } from '../command-spec.ts';
+import { outputForm, Printer } from '../output.ts';
+import { printPages } from '../pages.ts';
+import { specOf } from '../request-state.ts';
+import { requestTable } from '../request-table.ts';
+import { searchedText } from '../session.ts';
+
+export const pending: Command = {
+  name: 'pending',
+  summary: 'List the requests that wait for your decision',
+  details:
+    'Lists requests of others that wait for approvals of access, of an extension, or for the review of an emergency, and on whose template you hold the verb approve. YOU CAN says whether you can approve, or only deny, because you have approved already, or are in none of the groups that must approve.',
+  examples: ['pending -A', 'show payments-shell-x7k2p'],
+  async run({ args, io, clock, connect }) {
+    const form = outputForm(args);
+    const session = await connect();
+    const choiceOf = choicesOf(session);
+    const choices = new WeakMap<KubeObject, Choice>();
+    const table = requestTable({ who: true, namespaces: args.has('all-namespaces'), now: () => clock.now() });
+    const columns = [
+      ...table.columns.filter(({ title }) => !['POD', 'LEFT', 'STATE', 'UNTIL', 'NOTE', 'WHY'].includes(title)),
+      { title: 'ABOUT', text: (request: KubeObject) => questionOf(request) ?? '' },
+      { title: 'FOR', text: (request: KubeObject) => askedDuration(request) },
+      { title: 'YOU CAN', text: (request: KubeObject) => choices.get(request) ?? '' },
+      { title: 'WHY', text: (request: KubeObject) => askedReason(request) },
+    ];
+    const printer = new Printer(io, form, { ...table, columns });
+    const waits = async (request: KubeObject): Promise<boolean> => {
+      const choice = questionOf(request) === undefined ? undefined : await choiceOf(request);
+      if (choice !== undefined) choices.set(request, choice);
+      return choice !== undefined;
+    };
+    const count = await printPages(session, typeNames.map(requestResource), printer, waits);
+    if (count === 0) io.printError(`no request waits for you ${searchedText(session)}\n`);
+    return exits.done;
+  },
+};
+
+const extensionIn = (request: KubeObject): NonNullable<RequestSpec['extensions']>[number] | undefined => {
+  const [, number] = /^Extension-(\d+)$/.exec(questionOf(request) ?? '') ?? [];
+  return number === undefined ? undefined : specOf(request).extensions?.[Number(number) - 1];
+};
+const askedDuration = (request: KubeObject): string =>
+  extensionIn(request)?.by ?? specOf(request).duration ?? 'default';
+const askedReason = (request: KubeObject): string => extensionIn(request)?.reason ?? specOf(request).reason ?? '';
