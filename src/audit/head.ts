@@ -50,13 +50,13 @@ export class HeadSigner {
 
   sign({ chain, seq, hash, replica, time }: Head): SignedHead {
     const unsigned = { chain, seq, hash, replica, time, key: this.publicKey };
-    return { ...unsigned, signature: this.#pair.sign(textOf(unsigned)).toString('base64') };
+    return { ...unsigned, signature: this.#pair.sign(signedText(unsigned)).toString('base64') };
   }
 }
 
 /** Whether the signature verifies under the key that the head names. The caller decides whether to trust that key. */
 export function isSigned({ signature, ...unsigned }: SignedHead): boolean {
-  return isSignedBy(Buffer.from(unsigned.key, 'base64'), textOf(unsigned), Buffer.from(signature, 'base64'));
+  return isSignedBy(Buffer.from(unsigned.key, 'base64'), signedText(unsigned), Buffer.from(signature, 'base64'));
 }
 
 /** Parses an entry of the ConfigMap without verifying its signature; undefined if it is not a head. */
@@ -101,4 +101,4 @@ function matching(value: unknown, field: string, pattern: RegExp): string | unde
   return typeof text === 'string' && pattern.test(text) ? text : undefined;
 }
 
-const textOf = (unsigned: Head & { readonly key: string }): string => `${headPurpose}\n${canonicalJson(unsigned)}`;
+const signedText = (unsigned: Head & { readonly key: string }): string => `${headPurpose}\n${canonicalJson(unsigned)}`;

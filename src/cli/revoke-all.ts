@@ -57,7 +57,7 @@ interface Remaining {
  */
 export async function revokeAll({ client, clock, timeoutMs, printLine, signal }: RevokeAllOptions): Promise<void> {
   const deadlineMs = clock.monotonic() + timeoutMs;
-  const report = onChange(clock, printLine);
+  const report = printChanges(clock, printLine);
   let unfinished = '';
   let quietSinceMs: number | undefined;
   for (;;) {
@@ -163,8 +163,8 @@ function describeRemaining({ requests, ended, children }: Remaining): string {
 const namesOf = (all: readonly string[]): string =>
   all.slice(0, MAX_NAMED).join(', ') + (all.length > MAX_NAMED ? ', …' : '');
 
-/** Reports a line when it differs from the previous one, and every 10 s. */
-function onChange(clock: Clock, printLine: (line: string) => void): (line: string) => void {
+/** Returns a function that prints a line if it differs from the last printed one, or if that was printed 10 s ago. */
+function printChanges(clock: Clock, printLine: (line: string) => void): (line: string) => void {
   let last = '';
   let printedAtMs = 0;
   return (line) => {

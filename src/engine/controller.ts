@@ -76,7 +76,7 @@ export class Controller {
     setMaxListeners(0, stop.signal);
     const onAbort = (): void => {
       stop.abort(signal.reason);
-      // At once, before the sources stop, because no write may start from here on.
+      // Synchronously, because no write may start after `signal` has aborted.
       void dispatcher.stop();
     };
     if (signal.aborted) onAbort();

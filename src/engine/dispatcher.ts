@@ -27,8 +27,9 @@ export class Dispatcher {
   readonly queue: KeyedQueue;
   readonly #options: DispatcherOptions;
   /** By key: its reconcile in flight; at most one. */
-  readonly #active = new Map<string, { readonly work: TakenKey; readonly controller: AbortController }>();
+  readonly #active = new Map<string, { readonly taken: TakenKey; readonly controller: AbortController }>();
   readonly #drained = deferred();
+  /** The least urgent lane. */
   readonly #lastLane: number;
   #lastLaneActive = 0;
   #state: 'collecting' | 'open' | 'stopped' = 'collecting';
@@ -88,59 +89,59 @@ export class Dispatcher {
         this.#wake();
         return;
       }
-      const work = this.queue.take(this.#lastLaneActive < lastLaneWorkers ? this.#lastLane : this.#lastLane - 1);
-      if (!work) return;
+      const taken = this.queue.take(this.#lastLaneActive < lastLaneWorkers ? this.#lastLane : this.#lastLane - 1);
+      if (!taken) return;
       const startMs = clock.monotonic();
-      void this.#reconcile(work);
+      void this.#reconcile(taken);
       this.#busyMs += Math.max(clock.monotonic() - startMs, MIN_CHARGE_MS);
     }
   }
 
-  async #reconcile(work: TakenKey): Promise<void> {
+  async #reconcile(taken: TakenKey): Promise<void> {
     const { clock, metrics, reconciler } = this.#options;
     const controller = new AbortController();
-    this.#addActive(work, controller);
+    this.#addActive(taken, controller);
     const startedAt = clock.monotonic();
     let result: Result;
     try {
-      result = await reconciler.reconcile(work.key, controller.signal);
+      result = await reconciler.reconcile(taken.key, controller.signal);
     } catch (error) {
       result = retry(error);
     }
     // The result of an aborted reconcile does not count; the next reconcile reads the current state anyway.
     if (!controller.signal.aborted)
-      metrics.reconciled(this.#apply(work, result), (clock.monotonic() - startedAt) / 1000);
-    this.#removeActive(work);
+      metrics.reconciled(this.#apply(taken, result), (clock.monotonic() - startedAt) / 1000);
+    this.#removeActive(taken);
   }
 
-  #addActive(work: TakenKey, controller: AbortController): void {
-    this.#active.set(work.key, { work, controller });
-    if (work.lane === this.#lastLane) this.#lastLaneActive += 1;
+  #addActive(taken: TakenKey, controller: AbortController): void {
+    this.#active.set(taken.key, { taken, controller });
+    if (taken.lane === this.#lastLane) this.#lastLaneActive += 1;
     this.#options.metrics.active(this.#active.size);
   }
 
   /** Aborts the current reconcile of the key if it runs in the least urgent lane. */
   #abortIfLeastUrgent(key: string): void {
     const running = this.#active.get(key);
-    if (running?.work.lane === this.#lastLane) running.controller.abort();
+    if (running?.taken.lane === this.#lastLane) running.controller.abort();
   }
 
-  #removeActive(work: TakenKey): void {
-    this.#active.delete(work.key);
-    if (work.lane === this.#lastLane) this.#lastLaneActive -= 1;
+  #removeActive(taken: TakenKey): void {
+    this.#active.delete(taken.key);
+    if (taken.lane === this.#lastLane) this.#lastLaneActive -= 1;
     this.#options.metrics.active(this.#active.size);
     if (this.#state === 'stopped' && this.#active.size === 0) this.#drained.resolve();
-    this.queue.done(work.key);
+    this.queue.done(taken.key);
     this.#wake();
   }
 
-  #apply(work: TakenKey, result: Result): ReconcileOutcome {
+  #apply(taken: TakenKey, result: Result): ReconcileOutcome {
     const { log } = this.#options;
     const { queue } = this;
-    const { key } = work;
-    if (result.kind === 'retry') return this.#retry(work, result.cause, result.isConflict);
+    const { key } = taken;
+    if (result.kind === 'retry') return this.#retry(taken, result.cause, result.isConflict);
     if (result.kind === 'at' && Number.isNaN(result.atMs))
-      return this.#retry(work, 'the reconciler returned an invalid time');
+      return this.#retry(taken, 'the reconciler returned an invalid time');
     queue.forget(key);
     switch (result.kind) {
       case 'done':

@@ -14,7 +14,7 @@ export type Result =
    */
   | { readonly kind: 'retry'; readonly cause: unknown; readonly isConflict?: boolean };
 
-/** Each function returns the result of its name, which `Result` describes; `retryConflict` returns a `retry` with `isConflict`. */
+/** These build results; `Result` describes each kind. `retryConflict` builds a `retry` with `isConflict`. */
 export const done: Result = { kind: 'done' };
 export const after = (delayMs: number): Result => ({ kind: 'after', delayMs });
 export const at = (atMs: number, lane?: number): Result =>

@@ -181,9 +181,10 @@ export async function openWebhooks(
   return { ports: { webhooks: server.port }, close: { webhooks: () => server.close() } };
 }
 
+/** The serving certificate, and what belongs to it if the server issues it. */
 interface OpenCertificate {
   readonly certificate: FileCertificate | OwnCertificate;
-  /** Dependencies of its controllers, if the server issues the certificate. */
+  /** Dependencies of its controllers. */
   readonly controllerDeps?: Omit<CertificateDeps, 'client' | 'clock' | 'log' | 'metrics'>;
   readonly paths?: WebhookPaths;
 }

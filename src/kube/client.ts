@@ -86,9 +86,9 @@ export interface ListPage {
 }
 
 /**
- * Raw objects by resource, over the connections of one transport. A call rejects with ApiError (code, reason, retryAfterMs) on an answer
- * other than 2xx; only `delete` resolves on 404. It rejects with TransportError without a usable answer, and with the reason of `signal`
- * if that aborts. An invalid name or a missing namespace rejects with a CodedError of `resourcePath`.
+ * Calls the API server of one cluster. Objects of all resources are plain JSON. A call rejects with ApiError (code, reason, retryAfterMs)
+ * on an answer other than 2xx; only `delete` resolves on 404. It rejects with TransportError without a usable answer, and with the reason
+ * of `signal` if that aborts. An invalid name or a missing namespace rejects with a CodedError of `resourcePath`.
  *
  * A call takes at most four attempts and 30 s (a list: for each page). Reads and reviews are retried if the server is unreachable, or
  * answers 429 or 5xx. Writes are retried only if the server did not act (429 and 503 with Retry-After, no connection).

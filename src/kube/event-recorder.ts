@@ -85,7 +85,9 @@ class Recorder implements EventRecorder {
   /** By action. The server's code defines the actions, so that their number is bounded. */
   readonly #writeBuckets = new Map<string, Bucket>();
   readonly #stop = new AbortController();
+  /** Resolves when the writes so far have ended. */
   #writes: Promise<void> = Promise.resolve();
+  /** Number of writes that wait or run. */
   #pending = 0;
   #closed = false;
 

@@ -163,7 +163,7 @@ class Reflector {
       this.#resumeVersion = undefined;
     if (nowMs - startMs >= SHORT_LIVED_MS) {
       this.#failures = 0;
-      // The API server ended the watch after five minutes, as requested. Start the next one at once.
+      // The API server ended the watch, normally after the requested five minutes. Start the next one at once.
       if (settled.error === undefined) return 0;
     }
     return this.#delayAfter(settled.error);

@@ -34,7 +34,7 @@ export const versionOf = ({ metadata: { uid = '', resourceVersion = '' } }: Kube
   resourceVersion,
 });
 
-/** The object in the answer to a call. `untilMs`: when the cache stops to trust it, milliseconds on the monotonic clock. */
+/** The object in the answer to a call. `untilMs`: when the cache stops trusting it, milliseconds on the monotonic clock. */
 interface Answer<T> {
   readonly object: T;
   readonly untilMs: number;
@@ -85,8 +85,9 @@ export class WriteThroughCache<T extends Versioned> {
   }
 
   /**
-   * Runs `call`, a read or a write that resolves to the current object, and caches the object unless a later version is known. Undefined
-   * changes nothing. Does not cache the object if the watch reports its deletion, or `forget` or `clear` runs, during the call.
+   * Runs `call`, a read or a write that resolves to the current object, and caches the object unless a later version is known. If `call`
+   * resolves to undefined, the cache stays as it is. Does not cache the object if the watch reports its deletion, or `forget` or `clear`
+   * runs, during the call.
    */
   async call<Result extends T | undefined>(key: string, call: () => Promise<Result>): Promise<Result> {
     const pending = this.#pending.get(key) ?? { count: 0, deleted: new Set(), forgotten: false };

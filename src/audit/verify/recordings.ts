@@ -63,7 +63,7 @@ export class RecordingsVerifier {
     const expected = this.#expected.get(name) ?? { name, chunks: new Map(), total: undefined, deleted: false };
     this.#expected.set(name, expected);
     if (verdict === 'deleted') expected.deleted = true;
-    else if (verdict === 'recorded') this.#chunk(expected, record);
+    else if (verdict === 'recorded') this.#addChunk(expected, record);
   }
 
   /** Compares the recordings in the folder. `partial`: older lines of the journal may be absent. Rejects if a file cannot be read. */
@@ -72,7 +72,11 @@ export class RecordingsVerifier {
     const present = await recordingsIn(folder);
     for (const name of present) {
       if (!this.#expected.has(name) && !partial) {
-        this.#find('RecordingUnknown', name, 'the journal has no line about it; give older files too, or --partial');
+        this.#addFinding(
+          'RecordingUnknown',
+          name,
+          'the journal has no line about it; give older files too, or --partial',
+        );
       }
     }
     for (const expected of this.#expected.values()) {
@@ -81,12 +85,12 @@ export class RecordingsVerifier {
         if (expected.deleted) report.deleted += 1;
         // A recording may be lost before its file exists.
         else if (expected.chunks.size > 0)
-          this.#find('RecordingMissing', name, 'the journal has its chunks, and no line about its deletion');
+          this.#addFinding('RecordingMissing', name, 'the journal has its chunks, and no line about its deletion');
         continue;
       }
       if (partial && !expected.chunks.has(1)) continue;
       const problem = await compare(join(folder, `${name}.cast`), expected);
-      if (typeof problem === 'string') this.#find('RecordingChanged', name, problem);
+      if (typeof problem === 'string') this.#addFinding('RecordingChanged', name, problem);
       else if (total !== undefined) report.complete += 1;
       else {
         report.incomplete += 1;
@@ -96,7 +100,7 @@ export class RecordingsVerifier {
     return { findings: this.#findings, report };
   }
 
-  #chunk(expected: Expected, record: unknown): void {
+  #addChunk(expected: Expected, record: unknown): void {
     const number = own(record, 'chunk');
     if (typeof number !== 'number' || !Number.isInteger(number) || number < 1 || number > MAX_CHUNKS) return;
     if (own(record, 'complete') === true) {
@@ -108,11 +112,15 @@ export class RecordingsVerifier {
     if (typeof bytes !== 'number' || !(bytes > 0 && bytes <= MAX_CHUNK) || typeof sha256 !== 'string') return;
     const known = expected.chunks.get(number);
     if (known && (known.bytes !== bytes || known.sha256 !== sha256))
-      this.#find('RecordingChanged', expected.name, `the journal has two different lines about its chunk ${number}`);
+      this.#addFinding(
+        'RecordingChanged',
+        expected.name,
+        `the journal has two different lines about its chunk ${number}`,
+      );
     else expected.chunks.set(number, { bytes, sha256 });
   }
 
-  #find(code: Extract<Finding['code'], `Recording${string}`>, name: string, message: string): void {
+  #addFinding(code: Extract<Finding['code'], `Recording${string}`>, name: string, message: string): void {
     this.#findings.push({ code, message: `${name}.cast: ${message}` });
   }
 }

@@ -66,14 +66,14 @@ export class Verifier {
   line(file: string, number: number, text: string): void {
     const at = { file, line: number };
     const reading = readLine(text);
-    if (reading.is === 'line') this.#chained(reading.line, at);
+    if (reading.is === 'line') this.#addLine(reading.line, at);
     else if (reading.is === 'stump') this.#unaccounted.push({ at, chain: reading.chain });
     else if (reading.is === 'foreign') this.#report(inserted(at));
   }
 
   /** Ends a file: incomplete lines that no line follows are the remains of its last writes. */
   endOfFile(): void {
-    for (const { at } of this.#unaccounted) this.#stump(at);
+    for (const { at } of this.#unaccounted) this.#addStump(at);
     this.#unaccounted = [];
   }
 
@@ -93,7 +93,7 @@ export class Verifier {
     };
   }
 
-  #chained(line: ChainLine, at: Place): void {
+  #addLine(line: ChainLine, at: Place): void {
     this.#account(line);
     const { chain } = line;
     const segment = this.#segments.get(chain)?.get(at.file);
@@ -124,7 +124,7 @@ export class Verifier {
     let accounted = seq === 1 ? Number.POSITIVE_INFINITY : lost;
     this.#unaccounted = this.#unaccounted.filter((stump) => {
       if (stump.chain !== undefined && stump.chain !== chain && seq !== 1) return true;
-      if (accounted-- > 0) this.#stump(stump.at);
+      if (accounted-- > 0) this.#addStump(stump.at);
       else this.#report(inserted(stump.at));
       return false;
     });
@@ -175,7 +175,7 @@ export class Verifier {
     }
   }
 
-  #stump(at: Place): void {
+  #addStump(at: Place): void {
     if (this.#stumps.length < MAX_LISTED) this.#stumps.push(at);
   }
 

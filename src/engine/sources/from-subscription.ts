@@ -15,7 +15,7 @@ export interface Emission extends EmitOptions {
   readonly reason?: string;
 }
 
-/** Emits the keys that `keysOf` derives from each event. A key as a string has the source's name as its reason, and is due now. */
+/** Emits the keys that `keysOf` derives from each event. A plain string is a key that is due now, with the source's name as its reason. */
 export function fromSubscription<Event>(
   name: string,
   subscribable: Subscribable<Event>,
