@@ -37,7 +37,7 @@ const exitOf = (signal: NodeJS.Signals | null): number => 128 + (signal === null
 
 /** The name by which this program was called, and the command line. `kubectl_complete-drawbridge` completes the plugin of kubectl. */
 function commandLine(): { readonly program: string; readonly argv: readonly string[] } {
-  // A single executable knows the name of its link only by argv0.
+  // In a single executable, only argv0 has the name of the link by which it was called.
   const names = [process.argv0, process.argv[1] ?? ''].map((path) => basename(path));
   const name = names.find((one) => /^kubectl[-_]/.test(one)) ?? '';
   const argv = process.argv.slice(2);

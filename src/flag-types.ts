@@ -9,7 +9,7 @@ export class UsageError extends Error {
 export interface FlagType<T> {
   /** Stands for the value in `--help`. */
   readonly placeholder: string;
-  /** @throws UsageError naming the flag, what was found, and what is allowed. */
+  /** `flag`: its name without dashes. @throws UsageError naming the flag, what was found, and what is allowed. */
   parse(text: string, flag: string): T;
 }
 
@@ -22,7 +22,7 @@ export const text = (placeholder: string): FlagType<string> => ({
   },
 });
 
-/** As `type`, but an empty text counts as not given. */
+/** The given type, except that an empty text counts as not given. */
 export const optional = <T>({ placeholder, parse }: FlagType<T>): FlagType<T | undefined> => ({
   placeholder,
   parse: (value, flag) => (value === '' ? undefined : parse(value, flag)),

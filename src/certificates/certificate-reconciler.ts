@@ -72,7 +72,7 @@ export class CertificateReconciler implements Reconciler {
     const outdated = this.#outdated(wanted);
     if (outdated.length > 0) {
       if (outdated.some(({ hasBundle }) => !hasBundle)) this.#trusted = undefined;
-      await Promise.all(outdated.map((configuration) => this.#inject(configuration, wanted, signal)));
+      await Promise.all(outdated.map((configuration) => this.#writeConfiguration(configuration, wanted, signal)));
       // The watch of the configurations enqueues the key again. The next step may rely only on what that watch reported.
       return done;
     }
@@ -80,9 +80,9 @@ export class CertificateReconciler implements Reconciler {
   }
 
   /**
-   * The authority of a certificate from files, which replicas from before a change to `--certificates=own` may still serve. It is the one
-   * that the configurations have, as long as none has our authority or a path segment. Undefined if there is none, or if the Secret
-   * contains it already.
+   * After a change from certificates in files to `--certificates=own`, old replicas may still serve a certificate from files. As long as no
+   * configuration has our authority or a path segment, this is the authority that the configurations have, so that it stays trusted.
+   * Undefined after that, if they have none, or if the Secret contains it already.
    */
   #earlierAuthority({ authority, previousAuthority }: Material): string | undefined {
     const endpoints = this.#endpoints();
@@ -133,7 +133,7 @@ export class CertificateReconciler implements Reconciler {
       await client.create(secrets, object, { signal });
       log.info('serving certificate created', { secret: keyOf(secret) });
     } catch (error) {
-      // The watch of the Secret reports its content.
+      // Another replica created the Secret; its watch reports the content.
       if (!isAlreadyExists(error)) throw error;
     }
     return done;
@@ -162,13 +162,13 @@ export class CertificateReconciler implements Reconciler {
     return this.#endpoints().flatMap(({ path }) => (path === undefined ? [] : splitPath(path).segment));
   }
 
-  /** Whether no path has a segment, so that replicas of a version without segments, which do not answer such paths, may still run. */
+  /** Whether no path has a segment, so that replicas of a version without segments may still run, which answer only such paths. */
   #areUnsegmented(): boolean {
     return this.#segments().every((segment) => segment === '');
   }
 
   /**
-   * Milliseconds until the leader appends the segment to the paths. If they have another segment, it waits until 10 s after this replica has
+   * Milliseconds until the leader appends the segment to the paths. If they have another segment, the leader waits until 10 s after it has
    * seen the new one; by then, the watches of the other replicas have normally reported it.
    */
   #segmentDelayMs(segment: PathSegment): number {
@@ -176,8 +176,8 @@ export class CertificateReconciler implements Reconciler {
     const nowMs = clock.monotonic();
     if (this.#knownSegment?.segment !== segment.text) this.#knownSegment = { segment: segment.text, sinceMs: nowMs };
     const replaces = this.#segments().some((existing) => existing !== '' && existing !== segment.text);
-    const settlesInMs = replaces ? Math.max(0, this.#knownSegment.sinceMs + propagationMs - nowMs) : 0;
-    return Math.max(upgradeDelayMs(segment, clock.now()), settlesInMs);
+    const replacementDelayMs = replaces ? Math.max(0, this.#knownSegment.sinceMs + propagationMs - nowMs) : 0;
+    return Math.max(upgradeDelayMs(segment, clock.now()), replacementDelayMs);
   }
 
   #wanted(material: Material, segment: PathSegment): Wanted {
@@ -199,7 +199,7 @@ export class CertificateReconciler implements Reconciler {
     );
   }
 
-  async #inject(
+  async #writeConfiguration(
     { store, view }: OutdatedConfiguration,
     { bundle, pathOf }: Wanted,
     signal: AbortSignal,

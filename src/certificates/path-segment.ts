@@ -11,7 +11,7 @@ export interface PathSegment {
   readonly text: string;
   /**
    * After an upgrade from a version without segments: epoch ms until which replicas may also answer paths without a segment; 0: never.
-   * `WebhookPaths` lists the other conditions. The leader appends the segment 5 minutes earlier.
+   * `WebhookPaths` lists the other conditions. The leader appends the segment 5 minutes before that time.
    */
   readonly unsegmentedUntilMs: number;
 }

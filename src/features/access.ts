@@ -100,7 +100,7 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
     webhookDeps: (shared) => ({ access: { ...accessReviews(reviewDeps), ...shared } }),
     readiness: { stores: () => storesProblem([...stores.all, reviewStore]), 'signing-keys': () => keys.problem() },
     // Without keys, the first reconcile of every open grant fails. Revoking needs no keys, so the controllers wait at most 1 s for them.
-    ready: () => Promise.race([keysTried, sleep(clock, keysWaitMs, signal).catch(() => undefined)]),
+    beforeControllers: () => Promise.race([keysTried, sleep(clock, keysWaitMs, signal).catch(() => undefined)]),
     close: { events: () => Promise.all([podEvents.close(), requestEvents.close()]) },
   };
 }

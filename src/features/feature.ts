@@ -25,8 +25,8 @@ export const clock = systemClock;
 export interface Feature {
   readonly name: FeatureName;
   /**
-   * Maximum number of connections for quick calls to the API server of this process's cluster. If a process runs several features, it
-   * uses the largest of their numbers. Slow and urgent calls, and each watch, have additional ones.
+   * Maximum number of connections for quick calls (`PoolName`) to the API server of this process's cluster. If a process runs several
+   * features, it uses the largest of their numbers. Slow and urgent calls, and each watch, have additional connections.
    */
   readonly connections: number;
   /** Whether the feature needs the serving certificate and the audit journal. */
@@ -70,8 +70,8 @@ export interface OpenFeature {
   readonly webhookDeps?: (shared: ReviewPorts) => ServedFeatures;
   /** Checks of `/readyz`, by name. */
   readonly readiness: Readonly<Record<string, HealthCheck>>;
-  /** Resolves when the controllers of this process may start; they wait for `ready` of every feature. Default: immediately. */
-  readonly ready?: () => Promise<void>;
+  /** Called before the controllers of this process start. They start once it has resolved for every feature. */
+  readonly beforeControllers?: () => Promise<void>;
   /** TCP ports that it opened, by name, for the log. */
   readonly ports?: Readonly<Record<string, number>>;
   /** Closes its parts, in order. `serve` calls these after the controllers have stopped. */
@@ -126,7 +126,7 @@ export function recorder({ config, log }: Host, feature: FeatureName, client: Cl
  */
 export const QUIET_SILENCE_MS = 75_000;
 
-/** Options of watches whose cluster is asked every few seconds whether it still allows them. `cluster` is a label of the metric. */
+/** Options of watches with a probe (`WatchOptions.probe`), whose refusals are counted. `cluster` is a label of the metric. */
 export function probedWatches(cluster: 'own' | 'provider', watchRefusals: CounterMetric): WatchOptions {
   return {
     probe: true,
@@ -135,7 +135,7 @@ export function probedWatches(cluster: 'own' | 'provider', watchRefusals: Counte
   };
 }
 
-/** Age from which a store counts as stale, milliseconds. With a healthy API server, the age stays below 28 s. */
+/** Age from which a store counts as stale, milliseconds. With a healthy API server, watches and probes keep it far below. */
 const MAX_STORE_AGE_MS = 60_000;
 
 /**

@@ -22,12 +22,13 @@ export interface Clock {
 /** Node fires timers above 2^31 - 1 ms at once, so a longer wait uses several timers. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
+/** The clocks and timers of the platform. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   schedule(delayMs, callback) {
     if (delayMs <= 0) {
-      // The shortest timer of Node takes a millisecond or two. An immediate with `unref` would run only after the next input.
+      // The shortest timer of Node takes a millisecond or two. The immediate stays referenced, so that the loop does not wait for input first.
       const immediate = setImmediate(callback);
       return () => clearImmediate(immediate);
     }

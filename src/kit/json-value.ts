@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 /** A JSON object of unknown fields. */
 export type JsonObject = { [field: string]: unknown };
 
-/** `copyJson` counts each value as this many characters, besides those of its text, because copying an empty value is work, too. */
+/** `copyJson` adds this many characters for each value to those of its text, because copying an empty value is work, too. */
 export const valueWeight = 32;
 /** Default limit of `copyJson`, in characters: more than five times the largest object that the API server stores (1.5 MiB). */
 export const maxWeight = 8 * 1024 * 1024;

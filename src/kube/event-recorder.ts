@@ -11,9 +11,9 @@ import { type KubeLog, silentLog } from './log.ts';
 /** Records events.k8s.io/v1 Events. Best effort: it never blocks, throws, or fails the work that it reports on. */
 export interface EventRecorder {
   /**
-   * Writes the Event, or counts it as a repetition if an equal one was recorded less than six minutes ago. Drops it after `close`, if the
-   * budget of its object and action is used up (`seriesBudget`). It also does not write the Event if the budget of its action is used up
-   * (`writeBudget`), if too many writes wait, or if the write fails; then a later repetition writes it.
+   * Writes the Event, or counts it as a repetition if an equal one was recorded less than six minutes ago. Drops it after `close`, and if
+   * the budget of its object and action is used up (`seriesBudget`). If the budget of its action is used up (`writeBudget`), too many writes
+   * wait, or the write fails, a later repetition writes it.
    */
   record(event: RecordedEvent): void;
   /** Writes pending Events for at most 2 s, then drops the rest and ends the recorder. */

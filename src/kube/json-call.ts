@@ -220,7 +220,7 @@ export interface ConnectionOptions {
 const KEEP_ALIVE_MS = 30_000;
 /**
  * Idle time of a connection before TCP keep-alive probes begin, milliseconds. Node then probes each second, ten times, so a connection
- * whose other end is gone breaks within 20 s, without a call.
+ * whose peer no longer answers breaks within 20 s, without a call.
  */
 const PROBE_AFTER_MS = 10_000;
 

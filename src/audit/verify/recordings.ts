@@ -44,7 +44,7 @@ export class RecordingsVerifier {
   readonly #expected = new Map<string, Expected>();
   readonly #findings: Finding[] = [];
 
-  /** Reads one line, which may be that of another program. */
+  /** Reads one line of a log, which another program may have written. */
   line(text: string): void {
     if (!text.includes('"event":"session"')) return;
     let record: unknown;
