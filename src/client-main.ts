@@ -58,6 +58,7 @@ async function main(): Promise<void> {
   const { program, argv } = commandLine();
   const io = {
     print: (text: string) => void process.stdout.write(text),
+    show: (text: string) => new Promise<void>((resolve) => process.stdout.write(text, () => resolve())),
     printError: (text: string) => void process.stderr.write(text),
     stdin: process.stdin,
     terminal: { input: process.stdin.isTTY, output: process.stdout.isTTY, error: process.stderr.isTTY },

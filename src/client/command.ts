@@ -26,6 +26,10 @@ export interface Io {
   print(text: string): void;
   /** Writes one line of progress or an error, with its newline, to standard error. Every other control character becomes `?`. */
   printError(line: string): void;
+  /**
+   * Writes to standard output unchanged, and resolves once it is written. The caller must filter what a terminal gets.
+   */
+  show(text: string): Promise<void>;
   /** Writes to standard error unchanged, to control the cursor of a terminal. The caller must clean all text from objects. */
   draw(text: string): void;
   readonly stdin: AsyncIterable<Uint8Array>;

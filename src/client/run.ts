@@ -18,7 +18,7 @@ export function runClient(argv: readonly string[], raw: RawIo, signal: AbortSign
 
 /**
  * An `Io` that cleans all output: objects, servers, and other programs may send control characters, which a terminal would obey. No other
- * code does.
+ * code does, except for the output of sessions (`TerminalFilter`).
  */
 const cleaned = (raw: RawIo): Io => ({
   ...raw,

@@ -116,21 +116,25 @@ class Viewer implements CastReader {
   }
 
   event(line: Buffer): void {
-    if (this.#answer.writableLength + line.length > MAX_WAITING) this.#end(tooSlow);
-    else this.#answer.write(line);
+    if (this.#answer.writableLength + line.length <= MAX_WAITING) this.#answer.write(line);
+    else if (this.#last()) {
+      // Without the end of the answer, so that the viewer does not take it for the end of the session.
+      this.#answer.write(this.#cast.line('m', tooSlow), () => this.#answer.destroy());
+    }
   }
 
   /** The session is over. */
   end(reason: string): void {
-    this.#end(this.#cast.lastNote === reason ? undefined : reason);
+    if (this.#last()) this.#answer.end(this.#cast.lastNote === reason ? '' : this.#cast.line('m', reason));
   }
 
-  #end(marker: string | undefined): void {
-    if (this.#isEnding) return;
+  /** Passes nothing more on; false if that was so before. */
+  #last(): boolean {
+    if (this.#isEnding) return false;
     this.#isEnding = true;
     this.#stop();
-    this.#answer.end(marker === undefined ? '' : this.#cast.line('m', marker));
     this.#cancel = this.#clock.schedule(LAST_WORDS_MS, () => this.#answer.destroy());
+    return true;
   }
 }
 

@@ -18,7 +18,11 @@ export interface OwnCalls {
   isAllowed(question: OwnQuestion, options?: CallOptions): Promise<boolean>;
   /** The pages of a list, in order. If the list expires between two pages, it restarts once, with `restarted`. */
   pages(resource: Resource, options?: ListOptions): AsyncIterable<Page>;
+  /** The body of a GET, while it arrives, until `signal` aborts. The head must arrive within 30 s. Never retries. */
+  stream(path: string, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>;
 }
+
+const HEAD_MS = 30_000;
 
 /** The attributes of a SelfSubjectAccessReview. */
 export type OwnQuestion = Omit<AccessQuestion, 'user' | 'groups' | 'uid' | 'extra'>;
@@ -53,6 +57,7 @@ export function ownCalls(transport: Transport): OwnCalls {
       const answer = await review('v1', 'authorization.k8s.io', 'selfsubjectaccessreviews', kind, spec, options);
       return own(own(answer, 'status'), 'allowed') === true;
     },
+    stream: (path, signal) => transport.stream({ path, signal, headTimeoutMs: HEAD_MS }),
     pages: (resource, options) => listPages(transport, resource, options),
   };
 }

@@ -9,6 +9,7 @@ import { childNameOf } from '../../src/api/access/names.ts';
 import { gatewayGroup, gatewayUserOf, grantProxyPath } from '../../src/api/gateway/names.ts';
 import { formatTime } from '../../src/kit/clock.ts';
 import { DerivedKeyPair } from '../../src/kit/ed25519.ts';
+import { program } from './client.ts';
 import { Person } from './person.ts';
 import { testNamespace } from './plane.ts';
 import { keyOf, signerOf } from './signers.ts';
@@ -171,8 +172,17 @@ export class GatewayStage {
 
   /** kubectl in a terminal. */
   terminal(person: Person, args: readonly string[]): Terminal {
-    const { directory, binaries } = this.plane;
-    const terminal = new Terminal(binaries.kubectl, args, {
+    return this.#terminal(person, this.plane.binaries.kubectl, args);
+  }
+
+  /** The built client in a terminal. */
+  client(person: Person, args: readonly string[]): Terminal {
+    return this.#terminal(person, process.execPath, [program, '-n', this.namespace, ...args]);
+  }
+
+  #terminal(person: Person, command: string, args: readonly string[]): Terminal {
+    const { directory } = this.plane;
+    const terminal = new Terminal(command, args, {
       PATH: process.env['PATH'],
       HOME: directory,
       KUBECONFIG: person.kubeconfig,

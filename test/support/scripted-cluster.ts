@@ -67,6 +67,10 @@ export class ScriptedCluster {
         stdout += text;
         printed(text);
       },
+      show: async (text) => {
+        stdout += text;
+        printed(text);
+      },
       printError: (text) => {
         stderr += text;
       },

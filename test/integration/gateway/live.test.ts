@@ -168,4 +168,53 @@ describe('the view of a session', () => {
     terminal.write('exit\n');
     await terminal.exit();
   });
+
+  describe('of drawbridge sessions', () => {
+    const hostile = "printf 'A\\033[6nB\\033]52;c;ZXZpbA==\\007C\\033[31mD\\n'\n";
+
+    it('tail shows it until its end, without what a terminal would answer', async () => {
+      const { terminal, id, grant } = await shell();
+      const tail = stage.client(carol, ['sessions', 'tail', id]);
+      await until('the view to begin', async () => (await viewed(id)).length > 0, { timeoutMs: 30_000 });
+      terminal.write(hostile);
+      const text = await tail.shows(/ABC/);
+      assert.ok(text.includes('ABC\u001b[31mD'), JSON.stringify(text));
+      assert.ok(!text.includes('\u001b]52'), JSON.stringify(text));
+      await stage.revoke(grant);
+      assert.equal(await tail.exit(), 0);
+      assert.match(tail.text, /\[drawbridge\] access ended at \d\d:\d\d UTC: Revoked/);
+    });
+
+    it('tail says that a session is over, and play replays it faster', async () => {
+      const { terminal, id } = await shell({ record: 'Required' });
+      terminal.write('echo paid-$((40+2))\nexit\n');
+      await terminal.exit();
+      const tail = stage.client(carol, ['sessions', 'tail', id]);
+      assert.equal(await tail.exit(), 5);
+      assert.match(tail.text, /is not open in namespace .*; or play its recording: drawbridge sessions play/s);
+      const replay = stage.client(carol, ['sessions', 'play', id, '--speed', '100']);
+      assert.equal(await replay.exit(), 0);
+      assert.match(replay.text, /\[drawbridge\] this session is recorded.*^paid-42/ms);
+    });
+
+    it('are denied to people without the ClusterRole, which they name', async () => {
+      const { terminal, id } = await shell({ record: 'Required' });
+      for (const command of ['tail', 'play']) {
+        const denied = stage.client(stage.bob, ['sessions', command, id]);
+        assert.equal(await denied.exit(), 3);
+        assert.match(denied.text, /denied: .*ask an administrator to bind the ClusterRole drawbridge-session-auditor/s);
+      }
+      terminal.write('exit\n');
+      await terminal.exit();
+    });
+
+    it('end with the replica that holds the session, and do not take that for the end of the session', async () => {
+      const { id } = await shell();
+      const tail = stage.client(carol, ['sessions', 'tail', id]);
+      await until('the view to begin', async () => (await viewed(id)).length > 0, { timeoutMs: 30_000 });
+      await stage.gateway.kill();
+      assert.equal(await tail.exit(), 1);
+      assert.match(tail.text, /lost the view: .*; the session may still be open/);
+    });
+  });
 });

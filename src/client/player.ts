@@ -1,0 +1,63 @@
+import { type Clock, sleep } from '../kit/clock.ts';
+import { printable } from '../kit/printable.ts';
+import { type CastLine, readCast } from './cast.ts';
+import type { Io } from './command.ts';
+import { TerminalFilter } from './terminal-filter.ts';
+
+/** How to show a recording. */
+export interface PlayOptions {
+  readonly io: Pick<Io, 'show' | 'printError' | 'terminal' | 'columns'>;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** Whether to print the lines of the recording as they are, instead of what the terminal showed. */
+  readonly asLines: boolean;
+  /** How often as fast as the session; undefined: each event at once. */
+  readonly speed: number | undefined;
+}
+
+/** Longest pause between two events, milliseconds, at speed 1. */
+const MAX_PAUSE_MS = 2000;
+
+/**
+ * Shows a recording or a live view until its end. On a terminal it shows only what that may get, and leaves it as it was, also if `signal`
+ * aborts. Rejects as `readCast`, as `chunks`, or with the reason of the signal.
+ */
+export async function play(chunks: AsyncIterable<Uint8Array>, options: PlayOptions): Promise<void> {
+  const { io, clock, signal, asLines, speed } = options;
+  const screen = io.terminal.output && !asLines ? new TerminalFilter() : undefined;
+  const startMs = clock.monotonic();
+  let [lastMs, dueMs] = [0, 0];
+  try {
+    for await (const line of readCast(chunks)) {
+      signal.throwIfAborted();
+      if ('event' in line && speed !== undefined) {
+        dueMs += Math.min(Math.max(0, line.event.atMs - lastMs), MAX_PAUSE_MS) / speed;
+        lastMs = line.event.atMs;
+        const waitMs = startMs + dueMs - clock.monotonic();
+        if (waitMs > 0) await sleep(clock, waitMs, signal);
+      }
+      if (asLines) await io.show(`${line.line}\n`);
+      else await showLine(line, io, screen);
+    }
+  } finally {
+    if (screen) await io.show(`${screen.end()}\r\n`);
+  }
+}
+
+async function showLine(line: CastLine, io: PlayOptions['io'], screen: TerminalFilter | undefined): Promise<void> {
+  if ('header' in line) {
+    const { width, height } = line.header;
+    // A terminal may not know its size, and then says 0.
+    if (screen && io.columns && io.columns < width) {
+      io.printError(
+        `note: the terminal of the session has ${width} x ${height} characters, and this one fewer columns; its lines may wrap\n`,
+      );
+    }
+    return;
+  }
+  if (!('event' in line)) return;
+  const { code, text } = line.event;
+  if (code === 'o') await io.show(screen ? screen.pass(text) : text);
+  else if (code === 'm' && screen) await io.show(`\r\n[drawbridge] ${printable(text)}\r\n`);
+  else if (code === 'm') io.printError(`[drawbridge] ${text}\n`);
+}

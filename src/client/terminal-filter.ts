@@ -1,0 +1,132 @@
+/**
+ * What a session wrote is the text of another person, and the terminal of the auditor would obey it: it could answer on standard input,
+ * write the clipboard, print, or change the title. The filter passes text, colors, and movements within the screen, and drops the rest.
+ */
+
+/** Control characters that move the cursor, ring, or shift the character set. ENQ, among others, would make a terminal answer. */
+const controls = '\u0007\b\t\n\v\f\r\u000e\u000f';
+/** Maximum length of the parameters of a sequence. */
+const MAX_PARAMETERS = 64;
+/**
+ * Maximum length of a string that is dropped, such as a title. What follows is shown, so that a string without an end cannot hide the rest
+ * of a session.
+ */
+const MAX_STRING = 4096;
+
+/** Final characters of CSI sequences that move, erase, insert, or color. */
+const plainFinals = /[@A-HJKLMPSTXZ`abdefghlmrsu]/;
+/** Private modes: reverse video, origin, wrapping, blinking and visible cursor, and the alternate screen. No mode that reports keys or a mouse. */
+const privateModes: readonly string[] = ['5', '6', '7', '12', '25', '47', '1047', '1048', '1049'];
+/** Escape sequences of one character: save and restore the cursor, index, next line, tab stop, reverse index. */
+const escapes = '78DEHM';
+/** Sequences that begin a string: DCS, SOS, OSC, PM, APC, and the title of screen. */
+const strings = 'PX]^_k';
+/** A full reset would also erase the lines above the screen. */
+const RESET = '\u001b[!p\u001b[H\u001b[2J';
+/** Leaves a terminal as a shell expects it: character set, colors, cursor, wrapping, and the whole screen for scrolling. */
+const RESTORE = '\u000f\u001b(B\u001b[m\u001b[4l\u001b[?5;6l\u001b[?7;25h\u001b7\u001b[r\u001b8';
+
+/** Filters the output of a session for a terminal. Parts may end anywhere. */
+export class TerminalFilter {
+  #state: 'text' | 'escape' | 'charset' | 'skip' | 'csi' | 'string' = 'text';
+  #sequence = '';
+  #length = 0;
+  #isAlternate = false;
+
+  /** The part of the text that a terminal may get. */
+  pass(text: string): string {
+    let out = '';
+    for (const character of text) out += this.#next(character);
+    return out;
+  }
+
+  /** Ends a sequence that has begun, and returns what leaves the terminal as it was before. */
+  end(): string {
+    this.#state = 'text';
+    const leave = this.#isAlternate ? '\u001b[?1049l' : '';
+    this.#isAlternate = false;
+    return `${leave}${RESTORE}`;
+  }
+
+  #next(character: string): string {
+    const code = character.codePointAt(0) ?? 0;
+    // A control character of 8 bits is the same as ESC and a letter.
+    if (code >= 0x80 && code <= 0x9f) return this.#next('\u001b') + this.#next(String.fromCharCode(code - 0x40));
+    if (code === 0x1b) {
+      this.#state = 'escape';
+      return '';
+    }
+    // CAN and SUB end any sequence.
+    if (code === 0x18 || code === 0x1a) {
+      this.#state = 'text';
+      return '';
+    }
+    if (this.#state === 'string') return this.#string(code);
+    // Terminals obey control characters within a sequence.
+    if (code < 0x20 || code === 0x7f) return controls.includes(character) ? character : '';
+    switch (this.#state) {
+      case 'text':
+        return character;
+      case 'escape':
+        return this.#escape(character);
+      case 'charset':
+        return this.#end(/[0AB]/.test(character) ? `\u001b${this.#sequence}${character}` : '');
+      case 'skip':
+        return /[ -/]/.test(character) ? '' : this.#end('');
+      case 'csi':
+        return this.#csi(character);
+    }
+  }
+
+  #end(out: string): string {
+    this.#state = 'text';
+    return out;
+  }
+
+  #escape(character: string): string {
+    this.#sequence = '';
+    this.#length = 0;
+    if (character === '[') this.#state = 'csi';
+    else if (character === '(' || character === ')') {
+      this.#state = 'charset';
+      this.#sequence = character;
+    } else if (strings.includes(character)) this.#state = 'string';
+    else if (/[ -/]/.test(character)) this.#state = 'skip';
+    else if (character === 'c') return this.#end(RESET);
+    else return this.#end(escapes.includes(character) ? `\u001b${character}` : '');
+    return '';
+  }
+
+  #csi(character: string): string {
+    if (/[ -?]/.test(character)) {
+      if (this.#sequence.length <= MAX_PARAMETERS) this.#sequence += character;
+      return '';
+    }
+    const sequence = this.#sequence.length > MAX_PARAMETERS ? '' : this.#allowed(this.#sequence, character);
+    return this.#end(sequence);
+  }
+
+  /** The sequence if it is harmless; else an empty text. */
+  #allowed(parameters: string, final: string): string {
+    if (/^[\d;:]*$/.test(parameters) && plainFinals.test(final)) {
+      // 3J erases the lines above the screen.
+      return final === 'J' && !/^[012]?$/.test(parameters) ? '' : `\u001b[${parameters}${final}`;
+    }
+    if (parameters === '!' && final === 'p') return '\u001b[!p';
+    if (/^\d? $/.test(parameters) && final === 'q') return `\u001b[${parameters}q`;
+    if (/^\?[012]?$/.test(parameters) && (final === 'J' || final === 'K')) return `\u001b[${parameters}${final}`;
+    if (!/^\?[\d;]+$/.test(parameters) || (final !== 'h' && final !== 'l')) return '';
+    const modes = parameters
+      .slice(1)
+      .split(';')
+      .filter((mode) => privateModes.includes(mode));
+    if (modes.some((mode) => ['47', '1047', '1049'].includes(mode))) this.#isAlternate = final === 'h';
+    return modes.length === 0 ? '' : `\u001b[?${modes.join(';')}${final}`;
+  }
+
+  #string(code: number): string {
+    this.#length += 1;
+    if (code === 0x07 || this.#length > MAX_STRING) return this.#end('');
+    return '';
+  }
+}
