@@ -39,6 +39,8 @@ export interface Config {
   readonly inventory: InventoryConfig;
   /** Port of the gateway's aggregated API (HTTPS). 0 selects a free port. */
   readonly gatewayPort: number;
+  /** Address at which other replicas of the gateway reach this one, without a port; undefined: they cannot. */
+  readonly peerAddress: string | undefined;
   /** Folder of the recordings of sessions; undefined: none are stored. */
   readonly recordings: string | undefined;
   /** Age from which a recording is deleted, milliseconds. */
@@ -169,6 +171,7 @@ export function readConfig(
     }),
     inventory,
     gatewayPort: value('gateway-port'),
+    peerAddress: value('peer-address') ?? (isAny(bindAddress) ? undefined : bindAddress),
     recordings: value('recordings'),
     recordingRetentionMs: value('recording-retention'),
     pollingMs: value('provider-polling-interval'),
@@ -188,6 +191,9 @@ export function readConfig(
     timeoutMs: value('timeout'),
   });
 }
+
+/** Whether the address stands for every interface, so that no peer can connect to it. */
+const isAny = (address: string): boolean => ['0.0.0.0', '::'].includes(address);
 
 /** Rejects --dry-run with other features, because they would still write. */
 function readDryRun(dryRun: boolean, features: readonly FeatureName[]): boolean {

@@ -227,6 +227,11 @@ const gateway = {
     fallback: '9445',
     help: 'Port of the aggregated API of the gateway, HTTPS. 0 takes a free port.',
   },
+  'peer-address': {
+    type: optional(text('ADDRESS')),
+    defaultInWords: '--bind-address, unless it is 0.0.0.0',
+    help: 'IP address at which other replicas of the gateway reach this one. The chart passes that of the Pod.',
+  },
   recordings: {
     type: optional(text('DIR')),
     defaultInWords: 'sessions are not recorded',

@@ -14,6 +14,7 @@ import { MountedVolume } from './pod-volumes.ts';
 const builtProgram = fileURLToPath(new URL('../../dist/drawbridge.js', import.meta.url));
 const tokenPath = '/var/run/secrets/kubernetes.io/serviceaccount';
 const restartMs = 1000;
+const podIp = '127.0.0.1';
 /** Delay until nodes stop sending connections to a Pod that has left its Service. */
 const endpointLagMs = 500;
 
@@ -200,9 +201,11 @@ export class HostPod {
   /** Translates paths in the container to paths of this machine, and its ports to free ones. */
   #args(): string[] {
     const mounts = this.#mounts();
+    const environment = this.#environment();
     const args = (this.#container.args ?? []).map((arg) => {
       const mount = mounts.find(({ path }) => arg.includes(`${path}/`));
-      return mount ? arg.replace(mount.path, mount.folder) : arg;
+      const translated = mount ? arg.replace(mount.path, mount.folder) : arg;
+      return translated.replaceAll(/\$\((\w+)\)/g, (_, name: string) => environment[name] ?? '');
     });
     return [...args, ...[...this.#ports].map(([name, port]) => `--${portFlags[name]}=${port}`)];
   }
@@ -216,12 +219,16 @@ export class HostPod {
   }
 
   #environment(): NodeJS.ProcessEnv {
-    const given = (this.#container.env ?? []).map(({ name, value }) => [name, value ?? '']);
+    const given = (this.#container.env ?? []).map(({ name, value }) => [
+      name,
+      // The only field that the chart reads is the address of the Pod.
+      value ?? podIp,
+    ]);
     return Object.fromEntries([
       ['PATH', process.env['PATH'] ?? ''],
       ['HOSTNAME', this.name],
       ['KUBECONFIG', join(this.#folder, 'kubeconfig')],
-      ['DRAWBRIDGE_BIND_ADDRESS', '127.0.0.1'],
+      ['DRAWBRIDGE_BIND_ADDRESS', podIp],
       ...given,
     ]) as NodeJS.ProcessEnv;
   }

@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net';
 import { limitConnections } from '../admission/connection-limits.ts';
 import { FairQueue } from '../admission/fair-queue.ts';
 import { overloadMetrics } from '../admission/metrics.ts';
@@ -12,8 +13,10 @@ import { FolderSink } from '../gateway/recording/folder-sink.ts';
 import { recordingMetrics } from '../gateway/recording/metrics.ts';
 import { Recorder } from '../gateway/recording/recorder.ts';
 import { RecordingRetention } from '../gateway/recording/retention.ts';
+import { openReplicaStore, Replicas, replicaName } from '../gateway/replicas.ts';
 import { startGatewayServer } from '../gateway/server.ts';
 import { SessionAudit } from '../gateway/session-audit.ts';
+import { openSessionStore, SessionObjects } from '../gateway/session-objects.ts';
 import { SessionOpening } from '../gateway/session-opening.ts';
 import { Sessions } from '../gateway/sessions.ts';
 import { Upstream } from '../gateway/upstream.ts';
@@ -62,9 +65,33 @@ async function open(host: Host): Promise<OpenFeature> {
   const audit = new SessionAudit(journal, log);
   const views = new LiveViews(clock);
   const looks = new Looks({ views, sink, audit, log });
-  const opening = new SessionOpening({ sessions, upstream, recorder, views, audit, clock });
+  const replicaStore = openReplicaStore(cluster, config.leaseNamespace);
+  const sessionStore = openSessionStore(cluster);
+  const { client } = cluster;
+  const replicas = new Replicas({
+    client: client.urgent(),
+    store: replicaStore,
+    namespace: config.leaseNamespace,
+    replica: replicaName(config.identity),
+    address: () => config.peerAddress && `${hostOf(config.peerAddress)}:${server.port}`,
+    clock,
+  });
+  const objects = new SessionObjects({ client, store: sessionStore, replicas, clock, log, metrics });
+  const opening = new SessionOpening({ sessions, objects, upstream, recorder, views, audit, clock });
   const server = await startGatewayServer({
-    gateway: new Gateway({ frontProxy, grants, sessions, upstream, recorder, opening, looks, audit, clock, log }),
+    gateway: new Gateway({
+      frontProxy,
+      grants,
+      sessions,
+      upstream,
+      recorder,
+      objects,
+      opening,
+      looks,
+      audit,
+      clock,
+      log,
+    }),
     frontProxy,
     certificate: certificate(),
     host: config.bindAddress,
@@ -75,9 +102,9 @@ async function open(host: Host): Promise<OpenFeature> {
   });
   return {
     gate: alwaysLeading('gateway'),
-    controllers: [],
+    controllers: objects.controllers(),
     readiness: {
-      'gateway-stores': () => storesProblem([...stores, frontProxy, keys.store]),
+      'gateway-stores': () => storesProblem([...stores, frontProxy, keys.store, sessionStore, replicaStore]),
       'front-proxy': () => frontProxyProblem(frontProxy),
       'public-keys': () => keys.problem(),
     },
@@ -85,9 +112,12 @@ async function open(host: Host): Promise<OpenFeature> {
     close: {
       sessions: () => sessions.close(),
       gatewayServer: () => server.close(),
+      objects: () => objects.close(),
       upstream: () => upstream.close(),
       retention: () => retention?.close(),
       recorder: () => recorder.close(),
     },
   };
 }
+
+const hostOf = (address: string): string => (isIPv6(address) ? `[${address}]` : address);

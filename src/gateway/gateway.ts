@@ -15,6 +15,7 @@ import type { Looks } from './looks.ts';
 import { type Decision, decide, isDocument, isSubject, type ProxyCall } from './pod-call.ts';
 import type { Recorder } from './recording/recorder.ts';
 import type { AuditedCall, Look, SessionAudit } from './session-audit.ts';
+import type { SessionObjects } from './session-objects.ts';
 import type { SessionOpening } from './session-opening.ts';
 import { type Sessions, tooManySessions } from './sessions.ts';
 import { endText } from './stream-end.ts';
@@ -29,6 +30,7 @@ interface GatewayDeps {
   readonly sessions: Sessions;
   readonly upstream: Pick<Upstream, 'open'>;
   readonly recorder: Pick<Recorder, 'problem'>;
+  readonly objects: Pick<SessionObjects, 'problem'>;
   readonly opening: Pick<SessionOpening, 'open'>;
   readonly looks: Pick<Looks, 'answer'>;
   readonly audit: SessionAudit;
@@ -124,7 +126,7 @@ export class Gateway {
     }
     const decision = decide(proxyCall, grant);
     if (decision.kind === 'refusal') {
-      const refusal = this.#recorderRefusal(grant, decision.refusal) ?? decision.refusal;
+      const refusal = this.#openingRefusal(grant, decision.refusal) ?? decision.refusal;
       return { kind: 'refusal', refusal, audit: { caller, grant } };
     }
     if (decision.kind === 'document') return documentOutcome(podDocument(proxyCall.path, accept));
@@ -132,9 +134,10 @@ export class Gateway {
   }
 
   /** kubectl repeats a refused WebSocket as SPDY, and shows only the second refusal, which must have the reason of the first. */
-  #recorderRefusal({ recording }: LiveGrant, { code }: Refusal): Refusal | undefined {
-    const { problem } = this.#deps.recorder;
-    if (!problem || recording?.mode !== 'Required' || code !== 'WebSocketRequired') return undefined;
+  #openingRefusal({ recording }: LiveGrant, { code }: Refusal): Refusal | undefined {
+    const { recorder, objects } = this.#deps;
+    const problem = objects.problem ?? (recording?.mode === 'Required' ? recorder.problem : undefined);
+    if (!problem || code !== 'WebSocketRequired') return undefined;
     return { status: 503, code: problem.code, message: problem.message };
   }
 

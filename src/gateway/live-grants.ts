@@ -1,5 +1,5 @@
 import { type RequestView, viewRequest } from '../access/stores/access-views.ts';
-import { accesses } from '../api/access/kinds.ts';
+import { accesses, type RequestKind } from '../api/access/kinds.ts';
 import { childNameOf } from '../api/access/names.ts';
 import type { KubeObject } from '../api/object.ts';
 import type { Clock } from '../kit/clock.ts';
@@ -12,7 +12,7 @@ import type { StreamEnd } from './stream-end.ts';
 
 /** A grant whose access is open, as the signatures prove it. */
 export interface LiveGrant extends Granted {
-  readonly request: { readonly kind: string; readonly name: string; readonly uid: string };
+  readonly request: { readonly kind: RequestKind; readonly name: string; readonly uid: string };
   /** When the access ends, epoch ms. */
   readonly endMs: number;
   /** Milliseconds without data after which a stream ends; undefined: no limit. */
@@ -45,7 +45,7 @@ const MAX_AGE_MS = 60_000;
 
 /** A request with a grant through the gateway. */
 export interface GatewayRequest extends RequestView {
-  readonly kind: string;
+  readonly kind: RequestKind;
 }
 
 const byGrant = 'grant';
@@ -64,7 +64,7 @@ export function openGrantStores(cluster: Cluster): readonly Store<GatewayRequest
 
 const viewGatewayRequest = (object: KubeObject): GatewayRequest | undefined => {
   const view = viewRequest(object);
-  return view?.grant?.session?.via === 'Gateway' ? { ...view, kind: object.kind } : undefined;
+  return view?.grant?.session?.via === 'Gateway' ? { ...view, kind: object.kind as RequestKind } : undefined;
 };
 
 const grantKey = (namespace: string, grant: string): string => `${namespace}/${grant}`;

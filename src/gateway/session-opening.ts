@@ -1,13 +1,14 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../kit/clock.ts';
-import { describe } from '../kit/errors.ts';
+import { CodedError, describe } from '../kit/errors.ts';
 import { type Refusal, refuseUpgrade, relayRefusedUpgrade, switchingProtocols } from './answers.ts';
 import { LiveSession, type LiveViews } from './live-views.ts';
 import { type StreamDecision, type StreamKind, streamProtocols } from './pod-call.ts';
 import type { Recorder, Recording } from './recording/recorder.ts';
 import { SessionCast } from './recording/session-cast.ts';
 import { type AuditedCall, type SessionAudit, type SessionRecord, sessionRecord } from './session-audit.ts';
+import type { SessionObjects } from './session-objects.ts';
 import { type Session, type Sessions, tooManySessions } from './sessions.ts';
 import { PodStream, type StreamResult } from './stream.ts';
 import { sessionEndText } from './stream-end.ts';
@@ -17,6 +18,7 @@ interface SessionOpeningDeps {
   readonly sessions: Sessions;
   readonly upstream: Pick<Upstream, 'open'>;
   readonly recorder: Pick<Recorder, 'begin'>;
+  readonly objects: Pick<SessionObjects, 'begin' | 'end'>;
   readonly views: Pick<LiveViews, 'begin'>;
   readonly audit: SessionAudit;
   readonly clock: Clock;
@@ -40,7 +42,7 @@ export class SessionOpening {
 
   /** Opens the stream, or refuses it. Rejects if the API server cannot be reached. */
   async open({ request, socket, head }: UpgradeCall, call: AuditedCall, decision: StreamDecision): Promise<void> {
-    const { sessions, upstream, views, audit, clock } = this.#deps;
+    const { sessions, objects, upstream, views, audit, clock } = this.#deps;
     const { grant } = call;
     const { stream: kind, options, target } = decision;
     const offered = String(request.headers['sec-websocket-protocol'] ?? '').split(',');
@@ -50,22 +52,31 @@ export class SessionOpening {
       await audit.denied(call, refusal);
       return refuseUpgrade(socket, refusal);
     }
-    const session = sessions.begin(grant);
+    const session = sessions.admits(grant) ? sessions.begin(grant) : undefined;
     if (!session) return refuseUpgrade(socket, tooManySessions);
+    const close = (): void => {
+      session.close();
+      objects.end(grant.namespace, session);
+    };
     const abort = new AbortController();
     const abandon = (): void => {
       abort.abort();
-      session.close();
+      close();
     };
     socket.once('close', abandon);
     const record = sessionRecord(call, decision, session);
     const cast = kind === 'portforward' ? undefined : new SessionCast(clock, grant.recording?.withInput ?? false);
-    let recording: Recording | undefined;
-    try {
-      recording = cast && (await this.#beginRecording(call, cast, session, record));
-    } catch (error) {
-      session.close();
-      const refusal: Refusal = { status: 503, code: 'RecorderUnavailable', message: describe(error) };
+    // Not beside the call to the API server: it starts the command.
+    const [recorded, stored] = await Promise.allSettled([
+      cast && this.#beginRecording(call, cast, session, record),
+      objects.begin(call, decision, record, session),
+    ]);
+    const recording = recorded.status === 'fulfilled' ? recorded.value : undefined;
+    for (const step of [recorded, stored]) {
+      if (step.status === 'fulfilled') continue;
+      close();
+      void recording?.end();
+      const refusal = unavailable(step.reason);
       await audit.denied(call, refusal);
       return refuseUpgrade(socket, refusal);
     }
@@ -73,13 +84,13 @@ export class SessionOpening {
       // Nothing passes before the line is written.
       await audit.opened(record);
     } catch (error) {
-      session.close();
+      close();
       void recording?.end();
       return refuseUpgrade(socket, { status: 503, code: 'AuditUnavailable', message: describe(error) });
     }
     const endViews = views.begin(new LiveSession({ namespace: grant.namespace, session: session.id }, cast, record));
     const closed = (result: Partial<StreamResult>): void => {
-      session.close();
+      close();
       endViews(sessionEndText(result));
       void recording?.end();
       void audit.ended(record, result);
@@ -154,4 +165,10 @@ const unknownProtocol = (found: readonly string[], kind: StreamKind): Refusal =>
   status: 400,
   code: 'UnknownProtocol',
   message: `the WebSocket has the subprotocol ${found.join(', ') || 'none'}; for ${kind}, the gateway passes ${streamProtocols[kind].join(' and ')}; use kubectl 1.31 or newer`,
+});
+
+const unavailable = (error: unknown): Refusal => ({
+  status: 503,
+  code: error instanceof CodedError ? error.code : 'InternalError',
+  message: describe(error),
 });

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Cancel, Clock } from '../kit/clock.ts';
+import { RecentMap } from '../kit/recent-map.ts';
 import type { Refusal } from './answers.ts';
 import type { LiveGrant, LiveGrants } from './live-grants.ts';
 import { type StreamEnd, timeOfDay } from './stream-end.ts';
@@ -18,6 +19,8 @@ export interface Session {
   readonly id: string;
   /** Names the stream that the session ends. If the access has ended meanwhile, it ends at once. */
   attach(stream: Endable): void;
+  /** Ends the session for a reason of its own, while its grant stays open; also if it has no stream yet. */
+  end(reason: StreamEnd): void;
   /** The stream is over. */
   close(): void;
 }
@@ -25,11 +28,17 @@ export interface Session {
 /** Maximum number of sessions of one replica, and of one grant. */
 const MAX_SESSIONS = 1000;
 const MAX_PER_GRANT = 64;
+/** How many streams of a grant may begin at once, and the time after which one more may, milliseconds: each costs two writes. */
+const MAX_AT_ONCE = 200;
+const NEXT_MS = 100;
+/** Number of grants whose streams are counted. */
+const MAX_COUNTED = 1024;
 
 export const tooManySessions: Refusal = {
   status: 429,
   code: 'TooManySessions',
-  message: 'the grant has 64 open sessions, or this replica 1,000; close some, or try again later',
+  message:
+    'the grant has 64 open sessions, or this replica 1,000, or the grant began more than 10 a second; close some, or try again later',
 };
 
 /** When a person at a terminal is warned, milliseconds before the end. */
@@ -37,11 +46,17 @@ const WARNINGS_MS = [10 * 60_000, 2 * 60_000];
 /** Interval of the check whether revocations still arrive, and whether the wall clock has jumped, milliseconds. */
 const CHECK_MS = 5_000;
 
+interface SessionState {
+  stream?: Endable;
+  /** Why the session ends alone. */
+  end?: StreamEnd;
+}
+
 /** The sessions of one grant. They end together. */
 interface GrantSessions {
   readonly namespace: string;
   readonly name: string;
-  readonly streams: Map<string, Endable | undefined>;
+  readonly streams: Map<string, SessionState>;
   endMs: number;
   /** Cancels the timer of the next warning or of the end. */
   cancel: Cancel;
@@ -53,6 +68,8 @@ export class Sessions {
   readonly #clock: Clock;
   readonly #byGrant = new Map<string, GrantSessions>();
   readonly #unsubscribe: readonly (() => void)[];
+  /** By grant: when all its streams so far would have begun at the slowest pace, monotonic milliseconds. */
+  readonly #usedUntilMs = new RecentMap<string, number>(MAX_COUNTED);
   #count = 0;
   #cancelCheck: Cancel = () => {};
   #stopped: StreamEnd | undefined;
@@ -71,6 +88,16 @@ export class Sessions {
     return this.#count;
   }
 
+  /** Whether a stream of the grant may begin now. Counts it. */
+  admits({ namespace, name }: Pick<LiveGrant, 'namespace' | 'name'>): boolean {
+    const nowMs = this.#clock.monotonic();
+    const key = `${namespace}/${name}`;
+    const usedUntilMs = Math.max(nowMs, this.#usedUntilMs.get(key) ?? 0) + NEXT_MS;
+    if (usedUntilMs - nowMs > MAX_AT_ONCE * NEXT_MS) return false;
+    this.#usedUntilMs.set(key, usedUntilMs);
+    return true;
+  }
+
   /** Begins a session of the open grant; undefined if the grant or this replica has too many. */
   begin({ namespace, name, endMs }: LiveGrant): Session | undefined {
     const key = `${namespace}/${name}`;
@@ -78,7 +105,8 @@ export class Sessions {
     if (this.#count >= MAX_SESSIONS || sessions.streams.size >= MAX_PER_GRANT) return undefined;
     const id = randomUUID();
     const isFirst = sessions.streams.size === 0;
-    sessions.streams.set(id, undefined);
+    const state: SessionState = {};
+    sessions.streams.set(id, state);
     this.#byGrant.set(key, sessions);
     this.#count += 1;
     if (isFirst) this.#recheck(key);
@@ -86,9 +114,13 @@ export class Sessions {
       id,
       attach: (stream) => {
         if (!sessions.streams.has(id)) return;
-        sessions.streams.set(id, stream);
-        const end = this.#stopped ?? this.#grants.endOf(namespace, name);
+        state.stream = stream;
+        const end = state.end ?? this.#stopped ?? this.#grants.endOf(namespace, name);
         if (typeof end === 'object') stream.end(end);
+      },
+      end: (reason) => {
+        state.end ??= reason;
+        state.stream?.end(state.end);
       },
       close: () => {
         if (!sessions.streams.delete(id)) return;
@@ -145,10 +177,10 @@ export class Sessions {
 
 function endAll({ streams, cancel }: GrantSessions, end: StreamEnd): void {
   cancel();
-  for (const stream of streams.values()) stream?.end(end);
+  for (const { stream } of streams.values()) stream?.end(end);
 }
 
 function warnAll({ streams, endMs }: GrantSessions, beforeMs: number): void {
   const text = `access ends in ${beforeMs / 60_000} minutes, at ${timeOfDay(endMs)}`;
-  for (const stream of streams.values()) stream?.warn(text);
+  for (const { stream } of streams.values()) stream?.warn(text);
 }

@@ -10,7 +10,8 @@ export interface StreamEnd {
 /**
  * `Expired`, `Revoked`, `Denied`: how the request ended. `Deleted`: the request no longer exists. `Idle`: no data within the idle limit.
  * `Restarting`: this replica stops. `Unverifiable`: the gateway has not heard from the API server for too long. `BadFrame`: the client broke
- * the protocol. `ClientGone`: the client does not answer. `RecordingLost`: the session must be recorded, and its recording failed.
+ * the protocol. `ClientGone`: the client does not answer. `RecordingLost`: the session must be recorded, and its recording failed. `Killed`:
+ * a user deleted the AccessSession.
  */
 export type EndCode =
   | 'Expired'
@@ -23,10 +24,19 @@ export type EndCode =
   | 'Unverifiable'
   | 'BadFrame'
   | 'ClientGone'
-  | 'RecordingLost';
+  | 'RecordingLost'
+  | 'Killed';
 
 /** Ends of the session only; the access goes on. */
-const ofSession: readonly EndCode[] = ['Idle', 'Restarting', 'Unverifiable', 'RecordingLost', 'BadFrame', 'ClientGone'];
+const ofSession: readonly EndCode[] = [
+  'Idle',
+  'Restarting',
+  'Unverifiable',
+  'RecordingLost',
+  'Killed',
+  'BadFrame',
+  'ClientGone',
+];
 
 /** What a person can do after each end. */
 const remedies: Readonly<Partial<Record<EndCode, string>>> = {
@@ -37,6 +47,7 @@ const remedies: Readonly<Partial<Record<EndCode, string>>> = {
   BadFrame: 'use kubectl 1.31 or newer',
   ClientGone: 'run the command again',
   RecordingLost: 'run the command again, or tell an administrator',
+  Killed: 'an administrator ended it; ask them before you connect again',
 };
 
 /** `access ended at 14:30 UTC: Expired; create a new request`: the line on the terminal, and the error of the client. */

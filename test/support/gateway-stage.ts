@@ -249,6 +249,17 @@ export function gatewayRights(namespace: string): object[] {
         { apiGroups: [''], resources: ['pods/log'], verbs: ['get'] },
         { apiGroups: [''], resources: ['configmaps'], verbs: ['get', 'list', 'watch', 'create', 'patch'] },
         { apiGroups: [''], resources: ['secrets'], verbs: ['get', 'create'] },
+        {
+          apiGroups: ['access.drawbridge.dev'],
+          resources: ['accesssessions'],
+          verbs: ['get', 'list', 'watch', 'create', 'delete'],
+        },
+        { apiGroups: ['access.drawbridge.dev'], resources: ['accesssessions/status'], verbs: ['patch'] },
+        {
+          apiGroups: ['coordination.k8s.io'],
+          resources: ['leases'],
+          verbs: ['get', 'list', 'watch', 'create', 'patch', 'delete'],
+        },
       ],
     },
     {

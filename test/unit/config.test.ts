@@ -55,6 +55,7 @@ describe('configuration', () => {
         apiUrl: undefined,
         allowLoopbackHttp: false,
       },
+      peerAddress: undefined,
       pollingMs: 15_000,
       bindable: undefined,
       dryRun: false,

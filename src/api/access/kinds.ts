@@ -1,4 +1,5 @@
 import type { Kind, ObjectOf } from '../schema/kind.ts';
+import { accessSessionKind } from './access-session.ts';
 import { accessVoteKind } from './access-vote.ts';
 import { execAccess } from './exec-access.ts';
 import type { TemplateKind } from './names.ts';
@@ -23,7 +24,7 @@ export type TemplateSpec = ObjectOf<Access['template']>['spec'];
 export const accessKinds: readonly Kind[] = accesses.flatMap(({ template, request }) => [template, request]);
 
 /** All custom resources of the access feature. The CRDs of the chart are generated from them, one file for each. */
-export const accessCrds: readonly Kind[] = [...accessKinds, accessVoteKind];
+export const accessCrds: readonly Kind[] = [...accessKinds, accessVoteKind, accessSessionKind];
 
 /** The kind of access that requests of this kind ask for. */
 export const accessOfRequest = (kind: RequestKind): Access => byRequest[kind];

@@ -83,4 +83,14 @@ export const policyCodes = {
     meaning: 'The ServiceAccount of the gateway changed more of its APIService than `caBundle`.',
     remedy: 'As for `MarkMissing`, with the Pods of the gateway.',
   },
+  SessionForged: {
+    audience: 'anyone',
+    meaning: 'Only the gateway creates and changes AccessSessions.',
+    remedy: 'To end a session, delete its AccessSession.',
+  },
+  ReplicaLeaseOnly: {
+    audience: 'operator',
+    meaning: 'The ServiceAccount of the gateway wrote a Lease that is none of its replicas.',
+    remedy: 'As for `MarkMissing`, with the Pods of the gateway.',
+  },
 } as const satisfies CodeTable;

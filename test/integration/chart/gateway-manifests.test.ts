@@ -61,6 +61,7 @@ describe('the chart with the gateway', () => {
       '--adopt-signing-keys=false',
       '--certificates=own',
       '--certificate-secret=drawbridge-gateway-own-certificate',
+      '--peer-address=$(POD_IP)',
       '--health-port=8081',
       '--metrics-port=8080',
       '--log-level=info',
@@ -98,6 +99,8 @@ describe('the chart with the gateway', () => {
       'watch crds.wizardofoz.co/podaccessrequests',
       'list crds.wizardofoz.co/execaccessrequests',
       'watch crds.wizardofoz.co/execaccessrequests',
+      'list access.drawbridge.dev/accesssessions',
+      'watch access.drawbridge.dev/accesssessions',
       'create authorization.k8s.io/selfsubjectrulesreviews',
       `list apiregistration.k8s.io/apiservices ${gatewayApiService}`,
       `watch apiregistration.k8s.io/apiservices ${gatewayApiService}`,
@@ -107,13 +110,15 @@ describe('the chart with the gateway', () => {
       ...['get', 'list', 'watch'].map((verb) => `${verb} /pods`),
       'get /pods/log',
       ...['exec', 'attach', 'portforward'].flatMap((way) => [`get /pods/${way}`, `create /pods/${way}`]),
+      ...['get', 'create', 'delete'].map((verb) => `${verb} access.drawbridge.dev/accesssessions`),
+      'patch access.drawbridge.dev/accesssessions/status',
     ]);
     assert.deepEqual(held('Role', 'drawbridge-gateway'), [
       ...['list', 'watch'].map((verb) => `${verb} /configmaps drawbridge-signing-keys`),
       'create /secrets',
       `get /secrets ${keys}`,
       ...['get', 'create', 'patch'].map((verb) => `${verb} /configmaps ${keys} ${heads}`),
-      'create coordination.k8s.io/leases',
+      ...['get', 'list', 'watch', 'create', 'patch', 'delete'].map((verb) => `${verb} coordination.k8s.io/leases`),
       ...['list', 'watch', 'patch'].map((verb) => `${verb} /secrets ${own}`),
       ...['get', 'update'].map((verb) => `${verb} coordination.k8s.io/leases ${own}`),
     ]);

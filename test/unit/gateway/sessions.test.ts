@@ -87,6 +87,31 @@ describe('a session of a grant', () => {
     assert.deepEqual([stream.warnings.length, stream.ends], [2, ['Expired']]);
   });
 
+  it('may begin 200 times at once, and then ten times a second, for each grant', async () => {
+    const { sessions, clock } = new Stage();
+    const grant = { namespace: 'payments', name: 'debug' };
+    const admitted = (count: number): number =>
+      Array.from({ length: count }).filter(() => sessions.admits(grant)).length;
+    assert.equal(admitted(300), 200);
+    await clock.advance(1000);
+    assert.equal(admitted(300), 10);
+    assert.ok(sessions.admits({ ...grant, name: 'other' }));
+    await clock.advance(60_000);
+    assert.equal(admitted(300), 200);
+  });
+
+  it('ends alone if it is ended, also before it has a stream', () => {
+    const stage = new Stage();
+    stage.cluster.open(stage.clock.now() + minute);
+    const other = stage.begin();
+    const live = stage.live();
+    const session = live && stage.sessions.begin(live);
+    const stream = new Recorder();
+    session?.end({ code: 'Killed', atMs: stage.clock.now() });
+    session?.attach(stream);
+    assert.deepEqual([stream.ends, other.ends], [['Killed'], []]);
+  });
+
   it('goes on when the access is extended, and ends at the new deadline', async () => {
     const stage = new Stage();
     const endMs = stage.clock.now() + minute;

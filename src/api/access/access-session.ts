@@ -1,0 +1,116 @@
+import { Type } from 'typebox';
+import type { Resource } from '../object.ts';
+import { objectName, time } from '../schema/fields.ts';
+import { ageColumn, column, defineKind, type ObjectOf } from '../schema/kind.ts';
+
+/** The resource of AccessSessions: one object for each open session of the gateway, in the namespace of its Pod. */
+export const accessSessions = {
+  group: 'access.drawbridge.dev',
+  version: 'v1alpha1',
+  plural: 'accesssessions',
+  kind: 'AccessSession',
+  namespaced: true,
+} as const satisfies Resource;
+
+/** The name of a session, of its AccessSession, and of its recording: a random UUID. */
+export const sessionNamePattern = '^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$';
+
+/** Maximum length of the name of a replica, so that the name of its Lease is valid. */
+export const maxReplicaName = 200;
+/** Maximum length of the name of a container in Kubernetes. */
+export const maxContainerName = 63;
+
+const oneOf = <const Value extends string>(description: string, ...values: Value[]) =>
+  Type.Unsafe<Value>(
+    Type.Union(
+      values.map((value) => Type.Literal(value)),
+      { description },
+    ),
+  );
+
+/** The kind AccessSession: its schema, its rules, and its columns. */
+export const accessSessionKind = defineKind({
+  resource: accessSessions,
+  description:
+    'An AccessSession is a session that is open through the gateway. The gateway creates it before the first byte passes, and deletes it after the last one. Deleting it ends the session.',
+  rules: [{ rule: `self.metadata.name.matches('${sessionNamePattern}')`, message: 'metadata.name must be a UUID' }],
+  spec: Type.Object(
+    {
+      user: Type.String({
+        description: 'The user, as the API server authenticated them.',
+        minLength: 1,
+        maxLength: 1024,
+      }),
+      grant: objectName('The grant that allows the session: the name of its Role.'),
+      request: Type.Object(
+        {
+          kind: oneOf('The kind of the request.', 'PodAccessRequest', 'ExecAccessRequest'),
+          name: objectName('Its name, in the namespace of this session.'),
+        },
+        { description: 'The request of the grant.' },
+      ),
+      pod: objectName('The Pod.'),
+      container: Type.Optional(
+        Type.String({
+          description: 'The container, if the user named one.',
+          minLength: 1,
+          maxLength: maxContainerName,
+        }),
+      ),
+      stream: oneOf('What passes.', 'exec', 'attach', 'portforward'),
+      tty: Type.Boolean({ description: 'Whether the user sits at a terminal.' }),
+      commandHash: Type.Optional(
+        Type.String({
+          description: 'The SHA-256 of the command, as in the audit journal. The command itself may contain secrets.',
+          pattern: '^[0-9a-f]{64}$',
+          maxLength: 64,
+        }),
+      ),
+      recording: oneOf(
+        'Whether the session is recorded. Required: it ends without its recording.',
+        'Off',
+        'BestEffort',
+        'Required',
+      ),
+      replica: Type.String({
+        description: 'The replica of the gateway that holds the session. It has the Lease drawbridge-gateway-REPLICA.',
+        pattern: '^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$',
+        maxLength: maxReplicaName,
+      }),
+      startedAt: time('When the session was opened.'),
+    },
+    {
+      description: 'The session.',
+      'x-kubernetes-validations': [
+        { rule: 'self == oldSelf', message: 'a session does not change', reason: 'FieldValueForbidden' },
+      ],
+    },
+  ),
+  status: Type.Object(
+    {
+      recordingLost: Type.Optional(
+        Type.Object(
+          {
+            at: time('When it was lost.'),
+            message: Type.String({ description: 'Why.', maxLength: 1024 }),
+          },
+          { description: 'Set if the session is not, or no longer, recorded although its grant asks for a recording.' },
+        ),
+      ),
+    },
+    { description: 'What the gateway found out later.' },
+  ),
+  shortNames: ['asess'],
+  printerColumns: [
+    column('User', '.spec.user', 'The user.'),
+    column('Pod', '.spec.pod', 'The Pod.'),
+    column('Stream', '.spec.stream', 'exec, attach, or portforward.'),
+    column('Grant', '.spec.grant', 'The grant that allows it.'),
+    ageColumn,
+    column('Container', '.spec.container', 'The container, if the user named one.', { priority: 1 }),
+    column('Recording', '.spec.recording', 'Off, BestEffort, or Required.', { priority: 1 }),
+    column('Replica', '.spec.replica', 'The replica of the gateway.', { priority: 1 }),
+  ],
+});
+
+export type AccessSession = ObjectOf<typeof accessSessionKind>;

@@ -1,0 +1,192 @@
+import { apiVersionOf, type KubeObject, keyOf } from '../api/object.ts';
+import { leases } from '../api/resources.ts';
+import { after, done, type Result } from '../engine/result.ts';
+import { type HintSource, hintSource } from '../engine/sources/hint.ts';
+import { type Clock, formatMicroTime } from '../kit/clock.ts';
+import { type Client, findObject } from '../kube/client.ts';
+import type { Cluster } from '../kube/cluster.ts';
+import { isConflict } from '../kube/errors.ts';
+import { text } from '../kube/fields.ts';
+import type { Projected, Store } from '../kube/store.ts';
+
+/** A replica of the gateway, by its Lease. */
+interface ReplicaView extends Projected {
+  readonly replica: string;
+  /** Where the other replicas reach it, `IP:port`; undefined if it did not say. */
+  readonly address: string | undefined;
+}
+
+/** Marks the Leases of replicas, because other Leases in the namespace may have similar names. */
+const replicaLabel = 'gateway.drawbridge.dev/replica';
+const addressAnnotation = 'gateway.drawbridge.dev/address';
+const leasePrefix = 'drawbridge-gateway-';
+
+/** How often a replica with sessions renews its Lease, milliseconds. */
+const RENEW_MS = 30_000;
+/**
+ * How long a Lease counts without a renewal, milliseconds. A replica that cannot reach the API server for a minute ends its sessions by
+ * itself, and before the others delete their objects.
+ */
+const DURATION_MS = 90_000;
+
+interface ReplicasOptions {
+  readonly client: Client;
+  readonly store: Store<ReplicaView>;
+  /** The namespace of the server. */
+  readonly namespace: string;
+  /** The name of this replica, as `replicaName` forms it. */
+  readonly replica: string;
+  /** Where the other replicas reach this one, `IP:port`; undefined: they do not. */
+  readonly address: () => string | undefined;
+  readonly clock: Clock;
+}
+
+/** The name of a replica, from its identity: what the name of a Lease may contain. */
+export const replicaName = (identity: string): string =>
+  identity
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9-]+/g, '-')
+    .slice(-200)
+    .replaceAll(/^-+|-+$/g, '') || 'replica';
+
+/** Opens the store of the Leases of all replicas. */
+export const openReplicaStore = (cluster: Cluster, namespace: string): Store<ReplicaView> =>
+  cluster.watch({ resource: leases, namespace, labelSelector: replicaLabel, project: viewReplica }).store;
+
+function viewReplica({ metadata, spec }: KubeObject): ReplicaView | undefined {
+  const { uid, resourceVersion, namespace, name, annotations, labels } = metadata;
+  const replica = text(spec, 'holderIdentity') ?? '';
+  if (!uid || !resourceVersion || name !== `${leasePrefix}${replica}` || labels?.[replicaLabel] === undefined)
+    return undefined;
+  const key = keyOf({ ...(namespace === undefined ? {} : { namespace }), name });
+  return { key, uid, resourceVersion, replica, address: annotations?.[addressAnnotation] };
+}
+
+/**
+ * The replicas of the gateway, each with a Lease as its heartbeat. A replica renews its Lease only while it holds sessions, so that a gateway
+ * at rest writes nothing. The Leases of replicas that stopped are deleted by any other one.
+ */
+export class Replicas {
+  /** Emits the Lease of this replica when it must be renewed. */
+  readonly hints: HintSource = hintSource('sessions');
+  readonly #options: ReplicasOptions;
+  /** When this process first saw the present version of each Lease. Times of other processes prove nothing. */
+  readonly #seen = new Map<string, { readonly version: string; readonly atMs: number }>();
+  #renewedAtMs = Number.NEGATIVE_INFINITY;
+  #renewing: Promise<void> | undefined;
+
+  constructor(options: ReplicasOptions) {
+    this.#options = options;
+    options.store.subscribe((event) => {
+      if (event.type === 'deleted') this.#seen.delete(event.key);
+      else this.#see(event.now);
+    });
+  }
+
+  /** The name of this replica. */
+  get own(): string {
+    return this.#options.replica;
+  }
+
+  get store(): Store<ReplicaView> {
+    return this.#options.store;
+  }
+
+  /** Where to reach a replica, `IP:port`; undefined if its Lease does not say, or does not exist. */
+  addressOf(replica: string): string | undefined {
+    return this.store.get(this.#key(replica))?.address;
+  }
+
+  /** Resolves once the Lease of this replica proves that it lives. Rejects as the client does. */
+  async prove(): Promise<void> {
+    const { clock } = this.#options;
+    if (clock.monotonic() < this.#renewedAtMs + RENEW_MS) return;
+    this.#renewing ??= this.#renew().finally(() => {
+      this.#renewing = undefined;
+    });
+    await this.#renewing;
+  }
+
+  /** Whether a replica still renews its Lease; asks the API server before it says no. Rejects as the client does. */
+  async isAlive(replica: string, signal: AbortSignal): Promise<boolean> {
+    const { client, namespace } = this.#options;
+    const known = this.store.get(this.#key(replica));
+    if (known && this.#leftMs(known) > 0) return true;
+    const lease = await findObject(client, leases, { namespace, name: `${leasePrefix}${replica}` }, { signal });
+    return lease !== undefined && lease.metadata.resourceVersion !== known?.resourceVersion;
+  }
+
+  /** Renews the Lease of this replica if `holdsSessions`; deletes another one if it has expired. */
+  async reconcile(key: string, holdsSessions: boolean, signal: AbortSignal): Promise<Result> {
+    const { clock, client, namespace } = this.#options;
+    const found = this.store.get(key);
+    if (key === this.#key(this.own)) {
+      if (!holdsSessions) return done;
+      // Another client deleted it.
+      if (!found) this.#renewedAtMs = Number.NEGATIVE_INFINITY;
+      await this.prove();
+      return after(Math.max(0, this.#renewedAtMs + RENEW_MS - clock.monotonic()));
+    }
+    if (!found) return done;
+    const leftMs = this.#leftMs(found);
+    if (leftMs > 0) return after(leftMs);
+    const { uid, resourceVersion, replica } = found;
+    try {
+      await client.delete(leases, { namespace, name: `${leasePrefix}${replica}` }, { uid, resourceVersion, signal });
+    } catch (error) {
+      // It was renewed meanwhile.
+      if (!isConflict(error)) throw error;
+    }
+    return done;
+  }
+
+  /** Deletes the Lease of this replica. Rejects as the client does. */
+  async release(): Promise<void> {
+    const { client, namespace } = this.#options;
+    await this.#renewing?.catch(() => {});
+    if (this.#renewedAtMs === Number.NEGATIVE_INFINITY && !this.store.get(this.#key(this.own))) return;
+    await client.delete(leases, { namespace, name: `${leasePrefix}${this.own}` });
+  }
+
+  /** Enqueues the next renewal. */
+  wake(): void {
+    this.hints.hint(this.#key(this.own), 'session', { delayMs: RENEW_MS });
+  }
+
+  async #renew(): Promise<void> {
+    const { client, clock, namespace } = this.#options;
+    const address = this.#options.address();
+    const sentAtMs = clock.monotonic();
+    const lease: KubeObject = {
+      apiVersion: apiVersionOf(leases),
+      kind: leases.kind,
+      metadata: {
+        name: `${leasePrefix}${this.own}`,
+        namespace,
+        labels: { [replicaLabel]: 'true' },
+        ...(address === undefined ? {} : { annotations: { [addressAnnotation]: address } }),
+      },
+      spec: {
+        holderIdentity: this.own,
+        leaseDurationSeconds: DURATION_MS / 1000,
+        renewTime: formatMicroTime(clock.now()),
+      },
+    };
+    await client.apply(leases, lease, { fieldManager: 'drawbridge', force: true });
+    this.#renewedAtMs = sentAtMs;
+  }
+
+  #see({ key, resourceVersion }: ReplicaView): void {
+    if (this.#seen.get(key)?.version === resourceVersion) return;
+    this.#seen.set(key, { version: resourceVersion, atMs: this.#options.clock.monotonic() });
+  }
+
+  #leftMs({ key }: ReplicaView): number {
+    const { clock } = this.#options;
+    return (this.#seen.get(key)?.atMs ?? clock.monotonic()) + DURATION_MS - clock.monotonic();
+  }
+
+  #key(replica: string): string {
+    return keyOf({ namespace: this.#options.namespace, name: `${leasePrefix}${replica}` });
+  }
+}

@@ -1,0 +1,272 @@
+import {
+  type AccessSession,
+  accessSessionKind,
+  accessSessions,
+  maxContainerName,
+} from '../api/access/access-session.ts';
+import { accessOfRequest } from '../api/access/kinds.ts';
+import { apiVersionOf, type KubeObject, keyOf, nameOf } from '../api/object.ts';
+import { readObject } from '../api/schema/kind.ts';
+import { Controller } from '../engine/controller.ts';
+import { done, type Result } from '../engine/result.ts';
+import { fromSubscription } from '../engine/sources/from-subscription.ts';
+import { hintSource } from '../engine/sources/hint.ts';
+import { interval } from '../engine/sources/interval.ts';
+import { type Clock, formatTime } from '../kit/clock.ts';
+import { CodedError, describe } from '../kit/errors.ts';
+import { type Client, findObject } from '../kube/client.ts';
+import type { Cluster } from '../kube/cluster.ts';
+import { isConflict } from '../kube/errors.ts';
+import type { Projected, Store } from '../kube/store.ts';
+import type { Log } from '../observe/log.ts';
+import type { Metrics } from '../observe/metrics.ts';
+import type { StreamDecision } from './pod-call.ts';
+import type { Replicas } from './replicas.ts';
+import type { AuditedCall, SessionRecord } from './session-audit.ts';
+import type { Session } from './sessions.ts';
+
+/** An AccessSession, as the watch reports it. */
+export interface SessionView extends Projected {
+  readonly namespace: string;
+  /** The UUID of the session. */
+  readonly name: string;
+  /** The replica that holds the session. */
+  readonly replica: string;
+  readonly deleting: boolean;
+}
+
+/** The object of a session that this replica holds or held. */
+interface OwnObject {
+  readonly session: Session;
+  /** Undefined until the API server has created the object. */
+  uid: string | undefined;
+  isOver: boolean;
+  /** Whether the object may have been deleted before the API server answered that it created it. */
+  isDoubtful: boolean;
+}
+
+interface SessionObjectsDeps {
+  readonly client: Client;
+  readonly store: Store<SessionView>;
+  readonly replicas: Replicas;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+/** How long the creation may delay a session, milliseconds. */
+const CREATE_MS = 5_000;
+/** Interval of the check for objects that were deleted while the watch was broken, milliseconds. */
+const CHECK_MS = 30_000;
+/** How long the deletion of objects may delay the end of the process, milliseconds. The other replicas delete what stays. */
+const CLOSE_MS = 5_000;
+
+const byReplica = 'replica';
+
+/** Opens the store of the sessions of all replicas. */
+export const openSessionStore = (cluster: Cluster): Store<SessionView> =>
+  cluster.watch({
+    resource: accessSessions,
+    project: viewSession,
+    indexes: { [byReplica]: ({ replica }: SessionView) => [replica] },
+  }).store;
+
+function viewSession(object: KubeObject): SessionView | undefined {
+  const { uid, resourceVersion, namespace, name, deletionTimestamp } = object.metadata;
+  const read = readObject(accessSessionKind, object);
+  if (!uid || !resourceVersion || !namespace || !read.ok) return undefined;
+  const { replica } = read.value.spec;
+  const deleting = deletionTimestamp !== undefined;
+  return { key: keyOf({ namespace, name }), uid, resourceVersion, namespace, name, replica, deleting };
+}
+
+/**
+ * The AccessSessions: one object for each open stream, which shows it, and whose deletion ends it. Each replica creates and deletes the
+ * objects of its own sessions, and deletes those of replicas that no longer live.
+ */
+export class SessionObjects {
+  readonly #deps: SessionObjectsDeps;
+  readonly #own = new Map<string, OwnObject>();
+  readonly #hints = hintSource('session');
+  #problem: CodedError | undefined;
+
+  constructor(deps: SessionObjectsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Why the latest session could not be stored; undefined if it was. */
+  get problem(): CodedError | undefined {
+    return this.#problem;
+  }
+
+  /**
+   * Stores the session before its first byte passes. Rejects with CodedError `SessionNotStored`. Call `end` after the session, also if this
+   * call fails.
+   */
+  async begin(call: AuditedCall, decision: StreamDecision, record: SessionRecord, session: Session): Promise<void> {
+    const { client, clock, replicas, log } = this.#deps;
+    const key = keyOf({ namespace: call.grant.namespace, name: session.id });
+    const own: OwnObject = { session, uid: undefined, isOver: false, isDoubtful: false };
+    this.#own.set(key, own);
+    const abort = new AbortController();
+    const cancel = clock.schedule(CREATE_MS, () => abort.abort(new Error(`no answer within ${CREATE_MS / 1000} s`)));
+    try {
+      await replicas.prove();
+      const object = sessionObject(call, decision, record, session, replicas.own, clock.now());
+      const { metadata } = await client.create(accessSessions, object, { signal: abort.signal });
+      own.uid = metadata.uid ?? '';
+      replicas.wake();
+      this.#problem = undefined;
+      if (own.isOver || own.isDoubtful) this.#hints.hint(key);
+    } catch (error) {
+      // If the API server has created it nevertheless, the watch reports it.
+      this.#own.delete(key);
+      log.warn('a session could not be stored', { session: session.id, error: describe(error) });
+      this.#problem = notStored();
+      throw this.#problem;
+    } finally {
+      cancel();
+    }
+  }
+
+  /** The session is over: its object is deleted, again and again until that succeeds. Never blocks. */
+  end(namespace: string, { id }: Pick<Session, 'id'>): void {
+    const key = keyOf({ namespace, name: id });
+    const own = this.#own.get(key);
+    if (!own) return;
+    own.isOver = true;
+    this.#hints.hint(key);
+  }
+
+  /** The controllers that keep the objects and the Leases in step with the sessions. */
+  controllers(): Controller[] {
+    const { clock, log, metrics, store, replicas } = this.#deps;
+    const shared = { clock, log, backoff: { baseMs: 100, capMs: 30_000 } };
+    return [
+      new Controller({
+        ...shared,
+        name: 'gateway-sessions',
+        metrics: metrics.controller('gateway-sessions'),
+        sources: [
+          fromSubscription('accesssessions', store, ({ key }) => [key]),
+          this.#hints,
+          interval({ name: 'missing', clock, everyMs: CHECK_MS, keys: () => this.#missing() }),
+          // The sessions of a replica whose Lease is gone.
+          fromSubscription('leases', replicas.store, (event) =>
+            event.type === 'deleted' ? store.byIndex(byReplica, event.before.replica).map(({ key }) => key) : [],
+          ),
+        ],
+        reconciler: { reconcile: (key, signal) => this.#reconcile(key, signal) },
+      }),
+      new Controller({
+        ...shared,
+        name: 'gateway-replicas',
+        metrics: metrics.controller('gateway-replicas'),
+        sources: [fromSubscription('leases', replicas.store, ({ key }) => [key]), replicas.hints],
+        reconciler: { reconcile: (key, signal) => replicas.reconcile(key, this.#own.size > 0, signal) },
+        workers: 1,
+      }),
+    ];
+  }
+
+  /** Deletes the objects of this replica, and its Lease. Call it after the sessions have ended. Never rejects. */
+  async close(): Promise<void> {
+    const { clock, store, replicas, log } = this.#deps;
+    const abort = new AbortController();
+    const cancel = clock.schedule(CLOSE_MS, () => abort.abort(new Error(`not done after ${CLOSE_MS / 1000} s`)));
+    const left = new Map(store.byIndex(byReplica, replicas.own).map(({ key, uid }) => [key, uid]));
+    for (const [key, { uid }] of this.#own) if (uid !== undefined) left.set(key, uid);
+    try {
+      await Promise.all([...left].map(([key, uid]) => this.#delete(key, uid, abort.signal)));
+    } catch (error) {
+      log.warn('not all AccessSessions could be deleted; another replica deletes them', { error: describe(error) });
+    } finally {
+      cancel();
+    }
+    await replicas
+      .release()
+      .catch((error: unknown) => log.warn('the Lease could not be deleted', { error: describe(error) }));
+  }
+
+  async #reconcile(key: string, signal: AbortSignal): Promise<Result> {
+    const { store, replicas, clock } = this.#deps;
+    const own = this.#own.get(key);
+    const stored = store.get(key);
+    if (own) {
+      if (own.uid === undefined) {
+        own.isDoubtful = true;
+      } else if (own.isOver) {
+        await this.#delete(key, own.uid, signal);
+        this.#own.delete(key);
+      } else if (stored?.uid !== own.uid || stored.deleting) {
+        if (await this.#isGone(key, own.uid, signal)) own.session.end({ code: 'Killed', atMs: clock.now() });
+      }
+      return done;
+    }
+    if (!stored || stored.deleting) return done;
+    if (stored.replica !== replicas.own && (await replicas.isAlive(stored.replica, signal))) return done;
+    await this.#delete(key, stored.uid, signal);
+    return done;
+  }
+
+  async #isGone(key: string, uid: string, signal: AbortSignal): Promise<boolean> {
+    const found = await findObject(this.#deps.client.urgent(), accessSessions, nameOf(key), { signal });
+    return found?.metadata.uid !== uid || found.metadata.deletionTimestamp !== undefined;
+  }
+
+  async #delete(key: string, uid: string, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#deps.client.delete(accessSessions, nameOf(key), { uid, signal });
+    } catch (error) {
+      // Another object has the name.
+      if (!isConflict(error)) throw error;
+    }
+  }
+
+  /** The objects of open sessions that the watch does not know. */
+  *#missing(): Iterable<string> {
+    for (const key of this.#own.keys()) if (!this.#deps.store.get(key)) yield key;
+  }
+}
+
+function sessionObject(
+  { caller, grant }: AuditedCall,
+  { stream, options }: StreamDecision,
+  { commandHash }: SessionRecord,
+  { id }: Session,
+  replica: string,
+  nowMs: number,
+): AccessSession {
+  const { kind, name, uid } = grant.request;
+  const { container = '', tty } = options;
+  const isNamed = container !== '' && container.length <= maxContainerName;
+  return {
+    apiVersion: apiVersionOf(accessSessions),
+    kind: accessSessions.kind,
+    metadata: {
+      name: id,
+      namespace: grant.namespace,
+      ownerReferences: [{ apiVersion: apiVersionOf(accessOfRequest(kind).request.resource), kind, name, uid }],
+    },
+    spec: {
+      user: caller.username,
+      grant: grant.name,
+      request: { kind, name },
+      pod: grant.pod,
+      ...(isNamed ? { container } : {}),
+      stream,
+      tty,
+      ...(commandHash === undefined ? {} : { commandHash }),
+      recording: stream === 'portforward' ? 'Off' : (grant.recording?.mode ?? 'Off'),
+      replica,
+      startedAt: formatTime(nowMs),
+    },
+  };
+}
+
+/** The reason may name parts of the cluster, which users need not know. */
+const notStored = (): CodedError =>
+  new CodedError(
+    'SessionNotStored',
+    'the gateway could not create the AccessSession, by which administrators see and end the session; try again, or tell an administrator, who finds the reason in the log of the gateway',
+  );
