@@ -11,7 +11,10 @@ const legend =
 
 /** A page for each API group, by file name. */
 export const kindPages = (): [string, string][] => [
-  ['access-kinds.md', kindsPage('Kinds of access', 'src/api/access', accessCrds, 'Requests, templates, votes, and sessions.')],
+  [
+    'access-kinds.md',
+    kindsPage('Kinds of access', 'src/api/access', accessCrds, 'Requests, templates, votes, and sessions.'),
+  ],
   [
     'binding-kinds.md',
     kindsPage(

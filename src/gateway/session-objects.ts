@@ -119,8 +119,9 @@ export class SessionObjects {
       this.#problem = undefined;
       if (own.isOver || own.isDoubtful) this.#hints.hint(key);
     } catch (error) {
-      // If the API server has created it nevertheless, the watch reports it.
       this.#own.delete(key);
+      // The API server may have created it nevertheless.
+      this.#hints.hint(key);
       log.warn('a session could not be stored', { session: session.id, error: describe(error) });
       this.#problem = notStored();
       throw this.#problem;

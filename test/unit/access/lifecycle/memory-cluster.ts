@@ -126,11 +126,13 @@ export class MemoryCluster implements Cluster {
       this.drop(resource, name);
       return after;
     },
-    delete: async (resource, name, { uid, gracePeriodSeconds, signal } = {}) => {
+    delete: async (resource, name, { uid, resourceVersion, gracePeriodSeconds, signal } = {}) => {
       await this.#recordCall('delete', resource, name, signal && { signal });
       const object = this.find(resource, name);
       if (!object) return 'absent';
       if (uid !== undefined && uid !== object.metadata.uid) throw new ApiError(409, 'Conflict', 'the uid differs');
+      if (resourceVersion !== undefined && resourceVersion !== object.metadata.resourceVersion)
+        throw new ApiError(409, 'Conflict', 'the version differs');
       const { finalizers = [], deletionTimestamp = formatTime(this.#clock.now()) } = object.metadata;
       const stays = finalizers.length > 0 || (resource === pods && this.nodeIsDown);
       if (!stays) {
@@ -187,6 +189,12 @@ export class MemoryCluster implements Cluster {
     const objects = this.#objects.get(resource.plural) ?? new Map<string, Stored>();
     this.#objects.set(resource.plural, objects);
     return objects;
+  }
+
+  /** The watch of `lagging` broke, and no list has followed. */
+  loseEvents(): void {
+    this.lagging = undefined;
+    this.#held.length = 0;
   }
 
   deliverEvents(): void {
