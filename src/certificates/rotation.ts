@@ -17,17 +17,16 @@ interface RotationState {
 }
 
 /**
- * How long after the watch of this replica showed a change every API server, and every other replica, is expected to know it,
- * milliseconds.
+ * Milliseconds after which every API server and every other replica is expected to know a change that the watch of this replica showed.
  */
 export const propagationMs = 10_000;
 /**
- * How long after a new pair is in the Secret every ready replica is expected to serve it, milliseconds. A replica replaces a silent watch
- * within half a minute. Without any answer from the API server for a minute, it is not ready.
+ * Milliseconds after which every ready replica is expected to serve a new pair in the Secret. A replica replaces a silent watch within half
+ * a minute. If the API server does not answer it for a minute, it is not ready.
  */
 export const loadMs = 5 * 60_000;
 
-/** The next step for the stored material. The leader stores the result of each in the Secret, so that the next leader continues there. */
+/** The next step for the stored material. The leader stores the result in the Secret, so that the next leader continues from there. */
 export function nextStep(material: Material, { names, nowMs, trustedForMs }: RotationState): Step {
   const { next, previousAuthority, ...served } = material;
   if (next) {

@@ -33,6 +33,7 @@ export class Dispatcher {
   readonly #lastLane: number;
   #lastLaneActive = 0;
   #state: 'collecting' | 'open' | 'stopped' = 'collecting';
+  /** Whether a call of `#dispatch` is scheduled. */
   #scheduled = false;
   /**
    * Processor time of reconciles since the last pause, milliseconds. From SLICE_MS on, the dispatcher pauses, because reconciles that never
@@ -49,7 +50,7 @@ export class Dispatcher {
     this.queue = new KeyedQueue(options.clock, () => this.#wake(), { ...options, onDueWhileRunning }, options.metrics);
   }
 
-  /** Starts dispatching. Until then keys only collect, so that the first reconciles see complete stores. */
+  /** Starts dispatching. Until then, the queue only collects keys, so that the first reconciles see complete stores. */
   open(): void {
     if (this.#state !== 'collecting') return;
     this.#state = 'open';

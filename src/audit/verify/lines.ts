@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { own } from '../../kit/json-value.ts';
 
-/** Longer lines may be truncated, characters. Lines of the journal are far shorter. */
+/** Maximum length of a line, characters. Longer ones may be truncated; lines of the journal are far shorter. */
 const MAX_LINE = 256 * 1024;
 
 /**
