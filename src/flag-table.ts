@@ -174,7 +174,7 @@ const access = {
   grantable: {
     type: optional(text('FILE')),
     defaultInWords: 'nothing',
-    help: 'File that lists what templates may grant besides exec: a JSON list of PolicyRules, read at start. The server must hold these permissions too; the chart value grantable does both.',
+    help: 'File that lists what templates may grant in addition to exec: a JSON list of PolicyRules, read at start. The server must hold these permissions, too. The chart value grantable writes the file and grants the permissions.',
   },
   'access-pods': {
     type: oneOf('confined', 'oz'),
@@ -217,7 +217,7 @@ const binding = {
   'dry-run': {
     type: trueOrFalse,
     fallback: 'false',
-    help: 'Write nothing, log each write, and take no Lease. Only if no other feature runs.',
+    help: 'Log each write instead of sending it, and take no Lease. Only if binding runs alone.',
   },
 } as const satisfies FlagTable;
 
