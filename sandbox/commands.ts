@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { GoProgram } from './build/programs.ts';
+import type { ComponentProgram } from './build/programs.ts';
 import { containersFolder } from './layout.ts';
 
 export interface Ports {
@@ -21,7 +21,7 @@ export interface CommandInputs {
 }
 
 /** The command line of every component. */
-export function commandLines(inputs: CommandInputs): Readonly<Record<GoProgram, readonly string[]>> {
+export function commandLines(inputs: CommandInputs): Readonly<Record<ComponentProgram, readonly string[]>> {
   return {
     etcd: etcd(inputs),
     'kube-apiserver': apiserver(inputs),

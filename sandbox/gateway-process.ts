@@ -18,6 +18,8 @@ export interface GatewayOptions {
   readonly flags?: readonly string[];
   /** URL of the API server; pass a proxy's URL to inject faults. */
   readonly apiserver?: string;
+  /** Further variables of its environment. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** The gateway as a process of the built program, registered as the aggregated API of a plane. */
@@ -34,7 +36,7 @@ export class GatewayProcess extends ProgramProcess {
   /** Resolves once it is ready and the API server calls it. */
   static async start(
     plane: PlaneClient,
-    { namespace, flags = [], apiserver }: GatewayOptions,
+    { namespace, flags = [], apiserver, env }: GatewayOptions,
   ): Promise<GatewayProcess> {
     const [port = 0, healthPort = 0, metricsPort = 0] = await freePorts(3);
     await plane.kubectl(['apply', '-f', '-'], { input: manifests(plane, namespace, port) });
@@ -66,6 +68,7 @@ export class GatewayProcess extends ProgramProcess {
         ],
         healthPort,
         metricsPort,
+        env,
       },
       port,
       auditFile,

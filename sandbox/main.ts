@@ -2,7 +2,7 @@ import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { applyAccessExamples, applyTemplatesWithoutExec, commandsToTry, writeGrantable } from './access-examples.ts';
 import { addressesOf, execNote } from './addresses.ts';
-import { goPrograms } from './build/programs.ts';
+import { componentPrograms } from './build/programs.ts';
 import { type Plane, startPlane } from './plane.ts';
 import { ServerProcess } from './server-process.ts';
 import { kubernetesVersion } from './versions.ts';
@@ -34,7 +34,7 @@ console.log(
 const reported = new Set<string>();
 // Also keeps this process running.
 const check = setInterval(() => {
-  for (const component of goPrograms.map((name) => plane.component(name))) {
+  for (const component of componentPrograms.map((name) => plane.component(name))) {
     if (component.running || reported.has(component.name)) continue;
     reported.add(component.name);
     console.error(`${component.name} has ended:\n${component.logTail()}`);

@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { ensureBinaries } from './build/binaries.ts';
-import { type Binaries, type GoProgram, goPrograms } from './build/programs.ts';
+import { type Binaries, type ComponentProgram, componentPrograms } from './build/programs.ts';
 import type { OnProgress } from './build/progress.ts';
 import { commandLines, type Ports } from './commands.ts';
 import { Component } from './component.ts';
@@ -22,7 +22,7 @@ import { kubernetesVersion } from './versions.ts';
 import { until } from './wait.ts';
 import { Watchdog } from './watchdog.ts';
 
-export type ComponentName = GoProgram;
+export type ComponentName = ComponentProgram;
 
 export interface PlaneOptions {
   /** Components to run; default all. etcd and kube-apiserver always run. */
@@ -199,8 +199,8 @@ class OwnedPlane extends PlaneClient implements Plane {
       apiserverFlags: options.apiserverFlags ?? [],
       etcdFlags: options.etcdFlags ?? [],
     });
-    const wanted = new Set<ComponentName>(['etcd', 'kube-apiserver', ...(options.components ?? goPrograms)]);
-    for (const name of goPrograms.filter((one) => wanted.has(one))) {
+    const wanted = new Set<ComponentName>(['etcd', 'kube-apiserver', ...(options.components ?? componentPrograms)]);
+    for (const name of componentPrograms.filter((one) => wanted.has(one))) {
       const command = {
         name,
         program: binaries[name],

@@ -20,6 +20,8 @@ export interface Launch {
   readonly metricsPort: number;
   /** Node to run. Default: the one that runs this process. */
   readonly node?: string | undefined;
+  /** Further variables of its environment. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
 }
 
 /** Runs `serve` of the built program (`npm run build`) as a child process, which ends when this process ends. */
@@ -31,7 +33,15 @@ export class ProgramProcess {
   readonly #child: ChildProcess;
   readonly #exited: Promise<unknown>;
 
-  protected constructor({ name, directory, flags, healthPort, metricsPort, node = process.execPath }: Launch) {
+  protected constructor({
+    name,
+    directory,
+    flags,
+    healthPort,
+    metricsPort,
+    node = process.execPath,
+    env = {},
+  }: Launch) {
     if (!existsSync(program)) throw new Error(`${program} is missing: run npm run build`);
     this.#name = name;
     this.logFile = join(directory, `${name}-${randomUUID().slice(0, 8)}.log`);
@@ -39,6 +49,7 @@ export class ProgramProcess {
     this.metricsPort = metricsPort;
     const child = spawn(node, [program, 'serve', ...flags], {
       stdio: ['ignore', 'inherit', openSync(this.logFile, 'a')],
+      env: { ...process.env, ...env },
     });
     const endWithThisProcess = (): void => void child.kill('SIGKILL');
     process.once('exit', endWithThisProcess);

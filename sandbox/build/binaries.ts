@@ -5,7 +5,15 @@ import { clientOnPath, clientsAreStored, fetchClients, isExecutable } from './cl
 import { findPrograms } from './found-programs.ts';
 import { buildGoProgram, goCacheKey, goVersion } from './go.ts';
 import { withLock } from './lock.ts';
-import { type Binaries, type ClientProgram, clientPrograms, goPrograms, type Program, programs } from './programs.ts';
+import {
+  type Binaries,
+  type ClientProgram,
+  clientPrograms,
+  componentPrograms,
+  type GoProgram,
+  type Program,
+  programs,
+} from './programs.ts';
 import { type OnProgress, reporting } from './progress.ts';
 
 const building = 'building-';
@@ -25,6 +33,22 @@ export async function ensureBinaries(options: { readonly onProgress?: OnProgress
     onWait: (pid) => onProgress(`process ${pid} is building the sandbox's programs, waiting for it`),
   });
   return binaries;
+}
+
+/** Returns the path of the S3 server, which only a few tests need, so that planes do not wait for its build of a minute. */
+export async function ensureS3Server(options: { readonly onProgress?: OnProgress } = {}): Promise<string> {
+  const onProgress = options.onProgress ?? (() => undefined);
+  const program: GoProgram = 'versitygw';
+  const path = join(cacheRoot(), await goCacheKey(program, await goVersion()), program);
+  const build = async (): Promise<void> => {
+    if (await isExecutable(path)) return;
+    await mkdir(dirname(path), { recursive: true });
+    await inWorkspace((workspace) =>
+      reporting(`building ${program}`, onProgress, () => buildGoProgram(program, workspace, path)),
+    );
+  };
+  if (!(await isExecutable(path))) await withLock(join(cacheRoot(), 'lock'), build);
+  return path;
 }
 
 const isComplete = (found: Partial<Binaries>): found is Binaries =>
@@ -62,12 +86,10 @@ async function missing(binaries: Binaries): Promise<Program[]> {
 async function fill(binaries: Binaries, onProgress: OnProgress): Promise<void> {
   // Checks again under the lock, because the previous holder may have built everything.
   const wanted = await missing(binaries);
-  await removeAbandoned();
   announce(wanted, onProgress);
-  const workspace = await mkdtemp(join(cacheRoot(), building));
-  try {
-    await Promise.all(wanted.map((name) => mkdir(dirname(binaries[name]), { recursive: true })));
-    for (const program of goPrograms.filter((name) => wanted.includes(name))) {
+  await Promise.all(wanted.map((name) => mkdir(dirname(binaries[name]), { recursive: true })));
+  await inWorkspace(async (workspace) => {
+    for (const program of componentPrograms.filter((name) => wanted.includes(name))) {
       await reporting(`building ${program}`, onProgress, () => buildGoProgram(program, workspace, binaries[program]));
     }
     const client = wanted.find(isClient);
@@ -75,13 +97,21 @@ async function fill(binaries: Binaries, onProgress: OnProgress): Promise<void> {
       const folder = dirname(binaries[client]);
       await reporting('fetching kubectl and helm', onProgress, () => fetchClients(workspace, folder));
     }
+  });
+}
+
+async function inWorkspace(work: (folder: string) => Promise<void>): Promise<void> {
+  await removeAbandoned();
+  const workspace = await mkdtemp(join(cacheRoot(), building));
+  try {
+    await work(workspace);
   } finally {
     await rm(workspace, { recursive: true, force: true });
   }
 }
 
 function announce(wanted: readonly Program[], onProgress: OnProgress): void {
-  const built = goPrograms.filter((name) => wanted.includes(name));
+  const built = componentPrograms.filter((name) => wanted.includes(name));
   if (built.length === 0) return;
   onProgress(
     `building ${built.join(', ')} from source into ${cacheRoot()}, once: all take about eight minutes on two cores`,

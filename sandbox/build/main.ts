@@ -1,4 +1,6 @@
-import { ensureBinaries } from './binaries.ts';
+import { ensureBinaries, ensureS3Server } from './binaries.ts';
 
-/** Builds the programs of the control plane that the cache lacks, so that tests do not wait for them. */
-await ensureBinaries({ onProgress: (line) => console.error(line) });
+/** Builds the programs of the control plane, and the S3 server, that the cache lacks, so that tests do not wait for them. */
+const onProgress = (line: string): void => console.error(line);
+await ensureBinaries({ onProgress });
+await ensureS3Server({ onProgress });

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { kubeletVersion, kubernetesVersion, kwokVersion } from '../versions.ts';
 
-export const goPrograms = [
+export const componentPrograms = [
   'etcd',
   'kube-apiserver',
   'kube-controller-manager',
@@ -9,9 +9,12 @@ export const goPrograms = [
   'kwok',
   'sandbox-kubelet',
 ] as const;
+export const goPrograms = [...componentPrograms, 'versitygw'] as const;
 export const clientPrograms = ['kubectl', 'helm'] as const;
-export const programs = [...goPrograms, ...clientPrograms] as const;
+/** The programs of a plane. */
+export const programs = [...componentPrograms, ...clientPrograms] as const;
 
+export type ComponentProgram = (typeof componentPrograms)[number];
 export type GoProgram = (typeof goPrograms)[number];
 export type ClientProgram = (typeof clientPrograms)[number];
 export type Program = (typeof programs)[number];
@@ -29,6 +32,7 @@ export interface GoTarget {
 const kubernetesModule = fileURLToPath(new URL('../kubernetes', import.meta.url));
 const kwokModule = fileURLToPath(new URL('../kwok', import.meta.url));
 const kubeletModule = fileURLToPath(new URL('../kubelet', import.meta.url));
+const s3Module = fileURLToPath(new URL('../s3', import.meta.url));
 
 /** Flags of every program; `GoTarget.ldflags` has the flags of one. */
 export const goFlags: readonly string[] = ['-trimpath', '-tags=grpcnotrace,notest'];
@@ -70,4 +74,5 @@ export const goTargets: Readonly<Record<GoProgram, GoTarget>> = {
     package: '.',
     ldflags: `-s -w -X main.version=${kubeletVersion}`,
   },
+  versitygw: { module: s3Module, package: 'github.com/versity/versitygw/cmd/versitygw', ldflags: '-s -w' },
 };

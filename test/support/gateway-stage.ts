@@ -60,14 +60,17 @@ export class GatewayStage {
     this.gateway = gateway;
   }
 
-  /** `flags`: of the gateway, given the folder of the plane. */
-  static async open(flags: (directory: string) => readonly string[] = () => []): Promise<GatewayStage> {
+  /** `flags`: of the gateway, given the folder of the plane. `env`: further variables of its environment. */
+  static async open(
+    flags: (directory: string) => readonly string[] = () => [],
+    env: Readonly<Record<string, string>> = {},
+  ): Promise<GatewayStage> {
     const plane = await startPlane({});
     await plane.kubectl(['apply', '-f', 'charts/drawbridge/crds']);
     const namespace = await testNamespace('gateway', plane);
     await plane.kubectl(['apply', '-n', namespace, '-f', '-'], { input: rights(namespace) });
     const people = [await Person.of(plane, 'alice', ['devs']), await Person.of(plane, 'bob', ['devs'])] as const;
-    const gateway = await GatewayProcess.start(plane, { namespace, flags: flags(plane.directory) });
+    const gateway = await GatewayProcess.start(plane, { namespace, flags: flags(plane.directory), env });
     const stage = new GatewayStage(plane, namespace, people, gateway);
     await stage.#pod();
     return stage;
