@@ -17,6 +17,8 @@ FROM ${RUNTIME_IMAGE}
 COPY --from=build /drawbridge/dist/drawbridge.js /drawbridge.mjs
 # The thread that answers probes; the program looks for it beside itself.
 COPY --from=build /drawbridge/dist/health-thread.mjs /health-thread.mjs
+# What the gateway loads to store recordings in a bucket.
+COPY --from=build /drawbridge/dist/s3-sink.mjs /s3-sink.mjs
 USER 65532:65532
 EXPOSE 9443 8081 8080
 ENTRYPOINT ["/nodejs/bin/node", "/drawbridge.mjs"]

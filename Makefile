@@ -110,7 +110,7 @@ verify: node_modules ## fails when a generated file is out of date
 	  [ "$$before" = "$$after" ] || { echo 'generated files were out of date; make manifests has written them, commit them' >&2; exit 1; }
 
 .PHONY: build
-build: dist/drawbridge.js ## the programs, which run with plain node: the server dist/drawbridge.js with its thread dist/health-thread.mjs, and the client dist/client.cjs
+build: dist/drawbridge.js ## the programs, which run with plain node: the server dist/drawbridge.js with its thread dist/health-thread.mjs and dist/s3-sink.mjs for recordings in a bucket, and the client dist/client.cjs
 
 .PHONY: npm
 npm: dist/drawbridge.js ## the npm package of the client, in dist/npm

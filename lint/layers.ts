@@ -55,6 +55,7 @@ export const packages: Readonly<Record<string, string>> = {
   '@kubernetes/client-node': 'kube',
   undici: 'kube',
   'js-yaml': 'kube',
+  '@aws-sdk/client-s3': 'gateway',
   express: 'admission',
   jsonpatch: 'access',
   re2js: 'access',

@@ -1,4 +1,4 @@
-import { join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { build, type Plugin } from 'esbuild';
 import { root } from './archive.ts';
 
@@ -23,7 +23,7 @@ export async function bundle({ entry, outfile, format, banner }: Bundle): Promis
     target: 'node20.19',
     minify: true,
     logLevel: 'warning',
-    plugins: [kubernetesLibrary, undici],
+    plugins: [kubernetesLibrary, undici, filesOfTheirOwn],
     ...(banner === undefined ? {} : { banner: { js: banner } }),
   });
 }
@@ -59,5 +59,15 @@ const undici: Plugin = {
       ...Object.entries(modules).map(([name, path]) => `exports.${name} = require('./lib/${path}');`),
     ].join('\n');
     onLoad({ filter: /[\\/]node_modules[\\/]undici[\\/]index\.js$/ }, () => ({ contents, resolveDir: folder }));
+  },
+};
+
+/** What the program imports only when it needs it is a file beside it, so that others do not load it. */
+const filesOfTheirOwn: Plugin = {
+  name: 'files-of-their-own',
+  setup({ onResolve }) {
+    onResolve({ filter: /^\..*\.ts$/ }, ({ kind, path }) =>
+      kind === 'dynamic-import' ? { path: `./${basename(path, '.ts')}.mjs`, external: true } : undefined,
+    );
   },
 };

@@ -41,8 +41,8 @@ export interface Config {
   readonly gatewayPort: number;
   /** Address at which other replicas of the gateway reach this one, without a port; undefined: they cannot. */
   readonly peerAddress: string | undefined;
-  /** Folder of the recordings of sessions; undefined: none are stored. */
-  readonly recordings: string | undefined;
+  /** Where recordings of sessions are stored; undefined: none are. */
+  readonly recordings: RecordingsConfig | undefined;
   /** Age from which a recording is deleted, milliseconds. */
   readonly recordingRetentionMs: number;
   /** How often the server lists exports that it cannot watch, milliseconds. */
@@ -85,6 +85,16 @@ export interface InventoryConfig {
   /** Whether the URLs of components and callbackUrl may be plain http on loopback addresses. */
   readonly allowLoopbackHttp: boolean;
 }
+
+/** A folder, or a place in a bucket: see `S3Location`. */
+export type RecordingsConfig =
+  | { readonly folder: string }
+  | {
+      readonly bucket: string;
+      readonly prefix: string;
+      readonly region: string;
+      readonly endpoint: string | undefined;
+    };
 
 /** `access`, `binding`, `inventory`, or `gateway`. */
 export type FeatureName = FlagValue<'features'>[number];
@@ -172,7 +182,7 @@ export function readConfig(
     inventory,
     gatewayPort: value('gateway-port'),
     peerAddress: value('peer-address') ?? (isAny(bindAddress) ? undefined : bindAddress),
-    recordings: value('recordings'),
+    recordings: readRecordings(value('recordings'), value('s3-endpoint'), value('s3-region')),
     recordingRetentionMs: value('recording-retention'),
     pollingMs: value('provider-polling-interval'),
     bindable: value('bindable'),
@@ -219,6 +229,26 @@ const loopbackHosts: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[
 
 /** Whether the server's certificate can name the host of the URL: an https URL without an IPv6 address. */
 const hasCertifiableHost = (url: string): boolean => url.startsWith('https://') && !url.startsWith('https://[');
+
+function readRecordings(
+  text: string | undefined,
+  endpoint: string | undefined,
+  region: string | undefined,
+): RecordingsConfig | undefined {
+  if (!text?.startsWith('s3:')) return text === undefined ? undefined : { folder: text };
+  const [, bucket, path = ''] = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])((?:\/[\w-][\w.-]*)*)\/?$/.exec(text) ?? [];
+  if (bucket === undefined)
+    throw new UsageError(
+      `--recordings is "${text}"; it must be a folder, or s3://BUCKET or s3://BUCKET/PREFIX of letters, digits, _, -, ., and single slashes`,
+    );
+  if (endpoint !== undefined && readUrl('s3-endpoint', endpoint).protocol !== 'https:')
+    throw new UsageError(`--s3-endpoint is "${endpoint}"; it must be https`);
+  if (endpoint === undefined && region === undefined)
+    throw new UsageError(
+      `--recordings is "${text}" without a region; pass --s3-region, or --s3-endpoint of another server`,
+    );
+  return { bucket, prefix: path.slice(1), region: region ?? 'us-east-1', endpoint };
+}
 
 /** Parses an absolute http or https URL that has only a scheme, host, port, and path. @throws UsageError for any other text. */
 function readUrl(name: FlagName, text: string): URL {

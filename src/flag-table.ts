@@ -233,9 +233,21 @@ const gateway = {
     help: 'IP address at which other replicas of the gateway reach this one. The chart passes that of the Pod.',
   },
   recordings: {
-    type: optional(text('DIR')),
+    type: optional(text('DIR|s3://BUCKET/PREFIX')),
     defaultInWords: 'sessions are not recorded',
-    help: 'Folder in which the gateway stores the recordings of sessions, as NAMESPACE/SESSION.cast. It must exist.',
+    help: 'Folder in which the gateway stores the recordings of sessions, as NAMESPACE/SESSION.cast, or bucket, as NAMESPACE/SESSION/000001.cast and so on. It must exist.',
+  },
+  's3-endpoint': {
+    type: optional(text('URL')),
+    env: 'AWS_ENDPOINT_URL_S3',
+    defaultInWords: 'that of AWS in the region',
+    help: 'URL of the S3 server of --recordings, https.',
+  },
+  's3-region': {
+    type: optional(text('NAME')),
+    env: 'AWS_REGION',
+    defaultInWords: 'us-east-1 with --s3-endpoint; required without it',
+    help: 'Region of the bucket of --recordings.',
   },
   'recording-retention': {
     type: duration(60_000),

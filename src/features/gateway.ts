@@ -9,8 +9,8 @@ import { LiveGrants, openGrantStores } from '../gateway/live-grants.ts';
 import { LiveViews } from '../gateway/live-views.ts';
 import { Looks } from '../gateway/looks.ts';
 import { PublicKeys } from '../gateway/public-keys.ts';
-import { FolderSink } from '../gateway/recording/folder-sink.ts';
 import { recordingMetrics } from '../gateway/recording/metrics.ts';
+import { openRecordings } from '../gateway/recording/open.ts';
 import { Recorder } from '../gateway/recording/recorder.ts';
 import { RecordingRetention } from '../gateway/recording/retention.ts';
 import { openReplicaStore, Replicas, replicaName } from '../gateway/replicas.ts';
@@ -39,8 +39,7 @@ async function open(host: Host): Promise<OpenFeature> {
   const grants = new LiveGrants(stores, keys, clock);
   const sessions = new Sessions(grants, clock);
   const upstream = new Upstream(credentials, clock);
-  const folder = config.recordings;
-  const sink = folder === undefined ? undefined : new FolderSink(folder);
+  const sink = await openRecordings(config.recordings, clock);
   const recorder = new Recorder({
     sink,
     journal,
@@ -49,10 +48,10 @@ async function open(host: Host): Promise<OpenFeature> {
     onLost: recordingMetrics(metrics),
   });
   const retention =
-    folder === undefined
+    sink === undefined
       ? undefined
       : new RecordingRetention({
-          folder,
+          recordings: sink,
           retentionMs: config.recordingRetentionMs,
           isOpen: (session) => recorder.isOpen(session),
           journal,

@@ -128,6 +128,24 @@ describe('configuration', () => {
     assert.deepEqual(plain.certificateNames, [inventory]);
   });
 
+  it('stores recordings in a folder, or in a bucket of AWS or of another server', () => {
+    const recordings = (args: string[], env: Record<string, string> = {}) =>
+      readConfig(['--features=gateway', ...args], env).recordings;
+    assert.deepEqual(recordings(['--recordings=/recordings'], { AWS_REGION: 'eu-west-1' }), { folder: '/recordings' });
+    assert.deepEqual(recordings(['--recordings=s3://recordings/prod/eu'], { AWS_REGION: 'eu-west-1' }), {
+      bucket: 'recordings',
+      prefix: 'prod/eu',
+      region: 'eu-west-1',
+      endpoint: undefined,
+    });
+    assert.deepEqual(recordings(['--recordings=s3://recordings/', '--s3-endpoint=https://minio:9000']), {
+      bucket: 'recordings',
+      prefix: '',
+      region: 'us-east-1',
+      endpoint: 'https://minio:9000',
+    });
+  });
+
   it("replaces kube-bind's konnector if only binding is enabled", () => {
     const pod = { POD_NAME: 'konnector-x', POD_NAMESPACE: 'kube-bind' };
     const flags = ['--features=binding'];
@@ -250,6 +268,23 @@ describe('configuration', () => {
     {
       args: ['--callback-url=http://example.org', '--allow-loopback-http=true'],
       message: /^--callback-url is .* it must be https, or http on a loopback/,
+    },
+    {
+      args: ['--recordings=s3://B', '--s3-region=eu-west-1'],
+      message: /^--recordings is "s3:\/\/B"; it must be a folder, or s3:\/\/BUCKET/,
+    },
+    {
+      args: ['--recordings=s3://recordings/../x', '--s3-region=eu-west-1'],
+      message: /^--recordings is .* single slashes/,
+    },
+    { args: ['--recordings=s3://recordings'], message: /^--recordings is .* without a region; pass --s3-region, or/ },
+    {
+      args: ['--recordings=s3://recordings', '--s3-endpoint=http://minio:9000'],
+      message: /^--s3-endpoint is "http:\/\/minio:9000"; it must be https$/,
+    },
+    {
+      args: ['--recordings=s3://recordings', '--s3-endpoint=https://key:secret@minio'],
+      message: /^--s3-endpoint is .* it must be a URL without user/,
     },
     { args: ['--callback-url=https://a@b'], message: /^--callback-url is .* it must be a URL/ },
     { args: ['--component-api-url=http://127.0.0.1'], message: /^--component-api-url is .* it must be https$/ },

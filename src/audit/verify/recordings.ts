@@ -18,6 +18,16 @@ export const isRecordingName = (namespace: unknown, session: unknown): boolean =
   typeof session === 'string' &&
   sessionPattern.test(session);
 
+/** The name of the file, or the last part of the key, of a part of a recording in a bucket: `000001.cast` is the first. */
+export function partName(number: number): string {
+  if (number > MAX_PARTS) throw new Error(`the recording has over ${MAX_PARTS} parts`);
+  return `${String(number).padStart(6, '0')}.cast`;
+}
+
+/** The number in the name of a part; undefined for any other name. */
+export const partNumber = (name: string): number | undefined =>
+  /^\d{6}\.cast$/.test(name) ? Number(name.slice(0, 6)) : undefined;
+
 interface Chunk {
   readonly bytes: number;
   readonly sha256: string;
@@ -37,6 +47,7 @@ interface Expected {
 /** Maximum size of a chunk that the journal may state, bytes. */
 const MAX_CHUNK = 64 * 1024;
 const MAX_CHUNKS = 1_000_000;
+const MAX_PARTS = 999_999;
 
 /** Checks recordings against the lines of journals. Pass every line, then call `check`. */
 export class RecordingsVerifier {
@@ -70,7 +81,7 @@ export class RecordingsVerifier {
   async check(folder: string, partial = false): Promise<{ findings: readonly Finding[]; report: RecordingsReport }> {
     const report = { complete: 0, incomplete: 0, deleted: 0, unprovenBytes: 0 };
     const present = await recordingsIn(folder);
-    for (const name of present) {
+    for (const name of present.keys()) {
       if (!this.#expected.has(name) && !partial) {
         this.#addFinding(
           'RecordingUnknown',
@@ -81,15 +92,20 @@ export class RecordingsVerifier {
     }
     for (const expected of this.#expected.values()) {
       const { name, total } = expected;
-      if (!present.has(name)) {
-        if (expected.deleted) report.deleted += 1;
+      const files = present.get(name);
+      // A deletion that was interrupted leaves parts.
+      if (expected.deleted) {
+        report.deleted += 1;
+        continue;
+      }
+      if (!files) {
         // A recording may be lost before its file exists.
-        else if (expected.chunks.size > 0)
+        if (expected.chunks.size > 0)
           this.#addFinding('RecordingMissing', name, 'the journal has its chunks, and no line about its deletion');
         continue;
       }
       if (partial && !expected.chunks.has(1)) continue;
-      const problem = await compare(join(folder, `${name}.cast`), expected);
+      const problem = await compare(files, expected);
       if (typeof problem === 'string') this.#addFinding('RecordingChanged', name, problem);
       else if (total !== undefined) report.complete += 1;
       else {
@@ -125,14 +141,14 @@ export class RecordingsVerifier {
   }
 }
 
-/** Why the file differs from its lines. If it does not, the number of bytes after the last chunk of an incomplete recording. */
-async function compare(path: string, { chunks, total }: Expected): Promise<string | number> {
+/** Why the files, one after the other, differ from its lines. If it does not, the number of bytes after the last chunk of an incomplete recording. */
+async function compare(files: readonly string[], { chunks, total }: Expected): Promise<string | number> {
   // Not Math.max(...), because a call with hundreds of thousands of arguments fails.
   const last = total ?? [...chunks.keys()].reduce((most, number) => Math.max(most, number), 0);
   let number = 1;
   let rest: Buffer = Buffer.alloc(0);
   let bytesAfterLast = 0;
-  for await (const part of createReadStream(path) as AsyncIterable<Buffer>) {
+  for await (const part of bytesOf(files)) {
     rest = rest.length === 0 ? part : Buffer.concat([rest, part]);
     for (let chunk = chunks.get(number); number <= last; chunk = chunks.get(number)) {
       if (!chunk) return `the journal has no line about its chunk ${number}`;
@@ -150,18 +166,35 @@ async function compare(path: string, { chunks, total }: Expected): Promise<strin
   return number <= last ? `it ends before chunk ${number} of ${last} is complete` : bytesAfterLast;
 }
 
-/** `NAMESPACE/SESSION` of each recording in the folder. */
-async function recordingsIn(folder: string): Promise<Set<string>> {
-  const found = new Set<string>();
+async function* bytesOf(files: readonly string[]): AsyncIterable<Buffer> {
+  for (const file of files) yield* createReadStream(file) as AsyncIterable<Buffer>;
+}
+
+/** The files of each recording in the folder, by `NAMESPACE/SESSION`: one, or, copied from a bucket, its parts in order. */
+async function recordingsIn(folder: string): Promise<Map<string, readonly string[]>> {
+  const found = new Map<string, readonly string[]>();
   for (const namespace of await entriesOf(folder)) {
     if (!namespace.isDirectory() || !isRecordingFolder(namespace.name)) continue;
     for (const entry of await entriesOf(join(folder, namespace.name))) {
       const session = entry.name.replace(/\.cast$/, '');
-      if (entry.isFile() && session !== entry.name && isRecordingName(namespace.name, session))
-        found.add(`${namespace.name}/${session}`);
+      if (!isRecordingName(namespace.name, session)) continue;
+      const name = `${namespace.name}/${session}`;
+      const path = join(folder, namespace.name, entry.name);
+      const isFile = entry.isFile() && session !== entry.name;
+      const files = isFile ? [path] : entry.isDirectory() ? await partsIn(path) : [];
+      // Both forms together are one recording with too many bytes.
+      if (files.length > 0) found.set(name, [...(found.get(name) ?? []), ...files]);
     }
   }
   return found;
+}
+
+async function partsIn(folder: string): Promise<string[]> {
+  const names = (await entriesOf(folder)).filter((entry) => entry.isFile()).map(({ name }) => name);
+  return names
+    .filter((name) => partNumber(name) !== undefined)
+    .sort()
+    .map((name) => join(folder, name));
 }
 
 async function entriesOf(folder: string): Promise<Dirent[]> {

@@ -1,14 +1,15 @@
 import { constants } from 'node:fs';
-import { type FileHandle, lstat, mkdir, open } from 'node:fs/promises';
+import { type FileHandle, lstat, mkdir, open, opendir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { isRecordingName } from '../../audit/verify/recordings.ts';
-import type { RecordingFile, RecordingName, RecordingSink } from './sink.ts';
+import { isRecordingFolder, isRecordingName } from '../../audit/verify/recordings.ts';
+import type { RecordingArchive, RecordingFile, RecordingName, RecordingSink, StoredRecording } from './sink.ts';
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
 
 /** Stores recordings as `FOLDER/NAMESPACE/SESSION.cast`, which only the user of the process may read. */
-export class FolderSink implements RecordingSink {
+export class FolderSink implements RecordingSink, RecordingArchive {
+  readonly flushMs = 1000;
   readonly #folder: string;
 
   constructor(folder: string) {
@@ -54,6 +55,29 @@ export class FolderSink implements RecordingSink {
     if (found.isFile()) return file.createReadStream();
     await file.close();
     return undefined;
+  }
+
+  /** Follows no link. */
+  async *list(): AsyncIterable<StoredRecording> {
+    for await (const folder of await opendir(this.#folder)) {
+      const namespace = folder.name;
+      if (!folder.isDirectory() || !isRecordingFolder(namespace)) continue;
+      for await (const entry of await opendir(join(this.#folder, namespace))) {
+        const session = entry.name.replace(/\.cast$/, '');
+        if (!entry.isFile() || session === entry.name || !isRecordingName(namespace, session)) continue;
+        // Another replica may have deleted it.
+        const found = await lstat(this.#path({ namespace, session })).catch(absent);
+        if (found) yield { namespace, session, writtenMs: found.mtimeMs };
+      }
+    }
+  }
+
+  delete(name: RecordingName): Promise<void> {
+    return rm(this.#path(name), { force: true });
+  }
+
+  #path({ namespace, session }: RecordingName): string {
+    return join(this.#folder, namespace, `${session}.cast`);
   }
 }
 

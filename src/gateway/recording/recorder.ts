@@ -18,8 +18,6 @@ const ENOUGH_WAITING = 256 * 1024;
 const ENOUGH_WAITING_IN_ALL = MAX_WAITING_IN_ALL / 2;
 /** Maximum size of a recording, bytes, so that one session cannot fill the disk of all. */
 const MAX_RECORDING = 1024 * 1024 * 1024;
-/** How long output may wait for more before it is written, milliseconds: as much is lost if the process is killed. */
-const FLUSH_MS = 1000;
 /** How long the sink may take for one call, milliseconds. */
 const SINK_MS = 5000;
 
@@ -197,8 +195,9 @@ export class Recording implements CastReader {
   }
 
   #schedule(): void {
+    const { sink, clock } = this.#deps;
     if (this.#waitingBytes >= CHUNK) this.#flush();
-    else this.#cancelFlush ??= this.#deps.clock.schedule(FLUSH_MS, () => this.#flush());
+    else if (sink) this.#cancelFlush ??= clock.schedule(sink.flushMs, () => this.#flush());
   }
 
   #flush(): void {

@@ -10,6 +10,8 @@ export interface RecordingName {
 
 /** Where recordings are stored. */
 export interface RecordingSink {
+  /** How long output may wait for more before it is written, milliseconds: as much is lost if the process is killed. */
+  readonly flushMs: number;
   /** Creates the recording with its first bytes. Resolves once both survive a crash of the machine. Rejects if the name exists. */
   create(name: RecordingName, first: Buffer): Promise<RecordingFile>;
   /**
@@ -28,4 +30,18 @@ export interface RecordingFile {
   append(bytes: Buffer): Promise<void>;
   /** Makes all bytes durable, and closes the recording. */
   close(): Promise<void>;
+}
+
+/** A recording that exists. */
+export interface StoredRecording extends RecordingName {
+  /** When its last byte was written, epoch ms. */
+  readonly writtenMs: number;
+}
+
+/** Which recordings are stored. */
+export interface RecordingArchive {
+  /** All recordings, in any order; nothing else that is stored there. Throws the error of the storage. */
+  list(): AsyncIterable<StoredRecording>;
+  /** Deletes the recording. One that is gone counts as deleted. */
+  delete(name: RecordingName): Promise<void>;
 }

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { RecordingsVerifier } from '../../../../src/audit/verify/recordings.ts';
+import { partName, RecordingsVerifier } from '../../../../src/audit/verify/recordings.ts';
 import { withoutRoot } from '../../../support/without-root.ts';
 
 const session = '0b0f8f2e-7f2a-4a52-8d0a-3f6c1d2e9a10';
@@ -117,6 +117,67 @@ describe('the verification of recordings', () => {
     assert.deepEqual(await check(journal.slice(0, 3)), {
       findings: [],
       report: { ...none, incomplete: 1, unprovenBytes: 4 },
+    });
+  });
+
+  describe('of parts, copied from a bucket', () => {
+    const putParts = async (parts: readonly string[]): Promise<void> => {
+      await mkdir(join(folder, 'payments', session));
+      await Promise.all(
+        parts.map((text, i) => (text === '' ? undefined : put(text, `payments/${session}/${partName(i + 1)}`))),
+      );
+    };
+
+    it('finds nothing, however the chunks are spread over the parts', async () => {
+      await putParts(['header\n', 'first chunk\nsecond ', 'chunk\n']);
+      await put('x', `payments/${session}/notes.txt`);
+      await mkdir(join(folder, 'payments', '.uploads'));
+      assert.deepEqual(await check(journal), { findings: [], report: { ...none, complete: 1 } });
+    });
+
+    it('reads more than nine parts in order', async () => {
+      const many = Array.from({ length: 12 }, (_, i) => `chunk ${i}\n`);
+      await putParts(many);
+      const lines = [...many.map(chunkLine), line({ chunk: 12, complete: true })];
+      assert.deepEqual(await findings(lines), []);
+    });
+
+    for (const [title, parts, message] of [
+      ['a changed byte', ['header\n', 'first chunk\n', 'second chunK\n'], 'chunk 3 was changed, removed, or moved'],
+      ['a missing part', ['header\n', '', 'second chunk\n'], 'chunk 2 was changed, removed, or moved'],
+      ['a missing last part', ['header\n', 'first chunk\n'], 'it ends before chunk 3 of 3 is complete'],
+      [
+        'parts in another order',
+        ['header\n', 'second chunk\n', 'first chunk\n'],
+        'chunk 2 was changed, removed, or moved',
+      ],
+      ['a part too many', [...chunks, 'x'], 'bytes follow its last chunk'],
+    ] as const) {
+      it(`finds ${title}`, async () => {
+        await putParts(parts);
+        assert.deepEqual(await findings(journal), [`RecordingChanged: ${name}: ${message}`]);
+      });
+    }
+
+    it('finds a recording whose folder is empty', async () => {
+      await putParts([]);
+      assert.match(String(await findings(journal)), /^RecordingMissing/);
+    });
+
+    it('finds a recording without lines', async () => {
+      await putParts(['x']);
+      assert.match(String(await findings([])), /^RecordingUnknown: /);
+    });
+
+    it('accepts what an interrupted deletion left', async () => {
+      await putParts(['', 'first chunk\n']);
+      assert.deepEqual(await check([...journal, deleted]), { findings: [], report: { ...none, deleted: 1 } });
+    });
+
+    it('finds a file beside the parts', async () => {
+      await putParts(chunks);
+      await put(chunks.join(''));
+      assert.deepEqual(await findings(journal), [`RecordingChanged: ${name}: bytes follow its last chunk`]);
     });
   });
 

@@ -105,7 +105,7 @@ describe('the folder of recordings', () => {
       open = [];
       warnings = [];
       retention = new RecordingRetention({
-        folder,
+        recordings: new FolderSink(folder),
         retentionMs: 30 * day,
         isOpen: (name) => open.includes(name),
         journal: { append: async (line) => void lines.push(line) },

@@ -10,6 +10,7 @@ const session = '0b0f8f2e-7f2a-4a52-8d0a-3f6c1d2e9a10';
 
 /** A sink in memory. Its calls can fail, or hang. */
 class MemorySink implements RecordingSink {
+  readonly flushMs = 1000;
   readonly parts: Buffer[] = [];
   fails: string | undefined;
   /** While set, calls wait for it. */

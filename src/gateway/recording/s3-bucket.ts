@@ -1,0 +1,181 @@
+import { pipeline, Readable, Transform } from 'node:stream';
+import {
+  DeleteObjectsCommand,
+  GetObjectCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+  S3Client,
+} from '@aws-sdk/client-s3';
+import type { Clock } from '../../kit/clock.ts';
+import { describe } from '../../kit/errors.ts';
+import { own } from '../../kit/json-value.ts';
+import { printable } from '../../kit/printable.ts';
+import { shorten } from '../../kit/shorten.ts';
+
+/** A bucket of AWS, or of another server that speaks the S3 protocol. */
+export interface S3Location {
+  readonly bucket: string;
+  /** What the keys begin with, without a slash at either end; may be empty. */
+  readonly prefix: string;
+  readonly region: string;
+  /** https URL of the server; undefined: AWS in the region. */
+  readonly endpoint: string | undefined;
+}
+
+/** An object of the bucket. */
+export interface StoredObject {
+  readonly key: string;
+  /** When it was written by the clock of the server, epoch ms. */
+  readonly writtenMs: number;
+}
+
+/** Time limit of a call, with its retries, milliseconds. */
+const CALL_MS = 5000;
+/** Time limit to open a connection, milliseconds, so that another attempt fits into the limit of the call. */
+const CONNECT_MS = 2000;
+const MAX_ATTEMPTS = 3;
+/** Maximum number of connections. Each open session writes one object at a time. */
+const MAX_CONNECTIONS = 64;
+/** Maximum size of an answer, bytes: a page of 1,000 keys, or a part of a recording. */
+const MAX_ANSWER = 4 * 1024 * 1024;
+const MAX_REASON = 200;
+
+const quiet = { trace() {}, debug() {}, info() {}, warn() {}, error() {} };
+
+/**
+ * Calls the bucket. It takes credentials from the first source that has some, like other AWS programs: the environment, a token of the
+ * ServiceAccount (`AWS_WEB_IDENTITY_TOKEN_FILE`), files, the agent of the node. It follows no redirect. Errors name the call and what the
+ * server answered by its code alone, because its texts may repeat headers of the request.
+ */
+export class S3Bucket {
+  readonly #client: S3Client;
+  readonly #bucket: string;
+  readonly #clock: Clock;
+
+  constructor({ bucket, region, endpoint }: Omit<S3Location, 'prefix'>, clock: Clock) {
+    this.#bucket = bucket;
+    this.#clock = clock;
+    this.#client = new S3Client({
+      region,
+      // Few servers besides AWS have a host name for each bucket.
+      ...(endpoint === undefined ? {} : { endpoint, forcePathStyle: true }),
+      maxAttempts: MAX_ATTEMPTS,
+      logger: quiet,
+      requestHandler: {
+        connectionTimeout: CONNECT_MS,
+        httpsAgent: { maxSockets: MAX_CONNECTIONS, keepAlive: true },
+        logger: quiet,
+      },
+    });
+    this.#client.middlewareStack.add(
+      (next) => async (args) => {
+        const result = await next(args);
+        const body = own(result.response, 'body');
+        if (body instanceof Readable) Object.assign(Object(result.response), { body: bounded(body) });
+        return result;
+      },
+      { step: 'deserialize', priority: 'low', name: 'maxAnswer' },
+    );
+  }
+
+  /** Creates the object. Rejects if it exists. */
+  async put(key: string, bytes: Buffer): Promise<void> {
+    const input = { Bucket: this.#bucket, Key: key, Body: bytes, IfNoneMatch: '*' };
+    try {
+      await this.#call('PutObject', async (abortSignal) => {
+        const { ETag } = await this.#client.send(new PutObjectCommand(input), { abortSignal });
+        // Something else than an S3 server may answer 200 to everything.
+        if (!ETag) throw new Error('the answer has no ETag');
+      });
+    } catch (error) {
+      // An attempt whose answer was lost may have created it.
+      const isRepeated = error instanceof S3Error && error.attempts > 1 && [409, 412].includes(error.status ?? 0);
+      if (!isRepeated || !(await this.get(key))?.equals(bytes)) throw error;
+    }
+  }
+
+  /** The bytes of the object; undefined if it does not exist. */
+  async get(key: string): Promise<Buffer | undefined> {
+    const input = { Bucket: this.#bucket, Key: key };
+    try {
+      return await this.#call('GetObject', async (abortSignal) => {
+        const { Body } = await this.#client.send(new GetObjectCommand(input), { abortSignal });
+        return Buffer.from((await Body?.transformToByteArray()) ?? []);
+      });
+    } catch (error) {
+      if (error instanceof S3Error && error.status === 404 && error.name === 'NoSuchKey') return undefined;
+      throw error;
+    }
+  }
+
+  /** A page of at most 1,000 objects, in the order of their keys, and the token of the next page. */
+  async list(prefix: string, token?: string): Promise<{ objects: StoredObject[]; next: string | undefined }> {
+    const input = { Bucket: this.#bucket, Prefix: prefix, ContinuationToken: token };
+    const page = await this.#call('ListObjectsV2', (abortSignal) =>
+      this.#client.send(new ListObjectsV2Command(input), { abortSignal }),
+    );
+    const objects = (page.Contents ?? []).map(({ Key = '', LastModified }) => ({
+      key: Key,
+      writtenMs: LastModified?.getTime() ?? Number.NaN,
+    }));
+    return { objects, next: page.IsTruncated ? page.NextContinuationToken : undefined };
+  }
+
+  /** Deletes at most 1,000 objects; those that do not exist count as deleted. */
+  async delete(keys: readonly string[]): Promise<void> {
+    const input = { Bucket: this.#bucket, Delete: { Objects: keys.map((Key) => ({ Key })), Quiet: true } };
+    const { Errors: [failed] = [] } = await this.#call('DeleteObjects', (abortSignal) =>
+      this.#client.send(new DeleteObjectsCommand(input), { abortSignal }),
+    );
+    if (failed) throw new S3Error('DeleteObjects', { name: failed.Code });
+  }
+
+  async #call<T>(what: string, send: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const abort = new AbortController();
+    const cancel = this.#clock.schedule(CALL_MS, () => abort.abort());
+    try {
+      return await send(abort.signal);
+    } catch (error) {
+      throw abort.signal.aborted
+        ? new S3Error(what, { message: `no answer within ${CALL_MS / 1000} s` })
+        : new S3Error(what, error);
+    } finally {
+      cancel();
+    }
+  }
+}
+
+/** A call that failed. */
+class S3Error extends Error {
+  /** The code of the server, such as `AccessDenied`. */
+  override readonly name: string;
+  /** The HTTP status; undefined without an answer. */
+  readonly status: number | undefined;
+  readonly attempts: number;
+
+  constructor(what: string, error: unknown) {
+    const metadata = own(error, '$metadata');
+    const status = own(metadata, 'httpStatusCode');
+    const name = shorten(printable(String(own(error, 'name') ?? (error instanceof Error ? error.name : ''))), 64);
+    const reason = error instanceof Error ? describe(error) : String(own(error, 'message') ?? name);
+    super(
+      `${what}: ${typeof status === 'number' ? `the server answered ${status} ${name}` : shorten(printable(reason), MAX_REASON)}`,
+    );
+    this.name = name;
+    this.status = typeof status === 'number' ? status : undefined;
+    this.attempts = Number(own(metadata, 'attempts') ?? 1);
+  }
+}
+
+/** The same bytes. Fails beyond the maximum size. */
+function bounded(body: Readable): Readable {
+  let size = 0;
+  const limit = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      size += chunk.length;
+      if (size > MAX_ANSWER) done(new Error(`the answer has over ${MAX_ANSWER} bytes`));
+      else done(null, chunk);
+    },
+  });
+  return pipeline(body, limit, () => {});
+}
