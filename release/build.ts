@@ -9,6 +9,11 @@ import { createRequire as bundledRequire } from 'node:module'; const require = b
 await Promise.all([
   bundle({ entry: 'src/main.ts', outfile: 'dist/drawbridge.js', format: 'esm', banner: withRequire }),
   bundle({ entry: 'src/observe/health-thread.ts', outfile: 'dist/health-thread.mjs', format: 'esm' }),
-  bundle({ entry: 'src/gateway/recording/s3-sink.ts', outfile: 'dist/s3-sink.mjs', format: 'esm', banner: withRequire }),
+  bundle({
+    entry: 'src/gateway/recording/s3-sink.ts',
+    outfile: 'dist/s3-sink.mjs',
+    format: 'esm',
+    banner: withRequire,
+  }),
   bundle({ entry: 'src/client-main.ts', outfile: 'dist/client.cjs', format: 'cjs', banner: program }),
 ]);

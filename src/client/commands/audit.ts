@@ -25,7 +25,7 @@ export const auditVerify: Command = {
     {
       name: 'recordings',
       value: 'DIR',
-      help: 'Also check the recordings of sessions in this folder, that of --recordings of the gateway.',
+      help: 'Also check the recordings of sessions in this folder: that of --recordings of the gateway, or a copy of its bucket.',
       complete: 'files',
     },
     { name: 'partial', help: 'Accept that older lines are absent.' },
