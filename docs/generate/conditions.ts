@@ -89,5 +89,5 @@ export const conditionsPage = (): string =>
     'Events are best effort: for each object and kind of work, such as runs or abandonments, the server records 25 at once, then one every five minutes. For all objects together, each replica writes at most 300 for a kind of work at once, then 5 a second. It drops further ones. Logs and metrics have every run, and the audit journal has every abandonment.',
     '## Why is a request denied?',
     '```sh\nkubectl create --dry-run=server -f request.yaml\n```',
-    'This command creates nothing. The server answers with warnings: first each rule that fails, with the way to fix it, then each rule that it could not check. The last warning counts the rules that passed. A denial without a dry run names only the first reason.',
+    'This command creates nothing. The server answers with warnings: first each rule that fails, with the way to fix it, then each rule that it could not check, such as whether the Pod in `spec.targetPod` runs when access opens. The last warning counts the rules that passed. A denial without a dry run names only the first reason.',
   );

@@ -317,9 +317,11 @@ export const grantPolicy: RuleBook<RequestInput> = {
     applies: templateIsFound,
   },
   'target-pod': {
-    requirement: 'spec.targetPod, if set, is a valid pod name',
+    requirement: 'spec.targetPod, if set, is a running pod of the workload when access opens',
     check: targetPodIsName,
     remedy: () => 'name a running pod of the workload, or leave spec.targetPod out',
+    // The leader looks for the pod when access opens.
+    applies: ({ spec }) => own(spec, 'targetPod') === undefined,
   },
   'not-revoked': {
     requirement: 'the request is not revoked',

@@ -87,7 +87,11 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
     });
   if (dryRun !== undefined) {
     for (const warning of session.warnings) io.printError(`${warning}\n`);
-    const later = foretellsDenial(session.warnings) ? `, and then deny it: see above` : '';
+    const later = foretellsDenial(session.warnings)
+      ? ', and then deny it: see above'
+      : session.warnings.some((warning) => warning.startsWith('not checked '))
+        ? ', and may deny it later: see what it has not checked above'
+        : '';
     if (!printObject(io, form, created)) io.print(`the server would accept this request${later} (dry run)\n`);
     return exits.done;
   }

@@ -26,6 +26,15 @@ describe('kubectl create --dry-run=server', () => {
     assert.deepEqual(warnings, ['17 rules passed']);
   });
 
+  it('says that it has not checked the pod that a request names', async () => {
+    const named = await create(stage.alice, execRequest('named', { targetPod: 'nosuchpod' }), '--dry-run=server');
+    assert.equal(named.code, 0);
+    assert.deepEqual(named.warnings, [
+      'not checked target-pod: spec.targetPod, if set, is a running pod of the workload when access opens; to pass: name a running pod of the workload, or leave spec.targetPod out',
+      '16 rules passed',
+    ]);
+  });
+
   it('shows a denied caller every reason first, with remedies', async () => {
     const { code, warnings, error } = await create(
       stage.bob,

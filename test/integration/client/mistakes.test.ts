@@ -66,6 +66,15 @@ describe('after a mistake, the client prints what to type instead', () => {
     assert.match(again.stderr, /^drawbridge: you have approved this already \(Access of own\), and a vote counts once/);
   });
 
+  it('a pod that may not exist: a dry run says that the server has not checked it', async () => {
+    const dryRun = ['payments-exec', '--pod', 'nosuchpod', '--dry-run', 'server'];
+    const { code, stdout, stderr } = await client.run(stage.alice, 'request', 'exec', ...dryRun);
+    const text =
+      'the server would accept this request, and may deny it later: see what it has not checked above (dry run)\n';
+    assert.deepEqual([code, stdout], [0, text]);
+    assert.match(stderr, /^not checked target-pod: /m);
+  });
+
   it('a template that cannot open access: it says that the request would be denied, and why', async () => {
     const patch = JSON.stringify({ spec: { controllerTargetMutationConfig: { defaultContainerName: 'main' } } });
     await stage.kubectl('patch', 'pat', 'payments-shell', '--type=merge', '-p', patch);
