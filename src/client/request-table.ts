@@ -32,8 +32,8 @@ export function requestTable({ who, namespaces, now }: TableOptions): Printed<Ku
       wide: true,
       text: ({ metadata }) => span(now() - (parseTime(metadata.creationTimestamp ?? '') ?? now())),
     },
-    { title: 'WHY', wide: true, text: (request) => specOf(request).reason ?? '' },
-    { title: 'NOTE', wide: true, text: (request) => stateOf(request).why },
+    { title: 'REASON', wide: true, text: (request) => specOf(request).reason ?? '' },
+    { title: 'WHY', wide: true, text: (request) => stateOf(request).why },
   ];
   return { columns: columns.filter((one) => one !== false), object: (request) => request, name: fullName };
 }

@@ -235,7 +235,7 @@ function summaryOf(updates: readonly AccessConditionUpdate<TemplateCondition>[])
   const failing = updates.filter(({ status }) => status !== 'True');
   const stalled = failing.find(({ reason }) => !needNoEdit.has(reason));
   const shown = stalled ?? failing[0];
-  if (!shown) return { state: 'ready', message: 'requests can name this template' };
+  if (!shown) return { state: 'ready', message: 'the server can open access for the users that accessConfig allows' };
   const { reason, message } = shown;
   return { state: stalled ? 'stalled' : 'reconciling', reason, message };
 }

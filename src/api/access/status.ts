@@ -180,11 +180,19 @@ const readyColumn = column('Ready', '.status.ready', 'Whether the object is read
 
 const summary = (field: string): string => `.status.conditions[?(@.type=="${summaryConditions.ready}")].${field}`;
 
+const stateColumn = column('State', summary('reason'), 'Success if ready, else what it waits for, or how it ended.');
+const whyColumn = column('Why', summary('message'), 'Why it is in this state, and what to do.', { priority: 1 });
+
 /** The columns of `kubectl get` for templates. */
 export const templateColumns = [
   readyColumn,
-  column('Reason', summary('reason'), 'Success, or the code of what is wrong.', { priority: 1 }),
-  column('Message', summary('message'), 'What is wrong, and what to do.', { priority: 1 }),
+  stateColumn,
+  column('Groups', '.spec.accessConfig.allowedGroups', 'The groups whose members can request access.'),
+  column('Duration', '.spec.accessConfig.defaultDuration', 'The duration of a request that names none.'),
+  column('Max', '.spec.accessConfig.maxDuration', 'The longest duration.'),
+  column('Approvals', '.spec.accessConfig.approvals.all', 'Whose approvals access needs.', { priority: 1 }),
+  column('Reason', '.spec.accessConfig.reason', 'What the reason of a request must be.', { priority: 1 }),
+  whyColumn,
 ];
 
 /** The columns of `kubectl get` for requests. */
@@ -192,10 +200,11 @@ export const requestColumns = [
   column('Template', '.spec.templateName', 'The template of the request.'),
   column('Pod', '.status.podName', 'The granted pod.'),
   readyColumn,
+  stateColumn,
   column('Who', '.spec.requester.username', 'The requester.'),
   // kubectl prints <invalid> for a column of type date with a future time.
   column('Until', '.status.expiresAt', 'When the access ends, RFC 3339.'),
   ageColumn,
-  column('Ended', '.status.ended.how', 'How the request ended.', { priority: 1 }),
-  column('Why', '.spec.reason', 'The reason that the requester gave.', { priority: 1 }),
+  column('Reason', '.spec.reason', 'The reason that the requester gave.', { priority: 1 }),
+  whyColumn,
 ];

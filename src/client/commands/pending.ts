@@ -23,11 +23,11 @@ export const pending: Command = {
     const choices = new WeakMap<KubeObject, Choice>();
     const table = requestTable({ who: true, namespaces: args.has('all-namespaces'), now: () => clock.now() });
     const columns = [
-      ...table.columns.filter(({ title }) => !['POD', 'LEFT', 'STATE', 'UNTIL', 'NOTE', 'WHY'].includes(title)),
+      ...table.columns.filter(({ title }) => !['POD', 'LEFT', 'STATE', 'UNTIL', 'REASON', 'WHY'].includes(title)),
       { title: 'ABOUT', text: (request: KubeObject) => questionOf(request) ?? '' },
       { title: 'FOR', text: (request: KubeObject) => askedDuration(request) },
       { title: 'YOU CAN', text: (request: KubeObject) => choices.get(request) ?? '' },
-      { title: 'WHY', text: (request: KubeObject) => askedReason(request) },
+      { title: 'REASON', text: (request: KubeObject) => askedReason(request) },
     ];
     const printer = new Printer(io, form, { ...table, columns });
     const waits = async (request: KubeObject): Promise<boolean> => {

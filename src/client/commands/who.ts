@@ -64,7 +64,7 @@ function grantTable(namespaces: boolean): Printed<KubeObject> {
     { title: 'POD', text: (request: KubeObject) => stateOf(request).pod },
     { title: 'UNTIL', long: true, text: (request: KubeObject) => timeText(stateOf(request).endsMs) },
     { title: 'APPROVED BY', text: approvedBy },
-    { title: 'WHY', text: (request: KubeObject) => specOf(request).reason ?? '' },
+    { title: 'REASON', text: (request: KubeObject) => specOf(request).reason ?? '' },
     {
       title: 'REQUEST',
       wide: true,

@@ -42,10 +42,19 @@ describe('a request that ended', () => {
     it('is printed with how, when, and why it ended, for 24 h', async () => {
       const { name } = request.metadata;
       const { expiresAt = '' } = request.status?.grant ?? {};
-      const [, template, pod, ready, who, end, , how, why] = await row('par', name);
+      const [, template, pod, ready, how, who, end, , reason, why] = await row('par', name);
       assert.deepEqual(
-        [template, pod, ready, who, end, how, why],
-        ['payments-shell', request.status?.podName, 'false', 'alice', expiresAt, 'Expired', 'INC-42 payments fail'],
+        [template, pod, ready, how, who, end, reason, why],
+        [
+          'payments-shell',
+          request.status?.podName,
+          'false',
+          'Expired',
+          'alice',
+          expiresAt,
+          'INC-42 payments fail',
+          `access ended at ${expiresAt}: the granted time has passed`,
+        ],
       );
       const { stdout } = await alice('describe', 'par', name);
       assert.match(stdout, new RegExp(`access ended at ${expiresAt}: the granted time has passed`));
@@ -132,7 +141,7 @@ describe('a request that ended', () => {
       const request = await ended(asked);
       const { at, until: untilText } = request.status?.ended ?? {};
       assert.equal(Date.parse(untilText ?? '') - Date.parse(at ?? ''), 8000);
-      assert.deepEqual((await row('ear', 'named')).slice(7, 8), ['Expired']);
+      assert.deepEqual((await row('ear', 'named')).slice(4, 5), ['Expired']);
       await until('it to go', async () => (await stage.read(asked.kind, 'named')) === undefined, {
         timeoutMs: 30_000,
       });

@@ -22,15 +22,17 @@ describe('kubectl prints for a request', () => {
       .map((line) => line.split(/ {2,}/));
   };
 
-  it('who has access, and until when; with -o wide, why', async () => {
+  it('who has access, in which state, and until when; with -o wide, for which reason', async () => {
     const manifest = podRequest('columns', { duration: '10m', reason: 'INC-42 payments fail' });
     const { status } = await stage.createReady(stage.alice, manifest);
     const [header, row] = await get(stage.alice, 'par', 'columns');
-    assert.deepEqual(header, ['NAME', 'TEMPLATE', 'POD', 'READY', 'WHO', 'UNTIL', 'AGE']);
+    assert.deepEqual(header, ['NAME', 'TEMPLATE', 'POD', 'READY', 'STATE', 'WHO', 'UNTIL', 'AGE']);
     const { podName, grant } = status ?? {};
-    assert.deepEqual(row?.slice(0, 6), ['columns', 'payments-shell', podName, 'true', 'alice', grant?.expiresAt]);
+    const cells = ['columns', 'payments-shell', podName, 'true', 'Success', 'alice', grant?.expiresAt];
+    assert.deepEqual(row?.slice(0, 7), cells);
     const [wideHeader, wideRow] = await get(stage.alice, 'par', 'columns', '-o', 'wide');
-    assert.deepEqual([wideHeader?.at(-1), wideRow?.at(-1)], ['WHY', 'INC-42 payments fail']);
+    assert.deepEqual(wideHeader?.slice(-2), ['REASON', 'WHY']);
+    assert.deepEqual(wideRow?.slice(-2), ['INC-42 payments fail', 'access is open']);
   });
 
   it('the end after an extension', async () => {
@@ -48,7 +50,7 @@ describe('kubectl prints for a request', () => {
     const patch = JSON.stringify({ spec: { extensions: [{ by: '5m' }] } });
     await stage.alice.kubectl(['patch', 'par', 'longer', '-n', stage.namespace, '--type=merge', '-p', patch]);
     const end = new Date(deadlineOf(request) + 5 * 60_000).toISOString().replace('.000', '');
-    const isShown = async (): Promise<boolean> => (await get(stage.alice, 'par', 'longer'))[1]?.[5] === end;
+    const isShown = async (): Promise<boolean> => (await get(stage.alice, 'par', 'longer'))[1]?.[6] === end;
     await until(`UNTIL ${end}`, isShown, { timeoutMs: 30_000 });
   });
 
@@ -99,7 +101,8 @@ describe('kubectl prints for a request', () => {
     const end = why.match(/^Revoked: access ended at (\S+Z): the request was revoked: wrong pod$/)?.[1];
     assert.ok(end, why);
     const [, row] = await get(stage.alice, 'par', 'given-back');
-    assert.equal(row?.[5], end, 'UNTIL is the end');
+    assert.equal(row?.[4], 'Revoked', 'STATE');
+    assert.equal(row?.[6], end, 'UNTIL is the end');
     const events = ['get', 'events', '-n', stage.namespace, '--field-selector=involvedObject.name=given-back'];
     const printsWhy = async (): Promise<boolean> =>
       (await stage.alice.kubectl(events)).stdout.includes('access ended: the request was revoked: wrong pod');
@@ -128,5 +131,56 @@ describe('kubectl prints for a request', () => {
     const isDenied = async (): Promise<boolean> =>
       (await whyNotReady(stage.alice, 'ear', 'refused')).startsWith('Denied: InvalidTargetPod: ');
     await until('Denied', isDenied, { timeoutMs: 10_000 });
+    const [, row] = await get(stage.alice, 'ear', 'refused', '-o', 'wide');
+    assert.deepEqual(row?.slice(2, 5), ['false', 'Denied', 'alice']);
+    assert.match(
+      row?.at(-1) ?? '',
+      /^InvalidTargetPod: spec\.targetPod "nobody" is not a pod of the template's workload/,
+    );
+  });
+
+  it('what a request waits for', async () => {
+    const accessConfig = { approvals: { all: [{ name: 'peer', groups: ['devs'] }] } };
+    await stage.kubectl(
+      'patch',
+      'eat',
+      'payments-exec',
+      '--type=merge',
+      '-p',
+      JSON.stringify({ spec: { accessConfig } }),
+    );
+    await stage.templateReady('ExecAccessTemplate', 'payments-exec');
+    await stage.createOk(stage.alice, execRequest('waits'));
+    const waits = async (): Promise<string[] | false> => {
+      const [, row] = await get(stage.alice, 'ear', 'waits', '-o', 'wide');
+      return row?.[2] === 'false' && row[3] === 'Pending' && row;
+    };
+    const row = await until('STATE Pending', waits, { timeoutMs: 10_000 });
+    assert.match(row.at(-1) ?? '', /^waiting for approvals until \S+Z: peer 0 of 1$/);
+  });
+});
+
+describe('kubectl prints for a template', () => {
+  let stage: AccessStage;
+
+  before(async function () {
+    this.timeout(180_000);
+    stage = await AccessStage.open();
+  });
+  after(() => stage?.close());
+
+  it('who can request access, and for how long; with -o wide, what a request needs', async () => {
+    await stage.applyFiles('examples/approvals.yaml');
+    await stage.templateReady('PodAccessTemplate', 'payments-debug');
+    const get = async (...flags: string[]): Promise<string> =>
+      (await stage.alice.kubectl(['get', 'pat', 'payments-debug', '-n', stage.namespace, ...flags])).stdout;
+    assert.match(
+      await get(),
+      /^NAME +READY +STATE +GROUPS +DURATION +MAX\npayments-debug +true +Success +\["devs"\] +1h +2h$/m,
+    );
+    const wide = await get('-o', 'wide');
+    assert.match(wide, / MAX +APPROVALS +REASON +WHY$/m);
+    assert.match(wide, / +\[\{.*"groups":\["devs","sre"\],"name":"peer"\}\] +\{.*"pattern":"\^\(INC\|CHG\)-\[0-9\]\+"/);
+    assert.match(wide, / the server can open access for the users that accessConfig allows$/m);
   });
 });

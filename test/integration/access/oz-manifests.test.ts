@@ -59,9 +59,9 @@ describe('M28: manifests of Oz users', () => {
 
   it('show in kubectl get that the templates are ready', async () => {
     const rows = (await stage.kubectl('get', 'podaccesstemplates')).trim().split('\n');
-    assert.deepEqual(rows[0]?.split(/\s+/), ['NAME', 'READY']);
+    assert.deepEqual(rows[0]?.split(/\s+/), ['NAME', 'READY', 'STATE', 'GROUPS', 'DURATION', 'MAX']);
     assert.ok(
-      rows.slice(1).every((row) => row.endsWith('true')),
+      rows.slice(1).every((row) => row.split(/\s+/)[1] === 'true'),
       rows.join('\n'),
     );
   });

@@ -26,13 +26,13 @@ describe('a PodAccessRequest', () => {
       request = await stage.ready((await stage.read('PodAccessRequest', 'debug')) as StoredRequest);
     });
 
-    it('shows its template, its pod, Ready, the requester, and its end in kubectl get', async () => {
+    it('shows its template, its pod, Ready, its state, the requester, and its end in kubectl get', async () => {
       const { stdout } = await stage.alice.kubectl(['get', 'podaccessrequest', 'debug', '-n', stage.namespace]);
       const [header = '', row = ''] = stdout.trim().split('\n');
-      assert.deepEqual(header.split(/\s+/), ['NAME', 'TEMPLATE', 'POD', 'READY', 'WHO', 'UNTIL', 'AGE']);
+      assert.deepEqual(header.split(/\s+/), ['NAME', 'TEMPLATE', 'POD', 'READY', 'STATE', 'WHO', 'UNTIL', 'AGE']);
       const { podName, grant } = request.status ?? {};
-      const shown = ['debug', 'payments-shell', podName, 'true', 'alice', grant?.expiresAt];
-      assert.deepEqual(row.split(/\s+/).slice(0, 6), shown);
+      const shown = ['debug', 'payments-shell', podName, 'true', 'Success', 'alice', grant?.expiresAt];
+      assert.deepEqual(row.split(/\s+/).slice(0, 7), shown);
     });
 
     it('has every condition True, of reason Success and of its generation', () => {

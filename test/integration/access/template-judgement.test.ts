@@ -97,10 +97,7 @@ describe('a stored template is judged by the objects around it', () => {
     assert.match(stderr, /^Warning: TargetNotFound: Deployment ledger does not exist in namespace access-/m);
     assert.deepEqual(codesOf(await judged('ledger', 'TargetNotFound')), [false, 'False', 'TargetNotFound']);
     const wide = await stage.kubectl('get', 'podaccesstemplate', 'ledger', '-o', 'wide');
-    assert.match(
-      wide,
-      /^NAME +READY +REASON +MESSAGE\nledger +false +TargetNotFound +Deployment ledger does not exist/,
-    );
+    assert.match(wide, /^NAME +READY +STATE .* WHY\nledger +false +TargetNotFound .* Deployment ledger does not exist/);
     const described = await stage.kubectl('describe', 'podaccesstemplate', 'ledger');
     const [, condition = ''] = /^ +Message: +Deployment ledger does not(?:.*\n)((?:.*\n){4})/m.exec(described) ?? [];
     assert.match(condition, /Reason: +TargetNotFound\n +Status: +False\n +Type: +AccessPlanValid/);
@@ -111,7 +108,7 @@ describe('a stored template is judged by the objects around it', () => {
     await apply(workload);
     assert.deepEqual(codesOf(await judged('ledger', 'Success')), [true, 'True', 'Success']);
     const table = await stage.kubectl('get', 'podaccesstemplate', 'ledger');
-    assert.match(table, /^NAME +READY\nledger +true$/m);
+    assert.match(table, /^NAME +READY +STATE .*\nledger +true +Success /m);
     await settled();
     assert.deepEqual(writesOf(since), ['ledger']);
   });

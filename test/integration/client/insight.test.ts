@@ -38,7 +38,7 @@ describe('a person who asks drawbridge', () => {
     await stage.createReady(stage.carol, podRequest('debugs', { duration: '10m' }));
     await client.ok(stage.carol, 'exec', 'debugs', '--', 'true');
     const [header, ...rows] = (await client.ok(stage.alice, 'who')).trimEnd().split('\n');
-    assert.match(header ?? '', /^WHO +STATE +POD +UNTIL +APPROVED BY +WHY$/);
+    assert.match(header ?? '', /^WHO +STATE +POD +UNTIL +APPROVED BY +REASON$/);
     assert.match(rows.join('\n'), /^alice +Ready +payments-\S+ +\S+Z +- +INC-42$/m);
     assert.match(rows.join('\n'), /^carol +Ready +debugs-\S+-access +\S+Z +- +-$/m);
     const journal = ['--journal', stage.server.auditFile, '--since', '1h'];

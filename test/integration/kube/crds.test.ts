@@ -246,10 +246,10 @@ describe('the CRDs on a real apiserver', () => {
 
     it('shows in the columns of kubectl get', async () => {
       const [header = '', row = ''] = (await kubectl('get', 'podaccessrequest', 'granted')).trim().split('\n');
-      assert.deepEqual(header.split(/\s+/), ['NAME', 'TEMPLATE', 'POD', 'READY', 'WHO', 'UNTIL', 'AGE']);
+      assert.deepEqual(header.split(/\s+/), ['NAME', 'TEMPLATE', 'POD', 'READY', 'STATE', 'WHO', 'UNTIL', 'AGE']);
       assert.deepEqual(row.split(/\s+/).slice(0, 4), ['granted', 'payments-shell', 'granted-1a2b3c4d-access', 'true']);
       const [templates = ''] = (await kubectl('get', 'execaccesstemplates')).split('\n');
-      assert.deepEqual(templates.trim().split(/\s+/), ['NAME', 'READY']);
+      assert.deepEqual(templates.trim().split(/\s+/), ['NAME', 'READY', 'STATE', 'GROUPS', 'DURATION', 'MAX']);
     });
   });
 

@@ -81,8 +81,9 @@ describe('the generated CRDs', () => {
 
   it('have the columns of Oz first', () => {
     const columns = accessKinds.map(({ printerColumns }) => printerColumns.map(({ name }) => name).join(' '));
-    const request = 'Template Pod Ready Who Until Age Ended Why';
-    assert.deepEqual(columns, ['Ready Reason Message', request, 'Ready Reason Message', request]);
+    const template = 'Ready State Groups Duration Max Approvals Reason Why';
+    const request = 'Template Pod Ready State Who Until Age Reason Why';
+    assert.deepEqual(columns, [template, request, template, request]);
   });
 });
 
