@@ -62,7 +62,8 @@ async function main(): Promise<void> {
     printError: (text: string) => void process.stderr.write(text),
     stdin: process.stdin,
     terminal: { input: process.stdin.isTTY, output: process.stdout.isTTY, error: process.stderr.isTTY },
-    columns: process.stdout.columns ?? process.stderr.columns,
+    // A terminal that does not know its size says 0.
+    columns: process.stdout.columns || process.stderr.columns || undefined,
     kubeconfigPaths: kubeconfigPaths(),
     program,
     run,

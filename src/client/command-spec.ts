@@ -1,5 +1,12 @@
 /** What shell completion offers for a word: fixed words, names in the cluster, contexts of the kubeconfig, or files. */
-export type Candidates = readonly string[] | 'templates' | 'requests' | 'namespaces' | 'contexts' | 'files';
+export type Candidates =
+  | readonly string[]
+  | 'templates'
+  | 'requests'
+  | 'sessions'
+  | 'namespaces'
+  | 'contexts'
+  | 'files';
 
 /** One flag: what parsing, help, completion, and the reference need. */
 export interface FlagSpec {

@@ -11,7 +11,7 @@ import { drop, exec, extend, get, start, watch } from './commands/one-request.ts
 import { pending } from './commands/pending.ts';
 import { requestExec, requestPod } from './commands/request.ts';
 import { review } from './commands/review.ts';
-import { sessionsPlay, sessionsTail } from './commands/sessions.ts';
+import { sessionsKill, sessionsList, sessionsPlay, sessionsTail } from './commands/sessions.ts';
 import { show } from './commands/show.ts';
 import { templates } from './commands/templates.ts';
 import { use } from './commands/use.ts';
@@ -42,8 +42,10 @@ export const commands: readonly Command[] = [
   auditVerify,
   auditReport,
   review,
+  sessionsList,
   sessionsTail,
   sessionsPlay,
+  sessionsKill,
   bindingStatus,
   inventoryStatus,
   inventoryWhy,

@@ -1,3 +1,4 @@
+import { accessSessions } from '../api/access/access-session.ts';
 import type { Resource } from '../api/object.ts';
 import { namespaces } from '../api/resources.ts';
 import { printable } from '../kit/printable.ts';
@@ -104,11 +105,12 @@ async function namesFrom(
   command: CommandSpec | undefined,
 ): Promise<Candidate[]> {
   const plain = (words: readonly string[]): Candidate[] => words.map((word) => ({ word, help: '' }));
-  if (from !== 'templates' && from !== 'requests' && from !== 'namespaces') {
+  if (from !== 'templates' && from !== 'requests' && from !== 'sessions' && from !== 'namespaces') {
     return plain(from === 'contexts' ? await contexts(argv) : from);
   }
   const session = await connect(argv);
   if (from === 'namespaces') return plain(await namesOf(session, namespaces, {}));
+  if (from === 'sessions') return plain(await namesOf(session, accessSessions, { namespace: session.namespace }));
   const type = typeNames.find((one) => command?.name === `request ${one}`);
   const lists = await Promise.all(
     (type ? [type] : typeNames).map(async (one) => {

@@ -47,8 +47,7 @@ export async function play(chunks: AsyncIterable<Uint8Array>, options: PlayOptio
 async function showLine(line: CastLine, io: PlayOptions['io'], screen: TerminalFilter | undefined): Promise<void> {
   if ('header' in line) {
     const { width, height } = line.header;
-    // A terminal may not know its size, and then says 0.
-    if (screen && io.columns && io.columns < width) {
+    if (screen && io.columns !== undefined && io.columns < width) {
       io.printError(
         `note: the terminal of the session has ${width} x ${height} characters, and this one fewer columns; its lines may wrap\n`,
       );

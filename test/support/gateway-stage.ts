@@ -4,6 +4,7 @@ import { type Plane, startPlane } from '../../sandbox/plane.ts';
 import { until } from '../../sandbox/wait.ts';
 import { keySecretName } from '../../src/access/signing/key-secret.ts';
 import { grantPurpose, type Signer } from '../../src/access/signing/signer.ts';
+import { accessSessions } from '../../src/api/access/access-session.ts';
 import type { Grant } from '../../src/api/access/grant.ts';
 import { childNameOf } from '../../src/api/access/names.ts';
 import { gatewayGroup, gatewayUserOf, grantProxyPath } from '../../src/api/gateway/names.ts';
@@ -143,12 +144,19 @@ export class GatewayStage {
     await this.plane.kubectl(['patch', '--type=merge', '-n', this.namespace, 'ear', request, '-p', patch]);
   }
 
-  /** Lets a group watch sessions and read recordings. */
+  /** Lets a group do what the ClusterRole drawbridge-session-auditor of the chart allows, in the namespace of the stage. */
   async allowViews(group: string): Promise<void> {
     const role = { apiGroup: rbac, kind: 'Role', name: 'views' };
-    const rule = { apiGroups: [gatewayGroup], resources: ['sessions/log', 'recordings/log'], verbs: ['get'] };
+    const rules = [
+      { apiGroups: [gatewayGroup], resources: ['sessions/log', 'recordings/log'], verbs: ['get'] },
+      {
+        apiGroups: [accessSessions.group],
+        resources: [accessSessions.plural],
+        verbs: ['get', 'list', 'watch', 'delete'],
+      },
+    ];
     const documents = [
-      { apiVersion: `${rbac}/v1`, kind: 'Role', metadata: { name: 'views' }, rules: [rule] },
+      { apiVersion: `${rbac}/v1`, kind: 'Role', metadata: { name: 'views' }, rules },
       {
         apiVersion: `${rbac}/v1`,
         kind: 'RoleBinding',

@@ -1,25 +1,83 @@
 import { createReadStream } from 'node:fs';
 import { access } from 'node:fs/promises';
+import { type AccessSession, accessSessions } from '../../api/access/access-session.ts';
 import { sessionLogPath } from '../../api/gateway/names.ts';
+import type { KubeObject } from '../../api/object.ts';
 import { isRecordingName } from '../../audit/verify/recordings.ts';
+import { parseTime } from '../../kit/clock.ts';
 import { quote } from '../../kit/errors.ts';
+import { printable } from '../../kit/printable.ts';
+import { findObject } from '../../kube/client.ts';
 import { ApiError, isForbidden, isNotFound, TransportError } from '../../kube/errors.ts';
 import { usage } from '../args.ts';
 import type { Command, Context } from '../command.ts';
-import { exits } from '../command-spec.ts';
-import { outputForm } from '../output.ts';
+import { type ArgumentSpec, exits } from '../command-spec.ts';
+import { type Column, outputForm, type Printed, Printer } from '../output.ts';
+import { printPages } from '../pages.ts';
 import { type PlayOptions, play } from '../player.ts';
 import { Problem, plainMessage } from '../problem.ts';
-import type { Session } from '../session.ts';
+import { type Session, searchedText } from '../session.ts';
+import { span } from '../times.ts';
 
 const hostile =
   'The output of a session is the text of another person. On a terminal, the command shows only what can neither make the terminal answer nor write outside its screen. With -o json, it prints the lines of asciicast as they are.';
+
+const nameArgument: ArgumentSpec = { name: 'SESSION', complete: 'sessions' };
+
+export const sessionsList: Command = {
+  name: 'sessions list',
+  summary: 'List the open sessions through the gateway',
+  details:
+    'Lists the sessions in one namespace, or with -A in all. RECORDING says whether the session is recorded, or that its recording was lost. Needs the ClusterRole drawbridge-session-auditor.',
+  examples: ['sessions list', 'sessions list -A -o json'],
+  async run(context) {
+    const { args, io, clock } = context;
+    const form = outputForm(args);
+    const session = await context.connect();
+    const printer = new Printer(
+      io,
+      form,
+      sessionTable(args.has('all-namespaces'), () => clock.now()),
+    );
+    const count = await printPages(session, [accessSessions], printer, () => true).catch(explain);
+    if (count === 0) io.printError(`no open sessions found ${searchedText(session)}\n`);
+    return exits.done;
+  },
+};
+
+export const sessionsKill: Command = {
+  name: 'sessions kill',
+  summary: 'End an open session',
+  details:
+    'The user of the session reads that it was killed. The grant stays, so that its user can open another session; to end it, too: revoke. Needs the ClusterRole drawbridge-session-auditor.',
+  args: [nameArgument],
+  examples: ['sessions kill 0b0f8f2e-7f2a-4a52-8d0a-3f6c1d2e9a10'],
+  async run(context) {
+    const [name = ''] = context.args.positionals;
+    checkName(name);
+    const { io } = context;
+    const { cluster, namespace } = await context.connect();
+    const found = await findObject(cluster.client, accessSessions, { namespace, name }, {}).catch(explain);
+    const { uid } = found?.metadata ?? {};
+    const deletion =
+      found && uid !== undefined
+        ? await cluster.client.delete(accessSessions, { namespace, name }, { uid }).catch(explain)
+        : 'absent';
+    if (!found || deletion === 'absent') {
+      io.printError(`session ${name} is not open in namespace ${namespace}; nothing to end\n`);
+      return exits.done;
+    }
+    const { user, pod, stream, request } = (found as AccessSession).spec;
+    io.print(`ended: ${stream} of ${printable(user)} in pod ${pod}; the access of request ${request.name} goes on\n`);
+    return exits.done;
+  },
+};
 
 export const sessionsTail: Command = {
   name: 'sessions tail',
   summary: 'Watch an open session, from now until its end',
   details: `Shows what the user of the session sees, and ends with the session. ${hostile} Needs the ClusterRole drawbridge-session-auditor. Each view is a line in the audit journal.`,
-  args: [{ name: 'SESSION' }],
+  args: [nameArgument],
   examples: [
     'sessions tail 0b0f8f2e-7f2a-4a52-8d0a-3f6c1d2e9a10',
     'sessions tail 0b0f8f2e-7f2a-4a52-8d0a-3f6c1d2e9a10 -o json',
@@ -70,6 +128,32 @@ export const sessionsPlay: Command = {
   },
 };
 
+function sessionTable(withNamespace: boolean, now: () => number): Printed<KubeObject> {
+  const of = (object: KubeObject): AccessSession => object as AccessSession;
+  const columns: readonly (Column<KubeObject> | false)[] = [
+    withNamespace && { title: 'NAMESPACE', text: ({ metadata }) => metadata.namespace ?? '' },
+    { title: 'USER', text: (object) => of(object).spec.user },
+    { title: 'POD', text: (object) => of(object).spec.pod },
+    { title: 'CONTAINER', wide: true, text: (object) => of(object).spec.container ?? '' },
+    {
+      title: 'STREAM',
+      text: (object) => (of(object).spec.tty ? `${of(object).spec.stream} -t` : of(object).spec.stream),
+    },
+    { title: 'SINCE', text: (object) => span(now() - (parseTime(of(object).spec.startedAt) ?? now())) },
+    // Not the last column, which would be wrapped.
+    { title: 'SESSION', long: true, text: ({ metadata }) => metadata.name },
+    { title: 'RECORDING', text: (object) => (of(object).status?.recordingLost ? 'Lost' : of(object).spec.recording) },
+    { title: 'REQUEST', wide: true, text: (object) => of(object).spec.request.name },
+    { title: 'REPLICA', wide: true, text: (object) => of(object).spec.replica },
+  ];
+  return {
+    columns: columns.filter((one) => one !== false),
+    object: (object) => object,
+    name: ({ metadata }) => metadata.name,
+    blocks: true,
+  };
+}
+
 /** The namespace does not matter: it is checked with the call. */
 const isSessionName = (name: string): boolean => isRecordingName('default', name);
 
@@ -107,14 +191,14 @@ async function openLog(
   const { namespace } = session;
   if (!isRecordingName(namespace, name))
     throw usage(`--namespace is ${quote(namespace)}; it must be the name of a namespace`);
-  try {
-    return await session.cluster.own.stream(sessionLogPath(resource, namespace, name), signal);
-  } catch (error) {
-    throw explained(error);
-  }
+  return session.cluster.own.stream(sessionLogPath(resource, namespace, name), signal).catch(explain);
 }
 
-/** The refusal of a call to the gateway: by the API server, or by the gateway itself. */
+/** Throws the refusal of the API server, or of the gateway, as a Problem that says what to do. */
+function explain(error: unknown): never {
+  throw explained(error);
+}
+
 function explained(error: unknown): unknown {
   if (!(error instanceof ApiError)) return error;
   const message = plainMessage(error.message);

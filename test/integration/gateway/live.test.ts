@@ -172,6 +172,28 @@ describe('the view of a session', () => {
   describe('of drawbridge sessions', () => {
     const hostile = "printf 'A\\033[6nB\\033]52;c;ZXZpbA==\\007C\\033[31mD\\n'\n";
 
+    it('list shows who is connected, for people and for programs, and kill ends it and may be repeated', async () => {
+      const { terminal, id, grant } = await shell();
+      const list = stage.client(carol, ['sessions', 'list']);
+      assert.equal(await list.exit(), 0, list.text);
+      assert.match(list.text, /^USER +POD +STREAM +SINCE +SESSION +RECORDING\r$/m);
+      assert.match(list.text, new RegExp(`^alice +payments +exec -t +\\d+s +${id} +Off\r$`, 'm'));
+      const json = stage.client(carol, ['sessions', 'list', '-o', 'json']);
+      await json.exit();
+      const { items } = JSON.parse(json.text) as { items: { metadata: { name: string } }[] };
+      assert.ok(items.some(({ metadata }) => metadata.name === id));
+      const kill = stage.client(carol, ['sessions', 'kill', id]);
+      assert.equal(await kill.exit(), 0, kill.text);
+      assert.match(
+        kill.text,
+        new RegExp(`ended: exec of alice in pod payments; the access of request ${grant.request} goes on`),
+      );
+      await terminal.shows(/the session ended at \d\d:\d\d UTC: Killed/);
+      const again = stage.client(carol, ['sessions', 'kill', id]);
+      assert.equal(await again.exit(), 0);
+      assert.match(again.text, /is not open in namespace .*; nothing to end/);
+    });
+
     it('tail shows it until its end, without what a terminal would answer', async () => {
       const { terminal, id, grant } = await shell();
       const tail = stage.client(carol, ['sessions', 'tail', id]);
@@ -199,8 +221,8 @@ describe('the view of a session', () => {
 
     it('are denied to people without the ClusterRole, which they name', async () => {
       const { terminal, id } = await shell({ record: 'Required' });
-      for (const command of ['tail', 'play']) {
-        const denied = stage.client(stage.bob, ['sessions', command, id]);
+      for (const args of [['list'], ['tail', id], ['play', id], ['kill', id]]) {
+        const denied = stage.client(stage.bob, ['sessions', ...args]);
         assert.equal(await denied.exit(), 3);
         assert.match(denied.text, /denied: .*ask an administrator to bind the ClusterRole drawbridge-session-auditor/s);
       }
