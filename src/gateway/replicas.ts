@@ -6,7 +6,6 @@ import { type Clock, formatMicroTime } from '../kit/clock.ts';
 import { type Client, findObject } from '../kube/client.ts';
 import type { Cluster } from '../kube/cluster.ts';
 import { isConflict } from '../kube/errors.ts';
-import { text } from '../kube/fields.ts';
 import type { Projected, Store } from '../kube/store.ts';
 
 /** A replica of the gateway, by its Lease. */
@@ -53,13 +52,12 @@ export const replicaName = (identity: string): string =>
 export const openReplicaStore = (cluster: Cluster, namespace: string): Store<ReplicaView> =>
   cluster.watch({ resource: leases, namespace, labelSelector: replicaLabel, project: viewReplica }).store;
 
-function viewReplica({ metadata, spec }: KubeObject): ReplicaView | undefined {
+function viewReplica({ metadata }: KubeObject): ReplicaView | undefined {
   const { uid, resourceVersion, namespace, name, annotations, labels } = metadata;
-  const replica = text(spec, 'holderIdentity') ?? '';
-  if (!uid || !resourceVersion || name !== `${leasePrefix}${replica}` || labels?.[replicaLabel] === undefined)
+  if (!uid || !resourceVersion || !namespace || !name.startsWith(leasePrefix) || labels?.[replicaLabel] === undefined)
     return undefined;
-  const key = keyOf({ ...(namespace === undefined ? {} : { namespace }), name });
-  return { key, uid, resourceVersion, replica, address: annotations?.[addressAnnotation] };
+  const replica = name.slice(leasePrefix.length);
+  return { key: keyOf({ namespace, name }), uid, resourceVersion, replica, address: annotations?.[addressAnnotation] };
 }
 
 /**
@@ -113,7 +111,8 @@ export class Replicas {
     const known = this.store.get(this.#key(replica));
     if (known && this.#leftMs(known) > 0) return true;
     const lease = await findObject(client, leases, { namespace, name: `${leasePrefix}${replica}` }, { signal });
-    return lease !== undefined && lease.metadata.resourceVersion !== known?.resourceVersion;
+    const found = lease && viewReplica(lease);
+    return found !== undefined && found.resourceVersion !== known?.resourceVersion;
   }
 
   /** Renews the Lease of this replica if `holdsSessions`; deletes another one if it has expired. */

@@ -124,41 +124,167 @@ describe('the chart with the gateway, installed by Helm', function () {
     assert.equal((await thief.call('DELETE', apiServiceUrl)).status, 403);
   });
 
-  it('ends open sessions when it is uninstalled, and removes the APIService before all that answers for it', async () => {
-    const { binaries, directory } = stage.plane;
-    const args = [...via, 'exec', '-ti', request.status?.podName ?? '', '--', 'sh'];
-    const env = { PATH: process.env['PATH'], HOME: directory, KUBECONFIG: stage.alice.kubeconfig, TERM: 'xterm' };
-    const terminal = new Terminal(binaries.kubectl, args, env);
-    try {
-      terminal.write('echo $((40+2))\n');
-      await terminal.shows(/^(\$ )?42/m);
-      const mark = stage.plane.auditLog.mark();
-      const said = await stage.uninstall();
-      assert.match(said, /release "drawbridge" uninstalled/, `${said}\n${await stage.kubelet.logs()}`);
-      assert.match(await terminal.shows(/access ended at .*/), /access ended at \d\d:\d\d UTC: (Revoked|Deleted)/);
-      const deleted = stage.plane.auditLog
-        .calls({ since: mark, verbs: ['delete'] })
-        .filter(({ userAgent }) => /helm/i.test(userAgent))
-        .map(({ resource, name }) => `${resource} ${name}`);
-      const itsOwn = deleted.filter((one) => /gateway/.test(one));
-      assert.equal(itsOwn[0], `apiservices ${gatewayApiService}`, deleted.join('\n'));
-      for (const one of ['services', 'deployments', 'clusterrolebindings'])
-        assert.ok(itsOwn.includes(`${one} drawbridge-gateway`), deleted.join('\n'));
-    } finally {
-      terminal.kill();
-    }
+  const leaseUrl = (): string => `/apis/coordination.k8s.io/v1/namespaces/${stage.namespace}/leases`;
+  const lease = (
+    name: string,
+    address = '10.0.0.1:9445',
+    labels: object = { 'gateway.drawbridge.dev/replica': '' },
+  ) => ({
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { name, labels, annotations: { 'gateway.drawbridge.dev/address': address } },
   });
 
-  it('leaves discovery whole, so that a namespace can be deleted at once', async () => {
-    await stage.plane.kubectl(['create', 'namespace', 'short-lived']);
-    const listed = await stage.plane.kubectl(['get', 'namespaces', '-o', 'name']);
-    assert.match(listed.stdout, /namespace\/short-lived/);
-    assert.equal(listed.stderr, '');
-    const removed = await stage.plane.kubectl(['delete', 'namespace', 'short-lived', '--timeout=30s'], {
-      reject: false,
+  describe('AccessSessions', () => {
+    const name = '6f0c7a52-3c38-4b53-9d0f-6d3f0b2f4c11';
+    const url = () => `/apis/access.drawbridge.dev/v1alpha1/namespaces/${stage.payments}/accesssessions`;
+    const owner = () => ({
+      apiVersion: 'crds.wizardofoz.co/v1alpha1',
+      kind: 'ExecAccessRequest',
+      name: request.metadata.name,
+      uid: request.metadata.uid,
     });
-    assert.equal(removed.code, 0, removed.stderr);
-    await until('the replicas to end', () => stage.kubelet.pods.length === 0, { timeoutMs: 45_000 });
+    const session = (metadata: object = {}, spec: object = {}) => ({
+      apiVersion: 'access.drawbridge.dev/v1alpha1',
+      kind: 'AccessSession',
+      metadata: { name, ownerReferences: [owner()], ...metadata },
+      spec: {
+        user: 'alice',
+        grant: 'debug-access',
+        request: { kind: 'ExecAccessRequest', name: request.metadata.name },
+        pod: 'payments',
+        stream: 'exec',
+        tty: true,
+        recording: 'Off',
+        replica: 'one',
+        startedAt: '2026-11-21T09:00:00Z',
+        ...spec,
+      },
+    });
+    const denies = ({ status, body }: ApiAnswer, code: RegExp, what: unknown): void => {
+      assert.ok(status === 403 || status === 422, `${status} ${JSON.stringify([what, body])}`);
+      assert.match((body as { message: string }).message, code, JSON.stringify(what));
+    };
+
+    it('can be created and changed by the gateway alone', async () => {
+      denies(await stage.plane.call('POST', `${url()}?dryRun=All`, session()), /SessionForged/, 'administrator');
+      const gateway = await accountUser(stage.plane, 'drawbridge-gateway');
+      // Without it, another replica would delete the object at once.
+      assert.equal((await gateway.call('POST', leaseUrl(), lease('drawbridge-gateway-one'))).status, 201);
+      assert.equal((await gateway.call('POST', url(), session())).status, 201);
+      const lost = { status: { recordingLost: { at: '2026-11-21T09:00:00Z', message: 'full' } } };
+      denies(await stage.plane.call('PATCH', `${url()}/${name}/status`, lost), /SessionForged/, 'status');
+      const held = { metadata: { finalizers: ['example.org/hold'] } };
+      denies(await stage.plane.call('PATCH', `${url()}/${name}`, held), /SessionForged/, held);
+      denies(await gateway.call('PATCH', `${url()}/${name}`, held), /cannot patch resource/, held);
+      assert.equal((await gateway.call('DELETE', `${leaseUrl()}/drawbridge-gateway-one`)).status, 200);
+      const isGone = async (): Promise<boolean> => (await stage.plane.probe(`${url()}/${name}`)).status === 404;
+      await until('another replica to delete it', isGone, { timeoutMs: 10_000 });
+    });
+
+    it('belong to their request alone', async () => {
+      const gateway = await accountUser(stage.plane, 'drawbridge-gateway');
+      const create = (object: object): Promise<ApiAnswer> => gateway.call('POST', `${url()}?dryRun=All`, object);
+      for (const metadata of [
+        { finalizers: ['example.org/hold'] },
+        { labels: { a: 'b' } },
+        { annotations: { a: 'b' } },
+        { ownerReferences: [] },
+        { ownerReferences: [{ ...owner(), name: 'other' }] },
+        { ownerReferences: [{ ...owner(), kind: 'PodAccessRequest' }] },
+        { ownerReferences: [{ ...owner(), controller: true }] },
+        { ownerReferences: [owner(), { apiVersion: 'v1', kind: 'Pod', name: 'payments', uid: 'p-1' }] },
+      ])
+        denies(await create(session(metadata)), /ForeignHold/, metadata);
+      denies(await create(session({ name: 'debug' })), /must be a UUID/, 'name');
+      assert.equal((await create(session())).status, 201);
+    });
+
+    it('are for auditors, and for no user of an aggregated role', async () => {
+      const may = async (user: string, ...asked: readonly string[]): Promise<string> =>
+        (
+          await stage.plane.kubectl(['auth', 'can-i', ...asked, `--as=${user}`, '-n', stage.payments], {
+            reject: false,
+          })
+        ).stdout.trim();
+      const bind = ['create', 'rolebinding', '-n', stage.payments];
+      for (const role of ['edit', 'admin', 'view', 'drawbridge-session-auditor'])
+        await stage.plane.kubectl([...bind, `bound-${role}`, `--clusterrole=${role}`, `--user=bound-${role}`]);
+      const rights = [
+        ['list', 'accesssessions.access.drawbridge.dev'],
+        ['delete', 'accesssessions.access.drawbridge.dev'],
+        ['get', 'sessions.gateway.drawbridge.dev', '--subresource=log'],
+        ['get', 'recordings.gateway.drawbridge.dev', '--subresource=log'],
+      ] as const;
+      for (const right of rights) {
+        for (const role of ['edit', 'admin', 'view'])
+          assert.equal(await may(`bound-${role}`, ...right), 'no', `${role} ${right}`);
+        assert.equal(await may('bound-drawbridge-session-auditor', ...right), 'yes', `${right}`);
+      }
+      assert.equal(await may('bound-drawbridge-session-auditor', 'create', rights[0][1]), 'no');
+    });
+  });
+
+  it('writes only the Leases of its replicas', async () => {
+    const thief = await accountUser(stage.plane, 'drawbridge-gateway');
+    const url = leaseUrl();
+    const post = (object: object): Promise<ApiAnswer> => thief.call('POST', `${url}?dryRun=All`, object);
+    const tries: readonly [string, Promise<ApiAnswer>][] = [
+      ['another name', post(lease('drawbridge-inventory'))],
+      ['no label', post(lease('drawbridge-gateway-one', undefined, {}))],
+      ...['metadata.internal:80', '10.0.0.1', '10.0.0.1:80/path', 'evil@10.0.0.1:80', '::1:80'].map(
+        (address) => [address, post(lease('drawbridge-gateway-one', address))] as const,
+      ),
+      ['the leader of access', thief.call('PATCH', `${url}/drawbridge-access`, { spec: { holderIdentity: 'thief' } })],
+      ['the leader of access', thief.call('DELETE', `${url}/drawbridge-access`)],
+      ['the certificate', thief.call('DELETE', `${url}/drawbridge-gateway-own-certificate`)],
+    ] as never;
+    for (const [what, tried] of tries) {
+      const { status, body } = await tried;
+      assert.equal(status, 403, what);
+      assert.match((body as { message: string }).message, /ReplicaLeaseOnly/, what);
+    }
+    for (const address of ['10.0.0.1:9445', '[fd00::1]:9445'])
+      assert.equal((await post(lease('drawbridge-gateway-one', address))).status, 201, address);
+  });
+
+  describe('when it is uninstalled', () => {
+    it('ends open sessions, and removes the APIService before all that answers for it', async () => {
+      const { binaries, directory } = stage.plane;
+      const args = [...via, 'exec', '-ti', request.status?.podName ?? '', '--', 'sh'];
+      const env = { PATH: process.env['PATH'], HOME: directory, KUBECONFIG: stage.alice.kubeconfig, TERM: 'xterm' };
+      const terminal = new Terminal(binaries.kubectl, args, env);
+      try {
+        terminal.write('echo $((40+2))\n');
+        await terminal.shows(/^(\$ )?42/m);
+        const mark = stage.plane.auditLog.mark();
+        const said = await stage.uninstall();
+        assert.match(said, /release "drawbridge" uninstalled/, `${said}\n${await stage.kubelet.logs()}`);
+        assert.match(await terminal.shows(/access ended at .*/), /access ended at \d\d:\d\d UTC: (Revoked|Deleted)/);
+        const deleted = stage.plane.auditLog
+          .calls({ since: mark, verbs: ['delete'] })
+          .filter(({ userAgent }) => /helm/i.test(userAgent))
+          .map(({ resource, name }) => `${resource} ${name}`);
+        const itsOwn = deleted.filter((one) => /gateway/.test(one));
+        assert.equal(itsOwn[0], `apiservices ${gatewayApiService}`, deleted.join('\n'));
+        for (const one of ['services', 'deployments', 'clusterrolebindings'])
+          assert.ok(itsOwn.includes(`${one} drawbridge-gateway`), deleted.join('\n'));
+      } finally {
+        terminal.kill();
+      }
+    });
+
+    it('leaves discovery whole, so that a namespace can be deleted at once', async () => {
+      await stage.plane.kubectl(['create', 'namespace', 'short-lived']);
+      const listed = await stage.plane.kubectl(['get', 'namespaces', '-o', 'name']);
+      assert.match(listed.stdout, /namespace\/short-lived/);
+      assert.equal(listed.stderr, '');
+      const removed = await stage.plane.kubectl(['delete', 'namespace', 'short-lived', '--timeout=30s'], {
+        reject: false,
+      });
+      assert.equal(removed.code, 0, removed.stderr);
+      await until('the replicas to end', () => stage.kubelet.pods.length === 0, { timeoutMs: 45_000 });
+    });
   });
 });
 
