@@ -1,0 +1,257 @@
+import assert from 'node:assert/strict';
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Journal } from '../../../src/audit/journal.ts';
+import type { AuditRecord } from '../../../src/audit/record.ts';
+import { channelMessage } from '../../../src/gateway/frames.ts';
+import { LiveViews } from '../../../src/gateway/live-views.ts';
+import type { StreamDecision } from '../../../src/gateway/pod-call.ts';
+import { Recorder } from '../../../src/gateway/recording/recorder.ts';
+import type { RecordingSink } from '../../../src/gateway/recording/sink.ts';
+import { SessionAudit } from '../../../src/gateway/session-audit.ts';
+import { SessionOpening } from '../../../src/gateway/session-opening.ts';
+import { Sessions } from '../../../src/gateway/sessions.ts';
+import type { Answer } from '../../../src/gateway/upstream.ts';
+import { silentLog } from '../../../src/kube/log.ts';
+import type { Log } from '../../../src/observe/log.ts';
+import { duplexPair } from '../../support/duplex-pair.ts';
+import { GatewayCluster } from '../../support/gateway-cluster.ts';
+import { SimulatedClock } from '../../support/simulated-clock.ts';
+
+const log = silentLog as unknown as Log;
+const minute = 60_000;
+const decision: StreamDecision = {
+  kind: 'stream',
+  stream: 'exec',
+  target: '/api/v1/namespaces/payments/pods/web-0/exec?command=sh',
+  options: { container: undefined, stdin: true, stdout: true, stderr: false, tty: true, command: ['sh'] },
+};
+const protocol = 'v5.channel.k8s.io';
+
+/** Lets both connections pass on what was written. */
+const settle = async (): Promise<void> => {
+  for (let i = 0; i < 10; i++) await new Promise((resolve) => setImmediate(resolve));
+};
+
+/** A promise that the test resolves. */
+class Later<T> {
+  resolve: (value: T) => void = () => {};
+  readonly promise = new Promise<T>((resolve) => {
+    this.resolve = resolve;
+  });
+}
+
+class Stage {
+  readonly clock = new SimulatedClock();
+  readonly cluster = new GatewayCluster(this.clock);
+  readonly sessions = new Sessions(this.cluster.grants, this.clock);
+  readonly lines: AuditRecord[] = [];
+  readonly pod: Duplex;
+  readonly client: Duplex;
+  /** The targets of the calls of the API server. */
+  readonly calls: string[] = [];
+  /** While set, the sink or the API server wait for it. */
+  sinkWaits: Promise<void> | undefined;
+  serverWaits: Promise<void> | undefined;
+  journalFails = false;
+  chosen = protocol;
+  #received = '';
+  readonly #gatewayClient: Duplex;
+  readonly #answer: Answer;
+  readonly #opening: SessionOpening;
+
+  constructor(record?: 'Required' | 'BestEffort') {
+    const [pod, upstream] = duplexPair();
+    const [client, gatewayClient] = duplexPair();
+    [this.pod, this.client, this.#gatewayClient] = [pod, client, gatewayClient];
+    client.on('data', (part: Buffer) => {
+      this.#received += part.toString('latin1');
+    });
+    client.on('end', () => client.end());
+    pod.resume();
+    this.cluster.listKeys('ours');
+    const session = { via: 'Gateway', ...(record ? { record } : {}) } as const;
+    this.cluster.open(this.clock.now() + 10 * minute, { session });
+    const stage = this;
+    this.#answer = {
+      kind: 'upgraded',
+      get headers() {
+        return { 'sec-websocket-protocol': stage.chosen };
+      },
+      socket: upstream,
+      head: Buffer.alloc(0),
+    };
+    const journal = {
+      append: async (line: AuditRecord) => {
+        if (this.journalFails) throw new Error('no space');
+        this.lines.push(line);
+      },
+    } as unknown as Journal;
+    const take = async (): Promise<void> => this.sinkWaits;
+    const sink: RecordingSink = {
+      flushMs: 1000,
+      async create() {
+        await take();
+        return { append: take, close: take };
+      },
+      read: async () => undefined,
+    };
+    this.#opening = new SessionOpening({
+      sessions: this.sessions,
+      upstream: {
+        open: async (target, { signal }) => {
+          this.calls.push(target);
+          await this.serverWaits;
+          signal.throwIfAborted();
+          return this.#answer;
+        },
+      },
+      recorder: new Recorder({ sink, journal, clock: this.clock, log, onLost: () => {} }),
+      objects: { begin: async () => {}, end: () => {} },
+      views: new LiveViews(this.clock),
+      audit: new SessionAudit(journal, log),
+      clock: this.clock,
+    });
+  }
+
+  /** Asks for the stream. Resolves once it is open or refused. */
+  open(offered = protocol): Promise<void> {
+    const { namespace, name } = this.cluster.grant;
+    const grant = this.cluster.grants.find(namespace, name);
+    assert.ok(!('status' in grant));
+    const request = { headers: { 'sec-websocket-protocol': offered } } as unknown as IncomingMessage;
+    const caller = { username: 'alice', uid: '', groups: [] };
+    const call = { request, socket: this.#gatewayClient, head: Buffer.alloc(0) };
+    return this.#opening.open(call, { caller, grant }, decision);
+  }
+
+  disconnect(): void {
+    this.#gatewayClient.destroy();
+  }
+
+  async received(): Promise<string> {
+    await settle();
+    return this.#received;
+  }
+
+  get verdicts(): string[] {
+    return this.lines.map(({ verdict, code }) => (code === undefined ? verdict : `${verdict} ${code}`));
+  }
+}
+
+describe('the opening of a session', () => {
+  it('writes its audit line, calls the API server, and only then answers the client', async () => {
+    const stage = new Stage();
+    const waits = new Later<void>();
+    stage.serverWaits = waits.promise;
+    const opened = stage.open();
+    await settle();
+    assert.deepEqual([stage.verdicts, stage.calls, await stage.received()], [['opened'], [decision.target], '']);
+    waits.resolve();
+    await opened;
+    assert.match(await stage.received(), /^HTTP\/1\.1 101 Switching Protocols\r\n/);
+  });
+
+  describe('with a recording that is required', () => {
+    it('waits until its header is durable: before, no call reaches the API server, and no byte the client', async () => {
+      const stage = new Stage('Required');
+      const waits = new Later<void>();
+      stage.sinkWaits = waits.promise;
+      const opened = stage.open();
+      stage.client.write('early');
+      await settle();
+      await stage.clock.advance(4_999);
+      assert.deepEqual([stage.calls, stage.verdicts, await stage.received()], [[], [], '']);
+      waits.resolve();
+      await opened;
+      assert.deepEqual(stage.verdicts.slice(0, 2), ['recorded', 'opened']);
+      assert.match(await stage.received(), /^HTTP\/1\.1 101 .*this session is recorded/s);
+    });
+
+    it('is refused after 5 s if its sink hangs, and takes no place of the grant', async () => {
+      const stage = new Stage('Required');
+      stage.sinkWaits = new Promise(() => {});
+      const opened = stage.open();
+      await settle();
+      assert.equal(stage.sessions.count, 1);
+      await stage.clock.advance(5_000);
+      await opened;
+      assert.match(await stage.received(), /^HTTP\/1\.1 503 .*the gateway cannot store one now/s);
+      assert.deepEqual(stage.calls, []);
+      assert.deepEqual(stage.verdicts, ['unrecorded RecordingLost', 'denied RecorderUnavailable']);
+      assert.equal(stage.sessions.count, 0);
+    });
+
+    it('opens nothing for a client that has gone meanwhile', async () => {
+      const stage = new Stage('Required');
+      const waits = new Later<void>();
+      stage.sinkWaits = waits.promise;
+      const opened = stage.open().catch(() => {});
+      stage.disconnect();
+      await settle();
+      waits.resolve();
+      await opened;
+      assert.equal(await stage.received(), '');
+      assert.equal(stage.sessions.count, 0);
+      assert.deepEqual(stage.verdicts.at(-1), 'recorded', 'the recording is complete');
+    });
+
+    it('ends at once when the sink hangs later, with the reason', async () => {
+      const stage = new Stage('Required');
+      await stage.open();
+      stage.sinkWaits = new Promise(() => {});
+      stage.pod.write(channelMessage(1, 'x'));
+      await settle();
+      await stage.clock.advance(6_000);
+      assert.match(await stage.received(), /the session ended at .*: RecordingLost/);
+      assert.equal(stage.pod.readableEnded, true);
+    });
+  });
+
+  it('does not wait for a recording with best effort whose sink hangs, and says in the journal that it was lost', async () => {
+    const stage = new Stage('BestEffort');
+    stage.sinkWaits = new Promise(() => {});
+    await stage.open();
+    stage.pod.write(channelMessage(1, 'out'));
+    assert.match(await stage.received(), /^HTTP\/1\.1 101 .*out/s);
+    await stage.clock.advance(5_000);
+    stage.pod.write(channelMessage(1, 'more'));
+    assert.match(await stage.received(), /more/);
+    assert.deepEqual(stage.verdicts, ['opened', 'unrecorded RecordingLost']);
+  });
+
+  it('is refused without an audit line, before the API server is called', async () => {
+    const stage = new Stage();
+    stage.journalFails = true;
+    await stage.open();
+    assert.match(await stage.received(), /^HTTP\/1\.1 503 /);
+    assert.deepEqual([stage.calls, stage.sessions.count], [[], 0]);
+  });
+
+  it('ends at once if the access was revoked while the API server answered', async () => {
+    const stage = new Stage();
+    const waits = new Later<void>();
+    stage.serverWaits = waits.promise;
+    const opened = stage.open();
+    await settle();
+    stage.cluster.change({ spec: { templateName: 'payments-exec', revoked: true } });
+    stage.pod.write(channelMessage(1, 'secret'));
+    waits.resolve();
+    await opened;
+    const received = await stage.received();
+    assert.match(received, /access ended at .*: Revoked/);
+    assert.doesNotMatch(received, /secret/);
+    assert.deepEqual([stage.verdicts, stage.sessions.count], [['opened', 'ended Revoked'], 0]);
+  });
+
+  it('is refused if the client or the API server chooses a protocol that the gateway does not read', async () => {
+    const offers = new Stage();
+    await offers.open('base64.channel.k8s.io');
+    assert.match(await offers.received(), /^HTTP\/1\.1 400 .*UnknownProtocol|^HTTP\/1\.1 400 .*subprotocol/s);
+    const chooses = new Stage();
+    chooses.chosen = 'base64.channel.k8s.io';
+    await chooses.open();
+    assert.match(await chooses.received(), /^HTTP\/1\.1 502 .*subprotocol/s);
+    assert.deepEqual([offers.sessions.count, chooses.sessions.count, offers.calls], [0, 0, []]);
+  });
+});
