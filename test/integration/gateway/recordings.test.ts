@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { until } from '../../../sandbox/wait.ts';
 import type { Grant } from '../../../src/api/access/grant.ts';
 import { RecordingsVerifier } from '../../../src/audit/verify/recordings.ts';
+import { Client } from '../../support/client.ts';
 import { GatewayStage, type StagedGrant } from '../../support/gateway-stage.ts';
 
 describe('a recorded session through the gateway', () => {
@@ -97,6 +98,59 @@ describe('a recorded session through the gateway', () => {
     await writeFile(pathOf(session), content.replace('paid 10', 'paid 11'));
     assert.match(String(await verify()), /^RecordingChanged: .*chunk 2 was changed/);
     await writeFile(pathOf(session), content);
+  });
+
+  describe('of several chunks, checked by `drawbridge audit verify --recordings`', () => {
+    let session: string;
+    let chunks: Buffer[];
+
+    before(async () => {
+      const grant = await grantWith({ record: 'Required' });
+      const command = ['sh', '-c', 'yes "a line of the log" | head -c 300000'];
+      await stage.alice.kubectl([...grant.via, 'exec', 'payments', '--', ...command]);
+      session = await recorded(grant);
+      const content = await readFile(pathOf(session));
+      const lines = await stage.gateway.audit((line) => line['session'] === session && line['sha256'] !== undefined);
+      chunks = [];
+      for (const { bytes } of lines) {
+        const at = Buffer.concat(chunks).length;
+        chunks.push(content.subarray(at, at + Number(bytes)));
+      }
+      assert.ok(chunks.length > 4, `${chunks.length} chunks`);
+    });
+
+    const run = async (): Promise<{ readonly code: number | null; readonly stdout: string }> => {
+      const client = new Client(stage);
+      return client.run(client.admin, 'audit', 'verify', stage.gateway.auditFile, '--recordings', folder);
+    };
+
+    it('is unchanged', async () => {
+      const isIntact = async (): Promise<boolean> => (await run()).code === 0;
+      await until('the signed head of the last line', isIntact, { timeoutMs: 60_000, everyMs: 500 });
+    });
+
+    const swapped = ([header, first, second, ...rest]: Buffer[]) => [header, second, first, ...rest];
+    const flipped = ([header, first = Buffer.alloc(0), ...rest]: Buffer[]) => {
+      const changed = Buffer.from(first);
+      changed.writeUInt8(changed.readUInt8(100) ^ 1, 100);
+      return [header, changed, ...rest];
+    };
+    for (const [what, change, number] of [
+      ['one changed bit', flipped, 2],
+      ['a missing chunk', (all: Buffer[]) => all.toSpliced(2, 1), 3],
+      ['two chunks in the other order', swapped, 2],
+      ['a missing end', (all: Buffer[]) => all.slice(0, -1), undefined],
+    ] as const) {
+      it(`is changed: ${what}`, async () => {
+        const found = change(chunks).filter((chunk) => chunk !== undefined);
+        await writeFile(pathOf(session), Buffer.concat(found));
+        const { code, stdout } = await run();
+        await writeFile(pathOf(session), Buffer.concat(chunks));
+        assert.equal(code, 1, stdout);
+        const finding = number === undefined ? `it ends before chunk ${chunks.length}` : `chunk ${number} was changed`;
+        assert.match(stdout, new RegExp(`RecordingChanged: .*${session}.*${finding}`));
+      });
+    }
   });
 
   describe('while its folder is missing', () => {
