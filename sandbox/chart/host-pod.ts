@@ -27,6 +27,18 @@ const portFlags: Readonly<Record<string, string>> = {
   metrics: 'metrics-port',
 };
 
+/** A folder of the container, and of this machine. */
+interface Mount {
+  readonly path: string;
+  readonly folder: string;
+}
+
+/** The text with a path of this machine for one of the container. */
+function translated(text: string, mounts: readonly Mount[]): string {
+  const mount = mounts.find(({ path }) => text.includes(`${path}/`));
+  return mount ? text.replace(mount.path, mount.folder) : text;
+}
+
 /**
  * Runs one Pod of the chart as a process of this machine, with its arguments and environment, the token of its ServiceAccount, and its
  * volumes as files. Maps its ports to free ones.
@@ -41,6 +53,7 @@ export class HostPod {
   readonly #folder: string;
   readonly #volumes: MountedVolume[];
   readonly #ports = new Map<string, number>();
+  readonly #secretVariables = new Map<string, string>();
   #child: ChildProcess | undefined;
   #lastReport = '';
   #ending = false;
@@ -122,7 +135,22 @@ export class HostPod {
   async refreshFiles(): Promise<boolean> {
     const found: boolean[] = [];
     for (const volume of this.#volumes) found.push(await volume.refresh());
+    found.push(await this.#readSecretVariables());
     return found.every(Boolean);
+  }
+
+  /** Reads the variables whose values Secrets have. False while one is missing. */
+  async #readSecretVariables(): Promise<boolean> {
+    for (const { name, valueFrom } of this.#container.env ?? []) {
+      const { secretKeyRef } = valueFrom ?? {};
+      if (!secretKeyRef || this.#secretVariables.has(name)) continue;
+      const url = `/api/v1/namespaces/${this.manifest.metadata.namespace}/secrets/${secretKeyRef.name}`;
+      const { body } = await this.#plane.probe(url);
+      const value = (body as { data?: Record<string, string> }).data?.[secretKeyRef.key];
+      if (value === undefined) return false;
+      this.#secretVariables.set(name, Buffer.from(value, 'base64').toString());
+    }
+    return true;
   }
 
   /** Runs the readiness probe and reports the result to the API. */
@@ -203,14 +231,12 @@ export class HostPod {
     const mounts = this.#mounts();
     const environment = this.#environment();
     const args = (this.#container.args ?? []).map((arg) => {
-      const mount = mounts.find(({ path }) => arg.includes(`${path}/`));
-      const translated = mount ? arg.replace(mount.path, mount.folder) : arg;
-      return translated.replaceAll(/\$\((\w+)\)/g, (_, name: string) => environment[name] ?? '');
+      return translated(arg, mounts).replaceAll(/\$\((\w+)\)/g, (_, name: string) => environment[name] ?? '');
     });
     return [...args, ...[...this.#ports].map(([name, port]) => `--${portFlags[name]}=${port}`)];
   }
 
-  #mounts(): { path: string; folder: string }[] {
+  #mounts(): Mount[] {
     return (this.#container.volumeMounts ?? []).map(({ name, mountPath }) => {
       const folder = this.#volumes.find((volume) => volume.folder === join(this.#folder, name))?.folder;
       if (folder === undefined) throw new Error(`Pod ${this.name} mounts ${name}, which is none of its volumes`);
@@ -219,10 +245,11 @@ export class HostPod {
   }
 
   #environment(): NodeJS.ProcessEnv {
+    const mounts = this.#mounts();
     const given = (this.#container.env ?? []).map(({ name, value }) => [
       name,
       // The only field that the chart reads is the address of the Pod.
-      value ?? podIp,
+      value === undefined ? (this.#secretVariables.get(name) ?? podIp) : translated(value, mounts),
     ]);
     return Object.fromEntries([
       ['PATH', process.env['PATH'] ?? ''],

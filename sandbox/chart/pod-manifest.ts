@@ -25,7 +25,11 @@ export interface Container {
   /** Default: the command of the image. */
   readonly command?: readonly string[];
   readonly args?: readonly string[];
-  readonly env?: readonly { readonly name: string; readonly value?: string }[];
+  readonly env?: readonly {
+    readonly name: string;
+    readonly value?: string;
+    readonly valueFrom?: { readonly secretKeyRef?: { readonly name: string; readonly key: string } };
+  }[];
   readonly ports?: readonly { readonly name: string; readonly containerPort: number }[];
   readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string }[];
   readonly readinessProbe?: { readonly httpGet: { readonly path: string; readonly port: string } };

@@ -140,6 +140,9 @@ metadata:
   name: {{ include "drawbridge.name" . }}
   namespace: {{ .root.Release.Namespace }}
   labels: {{ include "drawbridge.labels" .root | nindent 4 }}
+  {{- with ternary .root.Values.gateway.serviceAccountAnnotations dict (eq .feature "gateway") }}
+  annotations: {{ toYaml . | nindent 4 }}
+  {{- end }}
 automountServiceAccountToken: false
 {{- end }}
 

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { mkdir, readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { ApiAnswer } from '../../../sandbox/api-call.ts';
+import { S3Server } from '../../../sandbox/s3-server.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { childNameOf } from '../../../src/api/access/names.ts';
 import { gatewayApiService, gatewayGroup, gatewayUserOf, gatewayVersion } from '../../../src/api/gateway/names.ts';
@@ -9,7 +12,6 @@ import { ChartStage } from '../../support/chart-stage.ts';
 import { accountUser } from '../../support/server-token.ts';
 import { Terminal } from '../../support/terminal.ts';
 
-const on = { features: { gateway: true } };
 const apiServiceUrl = `/apis/apiregistration.k8s.io/v1/apiservices/${gatewayApiService}`;
 
 interface ApiService {
@@ -23,11 +25,33 @@ describe('the chart with the gateway, installed by Helm', function () {
   let request: StoredRequest;
   /** The arguments of kubectl that lead through the gateway. */
   let via: string[];
+  /** Where it stores recordings. */
+  let s3: S3Server;
+  let on: object;
 
   before(async () => {
     stage = await ChartStage.open();
+    const directory = join(stage.plane.directory, 's3');
+    await mkdir(directory);
+    s3 = await S3Server.start(directory, 'recordings');
+    const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY } = s3.env;
+    await stage.plane.call('POST', `/api/v1/namespaces/${stage.namespace}/secrets`, {
+      metadata: { name: 's3-credentials' },
+      stringData: { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY },
+    });
+    const bucket = {
+      bucket: 'recordings',
+      prefix: 'prod',
+      endpoint: s3.url,
+      caBundle: await readFile(s3.caFile, 'utf8'),
+      secretName: 's3-credentials',
+    };
+    on = { features: { gateway: true }, gateway: { recordings: { s3: bucket } } };
   });
-  after(() => stage?.close());
+  after(async () => {
+    await s3?.stop();
+    await stage?.close();
+  });
 
   const apiService = async (): Promise<ApiService> => (await stage.plane.probe(apiServiceUrl)).body as ApiService;
   const alice = (...args: string[]) => stage.alice.kubectl(args, { reject: false });
@@ -43,7 +67,7 @@ describe('the chart with the gateway, installed by Helm', function () {
     assert.match(Buffer.from((await apiService()).spec.caBundle ?? '', 'base64').toString(), /BEGIN CERTIFICATE/);
   });
 
-  it('opens sessions of a template that says so, with the permissions of its own ServiceAccount', async () => {
+  it('opens sessions of a template that says so, with its own permissions, and records them in the bucket of the values', async () => {
     const template = {
       apiVersion: 'crds.wizardofoz.co/v1alpha1',
       kind: 'ExecAccessTemplate',
@@ -53,7 +77,7 @@ describe('the chart with the gateway, installed by Helm', function () {
           allowedGroups: ['devs'],
           defaultDuration: '30m',
           maxDuration: '2h',
-          session: { via: 'Gateway' },
+          session: { via: 'Gateway', record: 'Required' },
         },
         controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
       },
@@ -68,6 +92,15 @@ describe('the chart with the gateway, installed by Helm', function () {
     const calls = stage.plane.auditLog.calls({ user: 'alice', resources: ['grants/proxy'] });
     const answers = calls.map((call) => `${call.verb} ${call.uri} ${call.code}`).join('\n');
     assert.deepEqual([stdout, code], ['inside\n', 7], `${answers}\n${stderr}${await stage.kubelet.logs()}`);
+    const folder = join(s3.bucket('recordings'), 'prod', stage.payments);
+    const [session = ''] = await readdir(folder);
+    const isRecorded = async (): Promise<boolean> => {
+      const parts = await Promise.all(
+        (await readdir(join(folder, session))).map((part) => readFile(join(folder, session, part), 'utf8')),
+      );
+      return parts.some((text) => text.includes('inside'));
+    };
+    await until('the recording to be in the bucket', isRecorded, { timeoutMs: 10_000 });
     const direct = await alice('exec', '-n', stage.payments, pod, '--', 'true');
     assert.notEqual(direct.code, 0);
     const bob = await stage.bob.kubectl([...via, 'exec', pod, '--', 'true'], { reject: false });

@@ -12,7 +12,15 @@ const on = { features: { gateway: true } };
 const certificate = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n';
 const byHand = { mode: 'secret', caBundle: certificate };
 const modes: Readonly<Record<string, object>> = {
-  own: on,
+  own: {
+    ...on,
+    gateway: {
+      serviceAccountAnnotations: { 'example.org/role': 'recordings' },
+      recordings: {
+        s3: { bucket: 'recordings', endpoint: 'https://minio', caBundle: certificate, secretName: 's3-credentials' },
+      },
+    },
+  },
   'cert-manager': { ...on, certificates: { mode: 'cert-manager' } },
   secret: {
     ...on,
@@ -289,6 +297,83 @@ describe('the chart with the gateway', () => {
     });
   });
 
+  describe('with a bucket for recordings', () => {
+    const inBucket = (s3: object, more: object = {}): object => ({ ...on, gateway: { recordings: { s3 } }, ...more });
+    const minio = {
+      bucket: 'recordings',
+      prefix: 'prod/eu',
+      endpoint: 'https://minio.example.org:9000',
+      caBundle: certificate,
+      secretName: 's3-credentials',
+    };
+    const podOf = (manifests: Manifest[]): Manifest['spec'] =>
+      named(manifests, 'Deployment', 'drawbridge-gateway')['spec'].template.spec;
+    const flagsOf = (manifests: Manifest[]): string[] =>
+      podOf(manifests).containers[0].args.filter((arg: string) => /^--(recording|s3)/.test(arg));
+    const envOf = (manifests: Manifest[]): Manifest[] =>
+      podOf(manifests).containers[0].env.filter(({ name }: { name: string }) => /^(AWS|NODE)_/.test(name));
+    const noNode = { name: 'AWS_EC2_METADATA_DISABLED', value: 'true' };
+
+    it('uses the role of the ServiceAccount at AWS, and not that of the node', async () => {
+      const role = { 'eks.amazonaws.com/role-arn': 'arn:aws:iam::1:role/recordings' };
+      const s3 = { bucket: 'recordings', region: 'eu-west-1' };
+      const manifests = await helm.template(namespace, {
+        ...on,
+        gateway: { serviceAccountAnnotations: role, recordings: { s3, retention: '24h' } },
+      });
+      assert.deepEqual(flagsOf(manifests), [
+        '--recordings=s3://recordings',
+        '--s3-region=eu-west-1',
+        '--recording-retention=24h',
+      ]);
+      assert.deepEqual(envOf(manifests), [noNode]);
+      assert.equal(podOf(manifests).volumes, undefined);
+      assert.deepEqual(named(manifests, 'ServiceAccount', 'drawbridge-gateway').metadata.annotations, role);
+      assert.equal(named(manifests, 'ServiceAccount', 'drawbridge').metadata.annotations, undefined);
+    });
+
+    it('takes the credentials and the authority of another server from objects', async () => {
+      const manifests = await helm.template(namespace, inBucket(minio));
+      assert.deepEqual(flagsOf(manifests), [
+        '--recordings=s3://recordings/prod/eu',
+        '--s3-endpoint=https://minio.example.org:9000',
+        '--recording-retention=720h',
+      ]);
+      const fromSecret = (name: string): object => ({
+        name,
+        valueFrom: { secretKeyRef: { name: 's3-credentials', key: name } },
+      });
+      assert.deepEqual(envOf(manifests), [
+        noNode,
+        { name: 'NODE_EXTRA_CA_CERTS', value: '/etc/drawbridge/s3-ca/ca.crt' },
+        fromSecret('AWS_ACCESS_KEY_ID'),
+        fromSecret('AWS_SECRET_ACCESS_KEY'),
+      ]);
+      assert.equal(named(manifests, 'ConfigMap', 'drawbridge-gateway-s3-ca')['data']['ca.crt'], certificate);
+      assert.deepEqual(podOf(manifests).containers[0].volumeMounts, [
+        { name: 's3-ca', mountPath: '/etc/drawbridge/s3-ca', readOnly: true },
+      ]);
+      assert.equal(named(manifests, 'Deployment', 'drawbridge-gateway')['spec'].strategy.type, 'RollingUpdate');
+    });
+
+    it('lets the gateway, and no other feature, reach the server and DNS', async () => {
+      const egress = async (s3: object, networkPolicy: object = {}, feature = '-gateway'): Promise<unknown> => {
+        const manifests = await helm.template(namespace, inBucket(s3, { networkPolicy }));
+        return named(manifests, 'NetworkPolicy', `drawbridge${feature}`)['spec'].egress.slice(1);
+      };
+      const tcp = (...ports: number[]): object[] => ports.map((port) => ({ protocol: 'TCP', port }));
+      const dns = { ports: [{ protocol: 'UDP', port: 53 }, ...tcp(53)] };
+      const aws = { bucket: 'recordings', region: 'eu-west-1' };
+      assert.deepEqual(await egress(aws), [{ ports: tcp(443) }, dns]);
+      assert.deepEqual(await egress(minio), [{ ports: tcp(9000) }, dns]);
+      assert.deepEqual(await egress(aws, { recordingPorts: [443, 80], recordingCIDRs: ['10.1.0.0/16'] }), [
+        { ports: tcp(443, 80), to: [{ ipBlock: { cidr: '10.1.0.0/16' } }] },
+        dns,
+      ]);
+      assert.deepEqual(await egress(minio, {}, ''), []);
+    });
+  });
+
   const refused: [string, object, RegExp][] = [
     [
       'the gateway without access',
@@ -297,6 +382,24 @@ describe('the chart with the gateway', () => {
     ],
     ['an unknown value', { ...on, gateway: { port: 1 } }, /gateway.*additional properties 'port' not allowed/],
     ['a Secret of no name', { ...on, gateway: { certificates: { secretName: 'A B' } } }, /secretName.*does not match/],
+    [
+      'two places for recordings',
+      {
+        ...on,
+        gateway: { recordings: { volume: { nfs: {} }, s3: { bucket: 'recordings', region: 'eu-west-1' } } },
+      },
+      /gateway\.recordings: volume and s3\.bucket are both set/,
+    ],
+    [
+      'a bucket without a region',
+      { ...on, gateway: { recordings: { s3: { bucket: 'recordings' } } } },
+      /gateway\.recordings\.s3\.region: it is empty/,
+    ],
+    [
+      'an S3 server without TLS',
+      { ...on, gateway: { recordings: { s3: { bucket: 'recordings', endpoint: 'http://minio' } } } },
+      /endpoint': 'http:\/\/minio' does not match/,
+    ],
     [
       'two sources of the volume for recordings',
       { ...on, gateway: { recordings: { volume: { nfs: {}, hostPath: {} } } } },
