@@ -146,7 +146,7 @@ export const bindReasonTexts: Readonly<Record<BindReason, readonly [condition: s
 
 export const entryConditionTexts: Readonly<Record<ValueOf<typeof entryConditions>, string>> = {
   Ready:
-    'True once every component that applies is Done with the current inputs. If False, the reason is the worst state of a component, `Suspended` (also if a suspended entry is being deleted), `NoComponents`, `TooLarge` (the server starts no run), or `Deleting`.',
+    'True once every component that applies is Done with the current inputs. If False, the reason is the worst state of a component, `Suspended` (also if a suspended entry is being deleted), `NoComponents`, `TooLarge` (the server starts no run), or `Deleting`. The message also says, even if True, that the entry is suspended, and which components it names that are not registered.',
   RemoteWatchHealthy:
     '`NotWatching`: a watch in the managed cluster does not work; the components with that watch run every five minutes.',
   Livelock:

@@ -34,7 +34,7 @@ const triggerTexts: Readonly<Record<Exclude<TriggerReason, 'LeaseOver'>, readonl
 };
 
 const notRunTexts: Readonly<Record<NotRunReason, string>> = {
-  Suspended: '`spec.suspend` is true. Set it to false.',
+  Suspended: '`spec.suspend` is true. Set it to false. The message has the last outcome.',
   Disabled: '`spec.components.COMPONENT.enabled` is false.',
   NotApplicable: 'The mode or the labels of the entry do not match the registration.',
   TooLarge: 'The entry is larger than 64 KiB. Move large values to a Secret.',
@@ -45,8 +45,8 @@ const notRunTexts: Readonly<Record<NotRunReason, string>> = {
 
 const callFailureTexts: Readonly<Record<CallFailureCode | NotAcceptedCode, string>> = {
   Unreachable:
-    'The server could not connect to the endpoint. It retries; see the condition `Reachable` of the registration.',
-  Busy: 'The component answered 429 or 503. The server retries, not before the time in `Retry-After`, but a change of the inputs or the force annotation starts a run before that. The status of the component shows it after five such answers in a row, or if one asks for more than a minute.',
+    'The server could not connect to the endpoint. It retries; see the condition `Reachable` of the registration. If the message begins with `the endpoint accepts no calls`, the failed calls may have been for other entries.',
+  Busy: 'The component answered 429 or 503. The server retries, not before the time in `Retry-After`, but a change of the inputs or the force annotation starts a run before that. The status of the component shows it after five such answers in a row, or if one asks for more than a minute, or if the server calls the component for no entry, as under `Unreachable`.',
   Timeout: 'The component did not answer within `timeoutSeconds`. Answer 202 for longer work.',
   Cut: 'The connection broke after the request was sent.',
   TooLarge: 'The answer is larger than 131,072 bytes.',
@@ -73,11 +73,13 @@ const otherTexts: Readonly<Record<string, string>> = {
   GrantNotInForce: 'The API server does not yet grant the component its access to the entry. The server retries.',
   NoCredentialId: 'The API server issues tokens without an ID. Use Kubernetes 1.30 or later.',
   InternalError: 'The server met an unexpected error. It retries; its log has the error.',
-  NotRegistered: 'The component has a run, but no registration. Register it again, or abandon it.',
+  NotRegistered:
+    'The component has a run, but no registration: register it again, or abandon it. Or `spec.components` names it, and it is not registered: correct the name, or register it.',
   InputsChanged:
     'The last run was Done, but since then the inputs, or the force annotation, have changed. A run follows, or is in progress.',
   Pending: 'The first run of the component has not started, or the component has not answered yet.',
-  Running: 'The component answered 202 to its first call. The server waits until the component reports the outcome.',
+  Running:
+    'The component answered 202, and has not reported its outcome. The message says since when it runs, and has the last outcome. A component that was Done with the same inputs stays Done meanwhile.',
 };
 
 const reasonTable = (texts: Readonly<Record<string, string>>): string =>
@@ -104,6 +106,6 @@ export const runReasonsPage = (): string =>
     'In `reason` of `status.components`, of `spec.lastOutcome` of a ReconcileRun, and in metrics. The outcome is Retry.',
     reasonTable(callFailureTexts),
     '## Other reasons',
-    'In the same places. The [codes](codes.md#inventory) `ForeignPath`, `ForeignSecret`, and `EntryTooLarge` also appear there, with the outcome Failed.',
+    'In the same places. The [codes](codes.md#inventory) `ForeignPath`, `ForeignSecret`, and `EntryTooLarge` also appear there, with the outcome Failed. With the state `Deleting`, the reason may also be the outcome of the last teardown: `Failed`, `NotReady`, `Progressing`, or `Retry`.',
     reasonTable(otherTexts),
   );

@@ -33,6 +33,8 @@ export interface Entry {
   readonly kubeconfigSetBy: KubeconfigSetter | undefined;
   /** Names of the components in `spec.components` with `enabled: false`. */
   readonly disabled: ReadonlySet<string>;
+  /** Names of all components in `spec.components`. */
+  readonly named: readonly string[];
   /** Size as `entryBytes` counts it; the limit for runs and writes of users and components is 65,536. */
   readonly bytes: number;
   /** May be another copy at each read, so do not mutate it. */

@@ -105,7 +105,7 @@ export const clusterInventoryKind = defineKind({
       cluster: Type.Optional(opaqueObject('Free-form information about the cluster.')),
       suspend: Type.Boolean({
         description:
-          'If true, the server starts no runs; current runs continue. If the ClusterInventory is deleted, it stays until this is false.',
+          'If true, the server starts no runs; current runs continue. If the ClusterInventory is deleted, it stays until this is false, or until no component has anything left to tear down: each never ran, or was abandoned.',
         default: false,
       }),
       kubeconfigSecretRef: Type.Optional(
@@ -172,7 +172,7 @@ export const clusterInventoryKind = defineKind({
       ),
       waitingFor: Type.Optional(
         Type.String({
-          description: 'The message of the condition Ready while it is not True, cut to the width of a column.',
+          description: 'The message of the condition Ready, cut to the width of a column.',
           maxLength: maxColumnText,
         }),
       ),
@@ -183,7 +183,7 @@ export const clusterInventoryKind = defineKind({
   printerColumns: [
     column('Mode', '.spec.mode', 'Whether components create the cluster or it already exists.'),
     column('Ready', '.status.conditions[?(@.type=="Ready")].status', 'Whether every applicable component is Done.'),
-    column('Waiting For', '.status.waitingFor', 'Why Ready is not True, in short.'),
+    column('Waiting For', '.status.waitingFor', 'Why Ready is not True, or a note about the entry, in short.'),
     column('Since', '.status.conditions[?(@.type=="Ready")].lastTransitionTime', 'Time of the last change of Ready.', {
       type: 'date',
     }),
@@ -192,7 +192,7 @@ export const clusterInventoryKind = defineKind({
     column(
       'Message',
       '.status.conditions[?(@.type=="Ready")].message',
-      'Why Ready is not True, usually the components that are not Done.',
+      'Why Ready is not True, usually the components that are not Done; or a note about the entry.',
       { priority: 1 },
     ),
   ],

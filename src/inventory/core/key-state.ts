@@ -77,8 +77,8 @@ export interface Inputs {
 }
 
 /**
- * Why a component may not run for an entry; values of `reason` in the entry's status. `Suspended` appears there only if no last outcome
- * determines the reason.
+ * Why a component may not run for an entry; values of `reason` in the entry's status. `Suspended` appears there only if the component is not
+ * Done, and not running.
  */
 export type NotRunReason =
   | 'Suspended'

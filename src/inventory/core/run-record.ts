@@ -44,6 +44,8 @@ export interface LastOutcome extends Readonly<Pick<NonNullable<Spec['lastOutcome
   readonly message: string | undefined;
   readonly missing: readonly MissingInput[];
   readonly endedAtMs: number;
+  /** End of the first of the consecutive runs with this outcome, epoch milliseconds. */
+  readonly sinceMs: number;
   readonly durationMs: number;
 }
 

@@ -1,18 +1,20 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type ConditionUpdate, mergeConditions } from '../../api/conditions.ts';
 import type { ComponentState, ComponentStatus } from '../../api/inventory/cluster-inventory.ts';
+import { describeState } from '../../api/inventory/describe-state.ts';
 import { maxColumnText } from '../../api/inventory/fields.ts';
 import { abandonAnnotation, entryConditions, maxEntryBytes } from '../../api/inventory/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { type Clock, formatTime } from '../../kit/clock.ts';
+import { quote } from '../../kit/errors.ts';
 import { shorten } from '../../kit/shorten.ts';
 import { type EndpointProblem, type Inputs, type KeyState, type KeyStatus, plainStatus } from '../core/key-state.ts';
 import { wasNotAccepted } from '../core/run-record.ts';
-import { stateWithoutRun } from '../core/steps/transition.ts';
+import { stateWithoutRun, suspendedDetail } from '../core/steps/transition.ts';
 import { abandonmentText, type Entry, hasUnrecordedAbandonment } from '../entry.ts';
 import { keyText } from '../key.ts';
 import type { RunStore } from '../ports.ts';
-import { describeState } from './describe-state.ts';
+import type { Registration } from '../registration.ts';
 import { mayRun } from './entry-snapshot.ts';
 import type { KeyLoops } from './key-loop.ts';
 import type { RegistrationLister } from './registrations.ts';
@@ -31,6 +33,9 @@ interface EntryStatusDeps {
 
 /** Maximum number of component statuses in one entry. The status omits further components. */
 const maxComponentStatuses = 64;
+
+/** Maximum length of the name of a component, characters. */
+const maxNameLength = 253;
 
 /** Computes the status of an entry. */
 export class EntryStatus {
@@ -80,16 +85,26 @@ export class EntryStatus {
       if (entry.deleting && !isRecorded) continue;
       const known = state?.status ?? (isRecorded ? statusFromEntry(entry, registration.name) : undefined);
       const problem = state && waitingPhases.has(state.phase) && this.#deps.endpointProblem(registration.name);
-      const status = problem ? withDeadEndpoint(known, problem) : known;
+      const status = problem ? withDeadEndpoint(known, problem, entry, registration.name) : known;
       const refused = registrations.problem(registration.name) !== undefined;
       const fallback = (): KeyStatus => idleStatus(mayRun(entry, registration, { refused, recorded: isRecorded }));
       const startProblem = loop?.startProblem && ({ state: 'Retrying', ...loop.startProblem } as const);
       const shown = withObservedInputs({ ...(status ?? fallback()), ...startProblem }, entry, registration.name);
-      statuses.set(registration.name, withAbandonment(shown, entry, registration.name));
+      statuses.set(
+        registration.name,
+        withAbandonment(withMismatch(shown, entry, registration), entry, registration.name),
+      );
     }
     for (const { key } of loops()?.ofEntry(entry.ref.uid) ?? []) {
       if (registrations.get(key.component) || !runs.find(key) || statuses.size >= maxComponentStatuses) continue;
       statuses.set(key.component, notRegisteredStatus(entry, key.component));
+    }
+    for (const name of entry.deleting ? [] : entry.named) {
+      if (registrations.get(name) || statuses.has(name) || statuses.size >= maxComponentStatuses) continue;
+      // The schema of the status admits no other names.
+      if (name.length === 0 || name.length > maxNameLength) continue;
+      const message = 'no such component is registered; correct the name in spec.components, or register it';
+      statuses.set(name, plainStatus('NotApplicable', 'NotRegistered', message));
     }
     return statuses;
   }
@@ -99,19 +114,39 @@ export class EntryStatus {
 function idleStatus(mayRun: Inputs['mayRun']): KeyStatus {
   if (mayRun.may !== 'no') return plainStatus('Progressing', 'Pending');
   return mayRun.why === 'Suspended'
-    ? plainStatus('Progressing', 'Suspended')
+    ? plainStatus('Progressing', 'Suspended', suspendedDetail(undefined).message)
     : plainStatus(stateWithoutRun[mayRun.why], mayRun.why);
 }
 
 /** The key waits for its run, or the server calls the component, possibly as the probe of its breaker. */
 const waitingPhases: ReadonlySet<KeyState['phase']> = new Set(['queued', 'starting', 'running']);
 
-/** The status while the endpoint of a waiting run is known to be unreachable: the same as after a call for this entry. */
-function withDeadEndpoint(status: KeyStatus | undefined, { code, message }: EndpointProblem): KeyStatus | undefined {
+/**
+ * The status while the endpoint of a waiting run is known to accept no calls. The failed calls may have been for other entries. The text
+ * stays after a probe for this entry, so that an outage costs the entry one write.
+ */
+function withDeadEndpoint(
+  status: KeyStatus | undefined,
+  { code, message: found }: EndpointProblem,
+  entry: Entry,
+  component: string,
+): KeyStatus | undefined {
+  const message = `the endpoint accepts no calls: ${found}; see: kubectl get componentreconciler ${component} -o wide`;
   const isPending =
     status?.state === 'Progressing' && (status.reason === 'Pending' || status.reason === 'InputsChanged');
-  return isPending ? { ...status, state: 'Retrying', reason: code, message } : status;
+  const isKnown = statusFromEntry(entry, component)?.message === message;
+  return status && (isPending || (isKnown && wasNotAccepted(status.reason)))
+    ? { ...status, state: 'Retrying', reason: code, message }
+    : status;
 }
+
+/** The status; if the component does not apply to the entry, with a message that names the mode or the selector. */
+function withMismatch(status: KeyStatus, { mode }: Entry, { modes }: Registration): KeyStatus {
+  if (status.reason !== 'NotApplicable') return status;
+  return { ...status, message: modes.includes(mode) ? selectorMismatch : `runs only in mode ${modes.join(', ')}` };
+}
+
+const selectorMismatch = 'its selector does not match the labels of the entry';
 
 /** A call that the component did not accept observed no inputs, so `observedInputs` in the entry stays. */
 function withObservedInputs(status: KeyStatus, entry: Entry, component: string): KeyStatus {
@@ -160,7 +195,7 @@ const sorted = (statuses: readonly ComponentStatus[]): ComponentStatus[] =>
 const hasCondition = (conditions: readonly Condition[], type: string): boolean =>
   conditions.some((condition) => condition.type === type);
 
-/** `status.waitingFor`: the message of Ready, cut to the width of a column; undefined if Ready is True. */
+/** `status.waitingFor`: the message of Ready, cut to the width of a column; undefined if it is empty. */
 function waitingForOf(conditions: readonly Condition[]): string | undefined {
   const message = conditions.find(({ type }) => type === entryConditions.ready)?.message;
   return message ? shorten(message, maxColumnText) : undefined;
@@ -202,7 +237,7 @@ export function componentStatuses(
   });
 }
 
-/** States that keep Ready false, worst first. The worst state is the reason of Ready, or `Suspended` if that is its reason. */
+/** States that keep Ready false, worst first. The worst state is the reason of Ready, unless the entry is suspended. */
 const worstFirst: readonly ComponentState[] = ['Failed', 'Retrying', 'NotReady', 'Progressing', 'Deleting'];
 
 /**
@@ -236,23 +271,43 @@ export function readyOf(statuses: KeyStatuses, entry: Pick<Entry, 'bytes' | 'del
     );
   }
   if (applicable.length === 0) return notReady('NoComponents', noComponentsMessage(statuses));
+  const notes = listed([
+    ...(entry.suspended ? ['suspended: set spec.suspend to false'] : []),
+    ...(message === '' ? [] : [message]),
+    ...[...statuses]
+      .filter(isUnhandled)
+      .map(([name]) => `${printable(name)}: not registered`)
+      .sort(),
+  ]);
   const worst = unfinished[0]?.[1];
-  if (worst) return notReady(worst.reason === 'Suspended' ? 'Suspended' : worst.state, message);
-  return { type: entryConditions.ready, status: 'True', reason: 'Done', message: '' };
+  if (worst) return notReady(entry.suspended ? 'Suspended' : worst.state, notes);
+  return { type: entryConditions.ready, status: 'True', reason: 'Done', message: notes };
 }
 
-/** Why no component runs: none is registered, users stopped all that apply, or none applies. */
+/** The name, in quotes if it is no name of a component: any text may be a key of spec.components. */
+const printable = (name: string): string => (/^[\w.-]+$/.test(name) ? name : quote(name));
+
+/** Whether the entry names a component, or has a run of one, that is not registered. */
+const isUnhandled = ([, { reason }]: readonly [string, KeyStatus]): boolean => reason === 'NotRegistered';
+
+/** Why no component runs: none is registered, or what keeps each from running. */
 function noComponentsMessage(statuses: KeyStatuses): string {
   if (statuses.size === 0) return 'no component is registered; create a ComponentReconciler for each component';
-  const stopped = [...statuses]
-    .filter(([, { reason }]) => reason === 'Disabled' || reason === 'Abandoned')
-    .sort(byName);
-  if (stopped.length === 0)
-    return `none of the registered components applies to this entry: ${listed([...statuses.keys()].sort(), ', ')}; check the selector and modes of their ComponentReconcilers`;
-  const named = stopped.map(([name, { reason }]) =>
-    reason === 'Disabled' ? `${name} (spec.components.${name}.enabled is false)` : `${name} (abandoned)`,
-  );
-  return `no component runs for this entry; stopped: ${listed(named, ', ')}`;
+  const causes = [...statuses].map(([name, status]) => ({ name, ...idleCause(name, status) }));
+  causes.sort((a, b) => a.rank - b.rank || (a.name < b.name ? -1 : 1));
+  const texts = causes.map(({ name, text }) => `${printable(name)} (${text})`);
+  return `no component runs: ${listed(texts, ', ')}`;
+}
+
+/** Why a component does not run. Lower ranks come first: causes that a user may not know of, before what a user disabled on purpose. */
+function idleCause(
+  name: string,
+  { reason, message = '' }: KeyStatus,
+): { readonly rank: number; readonly text: string } {
+  if (reason === 'NotRegistered') return { rank: 0, text: 'not registered' };
+  if (reason === 'Abandoned') return { rank: 1, text: 'abandoned' };
+  if (reason === 'Disabled') return { rank: 3, text: `spec.components.${name}.enabled is false` };
+  return { rank: message === selectorMismatch ? 2 : 4, text: message };
 }
 
 /** The condition Livelock. Its message lists the components in a livelock. */

@@ -1,5 +1,6 @@
 import { type Clock, parseTime } from '../../kit/clock.ts';
 import type { Metrics } from '../../observe/metrics.ts';
+import type { LastOutcome } from '../core/run-record.ts';
 import type { Entry } from '../entry.ts';
 import type { InventoryStore } from '../ports.ts';
 import type { Breakers } from './breakers.ts';
@@ -93,7 +94,7 @@ function notReady(loops: Iterable<KeyLoop>, { entries, registrations, clock }: G
     const last = state.stored?.record.lastOutcome;
     if (last?.outcome !== 'NotReady') continue;
     const alertAfterMs = registrations.get(key.component)?.notReadyAlertAfterMs ?? 0;
-    const sinceMs = waitsSinceMs(entries.find(key.entryUid), key.component);
+    const sinceMs = waitsSinceMs(entries.find(key.entryUid), key.component, last);
     if (sinceMs === undefined || clock.now() - sinceMs < alertAfterMs) continue;
     for (const { path } of last.missing) {
       const label = declared.has(path) ? path : otherPaths;
@@ -105,8 +106,11 @@ function notReady(loops: Iterable<KeyLoop>, { entries, registrations, clock }: G
   return counts.values();
 }
 
-/** Time at which the component started to wait, epoch milliseconds. The status keeps it across repeated outcomes. */
-function waitsSinceMs(entry: Entry | undefined, component: string): number | undefined {
+/** Time at which the component started to wait, epoch milliseconds; undefined if its status shows that it no longer does. */
+function waitsSinceMs(entry: Entry | undefined, component: string, { sinceMs }: LastOutcome): number | undefined {
   const status = entry?.components.find(({ name }) => name === component);
-  return status?.state === 'NotReady' || status?.state === 'Deleting' ? parseTime(status.since) : undefined;
+  if (status?.state === 'Deleting') return parseTime(status.since);
+  // While the component runs, its status shows that instead.
+  if (status?.reason === 'Running') return sinceMs;
+  return status?.state === 'NotReady' ? Math.min(sinceMs, parseTime(status.since) ?? sinceMs) : undefined;
 }

@@ -1,3 +1,4 @@
+import { describeState } from '../../api/inventory/describe-state.ts';
 import { clusterInventories } from '../../api/inventory/names.ts';
 import { describe } from '../../kit/errors.ts';
 import { regarding } from '../../kube/event-object.ts';
@@ -9,7 +10,6 @@ import { whyText } from '../core/triggers.ts';
 import type { Entry, EntryRef } from '../entry.ts';
 import { type ComponentKey, keyText, runId } from '../key.ts';
 import type { CallFailureCode } from '../ports.ts';
-import { describeState } from './describe-state.ts';
 import type { InventoryMetrics } from './metrics.ts';
 
 /** Reasons of Retry that get a Warning: the component gave no valid answer, or the API server rejected a write. */

@@ -58,6 +58,7 @@ function viewOf(
     kubeconfigSecretRef: spec.kubeconfigSecretRef,
     kubeconfigSetBy: spec.kubeconfigSetBy,
     disabled: disabledIn(spec.components ?? {}),
+    named: Object.keys(spec.components ?? {}),
     bytes: entryBytes(object),
     get content() {
       return content.value;

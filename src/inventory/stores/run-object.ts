@@ -73,6 +73,7 @@ function lastOutcomeOf(last: NonNullable<ReconcileRun['spec']['lastOutcome']>): 
     message: last.message,
     missing: last.missing ?? [],
     endedAtMs: instant(last.endedAt) ?? 0,
+    sinceMs: instant(last.since ?? last.endedAt) ?? 0,
     durationMs: last.durationMillis,
   };
 }
@@ -144,6 +145,7 @@ export function specPatch(record: RunRecord): Record<string, unknown> {
           message: lastOutcome.message ?? null,
           missing: lastOutcome.missing.length > 0 ? lastOutcome.missing : null,
           endedAt: time(lastOutcome.endedAtMs),
+          since: time(lastOutcome.sinceMs),
           durationMillis: millis(lastOutcome.durationMs),
         }
       : null,

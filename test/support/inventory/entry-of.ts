@@ -25,6 +25,7 @@ export function entryOf(object: ClusterInventory): Entry {
         own(component, 'enabled') === false ? [name] : [],
       ),
     ),
+    named: Object.keys(spec.components ?? {}),
     bytes: entryBytes(object),
     content: { spec, status: { outputs: status?.outputs ?? {} } },
     components: status?.components ?? [],

@@ -67,6 +67,7 @@ export class MemoryAccess {
       kubeconfigSecretRef: undefined,
       kubeconfigSetBy: undefined,
       disabled: new Set(),
+      named: [],
       bytes: 0,
       content: { spec: {}, status: { outputs: {} } },
       components: [],

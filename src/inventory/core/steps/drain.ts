@@ -3,7 +3,7 @@ import type { RunRecord } from '../run-record.ts';
 import { trigger, triggerReasons } from '../triggers.ts';
 import { type Ending, endedRecord } from './ended-record.ts';
 import type { Transition } from './transition.ts';
-import { entryTriggers } from './wanted.ts';
+import { needsTeardown } from './wanted.ts';
 
 /** Whether a user abandoned the component of the key. */
 export const isComponentAbandoned = ({ mayRun }: Inputs): boolean => mayRun.may === 'no' && mayRun.why === 'Abandoned';
@@ -57,7 +57,8 @@ export function onDeleting(transition: Transition, inputs: Inputs): void {
     case 'queued':
       if (retireIfUnneeded(transition, inputs)) return;
       if (stored) {
-        transition.addTriggers(...entryTriggers(inputs, stored.record));
+        // Other triggers of the entry follow as events that name their causes.
+        if (needsTeardown(inputs, stored.record)) transition.addTriggers(deletion);
         transition.scheduleNext(inputs);
       } else {
         // The component never ran, so there is nothing to tear down.

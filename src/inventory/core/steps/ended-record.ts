@@ -26,6 +26,7 @@ export function endedRecord({ state, context }: Transition, record: RunRecord, e
     message: message?.slice(0, maxMessage),
     missing,
     endedAtMs: nowMs,
+    sinceMs: record.lastOutcome?.outcome === outcome ? record.lastOutcome.sinceMs : nowMs,
     durationMs: Math.max(0, Math.round(durationMs)),
   };
   return {

@@ -1,5 +1,6 @@
 import type { InventoryCode } from '../../../api/codes.ts';
 import type { Outcome } from '../../../api/inventory/contract/outcome.ts';
+import { alreadySatisfied } from '../../../api/inventory/describe-state.ts';
 import type { Inputs, KeyEventOf, OutcomeWithOutputs } from '../key-state.ts';
 import type { RunRecord } from '../run-record.ts';
 import { nextDelayMs, notAcceptedDelayMs, tokenLifetimeMs, unstoredShare, wakeReason } from '../timing.ts';
@@ -8,7 +9,7 @@ import { isComponentAbandoned, retire } from './drain.ts';
 import { type Ending, endedRecord, withoutCredential } from './ended-record.ts';
 import { rolledBack } from './start.ts';
 import { heldBy, type Transition } from './transition.ts';
-import { alreadySatisfied, entryTriggers, isWanted } from './wanted.ts';
+import { entryTriggers, isWanted } from './wanted.ts';
 
 /** Handles a 202: the component continues asynchronously and must report within `heartbeatTimeoutMs`. */
 export function onAccepted(transition: Transition, { heartbeatTimeoutMs, inputs }: KeyEventOf<'accepted'>): void {

@@ -1,3 +1,4 @@
+import { alreadySatisfied } from '../../../api/inventory/describe-state.ts';
 import type { Effect, KeyEvent, KeyEventOf, KeyState, StepContext } from '../key-state.ts';
 import { onConflict, onRecordChanged } from './adopt.ts';
 import { isComponentAbandoned, onDeleting, retire, retireIfUnneeded, reviveIfWanted } from './drain.ts';
@@ -13,7 +14,7 @@ import {
 } from './running.ts';
 import { onStarted, startIfWanted } from './start.ts';
 import { Transition } from './transition.ts';
-import { alreadySatisfied, isWanted, withoutDelay } from './wanted.ts';
+import { isWanted, withoutDelay } from './wanted.ts';
 
 /** Computes the next state and the effects of an event. Pure, apart from `context.random`, and total. Ignores events that do not fit. */
 export function step(

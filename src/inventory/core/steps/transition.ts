@@ -1,6 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
+import { describeState } from '../../../api/inventory/describe-state.ts';
+import { abandonAnnotation, forceAnnotation } from '../../../api/inventory/names.ts';
+import { formatTime } from '../../../kit/clock.ts';
 import type { Effect, Inputs, KeyState, KeyStatus, NotRunReason, StepContext } from '../key-state.ts';
-import { type RunRecord, type StoredRecord, wasNotAccepted } from '../run-record.ts';
+import { type LastOutcome, type RunRecord, type StoredRecord, wasNotAccepted } from '../run-record.ts';
 import { spacingOf } from '../timing.ts';
 import { lanes, reasonText, type Trigger, triggerReasons, withTriggers } from '../triggers.ts';
 
@@ -104,7 +107,7 @@ export function heldBy({ mayRun }: Pick<Inputs, 'mayRun'>): RunRecord['heldBy'] 
 
 type StatusSource = Pick<KeyState, 'stored' | 'cause' | 'status'>;
 
-/** The component's status from its last outcome. Done counts only for the current inputs. */
+/** The component's status from its current run, or its last outcome. Done counts only for the current inputs. */
 function statusOf(
   { stored, cause, status }: StatusSource,
   { digest, mayRun }: Pick<Inputs, 'digest' | 'mayRun'>,
@@ -122,34 +125,64 @@ function statusOf(
   });
   if (mayRun.may === 'no' && mayRun.why !== 'Suspended')
     return statusWith(stateWithoutRun[mayRun.why], { reason: mayRun.why });
-  if (mayRun.may === 'delete' || record?.operation === 'delete') {
-    const isLastOfDelete = record?.operation === 'delete' && last?.seq === record.seq;
-    return statusWith('Deleting', isLastOfDelete ? last : noDetail);
-  }
-  const reason = mayRun.may === 'no' ? 'Suspended' : undefined;
-  if (record && status && reason === undefined && isBrieflyBusy(record)) {
-    const isOutdated = status.state === 'Done' && status.observedInputs !== digest;
-    return isOutdated ? { ...status, ...outdated } : status;
-  }
-  switch (last?.outcome) {
-    case 'Done':
-      return observedInputs === digest
-        ? statusWith('Done', last)
-        : statusWith('Progressing', { reason: reason ?? outdated.reason });
-    case 'NotReady':
-    case 'Progressing':
-    case 'Failed':
-      return statusWith(last.outcome, last);
-    case 'Retry':
-      return statusWith('Retrying', last);
-    default:
-      if (reason === undefined && record?.asynchronous) return statusWith('Progressing', firstRunAccepted);
-      return statusWith('Progressing', { reason: reason ?? 'Pending' });
-  }
+  if (mayRun.may === 'delete' || record?.operation === 'delete')
+    return statusWith('Deleting', record?.operation === 'delete' ? teardownDetail(record) : noDetail);
+  const isSuspended = mayRun.may === 'no';
+  const statusWithoutRun = (): KeyStatus => {
+    if (record && status && !isSuspended && isBrieflyBusy(record)) {
+      const isOutdated = status.state === 'Done' && status.observedInputs !== digest;
+      return isOutdated ? { ...status, ...outdated } : status;
+    }
+    if (last?.outcome === 'Done' && observedInputs === digest) return statusWith('Done', last);
+    if (isSuspended) return statusWith('Progressing', suspendedDetail(last));
+    switch (last?.outcome) {
+      case 'Done':
+        return statusWith('Progressing', { reason: outdated.reason });
+      case 'NotReady':
+      case 'Progressing':
+      case 'Failed':
+        return statusWith(last.outcome, last);
+      case 'Retry':
+        return statusWith('Retrying', last);
+      default:
+        return statusWith('Progressing', { reason: 'Pending' });
+    }
+  };
+  const shown = statusWithoutRun();
+  const isAsynchronous = record?.phase === 'Running' && record.asynchronous;
+  return isAsynchronous && !isTrueDuringRun(shown, digest) ? statusWith('Progressing', runningDetail(record)) : shown;
 }
 
-/** Status of a component during its first run, once it has answered 202. */
-const firstRunAccepted = { reason: 'Running', message: 'answered 202, and has not reported its outcome' } as const;
+/** Whether a status stays true while the component works on a run: it says that a run is in progress, or describes the current inputs. */
+const isTrueDuringRun = ({ state, reason, observedInputs }: KeyStatus, digest: string): boolean =>
+  state === 'Done' || reason === outdated.reason || (state === 'Progressing' && observedInputs === digest && !reason);
+
+/** The run of a component that answered 202. The text stays the same until the run ends, so that it costs one write. */
+const runningDetail = ({ startedAtMs, lastOutcome }: RunRecord): StatusDetail => ({
+  reason: 'Running',
+  message: [
+    startedAtMs === undefined ? 'running' : `running since ${formatTime(startedAtMs)}`,
+    ...(lastOutcome ? [lastOutcomeText(lastOutcome)] : []),
+  ].join('; '),
+});
+
+/** Why a component is not Done whose entry is suspended: it keeps its last outcome until the suspension ends. */
+export const suspendedDetail = (last: LastOutcome | undefined) => ({
+  reason: 'Suspended',
+  message: last === undefined ? 'no run has ended' : last.outcome === 'Done' ? 'inputs changed' : lastOutcomeText(last),
+});
+
+const lastOutcomeText = (last: LastOutcome): string =>
+  `last outcome: ${describeState({ ...last, state: last.outcome })}`;
+
+/** The last outcome of a teardown, and what ends one that failed. Without details once another run has started. */
+function teardownDetail({ component, seq, lastOutcome: last }: RunRecord): StatusDetail {
+  if (last?.seq !== seq) return noDetail;
+  const reason = last.reason ?? last.outcome;
+  if (last.outcome !== 'Failed') return { ...last, reason };
+  const remedy = `annotate the entry with ${forceAnnotation(component)}=NEW-VALUE to tear it down again, or with ${abandonAnnotation(component)}=REASON to give up`;
+  return { ...last, reason, message: last.message ? `${last.message}; ${remedy}` : remedy };
+}
 
 /** Status of a component whose last run was Done, with other inputs. */
 const outdated = { state: 'Progressing', reason: 'InputsChanged', message: undefined } as const;

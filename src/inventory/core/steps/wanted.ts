@@ -2,9 +2,6 @@ import type { Inputs } from '../key-state.ts';
 import type { RunRecord } from '../run-record.ts';
 import { type Trigger, trigger, triggerReasons } from '../triggers.ts';
 
-/** Reason of a NotReady whose missing inputs held both at the start and at the end of the run. */
-export const alreadySatisfied = 'MissingAlreadySatisfied';
-
 /** Whether a trigger needs a run. For most reasons, only the state of the entry decides. */
 export function isWanted({ reason }: Trigger, inputs: Inputs, record: RunRecord | undefined): boolean {
   if (!record || entryWantsRun(inputs, record)) return true;
@@ -32,7 +29,8 @@ function hasArrived({ arrived }: Inputs, { lastOutcome }: RunRecord): boolean {
   return arrived && lastOutcome?.outcome === 'NotReady';
 }
 
-const needsTeardown = ({ mayRun }: Inputs, { operation }: RunRecord): boolean =>
+/** Whether the entry is being deleted, and no teardown of the component has started. */
+export const needsTeardown = ({ mayRun }: Inputs, { operation }: RunRecord): boolean =>
   mayRun.may === 'delete' && operation !== 'delete';
 
 /** The trigger that follows from the entry itself; empty if the record covers its current version. */

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { Outcome } from '../../../../src/api/inventory/contract/outcome.ts';
 import { nextInMs, notReady, reasons, StepStage, seen } from '../../../support/inventory/step-stage.ts';
 
 const minute = 60_000;
@@ -300,22 +301,62 @@ describe('an asynchronous run', () => {
     const { status } = accepted().effect('reportStatus');
     assert.deepEqual(
       [status.state, status.reason, status.message],
-      ['Progressing', 'Running', 'answered 202, and has not reported its outcome'],
+      ['Progressing', 'Running', 'running since 2026-11-21T09:00:00Z'],
     );
   });
 
-  it('leaves the status as it was if the component ran before', () => {
-    const stage = new StepStage().done().see({ digest: 'b' }).trigger('ConfigChanged').slot().started();
-    stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 60_000, inputs: stage.inputs });
-    assert.equal(stage.kinds.includes('reportStatus'), false);
-    assert.equal(stage.state.status?.reason, 'InputsChanged');
-  });
+  /** A second run, which answers 202, after the outcome. The inputs may differ from those of the first run. */
+  const acceptedAfter = (outcome: Outcome, digest = 'b'): StepStage => {
+    const stage = new StepStage().running().outcome(outcome).later(1000).see({ digest }).trigger('Forced');
+    stage.slot().started();
+    return stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 60_000, inputs: stage.inputs });
+  };
 
-  it('shows that its entry is suspended rather than that it runs', () => {
+  for (const [last, outcome] of [
+    ['waits for /status/outputs/cluster/endpoint', notReady],
+    ['Failed: no such region', { outcome: 'Failed', message: 'no such region' }],
+    ['Retry: provider 502', { outcome: 'Retry', message: 'provider 502' }],
+    ['Progressing: 3 of 5 nodes', { outcome: 'Progressing', requeueAfterSeconds: 15, message: '3 of 5 nodes' }],
+  ] as const) {
+    it(`shows that it runs, and as the last outcome: ${last}`, () => {
+      const stage = acceptedAfter(outcome);
+      const { state, reason, message, missing } = stage.effect('reportStatus').status;
+      assert.deepEqual(
+        [state, reason, message, missing],
+        ['Progressing', 'Running', `running since 2026-11-21T09:00:01Z; last outcome: ${last}`, []],
+      );
+      stage.later(1000).handle({ kind: 'heartbeat', heartbeatTimeoutMs: 60_000, credential: undefined });
+      assert.equal(stage.kinds.includes('reportStatus'), false, 'a heartbeat costs no write');
+    });
+  }
+
+  for (const [what, outcome, digest, expected] of [
+    ['that the inputs changed since Done', { outcome: 'Done' }, 'b', ['Progressing', 'InputsChanged']],
+    ['Done for the same inputs', { outcome: 'Done' }, 'a', ['Done', undefined]],
+    [
+      'Progressing for the same inputs',
+      { outcome: 'Progressing', requeueAfterSeconds: 15 },
+      'a',
+      ['Progressing', undefined],
+    ],
+  ] as const) {
+    it(`leaves a status that stays true: ${what}`, () => {
+      const stage = acceptedAfter(outcome, digest);
+      assert.equal(stage.kinds.includes('reportStatus'), false);
+      assert.deepEqual([stage.state.status?.state, stage.state.status?.reason], expected);
+    });
+  }
+
+  it('shows that it runs although its entry is suspended, and then its last outcome', () => {
     const stage = accepted()
       .see({ mayRun: { may: 'no', why: 'Suspended' } })
       .trigger('ConfigChanged');
-    assert.equal(stage.effect('reportStatus').status.reason, 'Suspended');
+    assert.equal(stage.state.status?.reason, 'Running');
+    const { status } = stage.outcome({ outcome: 'Retry', message: 'provider 502' }).effect('reportStatus');
+    assert.deepEqual(
+      [status.state, status.reason, status.message],
+      ['Progressing', 'Suspended', 'last outcome: Retry: provider 502'],
+    );
   });
 
   it('stores its deadline', () => {
@@ -358,6 +399,60 @@ describe('an asynchronous run', () => {
     stage.outcome({ outcome: 'Done' });
     assert.deepEqual([stage.record.credentialId, stage.record.previousCredential], [undefined, undefined]);
     assert.equal(stage.kinds.includes('endpoint'), false);
+  });
+});
+
+describe('the status of a component whose entry is suspended', () => {
+  for (const [message, outcome] of [
+    ['last outcome: waits for /status/outputs/cluster/endpoint', notReady],
+    ['last outcome: Failed: no such region', { outcome: 'Failed', message: 'no such region' }],
+    ['last outcome: Retry: provider 502', { outcome: 'Retry', message: 'provider 502' }],
+    ['inputs changed', { outcome: 'Done' }],
+  ] as const) {
+    it(`says that no run follows: ${message}`, () => {
+      const stage = new StepStage().running().outcome(outcome).later(1000);
+      const mayRun = { may: 'no', why: 'Suspended' } as const;
+      const { status } = stage.see({ digest: 'b', mayRun }).trigger('ConfigChanged').effect('reportStatus');
+      assert.deepEqual([status.state, status.reason, status.message], ['Progressing', 'Suspended', message]);
+    });
+  }
+
+  it('stays Done for the same inputs', () => {
+    const stage = new StepStage().done().see({ mayRun: { may: 'no', why: 'Suspended' } });
+    stage.trigger('ConfigChanged');
+    assert.deepEqual([stage.state.status?.state, stage.state.status?.reason], ['Done', undefined]);
+  });
+});
+
+describe('the status of a teardown', () => {
+  const tornDown = (outcome: Outcome): StepStage =>
+    new StepStage()
+      .done()
+      .see({ mayRun: { may: 'delete' } })
+      .trigger('Deleting')
+      .slot()
+      .started()
+      .outcome(outcome);
+
+  for (const [reason, message, outcome] of [
+    [
+      'Failed',
+      'AccountLocked; annotate the entry with force.inventory.drawbridge.dev/network=NEW-VALUE to tear it down again, or with abandon.inventory.drawbridge.dev/network=REASON to give up',
+      { outcome: 'Failed', message: 'AccountLocked' },
+    ],
+    ['Retry', 'provider 502', { outcome: 'Retry', message: 'provider 502' }],
+    ['Progressing', '3 zones left', { outcome: 'Progressing', requeueAfterSeconds: 15, message: '3 zones left' }],
+    ['NotReady', undefined, notReady],
+  ] as const) {
+    it(`is Deleting, with the outcome ${reason} as its reason`, () => {
+      const { status } = tornDown(outcome).effect('reportStatus');
+      assert.deepEqual([status.state, status.reason, status.message], ['Deleting', reason, message]);
+    });
+  }
+
+  it('names only the force annotation as the cause of a forced run', () => {
+    const stage = tornDown({ outcome: 'Failed' }).later(1000).see({ digest: 'forced' });
+    assert.deepEqual(stage.trigger('Forced').slot().effect('start').next.reasons, ['Forced']);
   });
 });
 

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import type { ComponentStatus } from '../../../../src/api/inventory/cluster-inventory.ts';
 import type { KeyStatus } from '../../../../src/inventory/core/key-state.ts';
 import type { StoredRecord } from '../../../../src/inventory/core/run-record.ts';
+import type { Entry } from '../../../../src/inventory/entry.ts';
 import {
   componentStatuses,
   EntryStatus,
@@ -11,6 +13,7 @@ import {
 import type { KeyLoops } from '../../../../src/inventory/manager/key-loop.ts';
 import type { RegistrationLister } from '../../../../src/inventory/manager/registrations.ts';
 import type { RunStore } from '../../../../src/inventory/ports.ts';
+import type { Registration } from '../../../../src/inventory/registration.ts';
 import { MemoryAccess } from '../../../support/inventory/memory-access.ts';
 import { registrationOf } from '../../../support/inventory/registrations.ts';
 
@@ -41,10 +44,10 @@ describe('the condition Ready', () => {
     ['others do not apply', { a: row('Done'), b: row('NotApplicable') }, 'True', 'Done', ''],
     [
       'none applies',
-      { b: row('NotApplicable') },
+      { b: row('NotApplicable', { reason: 'NotApplicable', message: 'runs only in mode byoc' }) },
       'False',
       'NoComponents',
-      'none of the registered components applies to this entry: b; check the selector and modes of their ComponentReconcilers',
+      'no component runs: b (runs only in mode byoc)',
     ],
     [
       'none is registered',
@@ -81,15 +84,51 @@ describe('the condition Ready', () => {
       'a: Progressing (InputsChanged): inputs changed, and the run has not ended',
     ],
     [
-      'it is suspended',
-      { a: row('Progressing', { reason: 'Suspended' }) },
+      'others are named and not registered',
+      { a: row('Done'), b: row('NotApplicable', { reason: 'NotRegistered' }) },
+      'True',
+      'Done',
+      'b: not registered',
+    ],
+    [
+      'one waits, and others are named and not registered',
+      { c: waiting, 'b\n': row('NotApplicable', { reason: 'NotRegistered' }) },
       'False',
-      'Suspended',
-      'a: Progressing (Suspended): set spec.suspend to false',
+      'NotReady',
+      'c: waits for /status/outputs/network/vnetName; "b\\n": not registered',
+    ],
+    [
+      'one runs asynchronously',
+      { a: row('Progressing', { reason: 'Running', message: 'running since T; last outcome: Failed: no' }) },
+      'False',
+      'Progressing',
+      'a: running since T; last outcome: Failed: no',
     ],
   ] as const) {
     it(`is ${status} when ${what}`, () => {
       assert.deepEqual(readyOf(rows(given), entry), { type: 'Ready', status, reason, message });
+    });
+  }
+
+  for (const [what, given, status, reason, message] of [
+    [
+      'a component that is not Done',
+      { a: row('Progressing', { reason: 'Suspended', message: 'last outcome: Retry: 502' }), b: row('Done') },
+      'False',
+      'Suspended',
+      'suspended: set spec.suspend to false; a: last outcome: Retry: 502',
+    ],
+    [
+      'a component that still runs',
+      { a: row('Progressing', { reason: 'Running', message: 'running since T' }) },
+      'False',
+      'Suspended',
+      'suspended: set spec.suspend to false; a: running since T',
+    ],
+    ['components that are Done', { a: row('Done') }, 'True', 'Done', 'suspended: set spec.suspend to false'],
+  ] as const) {
+    it(`says that the entry is suspended, with ${what}`, () => {
+      assert.deepEqual(readyOf(rows(given), { ...entry, suspended: true }), { type: 'Ready', status, reason, message });
     });
   }
 
@@ -124,14 +163,21 @@ describe('the condition Ready', () => {
     });
   }
 
-  it('names the components that users stopped when none runs', () => {
-    const stopped = (reason: string) => row('NotApplicable', { reason });
-    const given = rows({ a: stopped('NotApplicable'), c: stopped('Abandoned'), b: stopped('Disabled') });
+  it('names the components that do not run when none runs, first those that are missing or were abandoned', () => {
+    const stopped = (reason: string, message?: string) => row('NotApplicable', { reason, message });
+    const given = rows({
+      a: stopped('NotApplicable', 'runs only in mode byoc'),
+      b: stopped('Disabled'),
+      c: stopped('Abandoned'),
+      d: stopped('NotApplicable', 'its selector does not match the labels of the entry'),
+      e: stopped('NotRegistered'),
+    });
     assert.deepEqual(readyOf(given, entry), {
       type: 'Ready',
       status: 'False',
       reason: 'NoComponents',
-      message: 'no component runs for this entry; stopped: b (spec.components.b.enabled is false), c (abandoned)',
+      message:
+        'no component runs: e (not registered), c (abandoned), d (its selector does not match the labels of the entry), b (spec.components.b.enabled is false), a (runs only in mode byoc)',
     });
   });
 });
@@ -160,9 +206,15 @@ describe('the status of an entry', () => {
     return statusesOf(registered, left, []).map(({ name }) => name);
   }
 
-  function statusesOf(registered: number, left: number, disabled: readonly string[]) {
+  const statusesOf = (registered: number, left: number, disabled: readonly string[]) =>
+    statusesWith(
+      Array.from({ length: registered }, (_, i) => registrationOf(`c${i}`)),
+      left,
+      { disabled: new Set(disabled) },
+    );
+
+  function statusesWith(registrations: readonly Registration[], left: number, more: Partial<Entry>) {
     const { clock, entry: entryOf } = new MemoryAccess();
-    const registrations = Array.from({ length: registered }, (_, i) => registrationOf(`c${i}`));
     const keys = Array.from({ length: left }, (_, i) => ({ key: { entryUid: 'u', component: `left-${i}` } }));
     const status = new EntryStatus({
       registrations: {
@@ -178,9 +230,41 @@ describe('the status of an entry', () => {
       endpointProblem: () => undefined,
       remoteProblem: () => null,
     });
-    const { components } = status.patch({ ...entryOf(), disabled: new Set(disabled) })?.status ?? {};
-    return components as { readonly name: string; readonly state: string; readonly reason?: string }[];
+    const { components } = status.patch({ ...entryOf(), ...more })?.status ?? {};
+    return components as ComponentStatus[];
   }
+
+  it('says whether the mode or the selector keeps a component from an entry', () => {
+    const byoc = registrationOf('byoc', { modes: ['byoc'] });
+    const dns = registrationOf('dns', { selects: ({ try: label }) => label === 'dns' });
+    assert.deepEqual(
+      statusesWith([byoc, dns], 0, { labels: { try: 'dsn' } }).map(({ state, reason, message }) => [
+        state,
+        reason,
+        message,
+      ]),
+      [
+        ['NotApplicable', 'NotApplicable', 'runs only in mode byoc'],
+        ['NotApplicable', 'NotApplicable', 'its selector does not match the labels of the entry'],
+      ],
+    );
+  });
+
+  it('has each component that the entry names and no one registered, if its name is valid', () => {
+    const named = ['firewall', 'dns', '', 'x'.repeat(254)];
+    assert.deepEqual(
+      statusesWith([registrationOf('dns')], 0, { named }).map(({ name, reason, message }) => [name, reason, message]),
+      [
+        ['dns', 'Pending', undefined],
+        [
+          'firewall',
+          'NotRegistered',
+          'no such component is registered; correct the name in spec.components, or register it',
+        ],
+      ],
+    );
+    assert.equal(statusesWith([registrationOf('dns')], 0, { named, deleting: true }), undefined);
+  });
 
   it('shows a disabled component that never ran as Disabled, not as Pending', () => {
     assert.deepEqual(

@@ -1,0 +1,66 @@
+import type { MissingInput } from './fields.ts';
+
+/** Reason of a NotReady whose missing inputs held both at the start and at the end of the run. */
+export const alreadySatisfied = 'MissingAlreadySatisfied';
+
+interface Described {
+  readonly state: string;
+  readonly reason: string | undefined;
+  readonly message: string | undefined;
+  readonly missing: readonly MissingInput[];
+}
+
+/** The state of a component, or the outcome of a run, in one line: what it waits for, or its reason, and its message. */
+export function describeState(described: Described): string {
+  const { state, reason, message } = described;
+  if (reason === 'Suspended' && message) return message;
+  const sentence = sentenceOf(described);
+  if (sentence !== undefined) return sentence;
+  const said = saidBy(described);
+  return `${state}${reason && reason !== state ? ` (${reason})` : ''}${said ? `: ${said}` : ''}`;
+}
+
+/** Why a component has its state, without the state; empty if the state says everything. */
+export function describeReason(described: Described): string {
+  const { state, reason } = described;
+  const sentence = sentenceOf(described);
+  if (sentence !== undefined) return sentence;
+  return [reason === state ? undefined : reason, saidBy(described)].filter(Boolean).join(': ');
+}
+
+/** The text if it needs neither the state nor the reason. */
+function sentenceOf({ reason, message, missing }: Described): string | undefined {
+  if (reason === 'Running' && message) return message;
+  if (missing.length === 0) return undefined;
+  const detail = message ? `: ${message}` : '';
+  const inputs = missing.map(inputText).join(', ');
+  if (reason !== alreadySatisfied) return `waits for ${inputs}${detail}`;
+  return missing.every(({ want }) => want === 'present')
+    ? `reports ${inputs} as missing, but it was not missing when the component was called${detail}`
+    : `waits for ${inputs}, but that held when the component was called${detail}`;
+}
+
+const saidBy = ({ reason, message }: Described): string | undefined =>
+  message || (reason === undefined ? undefined : texts[reason]);
+
+/** What the reasons mean that have no message. */
+const texts: Readonly<Record<string, string>> = {
+  InputsChanged: 'inputs changed, and the run has not ended',
+  Pending: 'the first run has not ended',
+  Disabled: 'enabled is false in spec.components',
+  RegistrationRefused: 'the condition Accepted of the registration says why',
+  TooLarge: 'the entry is too large',
+};
+
+function inputText({ path, want, value }: MissingInput): string {
+  switch (want) {
+    case 'present':
+      return path;
+    case 'absent':
+      return `${path} to be absent`;
+    case 'equals':
+      return `${path} to be ${JSON.stringify(value)?.slice(0, 64)}`;
+    case 'noReaders':
+      return `${path} to have no readers`;
+  }
+}
