@@ -9,6 +9,7 @@ import { type Entry, isAbandoned } from '../entry.ts';
 import { type ComponentKey, keyText } from '../key.ts';
 import type { EntryAccess, InventoryStore, RemoteWatcher, RunStore } from '../ports.ts';
 import type { Registration } from '../registration.ts';
+import type { AbandonmentReporter } from './abandonments.ts';
 import { isApplicable } from './entry-snapshot.ts';
 import type { EntryStatus } from './entry-status.ts';
 import type { KeyEventSource } from './key-event-source.ts';
@@ -22,6 +23,7 @@ interface EntryReconcilerDeps {
   readonly access: EntryAccess;
   readonly remote: RemoteWatcher;
   readonly status: EntryStatus;
+  readonly abandonments: AbandonmentReporter;
   readonly latestEntries: WriteThroughCache<Entry>;
   readonly watchFallback: WatchFallback;
   /** Undefined until this replica is the leader and all keys have received their first events. */
@@ -144,7 +146,7 @@ export class EntryReconciler implements Reconciler {
 
   /** Writes the status, at most once in `statusSpacingMs`. Does nothing before all keys have received their first events. */
   async #writeStatus(entry: Entry, signal: AbortSignal): Promise<Result> {
-    const { entries, status, latestEntries, clock, loops } = this.#deps;
+    const { entries, status, abandonments, latestEntries, clock, loops } = this.#deps;
     const patch = loops() ? status.patch(entry) : undefined;
     if (!patch) return done;
     const { uid } = entry.ref;
@@ -162,20 +164,29 @@ export class EntryReconciler implements Reconciler {
       return after(live ? 0 : statusSpacingMs);
     }
     this.#statusWrittenAt.set(uid, clock.monotonic());
+    abandonments.statusWritten(entry, patch.status.components ?? []);
     return done;
   }
 
   /** Clears all state when leadership ends, because this replica misses events until it is the leader again. */
   clear(): void {
     for (const uid of this.#watching) this.#deps.remote.forget(uid);
-    const { latestEntries, watchFallback } = this.#deps;
-    for (const state of [this.#prepared, latestEntries, watchFallback, this.#statusWrittenAt, this.#watching])
+    const { latestEntries, watchFallback, abandonments } = this.#deps;
+    for (const state of [
+      this.#prepared,
+      latestEntries,
+      watchFallback,
+      abandonments,
+      this.#statusWrittenAt,
+      this.#watching,
+    ])
       state.clear();
   }
 
   #forget(uid: string): void {
     this.#prepared.delete(uid);
     this.#deps.latestEntries.forget(uid);
+    this.#deps.abandonments.forget(uid);
     this.#statusWrittenAt.delete(uid);
     this.#deps.watchFallback.forget(uid);
     if (this.#watching.delete(uid)) this.#deps.remote.forget(uid);

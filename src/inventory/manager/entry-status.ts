@@ -37,6 +37,18 @@ const maxComponentStatuses = 64;
 /** Maximum length of the name of a component, characters. */
 const maxNameLength = 253;
 
+/** A merge patch of a status; null removes a field. A type, because an interface is no index type. */
+type StatusPatch = Readonly<
+  Record<
+    'status',
+    {
+      readonly components?: readonly ComponentStatus[];
+      readonly waitingFor?: string | null;
+      readonly conditions?: readonly Condition[];
+    }
+  >
+>;
+
 /** Computes the status of an entry. */
 export class EntryStatus {
   readonly #deps: EntryStatusDeps;
@@ -46,7 +58,7 @@ export class EntryStatus {
   }
 
   /** The status as a merge patch; undefined if the entry already has it. */
-  patch(entry: Entry): { readonly status: Readonly<Record<string, unknown>> } | undefined {
+  patch(entry: Entry): StatusPatch | undefined {
     const nowMs = this.#deps.clock.now();
     const statuses = this.#statuses(entry);
     const components = componentStatuses(statuses, entry.components, nowMs);

@@ -11,6 +11,7 @@ import type { Metrics } from '../../observe/metrics.ts';
 import { lanes } from '../core/triggers.ts';
 import type { Entry } from '../entry.ts';
 import type { AuthorizationProof, EntryChange, ReportSink } from '../ports.ts';
+import { AbandonmentReporter } from './abandonments.ts';
 import { Breakers } from './breakers.ts';
 import { EntryReconciler, WatchFallback } from './entry-reconciler.ts';
 import { EntryStatus } from './entry-status.ts';
@@ -55,6 +56,7 @@ export class InventoryManager {
   /** Entries as the watch, or a later write or live read of this process, returned them. */
   readonly #latestEntries: WriteThroughCache<Entry>;
   readonly #entryReconciler: EntryReconciler;
+  readonly #abandonments: AbandonmentReporter;
   readonly #metrics: InventoryMetrics;
   #leader: LeaderState | undefined;
   #runController: Controller | undefined;
@@ -70,6 +72,7 @@ export class InventoryManager {
       clock,
     });
     this.#metrics = inventoryMetrics(deps.metrics);
+    this.#abandonments = new AbandonmentReporter(deps);
     this.#breakers = new Breakers({
       clock,
       onAdmitting: (component, how) => this.#limits.componentChanged(component, how),
@@ -104,6 +107,7 @@ export class InventoryManager {
       access,
       remote,
       status,
+      abandonments: this.#abandonments,
       latestEntries: this.#latestEntries,
       watchFallback: new WatchFallback({
         loops,
@@ -174,6 +178,7 @@ export class InventoryManager {
       {
         limits: this.#limits,
         breakers: this.#breakers,
+        abandonments: this.#abandonments,
         latestEntries: this.#latestEntries,
         metrics: this.#metrics,
         queue: this.#queue,

@@ -1,18 +1,14 @@
 import { setMaxListeners } from 'node:events';
-import { clusterInventories } from '../../api/inventory/names.ts';
-import { apiVersionOf } from '../../api/object.ts';
 import type { Journal } from '../../audit/journal.ts';
 import type { HintSource } from '../../engine/sources/hint.ts';
 import { KeyBackoff } from '../../kit/backoff.ts';
 import type { Clock } from '../../kit/clock.ts';
-import { describe } from '../../kit/errors.ts';
-import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import type { WriteThroughCache } from '../../kube/write-through-cache.ts';
 import type { Log } from '../../observe/log.ts';
-import { abandonmentOf, abandonmentText, type Entry } from '../entry.ts';
-import type { ComponentKey } from '../key.ts';
+import type { Entry } from '../entry.ts';
 import type { ComponentClient, EntryAccess, InventoryStore, RemoteWatcher, RunStore, TokenIssuer } from '../ports.ts';
+import type { AbandonmentReporter } from './abandonments.ts';
 import type { Breakers } from './breakers.ts';
 import { SnapshotReader } from './entry-snapshot.ts';
 import { KeyEventSource } from './key-event-source.ts';
@@ -53,6 +49,7 @@ export interface LeaderDeps {
 interface ReplicaParts {
   readonly limits: Limits;
   readonly breakers: Breakers;
+  readonly abandonments: AbandonmentReporter;
   readonly latestEntries: WriteThroughCache<Entry>;
   readonly metrics: InventoryMetrics;
   /** Source that enqueues keys. */
@@ -75,7 +72,7 @@ const keyBackoff = { baseMs: 200, capMs: 30_000 };
 export function startLeading(deps: LeaderDeps, parts: ReplicaParts, signal: AbortSignal): LeaderState {
   const { entries, runs, registrations, tokens, access, clock, random, log, events, components } = deps;
   const { api, callbackUrl, remote } = deps;
-  const { limits, breakers, latestEntries, metrics, queue, statusHints } = parts;
+  const { limits, breakers, abandonments, latestEntries, metrics, queue, statusHints } = parts;
   const retryDeps = { clock, random, log };
   const backoff = { ...keyBackoff, random };
   // Every call and write adds a listener; Node.js would warn about more than ten.
@@ -102,7 +99,7 @@ export function startLeading(deps: LeaderDeps, parts: ReplicaParts, signal: Abor
     endpoint: (component, verdict, retryAfterMs, problem) => breakers.record(component, verdict, retryAfterMs, problem),
     retired: (key, entry, { abandoned }) => {
       statusHints.hint(key.entryUid);
-      if (abandoned) reportAbandonment(deps, key, entry);
+      if (abandoned) abandonments.report(entry, key.component);
     },
   };
   const loops = new KeyLoops(loopDeps);
@@ -123,40 +120,4 @@ export function startLeading(deps: LeaderDeps, parts: ReplicaParts, signal: Abor
     }),
     reports: new ReportHandler(loops, { ...loopDeps, entries, log }),
   };
-}
-
-/** Records who abandoned a component and why: in the log, in an Event of the entry, and in the journal. */
-function reportAbandonment(
-  { journal, log, events, account }: LeaderDeps,
-  { component }: ComponentKey,
-  entry: Entry,
-): void {
-  const { ref } = entry;
-  const { user = account, reason } = abandonmentOf(entry, component);
-  const message = `component ${component} was ${abandonmentText(entry, component)}; the resources that it created were not torn down`;
-  log.warn('component abandoned', { entry: `${ref.namespace}/${ref.name}`, component, user, reason });
-  events.record({
-    regarding: regarding(clusterInventories, ref),
-    type: 'Warning',
-    reason: 'Abandoned',
-    action: 'Abandon',
-    note: message,
-  });
-  journal
-    .append({
-      event: 'revocation',
-      verdict: 'revoked',
-      who: { user },
-      what: {
-        operation: 'ABANDON',
-        apiVersion: apiVersionOf(clusterInventories),
-        kind: clusterInventories.kind,
-        ...ref,
-      },
-      component,
-      reason,
-      code: 'Abandoned',
-      message,
-    })
-    .catch((error: unknown) => log.error('failed to audit the abandonment of a component', { error: describe(error) }));
 }

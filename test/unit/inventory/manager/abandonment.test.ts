@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { ApiError } from '../../../../src/kube/errors.ts';
-import { answer, done } from '../../../support/inventory/in-memory-manager.ts';
+import { answer, done, InMemoryManager } from '../../../support/inventory/in-memory-manager.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 
-const abandon = { 'abandon.inventory.drawbridge.dev/network': 'lost' };
+const abandonFor = (reason: string) => ({ 'abandon.inventory.drawbridge.dev/network': reason });
+const abandon = abandonFor('lost');
 const byAlice = { ...abandon, 'abandoned-by.inventory.drawbridge.dev/network': 'alice' };
 
 const withOneRun = async () => {
@@ -53,6 +54,41 @@ describe('an abandoned component', () => {
     assert.deepEqual(inventory.records(), []);
     assert.equal(row()?.reason, 'Abandoned');
     await manager.stop();
+  });
+});
+
+describe('an abandonment', () => {
+  const notes = ({ recorded }: InMemoryManager) =>
+    recorded.filter(({ reason }) => reason === 'Abandoned').map(({ note }) => note.split(';')[0]);
+
+  it('is recorded for a component that never ran, because its endpoint accepts no calls', async () => {
+    const stage = await memoryStage([{ name: 'network' }], {
+      network: () => ({ kind: 'notAccepted', code: 'Busy', message: 'the component answered 503' }),
+    });
+    for (let i = 0; i < 10; i++) stage.inventory.create({ name: `e${i}` });
+    await stage.clock.advance(10_000);
+    const { ref } = stage.inventory.create({ name: 'one', annotations: byAlice });
+    await stage.clock.advance(3000);
+    assert.equal(stage.inventory.entry(ref)?.components[0]?.message, 'abandoned by alice: lost');
+    assert.deepEqual(notes(stage.manager), ['component network was abandoned by alice: lost']);
+    assert.deepEqual(stage.manager.audited, ['Abandoned']);
+    await stage.manager.stop();
+  });
+
+  it('is recorded again for another reason, and after it was undone, but not by the next leader', async () => {
+    const { clock, inventory, registrations, manager, annotate } = await withOneRun();
+    await annotate(byAlice);
+    await annotate({ ...byAlice, ...abandonFor('moved') });
+    await annotate({});
+    await annotate({ ...byAlice, ...abandonFor('moved') });
+    const expected = ['lost', 'moved', 'moved'].map((reason) => `component network was abandoned by alice: ${reason}`);
+    assert.deepEqual(notes(manager), expected);
+    assert.deepEqual(manager.audited, ['Abandoned', 'Abandoned', 'Abandoned']);
+    await manager.stop();
+    const next = new InMemoryManager({ clock, inventory, registrations, random: () => 0.5, components: {} }).start();
+    await clock.advance(3000);
+    assert.deepEqual([notes(next), next.audited], [[], []]);
+    await next.stop();
   });
 });
 

@@ -1,0 +1,88 @@
+import type { ComponentStatus } from '../../api/inventory/cluster-inventory.ts';
+import { clusterInventories } from '../../api/inventory/names.ts';
+import { apiVersionOf } from '../../api/object.ts';
+import type { Journal } from '../../audit/journal.ts';
+import { describe } from '../../kit/errors.ts';
+import { regarding } from '../../kube/event-object.ts';
+import type { EventRecorder } from '../../kube/event-recorder.ts';
+import type { Log } from '../../observe/log.ts';
+import { abandonmentOf, abandonmentText, type Entry, isAbandoned } from '../entry.ts';
+
+interface AbandonmentReporterDeps {
+  readonly journal: Journal;
+  readonly events: EventRecorder;
+  readonly log: Log;
+  /** User name of the server. The journal names it if the user who abandoned a component is unknown. */
+  readonly account: string;
+}
+
+/** Records who abandoned a component and why: in the log, in an Event of the entry, and in the journal. */
+export class AbandonmentReporter {
+  readonly #deps: AbandonmentReporterDeps;
+  /** The text of the last report, by entry UID and component. */
+  readonly #reported = new Map<string, Map<string, string>>();
+
+  constructor(deps: AbandonmentReporterDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Reports the abandonments that a written status has and the status of `before` has not: also of a component that never ran, and with a new
+   * reason. An earlier leader reported those that the status already had.
+   */
+  statusWritten(before: Entry, components: readonly ComponentStatus[]): void {
+    for (const { name, reason, message } of components) {
+      const old = before.components.find((status) => status.name === name);
+      if (!isAbandoned(before, name)) this.#reported.get(before.ref.uid)?.delete(name);
+      else if (reason === 'Abandoned' && (old?.reason !== reason || old.message !== message)) this.report(before, name);
+    }
+  }
+
+  /** Reports the abandonment of a component, unless its last report was the same. */
+  report(entry: Entry, component: string): void {
+    const { journal, log, events, account } = this.#deps;
+    const { ref } = entry;
+    const { user = account, reason } = abandonmentOf(entry, component);
+    const text = abandonmentText(entry, component);
+    const reported = this.#reported.get(ref.uid) ?? new Map<string, string>();
+    if (reported.get(component) === text) return;
+    this.#reported.set(ref.uid, reported.set(component, text));
+    const message = `component ${component} was ${text}; the resources that it created were not torn down`;
+    log.warn('component abandoned', { entry: `${ref.namespace}/${ref.name}`, component, user, reason });
+    events.record({
+      regarding: regarding(clusterInventories, ref),
+      type: 'Warning',
+      reason: 'Abandoned',
+      action: 'Abandon',
+      note: message,
+    });
+    journal
+      .append({
+        event: 'revocation',
+        verdict: 'revoked',
+        who: { user },
+        what: {
+          operation: 'ABANDON',
+          apiVersion: apiVersionOf(clusterInventories),
+          kind: clusterInventories.kind,
+          ...ref,
+        },
+        component,
+        reason,
+        code: 'Abandoned',
+        message,
+      })
+      .catch((error: unknown) =>
+        log.error('failed to audit the abandonment of a component', { error: describe(error) }),
+      );
+  }
+
+  /** Forgets an entry that is gone. */
+  forget(entryUid: string): void {
+    this.#reported.delete(entryUid);
+  }
+
+  clear(): void {
+    this.#reported.clear();
+  }
+}
