@@ -94,6 +94,7 @@ export class HttpComponentClient implements ComponentClient {
     try {
       return readAnswer(
         await this.#exchange(connection, { headers, body: request, timeoutMs, signal }),
+        endpoint.url,
         request,
         clock,
       );
@@ -194,21 +195,28 @@ function connectionProblem(cause: unknown): string | undefined {
   return Object.hasOwn(connectionProblems, code) ? connectionProblems[code] : undefined;
 }
 
-function readAnswer({ status, headers, body }: JsonAnswer, request: ReconcileRequest, clock: Clock): Reply {
+function readAnswer(
+  { status, headers, body }: JsonAnswer,
+  { protocol }: URL,
+  request: ReconcileRequest,
+  clock: Clock,
+): Reply {
   if (status === 429 || status === 503) {
     const delayMs = retryAfterMs(headers['retry-after'], clock.now());
-    // Without the time, which changes with each answer: each new text costs a write of the entry's status.
-    const message = `the component answered ${status}; the server retries${delayMs === undefined ? '' : ' after the time in Retry-After'}`;
+    // Without the time, which changes with each answer: each new text costs a write of the entry's status. The excerpt rarely changes.
+    const message = `the component answered ${status}${bodyExcerpt(body)}; the server retries${delayMs === undefined ? '' : ' after the time in Retry-After'}`;
     return { kind: 'notAccepted', code: 'Busy', message, ...(delayMs === undefined ? {} : { retryAfterMs: delayMs }) };
   }
   if (status === 202) return body.length === 0 ? acceptedReply({}) : fromJson(body, acceptedReply);
   if (status === 200) return fromJson(body, (answer) => outcomeReply(answer, request));
   const rejectedPart = rejectedParts[status];
   if (rejectedPart !== undefined) {
+    // Servers of HTTPS answer 400 to plain HTTP.
+    const orTls = status === 400 && protocol === 'http:' ? '; if it serves HTTPS, start endpoint.url with https' : '';
     return {
       kind: 'failed',
       code: 'Refused',
-      message: `the component rejected the call (${status})${bodyExcerpt(body)}; check how it validates ${rejectedPart}`,
+      message: `the component rejected the call (${status})${bodyExcerpt(body)}; check how it validates ${rejectedPart}${orTls}`,
     };
   }
   const message = `the component answered ${status}${bodyExcerpt(body)}; allowed are 200, 202, 400, 401, 403, 429, and 503; check the log of the component`;
@@ -238,9 +246,9 @@ function fromJson(body: Buffer, replyFor: (answer: unknown) => Reply): Reply {
   return replyFor(answer);
 }
 
-/** The start of an answer's body, on one line. The text is untrusted. */
+/** The start of an answer's body, on one line, without its last period. The text is untrusted. */
 function bodyExcerpt(body: Buffer): string {
-  const text = oneLine(body.subarray(0, 256).toString('utf8'));
+  const text = oneLine(body.subarray(0, 256).toString('utf8')).replace(/\.$/, '');
   return text === '' ? '' : `: ${text}`;
 }
 

@@ -193,7 +193,7 @@ export class RegistrationReconciler implements Reconciler {
             type: reachable,
             status: 'False',
             reason: 'NotAnswering',
-            message: `the endpoint does not accept calls: ${breakers.problem(component)?.message ?? 'they fail'}; the server probes it after 1 to 30 s; check the endpoint`,
+            message: `the endpoint accepts no calls: ${breakers.problem(component)?.message ?? 'they fail'}; the server calls it again for the next run that is due, at most once in 1 to 30 s; check the endpoint`,
           }
         : { type: reachable, status: 'True', reason: 'Answering', message: '' },
     ];

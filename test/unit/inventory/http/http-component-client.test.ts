@@ -167,7 +167,12 @@ describe('the HTTP client of components', () => {
     [
       'a 400',
       `HTTP/1.1 400 No\r\n${body('')}`,
-      'the component rejected the call (400); check how it validates entry.url, auth.ca, and callback',
+      'the component rejected the call (400); check how it validates entry.url, auth.ca, and callback; if it serves HTTPS, start endpoint.url with https',
+    ],
+    [
+      'a server of HTTPS',
+      `HTTP/1.1 400 Bad Request\r\n${body('Client sent an HTTP request to an HTTPS server.\n')}`,
+      'the component rejected the call (400): Client sent an HTTP request to an HTTPS server; check how it validates entry.url, auth.ca, and callback; if it serves HTTPS, start endpoint.url with https',
     ],
     [
       'a 418',
@@ -175,6 +180,11 @@ describe('the HTTP client of components', () => {
       'the component answered 418; allowed are 200, 202, 400, 401, 403, 429, and 503; check the log of the component',
     ],
     ['a 503', `HTTP/1.1 503 Busy\r\n${body('')}`, 'the component answered 503; the server retries'],
+    [
+      'a 503 with a body',
+      `HTTP/1.1 503 Busy\r\n${body({ message: 'maintenance' })}`,
+      'the component answered 503: {"message":"maintenance"}; the server retries',
+    ],
     [
       'a 503 with Retry-After',
       `HTTP/1.1 503 Busy\r\nretry-after: 7\r\n${body('')}`,

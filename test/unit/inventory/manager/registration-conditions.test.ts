@@ -134,7 +134,10 @@ describe('the conditions of registrations', () => {
     await clock.advance(120_000);
     assert.ok(call > 6, `${call} calls`);
     const reachable = conditions(manager, 'network').find(({ type }) => type === 'Reachable');
-    assert.match(reachable?.message ?? '', /^the endpoint does not accept calls: cause 5; the server probes it/);
+    assert.match(
+      reachable?.message ?? '',
+      /^the endpoint accepts no calls: cause 5; the server calls it again for the next run that is due, /,
+    );
     const unreachable = manager.statusPatches.filter(({ patch }) => JSON.stringify(patch).includes('NotAnswering'));
     assert.equal(unreachable.length, 1);
   });
