@@ -77,7 +77,7 @@ export const conditionsPage = (): string =>
         [
           'entry',
           codes(['Done', 'NotReady', 'Progressing', 'Retry', 'Failed', 'Deleted']),
-          'The outcome of a component, or its reason, changed. A Warning: Failed, or a Retry because the component is unreachable or gave no valid answer in time, or because the API server rejected a write. Normal: a Retry that the component asked for, also by 429 or 503 (`Busy`), or after a run that ended without an outcome (`LeaseOver`).',
+          'The outcome of a component, or its reason, changed, or the message of a Failed. A Warning: Failed, or a Retry because the component is unreachable or gave no valid answer in time, or because the API server rejected a write. Normal: a Retry that the component asked for, also by 429 or 503 (`Busy`), or after a run that ended without an outcome (`LeaseOver`).',
         ],
         [
           'entry',

@@ -5,7 +5,7 @@ import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import type { Log } from '../../observe/log.ts';
 import { type KeyStatus, plainStatus } from '../core/key-state.ts';
-import type { RunRecord } from '../core/run-record.ts';
+import type { LastOutcome, RunRecord } from '../core/run-record.ts';
 import { whyText } from '../core/triggers.ts';
 import type { Entry, EntryRef } from '../entry.ts';
 import { type ComponentKey, keyText, runId } from '../key.ts';
@@ -27,6 +27,10 @@ const warningReasons: Readonly<Record<CallFailureCode | 'Unreachable' | 'NotWrit
   NotWritten: true,
   NotStored: true,
 };
+
+/** Whether an outcome needs an Event. Messages of other outcomes than Failed may change with each run. */
+const isNews = ({ outcome, reason, message }: LastOutcome, before: LastOutcome | undefined): boolean =>
+  outcome !== before?.outcome || reason !== before.reason || (outcome === 'Failed' && message !== before.message);
 
 interface RunReporterDeps {
   readonly onStatusChange: (entryUid: string) => void;
@@ -57,7 +61,7 @@ export class RunReporter {
 
   /**
    * Reports the end of a run in metrics and the log, if `after` has a new outcome. Records an Event only if the outcome or its reason
-   * changed.
+   * changed, or the message of a Failed.
    */
   recordStored(key: ComponentKey, before: RunRecord, after: RunRecord): void {
     const last = after.lastOutcome;
@@ -78,7 +82,7 @@ export class RunReporter {
       missing: last.missing.map(({ path, want }) => `${path} ${want}`),
       durationMs: Math.round(last.durationMs),
     });
-    if (last.outcome === before.lastOutcome?.outcome && last.reason === before.lastOutcome.reason) return;
+    if (!isNews(last, before.lastOutcome)) return;
     const isWarning = last.outcome === 'Failed' || Object.hasOwn(warningReasons, last.reason ?? '');
     const what = describeState({ ...last, state: last.outcome });
     this.#event(

@@ -41,6 +41,25 @@ describe('the Events and reasons of runs', () => {
     );
   });
 
+  it('include an Event for each new message of a Failed', async () => {
+    const messages = ['no such region', 'no such region', 'no such zone'];
+    const stage = await memoryStage([{ name: 'network' }], {
+      network: () => answer({ outcome: 'Failed', message: messages.shift() ?? 'end' }),
+    });
+    ({ manager } = stage);
+    const { ref } = stage.inventory.create({ name: 'one' });
+    for (let run = 0; run < 3; run += 1) {
+      await stage.clock.advance(1000);
+      stage.inventory.edit(ref, ({ metadata }) => {
+        metadata.annotations = { [forceAnnotation('network')]: `${run}` };
+      });
+    }
+    assert.deepEqual(
+      manager.recorded.map(({ note }) => note.split('; ')[0]),
+      ['network: Failed: no such region', 'network: Failed: no such zone'],
+    );
+  });
+
   it('name only the force annotation if nothing else changed during a run', async () => {
     const stage = await memoryStage([{ name: 'network' }], {
       network: async (_request, signal) => {
