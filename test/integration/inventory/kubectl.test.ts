@@ -82,19 +82,143 @@ describe('kubectl and the inventory', function () {
   it('prints that the first run of a component that answered 202 is in progress', async () => {
     const network = await stage.component('network', () => ({ status: 202 }));
     await stage.entry('one');
-    const expected = 'network: Progressing (Running): answered 202, and has not reported its outcome';
-    await stage.until('the message', async () => (await column('WAITING FOR', 'clusterinventories')) === expected);
-    const [call] = network.calls;
-    assert.ok(call);
-    const { callback, run, auth } = call.request;
-    const { status } = await fetch(callback, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${auth.token}` },
-      body: JSON.stringify({ run: run.id, outcome: 'Done' }),
-    });
-    assert.equal(status, 200);
+    const expected = /^network: running since 20\S+Z$/;
+    await stage.until('the message', async () => expected.test(await column('WAITING FOR', 'clusterinventories')));
+    assert.equal(await report(network, { outcome: 'Done' }), 200);
     await stage.ready('one');
     assert.equal(await column('WAITING FOR', 'clusterinventories'), '');
+  });
+
+  it('prints that a component runs, not what it waited for before, once it answered 202 again', async () => {
+    const missing = [{ path: '/spec/cluster/domain', want: 'present' }];
+    let isSet = false;
+    const network = await stage.component('network', () =>
+      isSet ? { status: 202 } : ({ outcome: 'NotReady', missing } as never),
+    );
+    await stage.entry('one');
+    const message = () => column('MESSAGE', 'clusterinventories', '-o', 'wide');
+    await stage.until('the first outcome', async () => (await message()) === 'network: waits for /spec/cluster/domain');
+    isSet = true;
+    await stage.patch('one', { spec: { cluster: { domain: 'example.org' } } });
+    const expected = /^network: running since 20\S+Z; last outcome: waits for \/spec\/cluster\/domain$/;
+    await stage.until('the message', async () => expected.test(await message()));
+    const { stdout } = await kubectl('describe', 'clusterinventory', 'one', ...here());
+    assert.match(stdout, /Reason: +Running\n +Since: +\S+\n +State: +Progressing\n/);
+    assert.equal(await column('LAST OUTCOME', 'reconcileruns'), 'NotReady');
+    assert.equal(await report(network, { outcome: 'Done' }), 200);
+    await stage.ready('one');
+  });
+
+  it('prints that an entry is suspended, whatever its components were', async () => {
+    let outcome: object = { outcome: 'Failed', message: 'no such region' };
+    await stage.component('network', () => outcome as never);
+    await stage.entry('one');
+    const message = () => column('MESSAGE', 'clusterinventories', '-o', 'wide');
+    const becomes = (expected: string) => stage.until(expected, async () => (await message()) === expected);
+    await becomes('network: Failed: no such region');
+    await stage.patch('one', { spec: { suspend: true } });
+    await becomes('suspended: set spec.suspend to false; network: last outcome: Failed: no such region');
+    const reason = 'jsonpath={.status.conditions[?(@.type=="Ready")].reason}';
+    assert.equal((await kubectl('get', 'clusterinventory', 'one', ...here(), '-o', reason)).stdout, 'Suspended');
+    outcome = { outcome: 'Done' };
+    const metadata = { annotations: { 'force.inventory.drawbridge.dev/network': '1' } };
+    await stage.patch('one', { metadata, spec: { suspend: false } });
+    await stage.ready('one');
+    await becomes('');
+    await stage.patch('one', { spec: { suspend: true } });
+    await becomes('suspended: set spec.suspend to false');
+    assert.equal(await column('READY', 'clusterinventories'), 'True');
+    await stage.patch('one', { spec: { suspend: false } });
+  });
+
+  it('prints that a teardown failed, and what ends it', async () => {
+    const network = await stage.component('network', () => ({ outcome: 'Done' }));
+    network.teardown = () => ({ outcome: 'Failed', message: 'AccountLocked: cannot delete zone' });
+    await stage.entry('one');
+    await stage.ready('one');
+    await stage.delete('one');
+    const expected =
+      'network: Deleting (Failed): AccountLocked: cannot delete zone; annotate the entry with force.inventory.drawbridge.dev/network=NEW-VALUE to tear it down again, or with abandon.inventory.drawbridge.dev/network=REASON to give up';
+    const message = () => column('MESSAGE', 'clusterinventories', '-o', 'wide');
+    await stage.until('the message', async () => (await message()) === expected);
+    const annotate = (text: string) => kubectl('annotate', 'clusterinventory', 'one', ...here(), text);
+    await annotate('force.inventory.drawbridge.dev/network=1');
+    await stage.until('another teardown', async () => (await column('SEQ', 'reconcileruns')) === '3');
+    assert.equal(await column('WHY', 'reconcileruns'), 'forced by annotation');
+    await stage.until('the message again', async () => (await message()) === expected);
+    await annotate('abandon.inventory.drawbridge.dev/network=locked');
+    await stage.gone('one');
+  });
+
+  it('prints a component that the entry names and no one registered, also if the entry is ready', async () => {
+    const selector = { matchLabels: { try: 'dns' } };
+    await stage.component('network', () => ({ outcome: 'Done' }));
+    await stage.component('dns', () => ({ outcome: 'Done' }), { selector });
+    await stage.entry('one', { components: { firewall: {}, network: { enabled: false } } });
+    const message = () => column('MESSAGE', 'clusterinventories', '-o', 'wide');
+    const becomes = (expected: string) => stage.until(expected, async () => (await message()) === expected);
+    await becomes(
+      'no component runs: firewall (not registered), dns (its selector does not match the labels of the entry), network (spec.components.network.enabled is false)',
+    );
+    await stage.patch('one', { spec: { components: { network: null } } });
+    await stage.ready('one');
+    await becomes('firewall: not registered');
+    const { stdout } = await kubectl('describe', 'clusterinventory', 'one', ...here());
+    assert.match(
+      stdout,
+      /Message: +no such component is registered; .*\n +Name: +firewall\n +Reason: +NotRegistered\n/,
+    );
+    await stage.component('firewall', () => ({ outcome: 'Done' }));
+    await becomes('');
+  });
+
+  it('prints that an entry waits for an endpoint that fails for another entry', async () => {
+    await stage.component('network', () => ({ status: 503, body: { message: 'maintenance' } }));
+    await stage.entry('first');
+    const reachable = async () => (await kubectl('get', 'componentreconciler', 'network', '-o', 'wide')).stdout;
+    await stage.until('the breaker to open', async () =>
+      /the endpoint accepts no calls: the component answered 503: \{"message":"maintenance"\}; /.test(
+        await reachable(),
+      ),
+    );
+    await stage.entry('second');
+    const text = 'jsonpath={.status.conditions[?(@.type=="Ready")].message}';
+    const message = async () => (await kubectl('get', 'clusterinventory', 'second', ...here(), '-o', text)).stdout;
+    const expected =
+      'network: Retrying (Busy): the endpoint accepts no calls: the component answered 503: {"message":"maintenance"}; the server retries; see: kubectl get componentreconciler network -o wide';
+    await stage.until('the message', async () => (await message()) === expected);
+    for (const name of ['first', 'second'])
+      await stage.patch(name, { metadata: { annotations: { 'abandon.inventory.drawbridge.dev/network': 'test' } } });
+  });
+
+  it('records each reason of an abandonment, also of a component that never ran', async () => {
+    const [port = 0] = await freePorts(1);
+    await stage.register('network', `http://127.0.0.1:${port}`);
+    await stage.entry('first');
+    await stage.until('the breaker to open', async () =>
+      /UNREACHABLE\nnetwork .* the endpoint accepts no calls: /.test(
+        (await kubectl('get', 'componentreconcilers', '-o', 'wide')).stdout,
+      ),
+    );
+    await stage.entry('one');
+    await stage.until('the status', async () => (await stage.get('one')).components[0]?.state === 'Retrying');
+    const { uid } = (await stage.get('one')).ref;
+    for (const reason of ['lost', 'moved']) {
+      const annotation = `abandon.inventory.drawbridge.dev/network=${reason}`;
+      await kubectl('annotate', '--overwrite', 'clusterinventory', 'one', ...here(), annotation);
+      const note = new RegExp(`Warning +Abandoned +.* component network was abandoned by \\S+: ${reason}; `);
+      await stage.until(`the Event about ${reason}`, async () =>
+        note.test((await kubectl('events', '--for=clusterinventory/one', ...here())).stdout),
+      );
+    }
+    const lines = (await stage.server.audit()).filter(
+      ({ code, what }) => code === 'Abandoned' && JSON.stringify(what).includes(uid),
+    );
+    assert.deepEqual(
+      lines.map(({ reason }) => reason),
+      ['lost', 'moved'],
+    );
+    await stage.patch('first', { metadata: { annotations: { 'abandon.inventory.drawbridge.dev/network': 'test' } } });
   });
 
   it('prints Events that name what is missing', async () => {
@@ -193,7 +317,7 @@ describe('kubectl and the inventory', function () {
   it('names a disabled component when none runs', async () => {
     await stage.component('network', () => ({ outcome: 'Done' }));
     await stage.entry('one', { components: { network: { enabled: false } } });
-    const expected = 'no component runs for this entry; stopped: network (spec.components.network.enabled is false)';
+    const expected = 'no component runs: network (spec.components.network.enabled is false)';
     await stage.until(
       'the message',
       async () => (await column('MESSAGE', 'clusterinventories', '-o', 'wide')) === expected,
@@ -243,7 +367,7 @@ describe('kubectl and the inventory', function () {
       return kubectl('patch', 'clusterinventory', 'one', ...here(), '--type=merge', '-p', patch);
     };
     await suspend(true);
-    const expected = 'network: Progressing (Suspended): set spec.suspend to false';
+    const expected = 'suspended: set spec.suspend to false; network: inputs changed';
     await stage.until('WAITING FOR', async () => (await column('WAITING FOR', 'clusterinventories')) === expected);
     await suspend(false);
     await stage.until('READY again', async () => (await column('READY', 'clusterinventories')) === 'True');
@@ -256,11 +380,11 @@ describe('kubectl and the inventory', function () {
     const message = 'jsonpath={.status.conditions[?(@.type=="Reachable")].message}';
     const wide = async () => (await kubectl('get', 'componentreconcilers', 'network', '-o', 'wide')).stdout;
     await stage.until('the condition', async () =>
-      /^the endpoint does not accept calls: connect ECONNREFUSED 127\.0\.0\.1:\d+; the server probes it/.test(
+      /^the endpoint accepts no calls: connect ECONNREFUSED 127\.0\.0\.1:\d+; the server calls it again for /.test(
         (await kubectl('get', 'componentreconciler', 'network', '-o', message)).stdout,
       ),
     );
-    assert.match(await wide(), /UNREACHABLE\nnetwork +True +False +\S+ +False +the endpoint does not accept calls: /);
+    assert.match(await wide(), /UNREACHABLE\nnetwork +True +False +\S+ +False +the endpoint accepts no calls: /);
     await stage.patch('one', { metadata: { annotations: { 'abandon.inventory.drawbridge.dev/network': 'test' } } });
   });
 
@@ -283,9 +407,7 @@ describe('kubectl and the inventory', function () {
     await becomes('no component is registered; create a ComponentReconciler for each component');
     assert.equal(await column('SUSPENDED', 'clusterinventories', '-o', 'wide'), 'false');
     await stage.component('network', () => ({ outcome: 'Done' }), { selector: { matchLabels: { no: 'where' } } });
-    await becomes(
-      'none of the registered components applies to this entry: network; check the selector and modes of their ComponentReconcilers',
-    );
+    await becomes('no component runs: network (its selector does not match the labels of the entry)');
     await stage.patch('one', { spec: { suspend: true } });
     assert.equal(await column('SUSPENDED', 'clusterinventories', '-o', 'wide'), 'true');
   });
@@ -333,7 +455,7 @@ describe('kubectl and the inventory', function () {
       await column('WAITING FOR', 'clusterinventories'),
       /^network: Retrying \(Unreachable\): connect ECONNREFUSED 127\.0\.0\.1:\d+$/,
     );
-    assert.equal(await column('OUTCOME', 'reconcileruns'), 'Retry');
+    assert.equal(await column('LAST OUTCOME', 'reconcileruns'), 'Retry');
     assert.match(await column('MESSAGE', 'reconcileruns', '-o', 'wide'), /ECONNREFUSED/);
     const events = async () => (await kubectl('events', '--for=clusterinventory/away', ...here())).stdout;
     await stage.until('the Event', async () => /Warning +Retry +.*network: Retry \(Unreachable\)/.test(await events()));
@@ -427,6 +549,17 @@ describe('kubectl and the inventory', function () {
   });
 
   const here = () => ['-n', stage.namespace] as const;
+
+  /** Reports an outcome for the last call of the component, and returns the status of the answer. */
+  async function report(component: ScriptedComponent, outcome: object): Promise<number> {
+    const { callback, run, auth } = component.calls.at(-1)?.request ?? assert.fail('no call');
+    const { status } = await fetch(callback, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${auth.token}` },
+      body: JSON.stringify({ run: run.id, ...outcome }),
+    });
+    return status;
+  }
 
   /** The cell below the heading in the only row that `kubectl get` prints; empty if it prints none. */
   async function column(heading: string, ...args: readonly string[]): Promise<string> {
