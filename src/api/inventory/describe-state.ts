@@ -25,7 +25,7 @@ export function describeReason(described: Described): string {
   const { state, reason } = described;
   const sentence = sentenceOf(described);
   if (sentence !== undefined) return sentence;
-  return [reason === state ? undefined : reason, saidBy(described)].filter(Boolean).join(': ');
+  return [reason === state ? undefined : reason, saidBy(described)].filter((text) => text).join(': ');
 }
 
 /** The text if it needs neither the state nor the reason. */

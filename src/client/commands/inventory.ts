@@ -1,5 +1,7 @@
 import { apiServiceBindings } from '../../api/binding/names.ts';
 import { clusterInventoryKind } from '../../api/inventory/cluster-inventory.ts';
+import { describeReason } from '../../api/inventory/describe-state.ts';
+import type { MissingInput } from '../../api/inventory/fields.ts';
 import { reconcileRunKind } from '../../api/inventory/reconcile-run.ts';
 import type { KubeObject } from '../../api/object.ts';
 import { listIn, own } from '../../kit/json-value.ts';
@@ -18,6 +20,13 @@ const ready = (object: KubeObject): string =>
   conditionsOf(object).find(({ type }) => type === 'Ready')?.status ?? 'Unknown';
 const readyMessage = (object: KubeObject): string =>
   conditionsOf(object).find(({ type, status }) => type === 'Ready' && status !== 'True')?.message ?? '';
+
+const readySince = (object: KubeObject): string =>
+  textIn(
+    listIn(own(object, 'status'), 'conditions').find((condition) => own(condition, 'type') === 'Ready'),
+    'lastTransitionTime',
+  );
+const isSuspended = (entry: KubeObject): boolean => own(own(entry, 'spec'), 'suspend') === true;
 
 const bindingTable: Printed<KubeObject> = {
   columns: [
@@ -69,6 +78,9 @@ export const inventoryStatus: Command = {
       { title: 'NAME', text: ({ metadata }) => metadata.name },
       { title: 'MODE', text: (entry) => textIn(entry, 'spec.mode') },
       { title: 'READY', text: ready },
+      { title: 'SINCE', long: true, text: readySince },
+      { title: 'SUSPENDED', wide: true, text: (entry) => String(isSuspended(entry)) },
+      { title: 'CREATED', wide: true, text: ({ metadata }) => metadata.creationTimestamp ?? '' },
       { title: 'WAITING FOR', long: true, text: (entry) => textIn(entry, 'status.waitingFor') || readyMessage(entry) },
     ];
     const table = {
@@ -86,18 +98,25 @@ export const inventoryStatus: Command = {
   },
 };
 
-/** The state of one component of an entry, and why it last ran. */
+/** The state of one component of an entry, its runs, and why. Empty texts: unknown, or none. */
 interface ComponentLine {
   readonly component: string;
   readonly state: string;
   readonly since: string;
   readonly why: string;
+  /** Why the current or last run was started. */
   readonly lastRun: string;
+  /** That a run is in progress, or when the next one starts, or why none does. */
+  readonly next: string;
+  /** `spec.attempt` of the ReconcileRun. */
+  readonly attempt: number;
+  /** Whether the entry is suspended. */
+  readonly suspended: boolean;
 }
 
 export const inventoryWhy: Command = {
   name: 'inventory why',
-  summary: 'Show the components of an entry: their states, why, and why they last ran',
+  summary: 'Show the components of an entry: their states, why, why they last ran, and when they run next',
   args: [{ name: 'ENTRY' }],
   examples: ['inventory why prod-eu -n fleet'],
   async run(context: Context) {
@@ -116,7 +135,9 @@ export const inventoryWhy: Command = {
     const runs = new Map(
       items.filter((run) => textIn(run, 'spec.entry.name') === name).map((run) => [textIn(run, 'spec.component'), run]),
     );
-    const lines = listIn(own(entry, 'status'), 'components').map((component) => lineOf(component, runs));
+    const lines = listIn(own(entry, 'status'), 'components').map((component) =>
+      lineOf(component, runs, isSuspended(entry)),
+    );
     const printer = new Printer(io, form, componentTable);
     printer.add(lines);
     printer.end();
@@ -125,17 +146,37 @@ export const inventoryWhy: Command = {
   },
 };
 
-function lineOf(component: unknown, runs: ReadonlyMap<string, KubeObject>): ComponentLine {
-  const missing = listIn(component, 'missing').map((input) => textIn(input, 'path') || textIn(input, 'name'));
-  const message = [textIn(component, 'reason'), textIn(component, 'message')].filter((text) => text !== '').join(': ');
+function lineOf(component: unknown, runs: ReadonlyMap<string, KubeObject>, suspended: boolean): ComponentLine {
   const name = textIn(component, 'name');
+  const state = textIn(component, 'state');
+  const run = runs.get(name);
   return {
     component: name,
-    state: textIn(component, 'state'),
+    state,
     since: textIn(component, 'since'),
-    why: missing.length > 0 ? `${message || 'waits'} (missing: ${missing.join(', ')})` : message,
-    lastRun: textIn(runs.get(name), 'spec.why'),
+    why: describeReason({
+      state,
+      reason: textIn(component, 'reason'),
+      message: textIn(component, 'message'),
+      missing: listIn(component, 'missing').map(missingIn),
+    }),
+    lastRun: textIn(run, 'spec.why'),
+    next: nextOf(run, suspended),
+    attempt: Number(textIn(run, 'spec.attempt')),
+    suspended,
   };
+}
+
+function missingIn(input: unknown): MissingInput {
+  const want = textIn(input, 'want');
+  const known = (['absent', 'equals', 'noReaders'] as const).find((one) => one === want);
+  return { path: textIn(input, 'path'), want: known ?? 'present', value: own(input, 'value') };
+}
+
+function nextOf(run: KubeObject | undefined, suspended: boolean): string {
+  if (!run) return suspended ? 'none: the entry is suspended' : '';
+  if (textIn(run, 'spec.phase') === 'Idle') return textIn(run, 'spec.next');
+  return `running since ${textIn(run, 'spec.startedAt').replace(/\.\d+/, '')}`;
 }
 
 const componentTable: Printed<ComponentLine> = {
@@ -143,6 +184,8 @@ const componentTable: Printed<ComponentLine> = {
     { title: 'COMPONENT', text: ({ component }) => component },
     { title: 'STATE', text: ({ state }) => state },
     { title: 'SINCE', long: true, text: ({ since }) => since },
+    { title: 'NEXT RUN', long: true, text: ({ next }) => next },
+    { title: 'ATTEMPT', wide: true, text: ({ attempt }) => String(attempt) },
     { title: 'LAST RAN BECAUSE', text: ({ lastRun }) => lastRun },
     { title: 'WHY', long: true, text: ({ why }) => why },
   ],

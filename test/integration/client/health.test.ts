@@ -8,6 +8,13 @@ import type { Kind } from '../../../src/api/schema/kind.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { Client } from '../../support/client.ts';
 
+interface ComponentItem {
+  readonly component: string;
+  readonly next: string;
+  readonly attempt: number;
+  readonly suspended: boolean;
+}
+
 describe('drawbridge tells administrators', () => {
   let stage: AccessStage;
   let client: Client;
@@ -95,20 +102,63 @@ describe('drawbridge tells administrators', () => {
       const missing = [{ path: '/status/outputs/network/vnet', want: 'present' }];
       const status = {
         waitingFor: 'shoot waits for network',
-        components: [{ name: 'shoot', state: 'NotReady', since, missing }],
+        components: [
+          { name: 'shoot', state: 'NotReady', since, missing },
+          { name: 'waits', state: 'NotReady', since, missing: [{ path: '/status/outputs/dns', want: 'absent' }] },
+          {
+            name: 'runs',
+            state: 'Progressing',
+            reason: 'Running',
+            message: 'running since 9; last outcome: Done',
+            since,
+          },
+          { name: 'next', state: 'Progressing', reason: 'InputsChanged', since },
+        ],
         conditions: [
           { type: 'Ready', status: 'False', reason: 'NotReady', message: 'shoot', lastTransitionTime: since },
         ],
       };
       const patch = JSON.stringify({ status });
       await stage.kubectl('patch', 'clusterinventory', 'prod', '--subresource=status', '--type=merge', '-p', patch);
+      const { metadata } = JSON.parse(await stage.kubectl('get', 'clusterinventory', 'prod', '-o', 'json'));
+      for (const [component, spec] of [
+        ['runs', { phase: 'Running', startedAt: since, why: 'retry', attempt: 2 }],
+        ['next', { phase: 'Idle', next: 'after 2026-11-21T10:00:00Z', why: 'interval passed' }],
+      ] as const)
+        await stage.apply({
+          apiVersion: group,
+          kind: 'ReconcileRun',
+          metadata: { name: `prod.${component}` },
+          spec: { entry: { name: 'prod', uid: metadata.uid }, component, ...spec },
+        });
       const { code, stdout, stderr } = await client.run(client.admin, 'inventory', 'status');
       assert.equal(code, 1, stderr);
-      assert.match(stdout, /^prod +managed +False +shoot waits for network$/m);
+      assert.match(stdout, /^prod +managed +False +2026-11-21T09:00:00Z +shoot waits for network$/m);
+      const wide = await client.run(client.admin, 'inventory', 'status', '-o', 'wide');
+      assert.match(wide.stdout, /^prod +managed +False +\S+ +false +20\S+Z +shoot waits for network$/m);
       const why = await client.ok(client.admin, 'inventory', 'why', 'prod');
-      assert.match(
-        why,
-        /^shoot +NotReady +2026-11-21T09:00:00Z +- +waits \(missing: \/status\/outputs\/network\/vnet\)$/m,
+      for (const line of [
+        /^shoot +NotReady +2026-11-21T09:00:00Z +- +- +waits for \/status\/outputs\/network\/vnet$/m,
+        /^waits +NotReady +\S+ +- +- +waits for \/status\/outputs\/dns to be absent$/m,
+        /^runs +Progressing +\S+ +running since 2026-11-21T09:00:00Z +retry +running since 9; last outcome: Done$/m,
+        /^next +Progressing +\S+ +after 2026-11-21T10:00:00Z +interval passed +InputsChanged: inputs changed, and the run has not ended$/m,
+      ])
+        assert.match(why, line);
+      await stage.kubectl('patch', 'clusterinventory', 'prod', '--type=merge', '-p', '{"spec":{"suspend":true}}');
+      const { items } = JSON.parse(await client.ok(client.admin, 'inventory', 'why', 'prod', '-o', 'json'));
+      assert.deepEqual(
+        (items as ComponentItem[]).map(({ component, next, attempt, suspended }) => [
+          component,
+          next,
+          attempt,
+          suspended,
+        ]),
+        [
+          ['shoot', 'none: the entry is suspended', 0, true],
+          ['waits', 'none: the entry is suspended', 0, true],
+          ['runs', 'running since 2026-11-21T09:00:00Z', 2, true],
+          ['next', 'after 2026-11-21T10:00:00Z', 0, true],
+        ],
       );
       const none = await client.run(client.admin, 'inventory', 'why', 'none');
       assert.equal(none.code, 1);
