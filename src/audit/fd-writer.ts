@@ -39,7 +39,7 @@ export class FdWriter {
   readonly #write: WriteSync;
   #fd: number;
   #failing = false;
-  /** Whether the file ends within a line. The next write then begins with a newline, so that the fragment stays invalid JSON of its own. */
+  /** Whether the file ends within a line. The next write then begins with a newline, so that only that line is invalid JSON. */
   #torn = false;
 
   /** @throws the error of open(2). */

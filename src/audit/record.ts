@@ -12,7 +12,7 @@ interface AuditSubject {
 interface AuditObject {
   /**
    * `CREATE`, `UPDATE`, `DELETE`, or `CONNECT` of a review; `GRANT`, `REVOKE`, `REVIEW`, or `ABANDON` of a controller;
-   * `CONNECT` also of a session of the gateway, `DELETE` of its recording, and `GET` of a view of either.
+   * `CONNECT` also of a session of the gateway, `DELETE` of its recording, and `GET` if an auditor views either.
    */
   readonly operation: string;
   readonly apiVersion: string;

@@ -2,7 +2,7 @@
 export interface LeaderGate {
   /** Name of the Lease, for logs, metrics, and health. */
   readonly name: string;
-  /** Whether this process leads now. With a Lease, it leads only until the time, on the monotonic clock, that its last renewal proves. */
+  /** Whether this process leads now. A Lease proves it only until a time on the monotonic clock, which each renewal extends. */
   readonly leading: boolean;
   /**
    * Campaigns until `signal` aborts. Each time this process leads, `lead` runs with a signal of its own. That signal aborts with `signal`. It

@@ -10,7 +10,7 @@ export interface QueueOptions {
   readonly lanes?: number;
   /** Decides whether a due key may run. A refused key waits until `readmit()` or its next add. Default: every key may run. */
   readonly admit?: (key: string) => boolean;
-  /** Called when a key becomes due, or is added again while it is due, and a worker still processes it. `lane`: of the waiting key. */
+  /** Called when a key that a worker still processes becomes due again, and at each further add of it. `lane`: where it will wait. */
   readonly onDueWhileRunning?: (key: string, lane: number) => void;
   /** Delays of `retry`, milliseconds. Default base 100, cap 30000. */
   readonly backoff?: { readonly baseMs: number; readonly capMs: number };

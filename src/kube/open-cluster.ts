@@ -35,8 +35,8 @@ export interface OpenCluster extends Cluster {
 }
 
 /**
- * Returns the Cluster that the credentials lead to. It opens no connection before the first call or watch. Throws TypeError if
- * `credentials.server` is not a URL.
+ * Returns the Cluster of the credentials. It opens no connection before the first call or watch. Throws TypeError if `credentials.server`
+ * is not a URL.
  */
 export function openCluster(credentials: Credentials, options: OpenClusterOptions): OpenCluster {
   const { clock, log = silentLog, random = Math.random, watches } = options;
