@@ -181,7 +181,7 @@ export function readConfig(
     }),
     inventory,
     gatewayPort: value('gateway-port'),
-    peerAddress: value('peer-address') ?? (isAny(bindAddress) ? undefined : bindAddress),
+    peerAddress: value('peer-address') ?? (isWildcard(bindAddress) ? undefined : bindAddress),
     recordings: readRecordings(value('recordings'), value('s3-endpoint'), value('s3-region')),
     recordingRetentionMs: value('recording-retention'),
     pollingMs: value('provider-polling-interval'),
@@ -203,7 +203,7 @@ export function readConfig(
 }
 
 /** Whether the address stands for every interface, so that no peer can connect to it. */
-const isAny = (address: string): boolean => ['0.0.0.0', '::'].includes(address);
+const isWildcard = (address: string): boolean => ['0.0.0.0', '::'].includes(address);
 
 /** Rejects --dry-run with other features, because they would still write. */
 function readDryRun(dryRun: boolean, features: readonly FeatureName[]): boolean {

@@ -235,12 +235,12 @@ const gateway = {
   recordings: {
     type: optional(text('DIR|s3://BUCKET/PREFIX')),
     defaultInWords: 'sessions are not recorded',
-    help: 'Folder in which the gateway stores the recordings of sessions, as NAMESPACE/SESSION.cast, or bucket, as NAMESPACE/SESSION/000001.cast and so on. It must exist.',
+    help: 'Folder or bucket in which the gateway stores the recordings of sessions: in a folder as NAMESPACE/SESSION.cast, in a bucket as NAMESPACE/SESSION/000001.cast and following. It must exist.',
   },
   's3-endpoint': {
     type: optional(text('URL')),
     env: 'AWS_ENDPOINT_URL_S3',
-    defaultInWords: 'that of AWS in the region',
+    defaultInWords: 'the server of AWS in --s3-region',
     help: 'URL of the S3 server of --recordings, https.',
   },
   's3-region': {

@@ -18,7 +18,7 @@ export const isRecordingName = (namespace: unknown, session: unknown): boolean =
   typeof session === 'string' &&
   sessionPattern.test(session);
 
-/** The name of the file, or the last part of the key, of a part of a recording in a bucket: `000001.cast` is the first. */
+/** The name of a part of a recording in a bucket, the end of its key; `number` begins at 1: `000001.cast`. Throws Error beyond 999,999. */
 export function partName(number: number): string {
   if (number > MAX_PARTS) throw new Error(`the recording has over ${MAX_PARTS} parts`);
   return `${String(number).padStart(6, '0')}.cast`;
@@ -141,7 +141,10 @@ export class RecordingsVerifier {
   }
 }
 
-/** Why the files, one after the other, differ from its lines. If it does not, the number of bytes after the last chunk of an incomplete recording. */
+/**
+ * Why the files of a recording, one after the other, differ from its lines. If they do not, the number of bytes after the last chunk of an
+ * incomplete recording.
+ */
 async function compare(files: readonly string[], { chunks, total }: Expected): Promise<string | number> {
   // Not Math.max(...), because a call with hundreds of thousands of arguments fails.
   const last = total ?? [...chunks.keys()].reduce((most, number) => Math.max(most, number), 0);
@@ -182,7 +185,7 @@ async function recordingsIn(folder: string): Promise<Map<string, readonly string
       const path = join(folder, namespace.name, entry.name);
       const isFile = entry.isFile() && session !== entry.name;
       const files = isFile ? [path] : entry.isDirectory() ? await partsIn(path) : [];
-      // Both forms together are one recording with too many bytes.
+      // If a recording has both forms, `compare` finds that it has too many bytes.
       if (files.length > 0) found.set(name, [...(found.get(name) ?? []), ...files]);
     }
   }
