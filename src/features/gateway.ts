@@ -83,8 +83,6 @@ async function open(host: Host): Promise<OpenFeature> {
       grants,
       sessions,
       upstream,
-      recorder,
-      objects,
       opening,
       looks,
       audit,

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { own } from '../kit/json-value.ts';
 
 /** A refusal, as the caller and the audit journal get it. */
 export interface Refusal {
@@ -87,24 +88,27 @@ export function relay(message: IncomingMessage, response: ServerResponse): void 
 /** Maximum size of the API server's answer to a refused upgrade, bytes; it is a Status. */
 const MAX_STATUS = 64 * 1024;
 
-/** Passes on why the API server refused an upgrade, and closes the connection. Rejects if the answer breaks off. */
-export async function relayRefusedUpgrade(message: IncomingMessage, socket: Duplex): Promise<void> {
+/** Why the API server refused an upgrade, as its Status says. Rejects if the answer breaks off. */
+export async function refusalIn(message: IncomingMessage): Promise<Refusal> {
   const parts: Buffer[] = [];
   let size = 0;
   for await (const part of message as AsyncIterable<Buffer>) {
     size += part.length;
     if (size <= MAX_STATUS) parts.push(part);
   }
-  const body = Buffer.concat(parts);
-  const { statusCode = 502, statusMessage = '', headers } = message;
-  socket.write(
-    head(`${statusCode} ${statusMessage}`, {
-      ...pick(headers),
-      'content-length': String(body.length),
-      connection: 'close',
-    }),
-  );
-  endSocket(socket, body);
+  const { statusCode = 502 } = message;
+  const status = statusCode === 400 || statusCode === 403 || statusCode === 404 ? statusCode : 502;
+  const why = messageIn(Buffer.concat(parts).toString('utf8')) ?? `HTTP status ${statusCode}`;
+  return { status, code: 'RefusedByApiServer', message: `the API server refused the stream: ${why}` };
+}
+
+function messageIn(text: string): string | undefined {
+  try {
+    const message = own(JSON.parse(text), 'message');
+    return typeof message === 'string' ? message : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** The answer that begins a WebSocket, with the API server's choice of the protocol. */

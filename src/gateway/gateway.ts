@@ -1,21 +1,21 @@
+import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
 import type { Clock } from '../kit/clock.ts';
 import { describe } from '../kit/errors.ts';
+import { RecentMap } from '../kit/recent-map.ts';
 import type { Store } from '../kube/store.ts';
 import type { Log } from '../observe/log.ts';
 import { type Refusal, refuse, refuseUpgrade, relay } from './answers.ts';
 import { type GatewayCall, readCall } from './call-path.ts';
-import { readCaller } from './caller.ts';
+import { type Caller, readCaller } from './caller.ts';
 import { apiDocument, podDocument } from './discovery.ts';
 import { type FrontProxy, frontProxyOf, frontProxyProblem, isApiServer } from './front-proxy.ts';
 import type { LiveGrant, LiveGrants } from './live-grants.ts';
 import type { Looks } from './looks.ts';
 import { type Decision, decide, isDocument, isSubject, type ProxyCall } from './pod-call.ts';
-import type { Recorder } from './recording/recorder.ts';
 import type { AuditedCall, Look, SessionAudit } from './session-audit.ts';
-import type { SessionObjects } from './session-objects.ts';
 import type { SessionOpening } from './session-opening.ts';
 import { type Sessions, tooManySessions } from './sessions.ts';
 import { endText } from './stream-end.ts';
@@ -23,14 +23,15 @@ import type { Upstream } from './upstream.ts';
 
 /** How long a client may take to read the end of a log, milliseconds. */
 const LAST_WORDS_MS = 1000;
+/** How many refusals of streams are remembered, and how long, milliseconds: until kubectl has repeated the call. */
+const MAX_REFUSED = 1024;
+const REPEAT_MS = 5000;
 
 interface GatewayDeps {
   readonly frontProxy: Store<FrontProxy>;
   readonly grants: LiveGrants;
   readonly sessions: Sessions;
   readonly upstream: Pick<Upstream, 'open'>;
-  readonly recorder: Pick<Recorder, 'problem'>;
-  readonly objects: Pick<SessionObjects, 'problem'>;
   readonly opening: Pick<SessionOpening, 'open'>;
   readonly looks: Pick<Looks, 'answer'>;
   readonly audit: SessionAudit;
@@ -54,6 +55,8 @@ type Forwarded = { readonly decision: Extract<Decision, { kind: 'read' | 'stream
  */
 export class Gateway {
   readonly #deps: GatewayDeps;
+  /** By user and target: the refusals of streams, and when they were given, monotonic milliseconds. */
+  readonly #refused = new RecentMap<string, { readonly refusal: Refusal; readonly atMs: number }>(MAX_REFUSED);
 
   constructor(deps: GatewayDeps) {
     this.#deps = deps;
@@ -87,14 +90,18 @@ export class Gateway {
     try {
       const outcome = this.#decide(request);
       if (outcome.kind === 'forward' && outcome.decision.kind === 'stream') {
-        return await this.#deps.opening.open({ request, socket, head }, outcome, outcome.decision);
+        const refusal = await this.#deps.opening
+          .open({ request, socket, head }, outcome, outcome.decision)
+          .catch((error: unknown) => this.#unreachable(error));
+        if (!refusal) return;
+        this.#refused.set(streamKey(outcome.caller, request), { refusal, atMs: this.#deps.clock.monotonic() });
+        return refuseUpgrade(socket, refusal);
       }
       if (outcome.kind !== 'refusal') return refuseUpgrade(socket, noUpgrade);
       if (outcome.audit) await this.#deps.audit.denied(outcome.audit, outcome.refusal);
       refuseUpgrade(socket, outcome.refusal);
     } catch (error) {
-      this.#deps.log.warn('gateway stream failed', { error: describe(error) });
-      refuseUpgrade(socket, unreachable(error));
+      refuseUpgrade(socket, this.#unreachable(error));
     }
   }
 
@@ -126,7 +133,8 @@ export class Gateway {
     }
     const decision = decide(proxyCall, grant);
     if (decision.kind === 'refusal') {
-      const refusal = this.#openingRefusal(grant, decision.refusal) ?? decision.refusal;
+      const isRepeated = decision.refusal.code === 'WebSocketRequired';
+      const refusal = (isRepeated && this.#earlierRefusal(caller, request)) || decision.refusal;
       return { kind: 'refusal', refusal, audit: { caller, grant } };
     }
     if (decision.kind === 'document') return documentOutcome(podDocument(proxyCall.path, accept));
@@ -134,11 +142,15 @@ export class Gateway {
   }
 
   /** kubectl repeats a refused WebSocket as SPDY, and shows only the second refusal, which must have the reason of the first. */
-  #openingRefusal({ recording }: LiveGrant, { code }: Refusal): Refusal | undefined {
-    const { recorder, objects } = this.#deps;
-    const problem = objects.problem ?? (recording?.mode === 'Required' ? recorder.problem : undefined);
-    if (!problem || code !== 'WebSocketRequired') return undefined;
-    return { status: 503, code: problem.code, message: problem.message };
+  #earlierRefusal(caller: Caller, request: IncomingMessage): Refusal | undefined {
+    const earlier = this.#refused.get(streamKey(caller, request));
+    const isRecent = earlier && this.#deps.clock.monotonic() - earlier.atMs < REPEAT_MS;
+    return isRecent ? earlier.refusal : undefined;
+  }
+
+  #unreachable(error: unknown): Refusal {
+    this.#deps.log.warn('gateway stream failed', { error: describe(error) });
+    return unreachable(error);
   }
 
   async #read(
@@ -180,6 +192,12 @@ export class Gateway {
     });
   }
 }
+
+/** The same for the calls by which kubectl repeats a refused stream. A hash, because targets may be long. */
+const streamKey = ({ username }: Caller, { url = '' }: IncomingMessage): string =>
+  createHash('sha256')
+    .update(JSON.stringify([username, url]))
+    .digest('base64');
 
 const proxyCallOf = (
   { path, query }: Extract<GatewayCall, { kind: 'proxy' }>,

@@ -88,15 +88,9 @@ export class SessionObjects {
   readonly #deps: SessionObjectsDeps;
   readonly #own = new Map<string, OwnObject>();
   readonly #hints = hintSource('session');
-  #problem: CodedError | undefined;
 
   constructor(deps: SessionObjectsDeps) {
     this.#deps = deps;
-  }
-
-  /** Why the latest session could not be stored; undefined if it was. */
-  get problem(): CodedError | undefined {
-    return this.#problem;
   }
 
   /**
@@ -116,15 +110,13 @@ export class SessionObjects {
       const { metadata } = await client.create(accessSessions, object, { signal: abort.signal });
       own.uid = metadata.uid ?? '';
       replicas.wake();
-      this.#problem = undefined;
       if (own.isOver || own.isDoubtful) this.#hints.hint(key);
     } catch (error) {
       this.#own.delete(key);
       // The API server may have created it nevertheless.
       this.#hints.hint(key);
       log.warn('a session could not be stored', { session: session.id, error: describe(error) });
-      this.#problem = notStored();
-      throw this.#problem;
+      throw notStored();
     } finally {
       cancel();
     }

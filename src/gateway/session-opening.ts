@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
-import { type Refusal, refuseUpgrade, relayRefusedUpgrade, switchingProtocols } from './answers.ts';
+import { type Refusal, refusalIn, switchingProtocols } from './answers.ts';
 import { LiveSession, type LiveViews } from './live-views.ts';
 import { type StreamDecision, type StreamKind, streamProtocols } from './pod-call.ts';
 import type { Recorder, Recording } from './recording/recorder.ts';
@@ -40,8 +40,12 @@ export class SessionOpening {
     this.#deps = deps;
   }
 
-  /** Opens the stream, or refuses it. Rejects if the API server cannot be reached. */
-  async open({ request, socket, head }: UpgradeCall, call: AuditedCall, decision: StreamDecision): Promise<void> {
+  /** Opens the stream. Resolves to a refusal, which the caller must answer, if it does not. Rejects if the API server cannot be reached. */
+  async open(
+    { request, socket, head }: UpgradeCall,
+    call: AuditedCall,
+    decision: StreamDecision,
+  ): Promise<Refusal | undefined> {
     const { sessions, objects, upstream, views, audit, clock } = this.#deps;
     const { grant } = call;
     const { stream: kind, options, target } = decision;
@@ -50,10 +54,10 @@ export class SessionOpening {
     if (protocols.length === 0) {
       const refusal = unknownProtocol(offered, kind);
       await audit.denied(call, refusal);
-      return refuseUpgrade(socket, refusal);
+      return refusal;
     }
     const session = sessions.admits(grant) ? sessions.begin(grant) : undefined;
-    if (!session) return refuseUpgrade(socket, tooManySessions);
+    if (!session) return tooManySessions;
     const close = (): void => {
       session.close();
       objects.end(grant.namespace, session);
@@ -78,7 +82,7 @@ export class SessionOpening {
       void recording?.end();
       const refusal = unavailable(step.reason);
       await audit.denied(call, refusal);
-      return refuseUpgrade(socket, refusal);
+      return refusal;
     }
     try {
       // Nothing passes before the line is written.
@@ -86,7 +90,7 @@ export class SessionOpening {
     } catch (error) {
       close();
       void recording?.end();
-      return refuseUpgrade(socket, { status: 503, code: 'AuditUnavailable', message: describe(error) });
+      return { status: 503, code: 'AuditUnavailable', message: describe(error) };
     }
     const endViews = views.begin(new LiveSession({ namespace: grant.namespace, session: session.id }, cast, record));
     const closed = (result: Partial<StreamResult>): void => {
@@ -105,17 +109,18 @@ export class SessionOpening {
     }
     if (answer.kind === 'response') {
       closed({});
-      return relayRefusedUpgrade(answer.message, socket);
+      return refusalIn(answer.message);
     }
     if (socket.destroyed) {
       answer.socket.destroy();
-      return closed({});
+      closed({});
+      return undefined;
     }
     const chosen = answer.headers['sec-websocket-protocol'] ?? '';
     if (!protocols.includes(chosen)) {
       answer.socket.destroy();
       closed({});
-      return refuseUpgrade(socket, { ...unknownProtocol([chosen], kind), status: 502 });
+      return { ...unknownProtocol([chosen], kind), status: 502 };
     }
     socket.off('close', abandon);
     socket.write(switchingProtocols(answer.headers));
@@ -139,6 +144,7 @@ export class SessionOpening {
       });
     }
     session.attach(stream);
+    return undefined;
   }
 
   /** Undefined if the session is not to be recorded. Rejects with `RecorderUnavailable` if it must be, and cannot. */

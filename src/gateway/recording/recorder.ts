@@ -47,7 +47,6 @@ export class Recorder {
   readonly #deps: RecorderDeps;
   readonly #waiting = { bytes: 0 };
   readonly #open = new Map<string, Recording>();
-  #problem: CodedError | undefined;
 
   constructor(deps: RecorderDeps) {
     this.#deps = deps;
@@ -57,21 +56,8 @@ export class Recorder {
   begin(session: RecordedSession): Recording {
     const recording = new Recording(session, this.#deps, this.#waiting);
     this.#open.set(session.id, recording);
-    recording.durable.then(
-      () => {
-        this.#problem = undefined;
-      },
-      () => {
-        this.#problem = unavailable();
-      },
-    );
     void recording.ended.then(() => this.#open.delete(session.id));
     return recording;
-  }
-
-  /** `RecorderUnavailable` if the latest session could not be recorded. */
-  get problem(): CodedError | undefined {
-    return this.#problem;
   }
 
   /** Whether the session is being recorded. */

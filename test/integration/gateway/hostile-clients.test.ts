@@ -99,6 +99,9 @@ describe('a client that breaks the rules of its stream, through the API server',
     const grant = await stage.grant();
     const streams = await Promise.all(Array.from({ length: 64 }, () => echo(grant)));
     await assert.rejects(exec(grant, 'cat'), /429: .*the grant has 64 open sessions/);
+    // kubectl repeats the call by SPDY, which the gateway refuses for another reason.
+    const { stderr } = await stage.alice.kubectl([...grant.via, 'exec', 'payments', '--', 'cat'], { reject: false });
+    assert.match(stderr, /the grant has 64 open sessions/);
     const other = await echo(await stage.grant());
     streams[0]?.socket.destroy();
     await until('a free place', () => exec(grant, 'cat').catch(() => undefined), { timeoutMs: 10_000 });

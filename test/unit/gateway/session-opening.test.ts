@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
-import type { Duplex } from 'node:stream';
+import { type Duplex, Readable } from 'node:stream';
 import type { Journal } from '../../../src/audit/journal.ts';
 import type { AuditRecord } from '../../../src/audit/record.ts';
+import { refuseUpgrade } from '../../../src/gateway/answers.ts';
 import { channelMessage } from '../../../src/gateway/frames.ts';
 import { LiveViews } from '../../../src/gateway/live-views.ts';
 import type { StreamDecision } from '../../../src/gateway/pod-call.ts';
@@ -55,9 +56,9 @@ class Stage {
   serverWaits: Promise<void> | undefined;
   journalFails = false;
   chosen = protocol;
+  answer: Answer;
   #received = '';
   readonly #gatewayClient: Duplex;
-  readonly #answer: Answer;
   readonly #opening: SessionOpening;
 
   constructor(record?: 'Required' | 'BestEffort') {
@@ -73,7 +74,7 @@ class Stage {
     const session = { via: 'Gateway', ...(record ? { record } : {}) } as const;
     this.cluster.open(this.clock.now() + 10 * minute, { session });
     const stage = this;
-    this.#answer = {
+    this.answer = {
       kind: 'upgraded',
       get headers() {
         return { 'sec-websocket-protocol': stage.chosen };
@@ -103,7 +104,7 @@ class Stage {
           this.calls.push(target);
           await this.serverWaits;
           signal.throwIfAborted();
-          return this.#answer;
+          return this.answer;
         },
       },
       recorder: new Recorder({ sink, journal, clock: this.clock, log, onLost: () => {} }),
@@ -115,14 +116,15 @@ class Stage {
   }
 
   /** Asks for the stream. Resolves once it is open or refused. */
-  open(offered = protocol): Promise<void> {
+  async open(offered = protocol): Promise<void> {
     const { namespace, name } = this.cluster.grant;
     const grant = this.cluster.grants.find(namespace, name);
     assert.ok(!('status' in grant));
     const request = { headers: { 'sec-websocket-protocol': offered } } as unknown as IncomingMessage;
     const caller = { username: 'alice', uid: '', groups: [] };
     const call = { request, socket: this.#gatewayClient, head: Buffer.alloc(0) };
-    return this.#opening.open(call, { caller, grant }, decision);
+    const refusal = await this.#opening.open(call, { caller, grant }, decision);
+    if (refusal) refuseUpgrade(this.#gatewayClient, refusal);
   }
 
   disconnect(): void {
@@ -242,6 +244,16 @@ describe('the opening of a session', () => {
     assert.match(received, /access ended at .*: Revoked/);
     assert.doesNotMatch(received, /secret/);
     assert.deepEqual([stage.verdicts, stage.sessions.count], [['opened', 'ended Revoked'], 0]);
+  });
+
+  it('is refused with the message of the API server, which may refuse it, too', async () => {
+    const stage = new Stage();
+    const status = JSON.stringify({ kind: 'Status', message: 'admission webhook denied the request: NoGrant' });
+    const message = Object.assign(Readable.from([Buffer.from(status)]), { statusCode: 403 });
+    stage.answer = { kind: 'response', message: message as unknown as IncomingMessage };
+    await stage.open();
+    assert.match(await stage.received(), /^HTTP\/1\.1 403 .*the API server refused the stream: admission webhook/s);
+    assert.deepEqual([stage.verdicts, stage.sessions.count], [['opened', 'ended'], 0]);
   });
 
   it('is refused if the client or the API server chooses a protocol that the gateway does not read', async () => {

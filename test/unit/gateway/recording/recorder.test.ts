@@ -206,16 +206,6 @@ describe('the recorder', () => {
     assert.deepEqual(lostLines(), [['RecordingLost', 'EACCES: /var/recordings']]);
   });
 
-  it('has a problem until a session can be recorded again', async () => {
-    const all = recorder();
-    sink.fails = 'EACCES';
-    await assert.rejects(begin(false, all).durable);
-    assert.equal(all.problem?.code, 'RecorderUnavailable');
-    sink.fails = undefined;
-    await begin(false, all).durable;
-    assert.equal(all.problem, undefined);
-  });
-
   it('is lost once if the disk is full, and says so at once', async () => {
     const recording = begin();
     await recording.durable;
