@@ -24,8 +24,8 @@ export interface Extendable {
 export interface ChosenExtension {
   /** The new end, epoch ms, in whole seconds. */
   readonly endMs: number;
-  /** Whether it is shorter than asked. */
-  readonly clamped: boolean;
+  /** What makes it shorter than asked: the `total` of the template, the deadline of the pod, or `max` of a vote. Undefined if nothing does. */
+  readonly shortenedBy: 'total' | 'pod' | 'vote' | undefined;
 }
 
 /**
@@ -86,5 +86,7 @@ export function chooseExtension(
       403,
     );
   }
-  return { endMs: chosenMs, clamped: chosenMs < endMs + toMilliseconds(asked.ns) };
+  const isShorter = chosenMs < endMs + toMilliseconds(asked.ns);
+  const limit = wantedMs <= Math.min(latestMs, podEndMs) ? 'vote' : latestMs <= podEndMs ? 'total' : 'pod';
+  return { endMs: chosenMs, shortenedBy: isShorter ? limit : undefined };
 }

@@ -70,13 +70,12 @@ function clampWarnings(input: ChangeInput): string[] {
   const { template, access } = input;
   const requested = addedExtension(input);
   if (!requested || !access || !template.found) return [];
-  const { extension } = template.spec.accessConfig;
+  const { approvals, extension } = template.spec.accessConfig;
   const chosen = chooseExtension(requested, extension, access);
-  if ('code' in chosen || !chosen.clamped) return [];
-  const until = formatTime(chosen.endMs);
-  const why =
-    until === formatTime(access.podEndMs ?? 0)
-      ? 'the pod stops then'
-      : `the template allows ${extension?.total} in total`;
-  return [`spec.extensions[${access.decided}].by: requested ${requested.by}; access ends at ${until}, because ${why}`];
+  if ('code' in chosen || chosen.shortenedBy === undefined) return [];
+  const ifApproved = approvals && extension?.approvals !== 'None' ? 'if it is approved, ' : '';
+  const why = chosen.shortenedBy === 'pod' ? 'the pod stops then' : `the template allows ${extension?.total} in total`;
+  return [
+    `spec.extensions[${access.decided}].by: requested ${requested.by}; ${ifApproved}access ends at ${formatTime(chosen.endMs)}, because ${why}`,
+  ];
 }

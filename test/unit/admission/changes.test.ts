@@ -162,6 +162,22 @@ describe('claims and extensions', () => {
       ]);
     });
 
+    it('an extension that needs approvals is said to be shorter if it is approved', async () => {
+      const { template } = world;
+      world.template = async (...args) => {
+        const state = await template(...args);
+        assert.ok(state.found);
+        const extension = { times: 1, total: '2h', approvals: 'Same' } as const;
+        const approvals = { all: [{ name: 'peer', count: 1 }], pendingFor: '1h', serviceAccounts: false };
+        const accessConfig = { ...state.spec.accessConfig, approvals, extension };
+        return { ...state, spec: { ...state.spec, accessConfig } };
+      };
+      const answer = await validated({ extensions: [{ by: '3h', signature: 's' }] });
+      assert.deepEqual(answer.warnings, [
+        'spec.extensions[0].by: requested 3h; if it is approved, access ends at 2026-11-21T10:50:00Z, because the template allows 2h in total',
+      ]);
+    });
+
     it('a dry run says how many rules passed', async () => {
       const answer = await validated({ extensions: asked }, {}, { dryRun: true });
       assert.equal(answer.allowed, true, answer.status?.message);

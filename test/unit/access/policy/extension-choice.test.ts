@@ -9,26 +9,39 @@ const config: ExtensionConfig = { times: 2, total: '2h', approvals: 'None' };
 const open = { startMs: 0, endMs: 30 * minute, decided: 0, granted: 0, emergency: false };
 
 describe('the extension of access', () => {
-  for (const [what, by, over, minutes, clamped] of [
-    ['adds what was asked', '30m', open, 60, false],
-    ['adds to earlier extensions', '30m', { ...open, endMs: 60 * minute, decided: 1, granted: 1 }, 90, false],
-    ['reaches exactly the total', '90m', open, 120, false],
-    ['ends with the total', '90m1s', open, 120, true],
-    ['ends with the pod', '90m', { ...open, podEndMs: 100 * minute + 999 }, 100, true],
-    ['ends with the total before the pod', '90m1s', { ...open, podEndMs: 121 * minute }, 120, true],
-    ['ends with the total, however much was asked', '2562047h', open, 120, true],
+  for (const [what, by, over, minutes, shortenedBy] of [
+    ['adds what was asked', '30m', open, 60, undefined],
+    ['adds to earlier extensions', '30m', { ...open, endMs: 60 * minute, decided: 1, granted: 1 }, 90, undefined],
+    ['reaches exactly the total', '90m', open, 120, undefined],
+    ['ends with the total', '90m1s', open, 120, 'total'],
+    ['ends with the pod', '90m', { ...open, podEndMs: 100 * minute + 999 }, 100, 'pod'],
+    ['ends with the total before the pod', '90m1s', { ...open, podEndMs: 121 * minute }, 120, 'total'],
+    [
+      'ends with the total that the pod has as its deadline',
+      '90m1s',
+      { ...open, podEndMs: 120 * minute },
+      120,
+      'total',
+    ],
+    ['ends with the total, however much was asked', '2562047h', open, 120, 'total'],
   ] as const) {
-    it(what, () => assert.deepEqual(chooseExtension({ by }, config, over), { endMs: minutes * minute, clamped }));
+    it(what, () => assert.deepEqual(chooseExtension({ by }, config, over), { endMs: minutes * minute, shortenedBy }));
   }
 
   it('does not count refused extensions', () => {
     const { endMs } = open;
     const refused = { ...open, decided: 5, granted: 1 };
-    assert.deepEqual(chooseExtension({ by: '5m' }, config, refused), { endMs: endMs + 5 * minute, clamped: false });
+    assert.deepEqual(chooseExtension({ by: '5m' }, config, refused), {
+      endMs: endMs + 5 * minute,
+      shortenedBy: undefined,
+    });
   });
 
   it('is no longer than the smallest max of the votes', () => {
-    assert.deepEqual(chooseExtension({ by: '30m' }, config, open, 10 * minute), { endMs: 40 * minute, clamped: true });
+    assert.deepEqual(chooseExtension({ by: '30m' }, config, open, 10 * minute), {
+      endMs: 40 * minute,
+      shortenedBy: 'vote',
+    });
   });
 
   for (const [what, by, given, over, code] of [
