@@ -38,20 +38,30 @@ export const nameIn = ({ metadata: { name, namespace } }: KubeObject): ObjectNam
  * type.
  */
 export const findRequest = (session: Session, text: string): Promise<Found> =>
-  find(session, text, requestResource, 'request', 'it may have ended; list requests with', 'list');
+  find(session, text, requestResource, 'request', ({ namespace, program, kubectlFlags }, name) => {
+    const where = ['-n', namespace, ...kubectlFlags].join(' ');
+    const events = `kubectl get events ${where} --field-selector involvedObject.name=${name}`;
+    return `if it has ended, its Events say why: ${events}; to list requests: ${program} list -n ${namespace}`;
+  });
 
 /** As `findRequest`, for templates. */
 export const findTemplate = (session: Session, text: string): Promise<Found> =>
-  find(session, text, templateResource, 'template', 'list templates with', 'templates');
+  find(
+    session,
+    text,
+    templateResource,
+    'template',
+    ({ namespace, program }) => `to list templates: ${program} templates -n ${namespace}`,
+  );
 
 async function find(
-  { cluster, namespace, program }: Session,
+  session: Session,
   text: string,
   resourceOf: (type: TypeName) => Resource,
   what: string,
-  remedy: string,
-  command: string,
+  remedy: (session: Session, name: string) => string,
 ): Promise<Found> {
+  const { cluster, namespace } = session;
   const { types, name } = readName(text, resourceOf);
   const objects = await Promise.all(
     types.map((type) => findObject(cluster.client, resourceOf(type), { namespace, name }, {})),
@@ -64,10 +74,7 @@ async function find(
   if (second)
     throw usage(`namespace ${namespace} has a ${what} ${name} of each type; write pod/${name} or exec/${name}`);
   if (first) return first;
-  throw new Problem(
-    exits.failed,
-    `no ${what} ${text} in namespace ${namespace}; ${remedy}: ${program} ${command} -n ${namespace}`,
-  );
+  throw new Problem(exits.failed, `no ${what} ${text} in namespace ${namespace}; ${remedy(session, name)}`);
 }
 
 /**

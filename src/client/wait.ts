@@ -18,8 +18,6 @@ export interface WaitOptions {
   readonly timeoutMs?: number | undefined;
   /** A result other than undefined ends the wait. Not called for a request that was denied or has ended. */
   readonly done: (request: KubeObject) => KubeObject | undefined;
-  /** Whose approvals the template requires, as `approversText`. */
-  readonly approvers?: string;
   /** Set to wait for an extension of open access: what the extension waits for; empty if the status does not show it yet. */
   readonly extension?: (request: KubeObject) => string;
 }
@@ -45,7 +43,7 @@ export async function waitFor(
     const { state, why } = stateOf(request);
     const text = options.extension
       ? options.extension(request)
-      : (claimText(request, startCommand) ?? waitingText(state, why, options.approvers));
+      : (claimText(request, startCommand) ?? waitingText(state, why));
     return text || 'waiting for the server';
   };
   let shown = textOf(object);
@@ -102,8 +100,7 @@ function claimText(request: KubeObject, start: string): string | undefined {
   return `waiting ${until === undefined ? '' : `until ${until} `}for the requester to run: ${start}`;
 }
 
-function waitingText(state: string, why: string, approvers: string | undefined): string {
-  if (state === 'Pending' && approvers) return `${why} (${approvers})`;
+function waitingText(state: string, why: string): string {
   if (why !== '') return why;
   return state === 'New' ? 'waiting for the server' : 'access is being opened';
 }
@@ -117,6 +114,12 @@ export function endedProblem(request: KubeObject): Problem {
   if (state === 'Ended') return new Problem(exits.ended, `${name} has ended: ${why}`);
   const remedy = remedyOf(code);
   return new Problem(exits.denied, `${name} was denied: ${codeOf(code)}: ${why}${remedy === '' ? '' : `. ${remedy}`}`);
+}
+
+/** How to free the name of a request that has ended; it may be needed again before the server deletes the request. */
+export function deleteText(session: Session, request: KubeObject): string {
+  const flags = ['-n', session.namespace, ...session.kubectlFlags].join(' ');
+  return `to delete it: kubectl delete ${request.kind.toLowerCase()} ${request.metadata.name} ${flags}`;
 }
 
 /** Until when access is open, as a sentence; empty if the request does not say. */

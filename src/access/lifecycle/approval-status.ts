@@ -1,7 +1,9 @@
+import type { ApprovalEntry } from '../../api/access/access-config.ts';
 import { approvalCondition, type RequestCondition } from '../../api/access/names.ts';
 import type { RequestApproval } from '../../api/access/status.ts';
 import { formatTime } from '../../kit/clock.ts';
 import { type AccessConditionUpdate, success } from '../conditions.ts';
+import { listNames } from '../policy/names.ts';
 import type { Opening } from '../policy/opening.ts';
 import type { Violation } from '../policy/policy.ts';
 import type { EntryCount } from '../policy/vote-count.ts';
@@ -70,23 +72,36 @@ export type Waiting =
 
 /**
  * The condition while the request waits. Its status is Unknown, because False would be final. `notReady` is why the server could not
- * grant now; its message is appended.
+ * grant now; its message is appended. `entries`: those of the template.
  */
 export function waitingCondition(
   opening: Waiting,
   notReady: Violation | undefined,
+  entries: readonly ApprovalEntry[],
 ): AccessConditionUpdate<RequestCondition> {
   const reason = opening.is === 'unready' && notReady ? notReady.code : states[opening.is];
-  const message = [waitingMessage(opening), ...(notReady ? [notReady.message] : [])].join('; ');
+  const message = [waitingMessage(opening, entries), ...(notReady ? [notReady.message] : [])].join('; ');
   return { type: approvalCondition, status: 'Unknown', reason, message };
 }
 
-function waitingMessage(opening: Waiting): string {
+/** Whose approvals access or an extension waits for, until `untilMs` (epoch ms): `peer 0 of 1 from [devs, sre]`. */
+export function awaitedApprovals(
+  all: readonly EntryCount[],
+  entries: readonly ApprovalEntry[],
+  untilMs: number,
+): string {
+  const shown = all.map(({ name, have, need }) => {
+    if (have >= need) return `${name} ${have} of ${need}`;
+    const groups = entries.find((entry) => entry.name === name)?.groups;
+    return `${name} ${have} of ${need} from ${groups ? listNames(groups) : 'holders of the verb approve'}`;
+  });
+  return `waiting for approvals until ${formatTime(untilMs)}: ${shown.join(', ')}`;
+}
+
+function waitingMessage(opening: Waiting, entries: readonly ApprovalEntry[]): string {
   switch (opening.is) {
-    case 'pending': {
-      const entries = opening.all.map(({ name, have, need }) => `${name} ${have} of ${need}`).join(', ');
-      return `waiting for approvals until ${formatTime(opening.untilMs)}: ${entries}`;
-    }
+    case 'pending':
+      return awaitedApprovals(opening.all, entries, opening.untilMs);
     case 'scheduled':
       return `access begins at ${formatTime(opening.atMs)}`;
     case 'claimable':

@@ -1,3 +1,4 @@
+import type { ApprovalEntry } from '../../api/access/access-config.ts';
 import type { Grant } from '../../api/access/grant.ts';
 import { accessOfTemplate } from '../../api/access/kinds.ts';
 import type { RequestApproval } from '../../api/access/status.ts';
@@ -119,10 +120,11 @@ export class Decider {
     }
     if (opening.is === 'timedOut') return this.#deny(request, timedOut(opening), signal, approvalOf(opening, votes));
     const link = linkOf(request, template);
-    const shown = { votes, link, notReady };
+    const entries = template.spec.accessConfig.approvals?.all ?? [];
+    const shown = { votes, link, notReady, entries };
     if (opening.is !== 'due') return this.#wait(request, opening, shown, signal);
     if (notReady) return this.#waitUntilReady(request, template, opening, { ...shown, notReady }, signal);
-    return this.#grant(request, template, { opening, votes, duration, link }, signal);
+    return this.#grant(request, template, { opening, votes, duration, link, entries }, signal);
   }
 
   /**
@@ -132,7 +134,7 @@ export class Decider {
   async #grant(
     request: RequestView,
     template: TemplateView,
-    { opening, votes, duration, link }: Openable,
+    { opening, votes, duration, link, entries }: Openable,
     signal: AbortSignal,
   ): Promise<Decision> {
     const fromOpening = countsFromOpening(request.spec, template.spec.accessConfig);
@@ -153,7 +155,7 @@ export class Decider {
     if ('violation' in planned) {
       const { violation } = planned;
       return fromOpening && !request.spec.emergency && isTransient(violation, template)
-        ? this.#waitUntilReady(request, template, opening, { votes, link, notReady: violation }, signal)
+        ? this.#waitUntilReady(request, template, opening, { votes, link, notReady: violation, entries }, signal)
         : this.#deny(request, violation, signal);
     }
 
@@ -201,11 +203,11 @@ export class Decider {
   async #wait(
     request: RequestView,
     opening: Waiting,
-    { votes, link, notReady }: WaitingDetails,
+    { votes, link, notReady, entries }: WaitingDetails,
     signal: AbortSignal,
   ): Promise<Decision> {
     const nowMs = this.#deps.clock.now();
-    const shown = { approval: approvalOf(opening, votes), condition: waitingCondition(opening, notReady) };
+    const shown = { approval: approvalOf(opening, votes), condition: waitingCondition(opening, notReady, entries) };
     const status = waitingStatus(request, shown, link, nowMs);
     if (!isUnchanged(request, status)) {
       await this.#deps.status.write(request, status, signal);
@@ -326,6 +328,8 @@ interface Openable {
   readonly duration: ChosenDuration;
   /** See `linkOf`. */
   readonly link: string | undefined;
+  /** `approvals.all` of the template. */
+  readonly entries: readonly ApprovalEntry[];
 }
 
 /** What `#signedGrant` adds to the plan. */
@@ -357,6 +361,8 @@ interface WaitingDetails {
   readonly link: string | undefined;
   /** Why the server would not grant through the template now. */
   readonly notReady: Violation | undefined;
+  /** `approvals.all` of the template. */
+  readonly entries: readonly ApprovalEntry[];
 }
 
 interface DeciderDeps {

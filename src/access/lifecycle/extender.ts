@@ -6,11 +6,11 @@ import type { Store } from '../../kube/store.ts';
 import { templateState } from '../admission-reads.ts';
 import { chooseExtension, type Extendable } from '../policy/extension-choice.ts';
 import type { Violation } from '../policy/policy.ts';
-import { countVotes, type EntryCount, votesNeeded } from '../policy/vote-count.ts';
+import { countVotes, votesNeeded } from '../policy/vote-count.ts';
 import type { Signer } from '../signing/signer.ts';
 import type { RequestView, TemplateView } from '../stores/access-views.ts';
 import type { PodView } from '../stores/cluster-views.ts';
-import { deniedBy } from './approval-status.ts';
+import { awaitedApprovals, deniedBy } from './approval-status.ts';
 import type { GrantReporter, JournaledExtension } from './grant-reporter.ts';
 import { isDeniedOrEnded } from './request-conditions.ts';
 import { decidedExtensions, extendableOf } from './request-ends.ts';
@@ -89,7 +89,7 @@ export class Extender {
     const denial = denialIn(judged);
     if (denial) return { state: 'Refused', violation: deniedBy(denial, 'extension') };
     const { all, met } = countVotes(approvals.all, approvalsOf(judged));
-    if (!met) return { state: 'Pending', message: awaited(all, access.endMs) };
+    if (!met) return { state: 'Pending', message: awaitedApprovals(all, approvals.all, access.endMs) };
     const maxMs = Math.min(...met.votes.map((vote) => vote.maxMs ?? Number.POSITIVE_INFINITY));
     const approved = chooseExtension(asked, extension, access, maxMs);
     if ('code' in approved) return { state: 'Refused', violation: approved };
@@ -179,9 +179,6 @@ interface ExtenderDeps {
   readonly signer: Signer;
   readonly clock: Clock;
 }
-
-const awaited = (all: readonly EntryCount[], untilMs: number): string =>
-  `waiting for approvals until ${formatTime(untilMs)}: ${all.map(({ name, have, need }) => `${name} ${have} of ${need}`).join(', ')}`;
 
 const unsigned: Violation = {
   code: 'StampInvalid',

@@ -27,11 +27,10 @@ export function reasonConfigViolation(config: ReasonConfig | undefined): Violati
 /** Why the template does not accept the reason: `ReasonMissing` or `ReasonMismatch`. Undefined if it does, or if it asks for none. */
 export function reasonViolation(reason: string | undefined, config: ReasonConfig | undefined): Violation | undefined {
   if (!config) return undefined;
-  const prompt = config.prompt === undefined ? '' : `: ${config.prompt}`;
   const length = [...(reason ?? '').trim()].length;
   if (length < config.minLength) {
     const found = length === 0 ? 'is missing' : `has ${characters(length)}`;
-    return violation('ReasonMissing', `spec.reason ${found}; write at least ${characters(config.minLength)}${prompt}`);
+    return violation('ReasonMissing', `spec.reason ${found}; write ${reasonText(config)}`);
   }
   if (config.pattern === undefined) return undefined;
   const compiled = compile(config.pattern);
@@ -40,9 +39,17 @@ export function reasonViolation(reason: string | undefined, config: ReasonConfig
   if (compiled.pattern.matcher(reason ?? '').find()) return undefined;
   return violation(
     'ReasonMismatch',
-    `spec.reason ${quote(reason ?? '')} does not match ${quote(config.pattern)}; write a reason that matches${prompt}`,
+    `spec.reason ${quote(reason ?? '')} does not match ${quote(config.pattern)}; write a reason that matches${promptText(config)}`,
   );
 }
+
+/** What the template asks for, such as `at least 10 characters that match "^INC-[0-9]+": the ticket`. */
+export function reasonText(config: ReasonConfig): string {
+  const matching = config.pattern === undefined ? '' : ` that match ${quote(config.pattern)}`;
+  return `at least ${characters(config.minLength)}${matching}${promptText(config)}`;
+}
+
+const promptText = ({ prompt }: ReasonConfig): string => (prompt === undefined ? '' : `: ${prompt}`);
 
 /**
  * The `link` of the template, with `{match}` replaced by the part of the reason that `pattern` matches. Undefined if there is no link, or

@@ -22,7 +22,7 @@ import { fullLimit, type LimitUse, limitViolation } from './limits.ts';
 import { isObjectName, listNames, showName } from './names.ts';
 import { peopleConfigViolation, startViolation } from './people-policy.ts';
 import type { Check, RuleBook } from './policy.ts';
-import { reasonViolation } from './reason.ts';
+import { reasonText, reasonViolation } from './reason.ts';
 
 /** A user, as the API server authenticated the call. */
 export interface Caller {
@@ -238,9 +238,9 @@ const setsNoUpdateField: Check<RequestInput> = ({ spec }) => {
 /** Denies early if a limit is used up. The leader counts again, because the stores of other replicas may lag behind. */
 const isWithinLimits: Check<RequestInput> = ({ limits = [] }) => limitViolation(limits);
 
-function promptOf({ spec, template }: RequestInput): string {
-  const prompt = template.found ? reasonConfigOf(spec, template.spec.accessConfig)?.prompt : undefined;
-  return prompt === undefined ? '' : `: ${prompt}`;
+function reasonRemedy({ spec, template }: RequestInput): string {
+  const config = template.found ? reasonConfigOf(spec, template.spec.accessConfig) : undefined;
+  return config ? `write in spec.reason ${reasonText(config)}` : 'write in spec.reason why you need access';
 }
 
 const templateIsFound = ({ template }: RequestInput): boolean => template.found;
@@ -307,7 +307,7 @@ export const grantPolicy: RuleBook<RequestInput> = {
   reason: {
     requirement: 'spec.reason is what the template asks for',
     check: reasonIsGiven,
-    remedy: (input) => `write in spec.reason why you need access${promptOf(input)}`,
+    remedy: reasonRemedy,
     applies: templateIsFound,
   },
   start: {

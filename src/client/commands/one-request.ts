@@ -10,11 +10,11 @@ import { forEach } from '../for-each.ts';
 import { kubectlExec } from '../kubectl-exec.ts';
 import { outputForm, printObject } from '../output.ts';
 import { Problem } from '../problem.ts';
-import { cannotOpen, specOf, stateOf, statusOf } from '../request-state.ts';
+import { cannotOpen, isFinal, specOf, stateOf, statusOf } from '../request-state.ts';
 import type { Session } from '../session.ts';
 import { requestsTarget } from '../targets.ts';
 import { span } from '../times.ts';
-import { endedProblem, ifReady, openText, targetOf, waitFor } from '../wait.ts';
+import { deleteText, endedProblem, ifReady, openText, targetOf, waitFor } from '../wait.ts';
 import { watchRequests } from './list.ts';
 import { printAccess } from './request.ts';
 
@@ -108,16 +108,21 @@ export const drop: Command = {
 
 /** Sets `spec.revoked`. Resolves to the request as written. Rejects with a Problem if the request has ended or is ending. */
 export async function endRequest(
-  { cluster }: Session,
+  session: Session,
   { type, object }: Awaited<ReturnType<typeof findRequest>>,
   reason: string | undefined,
 ): Promise<KubeObject> {
-  if (cannotOpen(stateOf(object).state)) throw endedProblem(object);
+  const { state } = stateOf(object);
+  if (isFinal(state)) {
+    const { exitCode, message } = endedProblem(object);
+    throw new Problem(exitCode, `${message.replace(/\.$/, '')}; ${deleteText(session, object)}`);
+  }
+  if (cannotOpen(state)) throw endedProblem(object);
   const patch = {
     metadata: { uid: object.metadata.uid },
     spec: { revoked: true, ...(reason === undefined ? {} : { revokedReason: reason }) },
   };
-  return cluster.client.mergePatch(requestResource(type), nameIn(object), patch);
+  return session.cluster.client.mergePatch(requestResource(type), nameIn(object), patch);
 }
 
 export const start: Command = {

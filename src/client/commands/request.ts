@@ -2,9 +2,8 @@ import { apiVersionOf, type KubeObject } from '../../api/object.ts';
 import { formatTime, parseTime } from '../../kit/clock.ts';
 import { quote } from '../../kit/errors.ts';
 import { findObject } from '../../kube/client.ts';
-import { ApiError, isForbidden } from '../../kube/errors.ts';
-import { accessOf, fullName, type TypeName, templateResource } from '../access-requests.ts';
-import { approversText } from '../approver-text.ts';
+import { ApiError } from '../../kube/errors.ts';
+import { accessOf, fullName, type TypeName } from '../access-requests.ts';
 import { type Args, usage } from '../args.ts';
 import type { Command, Context } from '../command.ts';
 import { exits, type FlagSpec } from '../command-spec.ts';
@@ -12,9 +11,9 @@ import type { OutputForm } from '../common-flags.ts';
 import { kubectlExec } from '../kubectl-exec.ts';
 import { outputForm, printObject } from '../output.ts';
 import { Problem, problemOf } from '../problem.ts';
-import { statusOf } from '../request-state.ts';
+import { isFinal, stateOf, statusOf } from '../request-state.ts';
 import type { Session } from '../session.ts';
-import { hintsFor, ifReady, openText, targetOf, waitFor } from '../wait.ts';
+import { deleteText, hintsFor, ifReady, openText, targetOf, waitFor } from '../wait.ts';
 
 /** The flags that describe a request. `explain` accepts them, too. */
 export const askFlags: readonly FlagSpec[] = [
@@ -82,8 +81,8 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
   const { resource } = accessOf(type).request;
   const created = await session.cluster.client
     .create(resource, manifest, { dryRun: dryRun !== undefined })
-    .catch((error: unknown) => {
-      throw notCreated(context, session, type, error);
+    .catch(async (error: unknown) => {
+      throw await notCreated(context, session, type, error);
     });
   if (dryRun !== undefined) {
     for (const warning of session.warnings) io.printError(`${warning}\n`);
@@ -102,17 +101,7 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
     if (!printObject(io, form, created)) io.print(`${fullName(created)}\n`);
     return exits.done;
   }
-  const approvers = await approversOf(session, type, args.positionals[0] ?? '');
-  const ready = await waitFor(
-    context,
-    session,
-    { type, object: created },
-    {
-      timeoutMs,
-      approvers,
-      done: ifReady,
-    },
-  );
+  const ready = await waitFor(context, session, { type, object: created }, { timeoutMs, done: ifReady });
   if (args.has('exec')) {
     io.printError(`${openText(ready, clock.now())}\n`);
     return kubectlExec(context, session, ready, args.rest);
@@ -129,14 +118,20 @@ export const foretellsDenial = (warnings: readonly string[]): boolean =>
   warnings.some((warning) => /^[A-Z][A-Za-z]+: /.test(warning));
 
 /** The Problem for a request that the API server did not create, with the command to type instead, if there is one. */
-function notCreated({ args, io }: Context, session: Session, type: TypeName, error: unknown): Problem {
+async function notCreated({ args, io }: Context, session: Session, type: TypeName, error: unknown): Promise<Problem> {
   const { exitCode, message } = problemOf(error);
   const [template = ''] = args.positionals;
   const name = args.text('name');
   if (error instanceof ApiError && error.code === 409 && name !== undefined) {
+    const object = { namespace: session.namespace, name };
+    const found = await findObject(session.cluster.client, accessOf(type).request.resource, object, {});
+    const ended =
+      found && isFinal(stateOf(found).state)
+        ? `, and has ended (${stateOf(found).state}); ${deleteText(session, found)}`
+        : '';
     return new Problem(
       exits.failed,
-      `a request ${name} exists already in namespace ${session.namespace}; choose another --name, or see it with: ${io.program} get ${targetOf(session, type, name)}`,
+      `a request ${name} exists already in namespace ${session.namespace}${ended}; choose another --name, or see it with: ${io.program} get ${targetOf(session, type, name)}`,
     );
   }
   const ofType = (_: string, kind: string): string =>
@@ -182,16 +177,4 @@ function startOf(args: Args, nowMs: number): string | undefined {
   if (instant !== undefined) return formatTime(instant);
   if (/^\d{4}-/.test(at)) throw usage(`--at is ${quote(at)}; write RFC 3339 with a zone, such as 2026-11-22T20:00:00Z`);
   return formatTime(nowMs + (args.durationMs('at') ?? 0));
-}
-
-/** Whose approvals the template requires, as `approversText`; empty if it requires none, or if the user may not read it. */
-async function approversOf({ cluster, namespace }: Session, type: TypeName, template: string): Promise<string> {
-  const name = template.replace(/^.*\//, '');
-  const found = await findObject(cluster.client, templateResource(type), { namespace, name }, {}).catch(
-    (error: unknown) => {
-      if (!isForbidden(error)) throw error;
-      return undefined;
-    },
-  );
-  return found ? approversText(found) : '';
 }

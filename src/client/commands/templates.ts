@@ -1,3 +1,4 @@
+import { reasonText } from '../../access/policy/reason.ts';
 import { summaryConditions } from '../../api/access/names.ts';
 import type { KubeObject } from '../../api/object.ts';
 import { fullName, templateResource, typeNames, typeOf } from '../access-requests.ts';
@@ -11,9 +12,9 @@ import { searchedText } from '../session.ts';
 
 export const templates: Command = {
   name: 'templates',
-  summary: 'List the templates through which you can request access',
+  summary: 'List the templates, and who can request access through them',
   details:
-    'Lists all templates that you can read. GROUPS are those whose members a template allows; explain TEMPLATE says whether you are one. DURATION is what a request gets that names none, and the most that it can get. READY is false if the server cannot open access through the template; -o wide shows why.',
+    'Lists all templates that you can read. GROUPS are those whose members a template allows; explain TEMPLATE says whether you can request access through it. DURATION is what a request gets that names none, and the most that it can get. READY is false if the server cannot open access through the template; -o wide shows why.',
   examples: ['templates', 'templates -A -o wide'],
   async run({ args, io, connect }) {
     const form = outputForm(args);
@@ -39,7 +40,7 @@ function templateTable(namespaces: boolean): Printed<KubeObject> {
     },
     { title: 'GROUPS', text: (template: KubeObject) => config(template)?.allowedGroups?.join(', ') ?? '' },
     { title: 'APPROVED BY', text: (template: KubeObject) => approversText(template) || 'no one' },
-    { title: 'REASON TO GIVE', wide: true, text: (template: KubeObject) => reasonText(config(template)?.reason) },
+    { title: 'REASON TO GIVE', wide: true, text: reasonToGive },
     { title: 'NOT READY BECAUSE', wide: true, text: notReadyBecause },
   ];
   return { columns: namespaces ? columns : columns.slice(1), object: (template) => template, name: fullName };
@@ -51,6 +52,7 @@ function notReadyBecause(template: KubeObject): string {
   return conditionsOf(template).find(({ type }) => type === summaryConditions.ready)?.message ?? '';
 }
 
-function reasonText(reason: { readonly prompt?: string; readonly pattern?: string } | undefined): string {
-  return reason ? (reason.prompt ?? reason.pattern ?? 'required') : 'optional';
+function reasonToGive(template: KubeObject): string {
+  const reason = templateSpecOf(template).accessConfig?.reason;
+  return reason ? reasonText(reason) : 'optional';
 }

@@ -156,7 +156,7 @@ describe('kubectl prints for a request', () => {
       return row?.[2] === 'false' && row[3] === 'Pending' && row;
     };
     const row = await until('STATE Pending', waits, { timeoutMs: 10_000 });
-    assert.match(row.at(-1) ?? '', /^waiting for approvals until \S+Z: peer 0 of 1$/);
+    assert.match(row.at(-1) ?? '', /^waiting for approvals until \S+Z: peer 0 of 1 from \[devs\]$/);
   });
 });
 

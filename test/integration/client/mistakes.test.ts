@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { until } from '../../../sandbox/wait.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { Client } from '../../support/client.ts';
 import type { Person } from '../../support/person.ts';
@@ -39,6 +40,47 @@ describe('after a mistake, the client prints what to type instead', () => {
       text,
       `drawbridge: a request twice exists already in namespace ${stage.namespace}; choose another --name, or see it with: drawbridge get pod/twice -n ${stage.namespace}\n`,
     );
+  });
+
+  /** The command that follows `label` in a message, run by kubectl as alice. */
+  const runs = async (text: string, label: string): Promise<string> => {
+    const [, command = ''] = new RegExp(`${label}: kubectl ([^;\\n]+)`).exec(text) ?? [];
+    assert.notEqual(command, '', text);
+    return (await stage.alice.kubectl(command.split(' '))).stdout;
+  };
+
+  it('a name that a denied request still has', async () => {
+    const ask = ['request', 'exec', 'payments-exec', '--name', 'refused'];
+    assert.match(await fails(stage.alice, 3, ...ask, '--pod', 'nobody'), /refused was denied: InvalidTargetPod: /);
+    const again = await fails(stage.alice, 1, ...ask);
+    assert.match(
+      again,
+      /^drawbridge: a request refused exists already in namespace \S+, and has ended \(Denied\); to delete/,
+    );
+    assert.ok(again.includes('; choose another --name, or see it with: drawbridge get exec/refused -n '), again);
+    const dropped = await fails(stage.alice, 3, 'drop', 'refused');
+    assert.match(
+      dropped,
+      /refused was denied: InvalidTargetPod: .*; to delete it: kubectl delete execaccessrequest refused -n /,
+    );
+    // Until the signature of the request has expired.
+    await runs(dropped, 'to delete it');
+    await client.ok(stage.alice, ...ask);
+  });
+
+  it('a request that has ended', async () => {
+    await client.ok(stage.alice, 'request', 'exec', 'payments-exec', '--name', 'ended');
+    const { uid } = (await stage.read('ExecAccessRequest', 'ended'))?.metadata ?? {};
+    assert.ok(uid);
+    await client.ok(stage.alice, 'drop', 'ended', '--reason', 'done');
+    const isGone = async (): Promise<boolean> => (await stage.read('ExecAccessRequest', 'ended')) === undefined;
+    await until('the request to go', isGone, { timeoutMs: 30_000 });
+    const text = await fails(stage.alice, 1, 'get', 'ended');
+    assert.match(
+      text,
+      /^drawbridge: no request ended in namespace \S+; if it has ended, its Events say why: kubectl get events /,
+    );
+    assert.match(await runs(text, 'its Events say why'), /access ended: the request was revoked: done/);
   });
 
   it('access that was opened for another person, but no failed command of their own', async () => {

@@ -72,6 +72,27 @@ describe('a newcomer with a fresh kubeconfig and an empty home, by the commands 
     assert.match(details, /^Ends: +\S+Z \(in 2[89]m(\d+s)?\)$/m);
   });
 
+  it('has access without the client, by the commands for kubectl', async () => {
+    const alone = section('With kubectl alone');
+    const [manifest = ''] = /(?<=```yaml\n)[^`]*/.exec(alone) ?? [];
+    const input = manifest.replace('namespace: payments', `namespace: ${stage.namespace}`);
+    const kubectl = async (begin: string, name = ''): Promise<string> => {
+      const [, line = ''] = new RegExp(`^kubectl (${begin}.*?) *#`, 'm').exec(alone) ?? [];
+      const values: Record<string, string> = { payments: stage.namespace, NAME: name, 'request.yaml': '-' };
+      const args = line
+        .replaceAll("'", '')
+        .split(' ')
+        .map((word) => values[word] ?? word);
+      return (await stage.alice.kubectl(args, { input })).stdout;
+    };
+    assert.match(await kubectl('get podaccesstemplates'), /^NAME .* GROUPS +DURATION +MAX +APPROVALS +REASON +WHY$/m);
+    const [, name = ''] = /\/(\S+) created$/m.exec(await kubectl('create')) ?? [];
+    await stage.ready({ kind: 'PodAccessRequest', metadata: { name, uid: '' } });
+    const message = await kubectl('get podaccessrequest NAME', name);
+    assert.match(message, new RegExp(`^kubectl exec -ti -n ${stage.namespace} ${name}-\\S+ -- /bin/sh$`));
+    assert.match(await kubectl('delete', name), /deleted/);
+  });
+
   it('learns in one command who is in the namespace', async () => {
     const who = await client.ok(as(stage.bob), ...lineOf('who'));
     assert.match(who, new RegExp(`^alice +Ready +${request}-\\S+ +\\S+Z +- +INC-42 disk full$`, 'm'));

@@ -112,13 +112,13 @@ describe('a person who uses drawbridge to get access', () => {
     try {
       const ask = ['request', 'pod', 'payments-shell', '--name', 'waits'];
       const running = client.start(stage.alice, ...ask);
-      await says(running, /waiting for approvals until \S+: peer 0 of 1 \(peer: 1 of group devs\)/);
+      await says(running, /waiting for approvals until \S+: peer 0 of 1 from \[devs\]/);
       running.kill('SIGINT');
       const { code, stderr } = await running.ended;
       assert.equal(code, 130);
       assert.match(
         stderr,
-        /interrupted; the request still waits for approvals until \S+: peer 0 of 1 \(peer: 1 of group devs\)\. To go on: drawbridge watch pod\/waits .*To drop it: drawbridge drop pod\/waits/,
+        /interrupted; the request still waits for approvals until \S+: peer 0 of 1 from \[devs\]\. To go on: drawbridge watch pod\/waits .*To drop it: drawbridge drop pod\/waits/,
       );
       const later = await client.run(stage.alice, 'watch', 'waits', '--timeout', '1s');
       assert.equal(later.code, 4, later.stderr);

@@ -266,6 +266,6 @@ describe('the client says what happened:', () => {
   it('which command helps, with the name by which the user called it', async () => {
     cluster.program = 'kubectl drawbridge';
     const { stderr } = await cluster.run(['get', 'none']);
-    assert.match(stderr, /list requests with: kubectl drawbridge list -n payments$/m);
+    assert.match(stderr, /to list requests: kubectl drawbridge list -n payments$/m);
   });
 });

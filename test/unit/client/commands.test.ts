@@ -208,7 +208,7 @@ describe('the client', () => {
 
   it('prints commands that can be typed as they are', async () => {
     assert.match((await cluster.run(['get', 'c'])).stdout, /begin access with: drawbridge start pod\/c -n payments$/m);
-    assert.match((await cluster.run(['get', 'none'])).stderr, /list requests with: drawbridge list -n payments$/m);
+    assert.match((await cluster.run(['get', 'none'])).stderr, /to list requests: drawbridge list -n payments$/m);
   });
 
   it('completes namespaces and contexts, of which the flag has no value yet', async () => {

@@ -37,7 +37,10 @@ describe('access that others approve', () => {
     stage.ask();
     await stage.pass();
     const until = formatTime((parseTime(stage.request?.metadata.creationTimestamp ?? '') ?? 0) + 60 * minute);
-    assert.equal(approved(), `Unknown Pending: waiting for approvals until ${until}: peer 0 of 1`);
+    assert.equal(
+      approved(),
+      `Unknown Pending: waiting for approvals until ${until}: peer 0 of 1 from holders of the verb approve`,
+    );
     assert.deepEqual(stage.status.approval, { state: 'Pending', until, all: [{ name: 'peer', have: 0, need: 1 }] });
     assert.equal(stage.status.ready, false);
     assert.equal(stage.isOpen, false);
@@ -168,7 +171,7 @@ describe('access that others approve', () => {
     stage.vote('carol');
     await stage.pass();
     assert.equal(stage.isOpen, false);
-    assert.match(approved(), /peer 1 of 1, second 0 of 1/);
+    assert.match(approved(), /peer 1 of 1, second 0 of 1 from /);
     stage.vote('dave');
     await stage.pass();
     assert.ok(stage.isOpen);

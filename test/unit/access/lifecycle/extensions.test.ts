@@ -194,7 +194,7 @@ describe('an extension of open access', () => {
       await open(withPeers);
       stage.extend('5m');
       await stage.pass();
-      const message = `waiting for approvals until ${timeAt(10)}: peer 0 of 1`;
+      const message = `waiting for approvals until ${timeAt(10)}: peer 0 of 1 from holders of the verb approve`;
       assert.deepEqual(entries(), [{ by: '5m', state: 'Pending', message }]);
       assert.equal(stage.status.ready, true);
       await endsAfter(10);
