@@ -314,6 +314,23 @@ describe('kubectl and the inventory', function () {
     await stage.gone('one');
   });
 
+  it('lets a suspended entry go once nothing is left to tear down', async () => {
+    await stage.component('network', () => ({ outcome: 'Done' }));
+    await stage.entry('one');
+    await stage.ready('one');
+    await stage.patch('one', { spec: { suspend: true } });
+    await stage.delete('one');
+    const reason = 'jsonpath={.status.conditions[?(@.type=="Ready")].reason}';
+    await stage.until(
+      'the reason',
+      async () =>
+        (await kubectl('get', 'clusterinventory', 'one', ...here(), '-o', reason)).stdout === 'Suspended' &&
+        (await column('NEXT', 'reconcileruns', '-o', 'wide')) === 'none: the entry is suspended',
+    );
+    await kubectl('annotate', 'clusterinventory', 'one', ...here(), 'abandon.inventory.drawbridge.dev/network=lost');
+    await stage.gone('one');
+  });
+
   it('names a disabled component when none runs', async () => {
     await stage.component('network', () => ({ outcome: 'Done' }));
     await stage.entry('one', { components: { network: { enabled: false } } });
