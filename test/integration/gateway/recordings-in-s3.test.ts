@@ -4,8 +4,10 @@ import { join } from 'node:path';
 import { GatewayProcess } from '../../../sandbox/gateway-process.ts';
 import { S3Server } from '../../../sandbox/s3-server.ts';
 import { until } from '../../../sandbox/wait.ts';
+import { sessionLogPath } from '../../../src/api/gateway/names.ts';
 import { RecordingsVerifier } from '../../../src/audit/verify/recordings.ts';
 import { GatewayStage, type StagedGrant } from '../../support/gateway-stage.ts';
+import { Person } from '../../support/person.ts';
 
 const day = 86_400_000;
 /** More than a chunk, so that the gateway writes it at once. */
@@ -14,6 +16,7 @@ const ended = /session ended at .*: RecordingLost/;
 
 describe('a session that is recorded in a bucket', () => {
   let stage: GatewayStage;
+  let carol: Person;
   let s3: S3Server;
   let flags: string[];
   let directory: string;
@@ -22,6 +25,8 @@ describe('a session that is recorded in a bucket', () => {
   before(async function () {
     this.timeout(240_000);
     stage = await GatewayStage.open();
+    carol = await Person.of(stage.plane, 'carol', ['auditors']);
+    await stage.allowViews('auditors');
     directory = join(stage.plane.directory, 's3');
     await mkdir(directory);
     s3 = await S3Server.start(directory, 'recordings');
@@ -39,7 +44,8 @@ describe('a session that is recorded in a bucket', () => {
     stage.gateway = await GatewayProcess.start(stage.plane, {
       namespace: stage.namespace,
       flags: [`--recordings=s3://${bucket}/prod`, ...flags, ...more],
-      env,
+      // Hides credentials of the user who runs the tests.
+      env: { HOME: directory, AWS_PROFILE: '', AWS_ACCESS_KEY_ID: '', ...env },
     });
     journals.push(stage.gateway.auditFile);
   }
@@ -103,7 +109,7 @@ describe('a session that is recorded in a bucket', () => {
     return (await verifier.check(copy)).findings.map(({ code, message }) => `${code}: ${message}`);
   };
 
-  it('replays what a terminal showed', async () => {
+  it('replays what a terminal showed, also through the gateway', async () => {
     const grant = await grantWith('Required');
     const terminal = stage.terminal(stage.alice, [...grant.via, 'exec', '-ti', 'payments', '--', 'sh']);
     await terminal.shows(/\[drawbridge\] this session is recorded/);
@@ -111,7 +117,12 @@ describe('a session that is recorded in a bucket', () => {
     await terminal.shows(/^42/m);
     terminal.write('exit\n');
     assert.equal(await terminal.exit(), 0);
-    assert.match(await replay(await recorded(grant)), /^42/m);
+    const session = await recorded(grant);
+    assert.match(await replay(session), /^42/m);
+    const { stdout } = await carol.kubectl(['get', '--raw', sessionLogPath('recordings', stage.namespace, session)]);
+    const names = (await readdir(folderOf(session))).sort();
+    const stored = await Promise.all(names.map((part) => readFile(join(folderOf(session), part), 'utf8')));
+    assert.equal(stdout, stored.join(''));
   });
 
   it('has megabytes of output without loss, and any change of them is found', async () => {

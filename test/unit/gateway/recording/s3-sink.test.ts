@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { portOf } from '../../../../sandbox/ports.ts';
 import { until } from '../../../../sandbox/wait.ts';
 import { S3Sink } from '../../../../src/gateway/recording/s3-sink.ts';
@@ -31,23 +34,12 @@ describe('recordings in a bucket whose server misbehaves', () => {
   let sink: S3Sink;
   let calls: string[];
   let handle: Handle;
-  const earlier = new Map<string, string | undefined>();
-
-  before(() => {
-    for (const [key, value] of Object.entries(credentials)) {
-      earlier.set(key, process.env[key]);
-      process.env[key] = value;
-    }
-  });
-  after(() => {
-    for (const [key, value] of earlier) {
-      if (value === undefined) delete process.env[key];
-      else process.env[key] = value;
-    }
-  });
+  let earlier: NodeJS.ProcessEnv;
 
   beforeEach(async () => {
     calls = [];
+    earlier = { ...process.env };
+    Object.assign(process.env, credentials);
     server = createServer((request, response) => {
       calls.push(`${request.method} ${String(request.url).split('?')[0]}`);
       const parts: Buffer[] = [];
@@ -60,6 +52,8 @@ describe('recordings in a bucket whose server misbehaves', () => {
     sink = new S3Sink({ bucket: 'recordings', prefix: 'prod', region: 'us-east-1', endpoint }, clock);
   });
   afterEach(() => {
+    for (const key of Object.keys(process.env)) if (key.startsWith('AWS_')) delete process.env[key];
+    Object.assign(process.env, earlier);
     server.closeAllConnections();
     server.close();
   });
@@ -81,6 +75,37 @@ describe('recordings in a bucket whose server misbehaves', () => {
     await file.close();
     assert.deepEqual(calls, [`PUT /recordings/${folder}/000001.cast`, `PUT /recordings/${folder}/000002.cast`]);
     assert.deepEqual(conditions, ['*', '*']);
+  });
+
+  it('uses the role that the token of a ServiceAccount opens', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 's3-'));
+    const file = join(directory, 'token');
+    await writeFile(file, 'a-token-of-a-service-account');
+    for (const key of Object.keys(credentials)) delete process.env[key];
+    Object.assign(process.env, {
+      AWS_ROLE_ARN: 'arn:aws:iam::123456789012:role/recordings',
+      AWS_WEB_IDENTITY_TOKEN_FILE: file,
+      AWS_ENDPOINT_URL_STS: `http://127.0.0.1:${portOf(server)}`,
+    });
+    const seen: string[] = [];
+    handle = (request, response, body) => {
+      if (request.method === 'PUT') {
+        seen.push(`${request.headers.authorization} ${request.headers['x-amz-security-token']}`);
+        stored(request, response, body);
+        return;
+      }
+      seen.push(body.toString());
+      const given =
+        '<AccessKeyId>AKIAROLE</AccessKeyId><SecretAccessKey>x</SecretAccessKey><SessionToken>of-role</SessionToken>';
+      answering(
+        200,
+        `<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult><Credentials>${given}<Expiration>2100-01-01T00:00:00Z</Expiration></Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`,
+      )(request, response, body);
+    };
+    await sink.create(name, header);
+    assert.match(seen[0] ?? '', /Action=AssumeRoleWithWebIdentity.*WebIdentityToken=a-token-of-a-service-account/);
+    assert.match(seen[1] ?? '', /Credential=AKIAROLE\/\d+\/us-east-1\/s3\/aws4_request.* of-role$/);
+    await rm(directory, { recursive: true });
   });
 
   for (const wrong of [
