@@ -27,14 +27,14 @@ export interface InventoryStore extends Required<Subscribable<EntryChange>> {
   get(ref: EntryRef, signal: AbortSignal): Promise<Entry | undefined>;
   /**
    * Sends a merge patch and resolves to the new version. Part `status` sends `patch` to the subresource; part `metadata` sends only
-   * `patch.metadata`. Rejects with ApiError 409 `Conflict` if the stored object has another UID than `ref.uid`, or if `resourceVersion` is
-   * given and the stored object has another one. Rejects with a plain Error if the patch succeeded but the answer is not a valid entry.
+   * `patch.metadata`. Rejects with ApiError 409 `Conflict` if the stored object has another resourceVersion. Rejects with a plain Error if
+   * the patch succeeded but the answer is not a valid entry.
    */
   patch(
     ref: EntryRef,
     part: 'metadata' | 'status',
     patch: Readonly<Record<string, unknown>>,
-    options: { readonly resourceVersion?: string; readonly signal: AbortSignal },
+    options: { readonly resourceVersion: string; readonly signal: AbortSignal },
   ): Promise<Entry>;
 }
 

@@ -152,11 +152,9 @@ export class EntryReconciler implements Reconciler {
     const { uid } = entry.ref;
     const waitMs = (this.#statusWrittenAt.get(uid) ?? Number.NEGATIVE_INFINITY) + statusSpacingMs - clock.monotonic();
     if (waitMs > 0) return after(waitMs);
-    // A merge patch replaces the whole list of conditions. Other writers own some of them, so the write needs an optimistic lock.
-    const { resourceVersion } = entry;
-    const options = 'conditions' in patch.status ? { resourceVersion, signal } : { signal };
+    const { ref, resourceVersion } = entry;
     try {
-      await latestEntries.call(uid, () => entries.patch(entry.ref, 'status', patch, options));
+      await latestEntries.call(uid, () => entries.patch(ref, 'status', patch, { resourceVersion, signal }));
     } catch (error) {
       if (!isConflict(error)) throw error;
       // The watch may lag behind the writes of outputs, so read live.

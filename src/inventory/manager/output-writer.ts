@@ -144,10 +144,25 @@ export class OutputWriter {
     status: Readonly<Record<string, unknown>>,
     signal: AbortSignal,
   ): Promise<OutputsProblem | undefined> {
+    return this.#withRetries('writing outputs', signal, () => this.#patchStatus(ref, status, signal));
+  }
+
+  /** Patches the newest known version or, after a conflict, the live one. Does nothing if the entry was deleted. */
+  async #patchStatus(ref: EntryRef, status: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<void> {
     const { entries, latestEntries } = this.#deps;
-    return this.#withRetries('writing outputs', signal, async () => {
-      await latestEntries.call(ref.uid, () => entries.patch(ref, 'status', { status }, { signal }));
-    });
+    const patch = ({ resourceVersion }: Entry): Promise<Entry> =>
+      latestEntries.call(ref.uid, () => entries.patch(ref, 'status', { status }, { resourceVersion, signal }));
+    const known = latestEntries.get(ref.uid);
+    try {
+      if (known) {
+        await patch(known);
+        return;
+      }
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+    }
+    const live = await latestEntries.call(ref.uid, () => entries.get(ref, signal));
+    if (live) await patch(live);
   }
 
   async #withRetries(

@@ -147,9 +147,9 @@ export class KubeInventoryStore implements InventoryStore {
     ref: EntryRef,
     part: 'metadata' | 'status',
     patch: Readonly<Record<string, unknown>>,
-    { resourceVersion, signal }: { readonly resourceVersion?: string; readonly signal: AbortSignal },
+    { resourceVersion, signal }: { readonly resourceVersion: string; readonly signal: AbortSignal },
   ): Promise<Entry> {
-    const metadata = { uid: ref.uid, ...(resourceVersion === undefined ? {} : { resourceVersion }) };
+    const metadata = { uid: ref.uid, resourceVersion };
     const body = part === 'status' ? { ...patch, metadata } : { metadata: { ...metadataOf(patch), ...metadata } };
     const options = { signal, ...(part === 'status' ? { subresource: 'status' } : {}) };
     return entryIn(await this.#client.mergePatch(clusterInventories, ref, body, options));

@@ -192,10 +192,9 @@ export class MemoryInventory {
     return result;
   }
 
-  #patch(ref: EntryRef, part: 'metadata' | 'status', patch: unknown, resourceVersion: string | undefined): Entry {
+  #patch(ref: EntryRef, part: 'metadata' | 'status', patch: unknown, resourceVersion: string): Entry {
     const { object, view } = this.#there(ref);
-    if (view.ref.uid !== ref.uid) throw new ApiError(409, 'Conflict', `${ref.name} has another uid`);
-    if (resourceVersion !== undefined && resourceVersion !== view.resourceVersion) {
+    if (resourceVersion !== view.resourceVersion) {
       throw new ApiError(409, 'Conflict', `${ref.name} is at ${view.resourceVersion}`);
     }
     const merged = mergePatch(object, patch) as ClusterInventory;

@@ -53,6 +53,19 @@ describe('outputs while the watch is late', () => {
     assert.deepEqual(outputWriter.withoutUnchanged(watched, same), { outcome: 'Done' });
   });
 
+  it('are written at the live version, and not to another entry of the name', async () => {
+    const { ref: first } = inventory.create({ name: 'three' });
+    inventory.edit(first, (object) => {
+      object.spec.suspend = true;
+    });
+    assert.equal(await outputWriter.apply(first, network, { network: { v: 'D' } }, signal), undefined);
+    assert.deepEqual(inventory.entry(first)?.content.status.outputs, { network: { v: 'D' } });
+    inventory.delete(first);
+    inventory.create({ name: 'three' });
+    assert.equal(await outputWriter.apply(first, network, { network: { v: 'E' } }, signal), undefined);
+    assert.deepEqual(inventory.entry(first)?.content.status.outputs, {});
+  });
+
   it('are removed with their component', async () => {
     const { ref: other } = inventory.create({ name: 'two' });
     // The component wrote them itself, and the watch has not reported them yet.

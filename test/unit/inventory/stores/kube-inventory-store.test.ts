@@ -23,7 +23,7 @@ describe('a write of an entry with an invalid answer', () => {
     const { signal } = new AbortController();
     const ref = { namespace: 'inv', name: 'one', uid: 'u' };
     const going = withRetries({ clock, random: () => 0, log: noLog }, 'writing outputs', signal, () =>
-      store.patch(ref, 'status', { status: { outputs: {} } }, { signal }),
+      store.patch(ref, 'status', { status: { outputs: {} } }, { resourceVersion: '1', signal }),
     );
     await assert.rejects(going, /answer for ClusterInventory one is not valid/);
     assert.equal(patches, 1);
