@@ -30,13 +30,11 @@ export interface WatchProbeOptions {
  * included.
  */
 const PERIOD_MS = 8_000;
-/** Number of reviews in one period. With more namespaces, the time between two reviews of one grows, not the number of calls. */
-const REVIEWS_A_PERIOD = 2;
 /**
- * Reviews begin at multiples of this time on the monotonic clock, milliseconds. So the probes of all clusters review together, and an idle
- * process wakes half as often: that costs more processor time than the reviews.
+ * Number of reviews in one period. With more namespaces, the time between two reviews of one grows, not the number of calls. Then the
+ * reviews are spread over the period; otherwise one follows the other.
  */
-const TICK_MS = PERIOD_MS / REVIEWS_A_PERIOD;
+const REVIEWS_A_PERIOD = 2;
 /** Pause between reviews after the probe found a lost permission, milliseconds: an administrator often withdraws several at once. */
 const HURRY_MS = 250;
 /** Time limit of a review, milliseconds. Two of them, a period, SPREAD_MS, and the time limit of a successor are less than 30 s. */
@@ -73,6 +71,8 @@ export class WatchProbe {
   readonly #closed = new AbortController();
   #cancel: Cancel | undefined;
   #asking = false;
+  /** Number of next reviews that begin without a pause. */
+  #due = 0;
   /** Number of next reviews that use the short pause HURRY_MS. */
   #hurried = 0;
 
@@ -86,8 +86,8 @@ export class WatchProbe {
     const known = this.#watches.get(namespace);
     const joined = known ?? new Set();
     this.#watches.set(namespace, joined.add(watch));
-    // The pause depends on the number of namespaces, so schedule again.
-    if (!known && this.#watches.size <= REVIEWS_A_PERIOD) this.#stop();
+    // The pause is shorter from now on.
+    if (!known && this.#watches.size === REVIEWS_A_PERIOD + 1) this.#stop();
     this.#schedule();
     return () => {
       this.#checked.delete(watch);
@@ -105,17 +105,29 @@ export class WatchProbe {
   #stop(): void {
     this.#cancel?.();
     this.#cancel = undefined;
+    this.#due = 0;
   }
 
   #schedule(): void {
     if (this.#cancel || this.#asking || this.#closed.signal.aborted) return;
-    const { clock } = this.#options;
-    const pauseMs = PERIOD_MS / Math.min(this.#watches.size, REVIEWS_A_PERIOD);
-    const sharedPauseMs = pauseMs - ((clock.monotonic() + pauseMs) % TICK_MS);
-    this.#cancel = clock.schedule(this.#hurried > 0 ? HURRY_MS : sharedPauseMs, () => {
+    this.#cancel = this.#options.clock.schedule(this.#hurried > 0 ? HURRY_MS : this.#pauseMs(), () => {
       this.#cancel = undefined;
       void this.#review();
     });
+  }
+
+  /**
+   * Milliseconds until the next review. Without `#due`, it begins at a multiple of the pause on the monotonic clock, so that the probes of
+   * all clusters review together: waking an idle process costs more processor time than a review.
+   */
+  #pauseMs(): number {
+    if (this.#due > 0) return 0;
+    const pauseMs = this.#isSpread() ? PERIOD_MS / REVIEWS_A_PERIOD : PERIOD_MS;
+    return pauseMs - (this.#options.clock.monotonic() % pauseMs);
+  }
+
+  #isSpread(): boolean {
+    return this.#watches.size > REVIEWS_A_PERIOD;
   }
 
   async #review(): Promise<void> {
@@ -125,6 +137,8 @@ export class WatchProbe {
     this.#watches.delete(namespace);
     this.#watches.set(namespace, watches);
     this.#asking = true;
+    if (this.#due === 0) this.#due = this.#isSpread() ? 1 : this.#watches.size;
+    this.#due--;
     if (this.#hurried > 0) this.#hurried--;
     const answer = await this.#ask(namespace);
     this.#asking = false;

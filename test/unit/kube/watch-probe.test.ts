@@ -51,7 +51,7 @@ describe('the probe of watches', () => {
   const doubts = (): string[] => told.filter((line) => !line.endsWith('alive'));
 
   it('asks every 8 s, once for all watches of a namespace, and nothing without a watch', async () => {
-    await clock.advance(60_000);
+    await clock.advance(64_000);
     assert.equal(asked.length, 0);
     const leave = [join('a', { namespace: 'team' }), join('b', { namespace: 'team' })];
     const startMs = clock.monotonic();
@@ -66,7 +66,17 @@ describe('the probe of watches', () => {
     assert.equal(asked.length, 3);
   });
 
-  it('asks for two namespaces every 8 s each, and with more for each in turn at the same rate', async () => {
+  it('asks for two namespaces one after the other every 8 s, together with the probes of other clusters', async () => {
+    await clock.advance(3_000);
+    for (const namespace of ['a', 'b']) join(namespace, { namespace });
+    await clock.advance(22_000);
+    assert.deepEqual(
+      asked.map(({ namespace, atMs }) => `${namespace} ${atMs}`),
+      ['a 8000', 'b 8000', 'a 16000', 'b 16000', 'a 24000', 'b 24000'],
+    );
+  });
+
+  it('asks for each of more namespaces in turn at the same rate', async () => {
     const startMs = clock.monotonic();
     for (const namespace of ['a', 'b', 'c']) join(namespace, { namespace });
     await clock.advance(24_500);
