@@ -22,7 +22,7 @@ export interface HealthServer extends Listening {
 /** What the thread needs to start. */
 export interface ThreadData extends Address {
   readonly report: HealthReport;
-  /** One number: when the event loop last ran its reports, `threadsMonotonic`. Shared, so that an unchanged report wakes no thread. */
+  /** One number: when the event loop last set it, `threadsMonotonic`. Shared, so that a beat wakes no thread. */
   readonly aliveAtMs: Float64Array<SharedArrayBuffer>;
 }
 
@@ -30,10 +30,10 @@ export interface ThreadData extends Address {
 export type ThreadStarted = { readonly port: number } | { readonly problem: string };
 
 /**
- * Interval of the event loop's reports, milliseconds, unless the thread asks for one. `/livez` fails after 5 s without one. Each report wakes
+ * Interval at which the event loop shows that it is not blocked, milliseconds. `/livez` fails after 5 s without such a beat. Each beat wakes
  * an idle process, so that shorter intervals cost more than the work at rest.
  */
-const REPORT_MS = 1_000;
+const BEAT_MS = 1_000;
 /** Probes need about 5 MB. A thread that needs more is broken. */
 const LIMITS = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4 };
 
@@ -45,8 +45,7 @@ export async function startHealthServer(options: HealthServerOptions): Promise<H
   const { host, port, health, clock, program } = options;
   const aliveAtMs = new Float64Array(new SharedArrayBuffer(8));
   aliveAtMs[0] = threadsMonotonic();
-  const first = health.readiness();
-  const workerData: ThreadData = { host, port, report: first, aliveAtMs };
+  const workerData: ThreadData = { host, port, report: health.readiness(), aliveAtMs };
   const thread = new Worker(program, { workerData, resourceLimits: LIMITS });
   const failure = new AbortController();
   let cancel: Cancel = () => {};
@@ -59,24 +58,21 @@ export async function startHealthServer(options: HealthServerOptions): Promise<H
   };
   thread.on('error', fail);
   thread.once('exit', (code) => fail(`exit code ${code}`));
-  let sent = JSON.stringify(first);
-  const report = ({ isAwaited }: { readonly isAwaited: boolean }): void => {
-    cancel();
-    const now = health.readiness();
-    const text = JSON.stringify(now);
+  const beat = (): void => {
     aliveAtMs[0] = threadsMonotonic();
-    if (isAwaited || text !== sent) thread.postMessage(now);
-    sent = text;
-    cancel = clock.schedule(REPORT_MS, () => report({ isAwaited: false }));
+    cancel = clock.schedule(BEAT_MS, beat);
   };
   const close = async (): Promise<void> => {
     closed = true;
     cancel();
     await thread.terminate();
   };
-  report({ isAwaited: false });
+  beat();
   const started = await firstMessage(thread, failure.signal);
-  thread.on('message', () => report({ isAwaited: true }));
+  thread.on('message', () => {
+    aliveAtMs[0] = threadsMonotonic();
+    thread.postMessage(health.readiness());
+  });
   if ('port' in started) return { port: started.port, failed: failure.signal, close };
   await close();
   throw new CodedError('PortUnavailable', started.problem);

@@ -7,24 +7,27 @@ import { type HealthReport, livenessAt, readinessAt } from './health.ts';
 import type { ThreadData, ThreadStarted } from './health-server.ts';
 import { startProbeServer } from './http.ts';
 
-/** `/readyz` asks the event loop for a newer report if the last one is older, milliseconds. */
+/** `/readyz` asks the event loop for a new report if the last one is older, milliseconds. */
 const FRESH_MS = 400;
 /** How long `/readyz` waits for the report that it asked for, milliseconds. A kubelet waits 1 s for the answer by default. */
 const REPORT_WAIT_MS = 600;
 
 const { host, port, report, aliveAtMs } = workerData as ThreadData;
 let last = report;
+/** When `last` arrived, `threadsMonotonic`. */
+let lastAtMs = threadsMonotonic();
 /** Settles when the report that the thread asked for arrives; undefined while it awaits none. */
 let awaited: Deferred<void> | undefined;
 parentPort?.on('message', (next: HealthReport) => {
   last = next;
+  lastAtMs = threadsMonotonic();
   awaited?.resolve();
   awaited = undefined;
 });
 const ageMs = (): number => threadsMonotonic() - (aliveAtMs[0] ?? 0);
 
 async function readiness(): Promise<HealthReport> {
-  if (ageMs() > FRESH_MS) {
+  if (threadsMonotonic() - lastAtMs > FRESH_MS) {
     if (!awaited) {
       awaited = deferred();
       parentPort?.postMessage(undefined);

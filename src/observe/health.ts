@@ -31,17 +31,17 @@ export class Health {
   }
 }
 
-/** `/readyz` fails if the last report of the event loop is older, as a probe of the kubelet without an answer does by default. */
+/** `/readyz` fails if the event loop last ran longer ago, as a probe of the kubelet without an answer does by default. */
 const MAX_READY_AGE_MS = 1_000;
-/** `/livez` fails if the last report is older. The chart's liveness probe waits as long for an answer. */
+/** `/livez` fails if the event loop last ran longer ago. The chart's liveness probe waits as long for an answer. */
 const MAX_LIVE_AGE_MS = 5_000;
 
-/** The answer of `/readyz`, from the last report of the event loop and its age in milliseconds. */
+/** The answer of `/readyz`, from the last report of the event loop and the milliseconds since it last ran. */
 export function readinessAt(ageMs: number, { checks }: HealthReport): HealthReport {
   return reportOf([eventLoop(ageMs, MAX_READY_AGE_MS), ...checks]);
 }
 
-/** The answer of `/livez` (would a restart help?), from the age of the event loop's last report in milliseconds. */
+/** The answer of `/livez` (would a restart help?), from the milliseconds since the event loop last ran. */
 export function livenessAt(ageMs: number): HealthReport {
   return reportOf([eventLoop(ageMs, MAX_LIVE_AGE_MS)]);
 }
