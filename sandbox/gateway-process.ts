@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
@@ -120,8 +121,10 @@ function manifests(plane: PlaneClient, namespace: string, port: number): string 
 async function servingCertificate(plane: PlaneClient, namespace: string) {
   const folder = join(plane.directory, `serving-${namespace}`);
   await mkdir(folder, { recursive: true });
-  const { certificate, key } = issue(plane.authority, { commonName: service, serves: [`${service}.${namespace}.svc`] });
   const files = { certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') };
+  // The replicas of one gateway share a pair.
+  if (existsSync(files.keyFile)) return files;
+  const { certificate, key } = issue(plane.authority, { commonName: service, serves: [`${service}.${namespace}.svc`] });
   await writeFile(files.certFile, certificate);
   await writeFile(files.keyFile, key, { mode: 0o600 });
   return files;

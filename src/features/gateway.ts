@@ -8,6 +8,7 @@ import { Gateway } from '../gateway/gateway.ts';
 import { LiveGrants, openGrantStores } from '../gateway/live-grants.ts';
 import { LiveViews } from '../gateway/live-views.ts';
 import { Looks } from '../gateway/looks.ts';
+import { PeerIdentity, Peers } from '../gateway/peers.ts';
 import { PublicKeys } from '../gateway/public-keys.ts';
 import { recordingMetrics } from '../gateway/recording/metrics.ts';
 import { openRecordings } from '../gateway/recording/open.ts';
@@ -63,7 +64,6 @@ async function open(host: Host): Promise<OpenFeature> {
   const recordOverload = overloadMetrics(metrics);
   const audit = new SessionAudit(journal, log);
   const views = new LiveViews(clock);
-  const looks = new Looks({ views, sink, audit, log });
   const replicaStore = openReplicaStore(cluster, config.leaseNamespace);
   const sessionStore = openSessionStore(cluster);
   const { client } = cluster;
@@ -76,6 +76,10 @@ async function open(host: Host): Promise<OpenFeature> {
     clock,
   });
   const objects = new SessionObjects({ client, store: sessionStore, replicas, clock, log, metrics });
+  const serving = certificate();
+  const identity = new PeerIdentity(serving.current);
+  const peers = new Peers({ identity, views, clock });
+  const looks = new Looks({ views, sink, holderOf: (name) => objects.holderOf(name), peers, audit, log });
   const opening = new SessionOpening({ sessions, objects, upstream, recorder, views, audit, clock });
   const server = await startGatewayServer({
     gateway: new Gateway({
@@ -85,12 +89,14 @@ async function open(host: Host): Promise<OpenFeature> {
       upstream,
       opening,
       looks,
+      peers,
       audit,
       clock,
       log,
     }),
     frontProxy,
-    certificate: certificate(),
+    certificate: serving,
+    identity,
     host: config.bindAddress,
     port: config.gatewayPort,
     clock,

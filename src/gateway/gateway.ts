@@ -14,6 +14,7 @@ import { apiDocument, podDocument } from './discovery.ts';
 import { type FrontProxy, frontProxyOf, frontProxyProblem, isApiServer } from './front-proxy.ts';
 import type { LiveGrant, LiveGrants } from './live-grants.ts';
 import type { Looks } from './looks.ts';
+import { isPeerPath, type Peers } from './peers.ts';
 import { type Decision, decide, isDocument, isSubject, type ProxyCall } from './pod-call.ts';
 import type { AuditedCall, Look, SessionAudit } from './session-audit.ts';
 import type { SessionOpening } from './session-opening.ts';
@@ -34,6 +35,7 @@ interface GatewayDeps {
   readonly upstream: Pick<Upstream, 'open'>;
   readonly opening: Pick<SessionOpening, 'open'>;
   readonly looks: Pick<Looks, 'answer'>;
+  readonly peers: Pick<Peers, 'answer'>;
   readonly audit: SessionAudit;
   readonly clock: Clock;
   readonly log: Log;
@@ -65,6 +67,7 @@ export class Gateway {
   /** Answers a call without an upgrade. Never rejects. */
   async onRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
+      if (isPeerPath(request.url)) return this.#deps.peers.answer(request, response);
       const outcome = this.#decide(request);
       if (outcome.kind === 'document') {
         response.writeHead(200, { 'content-type': outcome.contentType });

@@ -39,6 +39,14 @@ export class LiveSession {
   }
 }
 
+/** A place among the viewers of an open session. */
+interface View {
+  readonly session: LiveSession;
+  readonly cast: SessionCast;
+  /** Frees the place. Later calls have no effect. */
+  readonly release: () => void;
+}
+
 /** The open sessions of this replica, and their viewers. No viewer delays a stream: the gateway drops one that does not read. */
 export class LiveViews {
   readonly #clock: Clock;
@@ -60,9 +68,14 @@ export class LiveViews {
     };
   }
 
-  /** The open session of that name; undefined if this replica has none. */
-  find(name: RecordingName): LiveSession | undefined {
-    return this.#sessions.get(keyOf(name));
+  /** Takes a place for a viewer of the open session; or says why there is none. The caller must release it. */
+  admit(name: RecordingName): View | Refusal {
+    const session = this.#sessions.get(keyOf(name));
+    if (!session) return notOpen(name);
+    const { cast } = session;
+    if (!cast) return nothingToShow(name);
+    const release = this.reserve(session);
+    return typeof release === 'function' ? { session, cast, release } : release;
   }
 
   /** Takes a place for a viewer of the session, or of a recording, and returns the function that frees it; or why there is none. */
@@ -80,7 +93,7 @@ export class LiveViews {
   }
 
   /** Writes the session to the answer, from now until its end. False if the session is over. */
-  show(session: LiveSession, cast: SessionCast, answer: ViewAnswer): boolean {
+  show({ session, cast }: Pick<View, 'session' | 'cast'>, answer: ViewAnswer): boolean {
     if (!session.isOpen) return false;
     session.viewers.add(new Viewer(session, cast, answer, this.#clock));
     return true;
@@ -140,7 +153,21 @@ class Viewer implements CastReader {
 
 const tooSlow = 'this view ends: its reader was too slow; the session goes on';
 
-const tooManyViewers: Refusal = {
+/** No replica has the open session. */
+export const notOpen = ({ namespace, session }: RecordingName): Refusal => ({
+  status: 404,
+  code: 'SessionNotOpen',
+  message: `session ${session} is not open in namespace ${namespace}; list open sessions: drawbridge sessions list -n ${namespace}; or play its recording: drawbridge sessions play ${session} -n ${namespace}`,
+});
+
+/** The session has no output that a terminal could show. */
+export const nothingToShow = ({ session }: RecordingName): Refusal => ({
+  status: 400,
+  code: 'NoTerminal',
+  message: `session ${session} forwards ports, and has no terminal to watch; end it: drawbridge sessions kill ${session}`,
+});
+
+export const tooManyViewers: Refusal = {
   status: 429,
   code: 'TooManyViewers',
   message: `the session has ${MAX_PER_SESSION} viewers, or this replica ${MAX_VIEWERS}; end another view, or try again later`,

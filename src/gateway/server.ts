@@ -9,6 +9,7 @@ import { listen } from '../kit/listen.ts';
 import type { Store } from '../kube/store.ts';
 import { type FrontProxy, frontProxyOf, isApiServer, noteHandshake } from './front-proxy.ts';
 import type { Gateway } from './gateway.ts';
+import type { PeerIdentity } from './peers.ts';
 
 /** The serving certificate. */
 interface Certificate {
@@ -21,11 +22,12 @@ interface GatewayServerOptions {
   readonly gateway: Pick<Gateway, 'onRequest' | 'onUpgrade'>;
   readonly frontProxy: Store<FrontProxy>;
   readonly certificate: Certificate;
+  readonly identity: PeerIdentity;
   readonly host: string;
   /** 0 for any free port. */
   readonly port: number;
   readonly clock: Clock;
-  /** Limits connections until `isTrusted` says that their peer is the API server. */
+  /** Limits connections until `isTrusted` says that their peer is the API server, or a replica. */
   readonly limit: (server: Server, isTrusted: (socket: TLSSocket) => boolean) => void;
 }
 
@@ -40,7 +42,7 @@ const LAST_WORDS_MS = 2_000;
 
 /** Serves the gateway over HTTPS. Rejects with `PortUnavailable` if the port cannot be bound. */
 export async function startGatewayServer(options: GatewayServerOptions) {
-  const { gateway, frontProxy, certificate, limit } = options;
+  const { gateway, frontProxy, certificate, identity, limit } = options;
   const server = createServer(
     {
       ...tlsOptions(certificate.current, frontProxyOf(frontProxy)),
@@ -61,7 +63,7 @@ export async function startGatewayServer(options: GatewayServerOptions) {
   );
   const isTrusted = (socket: TLSSocket): boolean => {
     const settings = frontProxyOf(frontProxy);
-    return settings !== undefined && isApiServer(socket, settings);
+    return (settings !== undefined && isApiServer(socket, settings)) || identity.isPeer(socket);
   };
   /** Sockets of streams, which Node's server no longer knows. */
   const upgraded = new Set<Duplex>();
@@ -80,6 +82,7 @@ export async function startGatewayServer(options: GatewayServerOptions) {
   certificate.start((next) => {
     server.setSecureContext(tlsOptions(next, frontProxyOf(frontProxy)));
     pair = next;
+    identity.replace(next);
   });
   const unsubscribe = frontProxy.subscribe(apply);
   return {

@@ -73,7 +73,7 @@ export class SessionAudit {
   }
 
   /** The user sees the session or the recording. Rejects if the line cannot be written; then the user may see nothing. */
-  async viewed(look: Look, session?: SessionRecord): Promise<void> {
+  async viewed(look: Look, session?: Pick<SessionRecord, 'request' | 'pod'>): Promise<void> {
     await this.#journal.append({ ...lookLine(look, session), verdict: 'viewed' });
   }
 

@@ -20,7 +20,9 @@ import { isConflict } from '../kube/errors.ts';
 import type { Projected, Store } from '../kube/store.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
+import type { Holder } from './looks.ts';
 import type { StreamDecision } from './pod-call.ts';
+import type { RecordingName } from './recording/sink.ts';
 import type { Replicas } from './replicas.ts';
 import type { AuditedCall, SessionRecord } from './session-audit.ts';
 import type { Session } from './sessions.ts';
@@ -33,6 +35,9 @@ export interface SessionView extends Projected {
   /** The replica that holds the session. */
   readonly replica: string;
   readonly deleting: boolean;
+  readonly pod: string;
+  /** The name of the request. */
+  readonly request: string;
 }
 
 /** The object of a session that this replica holds or held. */
@@ -75,9 +80,10 @@ function viewSession(object: KubeObject): SessionView | undefined {
   const { uid, resourceVersion, namespace, name, deletionTimestamp } = object.metadata;
   const read = readObject(accessSessionKind, object);
   if (!uid || !resourceVersion || !namespace || !read.ok) return undefined;
-  const { replica } = read.value.spec;
+  const { replica, pod, request } = read.value.spec;
   const deleting = deletionTimestamp !== undefined;
-  return { key: keyOf({ namespace, name }), uid, resourceVersion, namespace, name, replica, deleting };
+  const key = keyOf({ namespace, name });
+  return { key, uid, resourceVersion, namespace, name, replica, deleting, pod, request: request.name };
 }
 
 /**
@@ -91,6 +97,15 @@ export class SessionObjects {
 
   constructor(deps: SessionObjectsDeps) {
     this.#deps = deps;
+  }
+
+  /** The other replica that holds the open session; undefined if none does. Its address comes from its Lease alone. */
+  holderOf({ namespace, session }: RecordingName): Holder | undefined {
+    const { store, replicas } = this.#deps;
+    const view = store.get(keyOf({ namespace, name: session }));
+    if (!view || view.replica === replicas.own) return undefined;
+    const { replica, pod, request } = view;
+    return { replica, address: replicas.addressOf(replica), record: { pod, request } };
   }
 
   /**

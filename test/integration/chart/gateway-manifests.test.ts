@@ -173,7 +173,7 @@ describe('the chart with the gateway', () => {
     assert.ok(!JSON.stringify(others).includes('grants/proxy'));
   });
 
-  it('lets it reach, and be reached by, only the API server, besides probes and metrics', async () => {
+  it('lets it reach, and be reached by, only the API server and its replicas, besides probes and metrics', async () => {
     const networkPolicy = { apiServerCIDRs: ['10.0.0.1/32'] };
     const { spec } = named(
       await helm.template(namespace, { ...on, networkPolicy }),
@@ -181,13 +181,23 @@ describe('the chart with the gateway', () => {
       'drawbridge-gateway',
     );
     const from = [{ ipBlock: { cidr: '10.0.0.1/32' } }];
+    const replicas = {
+      podSelector: {
+        matchLabels: { 'app.kubernetes.io/name': 'drawbridge', 'app.kubernetes.io/component': 'gateway' },
+      },
+    };
+    const peers = [{ protocol: 'TCP', port: 9445 }];
     assert.deepEqual(spec.ingress, [
-      { ports: [{ protocol: 'TCP', port: 9445 }], from },
+      { ports: peers, from },
+      { ports: peers, from: [replicas] },
       { ports: [{ protocol: 'TCP', port: 8081 }] },
       { ports: [{ protocol: 'TCP', port: 8080 }] },
     ]);
     const ports = [443, 6443].map((port) => ({ protocol: 'TCP', port }));
-    assert.deepEqual(spec.egress, [{ ports, to: from }]);
+    assert.deepEqual(spec.egress, [
+      { ports, to: from },
+      { ports: peers, to: [replicas] },
+    ]);
   });
 
   it('lets the APIService trust the certificate of each mode', async () => {
@@ -359,7 +369,8 @@ describe('the chart with the gateway', () => {
     it('lets the gateway, and no other feature, reach the server and DNS', async () => {
       const egress = async (s3: object, networkPolicy: object = {}, feature = '-gateway'): Promise<unknown> => {
         const manifests = await helm.template(namespace, inBucket(s3, { networkPolicy }));
-        return named(manifests, 'NetworkPolicy', `drawbridge${feature}`)['spec'].egress.slice(1);
+        // After the API server and, for the gateway, its replicas.
+        return named(manifests, 'NetworkPolicy', `drawbridge${feature}`)['spec'].egress.slice(feature === '' ? 1 : 2);
       };
       const tcp = (...ports: number[]): object[] => ports.map((port) => ({ protocol: 'TCP', port }));
       const dns = { ports: [{ protocol: 'UDP', port: 53 }, ...tcp(53)] };

@@ -85,6 +85,14 @@ describe('the gateway under attack', () => {
       });
     }
 
+    for (const as of ['none', 'user', 'otherName', 'serving', 'apiServer']) {
+      it(`is no replica with the certificate "${as}"`, async () => {
+        const { status, body } = await call(as, `/peer/${stage.namespace}/0b0f8f2e-7f2a-4a52-8d0a-3f6c1d2e9a10`);
+        assert.equal(status, 401);
+        assert.match(body, /only its replicas may call this path/);
+      });
+    }
+
     it('would be heard only as the API server', async () => {
       const { status, body } = await call('apiServer', `${path}/api/v1/namespaces/${stage.namespace}/pods/payments`);
       assert.equal(status, 200, body);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { GatewayProcess } from '../../../sandbox/gateway-process.ts';
 import { until } from '../../../sandbox/wait.ts';
 import type { Grant } from '../../../src/api/access/grant.ts';
 import { sessionLogPath } from '../../../src/api/gateway/names.ts';
@@ -230,13 +231,46 @@ describe('the view of a session', () => {
       await terminal.exit();
     });
 
-    it('end with the replica that holds the session, and do not take that for the end of the session', async () => {
-      const { id } = await shell();
-      const tail = stage.client(carol, ['sessions', 'tail', id]);
-      await until('the view to begin', async () => (await viewed(id)).length > 0, { timeoutMs: 30_000 });
-      await stage.gateway.kill();
-      assert.equal(await tail.exit(), 1);
-      assert.match(tail.text, /lost the view: .*; the session may still be open/);
+    describe('through another replica', () => {
+      let holder: GatewayProcess;
+      before(async function () {
+        this.timeout(60_000);
+        holder = stage.gateway;
+      });
+      after(() => holder.stop());
+
+      it('show the session, with a line in the journal of the replica that was called', async () => {
+        const { terminal, id, grant } = await shell();
+        // The API server calls this one from now on.
+        stage.gateway = await GatewayProcess.start(stage.plane, { namespace: stage.namespace });
+        const tail = stage.client(carol, ['sessions', 'tail', id]);
+        await until('the view to begin', async () => (await viewed(id)).length > 0, { timeoutMs: 30_000 });
+        terminal.write('echo far-$((40+2))\n');
+        await tail.shows(/^far-42/m);
+        const [line] = await viewed(id);
+        assert.deepEqual([line?.who.user, line?.['request'], line?.['pod']], ['carol', grant.request, 'payments']);
+        assert.deepEqual(await holder.audit((found) => found['session'] === id && found.what.operation === 'GET'), []);
+        await stage.revoke(grant);
+        assert.equal(await tail.exit(), 0);
+        assert.match(tail.text, /\[drawbridge\] access ended at \d\d:\d\d UTC: Revoked/);
+      });
+
+      it('end with the replica that holds the session, and do not take that for the end of the session', async () => {
+        const grant = await stage.grant();
+        const terminal = stage.terminal(stage.alice, [...grant.via, 'exec', '-ti', 'payments', '--', 'sh']);
+        await terminal.shows(/[$#] /);
+        const id = await sessionOf(grant);
+        const before = stage.gateway;
+        stage.gateway = await GatewayProcess.start(stage.plane, { namespace: stage.namespace });
+        const tail = stage.client(carol, ['sessions', 'tail', id]);
+        await until('the view to begin', async () => (await viewed(id)).length > 0, { timeoutMs: 30_000 });
+        await before.kill();
+        assert.equal(await tail.exit(), 1);
+        assert.match(tail.text, /lost the view: .*; the session may still be open/);
+        const again = stage.client(carol, ['sessions', 'tail', id]);
+        assert.equal(await again.exit(), 1);
+        assert.match(again.text, /is open in replica \S+ of the gateway, which this one cannot reach/);
+      });
     });
   });
 });

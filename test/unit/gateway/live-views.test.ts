@@ -65,7 +65,7 @@ describe('the views of a session', () => {
 
   const show = (): Answer => {
     const answer = new Answer();
-    assert.equal(views.show(session, cast, answer as unknown as ViewAnswer), true);
+    assert.equal(views.show({ session, cast }, answer as unknown as ViewAnswer), true);
     return answer;
   };
   const out = (text: string): void => cast.fromPod(Buffer.from(`\u0001${text}`), 1);
@@ -113,13 +113,13 @@ describe('the views of a session', () => {
       end('access ended');
       assert.deepEqual(answer.lines.slice(1), [[0, 'm', 'access ended']]);
       assert.equal(answer.state, 'ended');
-      assert.equal(views.find(name), undefined);
+      assert.equal(Object(views.admit(name)).code, 'SessionNotOpen');
     });
   }
 
   it('cannot begin after the session', () => {
     end('the session ended');
-    assert.equal(views.show(session, cast, new Answer() as unknown as ViewAnswer), false);
+    assert.equal(views.show({ session, cast }, new Answer() as unknown as ViewAnswer), false);
   });
 
   it('break off for a viewer for whom 1 MiB waits, tell it why, and go on for the others', async () => {

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import type { Journal } from '../../../src/audit/journal.ts';
 import type { AuditRecord } from '../../../src/audit/record.ts';
 import { LiveSession, LiveViews } from '../../../src/gateway/live-views.ts';
-import { Looks } from '../../../src/gateway/looks.ts';
+import { type Holder, Looks } from '../../../src/gateway/looks.ts';
 import { SessionCast } from '../../../src/gateway/recording/session-cast.ts';
 import { type Look, SessionAudit } from '../../../src/gateway/session-audit.ts';
 import { silentLog } from '../../../src/kube/log.ts';
@@ -32,16 +32,25 @@ describe('a look at a session or a recording', () => {
   let journalFails: boolean;
   let stored: () => Readable | undefined;
   let kind: Look['kind'];
+  let holder: Holder | undefined;
+  let remote: () => Promise<IncomingMessage>;
 
   beforeEach(async () => {
-    [lines, journalFails, stored, kind] = [[], false, () => undefined, 'session'];
+    [lines, journalFails, stored, kind, holder] = [[], false, () => undefined, 'session', undefined];
     views = new LiveViews(new SimulatedClock());
     const append = async (line: AuditRecord): Promise<void> => {
       if (journalFails) throw new Error('no space');
       lines.push(line);
     };
     const audit = new SessionAudit({ append } as Journal, log);
-    looks = new Looks({ views, sink: { read: async () => stored() }, audit, log });
+    looks = new Looks({
+      views,
+      sink: { read: async () => stored() },
+      holderOf: () => holder,
+      peers: { open: () => remote() },
+      audit,
+      log,
+    });
     server = createServer((_, response) => void looks.answer({ caller, kind, name }, response).catch(() => {}));
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -115,6 +124,53 @@ describe('a look at a session or a recording', () => {
         })(),
       );
     assert.equal((await look()).text, 'broken off');
+  });
+
+  describe('that another replica holds', () => {
+    const answer = (statusCode: number, text = ''): IncomingMessage =>
+      Object.assign(Readable.from(text === '' ? [] : [Buffer.from(text)]), {
+        statusCode,
+      }) as unknown as IncomingMessage;
+    beforeEach(() => {
+      holder = { replica: 'b', address: '10.0.0.2:9445', record: { pod: 'web-0', request: 'debug' } };
+    });
+
+    it('passes the view on, after a line', async () => {
+      remote = async () => answer(200, 'the view');
+      assert.deepEqual(await look(), { status: 200, text: 'the view' });
+      assert.deepEqual([lines[0]?.verdict, lines[0]?.pod], ['viewed', 'web-0']);
+    });
+
+    it('passes nothing on if the line cannot be written', async () => {
+      const view = answer(200, 'secret');
+      [remote, journalFails] = [async () => view, true];
+      assert.equal((await look()).status, 503);
+    });
+
+    for (const [status, code] of [
+      [404, 'SessionNotOpen'],
+      [429, 'TooManyViewers'],
+      [400, 'NoTerminal'],
+      [401, 'ReplicaUnreachable'],
+      [500, 'ReplicaUnreachable'],
+    ] as const) {
+      it(`is refused with ${code} if the replica answers ${status}, whatever its text`, async () => {
+        remote = async () => answer(status, 'anything');
+        const { text } = await look();
+        assert.doesNotMatch(text, /anything/);
+        assert.deepEqual(written(), [['denied', 'Session', code]]);
+      });
+    }
+
+    it('is refused if the replica cannot be reached, or has no address', async () => {
+      remote = () => Promise.reject(new Error('connect ECONNREFUSED 10.0.0.2:9445'));
+      const { status, text } = await look();
+      assert.equal(status, 503);
+      assert.match(text, /is open in replica b of the gateway, which this one cannot reach/);
+      assert.doesNotMatch(text, /10\.0\.0\.2/);
+      holder = { replica: 'b', address: undefined, record: {} };
+      assert.equal((await look()).status, 503);
+    });
   });
 
   it('frees its place at its end', async () => {

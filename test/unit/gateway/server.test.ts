@@ -6,6 +6,7 @@ import { createAuthority } from '../../../sandbox/pki.ts';
 import { newSignedPair } from '../../../src/certificates/material.ts';
 import { refuseUpgrade } from '../../../src/gateway/answers.ts';
 import { type FrontProxy, isApiServer } from '../../../src/gateway/front-proxy.ts';
+import { PeerIdentity } from '../../../src/gateway/peers.ts';
 import { startGatewayServer } from '../../../src/gateway/server.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
 import type { KeyPair } from '../../../src/kit/key-pair.ts';
@@ -31,6 +32,7 @@ describe('the server of the gateway', () => {
         onUpgrade: async () => {},
       },
       frontProxy: { get: () => settings, subscribe: () => () => {} } as unknown as Store<FrontProxy>,
+      identity: new PeerIdentity(pair),
       certificate: { current: pair, start: (listener) => listener(pair), close() {} },
       host: '127.0.0.1',
       port: 0,
@@ -75,6 +77,7 @@ describe('the server of the gateway', () => {
           refuseUpgrade(socket, { status: 401, code: 'NotApiServer', message: 'no' }),
       },
       frontProxy: { get: () => undefined, subscribe: () => () => {} } as unknown as Store<FrontProxy>,
+      identity: new PeerIdentity(pair),
       certificate: { current: pair, start: (listener) => listener(pair), close() {} },
       host: '127.0.0.1',
       port: 0,
@@ -106,6 +109,7 @@ describe('the server of the gateway', () => {
     const server = await startGatewayServer({
       gateway: { onRequest: async () => {}, onUpgrade: async () => {} },
       frontProxy: frontProxy as Store<FrontProxy>,
+      identity: new PeerIdentity(before),
       certificate: {
         current: before,
         start(listener) {

@@ -1,0 +1,143 @@
+import { X509Certificate } from 'node:crypto';
+import { type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { isIP } from 'node:net';
+import { connect, TLSSocket } from 'node:tls';
+import { isRecordingName } from '../audit/verify/recordings.ts';
+import type { Clock } from '../kit/clock.ts';
+import type { KeyPair } from '../kit/key-pair.ts';
+import { type Refusal, refuse } from './answers.ts';
+import type { LiveViews } from './live-views.ts';
+import type { RecordingName } from './recording/sink.ts';
+
+/** How long another replica may take to connect and to answer, milliseconds. */
+const ANSWER_MS = 5_000;
+/** After this silence, the kernel asks whether the connection still exists, milliseconds. */
+const KEEP_ALIVE_MS = 15_000;
+
+const prefix = '/peer/';
+const PATH = /^\/peer\/([^/]+)\/([^/]+)$/;
+
+/** Whether the call is for a replica, not for the aggregated API. */
+export const isPeerPath = (target: string | undefined): boolean => target?.startsWith(prefix) === true;
+
+/**
+ * The serving pair that all replicas read from one Secret, and by which they know each other. During a change, one replica may have the next
+ * pair while another one still has the pair before.
+ */
+export class PeerIdentity {
+  #pair: KeyPair;
+  #fingerprints: readonly string[];
+
+  constructor(pair: KeyPair) {
+    this.#pair = pair;
+    this.#fingerprints = [fingerprintOf(pair)];
+  }
+
+  /** The pair to present. */
+  get pair(): KeyPair {
+    return this.#pair;
+  }
+
+  /** The pair has changed. The one before stays valid until the next change. */
+  replace(pair: KeyPair): void {
+    const fingerprint = fingerprintOf(pair);
+    this.#pair = pair;
+    if (fingerprint !== this.#fingerprints[0]) this.#fingerprints = [fingerprint, ...this.#fingerprints].slice(0, 2);
+  }
+
+  /** Whether the other side of the connection has proved by TLS that it holds the pair. */
+  isPeer(socket: unknown): boolean {
+    const certificate = socket instanceof TLSSocket ? socket.getPeerX509Certificate() : undefined;
+    return certificate !== undefined && this.#fingerprints.includes(certificate.fingerprint256);
+  }
+}
+
+const fingerprintOf = ({ cert }: KeyPair): string => new X509Certificate(cert).fingerprint256;
+
+interface PeersDeps {
+  readonly identity: PeerIdentity;
+  readonly views: LiveViews;
+  readonly clock: Clock;
+}
+
+/** Views of sessions between replicas. Both sides present the serving pair, and accept no other certificate. */
+export class Peers {
+  readonly #deps: PeersDeps;
+
+  constructor(deps: PeersDeps) {
+    this.#deps = deps;
+  }
+
+  /** Shows a session of this replica to another replica, which has written the line in the journal. */
+  answer({ method, url, socket }: IncomingMessage, response: ServerResponse): void {
+    const { identity, views } = this.#deps;
+    const [, namespace = '', session = ''] = PATH.exec(url ?? '') ?? [];
+    const isKnown = method === 'GET' && isRecordingName(namespace, session);
+    const view = !identity.isPeer(socket) ? notPeer : isKnown ? views.admit({ namespace, session }) : unknownPath;
+    if ('status' in view) {
+      refuse(response, view);
+      return;
+    }
+    response.once('close', view.release);
+    views.show(view, response);
+  }
+
+  /**
+   * Calls the replica at `address` (`IP:port`) for the session. Resolves to the HTTP answer, which is a view if its status is 200. Rejects if
+   * the replica cannot be reached, has another certificate, or does not answer within 5 s. Aborting `signal` ends the call.
+   */
+  open(address: string, { namespace, session }: RecordingName, signal: AbortSignal): Promise<IncomingMessage> {
+    const { identity, clock } = this.#deps;
+    const { cert, key } = identity.pair;
+    // The pin below takes the place of an authority: nothing is sent before it holds.
+    const socket = connect({ ...targetOf(address), cert, key, rejectUnauthorized: false, minVersion: 'TLSv1.2' });
+    socket.setKeepAlive(true, KEEP_ALIVE_MS);
+    const abort = (): void => void socket.destroy();
+    signal.addEventListener('abort', abort, { once: true });
+    if (signal.aborted) abort();
+    return new Promise<IncomingMessage>((resolve, reject) => {
+      const cancel = clock.schedule(ANSWER_MS, () =>
+        socket.destroy(new Error(`it did not answer within ${ANSWER_MS / 1000} s`)),
+      );
+      socket.on('error', reject);
+      socket.once('close', () => {
+        cancel();
+        signal.removeEventListener('abort', abort);
+        reject(new Error('it closed the connection'));
+      });
+      socket.once('secureConnect', () => {
+        if (!identity.isPeer(socket)) {
+          socket.destroy(new Error('it has another certificate than this replica'));
+          return;
+        }
+        const call = request({ createConnection: () => socket, path: `${prefix}${namespace}/${session}` });
+        call.on('error', reject);
+        call.on('response', (answer) => {
+          cancel();
+          resolve(answer);
+        });
+        call.end();
+      });
+    });
+  }
+}
+
+/** @throws Error if the address is not an IP address with a port. */
+function targetOf(address: string): { readonly host: string; readonly port: number } {
+  const [, bracketed, plain, port] = /^(?:\[(.+)\]|([^:]+)):(\d{1,5})$/.exec(address) ?? [];
+  const host = bracketed ?? plain ?? '';
+  if (isIP(host) === 0 || Number(port) < 1 || Number(port) > 65_535) throw new Error('its address is not IP:port');
+  return { host, port: Number(port) };
+}
+
+const notPeer: Refusal = {
+  status: 401,
+  code: 'NotPeer',
+  message:
+    'the connection does not have the serving certificate of the gateway; only its replicas may call this path; use drawbridge sessions tail',
+};
+const unknownPath: Refusal = {
+  status: 404,
+  code: 'UnknownPath',
+  message: 'replicas serve GET /peer/NAMESPACE/SESSION only',
+};
