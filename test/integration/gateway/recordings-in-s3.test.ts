@@ -195,6 +195,21 @@ describe('a session that is recorded in a bucket', () => {
     }
   });
 
+  it('is proven as far as the journal goes, if the gateway is killed', async () => {
+    const { terminal, session } = await opened('Required');
+    terminal.write(`${much}\n`);
+    const hasOutput = async (): Promise<boolean> => (await readdir(folderOf(session))).length > 1;
+    await until('its output to be in the bucket', hasOutput, { timeoutMs: 10_000 });
+    await stage.gateway.kill();
+    await restart();
+    assert.deepEqual(
+      (await verify()).filter((finding) => finding.includes(session)),
+      [],
+    );
+    const replayed = await replay(session);
+    assert.match(replayed, /xxx/);
+  });
+
   it('is deleted after the retention, after a line of the journal; credentials come from a file', async () => {
     const grant = await grantWith('Required');
     await exec(grant, 'echo', 'old');
