@@ -176,7 +176,7 @@ async function stayUp(narrator: Narrator, management: Plane, managed: Plane, ser
   narrator.command(`# or, for the other cluster: export KUBECONFIG=${managed.adminKubeconfig}`);
   narrator.command(`kubectl get clusterinventories,reconcileruns -n ${namespace}`);
   narrator.command(`node dist/client.cjs inventory status -n ${namespace}   # the client`);
-  narrator.command(`node dist/client.cjs inventory why orders -n ${namespace}`);
+  narrator.command(`node dist/client.cjs inventory why legacy -n ${namespace}`);
   narrator.evidence(addressesOf(management, server));
   await until('the server to end', () => !server.running, { timeoutMs: Number.POSITIVE_INFINITY, everyMs: 500 });
   throw new Error('the server ended');

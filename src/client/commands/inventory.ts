@@ -161,7 +161,7 @@ function lineOf(component: unknown, runs: ReadonlyMap<string, KubeObject>, suspe
       missing: listIn(component, 'missing').map(missingIn),
     }),
     lastRun: textIn(run, 'spec.why'),
-    next: nextOf(run, suspended),
+    next: run ? nextOf(run) : suspended && state !== 'NotApplicable' ? 'none: the entry is suspended' : '',
     attempt: Number(textIn(run, 'spec.attempt')),
     suspended,
   };
@@ -173,8 +173,7 @@ function missingIn(input: unknown): MissingInput {
   return { path: textIn(input, 'path'), want: known ?? 'present', value: own(input, 'value') };
 }
 
-function nextOf(run: KubeObject | undefined, suspended: boolean): string {
-  if (!run) return suspended ? 'none: the entry is suspended' : '';
+function nextOf(run: KubeObject): string {
   if (textIn(run, 'spec.phase') === 'Idle') return textIn(run, 'spec.next');
   return `running since ${textIn(run, 'spec.startedAt').replace(/\.\d+/, '')}`;
 }

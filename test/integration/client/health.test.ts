@@ -113,6 +113,7 @@ describe('drawbridge tells administrators', () => {
             since,
           },
           { name: 'next', state: 'Progressing', reason: 'InputsChanged', since },
+          { name: 'byoc', state: 'NotApplicable', reason: 'NotApplicable', message: 'runs only in mode byoc', since },
         ],
         conditions: [
           { type: 'Ready', status: 'False', reason: 'NotReady', message: 'shoot', lastTransitionTime: since },
@@ -158,6 +159,7 @@ describe('drawbridge tells administrators', () => {
           ['waits', 'none: the entry is suspended', 0, true],
           ['runs', 'running since 2026-11-21T09:00:00Z', 2, true],
           ['next', 'after 2026-11-21T10:00:00Z', 0, true],
+          ['byoc', '', 0, true],
         ],
       );
       const none = await client.run(client.admin, 'inventory', 'why', 'none');
