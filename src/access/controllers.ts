@@ -262,6 +262,9 @@ function requestController(
         const keys = kind.requests.byIndex(byUid, requestUid).map(({ key }) => key);
         return emissions(keys, event.type === 'added' && spec.decision === 'Deny');
       }),
+      fromSubscription('recording', stores.lostRecordings, (event) =>
+        event.type === 'deleted' ? [] : kind.requests.byIndex(byUid, event.now.requestUid).map(({ key }) => key),
+      ),
       // The reconciler keeps a request with emergency access until its review, and then deletes it.
       fromSubscription('review', reviews.store, (event) =>
         changedReviews(event).flatMap((uid) => kind.requests.byIndex(byUid, uid).map(({ key }) => key)),
@@ -289,6 +292,7 @@ function requestController(
       templates: kind.templates,
       edits,
       reviews,
+      lostRecordings: stores.lostRecordings,
       history,
       reporter,
       signer,

@@ -1,4 +1,4 @@
-import { shortenedCondition } from '../api/access/names.ts';
+import { recordingLostCondition, shortenedCondition } from '../api/access/names.ts';
 import type { KubeObject } from '../api/object.ts';
 import { parseTime } from '../kit/clock.ts';
 import { requesterOf, typeOf } from './access-requests.ts';
@@ -37,6 +37,7 @@ export function detailsOf(request: KubeObject, nowMs: number, program = 'drawbri
       conditionsOf(request).find(({ type, status: is }) => type === shortenedCondition && is !== 'False')?.message ??
         '',
     ],
+    ['Recording', conditionsOf(request).find(({ type }) => type === recordingLostCondition)?.message ?? ''],
     ['Extensions', extensionLines(request)],
     ['Pod', pod],
     ['Use', state === 'Ready' && status.accessMessage ? status.accessMessage.trimEnd().split('\n') : ''],

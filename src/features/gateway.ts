@@ -75,7 +75,7 @@ async function open(host: Host): Promise<OpenFeature> {
     address: () => config.peerAddress && `${hostOf(config.peerAddress)}:${server.port}`,
     clock,
   });
-  const objects = new SessionObjects({ client, store: sessionStore, replicas, clock, log, metrics });
+  const objects = new SessionObjects({ client, store: sessionStore, requests: stores, replicas, clock, log, metrics });
   const serving = certificate();
   const identity = new PeerIdentity(serving.current);
   const peers = new Peers({ identity, views, clock });
@@ -115,10 +115,10 @@ async function open(host: Host): Promise<OpenFeature> {
     close: {
       sessions: () => sessions.close(),
       gatewayServer: () => server.close(),
-      objects: () => objects.close(),
-      upstream: () => upstream.close(),
       retention: () => retention?.close(),
       recorder: () => recorder.close(),
+      objects: () => objects.close(),
+      upstream: () => upstream.close(),
     },
   };
 }

@@ -4,7 +4,8 @@ import {
   accessSessions,
   maxContainerName,
 } from '../api/access/access-session.ts';
-import { accessOfRequest } from '../api/access/kinds.ts';
+import { accessOfRequest, type RequestKind } from '../api/access/kinds.ts';
+import { recordingLostCondition } from '../api/access/names.ts';
 import { apiVersionOf, type KubeObject, keyOf, nameOf } from '../api/object.ts';
 import { readObject } from '../api/schema/kind.ts';
 import { Controller } from '../engine/controller.ts';
@@ -16,10 +17,11 @@ import { type Clock, formatTime } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import { type Client, findObject } from '../kube/client.ts';
 import type { Cluster } from '../kube/cluster.ts';
-import { isConflict } from '../kube/errors.ts';
+import { isConflict, isNotFound } from '../kube/errors.ts';
 import type { Projected, Store } from '../kube/store.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
+import type { GatewayRequest } from './live-grants.ts';
 import type { Holder } from './looks.ts';
 import type { StreamDecision } from './pod-call.ts';
 import type { RecordingName } from './recording/sink.ts';
@@ -36,23 +38,38 @@ export interface SessionView extends Projected {
   readonly replica: string;
   readonly deleting: boolean;
   readonly pod: string;
-  /** The name of the request. */
-  readonly request: string;
+  readonly request: RequestOf;
+  readonly isRecorded: boolean;
+  readonly isRecordingLost: boolean;
+}
+
+/** The request of a session. */
+interface RequestOf {
+  readonly kind: RequestKind;
+  readonly name: string;
+  /** Empty if the request no longer owns the session. */
+  readonly uid: string;
 }
 
 /** The object of a session that this replica holds or held. */
 interface OwnObject {
   readonly session: Session;
+  readonly request: RequestOf;
   /** Undefined until the API server has created the object. */
   uid: string | undefined;
   isOver: boolean;
   /** Whether the object may have been deleted before the API server answered that it created it. */
   isDoubtful: boolean;
+  /** Since when the recording is lost, epoch ms. */
+  lostAtMs: number | undefined;
+  isLossStored: boolean;
 }
 
 interface SessionObjectsDeps {
   readonly client: Client;
   readonly store: Store<SessionView>;
+  /** The requests, whose status shows lost recordings. */
+  readonly requests: readonly Store<GatewayRequest>[];
   readonly replicas: Replicas;
   readonly clock: Clock;
   readonly log: Log;
@@ -67,23 +84,37 @@ const CHECK_MS = 30_000;
 const CLOSE_MS = 5_000;
 
 const byReplica = 'replica';
+const byRequest = 'request';
 
 /** Opens the store of the sessions of all replicas. */
 export const openSessionStore = (cluster: Cluster): Store<SessionView> =>
   cluster.watch({
     resource: accessSessions,
     project: viewSession,
-    indexes: { [byReplica]: ({ replica }: SessionView) => [replica] },
+    indexes: {
+      [byReplica]: ({ replica }: SessionView) => [replica],
+      [byRequest]: ({ request }: SessionView) => [request.uid],
+    },
   }).store;
 
 function viewSession(object: KubeObject): SessionView | undefined {
-  const { uid, resourceVersion, namespace, name, deletionTimestamp } = object.metadata;
+  const { uid, resourceVersion, namespace, name, deletionTimestamp, ownerReferences } = object.metadata;
   const read = readObject(accessSessionKind, object);
   if (!uid || !resourceVersion || !namespace || !read.ok) return undefined;
-  const { replica, pod, request } = read.value.spec;
-  const deleting = deletionTimestamp !== undefined;
-  const key = keyOf({ namespace, name });
-  return { key, uid, resourceVersion, namespace, name, replica, deleting, pod, request: request.name };
+  const { replica, pod, request, recording } = read.value.spec;
+  return {
+    key: keyOf({ namespace, name }),
+    uid,
+    resourceVersion,
+    namespace,
+    name,
+    replica,
+    deleting: deletionTimestamp !== undefined,
+    pod,
+    request: { ...request, uid: ownerReferences?.[0]?.uid ?? '' },
+    isRecorded: recording !== 'Off',
+    isRecordingLost: read.value.status?.recordingLost !== undefined,
+  };
 }
 
 /**
@@ -105,7 +136,7 @@ export class SessionObjects {
     const view = store.get(keyOf({ namespace, name: session }));
     if (!view || view.replica === replicas.own) return undefined;
     const { replica, pod, request } = view;
-    return { replica, address: replicas.addressOf(replica), record: { pod, request } };
+    return { replica, address: replicas.addressOf(replica), record: { pod, request: request.name } };
   }
 
   /**
@@ -115,7 +146,16 @@ export class SessionObjects {
   async begin(call: AuditedCall, decision: StreamDecision, record: SessionRecord, session: Session): Promise<void> {
     const { client, clock, replicas, log } = this.#deps;
     const key = keyOf({ namespace: call.grant.namespace, name: session.id });
-    const own: OwnObject = { session, uid: undefined, isOver: false, isDoubtful: false };
+    const { request } = call.grant;
+    const own: OwnObject = {
+      session,
+      request,
+      uid: undefined,
+      isOver: false,
+      isDoubtful: false,
+      lostAtMs: undefined,
+      isLossStored: false,
+    };
     this.#own.set(key, own);
     const abort = new AbortController();
     const cancel = clock.schedule(CREATE_MS, () => abort.abort(new Error(`no answer within ${CREATE_MS / 1000} s`)));
@@ -137,6 +177,15 @@ export class SessionObjects {
     }
   }
 
+  /** The session is not, or no longer, recorded. Its object says so, and stays until its request does. Never blocks. */
+  recordingLost(namespace: string, { id }: Pick<Session, 'id'>): void {
+    const key = keyOf({ namespace, name: id });
+    const own = this.#own.get(key);
+    if (!own) return;
+    own.lostAtMs ??= this.#deps.clock.now();
+    this.#hints.hint(key);
+  }
+
   /** The session is over: its object is deleted, again and again until that succeeds. Never blocks. */
   end(namespace: string, { id }: Pick<Session, 'id'>): void {
     const key = keyOf({ namespace, name: id });
@@ -148,20 +197,30 @@ export class SessionObjects {
 
   /** The controllers that keep the objects and the Leases in step with the sessions. */
   controllers(): Controller[] {
-    const { clock, log, metrics, store, replicas } = this.#deps;
+    const { clock, log, metrics, store, requests, replicas } = this.#deps;
     const shared = { clock, log, backoff: { baseMs: 100, capMs: 30_000 } };
+    const ofRequest = (uid: string): string[] => store.byIndex(byRequest, uid).map(({ key }) => key);
     return [
       new Controller({
         ...shared,
         name: 'gateway-sessions',
         metrics: metrics.controller('gateway-sessions'),
         sources: [
-          fromSubscription('accesssessions', store, ({ key }) => [key]),
+          fromSubscription('accesssessions', store, (event) =>
+            // A lost recording that is told twice needs one object.
+            event.type === 'updated' && event.now.isRecordingLost ? ofRequest(event.now.request.uid) : [event.key],
+          ),
           this.#hints,
           interval({ name: 'missing', clock, everyMs: CHECK_MS, keys: () => this.#missing() }),
           // The sessions of a replica whose Lease is gone.
           fromSubscription('leases', replicas.store, (event) =>
             event.type === 'deleted' ? store.byIndex(byReplica, event.before.replica).map(({ key }) => key) : [],
+          ),
+          // Their status shows lost recordings.
+          ...requests.map((one) =>
+            fromSubscription(one.resource.plural, one, (event) =>
+              ofRequest(('now' in event ? event.now : event.before).uid),
+            ),
           ),
         ],
         reconciler: { reconcile: (key, signal) => this.#reconcile(key, signal) },
@@ -177,15 +236,14 @@ export class SessionObjects {
     ];
   }
 
-  /** Deletes the objects of this replica, and its Lease. Call it after the sessions have ended. Never rejects. */
+  /** Deletes the objects of this replica, and its Lease. Call it after the sessions and their recordings have ended. Never rejects. */
   async close(): Promise<void> {
     const { clock, store, replicas, log } = this.#deps;
     const abort = new AbortController();
     const cancel = clock.schedule(CLOSE_MS, () => abort.abort(new Error(`not done after ${CLOSE_MS / 1000} s`)));
-    const left = new Map(store.byIndex(byReplica, replicas.own).map(({ key, uid }) => [key, uid]));
-    for (const [key, { uid }] of this.#own) if (uid !== undefined) left.set(key, uid);
+    const left = new Set([...store.byIndex(byReplica, replicas.own).map(({ key }) => key), ...this.#own.keys()]);
     try {
-      await Promise.all([...left].map(([key, uid]) => this.#delete(key, uid, abort.signal)));
+      await Promise.all([...left].map((key) => this.#release(key, abort.signal)));
     } catch (error) {
       log.warn('not all AccessSessions could be deleted; another replica deletes them', { error: describe(error) });
     } finally {
@@ -200,21 +258,67 @@ export class SessionObjects {
     const { store, replicas, clock } = this.#deps;
     const own = this.#own.get(key);
     const stored = store.get(key);
-    if (own) {
-      if (own.uid === undefined) {
-        own.isDoubtful = true;
-      } else if (own.isOver) {
-        await this.#delete(key, own.uid, signal);
-        this.#own.delete(key);
-      } else if (stored?.uid !== own.uid || stored.deleting) {
-        if (await this.#isGone(key, own.uid, signal)) own.session.end({ code: 'Killed', atMs: clock.now() });
-      }
-      return done;
+    if (own?.uid === undefined) {
+      if (own) own.isDoubtful = true;
+      else if (stored && (stored.replica === replicas.own || !(await replicas.isAlive(stored.replica, signal))))
+        await this.#release(key, signal);
+    } else if (own.isOver) {
+      await this.#release(key, signal);
+    } else {
+      await this.#storeLoss(key, own, signal);
+      const isUnseen = stored?.uid !== own.uid || stored.deleting;
+      if (isUnseen && (await this.#isGone(key, own.uid, signal)))
+        own.session.end({ code: 'Killed', atMs: clock.now() });
     }
-    if (!stored || stored.deleting) return done;
-    if (stored.replica !== replicas.own && (await replicas.isAlive(stored.replica, signal))) return done;
-    await this.#delete(key, stored.uid, signal);
     return done;
+  }
+
+  /** Deletes the object of a session that is over, unless its recording was lost and its request does not show that yet. */
+  async #release(key: string, signal: AbortSignal): Promise<void> {
+    const own = this.#own.get(key);
+    const stored = this.#deps.store.get(key);
+    const uid = own?.uid ?? stored?.uid;
+    if (uid === undefined) return;
+    if (own) await this.#storeLoss(key, own, signal);
+    // The replica stopped before it could complete the recording.
+    else if (stored?.isRecorded && !stored.isRecordingLost)
+      await this.#markLost(key, 'the replica stopped before the recording was complete', signal);
+    const isLost = own ? own.isLossStored : stored?.isRecorded;
+    const request = own?.request ?? stored?.request;
+    if (isLost && request && !this.#isLossShown(key, request) && !(await this.#isGone(key, uid, signal))) return;
+    await this.#delete(key, uid, signal);
+    this.#own.delete(key);
+  }
+
+  async #storeLoss(key: string, own: OwnObject, signal: AbortSignal): Promise<void> {
+    if (own.lostAtMs === undefined || own.isLossStored) return;
+    await this.#markLost(key, 'the gateway could not store it; its log has the reason', signal, own.lostAtMs);
+    own.isLossStored = true;
+  }
+
+  async #markLost(key: string, message: string, signal: AbortSignal, atMs = this.#deps.clock.now()): Promise<void> {
+    const patch = { status: { recordingLost: { at: formatTime(atMs), message } } };
+    try {
+      await this.#deps.client.mergePatch(accessSessions, nameOf(key), patch, { subresource: 'status', signal });
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+
+  /**
+   * Whether the status of the request shows that a recording was lost, the request no longer exists, or another object waits for it: one
+   * object for each request is enough, however many sessions its user opens.
+   */
+  #isLossShown(key: string, { kind, name, uid }: RequestOf): boolean {
+    const { store, requests } = this.#deps;
+    const found = requests.find(({ resource }) => resource.kind === kind);
+    if (!found?.synced) return false;
+    const { namespace } = nameOf(key);
+    const request = found.get(keyOf({ ...(namespace === undefined ? {} : { namespace }), name }));
+    if (request?.uid !== uid) return true;
+    if (request.conditions.some(({ type, status }) => type === recordingLostCondition && status === 'True'))
+      return true;
+    return store.byIndex(byRequest, uid).some((other) => other.isRecordingLost && other.key < key);
   }
 
   async #isGone(key: string, uid: string, signal: AbortSignal): Promise<boolean> {

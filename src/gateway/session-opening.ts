@@ -18,7 +18,7 @@ interface SessionOpeningDeps {
   readonly sessions: Sessions;
   readonly upstream: Pick<Upstream, 'open'>;
   readonly recorder: Pick<Recorder, 'begin'>;
-  readonly objects: Pick<SessionObjects, 'begin' | 'end'>;
+  readonly objects: Pick<SessionObjects, 'begin' | 'recordingLost' | 'end'>;
   readonly views: Pick<LiveViews, 'begin'>;
   readonly audit: SessionAudit;
   readonly clock: Clock;
@@ -58,9 +58,11 @@ export class SessionOpening {
     }
     const session = sessions.admits(grant) ? sessions.begin(grant) : undefined;
     if (!session) return tooManySessions;
+    let recording: Recording | undefined;
     const close = (): void => {
       session.close();
-      objects.end(grant.namespace, session);
+      // Until it is complete, the recording can still be lost.
+      void Promise.resolve(recording?.end()).finally(() => objects.end(grant.namespace, session));
     };
     const abort = new AbortController();
     const abandon = (): void => {
@@ -75,11 +77,10 @@ export class SessionOpening {
       cast && this.#beginRecording(call, cast, session, record),
       objects.begin(call, decision, record, session),
     ]);
-    const recording = recorded.status === 'fulfilled' ? recorded.value : undefined;
+    if (recorded.status === 'fulfilled') recording = recorded.value;
     for (const step of [recorded, stored]) {
       if (step.status === 'fulfilled') continue;
       close();
-      void recording?.end();
       const refusal = unavailable(step.reason);
       await audit.denied(call, refusal);
       return refusal;
@@ -89,14 +90,12 @@ export class SessionOpening {
       await audit.opened(record);
     } catch (error) {
       close();
-      void recording?.end();
       return { status: 503, code: 'AuditUnavailable', message: describe(error) };
     }
     const endViews = views.begin(new LiveSession({ namespace: grant.namespace, session: session.id }, cast, record));
     const closed = (result: Partial<StreamResult>): void => {
       close();
       endViews(sessionEndText(result));
-      void recording?.end();
       void audit.ended(record, result);
     };
     let answer: Answer;
@@ -140,6 +139,7 @@ export class SessionOpening {
     if (recording) {
       if (!recording.isLost) stream.warn('this session is recorded');
       recording.whenLost(() => {
+        objects.recordingLost(grant.namespace, session);
         if (grant.recording?.mode === 'Required') stream.end({ code: 'RecordingLost', atMs: clock.now() });
       });
     }

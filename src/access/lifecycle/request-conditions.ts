@@ -1,6 +1,7 @@
 import {
   approvalCondition,
   type RequestCondition,
+  recordingLostCondition,
   requestConditions,
   shortenedCondition,
 } from '../../api/access/names.ts';
@@ -44,6 +45,10 @@ export const deniedAtMs = ({ conditions }: Pick<RequestView, 'conditions'>): num
 /** Whether the conditions show that granted access has ended. Conditions are not signed: `hasVerifiedEnd` reads the signed end. */
 export const hasEndedCondition = (request: Pick<RequestView, 'grant' | 'conditions'>): boolean =>
   request.grant !== undefined && request.conditions.some(isEnd);
+
+/** Whether the conditions show that a session is not, or not wholly, recorded. */
+export const isRecordingLost = ({ conditions }: Pick<RequestView, 'conditions'>): boolean =>
+  conditions.some(({ type, status }) => type === recordingLostCondition && status === 'True');
 
 /** The reason of `AccessStillValid` if access was denied while it opened. Another condition then has the code of the denial. */
 export const deniedReason = 'Denied';

@@ -8,7 +8,9 @@ import { isRefused } from '../../kube/errors.ts';
 import type { Store } from '../../kube/store.ts';
 import type { OwedReview, OwedReviews } from '../emergency/owed-reviews.ts';
 import type { Signer } from '../signing/signer.ts';
+import { byRequest } from '../stores/access-stores.ts';
 import type { RequestView, TemplateView } from '../stores/access-views.ts';
+import type { LostRecordingView } from '../stores/lost-recording-view.ts';
 import type { VoteView } from '../stores/vote-view.ts';
 import { deniedBy } from './approval-status.ts';
 import type { Decider } from './decider.ts';
@@ -20,10 +22,10 @@ import { GrantDeadlines } from './grant-deadline.ts';
 import type { GrantReporter } from './grant-reporter.ts';
 import type { Granter } from './granter.ts';
 import type { History } from './history.ts';
-import { hasEndedCondition, isDeniedOrEnded } from './request-conditions.ts';
+import { hasEndedCondition, isDeniedOrEnded, isRecordingLost } from './request-conditions.ts';
 import { accessStartMs, hasVerifiedEnd } from './request-ends.ts';
 import type { StatusWriter } from './request-status.ts';
-import { approvalStatus } from './request-status.ts';
+import { approvalStatus, lostRecordingStatus } from './request-status.ts';
 import type { RequesterAttestations } from './requester-attestations.ts';
 import type { Revoker } from './revoker.ts';
 import type { TemplateEdits } from './template-edits.ts';
@@ -92,7 +94,7 @@ export class RequestReconciler implements Reconciler {
     if (ending) return this.#end(request, ending, signal);
     const denial = await this.#denialOfOpen(request, signal);
     if (denial) return this.#end(request, 'VoteDenied', signal, denial);
-    const current = await this.#showReview(request, signal);
+    const current = await this.#showReview(await this.#showLostRecording(request, signal), signal);
     if (isDeniedOrEnded(current)) return done;
     if (current.grant) return this.#keepOpen(current, signal);
 
@@ -183,7 +185,7 @@ export class RequestReconciler implements Reconciler {
     const { key, uid, ended } = request;
     const owed = request.deleting ? undefined : reviews.of(uid);
     if (owed) {
-      await this.#showReview(request, signal);
+      await this.#showReview(await this.#showLostRecording(request, signal), signal);
       return requeueAt(this.#overdueAtMs(owed));
     }
     const [fromMs, untilMs] = [parseTime(ended?.at ?? '') ?? 0, parseTime(ended?.until ?? '') ?? 0];
@@ -205,7 +207,7 @@ export class RequestReconciler implements Reconciler {
     for (const other of surplus) {
       if (this.#withinMaximum.delete(other.uid)) deadlineSource.set(other.key, clock.now());
     }
-    await this.#showReview(request, signal);
+    await this.#showReview(await this.#showLostRecording(request, signal), signal);
     deadlineSource.set(key, this.#deadlines.nextCheckMs(uid, fromMs, untilMs));
     return done;
   }
@@ -235,6 +237,17 @@ export class RequestReconciler implements Reconciler {
     const written = await status.write(request, approvalStatus(request, approval, clock.now()), signal);
     if (approval.state === 'ReviewOverdue') reporter.reviewOverdue(request);
     return written;
+  }
+
+  /**
+   * Writes to the status that a session of the request is not, or not wholly, recorded, so that the reviewer of emergency access sees it.
+   * Resolves to the latest version of the request.
+   */
+  async #showLostRecording(request: RequestView, signal: AbortSignal): Promise<RequestView> {
+    const { lostRecordings, status, clock } = this.#deps;
+    const [lost] = lostRecordings.byIndex(byRequest, request.uid);
+    if (!lost || !request.grant || request.deleting || isRecordingLost(request)) return request;
+    return status.write(request, lostRecordingStatus(request, lost, clock.now()), signal);
   }
 
   #isExpired(request: RequestView): boolean {
@@ -313,6 +326,7 @@ interface RequestReconcilerDeps {
   readonly templates: Store<TemplateView>;
   readonly edits: TemplateEdits;
   readonly reviews: OwedReviews;
+  readonly lostRecordings: Store<LostRecordingView>;
   readonly history: History;
   readonly reporter: GrantReporter;
   readonly signer: Signer;

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Grant } from '../../api/access/grant.ts';
-import type { RequestCondition } from '../../api/access/names.ts';
+import { type RequestCondition, recordingLostCondition } from '../../api/access/names.ts';
 import type {
   ExtensionStatus,
   RequestApproval,
@@ -17,6 +17,7 @@ import { type AccessConditionUpdate, failure, success } from '../conditions.ts';
 import type { Violation } from '../policy/policy.ts';
 import { type RequestView, viewRequest } from '../stores/access-views.ts';
 import type { PodView } from '../stores/cluster-views.ts';
+import type { LostRecordingView } from '../stores/lost-recording-view.ts';
 import { withConditions } from './request-conditions.ts';
 import { shortenedAccess } from './shortened-access.ts';
 
@@ -115,6 +116,21 @@ export const approvalStatus = (request: RequestView, approval: RequestApproval, 
   approval,
   ...withConditions(request, nowMs, []),
 });
+
+/** The status with the condition that the recording of a session was lost. */
+export const lostRecordingStatus = (
+  request: RequestView,
+  { name, at }: LostRecordingView,
+  nowMs: number,
+): RequestStatusPatch =>
+  withConditions(request, nowMs, [
+    {
+      type: recordingLostCondition,
+      status: 'True',
+      reason: 'RecordingLost',
+      message: `the recording of session ${name} was lost at ${at}, so it lacks what followed; the lines with the verdict unrecorded in the audit journal of the gateway name every such session`,
+    },
+  ]);
 
 /** The observed state of an open grant. */
 export interface Progress {

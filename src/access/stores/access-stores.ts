@@ -1,3 +1,4 @@
+import { accessSessions } from '../../api/access/access-session.ts';
 import { accessVotes } from '../../api/access/access-vote.ts';
 import { type Access, accesses, type RequestKind } from '../../api/access/kinds.ts';
 import { requestLabel } from '../../api/access/names.ts';
@@ -29,6 +30,7 @@ import {
   type WorkloadView,
 } from './cluster-views.ts';
 import { type GatewayView, gatewaySpec } from './gateway-view.ts';
+import { type LostRecordingView, viewLostRecording } from './lost-recording-view.ts';
 import { type VoteView, viewVote } from './vote-view.ts';
 
 /** The two stores of one kind of access. */
@@ -54,6 +56,8 @@ export interface AccessStores {
   /** Only RoleBindings of grants. */
   readonly roleBindings: Store<ChildView>;
   readonly votes: Store<VoteView>;
+  /** Sessions whose recording was lost. */
+  readonly lostRecordings: Store<LostRecordingView>;
   /** At most one object: the APIService of the gateway. */
   readonly gateway: Store<GatewayView>;
   readonly workloads: readonly Store<WorkloadView>[];
@@ -79,7 +83,7 @@ export const byTarget = 'target';
 export const byUser = 'user';
 /** Index of the stores of pods, requests, templates, workloads, and selectors: the namespace. */
 export const byNamespace = 'namespace';
-/** Index of the stores of Pods, Roles, RoleBindings, and votes: the uid of the request that the object belongs to. */
+/** Index of the stores of Pods, Roles, RoleBindings, votes, and lost recordings: the uid of the request that the object belongs to. */
 export const byRequest = 'request';
 
 /** Opens the stores of the access feature in `cluster`. */
@@ -130,6 +134,13 @@ export function openAccessStores(cluster: Cluster): AccessStores {
     project: (object) => viewVote({ ...object, apiVersion: apiVersionOf(accessVotes), kind: accessVotes.kind }),
     indexes: { [byRequest]: ({ requestUid }: VoteView) => [requestUid] },
   });
+  const lostRecordings = open({
+    resource: accessSessions,
+    // Without the gateway, nothing needs its CRD.
+    optional: true,
+    project: viewLostRecording,
+    indexes: { [byRequest]: ({ requestUid }: LostRecordingView) => [requestUid] },
+  });
   const gateway = open(gatewaySpec);
   const workloadsByKind = new Map(workloads.map((store) => [store.resource.kind, store]));
   return {
@@ -138,6 +149,7 @@ export function openAccessStores(cluster: Cluster): AccessStores {
     templates,
     ...children,
     votes,
+    lostRecordings,
     gateway,
     workloads,
     workload(key) {
@@ -147,7 +159,16 @@ export function openAccessStores(cluster: Cluster): AccessStores {
     workloadsIn: (namespace) => workloads.flatMap((store) => store.byIndex(byNamespace, namespace)),
     selectors,
     selectorsIn: (namespace) => selectors.flatMap((store) => store.byIndex(byNamespace, namespace)),
-    all: [...templates, ...requests, ...Object.values(children), votes, gateway, ...workloads, ...selectors],
+    all: [
+      ...templates,
+      ...requests,
+      ...Object.values(children),
+      votes,
+      lostRecordings,
+      gateway,
+      ...workloads,
+      ...selectors,
+    ],
   };
 }
 

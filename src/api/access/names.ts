@@ -47,11 +47,15 @@ export const approvalCondition = 'AccessApproved';
 /** Condition type of requests whose access is shorter than requested. `status.ready` does not require it. */
 export const shortenedCondition = 'AccessShortened';
 
+/** Condition type of requests with a session that is not, or not wholly, recorded. Present only if True; never removed. */
+export const recordingLostCondition = 'RecordingLost';
+
 /** Every condition type that the server sets on requests. */
 export type RequestCondition =
   | (typeof requestConditions)[keyof typeof requestConditions]
   | typeof approvalCondition
-  | typeof shortenedCondition;
+  | typeof shortenedCondition
+  | typeof recordingLostCondition;
 /** Every condition type that the server sets on templates. */
 export type TemplateCondition = (typeof templateConditions)[keyof typeof templateConditions] | typeof gatewayCondition;
 

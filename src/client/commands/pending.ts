@@ -1,4 +1,5 @@
 import type { RequestSpec } from '../../api/access/kinds.ts';
+import { recordingLostCondition } from '../../api/access/names.ts';
 import type { KubeObject } from '../../api/object.ts';
 import { requestResource, typeNames } from '../access-requests.ts';
 import { type Choice, choicesOf, questionOf } from '../choices.ts';
@@ -6,7 +7,7 @@ import type { Command } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { outputForm, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
-import { specOf } from '../request-state.ts';
+import { conditionsOf, specOf } from '../request-state.ts';
 import { requestTable } from '../request-table.ts';
 import { searchedText } from '../session.ts';
 
@@ -24,7 +25,7 @@ export const pending: Command = {
     const table = requestTable({ who: true, namespaces: args.has('all-namespaces'), now: () => clock.now() });
     const columns = [
       ...table.columns.filter(({ title }) => !['POD', 'LEFT', 'STATE', 'UNTIL', 'REASON', 'WHY'].includes(title)),
-      { title: 'ABOUT', text: (request: KubeObject) => questionOf(request) ?? '' },
+      { title: 'ABOUT', text: (request: KubeObject) => askedQuestion(request) },
       { title: 'FOR', text: (request: KubeObject) => askedDuration(request) },
       { title: 'YOU CAN', text: (request: KubeObject) => choices.get(request) ?? '' },
       { title: 'REASON', text: (request: KubeObject) => askedReason(request) },
@@ -44,6 +45,11 @@ export const pending: Command = {
 const extensionIn = (request: KubeObject): NonNullable<RequestSpec['extensions']>[number] | undefined => {
   const [, number] = /^Extension-(\d+)$/.exec(questionOf(request) ?? '') ?? [];
   return number === undefined ? undefined : specOf(request).extensions?.[Number(number) - 1];
+};
+const askedQuestion = (request: KubeObject): string => {
+  const question = questionOf(request) ?? '';
+  const isLost = conditionsOf(request).some(({ type }) => type === recordingLostCondition);
+  return question === 'Review' && isLost ? `${question} (${recordingLostCondition})` : question;
 };
 const askedDuration = (request: KubeObject): string =>
   extensionIn(request)?.by ?? specOf(request).duration ?? 'default';
