@@ -13,6 +13,7 @@ import { SessionAudit } from '../../../src/gateway/session-audit.ts';
 import { SessionOpening } from '../../../src/gateway/session-opening.ts';
 import { Sessions } from '../../../src/gateway/sessions.ts';
 import type { Answer } from '../../../src/gateway/upstream.ts';
+import { CodedError } from '../../../src/kit/errors.ts';
 import { silentLog } from '../../../src/kube/log.ts';
 import type { Log } from '../../../src/observe/log.ts';
 import { duplexPair } from '../../support/duplex-pair.ts';
@@ -60,6 +61,10 @@ class Stage {
   #received = '';
   readonly #gatewayClient: Duplex;
   readonly #opening: SessionOpening;
+  /** What was told to the AccessSession. */
+  readonly objects: string[] = [];
+  /** Settles when the API server has answered its creation. */
+  objectWaits: Promise<void> | undefined;
 
   constructor(record?: 'Required' | 'BestEffort') {
     const [pod, upstream] = duplexPair();
@@ -108,7 +113,14 @@ class Stage {
         },
       },
       recorder: new Recorder({ sink, journal, clock: this.clock, log, onLost: () => {} }),
-      objects: { begin: async () => {}, end: () => {} },
+      objects: {
+        begin: async () => {
+          await this.objectWaits;
+          this.objects.push('created');
+        },
+        recordingLost: () => void this.objects.push('recording lost'),
+        end: () => void (this.objects.at(-1) === 'ended' || this.objects.push('ended')),
+      },
       views: new LiveViews(this.clock),
       audit: new SessionAudit(journal, log),
       clock: this.clock,
@@ -208,6 +220,42 @@ describe('the opening of a session', () => {
       assert.match(await stage.received(), /the session ended at .*: RecordingLost/);
       assert.equal(stage.pod.readableEnded, true);
     });
+  });
+
+  it('waits for its AccessSession, before the API server is called', async () => {
+    const stage = new Stage();
+    const waits = new Later<void>();
+    stage.objectWaits = waits.promise;
+    const opened = stage.open();
+    await settle();
+    assert.deepEqual([stage.calls, stage.verdicts, await stage.received()], [[], [], '']);
+    waits.resolve();
+    await opened;
+    stage.disconnect();
+    await settle();
+    assert.deepEqual([stage.calls.length, stage.objects], [1, ['created', 'ended']]);
+  });
+
+  it('is refused without its AccessSession, and completes its recording', async () => {
+    const stage = new Stage('Required');
+    stage.objectWaits = Promise.reject(new CodedError('SessionNotStored', 'the API server is away'));
+    await stage.open();
+    assert.match(await stage.received(), /^HTTP\/1\.1 503 .*the API server is away/s);
+    assert.deepEqual([stage.calls, stage.sessions.count, stage.objects], [[], 0, ['ended']]);
+    assert.deepEqual(stage.verdicts, ['recorded', 'denied SessionNotStored', 'recorded']);
+  });
+
+  it('keeps its AccessSession until the recording is complete, because that can still be lost', async () => {
+    const stage = new Stage('BestEffort');
+    await stage.open();
+    stage.pod.write(channelMessage(1, 'x'));
+    await settle();
+    stage.sinkWaits = new Promise(() => {});
+    stage.disconnect();
+    await settle();
+    assert.deepEqual(stage.objects, ['created']);
+    await stage.clock.advance(10_000);
+    assert.deepEqual(stage.objects, ['created', 'recording lost', 'ended']);
   });
 
   it('does not wait for a recording with best effort whose sink hangs, and says in the journal that it was lost', async () => {
