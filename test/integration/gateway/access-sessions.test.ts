@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { GatewayProcess } from '../../../sandbox/gateway-process.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { type AccessSession, accessSessions } from '../../../src/api/access/access-session.ts';
@@ -12,7 +14,11 @@ describe('an AccessSession', () => {
 
   before(async function () {
     this.timeout(180_000);
-    stage = await GatewayStage.open();
+    stage = await GatewayStage.open((directory) => {
+      const folder = join(directory, 'recordings');
+      mkdirSync(folder, { mode: 0o700 });
+      return [`--recordings=${folder}`];
+    });
   });
   after(() => stage?.close());
 
