@@ -15,8 +15,9 @@ export interface Ports {
 export interface CommandInputs {
   readonly directory: string;
   readonly ports: Ports;
-  /** Appended, so that they override the flags of the sandbox. */
+  /** In place of the flags of the sandbox with the same names. */
   readonly apiserverFlags: readonly string[];
+  /** In place of the flags of the sandbox with the same names. */
   readonly etcdFlags: readonly string[];
 }
 
@@ -35,7 +36,7 @@ export function commandLines(inputs: CommandInputs): Readonly<Record<ComponentPr
 function etcd({ directory, ports, etcdFlags }: CommandInputs): string[] {
   const client = `http://127.0.0.1:${ports.etcd}`;
   const peer = `http://127.0.0.1:${ports.etcdPeer}`;
-  return [
+  const flags = [
     '--name=s',
     `--data-dir=${join(directory, 'etcd')}`,
     // Data survives the end of the process, which is the only failure here.
@@ -47,13 +48,13 @@ function etcd({ directory, ports, etcdFlags }: CommandInputs): string[] {
     `--initial-advertise-peer-urls=${peer}`,
     `--initial-cluster=s=${peer}`,
     '--quota-backend-bytes=2147483648',
-    ...etcdFlags,
   ];
+  return [...without(flags, etcdFlags), ...etcdFlags];
 }
 
 function apiserver({ directory, ports, apiserverFlags }: CommandInputs): string[] {
   const pki = (file: string): string => join(directory, 'pki', file);
-  return [
+  const flags = [
     `--etcd-servers=http://127.0.0.1:${ports.etcd}`,
     '--bind-address=127.0.0.1',
     `--secure-port=${ports.apiserver}`,
@@ -89,8 +90,14 @@ function apiserver({ directory, ports, apiserverFlags }: CommandInputs): string[
     `--audit-log-path=${join(directory, 'audit.log')}`,
     // Never rotated, so that a byte offset stays valid.
     '--audit-log-maxsize=1000000',
-    ...apiserverFlags,
   ];
+  return [...without(flags, apiserverFlags), ...apiserverFlags];
+}
+
+/** The flags that `others` does not have. A flag with a list would otherwise have the values of both. */
+function without(flags: readonly string[], others: readonly string[]): string[] {
+  const names = new Set(others.map((flag) => flag.split('=')[0]));
+  return flags.filter((flag) => !names.has(flag.split('=')[0]));
 }
 
 function controllerManager({ directory, ports }: CommandInputs): string[] {

@@ -1,4 +1,4 @@
-import { generateKeyPairSync } from 'node:crypto';
+import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto';
 import * as x509 from '../src/certificates/x509.ts';
 
 export type { Authority, Identity } from '../src/certificates/x509.ts';
@@ -13,6 +13,12 @@ const dayMs = 86_400_000;
 /** Creates a self-signed certificate authority (EC P-256). */
 export function createAuthority(commonName: string): x509.Authority {
   return x509.createAuthority(commonName, lasting());
+}
+
+/** Another certificate of the authority, with the same name and key, as after a renewal. */
+export function renewAuthority({ commonName, key }: x509.Authority): x509.Authority {
+  const keys = { publicKey: createPublicKey(key), privateKey: createPrivateKey(key) };
+  return x509.createAuthority(commonName, lasting(), keys);
 }
 
 /** Creates a key pair and its certificate for `subject`: a server certificate if it serves names, else a client certificate. */

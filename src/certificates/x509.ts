@@ -64,9 +64,9 @@ const oids = {
 
 const ecdsaWithSha256 = sequence(oid(oids.ecdsaWithSha256));
 
-/** Creates a self-signed authority (EC P-256) that may sign only leaf certificates. */
-export function createAuthority(commonName: string, validity: Validity): Authority {
-  const { publicKey, privateKey } = keyPair();
+/** Creates a self-signed authority (EC P-256) that may sign only leaf certificates. `keys` default: new ones. */
+export function createAuthority(commonName: string, validity: Validity, keys = keyPair()): Authority {
+  const { publicKey, privateKey } = keys;
   const extensions = [
     extension(oids.basicConstraints, sequence(booleanTrue, integer([0])), true),
     // digitalSignature, keyCertSign, cRLSign

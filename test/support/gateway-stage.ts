@@ -65,8 +65,9 @@ export class GatewayStage {
   static async open(
     flags: (directory: string) => readonly string[] = () => [],
     env: Readonly<Record<string, string>> = {},
+    apiserverFlags: readonly string[] = [],
   ): Promise<GatewayStage> {
-    const plane = await startPlane({});
+    const plane = await startPlane({ apiserverFlags });
     await plane.kubectl(['apply', '-f', 'charts/drawbridge/crds']);
     const namespace = await testNamespace('gateway', plane);
     await plane.kubectl(['apply', '-n', namespace, '-f', '-'], { input: rights(namespace) });
