@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -98,6 +99,34 @@ describe('a recorded session through the gateway', () => {
     await writeFile(pathOf(session), content.replace('paid 10', 'paid 11'));
     assert.match(String(await verify()), /^RecordingChanged: .*chunk 2 was changed/);
     await writeFile(pathOf(session), content);
+  });
+
+  describe('when its disk takes no more', () => {
+    /** The kernel then refuses to let a file grow beyond `bytes`. */
+    const limitFiles = (bytes: number | 'unlimited'): void => {
+      execFileSync('prlimit', ['--pid', String(stage.gateway.pid), `--fsize=${bytes}:unlimited`]);
+    };
+    afterEach(() => limitFiles('unlimited'));
+    const run = async (record: 'Required' | 'BestEffort') => {
+      const grant = await grantWith({ record });
+      limitFiles(2_000_000);
+      const command = ['sh', '-c', 'yes "a line of the log" | head -c 4000000; echo end'];
+      const result = await stage.alice.kubectl([...grant.via, 'exec', 'payments', '--', ...command], { reject: false });
+      return { ...result, lines: await stage.gateway.audit(({ request }) => request === grant.request) };
+    };
+
+    it('ends with the reason, if the recording is required', async () => {
+      const { code, stdout, stderr, lines } = await run('Required');
+      assert.deepEqual([code, stdout.endsWith('end\n')], [1, false]);
+      assert.match(stderr, /error: the session ended at \d\d:\d\d UTC: RecordingLost/);
+      assert.ok(lines.some((line) => line.verdict === 'unrecorded' && /EFBIG/.test(String(line['message']))));
+    });
+
+    it('goes on with best effort, and the journal says so', async () => {
+      const { code, stdout, lines } = await run('BestEffort');
+      assert.deepEqual([code, stdout.length], [0, 4_000_004]);
+      assert.ok(lines.some((line) => line.verdict === 'unrecorded' && line['code'] === 'RecordingLost'));
+    });
   });
 
   describe('of several chunks, checked by `drawbridge audit verify --recordings`', () => {
