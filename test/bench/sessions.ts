@@ -16,7 +16,7 @@ let stage: GatewayStage | undefined;
 await benchmarkOn(
   'sessions',
   async (bench: SessionsBench & { close(): Promise<void> }) => ({
-    ...(await idleAndEnd(bench, count)),
+    ...(await idleAndEnd(bench.stage, count)),
     ...(await echo(bench, strokes)),
     ...(await throughput(bench, bytes)),
   }),

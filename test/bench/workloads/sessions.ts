@@ -30,7 +30,7 @@ function exec(stage: GatewayStage, who: Person, prefix: string, command: readonl
 const prefixOf = (stage: GatewayStage, grant: StagedGrant): string => grantProxyPath(stage.namespace, grant.name);
 
 /** Memory of `count` idle sessions, and the time from their common deadline until the client has the end of each stream. */
-export async function idleAndEnd({ stage }: SessionsBench, count: number): Promise<Figures> {
+export async function idleAndEnd(stage: GatewayStage, count: number): Promise<Figures> {
   const lastsMs = 20_000 + 20 * count;
   const before = await lowestRss(stage);
   const grants = await Promise.all(

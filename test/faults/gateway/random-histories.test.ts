@@ -162,7 +162,7 @@ describe('sessions, while random events happen in random order', () => {
     serverOutages.push(outage);
     await (random() < 0.5 ? stage.server.kill() : stage.stop());
     // Long enough that grants end meanwhile: the gateway needs no leader for that.
-    await sleep(random() * 3000);
+    await sleep(2000 + random() * 3000);
     await stage.start({ installation: stage.server.installation });
     outage.toMs = Date.now();
   };
