@@ -33,8 +33,8 @@ export interface ExecPodInput {
 
 interface Refused {
   readonly violation: Violation;
-  /** Whether the workload has no pod of the requested name anymore, or deletes it just now. */
-  readonly isDeleted?: boolean;
+  /** What was found, if the workload has no pod of the requested name anymore, or deletes it just now: the message without its remedy. */
+  readonly lost?: string;
 }
 
 /**
@@ -85,15 +85,15 @@ function namedPod(name: string, pods: readonly PodView[]): { readonly pod: PodVi
   const [pod] = pods;
   // Give the same answer for a foreign and an absent pod, so that a caller who cannot list pods learns nothing about those of others.
   if (!pod) {
-    const message =
-      `spec.targetPod ${JSON.stringify(name)} is not a pod of the template's workload; ` +
-      'name one of its running pods, or leave spec.targetPod out';
-    return { ...refuse('InvalidTargetPod', message, 404), isDeleted: true };
+    const lost = `spec.targetPod ${JSON.stringify(name)} is not a pod of the template's workload`;
+    const message = `${lost}; name one of its running pods, or leave spec.targetPod out`;
+    return { ...refuse('InvalidTargetPod', message, 404), lost };
   }
   if (isRunning(pod)) return { pod };
   const state = pod.deleting ? 'being deleted' : pod.phase || 'in an unknown phase';
-  const message = `pod ${name} is ${state}, not Running; name another or leave spec.targetPod out`;
-  return { ...refuse('InvalidTargetPod', message), isDeleted: pod.deleting };
+  const found = `pod ${name} is ${state}, not Running`;
+  const refused = refuse('InvalidTargetPod', `${found}; name another or leave spec.targetPod out`);
+  return pod.deleting ? { ...refused, lost: found } : refused;
 }
 
 /** Maximum number of ReplicaSets that one request reads. During a rollout, a workload has pods of two or three. */
@@ -184,8 +184,10 @@ export const buildExecAccess: Builder<ExecAccessTemplateSpec> = async (
   const controllers = await controllersOf(workload, pods, client, signal);
   const chosen = chooseExecPod({ ...input, controllers });
   if (!('violation' in chosen)) return planFor(chosen.pod);
-  const isLost = chosen.isDeleted && workload.kind !== 'StatefulSet';
-  return isLost ? withRunningPods(chosen, workload, await runningPods(workload, input, client, signal)) : chosen;
+  const { violation, lost } = chosen;
+  if (lost === undefined || workload.kind === 'StatefulSet') return chosen;
+  const message = lostText(lost, workload, await runningPods(workload, input, client, signal));
+  return { violation: { ...violation, message } };
 };
 
 /** The names of the workload's running pods except the requested one, sorted. Rejects as the client does. */
@@ -202,9 +204,10 @@ async function runningPods(
   return running.filter(({ controller }) => controller && controllers.has(controller.uid)).map(({ name }) => name);
 }
 
-/** Adds why only a new request helps, and what it can name: only a StatefulSet creates a pod of an earlier name. */
-function withRunningPods({ violation }: Refused, { kind, name }: WorkloadView, running: readonly string[]): Refused {
-  const now = running.length === 0 ? 'no pod' : listNames(running);
-  const message = `${violation.message}, in a new request: ${kind} ${name} never reuses the name of a pod; running now: ${now}`;
-  return { violation: { ...violation, message } };
+/** Why only a new request helps, and what it can name: only a StatefulSet creates a pod of an earlier name. */
+function lostText(lost: string, { kind, name }: WorkloadView, running: readonly string[]): string {
+  const why = `${lost}, and ${kind} ${name} never creates a pod of the same name again`;
+  return running.length === 0
+    ? `${why}; no pod of it is running now; wait for one, then create a new request without spec.targetPod`
+    : `${why}; running now: ${listNames(running)}; create a new request that names one of these, or none`;
 }

@@ -35,6 +35,9 @@ const child = Type.Object({
 export const templateStatus = Type.Object(
   {
     ...common,
+    accessMessage: Type.Optional(
+      Type.String({ description: 'Not used. Stored statuses of Oz may have it.', maxLength: 32_768 }),
+    ),
     authorSignature: Type.Optional(
       Type.String({
         description: 'The signature of spec.author under the current key, so that it survives a key rotation.',
