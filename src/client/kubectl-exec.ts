@@ -2,11 +2,12 @@ import { childNameOf } from '../api/access/names.ts';
 import { grantProxyPath } from '../api/gateway/names.ts';
 import type { KubeObject } from '../api/object.ts';
 import { describe } from '../kit/errors.ts';
-import { requesterOf, typeOf } from './access-requests.ts';
+import { findObject } from '../kube/client.ts';
+import { nameIn, requesterOf, requestResource, typeOf } from './access-requests.ts';
 import type { Context } from './command.ts';
 import { exits } from './command-spec.ts';
 import { Problem } from './problem.ts';
-import { specOf, stateOf, statusOf } from './request-state.ts';
+import { cannotOpen, specOf, stateOf, statusOf } from './request-state.ts';
 import type { Session } from './session.ts';
 
 /** The URL that leads kubectl through the gateway; undefined if the grant of the request lets its user call the API server directly. */
@@ -51,10 +52,22 @@ export async function kubectlExec(
       `cannot run kubectl: ${describe(error)}; ${remedy}: kubectl ${kubectlArgs.join(' ')}`,
     );
   });
+  // A shell may end because its access did, and then says nothing.
+  const ended = await endText(session, request);
   // Only now: most calls succeed, and a user may have permissions besides those of the grant. A signal ends the client, too.
-  const note = code === exits.done || code > signalBase ? '' : await whyNot(session, request);
+  const note = ended || (code === exits.done || code > signalBase ? '' : await whyNot(session, request));
   if (note !== '') io.printError(`note: ${note}\n`);
   return code;
+}
+
+/** A sentence that says that the access has ended, and why; empty if it has not, or if the client cannot read that now. */
+async function endText(session: Session, request: KubeObject): Promise<string> {
+  const resource = requestResource(typeOf(request));
+  const now = await findObject(session.cluster.client, resource, nameIn(request), {}).catch(() => request);
+  const { name, uid } = request.metadata;
+  if (now?.metadata.uid !== uid) return `the access of ${name} has ended`;
+  const { state, why } = stateOf(now ?? request);
+  return cannotOpen(state) ? `the access of ${name} has ended: ${why}` : '';
 }
 
 /** The exit code of a program that a signal ended is this number plus that of the signal. */

@@ -124,11 +124,12 @@ const codeOfReason: Readonly<Record<string, string>> = {
 export const codeOf = (reason: string): string =>
   (Object.hasOwn(codeOfReason, reason) ? codeOfReason[reason] : undefined) ?? reason;
 
-/** What to do about a denial with this reason; empty if the reason is unknown. */
-export function remedyOf(reason: string): string {
+/** What to do about a denial with this reason; empty if the reason is unknown, or if `message` says it, after a semicolon. */
+export function remedyOf(reason: string, message = ''): string {
   const code = codeOf(reason);
   // The messages of these codes speak to the author.
   if (Object.hasOwn(templateCodes, code))
     return 'Ask the author of the template to correct it, then create a new request.';
+  if (message.includes('; ')) return '';
   return Object.hasOwn(remedies, code) ? (remedies[code]?.remedy.replaceAll('`', '') ?? '') : '';
 }

@@ -23,7 +23,7 @@ export function requestTable({ who, namespaces, now }: TableOptions): Printed<Ku
     { title: 'TYPE', text: typeOf },
     { title: 'TEMPLATE', text: (request) => specOf(request).templateName ?? '' },
     who && { title: 'WHO', text: requesterOf },
-    { title: 'STATE', text: (request) => stateOf(request).state },
+    { title: 'STATE', text: stateText },
     { title: 'LEFT', text: (request) => leftOf(request, now()) },
     { title: 'POD', text: (request) => stateOf(request).pod },
     { title: 'UNTIL', wide: true, text: (request) => untilOf(request) },
@@ -36,6 +36,12 @@ export function requestTable({ who, namespaces, now }: TableOptions): Printed<Ku
     { title: 'WHY', wide: true, text: (request) => stateOf(request).why },
   ];
   return { columns: columns.filter((one) => one !== false), object: (request) => request, name: fullName };
+}
+
+/** The state; for an end that the server wrote, `Expired` or `Revoked`, as kubectl prints it. */
+function stateText(request: KubeObject): string {
+  const { state, code } = stateOf(request);
+  return state === 'Ended' && (code === 'Expired' || code === 'Revoked') ? code : state;
 }
 
 function leftOf(request: KubeObject, nowMs: number): string {

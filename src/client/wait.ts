@@ -112,7 +112,7 @@ export function endedProblem(request: KubeObject): Problem {
   if (state === 'Ending')
     return new Problem(exits.ended, `${name} ends: ${why}; the server has not closed the access yet`);
   if (state === 'Ended') return new Problem(exits.ended, `${name} has ended: ${why}`);
-  const remedy = remedyOf(code);
+  const remedy = remedyOf(code, why);
   return new Problem(exits.denied, `${name} was denied: ${codeOf(code)}: ${why}${remedy === '' ? '' : `. ${remedy}`}`);
 }
 

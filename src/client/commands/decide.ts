@@ -9,7 +9,7 @@ import { exits, type FlagSpec } from '../command-spec.ts';
 import { forEach } from '../for-each.ts';
 import { outputForm } from '../output.ts';
 import { Problem } from '../problem.ts';
-import { cannotOpen, specOf, stateOf, statusOf } from '../request-state.ts';
+import { cannotOpen, type State, specOf, stateOf, statusOf } from '../request-state.ts';
 import { type Session, searchedText } from '../session.ts';
 import { requestsTarget } from '../targets.ts';
 import { votedTemplate } from '../voted-template.ts';
@@ -64,6 +64,9 @@ async function vote(context: Context, decision: 'Approve' | 'Deny'): Promise<num
     const found = await findRequest(session, text);
     const question = args.text('about') ?? questionOf(found.object) ?? 'Access';
     if (question !== 'Review' && cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
+    const { state } = stateOf(found.object);
+    if (decision === 'Approve' && args.text('about') === undefined && isOpen(state) && !questionOf(found.object))
+      throw new Problem(exits.denied, `${found.object.metadata.name} waits for no approval: its state is ${state}`);
     const approves = decision === 'Approve' && question !== 'Review';
     const template = approves ? await votedTemplate(session, found, args.text('template-version')) : undefined;
     const manifest = voteFor(found, args, decision, question, template);
@@ -73,6 +76,8 @@ async function vote(context: Context, decision: 'Approve' | 'Deny'): Promise<num
     return { object, of: found.object, became: decidedText(found.object, question, decision) };
   });
 }
+
+const isOpen = (state: State): boolean => state === 'Opening' || state === 'Ready';
 
 /** The Problem for a vote that the API server did not create; undefined if its own message says what to do. */
 async function notVoted(

@@ -3,7 +3,8 @@ import { formatTime, parseTime } from '../../kit/clock.ts';
 import { quote } from '../../kit/errors.ts';
 import { findObject } from '../../kube/client.ts';
 import { ApiError } from '../../kube/errors.ts';
-import { accessOf, fullName, type TypeName } from '../access-requests.ts';
+import { accessOf, fullName, type TypeName, templateResource } from '../access-requests.ts';
+import { permitsExec } from '../approver-text.ts';
 import { type Args, usage } from '../args.ts';
 import type { Command, Context } from '../command.ts';
 import { exits, type FlagSpec } from '../command-spec.ts';
@@ -13,6 +14,7 @@ import { outputForm, printObject } from '../output.ts';
 import { Problem, problemOf } from '../problem.ts';
 import { isFinal, stateOf, statusOf } from '../request-state.ts';
 import type { Session } from '../session.ts';
+import { readable } from '../voted-template.ts';
 import { deleteText, hintsFor, ifReady, openText, targetOf, waitFor } from '../wait.ts';
 
 /** The flags that describe a request. `explain` accepts them, too. */
@@ -79,6 +81,7 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
   const session = await context.connect();
   manifest.metadata.namespace = session.namespace;
   const { resource } = accessOf(type).request;
+  if (args.has('exec')) await requireExec(session, type, args.positionals[0] ?? '', io.program);
   const created = await session.cluster.client
     .create(resource, manifest, { dryRun: dryRun !== undefined })
     .catch(async (error: unknown) => {
@@ -110,6 +113,18 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
   return exits.done;
 }
 
+/** Rejects with a Problem if the template permits no exec, so that `--exec` opens no access that it cannot use. */
+async function requireExec(session: Session, type: TypeName, template: string, program: string): Promise<void> {
+  const name = { namespace: session.namespace, name: plainName(template) };
+  const found = await readable(findObject(session.cluster.client, templateResource(type), name, {}));
+  if (found === undefined || found instanceof Error || permitsExec(found)) return;
+  const command = `${program} request ${type} ${[name.name, '-n', name.namespace, ...session.kubectlFlags].join(' ')}`;
+  throw usage(`template ${name.name} permits no exec; omit --exec, and use the command that this prints: ${command}`);
+}
+
+/** The name of a template that the user may have typed as `exec/NAME`. */
+const plainName = (template: string): string => template.replace(/^.*\//, '');
+
 /**
  * Whether one of the warnings is a violation that the leader found in the template: the webhook accepts a request, which the leader denies
  * unless the cause is gone. Such a warning begins with a code.
@@ -117,11 +132,21 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
 export const foretellsDenial = (warnings: readonly string[]): boolean =>
   warnings.some((warning) => /^[A-Z][A-Za-z]+: /.test(warning));
 
+/** The flag that sets a field of the spec, for messages of the server. */
+const flagOf: Readonly<Record<string, string>> = {
+  duration: '--for',
+  reason: '--reason',
+  startAt: '--at',
+  emergency: '--emergency',
+  targetPod: '--pod',
+};
+
 /** The Problem for a request that the API server did not create, with the command to type instead, if there is one. */
 async function notCreated({ args, io }: Context, session: Session, type: TypeName, error: unknown): Promise<Problem> {
   const { exitCode, message } = problemOf(error);
   const [template = ''] = args.positionals;
   const name = args.text('name');
+  const where = ['-n', session.namespace, ...session.kubectlFlags];
   if (error instanceof ApiError && error.code === 409 && name !== undefined) {
     const object = { namespace: session.namespace, name };
     const found = await findObject(session.cluster.client, accessOf(type).request.resource, object, {});
@@ -135,8 +160,12 @@ async function notCreated({ args, io }: Context, session: Session, type: TypeNam
     );
   }
   const ofType = (_: string, kind: string): string =>
-    `run: ${io.program} request ${kind.toLowerCase()} ${[template.replace(/^.*\//, ''), '-n', session.namespace, ...session.kubectlFlags].join(' ')}`;
-  return new Problem(exitCode, message.replace(/create a request of kind (Pod|Exec)AccessRequest$/, ofType));
+    `run: ${io.program} request ${kind.toLowerCase()} ${[plainName(template), ...where].join(' ')}`;
+  const inWords = message
+    .replace(/create a request of kind (Pod|Exec)AccessRequest$/, ofType)
+    .replace(/kubectl get (pod|exec)accesstemplates -n \S+$/, [io.program, 'templates', ...where].join(' '))
+    .replace(/\bspec\.(\w+)\b/g, (field, name: string) => flagOf[name] ?? field);
+  return new Problem(exitCode, inWords);
 }
 
 /** Prints until when the access of a request is open, and the command that uses it, or the object. */
@@ -148,7 +177,7 @@ export function printAccess({ io, clock }: Context, form: OutputForm, ready: Kub
 /** The request that the arguments describe, without a namespace. @throws Problem for invalid arguments. */
 export function requestOf({ args, clock }: Context, type: TypeName): KubeObject {
   const [template = ''] = args.positionals;
-  const templateName = template.replace(/^.*\//, '');
+  const templateName = plainName(template);
   // Check the duration here: the API server would report an invalid one as a denial.
   args.durationMs('for');
   const { resource } = accessOf(type).request;

@@ -2,7 +2,7 @@ import { reasonText } from '../../access/policy/reason.ts';
 import { summaryConditions } from '../../api/access/names.ts';
 import type { KubeObject } from '../../api/object.ts';
 import { fullName, templateResource, typeNames, typeOf } from '../access-requests.ts';
-import { approversText, templateSpecOf } from '../approver-text.ts';
+import { approversText, permitsExec, templateSpecOf } from '../approver-text.ts';
 import type { Command } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { outputForm, type Printed, Printer } from '../output.ts';
@@ -31,7 +31,7 @@ function templateTable(namespaces: boolean): Printed<KubeObject> {
   const columns = [
     { title: 'NAMESPACE', text: ({ metadata }: KubeObject) => metadata.namespace ?? '' },
     { title: 'NAME', long: true, text: ({ metadata }: KubeObject) => metadata.name },
-    { title: 'TYPE', text: typeOf },
+    { title: 'TYPE', text: (template: KubeObject) => `${typeOf(template)}${permitsExec(template) ? '' : ', no exec'}` },
     { title: 'READY', text: (template: KubeObject) => String(statusOf(template).ready ?? false) },
     {
       title: 'DURATION',
@@ -39,7 +39,7 @@ function templateTable(namespaces: boolean): Printed<KubeObject> {
         `${config(template)?.defaultDuration ?? '1h'}, max ${config(template)?.maxDuration ?? '24h'}`,
     },
     { title: 'GROUPS', text: (template: KubeObject) => config(template)?.allowedGroups?.join(', ') ?? '' },
-    { title: 'APPROVED BY', text: (template: KubeObject) => approversText(template) || 'no one' },
+    { title: 'APPROVED BY', long: true, text: (template: KubeObject) => approversText(template) || 'no one' },
     { title: 'REASON TO GIVE', wide: true, text: reasonToGive },
     { title: 'NOT READY BECAUSE', wide: true, text: notReadyBecause },
   ];

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { until } from '../../../sandbox/wait.ts';
 import { AccessStage } from '../../support/access-stage.ts';
-import { Client } from '../../support/client.ts';
-import type { Person } from '../../support/person.ts';
+import { type Caller, Client } from '../../support/client.ts';
 
 describe('after a mistake, the client prints what to type instead', () => {
   let stage: AccessStage;
@@ -15,7 +14,7 @@ describe('after a mistake, the client prints what to type instead', () => {
   });
   after(() => stage?.close());
 
-  const fails = async (person: Person, code: number, ...args: string[]): Promise<string> => {
+  const fails = async (person: Caller, code: number, ...args: string[]): Promise<string> => {
     const result = await client.run(person, ...args);
     assert.equal(result.code, code, result.stdout + result.stderr);
     return result.stderr;
@@ -81,6 +80,24 @@ describe('after a mistake, the client prints what to type instead', () => {
       /^drawbridge: no request ended in namespace \S+; if it has ended, its Events say why: kubectl get events /,
     );
     assert.match(await runs(text, 'its Events say why'), /access ended: the request was revoked: done/);
+  });
+
+  it('a flag that the template does not allow, and a template that does not exist', async () => {
+    const at = await fails(stage.alice, 3, 'request', 'pod', 'payments-shell', '--at', '1h');
+    assert.match(at, /--at is set; /);
+    assert.doesNotMatch(at, /spec\.startAt/);
+    const missing = await fails(stage.alice, 3, 'request', 'pod', 'payments-shel');
+    assert.match(missing, new RegExp(`; to list those that do: drawbridge templates -n ${stage.namespace}$`, 'm'));
+  });
+
+  it('a vote on open access', async () => {
+    const { metadata } = JSON.parse(await client.ok(stage.alice, 'request', 'exec', 'payments-exec', '-o', 'json'));
+    const text = await fails(client.admin, 3, 'approve', metadata.name);
+    assert.equal(text, `drawbridge: ${metadata.name} waits for no approval: its state is Ready\n`);
+    await client.ok(stage.alice, 'drop', metadata.name);
+    const row = new RegExp(`^${metadata.name} .* Revoked `, 'm');
+    const isShown = async (): Promise<boolean> => row.test(await client.ok(stage.alice, 'list'));
+    await until('STATE Revoked', isShown, { timeoutMs: 30_000 });
   });
 
   it('access that was opened for another person, but no failed command of their own', async () => {

@@ -97,6 +97,40 @@ describe('the client says what happened:', () => {
     { name: 'owner', groups: ['leads'] },
     { name: 'security', groups: ['secops'] },
   ];
+  const ended = { status: 'False', reason: 'Revoked', message: 'the request was revoked: incident closed' };
+  const endings: readonly (readonly [what: string, later: object | undefined, note: string])[] = [
+    [
+      'stays',
+      request('a', { conditions: [{ type: 'Ready', ...ended }] }),
+      ': the request was revoked: incident closed',
+    ],
+    ['is gone', undefined, ''],
+  ];
+  for (const [what, later, note] of endings) {
+    it(`why a shell ended whose access ended, if the request ${what}`, async () => {
+      let reads = 0;
+      await open({ podaccessrequests: [request('a', { ready: true, podName: 'p', grant })] }, ({ path }, answer) => {
+        if (!path.endsWith('podaccessrequests/a') || reads++ === 0) return false;
+        if (later) answer.json(200, later);
+        else answer.status(404, 'NotFound');
+        return true;
+      });
+      const { code, stderr } = await cluster.run(['exec', 'pod/a']);
+      assert.deepEqual([code, stderr], [0, `note: the access of a has ended${note}\n`]);
+    });
+  }
+
+  it('that a template permits no exec, before it asks for access with --exec', async () => {
+    const metadata = { name: 'logs', namespace: 'payments' };
+    const accessConfig = { exec: false, rules: [{ apiGroups: [''], resources: ['pods/log'], verbs: ['get'] }] };
+    await open({ podaccesstemplates: [{ kind: 'PodAccessTemplate', metadata, spec: { accessConfig } }] });
+    assert.match((await cluster.run(['templates'])).stdout, /^logs +pod, no exec /m);
+    const { code, stderr } = await cluster.run(['request', 'pod', 'logs', '--exec']);
+    assert.equal(code, 2);
+    assert.match(stderr, /template logs permits no exec; omit --exec, .*: drawbridge request pod logs -n payments$/m);
+    assert.deepEqual(cluster.writes, []);
+  });
+
   const voted = { voter: 'carol', decision: 'Approve' };
   const ignored = { ...voted, ignored: 'NotApprover: carol does not hold the verb' };
   const choices: readonly (readonly [
