@@ -210,7 +210,7 @@ const voterIsInAGroup: Check<VoteInput> = ({ voter, spec, template, request }) =
   return refuse(
     'NotInGroups',
     `an approval of ${showName(voter.username)} would not count: the user is in none of the groups that template ${showName(request.templateName)} needs (${needed}); ` +
-      'ask a member of each to approve, or set spec.decision to Deny to deny',
+      'ask a member of each to approve; you can only deny',
     'spec.decision',
     403,
   );
@@ -285,7 +285,7 @@ export const votePolicy: RuleBook<VoteInput> = {
     applies: templateIsKnown,
   },
   group: {
-    requirement: 'the voter is in a group whose approvals the template requires, or does not approve',
+    requirement: 'a voter who approves is in a group that the template needs',
     check: voterIsInAGroup,
     remedy: () => 'ask a member of such a group to approve; you can only deny',
     applies: templateIsKnown,

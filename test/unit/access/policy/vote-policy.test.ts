@@ -120,7 +120,7 @@ describe('the policy for votes', () => {
     const template = templateWith({ approvals: { ...approvals, all } });
     assert.equal(
       denial({ template }),
-      'NotInGroups: an approval of carol would not count: the user is in none of the groups that template payments-shell needs (owner: [payments-leads]; security: [secops, ciso]); ask a member of each to approve, or set spec.decision to Deny to deny',
+      'NotInGroups: an approval of carol would not count: the user is in none of the groups that template payments-shell needs (owner: [payments-leads]; security: [secops, ciso]); ask a member of each to approve; you can only deny',
     );
     assert.equal(denial({ template, voter: { ...input.voter, groups: ['ciso'] } }), undefined);
     assert.equal(denial({ template, spec: { ...input.spec, decision: 'Deny' } }), undefined);
