@@ -73,6 +73,8 @@ export class Printer<T> {
   readonly #columns: readonly Column<T>[];
   readonly #objects: object[] = [];
   #widths: Widths | undefined;
+  /** By column: the longest cell so far that set a width, characters. */
+  #natural: readonly number[] = [];
   #inBlocks = false;
 
   /** With `stream`, prints each item at once: JSON has one object on each line. Default false. */
@@ -84,7 +86,7 @@ export class Printer<T> {
     this.#columns = printed.columns.filter(({ wide }) => !wide || form === 'wide');
   }
 
-  /** Prints a part of the items. The first part sets the widths of the columns. */
+  /** Prints a part of the items. The first part sets the widths of the columns; in a stream, a longer cell widens its column from then on. */
   add(items: readonly T[]): void {
     if (items.length === 0) return;
     const objects = (): object[] => items.map((item) => withoutManagedFields(this.#printed.object(item)));
@@ -111,8 +113,11 @@ export class Printer<T> {
     const lines = this.#widths ? rows : [this.#columns.map(({ title }) => title), ...rows];
     const last = this.#columns.length - 1;
     const room = this.#form === 'table' ? (this.#io.columns ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;
-    const natural = this.#columns.map((_, index) => Math.max(...lines.map((row) => row[index]?.length ?? 0)));
-    if (!this.#widths) {
+    const natural = this.#columns.map((_, index) =>
+      Math.max(this.#natural[index] ?? 0, ...lines.map((row) => row[index]?.length ?? 0)),
+    );
+    if (!this.#widths || this.#stream) {
+      this.#natural = natural;
       const fitted = this.#fitted(natural, room);
       this.#inBlocks = !fitted && this.#printed.blocks === true;
       this.#widths = fitted ?? { all: natural, cut: new Set() };

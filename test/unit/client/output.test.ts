@@ -34,6 +34,18 @@ describe('output of the client', () => {
     assert.equal(second?.slice(column - 51, column - 3), `${'b'.repeat(47)}…`);
   });
 
+  it('aligns the rows of a stream with the longest so far', () => {
+    const rows = [request('a'), request('longer', { templateName: 'a-long-template' }), request('c')];
+    const [header = '', first = '', second = '', third = ''] = printed(
+      'table',
+      rows.map((one) => [one]),
+      true,
+    ).split('\n');
+    assert.equal(first.indexOf('New'), header.indexOf('STATE'));
+    assert.ok(second.indexOf('New') > header.indexOf('STATE'));
+    assert.equal(third.indexOf('New'), second.indexOf('New'));
+  });
+
   it('cuts the last column to the width of a terminal, so that lines do not wrap', () => {
     let text = '';
     const print = (more: string): void => {
