@@ -116,7 +116,7 @@ const leaderElection = {
   'lease-name': {
     type: text('NAME'),
     fallback: 'kube-bind',
-    help: "Name of the Lease of binding, which kube-bind's konnector uses too. The other Leases are always drawbridge-access and drawbridge-inventory, and, for --certificates=own, the name of --certificate-secret.",
+    help: "Name of the Lease of binding, which kube-bind's konnector uses too. The other Leases are always drawbridge-access and drawbridge-inventory, drawbridge-gateway-REPLICA for each replica of the gateway with sessions, and, for --certificates=own, the name of --certificate-secret.",
   },
 } as const satisfies FlagTable;
 

@@ -6,6 +6,7 @@ import { voteCodes } from '../../src/api/access/vote-codes.ts';
 import { bindingCodes } from '../../src/api/binding/codes.ts';
 import type { CodeTable } from '../../src/api/code-table.ts';
 import { serverCodes } from '../../src/api/codes.ts';
+import { gatewayCodes, sessionEndTexts } from '../../src/api/gateway/codes.ts';
 import { inventoryCodes } from '../../src/api/inventory/codes.ts';
 import { callCodes, reportCodes } from '../../src/api/inventory/http-codes.ts';
 import { code, codes, page, table } from './markdown.ts';
@@ -17,6 +18,7 @@ export const codeSections: Readonly<Record<string, CodeTable>> = {
   Templates: templateCodes,
   'Entering Pods': podCodes,
   'Objects of grants': policyCodes,
+  'Sessions through the gateway': gatewayCodes,
   Binding: bindingCodes,
   Inventory: inventoryCodes,
   'Reports of components': reportCodes,
@@ -41,6 +43,12 @@ export const codesPage = (): string =>
     table(
       ['Code', 'Meaning'],
       Object.entries(endingTexts).map(([name, text]) => [code(name), `${text[0]?.toUpperCase()}${text.slice(1)}.`]),
+    ),
+    '## Ends of sessions',
+    'These are the values of `code` of the line with the verdict `ended` of a session through the gateway. Without a code, the client or its command ended the session.',
+    table(
+      ['Code', 'Meaning'],
+      Object.entries(sessionEndTexts).map(([name, text]) => [code(name), `${text[0]?.toUpperCase()}${text.slice(1)}.`]),
     ),
     '## Calls that are not admission reviews',
     `The webhook port answers such a call with a 4xx status and a line of text: ${codes(['InvalidReview', 'BodyTooLarge', 'IncompleteBody', 'UnsupportedMediaType', 'UnsupportedEncoding', 'InvalidJson', 'InvalidUtf8', 'NulCharacter', 'LoneSurrogate', 'TooDeep', 'TooManyKeys', 'TooManyValues', 'DuplicateKey', 'ForbiddenKey'])}. Such a call comes from a client other than kube-apiserver, or a webhook configuration has a wrong path. The status 503 with \`Overloaded\` means that the port is at its limit.`,

@@ -1,3 +1,4 @@
+import type { sessionEndTexts } from '../api/gateway/codes.ts';
 import { formatTime } from '../kit/clock.ts';
 
 /** Why the gateway ends a stream. The code is the reason that the person reads, and that of the audit line. */
@@ -7,25 +8,7 @@ export interface StreamEnd {
   readonly atMs: number;
 }
 
-/**
- * `Expired`, `Revoked`, `Denied`: how the request ended. `Deleted`: the request no longer exists. `Idle`: no data within the idle limit.
- * `Restarting`: this replica stops. `Unverifiable`: the gateway has not heard from the API server for too long. `BadFrame`: the client broke
- * the protocol. `ClientGone`: the client does not answer. `RecordingLost`: the session must be recorded, and its recording failed. `Killed`:
- * a user deleted the AccessSession.
- */
-export type EndCode =
-  | 'Expired'
-  | 'Revoked'
-  | 'Denied'
-  | 'Deleted'
-  | 'GrantInvalid'
-  | 'Idle'
-  | 'Restarting'
-  | 'Unverifiable'
-  | 'BadFrame'
-  | 'ClientGone'
-  | 'RecordingLost'
-  | 'Killed';
+export type EndCode = keyof typeof sessionEndTexts;
 
 /** Ends of the session only; the access goes on. */
 const ofSession: readonly EndCode[] = [

@@ -293,6 +293,7 @@ describe('the chart with the gateway, installed by Helm', function () {
         const mark = stage.plane.auditLog.mark();
         const said = await stage.uninstall();
         assert.match(said, /release "drawbridge" uninstalled/, `${said}\n${await stage.kubelet.logs()}`);
+        assert.equal((await stage.plane.kubectl(['get', 'accesssessions', '-A', '-o', 'name'])).stdout, '');
         assert.match(await terminal.shows(/access ended at .*/), /access ended at \d\d:\d\d UTC: (Revoked|Deleted)/);
         const deleted = stage.plane.auditLog
           .calls({ since: mark, verbs: ['delete'] })

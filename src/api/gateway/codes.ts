@@ -1,0 +1,89 @@
+import type { CodeTable } from '../code-table.ts';
+
+/** Why the gateway ends a session. The code is in the line on the terminal, in the error of the client, and in the audit line. */
+export const sessionEndTexts = {
+  Expired: 'the deadline of the grant has come',
+  Revoked: 'the request was revoked or deleted',
+  Denied: 'another person denied the access with a vote',
+  Deleted: 'the request no longer exists',
+  GrantInvalid: 'no valid signature proves the grant anymore',
+  Idle: 'no data passed for the idle limit of the template; the grant stays open',
+  Killed: 'a user deleted the AccessSession; the audit log of the API server says who; the grant stays open',
+  RecordingLost: 'the session must be recorded, and the gateway could not store its recording; the grant stays open',
+  Restarting: 'the replica of the gateway stops; the grant stays open',
+  Unverifiable:
+    'the replica has heard nothing from the API server for a minute, so a revocation could be missing; the grant stays open',
+  BadFrame: 'the client sent what the protocol does not allow',
+  ClientGone: 'the client did not answer for a minute',
+} as const;
+
+/** Refusals by the gateway. */
+export const gatewayCodes = {
+  NoLiveGrant: {
+    audience: 'requester',
+    meaning: 'No request has this grant, or its access has ended.',
+    remedy: 'Create a new request, and wait until it is ready.',
+  },
+  NotYourGrant: {
+    audience: 'requester',
+    meaning: 'The grant was given to another user.',
+    remedy: 'Create a request of your own.',
+  },
+  TooManySessions: {
+    audience: 'requester',
+    meaning:
+      'The grant has 64 open sessions, or the replica 1,000, or the grant began 200 at once and then more than 10 a second.',
+    remedy: 'Close some, or try again later.',
+  },
+  WebSocketRequired: {
+    audience: 'requester',
+    meaning: 'The client asked for SPDY, which the gateway does not pass.',
+    remedy: 'Use kubectl 1.31 or newer.',
+  },
+  UnknownProtocol: {
+    audience: 'requester',
+    meaning: 'The WebSocket has no subprotocol that the gateway reads.',
+    remedy: 'Use kubectl 1.31 or newer.',
+  },
+  SessionNotStored: {
+    audience: 'operator',
+    meaning: 'The gateway could not create the AccessSession, so it opens no session.',
+    remedy:
+      'Read the log of the gateway. Is the CRD of AccessSession installed, and does the API server accept writes?',
+  },
+  RecorderUnavailable: {
+    audience: 'operator',
+    meaning: 'The template requires recordings, and the gateway cannot store one.',
+    remedy: 'Read the log of the gateway, and see [record sessions](../tasks/record-sessions.md).',
+  },
+  GatewayNotReady: {
+    audience: 'operator',
+    meaning: 'The gateway has not read the grants or their keys.',
+    remedy: 'Try again. `/readyz` of the gateway names the cause.',
+  },
+  FrontProxyUntrusted: {
+    audience: 'operator',
+    meaning: 'With the settings of the API server, users could pose as it.',
+    remedy: 'See [certificates](../tasks/open-sessions-through-the-gateway.md#certificates).',
+  },
+  ApiServerUnreachable: {
+    audience: 'operator',
+    meaning: 'The gateway could not reach the API server.',
+    remedy: 'Try again. The log of the gateway has the reason.',
+  },
+  SessionNotOpen: {
+    audience: 'operator',
+    meaning: 'No replica of the gateway has this open session.',
+    remedy: 'List the open sessions: `kubectl get accesssessions -A`.',
+  },
+  NoRecording: {
+    audience: 'operator',
+    meaning: 'The session was not recorded, or its recording was deleted.',
+    remedy: 'Read the lines of the session in the audit journal of the gateway.',
+  },
+  TooManyViewers: {
+    audience: 'operator',
+    meaning: 'A session has at most 8 viewers, and a replica 64.',
+    remedy: 'End another view, or try again later.',
+  },
+} as const satisfies CodeTable;
