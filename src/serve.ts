@@ -54,7 +54,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
     onServerTime: watchClockSkew({ clock, log, metrics }),
     watches: { ...probedWatches('own', watchRefusals), ...(servesHttps ? {} : { silenceMs: QUIET_SILENCE_MS }) },
   });
-  const removeStartCheck = health.ready('start', () => 'the process is starting');
+  const removeStartCheck = health.addCheck('start', () => 'the process is starting');
   const program = new URL('health-thread.mjs', import.meta.url);
   const healthServer = await startHealthServer({ ...config.health, health, clock, program });
   const stop = AbortSignal.any([signal, healthServer.failed]);
@@ -69,7 +69,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   const serving = servingFiles && openServing(parts, servingFiles);
   const host: Host = { ...parts, serving: () => required(serving) };
   const registerChecks = ({ readiness }: Pick<OpenFeature, 'readiness'>): void => {
-    for (const [name, check] of Object.entries(readiness)) health.ready(name, check);
+    for (const [name, check] of Object.entries(readiness)) health.addCheck(name, check);
   };
   if (serving) registerChecks(serving);
   const opened: OpenFeature[] = [];
@@ -80,7 +80,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   }
   const hasWebhooks = opened.some(({ webhookDeps }) => webhookDeps !== undefined);
   const webhooks = serving && hasWebhooks ? await openWebhooks(host, serving, opened) : undefined;
-  health.ready('shutdown', () => (stop.aborted ? 'shutting down' : undefined));
+  health.addCheck('shutdown', () => (stop.aborted ? 'shutting down' : undefined));
   removeStartCheck();
   log.info('serving', {
     features: config.features,

@@ -228,7 +228,7 @@ class Reflector {
           if (this.#refusals === 0 && !this.#isSuccessorRefused) this.#sink.alive();
         };
         const watch = { resource, namespace, fieldSelector, check, alive };
-        return this.#options.probe?.join(watch) ?? (() => {});
+        return this.#options.probe?.add(watch) ?? (() => {});
       },
       event: (event) => this.#onEvent(event),
       successorRejected: (error, attempt) => this.#onBusy(error, attempt),

@@ -31,27 +31,33 @@ export interface WatchProbeOptions {
  */
 const PERIOD_MS = 8_000;
 /**
- * Number of reviews in one period. With more namespaces, the time between two reviews of one grows, not the number of calls. Then the
- * reviews are spread over the period; otherwise one follows the other.
+ * Number of reviews in one period. With more namespaces, the time between two reviews of one grows, not the number of calls. With at most
+ * this number, one review follows the other without a pause; with more, the reviews are spread over the period.
  */
 const REVIEWS_A_PERIOD = 2;
-/** Pause between reviews after the probe found a lost permission, milliseconds: an administrator often withdraws several at once. */
-const HURRY_MS = 250;
-/** Time limit of a review, milliseconds. Two of them, a period, SPREAD_MS, and the time limit of a successor are less than 30 s. */
+/**
+ * Pause before the next review after a failed one, and before each after a lost permission, milliseconds: an administrator often withdraws
+ * several permissions at once.
+ */
+const SHORT_PAUSE_MS = 250;
+/**
+ * Time limit of a review, milliseconds. Two of them, a period, SPREAD_MS, and the time in which a server must accept the new connection
+ * take less than 30 s together, so that a dead connection is noticed within that time.
+ */
 const ANSWER_MS = 4_000;
 /** Time over which the probe distributes its checks of connections, milliseconds, so that the new ones do not reach the API server together. */
 const SPREAD_MS = 3_000;
 /**
- * The namespace that is reviewed for watches of all namespaces. A review of another one would also show rules of its Roles, which do not
- * apply to such watches.
+ * The namespace that is reviewed for watches of all namespaces. A review of a namespace also shows the rules of its Roles, which do not
+ * apply to such watches; `default` normally has none.
  */
 const CLUSTER_WIDE = 'default';
 const REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews';
 
 /**
  * Asks one cluster every few seconds whether it still answers and still allows the watches, with one SelfSubjectRulesReview for all watches
- * of a namespace. Such a review is needed because an API server does not end an open watch when its permission is withdrawn. The answer is
- * only a hint: if a watch seems to have no permission, the probe calls its `check`, which opens a new connection.
+ * of a namespace. Such a review is needed because an API server does not end an open watch when its permission is withdrawn. The answer
+ * proves nothing: if a watch seems to have no permission, the probe calls its `check`, which opens a new connection.
  *
  * If the cluster does not answer two reviews in a row within 4 s each, or answers 401, the probe checks every watch once. It does so again
  * only after a review succeeded.
@@ -60,7 +66,7 @@ export class WatchProbe {
   readonly #options: WatchProbeOptions;
   /** By reviewed namespace. The order is that of the reviews: the first is next. */
   readonly #watches = new Map<string, Set<ProbedWatch>>();
-  /** Watches that an answer has allowed. */
+  /** Watches that the rules of an answer have allowed. */
   readonly #allowed = new WeakSet<ProbedWatch>();
   /** Whether a review has failed since the last one that succeeded. */
   #hasFailed = false;
@@ -70,23 +76,23 @@ export class WatchProbe {
   readonly #checked = new Set<ProbedWatch>();
   readonly #closed = new AbortController();
   #cancel: Cancel | undefined;
-  #asking = false;
+  #isReviewing = false;
   /** Number of next reviews that begin without a pause. */
-  #due = 0;
-  /** Number of next reviews that use the short pause HURRY_MS. */
-  #hurried = 0;
+  #immediate = 0;
+  /** Number of next reviews that begin after SHORT_PAUSE_MS. */
+  #shortPauses = 0;
 
   constructor(options: WatchProbeOptions) {
     this.#options = options;
   }
 
   /** Checks an open watch until the returned function is called. */
-  join(watch: ProbedWatch): Cancel {
+  add(watch: ProbedWatch): Cancel {
     const namespace = watch.namespace ?? CLUSTER_WIDE;
     const known = this.#watches.get(namespace);
     const joined = known ?? new Set();
     this.#watches.set(namespace, joined.add(watch));
-    // The pause is shorter from now on.
+    // With this namespace, the pause becomes shorter, so schedule again.
     if (!known && this.#watches.size === REVIEWS_A_PERIOD + 1) this.#stop();
     this.#schedule();
     return () => {
@@ -105,23 +111,23 @@ export class WatchProbe {
   #stop(): void {
     this.#cancel?.();
     this.#cancel = undefined;
-    this.#due = 0;
+    this.#immediate = 0;
   }
 
   #schedule(): void {
-    if (this.#cancel || this.#asking || this.#closed.signal.aborted) return;
-    this.#cancel = this.#options.clock.schedule(this.#hurried > 0 ? HURRY_MS : this.#pauseMs(), () => {
+    if (this.#cancel || this.#isReviewing || this.#closed.signal.aborted) return;
+    this.#cancel = this.#options.clock.schedule(this.#shortPauses > 0 ? SHORT_PAUSE_MS : this.#pauseMs(), () => {
       this.#cancel = undefined;
       void this.#review();
     });
   }
 
   /**
-   * Milliseconds until the next review. Without `#due`, it begins at a multiple of the pause on the monotonic clock, so that the probes of
-   * all clusters review together: waking an idle process costs more processor time than a review.
+   * Milliseconds until the next review. Without `#immediate`, it begins at a multiple of the pause on the monotonic clock, so that the
+   * probes of all clusters review together: waking an idle process costs more processor time than a review.
    */
   #pauseMs(): number {
-    if (this.#due > 0) return 0;
+    if (this.#immediate > 0) return 0;
     const pauseMs = this.#isSpread() ? PERIOD_MS / REVIEWS_A_PERIOD : PERIOD_MS;
     return pauseMs - (this.#options.clock.monotonic() % pauseMs);
   }
@@ -136,12 +142,12 @@ export class WatchProbe {
     const [namespace, watches] = next;
     this.#watches.delete(namespace);
     this.#watches.set(namespace, watches);
-    this.#asking = true;
-    if (this.#due === 0) this.#due = this.#isSpread() ? 1 : this.#watches.size;
-    this.#due--;
-    if (this.#hurried > 0) this.#hurried--;
+    this.#isReviewing = true;
+    if (this.#immediate === 0) this.#immediate = this.#isSpread() ? 1 : this.#watches.size;
+    this.#immediate--;
+    if (this.#shortPauses > 0) this.#shortPauses--;
     const answer = await this.#ask(namespace);
-    this.#asking = false;
+    this.#isReviewing = false;
     if (this.#closed.signal.aborted) return;
     this.#apply(answer, [...watches]);
     if (this.#watches.size > 0) this.#schedule();
@@ -179,7 +185,7 @@ export class WatchProbe {
         this.#allowed.add(watch);
         this.#checked.delete(watch);
       } else if (answer.complete || this.#allowed.has(watch)) {
-        if (this.#checkPermission(watch)) this.#hurried = this.#watches.size;
+        if (this.#checkPermission(watch)) this.#shortPauses = this.#watches.size;
       }
     }
   }
@@ -189,7 +195,7 @@ export class WatchProbe {
     if (doubt === this.#doubt) return;
     if (!this.#hasFailed) {
       this.#hasFailed = true;
-      this.#hurried = Math.max(1, this.#hurried);
+      this.#shortPauses = Math.max(1, this.#shortPauses);
       return;
     }
     this.#doubt = doubt;
@@ -225,7 +231,10 @@ interface Rule {
 /** The answer to a SelfSubjectRulesReview. */
 interface RulesAnswer {
   readonly rules: readonly Rule[];
-  /** False if an authorizer of the API server cannot list its rules, such as a webhook. Then only a rule that disappears is a hint. */
+  /**
+   * False if an authorizer of the API server, such as a webhook, cannot list its rules. Then the probe checks a watch only if the rules of an
+   * earlier answer allowed it.
+   */
   readonly complete: boolean;
 }
 

@@ -5,7 +5,7 @@ import type { Query, Transport } from './transport.ts';
 import type { WatchEvent } from './watch-event.ts';
 import { openWatchStream } from './watch-stream.ts';
 
-/** Default of `silenceMs`. */
+/** Default of `WatchSessionOptions.silenceMs`, milliseconds. */
 const SILENCE_MS = 20_000;
 /** How long the server may take to accept a new connection, milliseconds. With SILENCE_MS, a dead connection is noticed within 28 s. */
 const SUCCESSOR_HEAD_MS = 8_000;
@@ -18,7 +18,7 @@ export const LONGEST_RETRY_AFTER_MS = 60_000;
 
 /**
  * Why a watch is checked. `connection`: its connection may be dead; received data disproves that. `permission`: the server may no longer
- * allow the watch; only a new connection disproves that.
+ * allow the watch; only an accepted new connection disproves that.
  */
 export type WatchDoubt = 'connection' | 'permission';
 
@@ -29,7 +29,7 @@ export interface WatchSessionOptions {
   /** How long the connection may receive nothing before the session opens a successor, milliseconds. Default 20 000. */
   readonly silenceMs?: number | undefined;
   readonly path: string;
-  /** Query of a watch that starts after the last version seen. */
+  /** Returns the query of a watch that starts after the last version seen. Called for each connection. */
   readonly query: () => Query;
   /** Called when the server accepts a connection or sends data. */
   readonly alive: () => void;
@@ -73,13 +73,13 @@ class WatchSession {
   /** Closes the successor; undefined while there is none. */
   #closeSuccessor: Cancel | undefined;
   #cancelCheck: Cancel = () => {};
-  /** What `opened` returned. */
+  /** The function that `opened` returned; undefined until then. */
   #onClose: Cancel | undefined;
   /** Whether a permission is in doubt: the session keeps the successor even if the current connection receives data. */
   #isPermissionDoubted = false;
   /** When the server last accepted a connection or sent data, milliseconds on the monotonic clock. */
   #aliveAtMs: number;
-  /** Successors that the server has rejected since it last accepted a connection. */
+  /** Number of successors that the server has rejected since it last accepted a connection. */
   #rejected = 0;
 
   /** One of `resolve` and `reject` is called when the watch ends. */
@@ -102,8 +102,8 @@ class WatchSession {
     this.#closeCurrent = this.#open(
       FIRST_HEAD_MS,
       () => {
-        this.#touch();
-        this.#checkIn(this.#silenceMs);
+        this.#recordAlive();
+        this.#scheduleCheck(this.#silenceMs);
         this.#onClose = opened?.((doubt) => this.#onDoubt(doubt));
       },
       (error) => this.#onCurrentEnded(error),
@@ -131,8 +131,8 @@ class WatchSession {
         this.#closeSuccessor = undefined;
         this.#isPermissionDoubted = false;
         this.#rejected = 0;
-        this.#touch();
-        this.#checkIn(this.#silenceMs);
+        this.#recordAlive();
+        this.#scheduleCheck(this.#silenceMs);
       },
       (error) => (accepted ? this.#onCurrentEnded(error) : this.#onSuccessorRejected(error)),
     );
@@ -149,12 +149,12 @@ class WatchSession {
       return;
     }
     this.#options.successorRejected?.(error, this.#rejected++);
-    this.#checkIn(Math.min(askedDelayMs(error) || REJECTED_RETRY_MS, LONGEST_RETRY_AFTER_MS));
+    this.#scheduleCheck(Math.min(askedDelayMs(error) || REJECTED_RETRY_MS, LONGEST_RETRY_AFTER_MS));
   }
 
   #onCurrentEnded(error: unknown): void {
     this.#closeCurrent = undefined;
-    // If a successor is pending, its result decides.
+    // If a successor is pending, its result decides whether the watch ends.
     if (this.#closeSuccessor) return;
     if (error === undefined) this.#finish(this.#resolve);
     else this.#fail(error);
@@ -171,11 +171,11 @@ class WatchSession {
 
   /** A connection received data. A successor receives none while it is pending, so the current connection is healthy and needs none. */
   #onAlive(): void {
-    this.#touch();
+    this.#recordAlive();
     if (!this.#closeSuccessor || this.#isPermissionDoubted) return;
     this.#closeSuccessor();
     this.#closeSuccessor = undefined;
-    this.#checkIn(this.#silenceMs);
+    this.#scheduleCheck(this.#silenceMs);
   }
 
   #onDoubt(doubt: WatchDoubt): void {
@@ -185,12 +185,12 @@ class WatchSession {
     this.#openSuccessor();
   }
 
-  #touch(): void {
+  #recordAlive(): void {
     this.#aliveAtMs = this.#options.clock.monotonic();
     this.#options.alive();
   }
 
-  #checkIn(delayMs: number): void {
+  #scheduleCheck(delayMs: number): void {
     this.#cancelCheck();
     this.#cancelCheck = this.#options.clock.schedule(delayMs, () => this.#check());
   }
@@ -199,7 +199,7 @@ class WatchSession {
   #check(): void {
     const silentUntilMs = this.#aliveAtMs + this.#silenceMs;
     const leftMs = this.#isPermissionDoubted ? 0 : silentUntilMs - this.#options.clock.monotonic();
-    if (leftMs > 0) this.#checkIn(leftMs);
+    if (leftMs > 0) this.#scheduleCheck(leftMs);
     else this.#openSuccessor();
   }
 

@@ -2,14 +2,14 @@ import { LineDecoder } from './line-decoder.ts';
 import type { Query, Transport } from './transport.ts';
 import { parseWatchEvent, type WatchEvent } from './watch-event.ts';
 
-/** Called in the order of the stream. */
+/** Callbacks of one watch, in the order of the stream. */
 export interface WatchStreamHandlers {
   /** The server has accepted the watch. */
   answered(): void;
   /** The server sent bytes, of any content. */
   alive(): void;
   event(event: WatchEvent): void;
-  /** The last call; without an error if the server closed the stream regularly. */
+  /** The stream ended; no other callback follows. Without an error if the server closed the stream regularly. */
   ended(error?: unknown): void;
 }
 

@@ -21,8 +21,9 @@ export interface HealthServer extends Listening {
 
 /** What the thread needs to start. */
 export interface ThreadData extends Address {
+  /** The report at the start, which the thread uses until the event loop sends another one. */
   readonly report: HealthReport;
-  /** One number: when the event loop last set it, `threadsMonotonic`. Shared, so that a beat wakes no thread. */
+  /** One number: when the event loop last ran, by `threadsMonotonic`. In shared memory, so that setting it wakes no thread. */
   readonly aliveAtMs: Float64Array<SharedArrayBuffer>;
 }
 
@@ -30,11 +31,11 @@ export interface ThreadData extends Address {
 export type ThreadStarted = { readonly port: number } | { readonly problem: string };
 
 /**
- * Interval at which the event loop shows that it is not blocked, milliseconds. `/livez` fails after 5 s without such a beat. Each beat wakes
- * an idle process, so that shorter intervals cost more than the work at rest.
+ * Interval at which the event loop sets `aliveAtMs`, milliseconds, which shows that it is not blocked. `/livez` fails if it has not done so
+ * for 5 s. This wakes an idle process, so that shorter intervals cost more than the work at rest.
  */
-const BEAT_MS = 1_000;
-/** Probes need about 5 MB. A thread that needs more is broken. */
+const ALIVE_INTERVAL_MS = 1_000;
+/** Limits of the thread's memory. Probes need about 5 MB; a thread that reaches a limit is broken. */
 const LIMITS = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4 };
 
 /**
@@ -58,16 +59,16 @@ export async function startHealthServer(options: HealthServerOptions): Promise<H
   };
   thread.on('error', fail);
   thread.once('exit', (code) => fail(`exit code ${code}`));
-  const beat = (): void => {
+  const recordAlive = (): void => {
     aliveAtMs[0] = threadsMonotonic();
-    cancel = clock.schedule(BEAT_MS, beat);
+    cancel = clock.schedule(ALIVE_INTERVAL_MS, recordAlive);
   };
   const close = async (): Promise<void> => {
     closed = true;
     cancel();
     await thread.terminate();
   };
-  beat();
+  recordAlive();
   const started = await firstMessage(thread, failure.signal);
   thread.on('message', () => {
     aliveAtMs[0] = threadsMonotonic();

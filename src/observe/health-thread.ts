@@ -14,7 +14,7 @@ const REPORT_WAIT_MS = 600;
 
 const { host, port, report, aliveAtMs } = workerData as ThreadData;
 let last = report;
-/** When `last` arrived, `threadsMonotonic`. */
+/** When `last` arrived, by `threadsMonotonic`. */
 let lastAtMs = threadsMonotonic();
 /** Settles when the report that the thread asked for arrives; undefined while it awaits none. */
 let awaited: Deferred<void> | undefined;
@@ -24,6 +24,7 @@ parentPort?.on('message', (next: HealthReport) => {
   awaited?.resolve();
   awaited = undefined;
 });
+/** Milliseconds since the event loop last ran. */
 const ageMs = (): number => threadsMonotonic() - (aliveAtMs[0] ?? 0);
 
 async function readiness(): Promise<HealthReport> {

@@ -19,21 +19,22 @@ export class Health {
   readonly #checks = new Map<string, HealthCheck>();
 
   /** Registers or replaces a check; returns a function that removes it. */
-  ready(name: string, check: HealthCheck): () => void {
+  addCheck(name: string, check: HealthCheck): () => void {
     this.#checks.set(name, check);
     return () => {
       if (this.#checks.get(name) === check) this.#checks.delete(name);
     };
   }
 
+  /** Runs all checks. A check that throws counts as a problem. */
   readiness(): HealthReport {
     return reportOf([...this.#checks].map(([name, check]) => ({ name, ...resultOf(check) })));
   }
 }
 
-/** `/readyz` fails if the event loop last ran longer ago, as a probe of the kubelet without an answer does by default. */
+/** `/readyz` fails if the event loop last ran longer ago, milliseconds. By default, a kubelet waits as long for an answer. */
 const MAX_READY_AGE_MS = 1_000;
-/** `/livez` fails if the event loop last ran longer ago. The chart's liveness probe waits as long for an answer. */
+/** `/livez` fails if the event loop last ran longer ago, milliseconds. The chart's liveness probe waits as long for an answer. */
 const MAX_LIVE_AGE_MS = 5_000;
 
 /** The answer of `/readyz`, from the last report of the event loop and the milliseconds since it last ran. */

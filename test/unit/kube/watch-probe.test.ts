@@ -42,7 +42,7 @@ describe('the probe of watches', () => {
   afterEach(() => probe.close());
 
   const join = (name: string, fields: Partial<ProbedWatch> = {}) =>
-    probe.join({
+    probe.add({
       resource: pods,
       alive: () => void told.push(`${name} alive`),
       check: (doubt) => void told.push(`${name} ${doubt}`),
@@ -183,7 +183,7 @@ describe('the probe of watches', () => {
     });
     const checked: number[] = [];
     const check = () => void checked.push(clock.monotonic());
-    for (let index = 0; index < 10; index++) spread.join({ resource: pods, alive: () => {}, check });
+    for (let index = 0; index < 10; index++) spread.add({ resource: pods, alive: () => {}, check });
     const startMs = clock.monotonic();
     await clock.advance(60_000);
     // A period, two reviews without an answer, and the pause between them.
@@ -208,14 +208,14 @@ describe('the probe of watches', () => {
       },
     });
     const watch = (name: string) => ({ resource: pods, alive: () => {}, check: () => void told.push(name) });
-    spread.join(watch('first'));
-    const leave = spread.join(watch('ended'));
+    spread.add(watch('first'));
+    const leave = spread.add(watch('ended'));
     answer = () => noAnswer;
     await clock.advance(8_500);
     leave();
     await clock.advance(3_000);
     assert.deepEqual(told, ['first']);
-    spread.join(watch('late'));
+    spread.add(watch('late'));
     answer = () => review([allRules]);
     await clock.advance(8_000);
     answer = () => noAnswer;

@@ -37,7 +37,7 @@ describe('the health server', () => {
   it('answers from its start, and shows each change of readiness', async () => {
     const health = new Health();
     let problem: string | undefined = 'not synced';
-    health.ready('stores', () => problem);
+    health.addCheck('stores', () => problem);
     const server = await start(health);
     assert.deepEqual(await probe(server, '/readyz'), {
       status: 503,
@@ -53,7 +53,7 @@ describe('the health server', () => {
   it('asks for the readiness of the moment if the last report is old', async () => {
     const health = new Health();
     let problem: string | undefined = 'not synced';
-    health.ready('stores', () => problem);
+    health.addCheck('stores', () => problem);
     // This clock stands still, so that only an answer shows that the event loop is not blocked.
     const server = await start(health, new SimulatedClock());
     problem = undefined;

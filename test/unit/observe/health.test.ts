@@ -8,8 +8,8 @@ describe('Health', () => {
 
   it('names each check and its problem', () => {
     const health = new Health();
-    health.ready('stores', () => 'pods: 40 s old');
-    health.ready('certificate', () => undefined);
+    health.addCheck('stores', () => 'pods: 40 s old');
+    health.addCheck('certificate', () => undefined);
     assert.deepEqual(health.readiness(), {
       healthy: false,
       checks: [{ name: 'stores', problem: 'pods: 40 s old' }, { name: 'certificate' }],
@@ -18,7 +18,7 @@ describe('Health', () => {
 
   it('shows a warning without failing', () => {
     const health = new Health();
-    health.ready('stores', () => ({ warning: 'pods: refused' }));
+    health.addCheck('stores', () => ({ warning: 'pods: refused' }));
     const checks = [{ name: 'stores', warning: 'pods: refused' }];
     assert.deepEqual(health.readiness(), { healthy: true, checks });
     const shown = [{ name: 'event-loop' }, ...checks];
@@ -27,7 +27,7 @@ describe('Health', () => {
 
   it('counts a check that throws as failed', () => {
     const health = new Health();
-    health.ready('broken', () => {
+    health.addCheck('broken', () => {
       throw new Error('bug');
     });
     assert.match(health.readiness().checks[0]?.problem ?? '', /bug/);
@@ -35,8 +35,8 @@ describe('Health', () => {
 
   it('removes a check, unless another one has its name by then', () => {
     const health = new Health();
-    const remove = health.ready('x', () => 'old');
-    const removeNew = health.ready('x', () => 'new');
+    const remove = health.addCheck('x', () => 'old');
+    const removeNew = health.addCheck('x', () => 'new');
     remove();
     assert.equal(health.readiness().checks[0]?.problem, 'new');
     removeNew();

@@ -26,8 +26,8 @@ describe('the probe and metrics servers', () => {
     const server = await startProbeServer({ ...local, ...healthy, readiness: () => health.readiness() });
     servers.push(server);
     let problem: string | undefined = 'not synced';
-    health.ready('stores', () => problem);
-    health.ready('certificate', () => undefined);
+    health.addCheck('stores', () => problem);
+    health.addCheck('certificate', () => undefined);
     assert.deepEqual(await read(server, '/readyz?verbose'), {
       status: 503,
       text: '[-] stores: not synced\n[+] certificate\nnot ok\n',
@@ -42,7 +42,7 @@ describe('the probe and metrics servers', () => {
     const health = new Health();
     const server = await startProbeServer({ ...local, ...healthy, readiness: () => health.readiness() });
     servers.push(server);
-    health.ready('stores', () => ({ warning: 'pods: refused' }));
+    health.addCheck('stores', () => ({ warning: 'pods: refused' }));
     assert.deepEqual(await read(server, '/readyz'), { status: 200, text: '[!] stores: pods: refused\nok\n' });
   });
 
