@@ -1,4 +1,5 @@
 import { stringify } from 'yaml';
+import { Helm } from '../../sandbox/chart/helm.ts';
 import { GatewayProcess } from '../../sandbox/gateway-process.ts';
 import { type Plane, startPlane } from '../../sandbox/plane.ts';
 import { until } from '../../sandbox/wait.ts';
@@ -71,6 +72,7 @@ export class GatewayStage {
     await plane.kubectl(['apply', '-f', 'charts/drawbridge/crds']);
     const namespace = await testNamespace('gateway', plane);
     await plane.kubectl(['apply', '-n', namespace, '-f', '-'], { input: rights(namespace) });
+    await plane.kubectl(['apply', '-f', '-'], { input: await policies(plane, namespace) });
     const people = [await Person.of(plane, 'alice', ['devs']), await Person.of(plane, 'bob', ['devs'])] as const;
     const gateway = await GatewayProcess.start(plane, { namespace, flags: flags(plane.directory), env });
     const stage = new GatewayStage(plane, namespace, people, gateway);
@@ -222,6 +224,16 @@ export class GatewayStage {
     };
     await until('the pod to run', isRunning, { timeoutMs: 30_000 });
   }
+}
+
+/** The chart's policies about sessions and the Leases of replicas. */
+async function policies({ binaries, directory }: Plane, namespace: string): Promise<string> {
+  const helm = new Helm({ program: binaries.helm, home: directory });
+  const manifests = await helm.template(namespace, { features: { gateway: true } });
+  return manifests
+    .filter(({ metadata }) => ['drawbridge-sessions', 'drawbridge-replicas'].includes(metadata.name))
+    .map((manifest) => stringify(manifest))
+    .join('---\n');
 }
 
 function rights(namespace: string): string {

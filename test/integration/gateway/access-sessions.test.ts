@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
+import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { GatewayProcess } from '../../../sandbox/gateway-process.ts';
 import { until } from '../../../sandbox/wait.ts';
@@ -11,11 +12,12 @@ const sleepCommand = ['sh', '-c', 'echo on; sleep 600'];
 
 describe('an AccessSession', () => {
   let stage: GatewayStage;
+  let folder: string;
 
   before(async function () {
     this.timeout(180_000);
     stage = await GatewayStage.open((directory) => {
-      const folder = join(directory, 'recordings');
+      folder = join(directory, 'recordings');
       mkdirSync(folder, { mode: 0o700 });
       return [`--recordings=${folder}`];
     });
@@ -109,9 +111,27 @@ describe('an AccessSession', () => {
     assert.equal(await terminal.exit(), 1);
     assert.match(terminal.text, /Killed/);
     // No garbage collector runs here.
-    const release = ['patch', 'asess', name, '--type=merge', '-p', '{"metadata":{"finalizers":null}}'];
+    const collector = '--as=system:serviceaccount:kube-system:generic-garbage-collector';
+    const release = ['patch', 'asess', name, '--type=merge', '-p', '{"metadata":{"finalizers":null}}', collector];
     await stage.plane.kubectl([...release, '-n', stage.namespace]);
     await gone(grant);
+  });
+
+  it('says since when its recording is lost, and stays until its request does', async () => {
+    const lossy = await stage.grant({ over: { session: { via: 'Gateway', record: 'BestEffort' } } });
+    await rename(folder, `${folder}-away`);
+    try {
+      const { terminal } = await running(lossy);
+      const isShown = async (): Promise<boolean> => (await sessions(lossy))[0]?.status?.recordingLost !== undefined;
+      await until('the loss to be shown', isShown, { timeoutMs: 10_000 });
+      terminal.kill();
+      const condition = { type: 'RecordingLost', status: 'True', reason: 'RecordingLost', message: 'lost' };
+      const lastTransitionTime = new Date().toISOString();
+      await stage.patchStatus(lossy.request, { conditions: [{ ...condition, lastTransitionTime }] });
+      await gone(lossy);
+    } finally {
+      await rename(`${folder}-away`, folder);
+    }
   });
 
   it('cannot be deleted by its user', async () => {
