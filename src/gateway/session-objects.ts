@@ -1,13 +1,6 @@
-import {
-  type AccessSession,
-  accessSessionKind,
-  accessSessions,
-  maxContainerName,
-} from '../api/access/access-session.ts';
-import { accessOfRequest, type RequestKind } from '../api/access/kinds.ts';
+import { accessSessions } from '../api/access/access-session.ts';
 import { recordingLostCondition } from '../api/access/names.ts';
-import { apiVersionOf, type KubeObject, keyOf, nameOf } from '../api/object.ts';
-import { readObject } from '../api/schema/kind.ts';
+import { keyOf, nameOf } from '../api/object.ts';
 import { Controller } from '../engine/controller.ts';
 import { done, type Result } from '../engine/result.ts';
 import { fromSubscription } from '../engine/sources/from-subscription.ts';
@@ -16,9 +9,8 @@ import { interval } from '../engine/sources/interval.ts';
 import { type Clock, formatTime } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import { type Client, findObject } from '../kube/client.ts';
-import type { Cluster } from '../kube/cluster.ts';
 import { isConflict, isNotFound } from '../kube/errors.ts';
-import type { Projected, Store } from '../kube/store.ts';
+import type { Store } from '../kube/store.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { GatewayRequest } from './live-grants.ts';
@@ -27,29 +19,8 @@ import type { StreamDecision } from './pod-call.ts';
 import type { RecordingName } from './recording/sink.ts';
 import type { Replicas } from './replicas.ts';
 import type { AuditedCall, SessionRecord } from './session-audit.ts';
+import { byReplica, byRequest, type RequestOf, type SessionView, sessionObject } from './session-view.ts';
 import type { Session } from './sessions.ts';
-
-/** An AccessSession, as the watch reports it. */
-export interface SessionView extends Projected {
-  readonly namespace: string;
-  /** The UUID of the session. */
-  readonly name: string;
-  /** The replica that holds the session. */
-  readonly replica: string;
-  readonly deleting: boolean;
-  readonly pod: string;
-  readonly request: RequestOf;
-  readonly isRecorded: boolean;
-  readonly isRecordingLost: boolean;
-}
-
-/** The request of a session. */
-interface RequestOf {
-  readonly kind: RequestKind;
-  readonly name: string;
-  /** Empty if the request no longer owns the session. */
-  readonly uid: string;
-}
 
 /** The object of a session that this replica holds or held. */
 interface OwnObject {
@@ -82,40 +53,6 @@ const CREATE_MS = 5_000;
 const CHECK_MS = 30_000;
 /** How long the deletion of objects may delay the end of the process, milliseconds. The other replicas delete what stays. */
 const CLOSE_MS = 5_000;
-
-const byReplica = 'replica';
-const byRequest = 'request';
-
-/** Opens the store of the sessions of all replicas. */
-export const openSessionStore = (cluster: Cluster): Store<SessionView> =>
-  cluster.watch({
-    resource: accessSessions,
-    project: viewSession,
-    indexes: {
-      [byReplica]: ({ replica }: SessionView) => [replica],
-      [byRequest]: ({ request }: SessionView) => [request.uid],
-    },
-  }).store;
-
-function viewSession(object: KubeObject): SessionView | undefined {
-  const { uid, resourceVersion, namespace, name, deletionTimestamp, ownerReferences } = object.metadata;
-  const read = readObject(accessSessionKind, object);
-  if (!uid || !resourceVersion || !namespace || !read.ok) return undefined;
-  const { replica, pod, request, recording } = read.value.spec;
-  return {
-    key: keyOf({ namespace, name }),
-    uid,
-    resourceVersion,
-    namespace,
-    name,
-    replica,
-    deleting: deletionTimestamp !== undefined,
-    pod,
-    request: { ...request, uid: ownerReferences?.[0]?.uid ?? '' },
-    isRecorded: recording !== 'Off',
-    isRecordingLost: read.value.status?.recordingLost !== undefined,
-  };
-}
 
 /**
  * The AccessSessions: one object for each open stream, which shows it, and whose deletion ends it. Each replica creates and deletes the
@@ -339,41 +276,6 @@ export class SessionObjects {
   *#missing(): Iterable<string> {
     for (const key of this.#own.keys()) if (!this.#deps.store.get(key)) yield key;
   }
-}
-
-function sessionObject(
-  { caller, grant }: AuditedCall,
-  { stream, options }: StreamDecision,
-  { commandHash }: SessionRecord,
-  { id }: Session,
-  replica: string,
-  nowMs: number,
-): AccessSession {
-  const { kind, name, uid } = grant.request;
-  const { container = '', tty } = options;
-  const isNamed = container !== '' && container.length <= maxContainerName;
-  return {
-    apiVersion: apiVersionOf(accessSessions),
-    kind: accessSessions.kind,
-    metadata: {
-      name: id,
-      namespace: grant.namespace,
-      ownerReferences: [{ apiVersion: apiVersionOf(accessOfRequest(kind).request.resource), kind, name, uid }],
-    },
-    spec: {
-      user: caller.username,
-      grant: grant.name,
-      request: { kind, name },
-      pod: grant.pod,
-      ...(isNamed ? { container } : {}),
-      stream,
-      tty,
-      ...(commandHash === undefined ? {} : { commandHash }),
-      recording: stream === 'portforward' ? 'Off' : (grant.recording?.mode ?? 'Off'),
-      replica,
-      startedAt: formatTime(nowMs),
-    },
-  };
 }
 
 /** The reason may name parts of the cluster, which users need not know. */

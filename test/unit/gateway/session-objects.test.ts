@@ -9,7 +9,8 @@ import { openGrantStores } from '../../../src/gateway/live-grants.ts';
 import type { StreamDecision } from '../../../src/gateway/pod-call.ts';
 import { openReplicaStore, Replicas, replicaName } from '../../../src/gateway/replicas.ts';
 import type { AuditedCall } from '../../../src/gateway/session-audit.ts';
-import { openSessionStore, SessionObjects } from '../../../src/gateway/session-objects.ts';
+import { SessionObjects } from '../../../src/gateway/session-objects.ts';
+import { openSessionStore } from '../../../src/gateway/session-view.ts';
 import type { Session } from '../../../src/gateway/sessions.ts';
 import { noLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
@@ -395,6 +396,44 @@ describe('the objects of sessions', () => {
       const message = 'the replica stopped before the recording was complete';
       assert.deepEqual(status(), [{ recordingLost: { at: '2026-11-21T09:00:00Z', message } }]);
     });
+  });
+
+  it('and the Leases converge after a crash at any call, and none of a live session is lost', async () => {
+    /** Sessions of replica one, which crashes at the call of this number. Resolves to the number of its calls. */
+    const crashAt = async (last: number, successor: string): Promise<number> => {
+      let calls = 0;
+      cluster.fault = () => {
+        if (++calls > last) throw new Error('the process is gone');
+      };
+      const ignore = (): undefined => undefined;
+      const opened = [];
+      for (let count = 0; count < 3; count++) opened.push(await replica.open().catch(ignore));
+      const [ended, lost] = opened;
+      if (ended) replica.objects.end(namespace, ended);
+      if (lost) replica.objects.recordingLost(namespace, lost);
+      await clock.advance(35 * second);
+      if (lost) replica.objects.end(namespace, lost);
+      await clock.advance(second);
+      await replica.crash();
+      if (last === Number.POSITIVE_INFINITY) await replica.objects.close();
+      cluster.fault = () => {};
+      const next = new Replica(cluster, clock, successor);
+      await clock.advance(0);
+      const live = await next.open();
+      await clock.advance(200 * second);
+      assert.deepEqual(names(), [live.id], `after call ${last}, by ${successor}`);
+      assert.deepEqual([leaseNames(), live.ends], [[`${server}/drawbridge-gateway-${successor}`], []]);
+      next.objects.end(namespace, live);
+      await clock.advance(second);
+      await next.crash();
+      await next.objects.close();
+      replica = new Replica(cluster, clock, 'one');
+      await clock.advance(0);
+      return calls;
+    };
+    const calls = await crashAt(Number.POSITIVE_INFINITY, 'two');
+    assert.ok(calls >= 8, `${calls}`);
+    for (let last = 0; last <= calls; last++) for (const successor of ['one', 'two']) await crashAt(last, successor);
   });
 
   it('restore the Lease that another client deleted', async () => {

@@ -1,0 +1,109 @@
+import {
+  type AccessSession,
+  accessSessionKind,
+  accessSessions,
+  maxContainerName,
+} from '../api/access/access-session.ts';
+import { accessOfRequest, type RequestKind } from '../api/access/kinds.ts';
+import { apiVersionOf, type KubeObject, keyOf } from '../api/object.ts';
+import { readObject } from '../api/schema/kind.ts';
+import { formatTime } from '../kit/clock.ts';
+import type { Cluster } from '../kube/cluster.ts';
+import type { Projected, Store } from '../kube/store.ts';
+import type { StreamDecision } from './pod-call.ts';
+import type { AuditedCall, SessionRecord } from './session-audit.ts';
+import type { Session } from './sessions.ts';
+
+/** An AccessSession, as the watch reports it. */
+export interface SessionView extends Projected {
+  readonly namespace: string;
+  /** The UUID of the session. */
+  readonly name: string;
+  /** The replica that holds the session. */
+  readonly replica: string;
+  readonly deleting: boolean;
+  readonly pod: string;
+  readonly request: RequestOf;
+  readonly isRecorded: boolean;
+  readonly isRecordingLost: boolean;
+}
+
+/** The request of a session. */
+export interface RequestOf {
+  readonly kind: RequestKind;
+  readonly name: string;
+  /** Empty if the request no longer owns the session. */
+  readonly uid: string;
+}
+
+/** Index: the replica that holds the session. */
+export const byReplica = 'replica';
+/** Index: the uid of the request. */
+export const byRequest = 'request';
+
+/** Opens the store of the sessions of all replicas. */
+export const openSessionStore = (cluster: Cluster): Store<SessionView> =>
+  cluster.watch({
+    resource: accessSessions,
+    project: viewSession,
+    indexes: {
+      [byReplica]: ({ replica }: SessionView) => [replica],
+      [byRequest]: ({ request }: SessionView) => [request.uid],
+    },
+  }).store;
+
+function viewSession(object: KubeObject): SessionView | undefined {
+  const { uid, resourceVersion, namespace, name, deletionTimestamp, ownerReferences } = object.metadata;
+  const read = readObject(accessSessionKind, object);
+  if (!uid || !resourceVersion || !namespace || !read.ok) return undefined;
+  const { replica, pod, request, recording } = read.value.spec;
+  return {
+    key: keyOf({ namespace, name }),
+    uid,
+    resourceVersion,
+    namespace,
+    name,
+    replica,
+    deleting: deletionTimestamp !== undefined,
+    pod,
+    request: { ...request, uid: ownerReferences?.[0]?.uid ?? '' },
+    isRecorded: recording !== 'Off',
+    isRecordingLost: read.value.status?.recordingLost !== undefined,
+  };
+}
+
+/** The object of a session that `replica` opens at `nowMs` (epoch ms). */
+export function sessionObject(
+  { caller, grant }: AuditedCall,
+  { stream, options }: StreamDecision,
+  { commandHash }: SessionRecord,
+  { id }: Session,
+  replica: string,
+  nowMs: number,
+): AccessSession {
+  const { kind, name, uid } = grant.request;
+  const { container = '', tty } = options;
+  const isNamed = container !== '' && container.length <= maxContainerName;
+  return {
+    apiVersion: apiVersionOf(accessSessions),
+    kind: accessSessions.kind,
+    metadata: {
+      name: id,
+      namespace: grant.namespace,
+      ownerReferences: [{ apiVersion: apiVersionOf(accessOfRequest(kind).request.resource), kind, name, uid }],
+    },
+    spec: {
+      user: caller.username,
+      grant: grant.name,
+      request: { kind, name },
+      pod: grant.pod,
+      ...(isNamed ? { container } : {}),
+      stream,
+      tty,
+      ...(commandHash === undefined ? {} : { commandHash }),
+      recording: stream === 'portforward' ? 'Off' : (grant.recording?.mode ?? 'Off'),
+      replica,
+      startedAt: formatTime(nowMs),
+    },
+  };
+}
