@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { UsageError } from './flag-types.ts';
 import { type FlagName, type Flags, type FlagValue, readFlags } from './flags.ts';
 
@@ -181,7 +182,7 @@ export function readConfig(
     }),
     inventory,
     gatewayPort: value('gateway-port'),
-    peerAddress: value('peer-address') ?? (isWildcard(bindAddress) ? undefined : bindAddress),
+    peerAddress: readPeerAddress(value('peer-address'), bindAddress),
     recordings: readRecordings(value('recordings'), value('s3-endpoint'), value('s3-region')),
     recordingRetentionMs: value('recording-retention'),
     pollingMs: value('provider-polling-interval'),
@@ -202,8 +203,15 @@ export function readConfig(
   });
 }
 
-/** Whether the address stands for every interface, so that no peer can connect to it. */
-const isWildcard = (address: string): boolean => ['0.0.0.0', '::'].includes(address);
+/** Addresses that stand for every interface, so that no peer can connect to them. */
+const wildcards: readonly string[] = ['0.0.0.0', '::'];
+
+/** The address for peers; a policy of the API server allows only IP addresses. */
+function readPeerAddress(given: string | undefined, bindAddress: string): string | undefined {
+  if (given === undefined) return isIP(bindAddress) && !wildcards.includes(bindAddress) ? bindAddress : undefined;
+  if (isIP(given) && !wildcards.includes(given)) return given;
+  throw new UsageError(`--peer-address is "${given}"; it must be an IP address of this replica, such as 10.0.0.7`);
+}
 
 /** Rejects --dry-run with other features, because they would still write. */
 function readDryRun(dryRun: boolean, features: readonly FeatureName[]): boolean {

@@ -128,6 +128,13 @@ describe('configuration', () => {
     assert.deepEqual(plain.certificateNames, [inventory]);
   });
 
+  it('takes the address for other replicas of the gateway from the bind address, if that is one of its own', () => {
+    const addressOf = (...args: string[]) => readConfig(args, {}).peerAddress;
+    assert.equal(addressOf('--bind-address=10.0.0.7'), '10.0.0.7');
+    assert.equal(addressOf('--bind-address=10.0.0.7', '--peer-address=fd00::7'), 'fd00::7');
+    for (const address of ['::', 'localhost']) assert.equal(addressOf(`--bind-address=${address}`), undefined);
+  });
+
   it('stores recordings in a folder, or in a bucket of AWS or of another server', () => {
     const recordings = (args: string[], env: Record<string, string> = {}) =>
       readConfig(['--features=gateway', ...args], env).recordings;
@@ -286,6 +293,8 @@ describe('configuration', () => {
       args: ['--recordings=s3://recordings', '--s3-endpoint=https://key:secret@minio'],
       message: /^--s3-endpoint is .* it must be a URL without user/,
     },
+    { args: ['--peer-address=gateway-0'], message: /^--peer-address is "gateway-0"; it must be an IP address/ },
+    { args: ['--peer-address=0.0.0.0'], message: /^--peer-address is "0.0.0.0"; it must be an IP address/ },
     { args: ['--callback-url=https://a@b'], message: /^--callback-url is .* it must be a URL/ },
     { args: ['--component-api-url=http://127.0.0.1'], message: /^--component-api-url is .* it must be https$/ },
     { args: ['--features='], message: /^--features must not be empty$/ },
