@@ -154,7 +154,7 @@ describe('access that others approve', () => {
         reject: false,
       });
     const denial =
-      /NotInGroups: an approval of carol would not count: the user is in none of the groups that template security needs \(security: \[secops\]\)/;
+      /NotInGroups: spec\.decision: an approval of carol would not count: the user is in none of the groups that template security needs \(security: \[secops\]\)/;
     const dryRun = await create('Approve', '--dry-run=server');
     assert.match(dryRun.stderr, denial);
     assert.match(
