@@ -19,7 +19,7 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 .PHONY: run
-run: dist/drawbridge.js ## a demo of access on a real control plane, step by step (ONCE=1 ends after it; DURATION=15s; other demos: DEMO=binding, DEMO=inventory)
+run: dist/drawbridge.js ## a demo of access on a real control plane, step by step (ONCE=1 ends after it; DURATION=15s; other demos: DEMO=session, DEMO=binding, DEMO=inventory)
 	@$(tsx) sandbox/run$(addprefix -,$(DEMO)).ts
 
 .PHONY: sandbox

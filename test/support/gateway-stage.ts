@@ -2,6 +2,7 @@ import { stringify } from 'yaml';
 import { Helm } from '../../sandbox/chart/helm.ts';
 import { GatewayProcess } from '../../sandbox/gateway-process.ts';
 import { type Plane, startPlane } from '../../sandbox/plane.ts';
+import { Terminal } from '../../sandbox/terminal.ts';
 import { until } from '../../sandbox/wait.ts';
 import { keySecretName } from '../../src/access/signing/key-secret.ts';
 import { grantPurpose, type Signer } from '../../src/access/signing/signer.ts';
@@ -15,7 +16,6 @@ import { program } from './client.ts';
 import { Person } from './person.ts';
 import { testNamespace } from './plane.ts';
 import { keyOf, signerOf } from './signers.ts';
-import { Terminal } from './terminal.ts';
 
 const rbac = 'rbac.authorization.k8s.io';
 const requests = '/apis/crds.wizardofoz.co/v1alpha1/namespaces';

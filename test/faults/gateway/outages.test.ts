@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { GatewayProcess } from '../../../sandbox/gateway-process.ts';
+import type { Terminal } from '../../../sandbox/terminal.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { gatewayApiService } from '../../../src/api/gateway/names.ts';
 import { GatewayStage, type StagedGrant } from '../../support/gateway-stage.ts';
-import type { Terminal } from '../../support/terminal.ts';
 
 describe('while a part of the way through the gateway is away', () => {
   let stage: GatewayStage;

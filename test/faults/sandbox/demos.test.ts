@@ -61,14 +61,16 @@ async function assertAddressesAnswer(text: string): Promise<void> {
 describe('make run', function () {
   this.timeout(limitMs + 60_000);
 
-  const demos: readonly { readonly program: string; readonly callbacks?: true }[] = [
+  const demos: readonly { readonly program: string; readonly callbacks?: true; readonly lasts?: string }[] = [
     { program: 'run' },
     { program: 'run-binding' },
     { program: 'run-inventory', callbacks: true },
+    // Too short for a warning two minutes before the end, and long enough for a busy machine.
+    { program: 'run-session', lasts: '40s' },
   ];
-  for (const { program, callbacks } of demos) {
+  for (const { program, callbacks, lasts = '20s' } of demos) {
     it(`of sandbox/${program}.ts tells its story, prints addresses that answer, and removes everything at its end`, async () => {
-      const demo = new Demo(program, { DURATION: '20s', ONCE: '' });
+      const demo = new Demo(program, { DURATION: lasts, ONCE: '' });
       let kubeconfig: string;
       try {
         const text = await demo.whenItKeepsRunning();

@@ -3,6 +3,7 @@ import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ApiAnswer } from '../../../sandbox/api-call.ts';
 import { S3Server } from '../../../sandbox/s3-server.ts';
+import { Terminal } from '../../../sandbox/terminal.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { childNameOf } from '../../../src/api/access/names.ts';
 import { gatewayApiService, gatewayGroup, gatewayUserOf, gatewayVersion } from '../../../src/api/gateway/names.ts';
@@ -10,7 +11,6 @@ import { execRequest, type StoredRequest } from '../../support/access-requests.t
 import { rightFor, rightsIn, rolesIn, rulesOf } from '../../support/chart-manifests.ts';
 import { ChartStage } from '../../support/chart-stage.ts';
 import { accountUser } from '../../support/server-token.ts';
-import { Terminal } from '../../support/terminal.ts';
 
 const apiServiceUrl = `/apis/apiregistration.k8s.io/v1/apiservices/${gatewayApiService}`;
 

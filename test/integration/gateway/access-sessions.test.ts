@@ -3,10 +3,10 @@ import { mkdirSync } from 'node:fs';
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { GatewayProcess } from '../../../sandbox/gateway-process.ts';
+import type { Terminal } from '../../../sandbox/terminal.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { type AccessSession, accessSessions } from '../../../src/api/access/access-session.ts';
 import { GatewayStage, type StagedGrant } from '../../support/gateway-stage.ts';
-import type { Terminal } from '../../support/terminal.ts';
 
 const sleepCommand = ['sh', '-c', 'echo on; sleep 600'];
 

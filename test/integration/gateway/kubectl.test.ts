@@ -13,11 +13,11 @@ import { stringify } from 'yaml';
 import type { RunResult } from '../../../sandbox/build/run.ts';
 import { type Plane, startPlane } from '../../../sandbox/plane.ts';
 import { portOf } from '../../../sandbox/ports.ts';
+import { Terminal } from '../../../sandbox/terminal.ts';
 import { AccessGateway } from '../../support/access-gateway.ts';
 import { execRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { Client } from '../../support/client.ts';
-import { Terminal } from '../../support/terminal.ts';
 
 const MB = 1_000_000;
 

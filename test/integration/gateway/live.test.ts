@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { GatewayProcess } from '../../../sandbox/gateway-process.ts';
+import type { Terminal } from '../../../sandbox/terminal.ts';
 import { until } from '../../../sandbox/wait.ts';
 import type { Grant } from '../../../src/api/access/grant.ts';
 import { sessionLogPath } from '../../../src/api/gateway/names.ts';
 import { GatewayStage, type StagedGrant } from '../../support/gateway-stage.ts';
 import { Person } from '../../support/person.ts';
-import type { Terminal } from '../../support/terminal.ts';
 
 describe('the view of a session', () => {
   let stage: GatewayStage;

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { until } from '../../sandbox/wait.ts';
+import { until } from './wait.ts';
 
 /** A program in a terminal, which `script` of util-linux provides. */
 export class Terminal {
