@@ -3,7 +3,7 @@ import type { KubeObject } from '../api/object.ts';
 import { parseTime } from '../kit/clock.ts';
 import { requesterOf, typeOf } from './access-requests.ts';
 import { fields } from './output.ts';
-import { codeOf, conditionsOf, remedyOf, type State, specOf, stateOf, statusOf } from './request-state.ts';
+import { codeOf, conditionsOf, remedyOf, type State, specOf, stateOf, stateText, statusOf } from './request-state.ts';
 import { timeFrom } from './times.ts';
 
 /** What `get` prints of a request: its state and the reason, when it ends, its approvals, and the command that uses it. */
@@ -26,7 +26,7 @@ export function detailsOf(request: KubeObject, nowMs: number, program = 'drawbri
     ['Requested', at(request.metadata.creationTimestamp)],
     ['Duration', spec.duration ?? ''],
     ['Starts', at(spec.startAt)],
-    ['State', state],
+    ['State', stateText(request)],
     [isDenied ? 'Denied' : 'Note', isDenied && code !== '' ? `${codeOf(code)}: ${why}` : why],
     ['To do', isDenied ? remedyOf(code) : nextStep(request, state, program)],
     ['Approvals', approvalLines(request)],

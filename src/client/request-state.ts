@@ -101,6 +101,12 @@ export function stateOf(request: KubeObject): RequestState {
 const isOfDenial = ({ type, reason }: ReadCondition): boolean =>
   type === requestConditions.accessStillValid && deniedReasons.includes(reason);
 
+/** The state; for an end that the server wrote, `Expired` or `Revoked`, as kubectl prints it. */
+export function stateText(request: KubeObject): string {
+  const { state, code } = stateOf(request);
+  return state === 'Ended' && (code === 'Expired' || code === 'Revoked') ? code : state;
+}
+
 /** Whether a condition that is False shows the end of granted access, and not a denial. */
 const isEnd = ({ type }: ReadCondition, { grant }: RequestStatus): boolean =>
   grant !== undefined && type === requestConditions.accessStillValid;

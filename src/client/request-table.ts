@@ -2,7 +2,7 @@ import type { KubeObject } from '../api/object.ts';
 import { formatTime, parseTime } from '../kit/clock.ts';
 import { fullName, requesterOf, typeOf } from './access-requests.ts';
 import type { Column, Printed } from './output.ts';
-import { specOf, stateOf } from './request-state.ts';
+import { specOf, stateOf, stateText } from './request-state.ts';
 import { span } from './times.ts';
 
 /** Which columns the table has. */
@@ -36,12 +36,6 @@ export function requestTable({ who, namespaces, now }: TableOptions): Printed<Ku
     { title: 'WHY', wide: true, text: (request) => stateOf(request).why },
   ];
   return { columns: columns.filter((one) => one !== false), object: (request) => request, name: fullName };
-}
-
-/** The state; for an end that the server wrote, `Expired` or `Revoked`, as kubectl prints it. */
-function stateText(request: KubeObject): string {
-  const { state, code } = stateOf(request);
-  return state === 'Ended' && (code === 'Expired' || code === 'Revoked') ? code : state;
 }
 
 function leftOf(request: KubeObject, nowMs: number): string {

@@ -82,7 +82,7 @@ describe('drawbridge says what to do in one line', () => {
   });
 
   it('for a request or template that does not exist', async () => {
-    assertLine(await client.run(stage.alice, 'get', 'none'), 1, /no request none in namespace \S+; it may have ended/);
+    assertLine(await client.run(stage.alice, 'get', 'none'), 1, /no request none in namespace \S+; if it has ended, /);
     assertLine(await client.run(stage.alice, 'request', 'pod', 'none'), 3, /TemplateNotFound: /);
     assertLine(await client.run(stage.alice, 'get', 'deployment/none'), 2, /write NAME, pod\/NAME, or exec\/NAME/);
   });
