@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { GatewayProcess } from '../../../sandbox/gateway-process.ts';
 import type { Terminal } from '../../../sandbox/terminal.ts';
 import { until } from '../../../sandbox/wait.ts';
@@ -143,6 +146,29 @@ describe('the view of a session', () => {
     assert.match(JSON.stringify(body), /has 8 viewers/);
     terminal.write('exit\n');
     for (const one of views) assert.equal(await one.exit(), 0);
+  });
+
+  it('does not slow a session down if its viewer does not read, and breaks off', async () => {
+    const { terminal, id, grant } = await shell();
+    const { binaries } = stage.plane;
+    const viewer = spawn(binaries.kubectl, ['--kubeconfig', carol.kubeconfig, 'get', '--raw', path(id)], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    const exited = once(viewer, 'exit');
+    await until('the view to begin', async () => (await viewed(id)).length > 0, { timeoutMs: 30_000 });
+    terminal.write('head -c 40000000 /dev/zero | tr "\\0" x; exit\n');
+    assert.equal(await terminal.exit(), 0);
+    const isLogged = async (): Promise<boolean> => {
+      const [ended] = await stage.gateway.audit(
+        (line) => line['request'] === grant.request && line.verdict === 'ended',
+      );
+      return Number(ended?.['bytesOut']) >= 40_000_000;
+    };
+    await until('the end of the session', isLogged, { timeoutMs: 10_000 });
+    const seen = await text(viewer.stdout);
+    const [code] = (await exited) as [number];
+    assert.equal(code, 1);
+    assert.doesNotMatch(seen.slice(-2000), /the session ended/);
   });
 
   it('cannot be reached by another path, method, or protocol', async () => {
