@@ -6,7 +6,7 @@ import { TerminalFilter } from './terminal-filter.ts';
 
 /** How to show a recording. */
 export interface PlayOptions {
-  readonly io: Pick<Io, 'show' | 'printError' | 'terminal' | 'columns'>;
+  readonly io: Pick<Io, 'print' | 'show' | 'printError' | 'terminal' | 'columns'>;
   readonly clock: Clock;
   readonly signal: AbortSignal;
   /** Whether to print the lines of the recording as they are, instead of what the terminal showed. */
@@ -36,7 +36,9 @@ export async function play(chunks: AsyncIterable<Uint8Array>, options: PlayOptio
         const waitMs = startMs + dueMs - clock.monotonic();
         if (waitMs > 0) await sleep(clock, waitMs, signal);
       }
-      if (asLines) await io.show(`${line.line}\n`);
+      // JSON escapes no control characters of 8 bits, which a terminal would obey.
+      if (asLines && io.terminal.output) io.print(`${line.line}\n`);
+      else if (asLines) await io.show(`${line.line}\n`);
       else await showLine(line, io, screen);
     }
   } finally {

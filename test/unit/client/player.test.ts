@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { play } from '../../../src/client/player.ts';
+import { printableLines } from '../../../src/kit/printable.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
 const ESC = '\u001b';
@@ -33,6 +34,9 @@ describe('the player of recordings', () => {
       io: {
         show: async (text) => {
           shown += text;
+        },
+        print: (text) => {
+          shown += printableLines(text);
         },
         printError: (text) => {
           errors += text;
@@ -71,10 +75,13 @@ describe('the player of recordings', () => {
     assert.equal(errors, '[drawbridge] the session ended\n');
   });
 
-  it('prints the lines as they are', async () => {
-    const lines = v2([0, 'o', `a${ESC}[6n`], [0, 'm', 'end']);
-    await start(lines, { asLines: true });
+  it('prints the lines as they are, without what a terminal would obey', async () => {
+    const lines = v2([0, 'o', `a${ESC}[6n\u009b6n`], [0, 'm', 'end']);
+    await start(lines, { asLines: true, terminal: false });
     assert.equal(shown, `${lines.join('\n')}\n`);
+    shown = '';
+    await start(lines, { asLines: true });
+    assert.equal(shown, `${lines.join('\n')}\n`.replace('\u009b', '?'));
   });
 
   for (const [speed, last] of [
