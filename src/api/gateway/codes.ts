@@ -74,7 +74,7 @@ export const gatewayCodes = {
   SessionNotOpen: {
     audience: 'operator',
     meaning: 'No replica of the gateway has this open session.',
-    remedy: 'List the open sessions: `kubectl get accesssessions -A`.',
+    remedy: 'List the open sessions: `drawbridge sessions list -A`.',
   },
   NoRecording: {
     audience: 'operator',
@@ -85,5 +85,20 @@ export const gatewayCodes = {
     audience: 'operator',
     meaning: 'A session has at most 8 viewers, and a replica 64.',
     remedy: 'End another view, or try again later.',
+  },
+  NoTerminal: {
+    audience: 'operator',
+    meaning: 'The session forwards ports, and has no output to watch.',
+    remedy: 'To end it: `drawbridge sessions kill SESSION`.',
+  },
+  RecordingUnreadable: {
+    audience: 'operator',
+    meaning: 'The gateway cannot read the recording from its storage.',
+    remedy: 'Try again. The log of the gateway has the reason.',
+  },
+  ReplicaUnreachable: {
+    audience: 'operator',
+    meaning: 'Another replica of the gateway holds the session, and this one cannot reach it.',
+    remedy: 'Let the replicas reach each other at port 9445. The log of the gateway has the reason.',
   },
 } as const satisfies CodeTable;
