@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
+import { portOf } from '../../../sandbox/ports.ts';
 import { GatewayStage } from '../../support/gateway-stage.ts';
 
 describe('the end of a stream through the gateway', () => {
@@ -45,5 +48,33 @@ describe('the end of a stream through the gateway', () => {
     const log = stage.terminal(stage.alice, [...grant.via, 'logs', '-f', 'payments']);
     assert.equal(await log.exit(), 1, log.text);
     assert.match(log.text, /\[drawbridge\] access ended at \d\d:\d\d UTC: Expired/);
+  });
+
+  it('closes a forwarded port, of which kubectl can show no reason, with exit code 1', async () => {
+    const grant = await stage.grant({ lastsMs: 4_000 });
+    const target = createServer((socket) => socket.pipe(socket)).listen(0, '127.0.0.1');
+    await once(target, 'listening');
+    const forward = stage.terminal(stage.alice, [...grant.via, 'port-forward', 'pod/payments', `:${portOf(target)}`]);
+    const shown = await forward.shows(/Forwarding from 127\.0\.0\.1:(\d+)/);
+    const local = connect(Number(/127\.0\.0\.1:(\d+)/.exec(shown)?.[1]), '127.0.0.1');
+    local.on('error', () => {});
+    local.write('hello');
+    const [echo] = (await once(local, 'data')) as [Buffer];
+    assert.equal(String(echo), 'hello');
+    assert.equal(await forward.exit(), 1);
+    assert.ok(Date.now() >= grant.endMs);
+    assert.match(forward.text, /error: lost connection to pod/);
+    target.close();
+  });
+
+  it('comes after the idle time, and the grant then opens another session', async () => {
+    const grant = await stage.grant({ over: { session: { via: 'Gateway', idleAfter: '2s' } } });
+    const args = [...grant.via, 'exec', '-ti', 'payments', '--', 'sh'];
+    const idle = stage.terminal(stage.alice, args);
+    assert.equal(await idle.exit(), 1);
+    assert.match(idle.text, /\[drawbridge\] the session ended at \d\d:\d\d UTC: Idle; run the command again/);
+    const next = stage.terminal(stage.alice, args);
+    await next.shows(/\$|#/);
+    next.kill();
   });
 });
