@@ -13,13 +13,14 @@ type Answer = readonly [code: number, text: RegExp];
 interface Step extends Record<Name, Answer> {
   /** The command of the table that it tests. */
   readonly command: string;
-  /** What follows the command. `NAME` is the person, `OTHER` one whose requests the person decides about, `JOURNAL` and `TEMPLATE` are files. */
+  /** What follows the command. `NAME` is the person, `OTHER` one whose requests the person decides about, `JOURNAL` and `TEMPLATE` are files, `SESSION` is a session. */
   readonly line?: string;
 }
 
 const everyone = (answer: Answer): Record<Name, Answer> => ({ alice: answer, bob: answer, carol: answer });
 const notEligible: Answer = [3, /^drawbridge: denied: NotEligible: .*user bob is in \[qa, /];
 const needsPermission: Answer = [3, /^drawbridge: denied: .* is forbidden: User "\w+" cannot .*; ask an administrator/];
+const needsAuditor: Answer = [3, /^drawbridge: denied: .*drawbridge-session-auditor/];
 const requested = (kind: string, name: string): RegExp =>
   new RegExp(`^created ${kind}accessrequest\\.\\S+/${name}$`, 'm');
 
@@ -149,6 +150,11 @@ const steps: readonly Step[] = [
   },
   // health.test.ts and insight.test.ts test the success of these as an administrator.
   { command: 'audit verify', line: 'JOURNAL -n drawbridge-system', ...everyone([2, /cannot/]) },
+  // gateway/live.test.ts and gateway/access-sessions.test.ts test the success of these.
+  { command: 'sessions list', ...everyone(needsAuditor) },
+  { command: 'sessions tail', line: 'SESSION', ...everyone(needsAuditor) },
+  { command: 'sessions play', line: 'SESSION', ...everyone(needsAuditor) },
+  { command: 'sessions kill', line: 'SESSION', ...everyone(needsAuditor) },
   { command: 'binding status', ...everyone(needsPermission) },
   { command: 'inventory status', ...everyone(needsPermission) },
   { command: 'inventory why', line: 'prod', ...everyone(needsPermission) },
@@ -191,7 +197,12 @@ describe('alice, bob, and carol use drawbridge', () => {
 
   const others: Record<Name, Name> = { alice: 'carol', carol: 'alice', bob: 'bob' };
   const answers = async (name: Name, { command, line = '', [name]: [code, text] }: Step): Promise<void> => {
-    const words = line.replaceAll('NAME', name).replaceAll('OTHER', others[name]).split(' ');
+    const session = '0b0f8f2e-7f2a-4a52-8d0a-3f6c1d2e9a10';
+    const words = line
+      .replaceAll('SESSION', session)
+      .replaceAll('NAME', name)
+      .replaceAll('OTHER', others[name])
+      .split(' ');
     const files: Record<string, string> = { JOURNAL: stage.server.auditFile, TEMPLATE: changedTemplate };
     const args = words.map((word) => files[word] ?? word);
     const found = await client.run(stage[name], ...command.split(' '), ...args.filter((arg) => arg !== ''));
