@@ -11,18 +11,18 @@ const channels = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 2
 /** The channels on which a client may send. */
 const clientChannels: readonly number[] = [channels.stdin, channels.resize, channels.close];
 
-/** How long the end of a stream waits for the rest of a message that has begun, milliseconds. */
-const REST_MS = 150;
-/** How long a client may take to read the end of its stream, milliseconds. */
-const LAST_WORDS_MS = 1000;
+/** How long `end` waits until the pod has completed a message, milliseconds. */
+const PARTIAL_MESSAGE_MS = 150;
+/** After the close frame, the client's connection is cut off after this time, milliseconds. */
+const CLOSE_MS = 1000;
 /** Interval of the checks of the client, milliseconds. kubectl itself pings every 5 s. */
 const PING_MS = 20_000;
 /** After this time without a byte, the client is gone, milliseconds. */
 const GONE_MS = 60_000;
-/** Maximum size of the outcome that is read beside, bytes. */
+/** Maximum size of the Status from which the exit code is read, bytes. */
 const MAX_OUTCOME = 16 * 1024;
 
-/** What was seen of a stream. */
+/** How a stream ended, and what passed. */
 export interface StreamResult {
   /** Undefined if the command or the client ended the stream. */
   readonly end: StreamEnd | undefined;
@@ -33,13 +33,13 @@ export interface StreamResult {
   readonly exitCode: number | undefined;
 }
 
-/** Sees copies of what passes. Its methods do not throw, and keep no part. */
+/** Observes the messages that pass. Its methods must not throw, and must not modify or keep a buffer. */
 export interface StreamListener {
   /** A part of a message from the pod. `first`: the first byte of the message, if the part begins with it. */
   fromPod(part: Buffer, first: number | undefined): void;
   /** A part of a message from the client; `read` copies it without its mask. */
   fromClient(read: () => Buffer, first: number | undefined): void;
-  /** A line that the stream shows. */
+  /** A warning, or the reason of the end. The stream sends it to the client if the client can show it. */
   note(text: string): void;
   /** Undefined while the listener can take more; otherwise resolves when it can again. The stream reads nothing until then. Never rejects. */
   readonly room?: Promise<void> | undefined;
@@ -64,7 +64,7 @@ interface PodStreamOptions {
 
 /**
  * One stream between a client and a pod. It passes bytes on unchanged in both directions, no faster than the other side reads them, and
- * reads the frames beside.
+ * parses their frames without changing them.
  */
 export class PodStream {
   readonly #given: PodStreamOptions;
@@ -75,7 +75,7 @@ export class PodStream {
   readonly #outcome = new Outcome();
   /** Frames to insert once the message that has begun is complete. */
   readonly #waiting: Buffer[] = [];
-  #state: 'open' | 'ending' | 'said' | 'closed' = 'open';
+  #state: 'open' | 'ending' | 'endSent' | 'closed' = 'open';
   #end: StreamEnd | undefined;
   #bytesIn = 0;
   #bytesOut = 0;
@@ -99,7 +99,9 @@ export class PodStream {
         this.#bytesIn += part.length;
         this.#usedAtMs = clock.monotonic();
         if (hasChannels && first !== undefined && !clientChannels.includes(first))
-          throw new FrameError(`a message has the unknown channel ${first}`);
+          throw new FrameError(
+            `the client sent a message on channel ${first}; it may use the channels ${clientChannels.join(', ')}`,
+          );
         given.listener?.fromClient(() => this.#fromClient.unmasked(part), first);
       },
     };
@@ -143,7 +145,7 @@ export class PodStream {
     this.#given.listener?.note(text);
   }
 
-  /** Ends the stream: nothing more reaches the pod, and the client gets the reason. Only the first call counts. */
+  /** Ends the stream: nothing more reaches the pod. A client of exec or attach gets the reason; a port-forward is only closed. Only the first call counts. */
   end(end: StreamEnd): void {
     if (this.#state !== 'open') return;
     this.#state = 'ending';
@@ -152,17 +154,17 @@ export class PodStream {
     this.#toPodFlow.flush();
     // Within a message, no other may begin. The rest of the message still passes.
     if (this.#fromPod.isAtBoundary) {
-      this.#sayEnd();
+      this.#sendEnd();
       return;
     }
     if (!this.#given.client.writableNeedDrain) this.#toClientFlow.flush();
-    this.#cancelEnd = this.#given.clock.schedule(REST_MS, () => this.#sayEnd());
+    this.#cancelEnd = this.#given.clock.schedule(PARTIAL_MESSAGE_MS, () => this.#sendEnd());
   }
 
   #toClient(chunk: Buffer): void {
     const { client, clock } = this.#given;
     const flow = this.#toClientFlow;
-    if (this.#state === 'said' || this.#state === 'closed') return;
+    if (this.#state === 'endSent' || this.#state === 'closed') return;
     let boundary: number;
     try {
       boundary = this.#fromPod.read(chunk);
@@ -180,7 +182,7 @@ export class PodStream {
     }
     flow.pass(chunk.subarray(0, boundary));
     if (this.#state === 'ending') {
-      this.#sayEnd(true);
+      this.#sendEnd(true);
       return;
     }
     for (const frame of this.#waiting.splice(0)) flow.pass(frame);
@@ -211,12 +213,12 @@ export class PodStream {
     else this.#waiting.push(frame);
   }
 
-  /** Cuts the pod off, and tells the client why, if the last message that it got is complete. */
-  #sayEnd(isComplete = this.#fromPod.isAtBoundary): void {
+  /** Closes the connection to the pod. Then sends the reason and the close frame to the client, if its last message is complete; else cuts it off. */
+  #sendEnd(isComplete = this.#fromPod.isAtBoundary): void {
     const { client, upstream, kind, options, clock } = this.#given;
     const end = this.#end;
     if (this.#state !== 'ending' || !end) return;
-    this.#state = 'said';
+    this.#state = 'endSent';
     this.#cancelEnd();
     upstream.destroy();
     if (!isComplete || client.writableEnded) {
@@ -233,14 +235,14 @@ export class PodStream {
       if (options.tty ? options.stdout : options.stderr) frames.unshift(channelMessage(channel, line));
     }
     client.end(Buffer.concat(frames));
-    this.#cancelEnd = clock.schedule(LAST_WORDS_MS, () => client.destroy());
+    this.#cancelEnd = clock.schedule(CLOSE_MS, () => client.destroy());
   }
 
   /** Pings a silent client, because a half-open connection would otherwise stay for hours. */
   #checkClient(): void {
     const { clock } = this.#given;
     this.#cancelPing = clock.schedule(PING_MS, () => {
-      // While the pod does not read, neither does the gateway, so that silence proves nothing.
+      // While the pod does not read, the gateway does not read from the client, so silence does not mean that the client is gone.
       if (this.#given.client.isPaused()) this.#heardAtMs = clock.monotonic();
       const silentMs = clock.monotonic() - this.#heardAtMs;
       if (silentMs >= GONE_MS) {

@@ -14,7 +14,8 @@ interface OpeningsDeps {
 }
 
 /**
- * Finds whether undecided requests may open, or what they wait for: the votes of other people, their start, or the claim of the requester.
+ * Decides whether access of undecided requests may open now, or what it waits for: the votes of other people, its start, or the claim of the
+ * requester.
  */
 export class Openings {
   readonly #deps: OpeningsDeps;
@@ -24,9 +25,11 @@ export class Openings {
   }
 
   /**
-   * Whether the request may open or what it waits for, and the votes about it, each verified now. Reads votes only if the template asks for
-   * approvals, or if a vote in the store denies the request. While the store has too few votes, the request stays pending until its
-   * deadline. Rejects as the client does, and if the keys cannot be read.
+   * Decides whether access of the request may open now, or what it waits for, and returns the votes that it judged. Judges votes only if the
+   * template requires approvals and the request is no emergency, or if a vote in the store denies the request; otherwise `votes` is empty.
+   * Reads the votes from the API server if the store has enough approvals, or a vote that denies the request, or if the deadline for
+   * approvals has passed. Otherwise, the votes of the store suffice, and the request stays pending. Rejects as the client does, and if the
+   * keys cannot be read.
    */
   async of(
     request: RequestView,

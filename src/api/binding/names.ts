@@ -48,7 +48,7 @@ export const providerNamespaceAnnotation = 'kube-bind.io/provider-namespace';
 export const providerUidAnnotation = 'kube-bind.io/provider-uid';
 /** On consumer copies of claimed objects that the provider owns: the uid of the cluster namespace, which distinguishes providers. */
 export const providerIdentityAnnotation = 'binding.drawbridge.dev/provider';
-/** On BoundSchemas, written by the backend: a hash of the schema. @testing */
+/** On BoundSchemas, written by kube-bind's backend: a hash of the schema. Only tests use it. @testing */
 export const sourceSpecHashAnnotation = 'kube-bind.io/source-spec-hash';
 
 /** On claimed objects of both sides, APIServiceNamespaces, and Namespaces: the side that created the object. */
@@ -78,8 +78,8 @@ export const claimableAnnotation = 'binding.drawbridge.dev/claimable';
 /** On consumer kubeconfig Secrets: `"true"` disables updates of the kubeconfig from the provider. */
 export const keepKubeconfigAnnotation = 'binding.drawbridge.dev/keep-kubeconfig';
 /**
- * On the consumer CRDs that the server installs: the revision of their schemas, a decimal integer. The server replaces older schemas, and
- * those of a CRD that does not serve `bindVersion` with a status subresource.
+ * On the consumer CRDs that the server installs: the revision of their schemas, a decimal integer. The server replaces the schemas if the
+ * revision is older, if the CRD does not serve `bindVersion`, or if that version has no status subresource.
  */
 export const crdRevisionAnnotation = 'binding.drawbridge.dev/crd-revision';
 

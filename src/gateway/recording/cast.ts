@@ -9,12 +9,12 @@ export interface TerminalSize {
 /** Events of asciicast v2: output, input, resize, marker. */
 export type CastCode = 'o' | 'i' | 'r' | 'm';
 
-/** The size in the header. The header must be durable before the client has named its size, so that the first event has the actual size. */
+/** The size in the header, as a placeholder: the header is stored before the client sends its size, which is in the first event `r`. */
 export const headerSize: TerminalSize = { width: 80, height: 24 };
-/** Maximum width and height that a client may name, characters. */
+/** Maximum width and height that a client may send, characters. */
 const MAX_SIDE = 10_000;
 
-/** The first line of a recording or a live view. It names the session, and nothing that a user wrote. */
+/** The first line of a recording or a live view. Its title is the name of the session; it contains no input of users. */
 export const castHeader = (session: string, startedAtMs: number, size: TerminalSize = headerSize): string =>
   `${JSON.stringify({ version: 2, ...size, timestamp: Math.floor(startedAtMs / 1000), title: session })}\n`;
 
@@ -22,8 +22,8 @@ export const castHeader = (session: string, startedAtMs: number, size: TerminalS
 export const castEvent = (afterMs: number, code: CastCode, text: string): string =>
   `[${(afterMs / 1000).toFixed(6)},"${code}",${JSON.stringify(text)}]\n`;
 
-/** Turns the bytes of one direction into text. A character may be split over several parts; what is no UTF-8 becomes U+FFFD. */
-export class CastText {
+/** Decodes the bytes of one channel as UTF-8. A character may span several parts; invalid bytes become U+FFFD. */
+export class Utf8Decoder {
   readonly #decoder = new StringDecoder('utf8');
 
   read(part: Buffer): string {
@@ -31,8 +31,8 @@ export class CastText {
   }
 }
 
-/** The size in a message on the channel for sizes; undefined if it is none. */
-export function sizeIn(text: string): TerminalSize | undefined {
+/** Parses a message of the resize channel; undefined if it is no valid size. */
+export function parseTerminalSize(text: string): TerminalSize | undefined {
   const [, width, height] = /^\s*\{\s*"Width"\s*:\s*(\d{1,5})\s*,\s*"Height"\s*:\s*(\d{1,5})\s*\}\s*$/.exec(text) ?? [];
   if (width === undefined || height === undefined) return undefined;
   const size = { width: Number(width), height: Number(height) };

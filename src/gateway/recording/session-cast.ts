@@ -1,6 +1,6 @@
 import type { Clock } from '../../kit/clock.ts';
 import type { StreamListener } from '../stream.ts';
-import { type CastCode, CastText, castEvent, headerSize, sizeIn, type TerminalSize } from './cast.ts';
+import { type CastCode, castEvent, headerSize, parseTerminalSize, type TerminalSize, Utf8Decoder } from './cast.ts';
 
 /** Gets the events of a session. Its methods do not throw. */
 export interface CastReader {
@@ -30,7 +30,7 @@ export class SessionCast implements StreamListener {
   readonly #startMs: number;
   readonly #withInput: boolean;
   readonly #readers = new Set<CastReader>();
-  readonly #texts = { stdin: new CastText(), stdout: new CastText(), stderr: new CastText() };
+  readonly #texts = { stdin: new Utf8Decoder(), stdout: new Utf8Decoder(), stderr: new Utf8Decoder() };
   #fromPod: number | undefined;
   #fromClient: number | undefined;
   #sizeText = '';
@@ -95,7 +95,7 @@ export class SessionCast implements StreamListener {
     }
     if (this.#sizeText.length + data.length > MAX_SIZE_TEXT) return;
     this.#sizeText += data.toString('latin1');
-    const size = sizeIn(this.#sizeText);
+    const size = parseTerminalSize(this.#sizeText);
     if (!size) return;
     this.#size = size;
     this.#event('r', `${size.width}x${size.height}`);

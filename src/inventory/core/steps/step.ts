@@ -28,8 +28,8 @@ export function step(
 }
 
 /**
- * Clears `arrived` after MissingAlreadySatisfied until the server has seen that a missing input did not hold. Otherwise inputs that always
- * hold would start the same run repeatedly.
+ * After MissingAlreadySatisfied, the component named inputs as missing that were present when it was called. Clears `arrived` until one of
+ * them has been absent once; otherwise the same run would start again and again.
  */
 function withoutStaleArrival(transition: Transition, event: KeyEvent): KeyEvent {
   const { stored, sawMissing } = transition.state;
@@ -107,7 +107,7 @@ function onTrigger(transition: Transition, { trigger, inputs }: KeyEventOf<'trig
   transition.report(inputs);
 }
 
-/** Handles a dequeued key. During a run, the queue returns the key for its deadline. */
+/** Handles a key that the queue returned: to start a run, or, during a run, because its deadline has passed. */
 function onSlot(transition: Transition, { inputs }: KeyEventOf<'slot'>): void {
   const { phase, stored, cause, outcome, deadlineAt } = transition.state;
   switch (phase) {
