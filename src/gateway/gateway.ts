@@ -68,7 +68,7 @@ export class Gateway {
   async onRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
       if (isPeerPath(request.url)) return this.#deps.peers.answer(request, response);
-      const outcome = this.#decide(request);
+      const outcome = await this.#decide(request);
       if (outcome.kind === 'document') {
         response.writeHead(200, { 'content-type': outcome.contentType });
         response.end(JSON.stringify(outcome.body));
@@ -91,7 +91,7 @@ export class Gateway {
   async onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     socket.on('error', () => {});
     try {
-      const outcome = this.#decide(request);
+      const outcome = await this.#decide(request);
       if (outcome.kind === 'forward' && outcome.decision.kind === 'stream') {
         const refusal = await this.#deps.opening
           .open({ request, socket, head }, outcome, outcome.decision)
@@ -108,7 +108,7 @@ export class Gateway {
     }
   }
 
-  #decide(request: IncomingMessage): Outcome {
+  async #decide(request: IncomingMessage): Promise<Outcome> {
     const { frontProxy, grants } = this.#deps;
     const settings = frontProxyOf(frontProxy);
     const problem = frontProxyProblem(frontProxy);
@@ -128,7 +128,7 @@ export class Gateway {
     const proxyCall = proxyCallOf(call, method, headers.upgrade);
     // Without these, a client would show no reason for its later calls.
     if (isDocument(proxyCall)) return documentOutcome(podDocument(proxyCall.path, accept));
-    const grant = grants.find(call.namespace, call.grant);
+    const grant = await grants.findOrWait(call.namespace, call.grant);
     if ('status' in grant) return { kind: 'refusal', refusal: grant };
     if (!isSubject(grant, caller)) {
       const message = `grant ${grant.name} was given to ${subjectsText(grant)}; you are ${caller.username}; create a request of your own`;

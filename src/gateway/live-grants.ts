@@ -4,6 +4,7 @@ import { childNameOf } from '../api/access/names.ts';
 import type { KubeObject } from '../api/object.ts';
 import type { Clock } from '../kit/clock.ts';
 import { parseGoDuration, toMilliseconds } from '../kit/go-duration.ts';
+import { deferred } from '../kit/promises.ts';
 import type { Cluster } from '../kube/cluster.ts';
 import type { Store } from '../kube/store.ts';
 import type { Refusal } from './answers.ts';
@@ -42,6 +43,10 @@ export interface GrantProof {
 
 /** Age from which the stores prove nothing anymore, milliseconds: the access could have been revoked meanwhile. */
 const MAX_AGE_MS = 60_000;
+/** How long a call waits for a grant that no watch has reported yet, milliseconds. */
+const APPEARANCE_MS = 2_000;
+/** Maximum number of calls that wait for grants at once; further calls are answered without a wait. */
+const MAX_WAITING = 256;
 
 /** A request with a grant through the gateway. */
 export interface GatewayRequest extends RequestView {
@@ -74,11 +79,22 @@ export class LiveGrants {
   readonly #stores: readonly Store<GatewayRequest>[];
   readonly #proof: GrantProof;
   readonly #clock: Clock;
+  #waiting = 0;
 
   constructor(stores: readonly Store<GatewayRequest>[], proof: GrantProof, clock: Clock) {
     this.#stores = stores;
     this.#proof = proof;
     this.#clock = clock;
+  }
+
+  /**
+   * The open grant of that name, or why there is none, as `find` says it. If no request has the grant, waits up to 2 s for it: a requester
+   * who saw that the request is ready may call before the watch of this replica reports it.
+   */
+  async findOrWait(namespace: string, name: string): Promise<LiveGrant | Refusal> {
+    const isUnknown = !this.isBlind && !this.#request(namespace, name);
+    if (isUnknown && this.#waiting < MAX_WAITING) await this.#appearance(namespace, name);
+    return this.find(namespace, name);
   }
 
   /** The open grant of that name, or why there is none: `NoLiveGrant`, `GatewayNotReady`. */
@@ -119,6 +135,23 @@ export class LiveGrants {
   /** Whether the gateway has not heard from the API server for so long that a revocation could be missing. */
   get isBlind(): boolean {
     return this.#proof.ageMs > MAX_AGE_MS || this.#stores.some(({ synced, ageMs }) => !synced || ageMs > MAX_AGE_MS);
+  }
+
+  /** Resolves when a request has the grant, or after `APPEARANCE_MS`. */
+  async #appearance(namespace: string, name: string): Promise<void> {
+    const { promise, resolve } = deferred();
+    const unsubscribe = this.subscribe(() => {
+      if (this.#request(namespace, name)) resolve();
+    });
+    const cancel = this.#clock.schedule(APPEARANCE_MS, resolve);
+    this.#waiting++;
+    try {
+      await promise;
+    } finally {
+      this.#waiting--;
+      cancel();
+      unsubscribe();
+    }
   }
 
   #request(namespace: string, name: string): GatewayRequest | undefined {

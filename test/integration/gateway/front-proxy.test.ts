@@ -46,7 +46,8 @@ describe('the gateway of an API server with an empty --requestheader-allowed-nam
   };
 
   it('serves while no authority of the front proxy signs certificates of users', async () => {
-    assert.equal((await exec()).stdout, 'ran\n');
+    const { code, stdout, stderr } = await exec();
+    assert.deepEqual({ code, stdout, stderr }, { code: 0, stdout: 'ran\n', stderr: '' });
     assert.match(await pose(), /^401 .*only the API server may call the gateway/);
   });
 
