@@ -239,9 +239,10 @@ interface ConnectTargetsDeps {
   readonly clock: Clock;
 }
 
-/** How long a connect of the gateway waits for its grant to reach the stores, milliseconds, and the interval between looks. */
+/** How long a connect of the gateway waits for its grant to reach the stores, milliseconds. */
 const storeLagMs = 1000;
-const lookMs = 50;
+/** Interval at which it checks the stores meanwhile, milliseconds. */
+const storeCheckMs = 50;
 /** Maximum number of connects that wait. Each holds a connection of the API server, and a thief of the gateway's token could start many. */
 const maxWaiting = 16;
 
@@ -293,7 +294,7 @@ export function connectTargets({ stores, client, signer, clock }: ConnectTargets
         try {
           const untilMs = clock.monotonic() + storeLagMs;
           while (candidates.length === 0 && clock.monotonic() < untilMs) {
-            await sleep(clock, lookMs, signal);
+            await sleep(clock, storeCheckMs, signal);
             candidates = openViaGateway(key);
           }
         } finally {

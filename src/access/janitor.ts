@@ -15,13 +15,13 @@ import { type AccessStores, byRequest, byUid } from './stores/access-stores.ts';
 import { type RequestView, viewRequest } from './stores/access-views.ts';
 import type { ChildView, PodView } from './stores/cluster-views.ts';
 
-/** Time after the deadline of a request, milliseconds, from which its children count as orphans. */
+/** The children of a request count as orphans if they still exist this long after its deadline, milliseconds. */
 const overdueMs = 60_000;
 
 /**
  * Deletes orphans: objects of grants whose request no longer exists, for example after a client removed its finalizer. An object is
- * also an orphan once `status.ended` of its request is set, 60 s after the deadline, or if its request neither lists it nor gives it its
- * name. Keys are uids of requests.
+ * also an orphan if its request has `status.ended`, if the deadline of its request passed 60 s ago, or if `status.children` does not list
+ * it and its name is not `childNameOf` the request. Keys are uids of requests.
  */
 export class Janitor implements Reconciler {
   readonly #deps: JanitorDeps;

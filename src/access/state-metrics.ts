@@ -121,7 +121,7 @@ const labelsOf = (store: Store<RequestView>, { namespace, spec, ready }: Request
   kind: store.resource.kind,
   namespace,
   template: spec.templateName,
-  // Oz redacts this label by default.
+  // Oz, whose metrics these were, redacts this label by default.
   user: 'redacted',
   ready: String(ready),
 });

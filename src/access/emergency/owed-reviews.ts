@@ -54,8 +54,8 @@ function viewReviews(object: KubeObject): ReviewsView | undefined {
   return { ...metadata, entries: Object.fromEntries(texts) };
 }
 
-/** The person whose emergency is reviewed, and the template that opened it. */
-interface EmergencyOf {
+/** The user who wants emergency access, and the template that would open it. */
+interface EmergencyUse {
   readonly user: { readonly username: string; readonly uid: string };
   readonly namespace: string;
   readonly templateKind: TemplateKind;
@@ -122,7 +122,7 @@ export class OwedReviews {
   }
 
   /** An overdue review that blocks further emergencies of this user through this template. It matches by username or by uid. */
-  overdueOf({ user, namespace, templateKind, template }: EmergencyOf): OwedReview | undefined {
+  overdueOf({ user, namespace, templateKind, template }: EmergencyUse): OwedReview | undefined {
     return this.overdue().find(
       (review) =>
         (review.user === user.username || (user.uid !== '' && review.userUid === user.uid)) &&

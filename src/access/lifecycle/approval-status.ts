@@ -84,7 +84,10 @@ export function waitingCondition(
   return { type: approvalCondition, status: 'Unknown', reason, message };
 }
 
-/** Whose approvals access or an extension waits for, until `untilMs` (epoch ms): `peer 0 of 1 from [devs, sre]`. */
+/**
+ * The message of access or of an extension that waits for approvals, for example `waiting for approvals until 2026-11-21T09:30:00Z: peer 0
+ * of 1 from [devs, sre]`. `untilMs` is epoch ms.
+ */
 export function awaitedApprovals(
   all: readonly EntryCount[],
   entries: readonly ApprovalEntry[],

@@ -216,10 +216,10 @@ export class Decider {
     const untilMs = opening.is === 'scheduled' ? opening.atMs : opening.untilMs;
     // Only `TemplateNotReady` always ends with a watch event. For any other violation, such as missing permissions of the author, the server
     // decides again after a while.
-    const needsAnotherLook = opening.is === 'unready' && notReady?.code !== 'TemplateNotReady';
+    const mustPoll = opening.is === 'unready' && notReady?.code !== 'TemplateNotReady';
     return {
       kind: 'waiting',
-      untilMs: needsAnotherLook ? Math.min(untilMs, nowMs + authorPermissionsMaxAgeMs) : untilMs,
+      untilMs: mustPoll ? Math.min(untilMs, nowMs + authorPermissionsMaxAgeMs) : untilMs,
     };
   }
 

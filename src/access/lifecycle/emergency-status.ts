@@ -37,7 +37,7 @@ export const openedByEmergency = ({ reviewBy }: OwedReview): ApprovalUpdate => (
     type: approvalCondition,
     status: 'True',
     reason: 'Emergency',
-    message: `emergency access without approvals; another person reviews it until ${reviewBy}, with an AccessVote about Review`,
+    message: `emergency access without approvals; another person must review it by ${reviewBy}, with an AccessVote about Review`,
   },
 });
 

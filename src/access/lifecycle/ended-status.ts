@@ -9,10 +9,10 @@ import type { Ending } from './ending.ts';
 import { conditionOf, deniedReason, withConditions } from './request-conditions.ts';
 import type { RequestStatusPatch } from './request-status.ts';
 
-/** How a request ended that was not denied: input of `endedStatus`. */
+/** The end of a request that was not denied: input of `endedStatus`. */
 export interface End {
   readonly ending: Ending;
-  /** Why it ended, a clause. */
+  /** Why the request ended, as a clause of its condition. */
   readonly text: string;
   /** `status.ended`, signed. */
   readonly ended: Ended;
@@ -69,7 +69,10 @@ function notWaiting(
   return { approval: null, ...withConditions(request, nowMs, updates) };
 }
 
-/** The condition that named the deadline of the access, once a denial has ended it, unless the denial `type` is that condition. */
+/**
+ * AccessStillValid as False, for access that was denied while it opened. Empty if the request does not have that condition, or if the
+ * denial itself sets it (`denied`).
+ */
 const noLongerValid = (
   { conditions }: RequestView,
   denied: RequestCondition,
@@ -78,7 +81,7 @@ const noLongerValid = (
     ? [failure('AccessStillValid', deniedReason, 'access was denied while it opened')]
     : [];
 
-/** The conditions that told the requester how to use the access, once it has ended. */
+/** The conditions that told the requester how to use the access, as False: the access has ended. Omits those that the request lacks. */
 const unusable = ({ conditions }: RequestView): AccessConditionUpdate<RequestCondition>[] =>
   (['AccessResourcesReady', 'AccessMessage'] as const)
     .filter((wanted) => conditions.some(({ type }) => type === wanted))

@@ -1,6 +1,6 @@
 import type { Ended } from '../../api/access/ended.ts';
 
-/** Why a request ended that was not denied. The reason of its condition, the code of its audit line, and a label of metrics. */
+/** Why a request ended, unless it was denied. It is the reason of the condition, the code of the audit line, and a label of metrics. */
 export type Ending =
   | 'Expired'
   | 'Deleted'

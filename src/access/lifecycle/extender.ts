@@ -148,7 +148,7 @@ export class Extender {
     this.#journaled.set(request.uid, line);
   }
 
-  /** Writes `extension` behind the decided ones, signed unless it is pending. Replaces entries that other clients wrote there. */
+  /** Writes `extension` after the decided ones, signed unless it is pending. Replaces entries that other clients wrote there. */
   async #write(request: RequestView, extension: ExtensionStatus, signal: AbortSignal): Promise<RequestView> {
     const { signer, status, clock } = this.#deps;
     const { grant } = request;

@@ -5,6 +5,7 @@ interface FirstObservation {
   readonly monotonicMs: number;
   /** Time that remained until `untilMs` when this process first observed the request. */
   readonly remainingMs: number;
+  /** As in `hasPassed`, epoch ms. */
   readonly fromMs: number;
   readonly untilMs: number;
 }

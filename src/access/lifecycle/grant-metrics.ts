@@ -90,10 +90,10 @@ const labelsOf = (kind: string, { namespace, spec }: RequestView): Record<string
   template: spec.templateName,
 });
 
-/** The names of Oz for two reasons. For all others, the reason is the code or the ending. */
+/** The reasons for which Oz has another name. Any other reason is the code of the denial, or the ending. */
 const ozReasons: Readonly<Record<string, string>> = { Expired: 'expired', InvalidDuration: 'duration_invalid' };
 
-/** The request metrics of Oz under their original names, so that existing dashboards keep working. */
+/** The request metrics of Oz, which drawbridge can replace, under their original names, so that existing dashboards keep working. */
 function ozMetrics(metrics: Metrics) {
   const labels = ['kind', 'namespace', 'template'];
   return {

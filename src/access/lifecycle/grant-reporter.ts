@@ -63,7 +63,7 @@ export class GrantReporter {
   /** Reports that emergency access was not reviewed in time. */
   reviewOverdue(request: RequestView): void {
     const { username } = request.spec.requester ?? {};
-    const note = `no one reviewed the emergency access of ${username} in time; ${username} gets no other through this template until another person reviews it`;
+    const note = `no one reviewed the emergency access of ${username} in time; ${username} gets no further emergency access through this template until another person reviews this one`;
     this.#event(request, 'Warning', 'ReviewOverdue', note, 'Emergency');
   }
 

@@ -167,7 +167,7 @@ export class Granter {
     if (!pod?.ready && request.children.length === 0 && nowMs < opened.atMs + podGraceMs)
       return opened.atMs + podGraceMs;
     const accessMessage = pod ? this.#accessMessage(request, pod) : { text: '' };
-    const progress = { children: opened.children, ...this.#endProgress(request), pod, accessMessage };
+    const progress = { children: opened.children, ...this.#endOf(request), pod, accessMessage };
     const status = progressStatus(request, progress, nowMs);
     if (isUnchanged(request, status)) return undefined;
     await this.#deps.status.write(request, status, signal);
@@ -175,7 +175,7 @@ export class Granter {
     return undefined;
   }
 
-  #endProgress(request: RequestView): Pick<Progress, 'until' | 'expiresAt' | 'shortened'> {
+  #endOf(request: RequestView): Pick<Progress, 'until' | 'expiresAt' | 'shortened'> {
     const grantedEndMs = accessEndMs(request, this.#deps.signer) ?? 0;
     const endMs = Math.min(grantedEndMs, this.#deps.edits.latestEndMs(request));
     const expiresAt = formatTime(endMs);

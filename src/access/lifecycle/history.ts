@@ -35,8 +35,8 @@ export class History {
 
   /**
    * `status.ended`, signed, for a request that ends at `atMs` (epoch ms). It fixes when the server deletes the request (`until`), so that
-   * later edits of the template do not change that. A denied request stays until its grant would have ended or, without a grant, until
-   * `retainedUntilMs`. Throws `SigningKeyUnavailable`.
+   * later edits of the template do not change that. A denied request stays at least until its grant would have ended or, without a grant,
+   * until `retainedUntilMs`. Throws `SigningKeyUnavailable`.
    */
   end(request: RequestView, end: Pick<Ended, 'how' | 'reason' | 'by'>, atMs: number): Ended {
     const { kind, signer } = this.#deps;
@@ -75,7 +75,7 @@ export class History {
   }
 }
 
-/** Whether the request has ended, and is to stay beyond `now`. All times have one RFC 3339 format, so their texts sort like the times. */
+/** Whether the request has ended and stays beyond `now`. All times have the same RFC 3339 format, so comparing the texts compares the times. */
 const isRetained = ({ ended, deleting }: RequestView, now: string): boolean =>
   ended !== undefined && ended.until > now && !deleting;
 

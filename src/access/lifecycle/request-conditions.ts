@@ -39,7 +39,7 @@ export function isDeniedOrEnded(request: Pick<RequestView, 'conditions'>): boole
  * When the conditions first showed the final denial, or the end of the access, epoch ms. Undefined before that, or if the time cannot be
  * read.
  */
-export const deniedAtMs = ({ conditions }: Pick<RequestView, 'conditions'>): number | undefined =>
+export const finalAtMs = ({ conditions }: Pick<RequestView, 'conditions'>): number | undefined =>
   parseTime(conditions.find(isFinal)?.lastTransitionTime ?? '');
 
 /** Whether the conditions show that granted access has ended. Conditions are not signed: `hasVerifiedEnd` reads the signed end. */
@@ -76,7 +76,7 @@ export function withConditions(
   return { conditions: summarized(request.generation, conditions, summaryOf(conditions, ready), nowMs), ready };
 }
 
-/** Of several conditions that are final, these do not have the code of the denial. */
+/** A denial may make these False, too. Another final condition then has its code. */
 const secondary: readonly string[] = [approvalCondition, 'AccessStillValid'];
 
 function summaryOf(conditions: readonly Condition[], ready: boolean): Summary {

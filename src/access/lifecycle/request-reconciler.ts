@@ -195,7 +195,7 @@ export class RequestReconciler implements Reconciler {
       isPastRetention || this.#withinMaximum.has(uid)
         ? []
         : history.surplus(request, (other) => revoker.hasRemoved(other));
-    const isDue = isPastRetention || surplus.some((one) => one.uid === uid);
+    const isDue = isPastRetention || surplus.some((other) => other.uid === uid);
     if (isDue && this.#toRemove.has(uid)) return revoker.remove(request, signal);
     if (isDue) {
       // Deletions must not delay the end of other access: the thousands of requests that ended together are also deleted together.

@@ -4,7 +4,7 @@ import { parseTime } from '../../kit/clock.ts';
 import { parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
 import { latestOpeningMs } from '../policy/opening.ts';
 import type { RequestView } from '../stores/access-views.ts';
-import { deniedAtMs } from './request-conditions.ts';
+import { finalAtMs } from './request-conditions.ts';
 
 /** How long a request without a grant and without a valid duration stays, milliseconds. */
 const defaultRetentionMs = 3_600_000;
@@ -16,13 +16,13 @@ const maxRetentionMs = 24 * 3_600_000;
 
 /**
  * When the server ends a request without a grant, epoch ms: `spec.duration` after its creation, but after at most 24 h, and after 1 h if
- * the duration is absent or invalid. A request that waits stays at least until an hour after the end of its wait, or of its denial at
- * `deniedMs` (epoch ms). `config` is that of its template; undefined if the template does not exist.
+ * the duration is absent or invalid. A request that waits stays at least until an hour after its wait can end or, once it was denied at
+ * `deniedMs` (epoch ms), until an hour after that. `config` is that of its template; undefined if the template does not exist.
  */
 export function retainedUntilMs(
   request: RequestView,
   config: AccessConfig | undefined,
-  deniedMs = deniedAtMs(request),
+  deniedMs = finalAtMs(request),
 ): number {
   const duration = parseGoDuration(request.spec.duration ?? '');
   const retentionMs = 'ns' in duration && duration.ns > 0n ? toMilliseconds(duration.ns) : defaultRetentionMs;

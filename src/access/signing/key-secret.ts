@@ -14,7 +14,7 @@ import type { KeyRing, SigningKeys } from './signer.ts';
 
 /** Name of the Secret with the keys of the access feature (see `Purpose`), and of the ConfigMap with their public keys. */
 export const keySecretName = 'drawbridge-signing-keys';
-/** On that ConfigMap: the uid of the Secret with the keys in use. */
+/** Annotation of that ConfigMap: the uid of the Secret with the keys in use. */
 const secretUidAnnotation = 'keys.drawbridge.dev/secret-uid';
 
 /** Size of a new key, and minimum size of an accepted one, in bytes. */
@@ -93,7 +93,7 @@ export class KeySecret implements KeyRing {
     const { log, name } = this.#deps;
     try {
       await this.refresh(signal);
-      // Verifiers trust the list, so restore it if another client changed it.
+      // Verifiers trust the public keys in the ConfigMap, so restore them if another client changed them.
       if (this.#keys) await this.#publish(this.#keys, this.#uid, { signal });
       this.#problem = '';
     } catch (error) {
@@ -142,10 +142,11 @@ export class KeySecret implements KeyRing {
   async #create(options: { signal?: AbortSignal }): Promise<KubeObject | undefined> {
     if (this.#keys) return undefined;
     const { client } = this.#deps;
-    // Every attempt uses the same keys, so that the list does not grow while the Secret cannot be stored.
+    // Every attempt uses the same keys, so that the ConfigMap does not grow while the Secret cannot be stored.
     this.#newKeys ??= { current: randomBytes(KEY_BYTES), previous: randomBytes(KEY_BYTES) };
     const keys = this.#newKeys;
-    // List the keys first. If the replica stops now, the list has unused keys, which do no harm; an unlisted Secret would be rejected.
+    // List the public keys first: the server rejects a Secret that the ConfigMap does not list. If the replica stops in between, the
+    // ConfigMap lists unused keys, which do no harm.
     await createOrPatchConfigMap(client, this.#name, { data: this.#publicKeys(keys) }, options);
     try {
       const created = await client.create(secrets, this.#newSecret(keys), options);

@@ -282,7 +282,7 @@ function endValue({ namespace, name, uid, grant }: EndedRequest, { mac: _, ...en
 export const grantPurpose = 'drawbridge.dev/grant-signature/v1';
 
 const grantText = (value: unknown): string => `${grantPurpose}\n${canonicalJson(value)}`;
-/** The first line keeps a signature of an extension from being one of a grant, which the same key pair makes. */
+/** One key pair signs grants and extensions. The first line differs, so a signature of an extension never verifies as one of a grant. */
 function extensionText(
   owner: GrantOwner,
   grant: Grant,

@@ -99,7 +99,7 @@ describe('emergency access', () => {
     assert.equal(approval?.state, 'ReviewOwed');
     assert.match(
       conditions.find(({ type }) => type === 'AccessApproved')?.message ?? '',
-      /another person reviews it until/,
+      /another person must review it by/,
     );
   });
 
