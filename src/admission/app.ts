@@ -112,7 +112,7 @@ async function answer(
     const limitMs = timeLimitMs(route, timeoutOf(request));
     const body = await readBody(request, response, shared);
     const address = addressOf(request);
-    const call = { address, atMs: ports.clock.monotonic() + limitMs, limitMs };
+    const call = { address, deadlineMs: ports.clock.monotonic() + limitMs, limitMs };
     const decide = (): Promise<unknown> => {
       // No answer can reach the client, so the review needs no decision.
       if (response.destroyed)

@@ -16,9 +16,9 @@ import type { Route } from './routes.ts';
 /** Which client sent a review, and when the server must answer. */
 interface ReviewCall {
   readonly address: string;
-  /** Deadline: instant of the monotonic clock, milliseconds. */
-  readonly atMs: number;
-  /** Time from the complete body to that instant, milliseconds. */
+  /** When the server must answer, milliseconds on the monotonic clock. */
+  readonly deadlineMs: number;
+  /** Time from the complete body to the deadline, milliseconds. */
   readonly limitMs: number;
 }
 
@@ -67,12 +67,12 @@ async function decide(
   route: Route,
   handler: Handler,
   review: Review,
-  { address, atMs, limitMs }: ReviewCall,
+  { address, deadlineMs, limitMs }: ReviewCall,
   { clock, log }: ReviewPorts,
 ): Promise<Decision> {
   const aborter = new AbortController();
   try {
-    const leftMs = atMs - clock.monotonic();
+    const leftMs = deadlineMs - clock.monotonic();
     if (leftMs <= 0) throw new CodedError('DeadlineExceeded', `the review waited ${limitMs} ms for its turn`);
     // Calls the handler synchronously, so that the queue charges its work to the caller's address.
     const deciding = new Promise<Decision>((resolve) => resolve(handler.decide(review, aborter.signal, address)));

@@ -21,7 +21,7 @@ export function outcomeMetrics(metrics: Metrics): (outcome: Outcome) => void {
     labels: ['webhook', 'operation', 'allowed', 'code'],
     buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3],
   });
-  // Oz's names, so that its dashboards work. The user label is always redacted.
+  // Oz has these metrics, so they keep its names for its dashboards. The user label is always redacted.
   const created = metrics.counter({
     name: 'oz_access_request_created_total',
     help: 'Requests that the webhooks admitted. The label user is always redacted.',

@@ -105,8 +105,8 @@ export interface AccessReviews {
   readonly grantable: TemplateInput['grantable'];
   /**
    * What would deny every request through the template even in an empty namespace. Undefined if nothing would, or if planning takes too
-   * much work for a webhook. `notPlanned` if too many plans wait. Uses the share of processor time of `address`, and in it that of the
-   * template's namespace.
+   * much work for a webhook. `notPlanned` if too many plans wait. The plan uses the processor time of the client at `address`, which the
+   * namespaces of its templates share.
    */
   ownViolation(
     template: PlannedTemplate,

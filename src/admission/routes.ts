@@ -83,7 +83,7 @@ const notBeingDeleted = [
   },
 ];
 
-const mutate = (resource: Resource): Webhook & { readonly feature: 'access' } => ({
+const mutatingWebhook = (resource: Resource): Webhook & { readonly feature: 'access' } => ({
   path: `/mutate-${groupPath(resource)}-${objectName(resource)}`,
   name: `m${objectName(resource)}.kb.io`,
   type: 'mutating',
@@ -97,7 +97,7 @@ const mutate = (resource: Resource): Webhook & { readonly feature: 'access' } =>
   reinvocationPolicy: 'IfNeeded',
 });
 
-const validate = (resource: Resource): Webhook & { readonly feature: 'access' } => ({
+const validatingWebhook = (resource: Resource): Webhook & { readonly feature: 'access' } => ({
   path: `/validate-${groupPath(resource)}-${objectName(resource)}`,
   name: `v${objectName(resource)}.kb.io`,
   type: 'validating',
@@ -111,13 +111,13 @@ const validate = (resource: Resource): Webhook & { readonly feature: 'access' } 
 
 const requestRoutes = (resource: Resource, kind: RequestKind): readonly AccessRoute[] => [
   {
-    ...mutate(resource),
+    ...mutatingWebhook(resource),
     hot: true,
     matchConditions: notBeingDeleted,
     handler: (ports) => attestRequester(kind, ports),
   },
   {
-    ...validate(resource),
+    ...validatingWebhook(resource),
     hot: true,
     operations: ['CREATE', 'UPDATE', 'DELETE'],
     matchConditions: notBeingDeleted,
@@ -127,14 +127,14 @@ const requestRoutes = (resource: Resource, kind: RequestKind): readonly AccessRo
 ];
 
 const templateRoutes = (resource: Resource, kind: TemplateKind): readonly AccessRoute[] => [
-  { ...mutate(resource), matchConditions: notBeingDeleted, handler: (ports) => attestAuthor(kind, ports) },
-  { ...validate(resource), handler: (ports) => validateTemplate(kind, ports) },
+  { ...mutatingWebhook(resource), matchConditions: notBeingDeleted, handler: (ports) => attestAuthor(kind, ports) },
+  { ...validatingWebhook(resource), handler: (ports) => validateTemplate(kind, ports) },
 ];
 
 /** Votes are created and never changed; the CRD and an admission policy deny updates and deletes. */
 const voteRoutes: readonly AccessRoute[] = [
-  { ...mutate(accessVotes), hot: true, operations: ['CREATE'], handler: attestVote },
-  { ...validate(accessVotes), hot: true, operations: ['CREATE'], handler: validateVote },
+  { ...mutatingWebhook(accessVotes), hot: true, operations: ['CREATE'], handler: attestVote },
+  { ...validatingWebhook(accessVotes), hot: true, operations: ['CREATE'], handler: validateVote },
 ];
 
 /**
@@ -185,14 +185,14 @@ const podRoutes: readonly AccessRoute[] = [
     ...podConnect,
     path: '/gateway-v1-pod',
     name: 'gateway.vpod.kb.io',
-    // In every namespace: the gateway needs no pod to repair a cluster.
+    // This has no exception for the namespaces above: administrators repair a cluster without the gateway.
     failurePolicy: 'Fail',
     matchConditions: [{ name: 'by-gateway', expression: byGateway }],
     handler: guardGateway,
   },
 ];
 
-const fromInventory = (
+const inventoryRoute = (
   route: Omit<InventoryRoute, 'feature' | 'sideEffects' | 'timeoutSeconds'> & Partial<InventoryRoute>,
 ): InventoryRoute => ({
   feature: 'inventory',
@@ -225,7 +225,7 @@ const abandons =
   ` || ${annotationsBefore}.exists(k, ${isAbandonment} && !(k in ${annotations}))`;
 
 const inventoryRoutes: readonly InventoryRoute[] = [
-  fromInventory({
+  inventoryRoute({
     path: `/mutate-${groupPath(clusterInventories)}-clusterinventory`,
     name: 'setter.clusterinventory.inventory.drawbridge.dev',
     type: 'mutating',
@@ -238,7 +238,7 @@ const inventoryRoutes: readonly InventoryRoute[] = [
     // A later webhook may change the Secret reference.
     reinvocationPolicy: 'IfNeeded',
   }),
-  fromInventory({
+  inventoryRoute({
     // Installed webhook configurations have this path and this name, so both stay.
     path: `/fence-${groupPath(clusterInventories)}-clusterinventory`,
     name: 'fence.clusterinventory.inventory.drawbridge.dev',
@@ -251,7 +251,7 @@ const inventoryRoutes: readonly InventoryRoute[] = [
     failurePolicy: 'Fail',
     matchConditions: [{ name: 'by-component', expression: byComponent }],
   }),
-  fromInventory({
+  inventoryRoute({
     path: `/limit-${groupPath(clusterInventories)}-clusterinventory`,
     name: 'size.clusterinventory.inventory.drawbridge.dev',
     type: 'validating',
@@ -263,7 +263,7 @@ const inventoryRoutes: readonly InventoryRoute[] = [
     // Entries stay writable while the server is down. The server starts no run for an entry above the limit.
     failurePolicy: 'Ignore',
   }),
-  fromInventory({
+  inventoryRoute({
     path: `/validate-${groupPath(componentReconcilers)}-componentreconciler`,
     name: 'componentreconciler.inventory.drawbridge.dev',
     type: 'validating',

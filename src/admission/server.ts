@@ -111,13 +111,14 @@ export async function startAdmissionServer(options: ServerOptions): Promise<Admi
  * request in flight.
  */
 class Connections {
+  /** Increases with each `retire`. A connection of an earlier generation closes with its next answer. */
   #generation = 0;
   /** TCP sockets. Node's own list misses connections that never finish the handshake. */
   readonly #accepted = new Set<Duplex>();
   readonly #generationOf = new WeakMap<Socket, number>();
   /**
-   * The last check that found no new bytes: the bytes read until then, and its monotonic time, milliseconds. By TLS connection; undefined
-   * since its last call.
+   * By TLS connection: the last check that found no new bytes, with the number of bytes received until then and the monotonic time,
+   * milliseconds. Undefined if the connection has not been checked since its last call.
    */
   readonly #silence = new Map<Socket, { readonly bytes: number; readonly atMs: number } | undefined>();
   readonly #unanswered = new Map<Socket, ServerResponse>();

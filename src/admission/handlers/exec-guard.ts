@@ -7,12 +7,13 @@ import type { AdmissionPorts, ConnectTarget, PodConnectEvent, PodGrant } from '.
 
 /** A call that connects to a pod, read from its review. It omits the command, ports, and paths: they may contain secrets. */
 interface PodConnect {
+  /** Reason of the Event, such as `PodExec`. */
   readonly reason: string;
   readonly namespace: string;
   readonly pod: string;
   readonly container: string | undefined;
   readonly interactive: boolean;
-  /** `alice ran a command in container app (an interactive session)`. */
+  /** Note of the Event, such as `alice ran a command in container app (an interactive session)`. */
   readonly note: string;
 }
 

@@ -9,8 +9,8 @@ import type { InventoryPorts } from '../ports.ts';
 type Ports = Pick<InventoryPorts, 'registrations' | 'entriesOf'>;
 
 /**
- * Validating webhook of registrations. It checks a new or changed spec: a built-in component exists, and the label selector and the CA
- * bundle are valid. Each path has one owner among the components that share a mode, and no component triggers itself. The webhook also
+ * Validating webhook of registrations. It denies a new or changed spec if the built-in component does not exist, the label selector or the
+ * CA bundle is invalid, another component that shares a mode owns one of the paths, or the component would trigger itself. The webhook also
  * denies the deletion of a component with run records.
  */
 export function validateRegistration({ registrations, entriesOf }: Ports): Handler {
