@@ -10,7 +10,7 @@ import type { Lane, PendingTriggers, Trigger, TriggerReason } from './triggers.t
 export interface KeyState {
   /**
    * - `idle`: nothing triggers a run, or none may start; then `pending` keeps its triggers.
-   * - `queued`: the key waits until its triggers are due, and for a slot.
+   * - `queued`: the key waits until its triggers are due and it gets a slot (see `Limits`).
    * - `starting`: the server requests a token and stores the record.
    * - `running`: the component works on the run.
    * - `applying`: the server writes the outputs into the entry.
@@ -26,7 +26,7 @@ export interface KeyState {
   readonly cause: RunCause | undefined;
   /** Time, in monotonic milliseconds, and reason of the next run if no trigger starts one earlier. Undefined during a run. */
   readonly wake: { readonly at: number; readonly reason: TriggerReason } | undefined;
-  /** Deadline of the current run, monotonic milliseconds. A `slot` event before it only enqueues the key again. */
+  /** Deadline of the current run, monotonic milliseconds. A `dequeued` event before it only enqueues the key again. */
   readonly deadlineAt: number | undefined;
   /** The outcome whose outputs the server is writing. */
   readonly outcome: OutcomeWithOutputs | undefined;
@@ -77,8 +77,8 @@ export interface Inputs {
 }
 
 /**
- * Why a component may not run for an entry; values of `reason` in the entry's status. `Suspended` appears there only if the component is not
- * Done, and not running.
+ * Why a component may not run for an entry; values of `reason` in the entry's status. `Suspended` appears there only if the component is
+ * not Done, and not running.
  */
 export type NotRunReason =
   | 'Suspended'
@@ -92,8 +92,11 @@ export type NotRunReason =
 export type KeyEvent =
   /** A run may be needed; `isWanted` decides. */
   | { readonly kind: 'trigger'; readonly trigger: Trigger; readonly inputs: Inputs }
-  /** The queue dequeued the key. Without a run, it has a slot, and the circuit breaker admits a call. During a run, checks the deadline. */
-  | { readonly kind: 'slot'; readonly inputs: Inputs }
+  /**
+   * The queue dequeued the key. Without a run, the key has a slot (see `Limits`), and the circuit breaker admits a call. During a run,
+   * `step` checks the deadline.
+   */
+  | { readonly kind: 'dequeued'; readonly inputs: Inputs }
   /** The result of the effect `start`. */
   | { readonly kind: 'started'; readonly stored: StoredRecord; readonly inputs: Inputs }
   /**
@@ -127,8 +130,8 @@ export type KeyEvent =
   | ({ readonly kind: 'notCalled'; readonly retryAfterMs: number | undefined } & WithInputs)
   /** The store contains another record than the state, or none: at startup, after a reload, or after another process wrote it. */
   | { readonly kind: 'recordChanged'; readonly stored: StoredRecord | undefined; readonly inputs: Inputs }
-  /** A run is due, but the circuit breaker of the endpoint does not admit it. */
-  | ({ readonly kind: 'held' } & WithInputs)
+  /** A run is due, but the circuit breaker of the component's endpoint admits no call. */
+  | ({ readonly kind: 'endpointUnavailable' } & WithInputs)
   /** The entry has a deletionTimestamp. */
   | ({ readonly kind: 'deleting' } & WithInputs);
 
@@ -171,9 +174,9 @@ export type Effect =
     }
   /**
    * Request a token, put its ID into `next`, and compare-and-swap the record. The result is the event `started` or `conflict`. The server
-   * calls the component only after the record is stored. A failed attempt also results in `conflict`, and the next `slot` retries.
-   * Without a base, the create conflicts only with an existing record. Only the leader election Lease prevents a former leader from
-   * recreating a removed record, and from executing `apply` and `retire`.
+   * calls the component only after the record is stored. A failed attempt also results in `conflict`, and the next `dequeued` event
+   * retries. Without a base, the create conflicts only with an existing record. Only the leader election Lease prevents a former leader
+   * from recreating a removed record, and from executing `apply` and `retire`.
    */
   | { readonly kind: 'start'; readonly next: RunRecord; readonly base: StoredRecord | undefined }
   /** Call the component for the run that `started` stored. */
@@ -191,9 +194,12 @@ export type Effect =
    * The server reports it and does not store it.
    */
   | { readonly kind: 'retire'; readonly base: StoredRecord; readonly ended: RunRecord | undefined }
-  /** Record the result of a call in the circuit breaker of the endpoint. `failed`: not accepted. A timeout counts as `answered`. */
+  /**
+   * Record the result of a call in the circuit breaker of the component's endpoint. `failed`: the component did not accept the call. A
+   * timeout counts as `answered`.
+   */
   | {
-      readonly kind: 'endpoint';
+      readonly kind: 'recordCallResult';
       readonly verdict: 'answered' | 'failed';
       readonly retryAfterMs: number | undefined;
       /** Why the call failed. */

@@ -87,7 +87,7 @@ export class InventoryManager {
       authorizationProved: () => authorization.proved,
       isPrepared: (uid) => this.#entryReconciler.isPrepared(uid),
       breakerAdmits: (component) => this.#breakers.admit(component),
-      onUnreachable: (text) => this.#leader?.loops.get(text)?.held(),
+      onUnreachable: (text) => this.#leader?.loops.get(text)?.endpointUnavailable(),
       laneOf: (text) => this.#leader?.loops.get(text)?.lane,
       wake: (keys) => this.#runController?.wake(keys),
     });

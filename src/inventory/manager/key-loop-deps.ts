@@ -38,10 +38,10 @@ export interface KeyLoopDeps {
   readonly uncalled: KeyBackoff<KeyMemory>;
   /** Backoff of keys whose record the API server rejects. */
   readonly rejections: KeyBackoff<KeyMemory>;
-  /** Enqueues a key after `delayMs` monotonic milliseconds. */
-  enqueue(text: string, reason: string, lane: number, delayMs: number): void;
-  /** Records the result of a call in the circuit breaker of the endpoint. */
-  endpoint(
+  /** Enqueues a key, in its text form, after `delayMs` monotonic milliseconds. */
+  enqueue(keyText: string, reason: string, lane: number, delayMs: number): void;
+  /** Records the result of a call in the circuit breaker of the component's endpoint. */
+  recordCallResult(
     component: string,
     verdict: 'answered' | 'failed',
     retryAfterMs: number | undefined,

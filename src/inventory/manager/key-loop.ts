@@ -5,20 +5,20 @@ import type { StoredRecord } from '../core/run-record.ts';
 import { lanes, type Trigger, trigger, triggerReasons } from '../core/triggers.ts';
 import { type ComponentKey, keyText } from '../key.ts';
 import type { EventFactory } from './entry-snapshot.ts';
+import { KeyExecutor } from './key-executor.ts';
 import type { KeyLoopDeps } from './key-loop-deps.ts';
 import { KeyMemory } from './key-memory.ts';
-import { KeySteps } from './key-steps.ts';
 
 /** Runs one key: converts inputs to events, handles them one at a time, and retries failures. */
 export class KeyLoop {
   readonly #deps: KeyLoopDeps;
   readonly #memory: KeyMemory;
-  readonly #steps: KeySteps;
+  readonly #executor: KeyExecutor;
 
   constructor(key: ComponentKey, deps: KeyLoopDeps) {
     this.#deps = deps;
     this.#memory = new KeyMemory(key);
-    this.#steps = new KeySteps(this.#memory, deps);
+    this.#executor = new KeyExecutor(this.#memory, deps);
   }
 
   get key(): ComponentKey {
@@ -26,8 +26,8 @@ export class KeyLoop {
   }
 
   /** Text form of the key. */
-  get text(): string {
-    return this.#memory.text;
+  get keyText(): string {
+    return this.#memory.keyText;
   }
 
   get state(): KeyState {
@@ -47,7 +47,7 @@ export class KeyLoop {
 
   /** Handles a trigger after the pending events. */
   trigger(trigger: Trigger): void {
-    this.#steps.submit(() => {
+    this.#executor.submit(() => {
       if (trigger.atMs === undefined) this.#memory.noteTrigger(trigger.lane, this.#deps.clock.monotonic());
       return this.#trigger(trigger);
     });
@@ -58,8 +58,8 @@ export class KeyLoop {
    * does not contain yet, so this checks them afterwards.
    */
   contentChanged(): void {
-    if (!this.#steps.isBusy) return;
-    this.#steps.submit(() => {
+    if (!this.#executor.isBusy) return;
+    this.#executor.submit(() => {
       const detail = this.state.stored?.record.lastOutcome?.missing[0]?.path;
       return detail === undefined ? undefined : this.#trigger(trigger(triggerReasons.inputArrived, { detail }));
     });
@@ -67,17 +67,17 @@ export class KeyLoop {
 
   /** Handles a record from the store if it is newer than that of the state; undefined: the store has no record. */
   recordChanged(stored: StoredRecord | undefined): void {
-    this.#steps.submit(() => (this.#isNewer(stored) ? this.#recordChanged(stored) : undefined));
+    this.#executor.submit(() => (this.#isNewer(stored) ? this.#recordChanged(stored) : undefined));
   }
 
-  /** Handles that a run is due, but calls to the endpoint fail. */
-  held(): void {
-    this.#steps.submit(() => this.#steps.handle(({ inputs }) => ({ kind: 'held', inputs })));
+  /** Handles that a run is due, but the circuit breaker of the component's endpoint admits no call. */
+  endpointUnavailable(): void {
+    this.#executor.submit(() => this.#executor.handle(({ inputs }) => ({ kind: 'endpointUnavailable', inputs })));
   }
 
   /** Handles the deletionTimestamp of the entry. */
   deleting(): void {
-    this.#steps.submit(() => this.#steps.handle(({ inputs }) => ({ kind: 'deleting', inputs })));
+    this.#executor.submit(() => this.#executor.handle(({ inputs }) => ({ kind: 'deleting', inputs })));
   }
 
   /**
@@ -86,17 +86,20 @@ export class KeyLoop {
   drop(): void {
     this.#memory.dropped = true;
     this.#deps.limits.drop(this.key);
-    this.#steps.releaseSlotIfIdle();
+    this.#executor.releaseSlotIfIdle();
   }
 
-  /** Reconciles the key. Resolves when the slot and the answer of its call are handled. Never rejects: a failure retries the key. */
+  /**
+   * Reconciles the key. Resolves after the event `dequeued` and the answer of its call are handled. Never rejects: a failure retries the
+   * key.
+   */
   async reconcile(): Promise<void> {
-    const steps = this.#steps;
-    await steps.withSlot(async () => {
-      await steps.run(() => this.#onDequeued());
-      await steps.callAnswered();
+    const executor = this.#executor;
+    await executor.withSlot(async () => {
+      await executor.run(() => this.#onDequeued());
+      await executor.callAnswered();
       // Wait for the effects of the answer.
-      await steps.run(() => undefined);
+      await executor.run(() => undefined);
     });
     this.#enqueueDeadline();
   }
@@ -110,30 +113,30 @@ export class KeyLoop {
       // Start the recovery if effects may be missing. In other cases the report changed nothing, and the component reports again.
       if (memory.recovery === 'reload') throw error;
     };
-    this.#steps.submit(() => {
+    this.#executor.submit(() => {
       if (memory.recovery === 'reload') return void result.reject(new Error('the state of the run is being reloaded'));
       return task(memory, async (event) => {
-        await this.#steps.handle(event);
+        await this.#executor.handle(event);
       }).then(result.resolve, failed);
     });
     return result.promise;
   }
 
   #onDequeued(): Promise<unknown> | undefined {
-    if (this.#steps.isCalling) return undefined;
-    return this.#memory.recovery ? this.#recover() : this.#slot();
+    if (this.#executor.isCalling) return undefined;
+    return this.#memory.recovery ? this.#recover() : this.#dequeued();
   }
 
-  #slot(): Promise<void> | undefined {
-    return this.#steps.handle(({ inputs }) => ({ kind: 'slot', inputs }));
+  #dequeued(): Promise<void> | undefined {
+    return this.#executor.handle(({ inputs }) => ({ kind: 'dequeued', inputs }));
   }
 
   #trigger(trigger: Trigger): Promise<void> | undefined {
-    return this.#steps.handle(({ inputs }) => ({ kind: 'trigger', trigger, inputs }));
+    return this.#executor.handle(({ inputs }) => ({ kind: 'trigger', trigger, inputs }));
   }
 
   async #recordChanged(stored: StoredRecord | undefined): Promise<void> {
-    await this.#steps.handle(({ inputs }) => ({ kind: 'recordChanged', stored, inputs }));
+    await this.#executor.handle(({ inputs }) => ({ kind: 'recordChanged', stored, inputs }));
     if (this.state.stored === stored) this.#memory.unstored = false;
     this.#memory.adopt();
   }
@@ -163,7 +166,7 @@ export class KeyLoop {
     }
     if (this.state.wake?.reason !== triggerReasons.retry) await this.#trigger(trigger(triggerReasons.requeue));
     memory.recovery = undefined;
-    await this.#slot();
+    await this.#dequeued();
     if (failures.count(memory) === failuresBefore) failures.forget(memory);
   }
 
@@ -173,7 +176,7 @@ export class KeyLoop {
     const { dropped, recovery, state, hasActiveRun } = this.#memory;
     // The retry of a failed key is already enqueued.
     if (dropped || recovery || state.deadlineAt === undefined || !hasActiveRun) return;
-    enqueue(this.text, triggerReasons.leaseOver, lanes.time, state.deadlineAt - clock.monotonic());
+    enqueue(this.keyText, triggerReasons.leaseOver, lanes.time, state.deadlineAt - clock.monotonic());
   }
 }
 
@@ -187,6 +190,7 @@ export class KeyLoops {
     this.#deps = deps;
   }
 
+  /** `text`: text form of the key. Undefined if there is no loop for it. */
   get(text: string): KeyLoop | undefined {
     return this.#byKey.get(text);
   }
@@ -197,7 +201,7 @@ export class KeyLoops {
     const existing = this.#byKey.get(text);
     if (existing) return existing;
     const loop = new KeyLoop(key, this.#deps);
-    this.#byKey.set(loop.text, loop);
+    this.#byKey.set(loop.keyText, loop);
     const siblings = this.#byEntry.get(key.entryUid) ?? new Set();
     siblings.add(loop);
     this.#byEntry.set(key.entryUid, siblings);
@@ -216,7 +220,7 @@ export class KeyLoops {
   dropEntry(entryUid: string): void {
     const loops = this.#byEntry.get(entryUid) ?? new Set();
     for (const loop of loops) {
-      this.#byKey.delete(loop.text);
+      this.#byKey.delete(loop.keyText);
       loops.delete(loop);
       loop.drop();
     }

@@ -11,7 +11,8 @@ import type { EntrySnapshot } from './entry-snapshot.ts';
  */
 export class KeyMemory {
   readonly key: ComponentKey;
-  readonly text: string;
+  /** Text form of the key, by which the queue and the limits know it. */
+  readonly keyText: string;
   /** State after the last `step`. The executor only replaces the stored record and the status. */
   state: KeyState = initialKeyState;
   /** The last known registration. Runs may outlive the registration. */
@@ -35,7 +36,7 @@ export class KeyMemory {
 
   constructor(key: ComponentKey) {
     this.key = key;
-    this.text = keyText(key);
+    this.keyText = keyText(key);
   }
 
   /** Records a trigger, unless an older one already waits. */

@@ -92,7 +92,7 @@ async function store(deps: KeyLoopDeps, memory: KeyMemory, effect: WriteOf<'stor
   memory.unstored = false;
   if (swap.kind === 'conflict') {
     // Requeue the key, because its later effects are skipped.
-    deps.enqueue(memory.text, triggerReasons.requeue, lanes.input, 0);
+    deps.enqueue(memory.keyText, triggerReasons.requeue, lanes.input, 0);
     return conflictResult(deps, swap.stored);
   }
   memory.recordWrite(base, next, swap.stored);
@@ -114,7 +114,7 @@ function storeLater(deps: KeyLoopDeps, memory: KeyMemory, effect: WriteOf<'store
     if (written.stops) return written;
     deps.reporter.statusChanged(memory.key);
     // Requeue the key, because its later effects were skipped.
-    deps.enqueue(memory.text, triggerReasons.requeue, lanes.input, 0);
+    deps.enqueue(memory.keyText, triggerReasons.requeue, lanes.input, 0);
     return written;
   };
   rejections.failed(memory);
@@ -158,7 +158,7 @@ async function retire(
   }
   setStatus(deps, memory, plainStatus('Deleting', problem.code, problem.message));
   failures.failed(memory);
-  deps.enqueue(memory.text, triggerReasons.requeue, lanes.time, failures.delayMs(memory));
+  deps.enqueue(memory.keyText, triggerReasons.requeue, lanes.time, failures.delayMs(memory));
   return {};
 }
 

@@ -95,8 +95,9 @@ export function startLeading(deps: LeaderDeps, parts: ReplicaParts, signal: Abor
     failures: new KeyBackoff(backoff),
     uncalled: new KeyBackoff(backoff),
     rejections: new KeyBackoff(backoff),
-    enqueue: (text, reason, lane, delayMs) => void queue.hint(text, reason, { lane, delayMs }),
-    endpoint: (component, verdict, retryAfterMs, problem) => breakers.record(component, verdict, retryAfterMs, problem),
+    enqueue: (keyText, reason, lane, delayMs) => void queue.hint(keyText, reason, { lane, delayMs }),
+    recordCallResult: (component, verdict, retryAfterMs, problem) =>
+      breakers.record(component, verdict, retryAfterMs, problem),
     retired: (key, entry, { abandoned }) => {
       statusHints.hint(key.entryUid);
       if (abandoned) abandonments.report(entry, key.component);

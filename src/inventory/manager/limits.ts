@@ -23,8 +23,8 @@ interface LimitsDeps {
 }
 
 /**
- * Limits concurrent runs of each component and of each entry. An asynchronous run keeps its slot until it ends. The waiting key in the most
- * urgent lane gets a free slot.
+ * Limits concurrent runs of each component and of each entry. A key needs a slot to run. An asynchronous run keeps its slot until it ends.
+ * The waiting key in the most urgent lane gets a free slot.
  */
 export class Limits {
   readonly #deps: LimitsDeps;

@@ -226,7 +226,7 @@ describe('a permanent fault', () => {
     while (stage.monotonicMs - begun < untilMs) {
       stage.random = random();
       stage.outcome({ outcome: 'Retry' });
-      stage.later(stage.effect('enqueue').delayMs).slot().started();
+      stage.later(stage.effect('enqueue').delayMs).dequeued().started();
       times.push(stage.monotonicMs - begun);
     }
     return times.filter((time) => time < untilMs);

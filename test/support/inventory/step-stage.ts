@@ -81,8 +81,8 @@ export class StepStage {
     return this.handle({ kind: 'trigger', trigger: trigger(reason, rest), inputs: this.inputs });
   }
 
-  slot(): this {
-    return this.handle({ kind: 'slot', inputs: this.inputs });
+  dequeued(): this {
+    return this.handle({ kind: 'dequeued', inputs: this.inputs });
   }
 
   /** Stores the requested start. */
@@ -95,7 +95,7 @@ export class StepStage {
 
   /** Queues, starts, and calls the key. */
   running(): this {
-    return this.trigger('Created').slot().started();
+    return this.trigger('Created').dequeued().started();
   }
 
   outcome(outcome: Outcome, missing?: { heldAtStart: boolean; holdsNow: boolean }, seq = this.record.seq): this {

@@ -3,7 +3,7 @@ import type { Inputs, KeyEventOf } from '../key-state.ts';
 import type { RunRecord, StoredRecord } from '../run-record.ts';
 import { clockSlackMs, graceMs, maxDelayMs, unstoredShare, wakeReason } from '../timing.ts';
 import { type Lane, lanes } from '../triggers.ts';
-import { onDeleting, retireIfUnneeded, reviveIfWanted } from './drain.ts';
+import { onDeletionOrAbandonment, retireIfUnneeded, reviveIfWanted } from './drain.ts';
 import { endInterruptedRun } from './running.ts';
 import type { Transition } from './transition.ts';
 import { entryTriggers, withoutDelay } from './wanted.ts';
@@ -131,7 +131,7 @@ function adoptRun(
   transition.update({
     deadlineAt: Math.max(grantedDeadline, monotonicMs + Math.min(Math.max(graceMs, leftMs), longestMs)),
   });
-  if (inputs.mayRun.may === 'delete') onDeleting(transition, inputs);
+  if (inputs.mayRun.may === 'delete') onDeletionOrAbandonment(transition, inputs);
   transition.scheduleDeadline();
   transition.report(inputs);
 }

@@ -44,10 +44,11 @@ export function retire(transition: Transition, ended?: RunRecord): void {
 }
 
 /**
- * Handles the deletion of the entry, or the abandonment of the component. A current run with the operation `reconcile` loses its credential,
- * and must end before the server calls the component with `delete`. If the component was abandoned, its current run ends at once.
+ * Handles the deletion of the entry, or the abandonment of the component. A current run with the operation `reconcile` loses its
+ * credential, and must end before the server calls the component with `delete`. If the component was abandoned, its current run ends at
+ * once.
  */
-export function onDeleting(transition: Transition, inputs: Inputs): void {
+export function onDeletionOrAbandonment(transition: Transition, inputs: Inputs): void {
   const { phase, stored } = transition.state;
   const deletion = trigger(triggerReasons.deleting);
   switch (phase) {

@@ -76,7 +76,7 @@ export function onOutcome(transition: Transition, { seq, outcome, inputs, missin
   }
 }
 
-const answeredEffect = { kind: 'endpoint', verdict: 'answered', retryAfterMs: undefined } as const;
+const answeredEffect = { kind: 'recordCallResult', verdict: 'answered', retryAfterMs: undefined } as const;
 
 const hasOutputs = (outcome: Outcome): outcome is OutcomeWithOutputs & Required<Pick<OutcomeWithOutputs, 'outputs'>> =>
   'outputs' in outcome && outcome.outputs !== undefined;
@@ -128,7 +128,7 @@ export function onNotAccepted(
 ): void {
   const { stored } = transition.state;
   if (!stored || !isRunning(transition)) return;
-  transition.addEffect({ kind: 'endpoint', verdict: 'failed', retryAfterMs, problem: { code, message } });
+  transition.addEffect({ kind: 'recordCallResult', verdict: 'failed', retryAfterMs, problem: { code, message } });
   const ended = endedRecord(transition, stored.record, { outcome: 'Retry', reason: code, message });
   runAgain(transition, ended, retryAfterMs, inputs);
 }

@@ -7,7 +7,7 @@ import { isComponentAbandoned, retire, retireIfUnneeded } from './drain.ts';
 import { heldBy, type Transition } from './transition.ts';
 import { entryTriggers, isWanted, withoutDelay } from './wanted.ts';
 
-/** Handles a free slot: starts a run if one is due, still needed, and allowed. */
+/** Starts a run of a dequeued key if one is due, still needed, and allowed. */
 export function startIfWanted(transition: Transition, inputs: Inputs): void {
   const { monotonicMs } = transition.context;
   const { stored, pending, wake } = transition.state;

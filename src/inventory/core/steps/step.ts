@@ -1,7 +1,7 @@
 import { alreadySatisfied } from '../../../api/inventory/describe-state.ts';
 import type { Effect, KeyEvent, KeyEventOf, KeyState, StepContext } from '../key-state.ts';
 import { onConflict, onRecordChanged } from './adopt.ts';
-import { isComponentAbandoned, onDeleting, retire, retireIfUnneeded, reviveIfWanted } from './drain.ts';
+import { isComponentAbandoned, onDeletionOrAbandonment, retire, retireIfUnneeded, reviveIfWanted } from './drain.ts';
 import {
   expireRun,
   onAccepted,
@@ -44,8 +44,8 @@ function dispatch(transition: Transition, event: KeyEvent): void {
     case 'trigger':
       onTrigger(transition, event);
       break;
-    case 'slot':
-      onSlot(transition, event);
+    case 'dequeued':
+      onDequeued(transition, event);
       break;
     case 'started':
       if (transition.state.phase === 'starting') onStarted(transition, event.stored, event.inputs);
@@ -77,11 +77,11 @@ function dispatch(transition: Transition, event: KeyEvent): void {
     case 'notCalled':
       onNotCalled(transition, event);
       break;
-    case 'held':
-      transition.hold(event.inputs);
+    case 'endpointUnavailable':
+      transition.storeUnavailable(event.inputs);
       break;
     case 'deleting':
-      onDeleting(transition, event.inputs);
+      onDeletionOrAbandonment(transition, event.inputs);
       break;
   }
 }
@@ -93,7 +93,7 @@ function onTrigger(transition: Transition, { trigger, inputs }: KeyEventOf<'trig
     if (!stored) transition.report(inputs);
     return;
   }
-  if (inputs.mayRun.may === 'delete' || isComponentAbandoned(inputs)) onDeleting(transition, inputs);
+  if (inputs.mayRun.may === 'delete' || isComponentAbandoned(inputs)) onDeletionOrAbandonment(transition, inputs);
   if (isIdleOrQueued(transition.state)) {
     if (!retireIfUnneeded(transition, inputs)) {
       const needsRun = isWanted(trigger, inputs, stored?.record);
@@ -107,8 +107,8 @@ function onTrigger(transition: Transition, { trigger, inputs }: KeyEventOf<'trig
   transition.report(inputs);
 }
 
-/** Handles a key that the queue returned: to start a run, or, during a run, because its deadline has passed. */
-function onSlot(transition: Transition, { inputs }: KeyEventOf<'slot'>): void {
+/** Starts a run if one is due; during a run, ends it if its deadline has passed. Repeats a step that was not attempted. */
+function onDequeued(transition: Transition, { inputs }: KeyEventOf<'dequeued'>): void {
   const { phase, stored, cause, outcome, deadlineAt } = transition.state;
   switch (phase) {
     case 'idle':

@@ -71,13 +71,13 @@ export class Transition {
     return lastStart + spacingOf(recentStarts, this.context.monotonicMs);
   }
 
-  /** Stores that a due run waits for the endpoint. A record whose last call was not accepted says so already. */
-  hold(inputs: Inputs): void {
+  /** Stores that a due run waits for the endpoint, unless the record already says that the last call was not accepted. */
+  storeUnavailable(inputs: Inputs): void {
     const isKnown = wasNotAccepted(this.state.stored?.record.lastOutcome?.reason);
-    if (!isKnown && this.#isDue()) this.#storeHold(heldBy(inputs) ?? 'Unreachable');
+    if (!isKnown && this.#isDue()) this.#storeHeldBy(heldBy(inputs) ?? 'Unreachable');
   }
 
-  #storeHold(held: RunRecord['heldBy']): void {
+  #storeHeldBy(held: RunRecord['heldBy']): void {
     const { phase, stored } = this.state;
     const isWaiting = (phase === 'idle' || phase === 'queued') && stored?.record.phase === 'Idle';
     if (isWaiting && stored.record.heldBy !== held) this.store({ ...stored.record, heldBy: held }, stored);
@@ -92,7 +92,7 @@ export class Transition {
   /** Reports the status if it changed or a run has ended. Stores why no run may start, if that changed. */
   report(inputs: Inputs, hasEnded = false): void {
     const isUnreachable = this.state.stored?.record.heldBy === 'Unreachable' && this.#isDue();
-    this.#storeHold(heldBy(inputs) ?? (isUnreachable ? 'Unreachable' : undefined));
+    this.#storeHeldBy(heldBy(inputs) ?? (isUnreachable ? 'Unreachable' : undefined));
     const status = statusOf(this.state, inputs);
     if (!hasEnded && sameStatus(status, this.state.status)) return;
     this.update({ status });

@@ -93,9 +93,11 @@ function anyEvent(random: () => number, stage: StepStage, known: StoredRecord | 
   };
   return oneOf<KeyEvent>(
     { kind: 'trigger', trigger: trigger(oneOf('Created', ...Object.values(triggerReasons))), inputs },
-    { kind: 'slot', inputs },
-    { kind: 'slot', inputs },
-    start && stored ? { kind: 'started', stored: { ...stored, record: start.next }, inputs } : { kind: 'slot', inputs },
+    { kind: 'dequeued', inputs },
+    { kind: 'dequeued', inputs },
+    start && stored
+      ? { kind: 'started', stored: { ...stored, record: start.next }, inputs }
+      : { kind: 'dequeued', inputs },
     { kind: 'conflict', stored: random() < 0.8 ? stored : undefined, inputs },
     { kind: 'recordChanged', stored: random() < 0.8 ? stored : undefined, inputs },
     { kind: 'accepted', heartbeatTimeoutMs: random() * 100_000, inputs },
@@ -110,6 +112,6 @@ function anyEvent(random: () => number, stage: StepStage, known: StoredRecord | 
     { kind: 'notAccepted', code: 'Busy', message: 'x', retryAfterMs: oneOf(undefined, -5, 1e12), inputs },
     { kind: 'notCalled', retryAfterMs: oneOf(undefined, -5, 1e12), inputs },
     { kind: 'deleting', inputs },
-    { kind: 'slot', inputs },
+    { kind: 'dequeued', inputs },
   );
 }

@@ -73,7 +73,7 @@ describe('a record from the store', () => {
       .outcome({ outcome: 'Failed' })
       .later(1000)
       .trigger('Forced')
-      .slot()
+      .dequeued()
       .started();
     stage.handle({
       kind: 'notAccepted',
@@ -94,7 +94,7 @@ describe('a record from the store', () => {
 
   it('of a run that started long ago on another clock: the next start is still 200 ms after the last of this process', () => {
     const stage = found(new StepStage().running(), { seq: 2, startedAtMs: at(-310_000) });
-    stage.slot().see({ digest: 'b' });
+    stage.dequeued().see({ digest: 'b' });
     stage.later(100).trigger('InputChanged');
     assert.ok((stage.state.lastStart ?? 0) >= stage.monotonicMs - 100);
   });
@@ -119,7 +119,7 @@ describe('a record from the store', () => {
   });
 
   it('during a start: is ignored until the start completes', () => {
-    const stage = new StepStage().done().trigger('Forced').slot();
+    const stage = new StepStage().done().trigger('Forced').dequeued();
     const before = stage.state;
     assert.equal(found(stage, { seq: 9 }).state, before);
   });

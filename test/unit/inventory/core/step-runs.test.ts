@@ -13,7 +13,7 @@ describe('a running key', () => {
 
   it('stores, writes outputs, then finishes', () => {
     const stage = new StepStage().running().outcome({ outcome: 'Done', outputs: { network: { vnetName: 'v' } } });
-    assert.equal(seen(stage), 'applying endpoint store apply');
+    assert.equal(seen(stage), 'applying recordCallResult store apply');
     assert.deepEqual([stage.record.phase, stage.record.credentialId], ['Applying', undefined]);
     stage.handle({ kind: 'applied', problem: undefined, inputs: stage.inputs });
     assert.equal(seen(stage), 'idle store reportStatus enqueue');
@@ -43,7 +43,7 @@ describe('a running key', () => {
       const stage = new StepStage().running();
       stage.random = random;
       stage.outcome({ outcome: 'Done' });
-      assert.equal(seen(stage), 'idle endpoint store reportStatus enqueue');
+      assert.equal(seen(stage), 'idle recordCallResult store reportStatus enqueue');
       assert.deepEqual([stage.record.credentialId, stage.record.phase, stage.record.attempt], [undefined, 'Idle', 0]);
       assert.ok(Math.abs(nextInMs(stage) - expected * hour) < 1);
       assert.equal(stage.effect('reportStatus').status.state, 'Done');
@@ -71,14 +71,14 @@ describe('a running key', () => {
       assert.equal(stage.state.phase, expected);
       if (expected !== 'queued') return;
       assert.deepEqual([stage.effect('enqueue').delayMs, nextInMs(stage)], [0, 0]);
-      assert.equal(stage.slot().state.phase, 'starting');
+      assert.equal(stage.dequeued().state.phase, 'starting');
     });
   }
 
   it('handles many triggers in one run', () => {
     const stage = new StepStage().running().see({ digest: 'b' });
     for (let i = 0; i < 20; i += 1) stage.trigger('InputChanged', { detail: `/spec/cluster/${i}` }).trigger('Remote');
-    stage.later(500).outcome({ outcome: 'Done' }).slot().started();
+    stage.later(500).outcome({ outcome: 'Done' }).dequeued().started();
     assert.equal(stage.record.reasons.length, 8);
     assert.ok(stage.record.reasons.includes('Remote'));
     stage.later(500).outcome({ outcome: 'Done' });
@@ -140,7 +140,7 @@ describe('a running key', () => {
       assert.equal(
         stage
           .later(expected * 1000)
-          .slot()
+          .dequeued()
           .effect('start').next.reasons[0],
         'Requeue',
       );
@@ -155,7 +155,7 @@ describe('a running key', () => {
       stage.outcome({ outcome: 'Retry' });
       assert.equal(stage.record.attempt, i + 1);
       delays.push(Math.round(nextInMs(stage) / 1000));
-      stage.later(nextInMs(stage)).slot();
+      stage.later(nextInMs(stage)).dequeued();
       assert.deepEqual(stage.effect('start').next.reasons, ['Retry']);
       stage.started();
     }
@@ -166,12 +166,12 @@ describe('a running key', () => {
 
   it('skips its backoff for changed inputs, and resets its attempts', () => {
     const stage = new StepStage().running().outcome({ outcome: 'Retry' }).later(300).see({ digest: 'b' });
-    stage.trigger('InputChanged').slot();
+    stage.trigger('InputChanged').dequeued();
     assert.deepEqual([stage.state.phase, stage.effect('start').next.attempt], ['starting', 0]);
   });
 
   for (const [what, event] of [
-    ['the deadline passed', { kind: 'slot' }],
+    ['the deadline passed', { kind: 'dequeued' }],
     ['the answer is invalid', { kind: 'callFailed', code: 'NotJson', message: 'x' }],
     ['the call timed out', { kind: 'callFailed', code: 'Timeout', message: 'x' }],
   ] as const) {
@@ -186,13 +186,13 @@ describe('a running key', () => {
 
   it('does not end before its deadline', () => {
     const stage = new StepStage().running().later(9999);
-    stage.slot();
+    stage.dequeued();
     assert.equal(stage.state.phase, 'running');
   });
 
   it('is queued again if it was not accepted, as a failed run with the same reasons', () => {
     const stage = new StepStage().done().see({ digest: 'b' }).trigger('InputChanged', { detail: '/spec/mode' });
-    stage.slot().started();
+    stage.dequeued().started();
     stage.handle({
       kind: 'notAccepted',
       code: 'Unreachable',
@@ -200,8 +200,8 @@ describe('a running key', () => {
       retryAfterMs: 7000,
       inputs: stage.inputs,
     });
-    assert.equal(seen(stage), 'queued endpoint store enqueue reportStatus');
-    assert.deepEqual([stage.effect('endpoint').verdict, stage.effect('enqueue').delayMs], ['failed', 7000]);
+    assert.equal(seen(stage), 'queued recordCallResult store enqueue reportStatus');
+    assert.deepEqual([stage.effect('recordCallResult').verdict, stage.effect('enqueue').delayMs], ['failed', 7000]);
     const { seq, attempt, inputsDigest, credentialId, phase, lastOutcome } = stage.record;
     assert.deepEqual([seq, attempt, inputsDigest, credentialId, phase], [2, 1, 'b', undefined, 'Idle']);
     assert.deepEqual(
@@ -209,7 +209,7 @@ describe('a running key', () => {
       [2, 'Retry', 'Unreachable', 'refused'],
     );
     assert.deepEqual([stage.state.status?.state, stage.state.status?.reason], ['Retrying', 'Unreachable']);
-    const { next } = stage.later(7000).slot().effect('start');
+    const { next } = stage.later(7000).dequeued().effect('start');
     assert.deepEqual([next.seq, next.reasons[0]], [3, 'InputChanged:/spec/mode']);
   });
 
@@ -224,7 +224,7 @@ describe('a running key', () => {
         inputs: stage.inputs,
       });
       assert.equal(stage.record.attempt, attempt);
-      stage.later(1000).slot().started();
+      stage.later(1000).dequeued().started();
     }
     assert.deepEqual(
       stage.record.history.map(({ seq, outcome, reason }) => [seq, outcome, reason]),
@@ -237,7 +237,7 @@ describe('a running key', () => {
 
   it('counts a run that was not accepted apart from its retries', () => {
     const stage = new StepStage().running().outcome({ outcome: 'Retry' });
-    stage.later(nextInMs(stage)).slot().started();
+    stage.later(nextInMs(stage)).dequeued().started();
     stage.handle({
       kind: 'notAccepted',
       code: 'Unreachable',
@@ -267,7 +267,7 @@ describe('a running key', () => {
   ] as const) {
     it(`rejects ${outcome} as an outcome of ${operation}`, () => {
       const stage = new StepStage().done().see({ mayRun: { may } });
-      stage.trigger('Forced').slot().started().outcome({ outcome });
+      stage.trigger('Forced').dequeued().started().outcome({ outcome });
       const { lastOutcome } = stage.record;
       assert.deepEqual([lastOutcome?.outcome, lastOutcome?.reason], ['Retry', 'InvalidOutcome']);
     });
@@ -285,7 +285,8 @@ describe('a running key', () => {
 
   it('keeps at most ten past runs, latest first', () => {
     const stage = new StepStage().done();
-    for (let i = 0; i < 12; i += 1) stage.trigger('Forced').slot().started().outcome({ outcome: 'Done' }).later(500);
+    for (let i = 0; i < 12; i += 1)
+      stage.trigger('Forced').dequeued().started().outcome({ outcome: 'Done' }).later(500);
     const { history, lastOutcome } = stage.record;
     assert.deepEqual([lastOutcome?.seq, history.length, history[0]?.seq, history[9]?.seq], [13, 10, 12, 3]);
   });
@@ -308,7 +309,7 @@ describe('an asynchronous run', () => {
   /** A second run, which answers 202, after the outcome. The inputs may differ from those of the first run. */
   const acceptedAfter = (outcome: Outcome, digest = 'b'): StepStage => {
     const stage = new StepStage().running().outcome(outcome).later(1000).see({ digest }).trigger('Forced');
-    stage.slot().started();
+    stage.dequeued().started();
     return stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 60_000, inputs: stage.inputs });
   };
 
@@ -361,7 +362,7 @@ describe('an asynchronous run', () => {
 
   it('stores its deadline', () => {
     const stage = accepted();
-    assert.equal(seen(stage), 'running endpoint store enqueue reportStatus');
+    assert.equal(seen(stage), 'running recordCallResult store enqueue reportStatus');
     assert.deepEqual([stage.record.asynchronous, stage.record.deadlineMs], [true, stage.nowMs + 60_000]);
   });
 
@@ -383,9 +384,9 @@ describe('an asynchronous run', () => {
       .later(50_000)
       .handle({ kind: 'heartbeat', heartbeatTimeoutMs: 60_000, credential: undefined });
     assert.equal(stage.record.deadlineMs, stage.nowMs + 40_000);
-    stage.later(39_999).slot();
+    stage.later(39_999).dequeued();
     assert.equal(stage.state.phase, 'running');
-    stage.later(1).slot();
+    stage.later(1).dequeued();
     assert.deepEqual([stage.state.phase, stage.record.lastOutcome?.reason], ['idle', 'LeaseOver']);
   });
 
@@ -398,7 +399,7 @@ describe('an asynchronous run', () => {
     assert.deepEqual([stage.record.credentialId, stage.record.previousCredential?.id], ['JTI=new', 'JTI=1']);
     stage.outcome({ outcome: 'Done' });
     assert.deepEqual([stage.record.credentialId, stage.record.previousCredential], [undefined, undefined]);
-    assert.equal(stage.kinds.includes('endpoint'), false);
+    assert.equal(stage.kinds.includes('recordCallResult'), false);
   });
 });
 
@@ -430,7 +431,7 @@ describe('the status of a teardown', () => {
       .done()
       .see({ mayRun: { may: 'delete' } })
       .trigger('Deleting')
-      .slot()
+      .dequeued()
       .started()
       .outcome(outcome);
 
@@ -452,7 +453,7 @@ describe('the status of a teardown', () => {
 
   it('names only the force annotation as the cause of a forced run', () => {
     const stage = tornDown({ outcome: 'Failed' }).later(1000).see({ digest: 'forced' });
-    assert.deepEqual(stage.trigger('Forced').slot().effect('start').next.reasons, ['Forced']);
+    assert.deepEqual(stage.trigger('Forced').dequeued().effect('start').next.reasons, ['Forced']);
   });
 });
 
@@ -462,7 +463,7 @@ describe('inputs that keep returning', () => {
     const turn = (digest: string): void => {
       stage.outcome({ outcome: 'Done' }).see({ digest });
       stage.trigger('InputChanged', { detail: '/status/outputs/cluster/cidr' });
-      stage.later(stage.effect('enqueue').delayMs).slot().started();
+      stage.later(stage.effect('enqueue').delayMs).dequeued().started();
     };
     let warned = 0;
     const begin = stage.monotonicMs;
@@ -476,14 +477,14 @@ describe('inputs that keep returning', () => {
     }
     assert.equal(warned, 1);
     assert.ok(stage.monotonicMs - begin > 20 * minute, 'slowed down');
-    stage.outcome({ outcome: 'Done' }).later(hour).trigger('Forced').slot().started();
+    stage.outcome({ outcome: 'Done' }).later(hour).trigger('Forced').dequeued().started();
     assert.equal(stage.effect('reportStatus').status.livelock, undefined);
   });
 
   it('do not include repeated retries and intervals', () => {
     const stage = new StepStage().running();
     for (let i = 0; i < 30; i += 1) {
-      stage.outcome({ outcome: 'Retry' }).later(200).trigger('Forced').slot().started();
+      stage.outcome({ outcome: 'Retry' }).later(200).trigger('Forced').dequeued().started();
       assert.equal(stage.kinds.includes('warn'), false);
     }
   });

@@ -33,9 +33,9 @@ describe('an idle key', () => {
 
   it('is queued in the time lane when its interval has passed, and not before', () => {
     const stage = new StepStage().done();
-    stage.later(stage.record.nextAtMs === undefined ? 0 : nextInMs(stage) - 1).slot();
+    stage.later(stage.record.nextAtMs === undefined ? 0 : nextInMs(stage) - 1).dequeued();
     assert.equal(seen(stage), 'idle enqueue');
-    stage.later(1).slot();
+    stage.later(1).dequeued();
     assert.equal(stage.state.phase, 'starting');
     assert.deepEqual(stage.effect('start').next.reasons, ['Interval']);
   });
@@ -48,10 +48,10 @@ describe('an idle key', () => {
       const stage = new StepStage().done();
       const leftMs = nextInMs(stage);
       stage.nowMs += jumpMs;
-      stage.later(leftMs - 1).slot();
+      stage.later(leftMs - 1).dequeued();
       assert.equal(seen(stage), 'idle enqueue');
       assert.equal(stage.effect('enqueue').delayMs, 1);
-      stage.later(1).slot();
+      stage.later(1).dequeued();
       assert.equal(stage.state.phase, 'starting');
     });
   }
@@ -70,7 +70,7 @@ describe('an idle key', () => {
         [stage.effect('reportStatus').status.state, stage.effect('reportStatus').status.reason],
         [state, why],
       );
-      stage.slot();
+      stage.dequeued();
       assert.equal(stage.kinds.includes('start'), false);
       stage.see({ mayRun: { may: 'reconcile' } }).trigger('ConfigChanged');
       assert.equal(stage.state.phase, 'queued');
@@ -97,7 +97,7 @@ describe('a queued key', () => {
   });
 
   it('starts with a slot: record before request, seq + 1, with digest, reasons, operation, and deadline', () => {
-    const stage = new StepStage().trigger('Created').slot();
+    const stage = new StepStage().trigger('Created').dequeued();
     assert.equal(seen(stage), 'starting start');
     const { next, base } = stage.effect('start');
     assert.equal(base, undefined);
@@ -113,7 +113,7 @@ describe('a queued key', () => {
     stage
       .trigger('RegistrationChanged', { atMs: stage.nowMs + minute })
       .later(minute - 1)
-      .slot();
+      .dequeued();
     assert.equal(seen(stage), 'queued enqueue');
     assert.equal(stage.effect('enqueue').delayMs, 1);
   });
@@ -122,14 +122,14 @@ describe('a queued key', () => {
     const stage = new StepStage().running().later(50).outcome({ outcome: 'Done' }).see({ digest: 'b' });
     stage.trigger('InputChanged');
     assert.equal(stage.effect('enqueue').delayMs, 150);
-    stage.later(149).slot();
+    stage.later(149).dequeued();
     assert.equal(seen(stage), 'queued enqueue');
-    stage.later(1).slot();
+    stage.later(1).dequeued();
     assert.equal(stage.state.phase, 'starting');
   });
 
   it('is idle again when its inputs are back to those of the last run', () => {
-    const stage = new StepStage().done().see({ digest: 'b' }).trigger('InputChanged').see({ digest: 'a' }).slot();
+    const stage = new StepStage().done().see({ digest: 'b' }).trigger('InputChanged').see({ digest: 'a' }).dequeued();
     assert.equal(stage.state.phase, 'idle');
     assert.deepEqual(reasons(stage), ['Interval']);
     assert.equal(stage.effect('reportStatus').status.state, 'Done');
@@ -142,15 +142,15 @@ describe('a key that is starting', () => {
   });
 
   it('is queued after a conflict, with the stored record and its reasons', () => {
-    const stage = new StepStage().done().see({ digest: 'b' }).trigger('InputChanged').slot();
+    const stage = new StepStage().done().see({ digest: 'b' }).trigger('InputChanged').dequeued();
     const stored = { record: { ...stage.record, seq: 7 }, resourceVersion: 'other' };
     stage.handle({ kind: 'conflict', stored, inputs: stage.inputs });
     assert.deepEqual([stage.state.phase, stage.record.seq, reasons(stage)], ['queued', 7, ['InputChanged']]);
-    assert.equal(stage.slot().effect('start').next.seq, 8);
+    assert.equal(stage.dequeued().effect('start').next.seq, 8);
   });
 
   it('waits for an active run of another process', () => {
-    const stage = new StepStage().trigger('Created').slot();
+    const stage = new StepStage().trigger('Created').dequeued();
     const record = { ...stage.effect('start').next, credentialId: 'JTI=other', inputsDigest: 'z' };
     stage.handle({ kind: 'conflict', stored: { record, resourceVersion: 'other' }, inputs: stage.inputs });
     assert.deepEqual([stage.state.phase, stage.state.pending?.triggers[0]?.reason], ['running', 'Created']);
@@ -158,14 +158,14 @@ describe('a key that is starting', () => {
   });
 
   it('is retried with the next slot if the start was not attempted', () => {
-    const stage = new StepStage().trigger('Created').slot().slot();
+    const stage = new StepStage().trigger('Created').dequeued().dequeued();
     assert.deepEqual([seen(stage), stage.effect('start').next.seq], ['starting start', 1]);
   });
 
   it('calls nothing if the entry was deleted meanwhile', () => {
     const stage = new StepStage()
       .trigger('Created')
-      .slot()
+      .dequeued()
       .see({ mayRun: { may: 'delete' } });
     const { next } = stage.effect('start');
     stage.handle({ kind: 'deleting', inputs: stage.inputs });
@@ -174,19 +174,19 @@ describe('a key that is starting', () => {
     stage.handle({ kind: 'started', stored, inputs: stage.inputs });
     assert.equal(seen(stage), 'queued store enqueue');
     assert.deepEqual([stage.record.phase, stage.record.credentialId], ['Idle', undefined]);
-    assert.equal(stage.slot().effect('start').next.operation, 'delete');
+    assert.equal(stage.dequeued().effect('start').next.operation, 'delete');
   });
 
   it('still runs for its earlier triggers after a canceled start whose inputs are back', () => {
     const stage = new StepStage().running().outcome({ outcome: 'Retry' }).later(300);
-    stage.see({ digest: 'b' }).trigger('InputChanged').slot();
+    stage.see({ digest: 'b' }).trigger('InputChanged').dequeued();
     assert.equal(stage.state.phase, 'starting');
     stage.see({ mayRun: { may: 'no', why: 'Suspended' } }).started();
     stage
       .see({ digest: 'a', mayRun: { may: 'reconcile' } })
       .trigger('ConfigChanged')
       .later(1000)
-      .slot();
+      .dequeued();
     assert.equal(stage.state.phase, 'starting');
     assert.ok(stage.effect('start').next.reasons.includes('Retry'));
   });
@@ -206,7 +206,7 @@ describe('the deletion of an entry', () => {
     const stage = deleting(new StepStage().done());
     assert.deepEqual([stage.state.phase, reasons(stage), stage.effect('enqueue').lane], ['queued', ['Deleting'], 0]);
     assert.equal(stage.effect('reportStatus').status.state, 'Deleting');
-    const { next } = stage.slot().effect('start');
+    const { next } = stage.dequeued().effect('start');
     assert.deepEqual([next.operation, next.seq], ['delete', 2]);
   });
 
@@ -216,35 +216,35 @@ describe('the deletion of an entry', () => {
     assert.deepEqual([stage.record.phase, stage.record.credentialId], ['Running', undefined]);
     stage.later(500).outcome({ outcome: 'Done', outputs: { network: { vnetName: 'late' } } });
     assert.deepEqual([stage.state.phase, stage.kinds.includes('apply')], ['queued', false]);
-    assert.equal(stage.slot().effect('start').next.operation, 'delete');
+    assert.equal(stage.dequeued().effect('start').next.operation, 'delete');
   });
 
   it('deletes after the deadline of a silent run', () => {
     const stage = deleting(new StepStage().running()).later(10_000);
-    stage.slot();
-    assert.equal(stage.slot().effect('start').next.operation, 'delete');
+    stage.dequeued();
+    assert.equal(stage.dequeued().effect('start').next.operation, 'delete');
   });
 
   it('completes a pending write of outputs first', () => {
     const stage = deleting(new StepStage().running().outcome({ outcome: 'Done', outputs: { network: {} } }));
     assert.equal(stage.state.phase, 'applying');
     stage.later(500).handle({ kind: 'applied', problem: undefined, inputs: stage.inputs });
-    assert.equal(stage.slot().effect('start').next.operation, 'delete');
+    assert.equal(stage.dequeued().effect('start').next.operation, 'delete');
   });
 
   it('removes outputs and record after Deleted', () => {
-    const stage = deleting(new StepStage().done()).slot().started();
+    const stage = deleting(new StepStage().done()).dequeued().started();
     const base = stage.state.stored;
     stage.outcome({ outcome: 'Deleted' });
-    assert.equal(seen(stage), 'gone endpoint retire reportStatus');
+    assert.equal(seen(stage), 'gone recordCallResult retire reportStatus');
     assert.equal(stage.effect('retire').base, base);
   });
 
   it('runs a component again when the reader that it waits for is removed', () => {
-    const stage = deleting(new StepStage().done()).slot().started();
+    const stage = deleting(new StepStage().done()).dequeued().started();
     stage.outcome({ outcome: 'NotReady', missing: [{ path: '/status/outputs/cluster', want: 'absent' }] });
     assert.equal(stage.state.phase, 'idle');
-    stage.later(500).see({ arrived: true }).trigger('InputChanged').slot();
+    stage.later(500).see({ arrived: true }).trigger('InputChanged').dequeued();
     assert.equal(stage.effect('start').next.operation, 'delete');
   });
 

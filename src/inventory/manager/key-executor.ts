@@ -12,10 +12,10 @@ import type { KeyMemory } from './key-memory.ts';
 import { isWrite, type Retry, write } from './key-writes.ts';
 
 /**
- * Handles the events of one key: executes the effects of `step` in order before the next event. Only calls to components run in the
- * background; their answers are events.
+ * Handles the events of one key, one at a time: computes each event's effects with `step`, and executes them before the next event. Only
+ * calls to components run in the background; their answers are events.
  */
-export class KeySteps {
+export class KeyExecutor {
   readonly #deps: KeyLoopDeps;
   readonly #memory: KeyMemory;
   /** Set while tasks are pending. */
@@ -64,7 +64,7 @@ export class KeySteps {
     return settled.promise;
   }
 
-  /** Keeps the slot of the key while `task` runs. */
+  /** Runs `task`, and releases the slot of the key (see `Limits`) no earlier than after it. */
   async withSlot(task: () => Promise<void>): Promise<void> {
     this.#keepsSlot = true;
     try {
@@ -76,8 +76,8 @@ export class KeySteps {
   }
 
   /**
-   * Handles one event: `step`, then its effects, then their result events. Undefined if there is nothing to wait for. Drops the event if
-   * the key was dropped, must be reloaded, or never had a registration, or if its entry is gone.
+   * Handles one event: `step`, then its effects, then their result events. Undefined if no effect is a write. Drops the event if the key
+   * was dropped, must be reloaded, or never had a registration, or if its entry is gone.
    */
   handle(eventOf: EventFactory): Promise<void> | undefined {
     const snapshot = this.#snapshot();
@@ -161,21 +161,21 @@ export class KeySteps {
   }
 
   #executeAtOnce(effect: Effect, snapshot: ComponentSnapshot): void {
-    const { failures, enqueue, endpoint, reporter } = this.#deps;
-    const { key, text } = this.#memory;
+    const { failures, enqueue, recordCallResult, reporter } = this.#deps;
+    const { key, keyText } = this.#memory;
     switch (effect.kind) {
       case 'enqueue': {
         // Release the slot first: a key in a more urgent lane may wait for it.
         this.releaseSlotIfIdle();
         const delayMs = Math.max(effect.delayMs, failures.delayMs(this.#memory));
-        enqueue(text, effect.reasons[0] ?? triggerReasons.requeue, effect.lane, delayMs);
+        enqueue(keyText, effect.reasons[0] ?? triggerReasons.requeue, effect.lane, delayMs);
         return;
       }
       case 'call':
         this.#startCall(snapshot);
         return;
-      case 'endpoint':
-        endpoint(key.component, effect.verdict, effect.retryAfterMs, effect.problem);
+      case 'recordCallResult':
+        recordCallResult(key.component, effect.verdict, effect.retryAfterMs, effect.problem);
         return;
       case 'reportStatus':
         reporter.statusChanged(key);
@@ -209,22 +209,22 @@ export class KeySteps {
   /** Shows an unexpected error in the entry's status and retries the key. */
   #onError(error: unknown): void {
     const { reporter, failures, enqueue } = this.#deps;
-    const { key, text } = this.#memory;
+    const { key, keyText } = this.#memory;
     this.#memory.setStatus(reporter.keyFailed(key, error));
     reporter.statusChanged(key);
     this.#memory.recovery ??= 'retry';
     failures.failed(this.#memory);
-    enqueue(text, triggerReasons.requeue, lanes.time, failures.delayMs(this.#memory));
+    enqueue(keyText, triggerReasons.requeue, lanes.time, failures.delayMs(this.#memory));
   }
 
   /**
-   * Releases the slot unless `withSlot` keeps it or a run is active. A key that was dropped or must be reloaded counts as without a run. A
-   * pending call keeps the slot until its answer, even if the entry is gone.
+   * Releases the slot of the key unless `withSlot` is running or a run is active. A key that was dropped or must be reloaded counts as
+   * having no run. `KeyLoop.reconcile` keeps `withSlot` running until the component answers, even if the entry is gone.
    */
   releaseSlotIfIdle(): void {
     if (this.#keepsSlot) return;
-    const { dropped, recovery, hasActiveRun, text } = this.#memory;
-    if (dropped || recovery === 'reload' || !hasActiveRun) this.#deps.limits.release(text);
+    const { dropped, recovery, hasActiveRun, keyText } = this.#memory;
+    if (dropped || recovery === 'reload' || !hasActiveRun) this.#deps.limits.release(keyText);
   }
 }
 
