@@ -6,7 +6,10 @@ import type { Side } from './sync-engine/syncer.ts';
 export interface BindingMetrics {
   /** Observes latencies, conflicts, and repairs of a kind. `resource`: `<plural>.<group>` of a bound kind, `<plural>` of a claimed kind. */
   observer(resource: string): SyncObserver;
-  /** Exports the time since a watch last received data, until the returned function is called. If several watches have equal labels, exports the highest age. */
+  /**
+   * Exports the time since a watch last received data, until the returned function is called. If several watches have equal labels, exports
+   * the highest age.
+   */
   registerWatchAge(labels: { session: string; side: Side; resource: string }, ageMs: () => number): () => void;
   /** Exports the age of each session's heartbeat, for the life of the process. */
   registerHeartbeatAges(ages: () => Iterable<{ readonly session: string; readonly ageMs: number }>): void;
@@ -20,9 +23,9 @@ const registered = new WeakMap<Metrics, BindingMetrics>();
 
 /** The metrics of the binding feature, registered once per `metrics`. */
 export function bindingMetrics(metrics: Metrics): BindingMetrics {
-  const existing = registered.get(metrics) ?? register(metrics);
-  registered.set(metrics, existing);
-  return existing;
+  const ofRegistry = registered.get(metrics) ?? register(metrics);
+  registered.set(metrics, ofRegistry);
+  return ofRegistry;
 }
 
 function register(metrics: Metrics): BindingMetrics {
@@ -34,7 +37,7 @@ function register(metrics: Metrics): BindingMetrics {
   );
   const down = latency(
     'drawbridge_binding_sync_down_seconds',
-    'From a change seen in the provider (of a bound object: of its status) until it is written to the consumer.',
+    'From a change seen in the provider until it is written to the consumer. For bound objects, only changes of the status count.',
   );
   const conflicts = metrics.counter({
     name: 'drawbridge_binding_conflicts_total',
@@ -117,7 +120,10 @@ function readerGauge(
 export interface SyncObserver {
   /** A change of a consumer object reached the provider `seconds` after the watch showed it. */
   up(seconds: number): void;
-  /** A change in the provider (of a copy: of its status) reached the consumer `seconds` after the watch showed it. */
+  /**
+   * A change in the provider reached the consumer `seconds` after the watch showed it. Of the copy of a bound object, only changes of the
+   * status count.
+   */
   down(seconds: number): void;
   /** A write failed, and will be retried, because its object was changed, created, or deleted meanwhile (409, 404). */
   conflict(side: Side): void;

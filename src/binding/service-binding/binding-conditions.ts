@@ -14,6 +14,7 @@ import { refusedWatchMessages, refusedWatchPhrase } from '../sync-engine/refused
 import type { RefusedWatch } from '../sync-engine/syncer.ts';
 import type { CrdOutcome } from './crd-outcome.ts';
 import type { JudgedClaims } from './sync-plan.ts';
+import type { UnbindProgress } from './unbind-plan.ts';
 
 const { connected, heartbeating, informersSynced, schemaInSync, secretValid } = bindConditions;
 
@@ -54,12 +55,6 @@ export interface Unserved {
   /** Name of the CustomResourceDefinition. */
   readonly crd: string;
   readonly established: boolean;
-}
-
-export interface UnbindProgress {
-  /** Whether an error or a missing input stops the unbinding. The condition then has severity Warning. */
-  readonly blocked: boolean;
-  readonly message: string;
 }
 
 /** Maximum number of problems in the message of a condition. */

@@ -1,42 +1,59 @@
-import { unbindPolicyAnnotation } from '../../api/binding/names.ts';
+import { bindConditions, unbindPolicyAnnotation } from '../../api/binding/names.ts';
+import { keyOf } from '../../api/object.ts';
 import { quote } from '../../kit/errors.ts';
 import type { BindingView } from '../stores/consumer-stores.ts';
 
-/** The state of an APIServiceBinding that is being deleted. */
+/** What `planUnbind` decides from: the state of an APIServiceBinding that is being deleted, of its definitions, and of the provider. */
 export interface UnbindFacts {
   readonly binding: BindingView;
   /** The CustomResourceDefinitions that the binding owns. */
   readonly crds: readonly BoundCrdState[];
-  /** `noSession`: no session serves the binding. `connecting`: the session's stores are not synced. `synced`: they are. */
+  /**
+   * `noSession`: no session serves the binding, because its kubeconfig is not valid. `connecting`: the session's stores are not synced.
+   * `synced`: they are.
+   */
   readonly provider: 'noSession' | 'connecting' | 'synced';
-  /** Number of objects and copies that the unbinding waits for; Infinity while that is not known. */
+  /** Number of objects whose copies the syncers still have to delete; Infinity until they have counted them. */
   readonly remaining: number;
-  /** False while a syncer that must delete copies has not started. True while the session's stores are not synced. */
-  readonly draining: boolean;
+  /**
+   * Whether all syncers that delete copies (mode `drain`) have started; until then, `remaining` may be too low. Also true while the
+   * session's stores are not synced.
+   */
+  readonly drainSyncersRunning: boolean;
 }
 
+/** A CustomResourceDefinition of the binding. */
 export interface BoundCrdState {
   readonly name: string;
   /**
-   * `exported`: the default while the session's stores are not synced. `withoutSchema`: the export is not valid or only missing from the
-   * store, or the BoundSchema is missing or has another scope. `unexported`: the export does not name it, or a read finds no export.
+   * `exported`: the export lists the resource, and its BoundSchema has the same scope; also the value while the session's stores are not
+   * synced. `notExported`: a valid export does not list the resource, or a live read finds no export. `unverified`: the export is not
+   * valid, or missing only from the store, or the BoundSchema is missing or has another scope. Then no syncer can delete the copies.
    */
-  readonly exportState: 'exported' | 'withoutSchema' | 'unexported';
+  readonly exportState: 'exported' | 'unverified' | 'notExported';
   /** Whether a syncer runs for its objects. */
   readonly syncing: boolean;
 }
 
+/** What a binding that is being deleted waits for. */
+export interface UnbindProgress {
+  /** Whether the unbinding stops until a user or the provider corrects something. The condition then has severity Warning. */
+  readonly blocked: boolean;
+  /** What the unbinding waits for, and, if it is blocked, what to correct. */
+  readonly message: string;
+}
+
 export type UnbindStep =
-  /** No definition is left, and no copy to wait for: remove the finalizer. */
+  /** Remove the finalizer of the binding: no definition is left, and no copy to wait for. */
   | { readonly kind: 'finish' }
-  | { readonly kind: 'wait'; readonly blocked: boolean; readonly message: string }
-  /** Delete the definitions and with them the objects. Objects of `release` lose our finalizer first, and their copies stay. */
-  | {
+  /** Change nothing. */
+  | ({ readonly kind: 'wait' } & UnbindProgress)
+  /** Delete the definitions, and with them their objects. The syncers then delete the copies. */
+  | ({
       readonly kind: 'delete';
+      /** Names of definitions whose objects lose our finalizer first, so that their copies stay at the provider. */
       readonly release: readonly string[];
-      readonly blocked: boolean;
-      readonly message: string;
-    };
+    } & UnbindProgress);
 
 export type UnbindPolicy = 'Delete' | 'Orphan';
 
@@ -50,10 +67,10 @@ export function unbindPolicy({ annotations }: BindingView): UnbindPolicy | undef
 }
 
 /** The next step for a binding that is being deleted. */
-export function planUnbind({ binding, crds, provider, remaining, draining }: UnbindFacts): UnbindStep {
+export function planUnbind({ binding, crds, provider, remaining, drainSyncersRunning }: UnbindFacts): UnbindStep {
   const policy = unbindPolicy(binding);
   if (crds.length === 0) {
-    if (policy !== 'Orphan' && !draining) return waiting('waiting for the syncers to list copies');
+    if (policy !== 'Orphan' && !drainSyncersRunning) return waiting('waiting for the syncers to list copies');
     return remaining > 0
       ? waiting(`waiting for the provider to delete the copies of ${count(remaining)}${orOrphan(remaining)}`)
       : { kind: 'finish' };
@@ -64,7 +81,7 @@ export function planUnbind({ binding, crds, provider, remaining, draining }: Unb
       `the annotation ${unbindPolicyAnnotation} is ${found}; allowed are Delete and Orphan; set one of them`,
     );
   }
-  const toRelease = crds.filter(({ exportState }) => policy === 'Orphan' || exportState === 'unexported');
+  const toRelease = crds.filter(({ exportState }) => policy === 'Orphan' || exportState === 'notExported');
   if (toRelease.some(({ syncing }) => syncing)) return waiting('waiting for the syncers to stop');
   const toDrain = crds.filter((crd) => !toRelease.includes(crd));
   if (toDrain.length > 0 && provider !== 'synced') {
@@ -72,12 +89,16 @@ export function planUnbind({ binding, crds, provider, remaining, draining }: Unb
       provider === 'noSession'
         ? 'there is no valid kubeconfig for the provider'
         : 'the provider has not listed its objects yet';
-    return blocked(`${why}, so the copies of ${namesOf(toDrain)} there cannot be deleted; ${recoveryHint}`);
+    const remedy =
+      provider === 'noSession'
+        ? `correct the Secret ${keyOf(binding.secretRef)} as the condition ${bindConditions.secretValid} says`
+        : `if that lasts, see the condition ${bindConditions.informersSynced}`;
+    return blocked(`${why}, so the copies of ${namesOf(toDrain)} there cannot be deleted; ${remedy}; ${orphanHint}`);
   }
-  const stuck = toDrain.filter(({ exportState }) => exportState === 'withoutSchema');
+  const stuck = toDrain.filter(({ exportState }) => exportState === 'unverified');
   const step = { kind: 'delete' as const, release: toRelease.map(({ name }) => name), blocked: stuck.length > 0 };
   if (step.blocked) {
-    const message = `the provider has no matching BoundSchema ${namesOf(stuck)}, so the copies there cannot be deleted; ${recoveryHint}`;
+    const message = `the provider has no valid APIServiceExport ${binding.name} with a matching BoundSchema for ${namesOf(stuck)}, so the copies there cannot be deleted; ask the provider to restore them; ${orphanHint}`;
     return { ...step, message };
   }
   const objects =
@@ -86,8 +107,7 @@ export function planUnbind({ binding, crds, provider, remaining, draining }: Unb
 }
 
 const orphanHint = `to leave the copies there, set the annotation ${unbindPolicyAnnotation} to Orphan`;
-const recoveryHint = `unbinding continues once that is corrected; ${orphanHint}`;
-/** A finalizer in the provider may keep a copy forever, so the message names the other policy. */
+/** A finalizer at the provider may keep a copy forever, so the message names the other policy. */
 const orOrphan = (remaining: number): string => (remaining === Number.POSITIVE_INFINITY ? '' : `; ${orphanHint}`);
 
 const waiting = (message: string): UnbindStep => ({ kind: 'wait', blocked: false, message });

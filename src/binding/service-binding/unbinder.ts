@@ -74,11 +74,12 @@ export class Unbinder {
       })),
       provider: syncedSession ? 'synced' : providerWithoutStores(session),
       remaining: syncers.remainingOf(binding.name),
-      draining: !syncedSession || this.#isDraining(binding, syncedSession),
+      drainSyncersRunning: !syncedSession || this.#drainSyncersRun(binding, syncedSession),
     });
   }
 
-  #isDraining(binding: BindingView, session: ProviderSession): boolean {
+  /** Whether a syncer in mode `drain` runs for each exported resource that needs one. True without an export. */
+  #drainSyncersRun(binding: BindingView, session: ProviderSession): boolean {
     const { bindable, stores, syncers } = this.#deps;
     const exported = exportOf(session, binding.name);
     if (!exported) return true;
@@ -115,10 +116,10 @@ function exportStateOf(
   exportAbsent: boolean,
 ): BoundCrdState['exportState'] {
   const exported = exportOf(session, name);
-  if (!exported) return exportAbsent ? 'unexported' : 'withoutSchema';
+  if (!exported) return exportAbsent ? 'notExported' : 'unverified';
   // An export that is not valid does not prove that the resource is no longer exported.
-  if (exported.specProblem !== undefined) return 'withoutSchema';
-  if (!exported.resources.some((resource) => boundSchemaName(resource) === crd.name)) return 'unexported';
+  if (exported.specProblem !== undefined) return 'unverified';
+  if (!exported.resources.some((resource) => boundSchemaName(resource) === crd.name)) return 'notExported';
   const schema = session.stores.schemas.get(`${session.clusterNamespace}/${crd.name}`);
-  return schema?.scope === crd.scope ? 'exported' : 'withoutSchema';
+  return schema?.scope === crd.scope ? 'exported' : 'unverified';
 }

@@ -3,9 +3,13 @@ import { sha256Hex } from '../../kit/canonical-json.ts';
 
 interface Attempt {
   fingerprint: string;
-  /** Consecutive failures, whatever their content, or repeats after a first success with the same content. */
-  count: number;
+  /** Whether the last write failed. */
   failed: boolean;
+  /**
+   * If the last write failed: the number of consecutive failures, also with other contents. If it succeeded: how many successes with the
+   * same content came directly before it.
+   */
+  count: number;
   atMs: number;
   notBeforeMs: number;
 }
@@ -23,7 +27,7 @@ export class CallBackoff {
     this.#random = random;
   }
 
-  /** Milliseconds until `action` may be tried with this content; Infinity after an ineffective write without a cap. */
+  /** Milliseconds until `action` may be tried with this content; Infinity after `recordIneffective` without `capMs`. */
   waitMs(key: string, action: string, content: string, nowMs: number): number {
     const attempt = this.#attempts.get(key)?.get(action);
     if (!attempt || attempt.fingerprint !== fingerprint(content)) return 0;
@@ -49,8 +53,9 @@ export class CallBackoff {
   }
 
   /**
-   * Records a success that the cluster did not keep; call it after `recordSuccess`. The same write backs off up to `capMs` milliseconds. With
-   * the default, Infinity, it may be repeated only after `forget` or `clear`. Returns the milliseconds until it may be repeated.
+   * Records that the last write succeeded, but the cluster stored another content; call it after `recordSuccess`. The same write may be
+   * repeated after a pause that doubles up to `capMs` milliseconds. With the default, Infinity, it may be repeated only after `forget` or
+   * `clear`. Returns the milliseconds until it may be repeated.
    */
   recordIneffective(
     key: string,

@@ -49,13 +49,13 @@ describe('the plan of an unbind', () => {
     ],
     [
       'waits for the syncers that list copies',
-      { crds: [], draining: false },
+      { crds: [], drainSyncersRunning: false },
       { kind: 'wait', blocked: false },
       /waiting for the syncers to list copies/,
     ],
     [
       'does not wait for copies with policy Orphan',
-      { crds: [], draining: false, binding: binding('Orphan') },
+      { crds: [], drainSyncersRunning: false, binding: binding('Orphan') },
       { kind: 'finish' },
     ],
     ['deletes the CRDs', {}, { kind: 'delete', release: [], blocked: false }, /to be deleted: a, b$/],
@@ -90,14 +90,14 @@ describe('the plan of an unbind', () => {
     ],
     [
       'releases kinds that are no longer exported, and drains the rest',
-      { crds: [crd('a'), crd('b', { exportState: 'unexported', syncing: false })] },
+      { crds: [crd('a'), crd('b', { exportState: 'notExported', syncing: false })] },
       { kind: 'delete', release: ['b'], blocked: false },
     ],
     [
       'reports copies that no syncer can drain',
-      { crds: [crd('a'), crd('b', { exportState: 'withoutSchema', syncing: false })] },
+      { crds: [crd('a'), crd('b', { exportState: 'unverified', syncing: false })] },
       { kind: 'delete', release: [], blocked: true },
-      /no matching BoundSchema b,/,
+      /no valid APIServiceExport kettles with a matching BoundSchema for b,/,
     ],
     [
       'reports an unknown policy',
@@ -113,7 +113,7 @@ describe('the plan of an unbind', () => {
         crds: [crd('a'), crd('b')],
         provider: 'synced',
         remaining: 0,
-        draining: true,
+        drainSyncersRunning: true,
         ...facts,
       });
       const { message = '', ...rest } = { message: undefined, ...planned };

@@ -186,7 +186,7 @@ describe('the unbinding', () => {
       await stage.look();
       assert.match(
         stage.said()['Connected']?.message ?? '',
-        /no matching BoundSchema .*, .* set the annotation .* to Orphan/,
+        /no valid APIServiceExport kettles with a matching BoundSchema for .*, .* set the annotation .* to Orphan/,
       );
     });
 
