@@ -25,7 +25,7 @@ import type { GrantQuota } from './lifecycle/grant-quota.ts';
 import { GrantReporter } from './lifecycle/grant-reporter.ts';
 import { Granter } from './lifecycle/granter.ts';
 import { History } from './lifecycle/history.ts';
-import { Openings } from './lifecycle/openings.ts';
+import { OpeningDecider } from './lifecycle/opening-decider.ts';
 import { cleanupLane, normalLane, RequestReconciler, revocationLane } from './lifecycle/request-reconciler.ts';
 import { StatusWriter } from './lifecycle/request-status.ts';
 import { RequesterAttestations } from './lifecycle/requester-attestations.ts';
@@ -236,7 +236,7 @@ function requestController(
     status,
     reporter,
     attestations,
-    openings: new Openings({ votes, signer, clock }),
+    openingDecider: new OpeningDecider({ votes, signer, clock }),
     authors,
     signer,
     history,

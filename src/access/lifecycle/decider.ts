@@ -39,7 +39,7 @@ import { deniedStatus } from './ended-status.ts';
 import type { GrantQuota } from './grant-quota.ts';
 import type { GrantReporter } from './grant-reporter.ts';
 import type { History } from './history.ts';
-import type { Openings } from './openings.ts';
+import type { OpeningDecider } from './opening-decider.ts';
 import { accessEndMs } from './request-ends.ts';
 import type { StatusWriter } from './request-status.ts';
 import { grantedStatus, isUnchanged, waitingStatus } from './request-status.ts';
@@ -112,7 +112,7 @@ export class Decider {
     const duration = chooseDuration(request.spec.duration, durationBoundsOf(request.spec, template.spec.accessConfig));
     if ('code' in duration) return this.#deny(request, duration, signal);
 
-    const { opening, votes } = await this.#deps.openings.of(request, template, signal);
+    const { opening, votes } = await this.#deps.openingDecider.decide(request, template, signal);
     const denial = denialIn(votes);
     if (denial) {
       const by = denial.vote.spec.voter?.username;
@@ -128,8 +128,8 @@ export class Decider {
   }
 
   /**
-   * Grants a request whose access may open now. Denies it if its time has passed, or if the rules, the plan, or a limit forbid the grant. If
-   * a transient violation of the plan blocks it, an approved request waits instead, unless it is an emergency.
+   * Grants a request whose access may open now. Denies it if its time has passed, or if the rules, the plan, or a limit forbid the grant.
+   * If a transient violation of the plan blocks it, an approved request waits instead, unless it is an emergency.
    */
   async #grant(
     request: RequestView,
@@ -372,7 +372,7 @@ interface DeciderDeps {
   readonly status: StatusWriter;
   readonly reporter: GrantReporter;
   readonly attestations: RequesterAttestations;
-  readonly openings: Openings;
+  readonly openingDecider: OpeningDecider;
   readonly authors: TemplateAuthors;
   readonly signer: Signer;
   readonly history: History;

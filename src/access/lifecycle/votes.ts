@@ -21,11 +21,11 @@ import { type VoteView, viewVote } from '../stores/vote-view.ts';
 import { decidedExtensions } from './request-ends.ts';
 
 /**
- * Maximum time that a vote may be created before its signature, milliseconds: the clocks of two machines differ, and timestamps have whole
- * seconds.
+ * By how much the creationTimestamp of a vote may precede the time of its signature, milliseconds: the clocks of the API server and of our
+ * webhook differ, and a creationTimestamp has whole seconds.
  */
 const skewMs = 2000;
-/** Maximum time that a vote may be created after its signature, milliseconds. */
+/** By how much the creationTimestamp of a vote may follow the time of its signature, milliseconds. */
 const validMs = 10_000;
 
 /** A vote after the server verified it. */
@@ -48,7 +48,7 @@ interface VotesDeps {
 interface VoteQuestion {
   /** `spec.about` of its votes. */
   readonly about: string;
-  /** Minimum number of approvals that can decide it. */
+  /** Minimum number of approvals that can decide it; with 0, `judge` always reads the votes from the API server. */
   readonly needed: number;
 }
 
@@ -86,8 +86,8 @@ export class Votes {
   /**
    * All votes on the request about `about`, oldest first. Verifies each one now: our webhook signed it, and it satisfies `votePolicy`, with
    * a SubjectAccessReview for its voter. If the store has enough votes for a decision, reads the votes and the version of the template
-   * live, because a store that lags behind could miss a denial or an edit. Otherwise, no decision is possible, and the votes of the store
-   * suffice. Rejects as the client does, and if the keys cannot be read.
+   * live, because a store that lags behind could miss a denial or an edit. If the store has fewer approvals than `needed` and no denial, no
+   * decision is possible, and the votes of the store suffice. Rejects as the client does, and if the keys cannot be read.
    */
   async judge(
     request: RequestView,
@@ -104,7 +104,8 @@ export class Votes {
     if (votes.length === 0) return [];
     const found = this.#foundRequest(request);
     const signed = await this.#signedVotes(votes, found, signal);
-    // Ask both after the list: an edit voids all votes that were created before it, and each voter must still hold the verb.
+    // Read the template and the permissions after the votes: an edit of the template voids all approvals that were created before it, and a
+    // voter who has lost the verb `approve` no longer counts.
     const [state, mayApproveByVote] = await Promise.all([
       this.#currentState(template, signal),
       this.#approvePermissions(signed, found, signal),
@@ -113,8 +114,9 @@ export class Votes {
   }
 
   /**
-   * The first valid denial of the access in the store. Lists no votes and reads no template live, so that a slow call does not delay the
-   * end of access. A denial counts for every version of the template. Rejects as the client does, and if the keys cannot be read.
+   * The first valid denial of the access. Uses the votes and the template of the stores, so that no slow read delays the end of access;
+   * only its signature and the permission of its voter are checked live. A denial counts for every version of the template. Rejects as the
+   * client does, and if the keys cannot be read.
    */
   async storedDenial(request: RequestView, template: TemplateView, signal: AbortSignal): Promise<VoteView | undefined> {
     const judged = await this.#judge(
@@ -186,7 +188,10 @@ export class Votes {
     return this.#evaluate(votes, await this.#approvePermissions(signed, request, signal), request, state);
   }
 
-  /** Judges each vote by the rule book. `mayApproveByVote` has the signed votes, and whether their voters hold the verb. */
+  /**
+   * Evaluates `votePolicy` for each vote. `mayApproveByVote`: for each vote that our webhook signed, whether its voter holds the verb
+   * `approve`. Other votes do not count.
+   */
   #evaluate(
     votes: readonly VoteView[],
     mayApproveByVote: ReadonlyMap<VoteView, boolean>,
@@ -284,7 +289,8 @@ function maxOf(max: string | undefined): number | undefined {
 
 const unsigned: Violation = {
   code: 'StampInvalid',
-  message: 'the webhook of drawbridge did not sign this vote for this request; vote again',
+  message:
+    'the webhook of drawbridge did not sign this vote for this request when it was created; vote again; if the new vote is ignored too, ask an administrator to synchronize the clocks of the API server and of drawbridge',
   field: 'spec.voter',
   status: 403,
 };

@@ -5,8 +5,9 @@ import { KeySecret, type KeySecretOptions, keySecretName } from './key-secret.ts
 import { grantPurpose } from './signer.ts';
 
 /**
- * The keys of the access feature; `Purpose` lists what they sign. Earlier versions published no list of public keys, but signed audit
- * heads with the same keys. So until the list exists, such a head proves that the keys were in use.
+ * The keys of the access feature; the type `Purpose` in signer.ts lists what they sign. Earlier versions published no list of public keys,
+ * but signed audit heads with the same keys. So until the list exists, `usedBefore` looks for a head of such a key: it proves that this
+ * installation used the key, and that no other user brought it in.
  */
 export function signingKeys(options: Omit<KeySecretOptions, 'name' | 'purpose' | 'usedBefore'>): KeySecret {
   const { client, namespace } = options;
@@ -16,8 +17,8 @@ export function signingKeys(options: Omit<KeySecretOptions, 'name' | 'purpose' |
     purpose: grantPurpose,
     async usedBefore({ current, previous }, callOptions) {
       const configMap = await findObject(client, configMaps, { namespace, name: headNames.access.heads }, callOptions);
-      const signers = [current, ...(previous ? [previous] : [])].map((key) => new HeadSigner(key).publicKey);
-      return readHeads(configMap).heads.some(({ key }) => signers.includes(key));
+      const publicKeys = [current, ...(previous ? [previous] : [])].map((key) => new HeadSigner(key).publicKey);
+      return readHeads(configMap).heads.some(({ key }) => publicKeys.includes(key));
     },
   });
 }

@@ -21,8 +21,9 @@ export const requestCodes = {
   StampInvalid: {
     audience: 'operator',
     meaning:
-      'The signature in `spec.requester` does not match: another client wrote, copied, or changed it, or the server no longer has its key.',
-    remedy: 'Find out which client wrote it. Create a new request.',
+      'The signature of a request, vote, or extension does not match: another client wrote, copied, or changed it, or the server no longer has its key. For a vote, also: it was signed more than 10 s before, or 2 s after, its creation.',
+    remedy:
+      'Find out which client wrote it. Create a new request, vote, or extension. If a new vote is ignored too, synchronize the clocks.',
   },
   StampExpired: {
     audience: 'operator',

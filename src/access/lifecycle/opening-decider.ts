@@ -7,31 +7,31 @@ import type { Signer } from '../signing/signer.ts';
 import type { RequestView, TemplateView } from '../stores/access-views.ts';
 import { approvalsOf, type JudgedVote, type Votes } from './votes.ts';
 
-interface OpeningsDeps {
+interface OpeningDeciderDeps {
   readonly votes: Votes;
   readonly signer: Signer;
   readonly clock: Clock;
 }
 
 /**
- * Decides whether access of undecided requests may open now, or what it waits for: the votes of other people, its start, or the claim of the
- * requester.
+ * Decides whether access of undecided requests may open now, or what it waits for: the votes of other people, its start, or the claim of
+ * the requester.
  */
-export class Openings {
-  readonly #deps: OpeningsDeps;
+export class OpeningDecider {
+  readonly #deps: OpeningDeciderDeps;
 
-  constructor(deps: OpeningsDeps) {
+  constructor(deps: OpeningDeciderDeps) {
     this.#deps = deps;
   }
 
   /**
-   * Decides whether access of the request may open now, or what it waits for, and returns the votes that it judged. Judges votes only if the
-   * template requires approvals and the request is no emergency, or if a vote in the store denies the request; otherwise `votes` is empty.
-   * Reads the votes from the API server if the store has enough approvals, or a vote that denies the request, or if the deadline for
+   * Decides whether access of the request may open now, or what it waits for, and returns the votes that it judged. Judges votes only if
+   * the template requires approvals and the request is no emergency, or if a vote in the store denies the request; otherwise `votes` is
+   * empty. Reads the votes from the API server if the store has enough approvals, or a vote that denies the request, or if the deadline for
    * approvals has passed. Otherwise, the votes of the store suffice, and the request stays pending. Rejects as the client does, and if the
    * keys cannot be read.
    */
-  async of(
+  async decide(
     request: RequestView,
     template: TemplateView,
     signal: AbortSignal,
