@@ -22,15 +22,22 @@ export interface Context {
 
 /** The terminal, the environment, and other programs. */
 export interface Io {
-  /** Writes lines of data to standard output. Control and invisible characters become `?`. */
+  /**
+   * Writes data to standard output: any number of lines, each with its newline. Control and invisible characters become `?`, except for
+   * line ends and tabs.
+   */
   print(text: string): void;
-  /** Writes one line of progress or an error, with its newline, to standard error. Every other control character becomes `?`. */
+  /** Writes one line of progress or of an error, and a newline, to standard error. Control and invisible characters become `?`. */
   printError(line: string): void;
   /**
-   * Writes to standard output unchanged, and resolves once it is written. The caller must filter what a terminal gets.
+   * Writes `text` unchanged to standard output, and resolves once it is written. If that is a terminal, the caller must first remove unsafe
+   * control sequences, for example with `TerminalFilter`.
    */
   show(text: string): Promise<void>;
-  /** Writes to standard error unchanged, to control the cursor of a terminal. The caller must clean all text from objects. */
+  /**
+   * Writes `text` unchanged to standard error. It may contain control sequences that move the cursor, so the caller must first clean text
+   * from objects with `printable`.
+   */
   draw(text: string): void;
   readonly stdin: AsyncIterable<Uint8Array>;
   /** Whether a terminal is at standard input, output, and error. */
@@ -45,5 +52,5 @@ export interface Io {
   run(program: string, args: readonly string[]): Promise<number>;
 }
 
-/** As `Io`, but its writers do not replace control characters. */
+/** As `Io`, but `print` and `printError` write the text unchanged, so that it needs no `draw`. */
 export type RawIo = Omit<Io, 'draw'>;

@@ -12,8 +12,8 @@ import { type KubeLog, silentLog } from './log.ts';
 export interface EventRecorder {
   /**
    * Writes the Event, or counts it as a repetition if an equal one was recorded less than six minutes ago. Drops it after `close`, and if
-   * the budget of its object and action is used up (`seriesBudget`). If the budget of its action is used up (`writeBudget`), too many writes
-   * wait, or the write fails, a later repetition writes it.
+   * the budget of its object and action is used up (`seriesBudget`). If the budget of its action is used up (`writeBudget`), too many
+   * writes wait, or the write fails, a later repetition writes it.
    */
   record(event: RecordedEvent): void;
   /** Writes pending Events for at most 2 s, then drops the rest and ends the recorder. */
@@ -58,8 +58,8 @@ interface Budget {
 /** A token bucket at an instant of the monotonic clock. */
 interface Bucket {
   tokens: number;
-  /** The instant up to which `tokens` contains what the bucket earned, milliseconds on the monotonic clock. */
-  sinceMs: number;
+  /** When `tokens` last earned a token, milliseconds on the monotonic clock; at first, when the bucket was created. */
+  refilledAtMs: number;
 }
 
 /** Occurrences of one Event, each within SERIES_MS of the previous one. */
@@ -153,7 +153,11 @@ class Recorder implements EventRecorder {
     this.#writes = this.#writes
       .then(() => this.#send(series, time))
       .catch((error: unknown) => {
-        this.#log.debug('an Event could not be written', { reason: series.event.reason, error: describe(error) });
+        const { regarding, reason } = series.event;
+        const object = [regarding.kind, regarding.namespace, regarding.name]
+          .filter((part) => part !== undefined)
+          .join('/');
+        this.#log.debug('an Event could not be written', { regarding: object, reason, error: describe(error) });
       })
       .finally(() => {
         this.#pending--;
@@ -209,10 +213,10 @@ class Recorder implements EventRecorder {
 
 /** Takes a token from the bucket of `key`. Returns false if it is empty. */
 function takeToken(buckets: Map<string, Bucket>, key: string, { burst, refillMs }: Budget, nowMs: number): boolean {
-  const bucket = buckets.get(key) ?? { tokens: burst, sinceMs: nowMs };
-  const earned = Math.floor((nowMs - bucket.sinceMs) / refillMs);
+  const bucket = buckets.get(key) ?? { tokens: burst, refilledAtMs: nowMs };
+  const earned = Math.floor((nowMs - bucket.refilledAtMs) / refillMs);
   bucket.tokens = Math.min(burst, bucket.tokens + earned);
-  bucket.sinceMs += earned * refillMs;
+  bucket.refilledAtMs += earned * refillMs;
   buckets.set(key, bucket);
   if (bucket.tokens < 1) return false;
   bucket.tokens--;

@@ -49,7 +49,7 @@ export interface ChainReport {
   readonly last: number;
   /** Number of the last line that a signed head covers; 0 if none does. */
   readonly signedTo: number;
-  /** Number of lines that no head covers: they may be changed, and later lines may be absent. */
+  /** Number of given lines after `signedTo`. No head covers them, so a change of them, or the absence of later lines, is not detectable. */
   readonly unproven: number;
   /** Number of lines that could not be written, as recorded in the chain. */
   readonly lost: number;
@@ -57,14 +57,17 @@ export interface ChainReport {
 
 /** The result of a verification, which `drawbridge audit verify --output=json` prints. */
 export interface VerifyReport {
-  /** `changed`: there are findings. `unsigned`: there are none, but no signed head matches any given line of some chain. */
+  /**
+   * `intact`: there are no findings, and in each chain with given lines, a signed head covers at least one. `unsigned`: there are no
+   * findings, but in some chain no signed head covers a given line. `changed`: there are findings.
+   */
   readonly verdict: 'intact' | 'unsigned' | 'changed';
   /** At most 1,000; `more` counts the others. */
   readonly findings: readonly Finding[];
   readonly chains: readonly ChainReport[];
   /** Incomplete lines of failed writes, at most 1,000; they contain no record. */
   readonly stumps: readonly Place[];
-  /** Public keys that signed the heads. */
+  /** Public keys that verify the heads, each 32 bytes in base64. */
   readonly keys: readonly string[];
   /** Number of findings beyond the listed ones. */
   readonly more: number;
@@ -76,10 +79,13 @@ export interface VerifyReport {
 export interface RecordingsReport {
   /** Unchanged from the header to the end. */
   readonly complete: number;
-  /** Unchanged as far as the journal has lines: the session goes on, its recording was lost, or the process was killed. */
+  /**
+   * Unchanged as far as lines of the journal cover them, but without an end: the session is open, its recording was lost, or the process
+   * was killed.
+   */
   readonly incomplete: number;
   /** Deleted by retention, as a line of the journal says. */
   readonly deleted: number;
-  /** Bytes of incomplete recordings that no line of the journal covers: they may be changed. */
+  /** Bytes of incomplete recordings that no line of the journal covers. A change of them is not detectable. */
   readonly unprovenBytes: number;
 }
