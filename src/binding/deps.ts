@@ -28,8 +28,8 @@ export interface BindingDeps {
 /** Adds and removes controllers at run time. */
 export interface RunningControllers {
   /**
-   * Starts the controller now or, if this replica is not the leader, once it is. Throws code `AlreadyAdded` if the controller was added and
-   * not removed.
+   * Starts the controller now or, if this replica is not the leader, once it is. Throws CodedError `AlreadyAdded` if the controller was
+   * added and not removed.
    */
   add(controller: Controller): void;
   /** Stops the controller. Resolves when its last reconcile has settled, so do not await it inside that reconcile. */

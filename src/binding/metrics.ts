@@ -7,8 +7,8 @@ export interface BindingMetrics {
   /** Observes latencies, conflicts, and repairs of a kind. `resource`: `<plural>.<group>` of a bound kind, `<plural>` of a claimed kind. */
   observer(resource: string): SyncObserver;
   /**
-   * Exports the time since a watch last received data, until the returned function is called. If several watches have equal labels, exports
-   * the highest age.
+   * Exports the age of a watch (`Store.ageMs`) until the returned function is called. If several watches have equal labels, exports the
+   * highest age.
    */
   registerWatchAge(labels: { session: string; side: Side; resource: string }, ageMs: () => number): () => void;
   /** Exports the age of each session's heartbeat, for the life of the process. */
@@ -52,7 +52,7 @@ function register(metrics: Metrics): BindingMetrics {
   const watchAge = readerGauge(
     metrics,
     'drawbridge_binding_watch_age_seconds',
-    'Time since a watch last received data from its server. Alert above 60.',
+    'Time since the server of a watch last sent data or answered a check of the watch. Alert above 60.',
     ['session', 'side', 'resource'],
     Math.max,
   );

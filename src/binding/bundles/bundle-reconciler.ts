@@ -191,7 +191,7 @@ const failed = (reason: BindReason, severity: 'Error' | 'Warning', message: stri
   result,
 });
 
-/** Age from which a watch counts as broken, milliseconds. A healthy watch receives data at least every 30 s. */
+/** `Store.ageMs` from which a watch counts as broken, milliseconds. While the provider answers, the age stays below 30 s. */
 const staleMs = 60_000;
 
 /** Whether the watch of the exports is synced and healthy. */
@@ -209,9 +209,9 @@ async function listedExports(session: ProviderSession, signal: AbortSignal): Pro
 }
 
 /**
- * Why the observed deletion of an export may be unintended. The ClusterBinding may be missing or forbidden to read. The cluster namespace
- * may be missing, being deleted, or created again. Undefined if none of these is the case. Without permission to read the namespace, only
- * the ClusterBinding counts. Rejects if a read fails otherwise.
+ * Why the observed deletion of an export may be unintended: the ClusterBinding is missing or may not be read, or the cluster namespace is
+ * missing, is being deleted, or was created again. Undefined if none of these is the case. If the server may not read the namespace, only
+ * the ClusterBinding counts. Rejects if a read fails with another error.
  */
 async function deletionDoubt(session: ProviderSession, signal: AbortSignal): Promise<string | undefined> {
   const { client, clusterNamespace: namespace, clusterNamespaceUid } = session;

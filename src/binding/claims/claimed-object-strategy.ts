@@ -27,7 +27,10 @@ export interface ClaimedObjectStrategyOptions {
   readonly consumer: SelectedObjects;
   readonly provider: ProviderObjects;
   readonly namespaces: Store<NamespaceView>;
-  /** Plans a key. Undefined while the binding is being deleted and still has bound objects: their claimed objects must stay until then. */
+  /**
+   * Plans a key. Undefined while a binding that is being deleted still has bound objects, because the claimed objects must stay as long as
+   * these.
+   */
   readonly plan: ((facts: ClaimFacts) => ClaimPlan) | undefined;
   /** The part of a claim that selects an object, in words; undefined if none does. `namespace` is the consumer namespace. */
   readonly selectedBy: (object: ClaimedView, namespace: string) => string | undefined;

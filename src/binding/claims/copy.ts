@@ -82,8 +82,8 @@ const annotationNames = {
 const originFields = Object.keys(annotationNames) as (keyof OriginAnnotations)[];
 
 /**
- * The expected value of an annotation that is absent. kube-bind's konnector never sets these two. If one is absent, the expected value is
- * assumed, so that its absence alone causes no write.
+ * The value to assume for an absent annotation. kube-bind's konnector never sets `providerIdentity` and `copyOf`, so the absence of either
+ * alone must cause no write.
  */
 const expectedIfUnset = (name: keyof OriginAnnotations, origin: Partial<OriginAnnotations>): string | undefined =>
   name === 'providerIdentity' || name === 'copyOf' ? origin[name] : undefined;

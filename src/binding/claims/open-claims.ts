@@ -119,7 +119,7 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): ClaimSync
   };
 }
 
-/** Whether the binding owns no CustomResourceDefinition of the export any more. Then the bound objects are deleted too. */
+/** Whether the binding owns no CustomResourceDefinition of the export any more, so that its bound objects no longer exist. */
 function areDefinitionsDeleted({ name, resources }: ExportView, { stores }: BindingDeps): boolean {
   const binding = stores.bindings.get(name);
   return resources.every((resource) => {

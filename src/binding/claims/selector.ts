@@ -14,7 +14,7 @@ export interface ClaimSelector {
   readonly problems: readonly string[];
   /** Whether no object can match. */
   readonly isEmpty: boolean;
-  /** The only label selector, if it alone selects and does not select all objects; otherwise undefined: watch all objects. */
+  /** Set if one label selector with requirements is all that selects: the selector for the watch. Undefined: watch all objects. */
   readonly watchSelector: string | undefined;
   /** The part of a claim that selects the object, in words; undefined if none does. */
   selectedBy(candidate: Candidate): string | undefined;

@@ -19,8 +19,8 @@ export class UsedNamespaces {
   }
 
   /**
-   * Calls `listener` with each namespace that has, or later gets, a first bound object; again if its objects were unknown meanwhile. Returns
-   * a function that unsubscribes.
+   * Calls `listener` with each namespace that contains a bound object now, and with each that later gets its first one. Repeats a namespace
+   * whose objects were unknown in between. Returns a function that unsubscribes.
    */
   subscribe(listener: (namespace: string) => void): () => void {
     const used = new Set<string>();

@@ -41,7 +41,7 @@ export interface ClusterBindingDeps {
   readonly clock: Clock;
 }
 
-/** Age from which a watch counts as silent, milliseconds. A healthy watch is younger. */
+/** `Store.ageMs` from which a watch counts as silent, milliseconds. While the provider answers, the age stays below it. */
 const silentMs = 30_000;
 
 /** Whether the watch is silent. Then only a live read shows whether the provider is reachable. */

@@ -59,7 +59,7 @@ export function namespaceController(
     workers: 4,
     clock: deps.clock,
     log: deps.log,
-    // Without the session id, so that series outlive a rotation of credentials.
+    // The name has no session id, so that the series continue after a rotation of credentials.
     metrics: deps.metrics.controller('namespaces'),
   });
 }

@@ -60,8 +60,8 @@ export function ownedCrds(crds: Store<CrdView>, binding: BindingView): CrdView[]
 }
 
 /**
- * The CustomResourceDefinitions in the store that a binding named `name` owns, but not `binding`. That binding was deleted, and perhaps
- * created again. No new syncer starts for their objects, but an earlier one may still run.
+ * The CustomResourceDefinitions in the store whose owner is a binding with this name, but another uid than `binding`: their owner was
+ * deleted, and perhaps created again. No new syncer starts for their objects, but an earlier one may still run.
  */
 export function abandonedCrds(crds: Store<CrdView>, name: string, binding: BindingView | undefined): CrdView[] {
   return [...crds.list()].filter(

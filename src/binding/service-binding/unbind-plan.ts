@@ -13,7 +13,7 @@ export interface UnbindFacts {
    * `synced`: they are.
    */
   readonly provider: 'noSession' | 'connecting' | 'synced';
-  /** Number of objects whose copies the syncers still have to delete; Infinity until they have counted them. */
+  /** Number of consumer objects with our finalizer, and of copies, that the unbinding waits for; Infinity until the syncers know it. */
   readonly remaining: number;
   /**
    * Whether all syncers that delete copies (mode `drain`) have started; until then, `remaining` may be too low. Also true while the

@@ -154,7 +154,10 @@ export interface ExportOptions {
 
 const { connected, consumerInSync, schemaInSync } = bindConditions;
 
-/** The conditions of an export. `binding` is undefined if this cluster does not bind the export. */
+/**
+ * The conditions of an export. `binding`: undefined if this cluster does not bind it. `refused`: why the provider rejects the status of
+ * BoundSchemas.
+ */
 function exportConditions(
   { name, specProblem }: Pick<ExportView, 'name' | 'specProblem'>,
   binding: BindingView | undefined,

@@ -132,7 +132,7 @@ function conditionUpdateOf({ type, status, reason, message }: CrdView['condition
   return { type, status, reason, message, ...(status === 'False' ? { severity: 'Error' as const } : {}) };
 }
 
-/** A merge patch that replaces `before` as a whole. */
+/** The merge patch that replaces `before` by `now` as a whole: fields that `now` lacks become null. */
 function replacing(before: unknown, now: unknown): unknown {
   if (!isRecord(now)) return now;
   const removed: JsonObject = {};

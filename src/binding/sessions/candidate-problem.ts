@@ -10,6 +10,7 @@ interface Candidate {
   readonly clusterNamespace: string;
 }
 
+/** The session in use. */
 interface Serving extends Candidate {
   readonly clusterNamespaceUid: string | undefined;
 }

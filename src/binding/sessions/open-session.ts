@@ -170,6 +170,7 @@ export class OpenSession implements ProviderSession {
     }
   }
 
+  /** Reads the uid of the cluster namespace, and retries until it succeeds or the session ends. Never rejects. */
   async #readIdentity(): Promise<void> {
     const { clock, random = Math.random } = this.#options;
     for (let attempt = 0; !this.#ended.signal.aborted; attempt++) {

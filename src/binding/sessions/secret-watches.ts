@@ -11,6 +11,7 @@ import { type CommonView, commonView } from '../stores/common-view.ts';
  * labeled ones in the namespace of kubectl bind. The server needs no permission to read others.
  */
 export class SecretWatches {
+  /** The Secrets in the namespace `kube-bind` with the label `kube-bind.io/provider-kubeconfig=true`. */
   readonly labeled: Store<SecretView>;
   readonly #consumer: Cluster;
   readonly #changed: (secret: string) => void;

@@ -1,6 +1,7 @@
 import type { Kubeconfig } from './kubeconfig.ts';
 import { OpenSession, type SessionOptions } from './open-session.ts';
 
+/** A session, and how many callers of `acquire` have not released it. */
 interface Entry {
   readonly session: OpenSession;
   references: number;
@@ -31,7 +32,7 @@ export class SessionPool {
   }
 
   /** Whether the caller holds the only reference. */
-  isLast(session: OpenSession): boolean {
+  isOnlyReference(session: OpenSession): boolean {
     return this.#entries.get(session.id)?.references === 1;
   }
 

@@ -130,7 +130,7 @@ export class SessionReconciler implements Reconciler {
       }
       await this.#waitForSync(session, signal);
       // Two sets of controllers for the same objects would undo each other's writes.
-      if (pool.isLast(serving)) await serving.stop();
+      if (pool.isOnlyReference(serving)) await serving.stop();
       signal.throwIfAborted();
       registry.serve(ref, session);
       unused = serving;

@@ -4,8 +4,8 @@ import type { KubeconfigProblem } from './kubeconfig.ts';
 import type { OpenSession } from './open-session.ts';
 import type { Heartbeat, ProviderSession, SessionLookup, Sessions } from './provider-session.ts';
 
-/** State of one key of one Secret. */
-interface Slot {
+/** What is known of one key of one Secret. */
+interface SecretKeyState {
   session: OpenSession | undefined;
   /** Why the Secret's current content cannot be used. A `session` then comes from an earlier content. */
   problem: KubeconfigProblem | undefined;
@@ -14,14 +14,14 @@ interface Slot {
 /** Maps kubeconfig Secrets to sessions and their heartbeats. Only the session reconciler changes the map. */
 export class SessionRegistry implements Sessions {
   /** By `namespace/name` of the Secret, then by key. */
-  readonly #slots = new Map<string, Map<string, Slot>>();
+  readonly #states = new Map<string, Map<string, SecretKeyState>>();
   readonly #heartbeats = new WeakMap<ProviderSession, Heartbeat>();
   readonly #listeners = new Set<(secret: string) => void>();
 
   lookup(ref: SecretKeyRef): SessionLookup {
-    const slot = this.#slots.get(keyOf(ref))?.get(ref.key);
-    if (!slot) return { kind: 'pending' };
-    const { session, problem } = slot;
+    const state = this.#states.get(keyOf(ref))?.get(ref.key);
+    if (!state) return { kind: 'pending' };
+    const { session, problem } = state;
     if (problem) return { kind: 'invalid', ...problem, ...(session ? { lastGood: session } : {}) };
     return session ? { kind: 'session', session } : { kind: 'pending' };
   }
@@ -39,9 +39,9 @@ export class SessionRegistry implements Sessions {
   /** The references (Secret and key) that the session serves. */
   refsOf(session: ProviderSession): SecretKeyRef[] {
     const refs: SecretKeyRef[] = [];
-    for (const [secret, slots] of this.#slots) {
+    for (const [secret, states] of this.#states) {
       const { namespace = '', name } = nameOf(secret);
-      for (const [key, slot] of slots) if (slot.session === session) refs.push({ namespace, name, key });
+      for (const [key, state] of states) if (state.session === session) refs.push({ namespace, name, key });
     }
     return refs;
   }
@@ -58,40 +58,40 @@ export class SessionRegistry implements Sessions {
 
   /** The session that serves the ref. It may come from an earlier content of the Secret. */
   serving(ref: SecretKeyRef): OpenSession | undefined {
-    return this.#slots.get(keyOf(ref))?.get(ref.key)?.session;
+    return this.#states.get(keyOf(ref))?.get(ref.key)?.session;
   }
 
   /** Sets the session that serves the ref. */
   serve(ref: SecretKeyRef, session: OpenSession): void {
-    const slot = this.#slot(ref);
-    if (slot.session === session && !slot.problem) return;
-    slot.session = session;
-    slot.problem = undefined;
+    const state = this.#stateOf(ref);
+    if (state.session === session && !state.problem) return;
+    state.session = session;
+    state.problem = undefined;
     this.#notify(keyOf(ref));
   }
 
   /** Records that the Secret or its current content cannot be used. A serving session stays. */
   fail(ref: SecretKeyRef, problem: KubeconfigProblem): void {
-    const slot = this.#slot(ref);
-    if (slot.problem?.reason === problem.reason && slot.problem.message === problem.message) return;
-    slot.problem = problem;
+    const state = this.#stateOf(ref);
+    if (state.problem?.reason === problem.reason && state.problem.message === problem.message) return;
+    state.problem = problem;
     this.#notify(keyOf(ref));
   }
 
   /** Removes the keys of the Secret for which `isUnused` is true. Returns the sessions that served them, once per ref. */
   forget(secret: string, isUnused: (key: string) => boolean): OpenSession[] {
-    const slots = this.#slots.get(secret);
-    const forgotten = [...(slots ?? [])].filter(([key]) => isUnused(key));
-    for (const [key] of forgotten) slots?.delete(key);
-    if (slots?.size === 0) this.#slots.delete(secret);
+    const states = this.#states.get(secret);
+    const forgotten = [...(states ?? [])].filter(([key]) => isUnused(key));
+    for (const [key] of forgotten) states?.delete(key);
+    if (states?.size === 0) this.#states.delete(secret);
     if (forgotten.length > 0) this.#notify(secret);
     return forgotten.flatMap(([, { session }]) => session ?? []);
   }
 
   /** Removes every key of every Secret. Releases no session. */
   forgetAll(): void {
-    const secrets = [...this.#slots.keys()];
-    this.#slots.clear();
+    const secrets = [...this.#states.keys()];
+    this.#states.clear();
     for (const secret of secrets) this.#notify(secret);
   }
 
@@ -113,17 +113,17 @@ export class SessionRegistry implements Sessions {
     for (const secret of this.secretsOf(session)) this.#notify(secret);
   }
 
-  #slot(ref: SecretKeyRef): Slot {
+  #stateOf(ref: SecretKeyRef): SecretKeyState {
     const secret = keyOf(ref);
-    const slots = this.#slots.get(secret) ?? new Map<string, Slot>();
-    this.#slots.set(secret, slots);
-    const slot = slots.get(ref.key) ?? { session: undefined, problem: undefined };
-    slots.set(ref.key, slot);
-    return slot;
+    const states = this.#states.get(secret) ?? new Map<string, SecretKeyState>();
+    this.#states.set(secret, states);
+    const state = states.get(ref.key) ?? { session: undefined, problem: undefined };
+    states.set(ref.key, state);
+    return state;
   }
 
-  *#all(): Iterable<Slot> {
-    for (const slots of this.#slots.values()) yield* slots.values();
+  *#all(): Iterable<SecretKeyState> {
+    for (const states of this.#states.values()) yield* states.values();
   }
 
   #notify(secret: string): void {

@@ -16,7 +16,7 @@ export interface OpenedStores<Stores> {
 
 type Open = <T extends Projected>(spec: StoreSpec<T>) => Store<T>;
 
-/** Opens the stores that `openAll` opens through `open`. */
+/** Opens stores of one cluster. `openAll` calls its argument once for each store, and returns the stores under names. */
 export function openStores<Stores>(cluster: Cluster, openAll: (open: Open) => Stores): OpenedStores<Stores> {
   const handles: StoreHandle<Projected>[] = [];
   const stores = openAll((spec) => {
@@ -41,8 +41,9 @@ export function openStores<Stores>(cluster: Cluster, openAll: (open: Open) => St
 export type ViewBuilder<Spec, T extends CommonView> = (common: CommonView, spec: Spec, object: KubeObject) => T;
 
 /**
- * A projection that logs objects whose spec is not valid and omits them. With `blank`, the store keeps such an object with that spec
- * and `specProblem`. The status is not validated: otherwise an object with an unexpected condition would look deleted.
+ * A projection that logs objects whose spec is not valid and omits them. With `blank`, a placeholder spec, the store keeps such an object
+ * with that spec and with `specProblem`. It does not validate the status, because an object with an unexpected condition must not look
+ * deleted.
  */
 export const projection =
   <Spec, T extends CommonView>(

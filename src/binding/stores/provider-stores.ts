@@ -41,20 +41,22 @@ export interface ExportView extends CommonView, Pick<ExportSpec, 'informerScope'
   readonly conditions: readonly BindCondition[];
 }
 
+/** A BoundSchema: the provider's description of a kind to bind. */
 export interface BoundSchemaView extends CommonView, Pick<SchemaSpec, 'informerScope' | 'group' | 'names' | 'scope'> {
   readonly namespace: string;
   readonly versions: readonly BoundVersion[];
-  /** Not validated here, and not copied into the CRD. Strategy `Webhook` decides which versions `boundCrd` serves. */
+  /** Not validated here, and not copied into the CRD. If its `strategy` is `Webhook`, the CRD serves only one version (`boundCrd`). */
   readonly conversion: unknown;
   readonly conditions: readonly BindCondition[];
   readonly acceptedNames: unknown;
   readonly storedVersions: readonly string[];
 }
 
+/** A version of a BoundSchema. */
 export interface BoundVersion extends Omit<SchemaVersion, 'schema' | 'subresources' | 'additionalPrinterColumns'> {
   /** The OpenAPI v3 schema without its `openAPIV3Schema` wrapper. */
   readonly schema: unknown;
-  /** Not validated here. If `status` is present, status is a subresource. */
+  /** Not validated here. If `status` is present, the kind has the subresource `/status`. */
   readonly subresources: { readonly status?: unknown; readonly scale?: unknown };
   readonly additionalPrinterColumns: readonly unknown[];
 }
@@ -68,6 +70,7 @@ export interface ServiceNamespaceView extends CommonView {
   readonly owner: Owner | undefined;
 }
 
+/** A ClusterBinding: the object in which the konnector reports its heartbeat, and which names the provider's Secret for this consumer. */
 export interface ClusterBindingView extends CommonView, Pick<ClusterBinding['spec'], 'providerPrettyName'> {
   readonly namespace: string;
   readonly secretRef: ClusterBinding['spec']['kubeconfigSecretRef'];
@@ -80,6 +83,7 @@ export interface ClusterBindingView extends CommonView, Pick<ClusterBinding['spe
   readonly conditions: readonly BindCondition[];
 }
 
+/** An APIServiceExportRequest: `kubectl bind` creates it to ask the provider for an export. */
 export interface ExportRequestView extends CommonView {
   readonly namespace: string;
   /** `Pending` also if the status has no known phase. */

@@ -13,8 +13,8 @@ export class DeleteBreaker {
   #tripped = false;
 
   /**
-   * Requests the delete of the copy of `key`. Returns 0 if the delete may be sent, otherwise the milliseconds until the next request.
-   * Infinity: the breaker holds the delete back until `allow` or the last `withdraw`.
+   * Requests the delete of the copy of `key`. Returns 0 if the delete may be sent, otherwise the milliseconds after which to request it
+   * again. Infinity: the breaker holds the delete back until `allow` or the last `withdraw`.
    */
   request(key: string, nowMs: number): number {
     if (this.#allowed.has(key)) return 0;
@@ -69,6 +69,7 @@ export const heldDeletesAdvice = (binding: string): string =>
 
 /** Number of deletes within the window at which the breaker trips, including those that wait. */
 const TRIP_COUNT = 20;
+/** Length of the window, milliseconds. */
 const WINDOW_MS = 60_000;
-/** Wait before a delete, so that deletes with the same cause are counted before the first one is sent. */
+/** Wait before a delete, milliseconds, so that deletes with the same cause are counted before the first one is sent. */
 const GATHER_MS = 1_000;

@@ -16,7 +16,7 @@ export function refusedWatch(
   return { side, code, resource: group === '' ? plural : `${plural}.${group}` };
 }
 
-/** Most kinds that a message names. The provider chooses their names and number. */
+/** Maximum number of kinds that a message names, because the provider chooses how many there are. */
 const MAX_NAMED = 10;
 
 /** Part of each message of {@link refusedWatchMessages}, by which a stored condition is recognized. */

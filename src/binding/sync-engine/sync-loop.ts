@@ -44,7 +44,7 @@ export interface SyncLoopParts {
   keys(): Iterable<string>;
   /** Number of synced objects in the consumer and of copies in the provider. */
   size(): { readonly objects: number; readonly copies: number };
-  /** Milliseconds since the watches of a side last received data. An absent side has no metric. */
+  /** `Store.ageMs` of the watches of a side. An absent side has no metric. */
   readonly ages: Partial<Record<Side, () => number>>;
   /** The watches of each side. */
   readonly watches: Readonly<Record<Side, RefusableWatch>>;
@@ -70,8 +70,9 @@ export class SyncLoop {
   readonly #openedAtMs: number;
   #parts: SyncLoopParts | undefined;
   #sender: CallSender | undefined;
+  /** Number of held-back deletes at the last report. */
   #held = 0;
-  /** Number of sides that no longer allow the watch. */
+  /** Number of sides that no longer allowed the watch at the last check. */
   #refused = 0;
 
   constructor(options: SyncLoopOptions, deps: BindingDeps) {
@@ -119,7 +120,7 @@ export class SyncLoop {
       workers,
       clock,
       log,
-      // Without the session id, so that series outlive a rotation of credentials.
+      // The name has no session id, so that the series continue after a rotation of credentials.
       metrics: metrics.controller(`${prefix}/${binding}/${label}`),
       random,
     });
@@ -173,7 +174,7 @@ export class SyncLoop {
     for (const stop of this.#stops.splice(0)) stop();
   }
 
-  /** With the permissions to watch, those to write may be back, too. */
+  /** Retries all failed calls once no watch is refused any more, because permissions to write may be back, too. */
   #onRefusal(): void {
     const before = this.#refused;
     this.#refused = this.refusedWatches().length;

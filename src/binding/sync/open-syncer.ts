@@ -332,7 +332,7 @@ function withoutVersion({ schema, exported }: SyncerOptions): Syncer {
     remaining: () => 0,
     problems: () => [problem],
     refusedWatches: () => [],
-    // Otherwise `Ready` would wait for this kind forever.
+    // `Ready` must not wait for a kind that cannot be synced.
     served: () => true,
     close() {},
   };

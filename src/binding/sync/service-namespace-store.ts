@@ -89,7 +89,7 @@ export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
     return this.#options.serviceNamespaces.synced && this.#stores().every((store) => store.synced);
   }
 
-  /** Does not wait for namespaces that are added meanwhile. Rejects with code `StoreClosed` if the store is closed first. */
+  /** Does not wait for namespaces that are added meanwhile. Rejects with CodedError `StoreClosed` if the store is closed first. */
   async whenSynced(signal?: AbortSignal): Promise<void> {
     const stop = signal ? AbortSignal.any([signal, this.#closed.signal]) : this.#closed.signal;
     stop.throwIfAborted();
