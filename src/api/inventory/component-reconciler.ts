@@ -79,7 +79,11 @@ const remoteWatch = Type.Object({
   group: Type.String({ description: 'API group; empty for the core group.', default: '', maxLength: 253 }),
   version: Type.String({ description: 'API version.', minLength: 1, maxLength: 63 }),
   resource: Type.String({ description: 'Plural resource name.', minLength: 1, maxLength: 253 }),
-  namespace: Type.Optional(objectName('Namespace to watch. If absent, all namespaces.')),
+  namespace: Type.Optional(
+    objectName(
+      'Namespace to watch. If absent: for cluster managed, all namespaces; for cluster management, the namespace of the entry, and cluster-scoped objects.',
+    ),
+  ),
   labelSelector: Type.Optional(
     Type.String({ description: 'Label selector in kubectl -l syntax. If absent, all objects.', maxLength: 1024 }),
   ),

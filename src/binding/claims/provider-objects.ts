@@ -125,7 +125,7 @@ export class ProviderObjects {
     return this.#consumerKeysOfAll(this.#store.byIndex(byName, name));
   }
 
-  /** Highest age of the watches, milliseconds. An age counts from the last received data. */
+  /** Highest `Store.ageMs` of the watches, milliseconds. */
   get ageMs(): number {
     return this.#store.ageMs;
   }

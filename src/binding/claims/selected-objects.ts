@@ -75,7 +75,7 @@ export class SelectedObjects {
     );
   }
 
-  /** Highest age of the watches, milliseconds. An age counts from the last received data. */
+  /** Highest `Store.ageMs` of the watches, milliseconds. */
   get ageMs(): number {
     return Math.max(...this.#handles.map(({ store }) => store.ageMs));
   }

@@ -97,7 +97,7 @@ export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
     await Promise.all(this.#stores().map((store) => store.whenSynced(stop)));
   }
 
-  /** Highest age of the watches, milliseconds. An age counts from the last received data. */
+  /** Highest `Store.ageMs` of the watches, milliseconds. */
   get ageMs(): number {
     return Math.max(this.#options.serviceNamespaces.ageMs, ...this.#stores().map((store) => store.ageMs));
   }

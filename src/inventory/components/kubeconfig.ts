@@ -147,7 +147,7 @@ export async function ensureKubeconfig(
   try {
     issued = await issue();
   } catch (error) {
-    // The same request stays invalid.
+    // A retry would send the same invalid request.
     if (!(error instanceof ApiError && error.code === 422)) throw error;
     const remedy = `correct the cause, for example spec.components.${component}.config.lifetimeSeconds`;
     return { outcome: 'Failed', message: `the request for a kubeconfig is invalid: ${describe(error)}; ${remedy}` };

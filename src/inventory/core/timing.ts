@@ -14,7 +14,10 @@ export const callSlackMs = 5000;
  * its deadline may differ from the clock of this process. A synchronous run of an earlier leader gets no such time.
  */
 export const graceMs = 10_000;
-/** Share of the granted time by which a heartbeat must move the deadline to be stored. Frequent heartbeats thus cause few writes. */
+/**
+ * The server stores a new deadline only if a heartbeat moves it by this share of the granted time, so that frequent heartbeats cause few
+ * writes.
+ */
 export const unstoredShare = 0.1;
 /** Maximum assumed difference between the clock of this process and the clock that set an instant, milliseconds. */
 export const clockSlackMs = 300_000;

@@ -11,7 +11,7 @@ export function sendJson(request: IncomingMessage, response: ServerResponse, sta
   response.writeHead(status, {
     'content-type': 'application/json',
     'content-length': Buffer.byteLength(text),
-    // Otherwise the server would parse the unread rest of the body as the next request.
+    // If a part of the body is unread, close the connection, so that the server does not parse that part as the next request.
     ...(request.complete ? {} : { connection: 'close' }),
     ...(status === 429 || status === 503 ? { 'retry-after': '1' } : {}),
   });

@@ -27,8 +27,8 @@ export class AbandonmentReporter {
   }
 
   /**
-   * Reports the abandonments that a written status has and the status of `before` has not: also of a component that never ran, and with a new
-   * reason. An earlier leader reported those that the status already had.
+   * Reports each abandonment in a written status that the status of `before` did not contain, or contained with another reason; also of
+   * components that never ran. An earlier leader reported those that the status already contained.
    */
   statusWritten(before: Entry, components: readonly ComponentStatus[]): void {
     for (const { name, reason, message } of components) {

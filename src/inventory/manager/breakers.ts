@@ -110,7 +110,13 @@ export type Breaker =
       /** The last 20 results, true for failures. */
       readonly lastResults: readonly boolean[];
     }
-  | { readonly state: 'open'; readonly probeAt: number; readonly probes: number };
+  | {
+      readonly state: 'open';
+      /** Earliest time of the next probe. */
+      readonly probeAt: number;
+      /** Number of probes that were scheduled since the breaker opened. */
+      readonly probes: number;
+    };
 
 /** A closed breaker opens after 5 failures in a row, or after a failure if at least half of the last 20 calls failed. */
 const maxConsecutiveFailures = 5;
@@ -149,5 +155,5 @@ export function afterCall(
   return { state: 'open', probeAt: at + delayMs, probes: 1 };
 }
 
-/** Milliseconds for 1, 2, 4 … 30 s, without jitter, because each endpoint gets one probe per delay. */
+/** Delay before a probe, milliseconds: 1, 2, 4 … 30 s, without jitter, because each endpoint gets one probe per delay. */
 const probeDelayMs = (attempt: number): number => backoffMs({ ...probeBackoff, attempt, jitter: 'none' });

@@ -14,7 +14,7 @@ interface SnapshotReaderDeps {
   readonly registrations: RegistrationLister;
 }
 
-/** One version of an entry and the reads that count for `noReaders`. Missing inputs are evaluated against it. */
+/** One version of an entry, against which the server evaluates missing inputs. `readers`: for inputs that want `noReaders`. */
 export interface EntrySnapshot {
   readonly entry: Entry;
   readonly readers: EntryReaders;
@@ -91,7 +91,10 @@ interface Circumstances {
   readonly recorded: boolean;
 }
 
-/** The operation that may start for an entry, or the reason why none may. Ignores limits, circuit breakers, and the preparation. */
+/**
+ * The operation that may start for an entry, or the reason why none may. Ignores `Limits`: concurrency, circuit breakers, and the
+ * preparation of the entry.
+ */
 export function mayRun(
   entry: Entry,
   registration: Registration,

@@ -287,7 +287,7 @@ export function readyOf(statuses: KeyStatuses, entry: Pick<Entry, 'bytes' | 'del
     ...(entry.suspended ? ['suspended: set spec.suspend to false'] : []),
     ...(message === '' ? [] : [message]),
     ...[...statuses]
-      .filter(isUnhandled)
+      .filter(isUnregistered)
       .map(([name]) => `${printable(name)}: not registered`)
       .sort(),
   ]);
@@ -300,7 +300,7 @@ export function readyOf(statuses: KeyStatuses, entry: Pick<Entry, 'bytes' | 'del
 const printable = (name: string): string => (/^[\w.-]+$/.test(name) ? name : quote(name));
 
 /** Whether the entry names a component, or has a run of one, that is not registered. */
-const isUnhandled = ([, { reason }]: readonly [string, KeyStatus]): boolean => reason === 'NotRegistered';
+const isUnregistered = ([, { reason }]: readonly [string, KeyStatus]): boolean => reason === 'NotRegistered';
 
 /** Why no component runs: none is registered, or what keeps each from running. */
 function noComponentsMessage(statuses: KeyStatuses): string {

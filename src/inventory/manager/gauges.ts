@@ -15,7 +15,7 @@ interface GaugesDeps {
   readonly registrations: RegistrationLister;
   readonly breakers: Breakers;
   readonly clock: Clock;
-  /** Milliseconds since the watch of entries last received data. */
+  /** `Store.ageMs` of the watch of entries. */
   readonly watchAgeMs: () => number;
 }
 
@@ -29,16 +29,26 @@ export function registerInventoryGauges(metrics: Metrics, deps: GaugesDeps): voi
     state.phase === 'queued' && (state.pending?.dueAt ?? Number.POSITIVE_INFINITY) <= clock.monotonic();
   const gauge = (name: string, help: string, labels: readonly string[], collect: Collect) =>
     metrics.collected({ name, help, labels }, collect);
-  gauge('drawbridge_inventory_queue_depth', 'Keys that are due and wait for a slot.', ['lane'], (set) => {
-    const depths = laneNames.map(() => 0);
-    for (const loop of all()) if (isQueued(loop)) depths[loop.lane] = (depths[loop.lane] ?? 0) + 1;
-    for (const [lane, depth] of depths.entries()) set({ lane: laneName(lane) }, depth);
-  });
-  gauge('drawbridge_inventory_oldest_queued_seconds', 'Longest time that a due key has waited.', [], (set) => {
-    const now = clock.monotonic();
-    const waits = [...all()].filter(isQueued).map(({ state }) => now - (state.pending?.dueAt ?? 0));
-    set({}, waits.reduce((longest, ms) => Math.max(longest, ms), 0) / 1000);
-  });
+  gauge(
+    'drawbridge_inventory_queue_depth',
+    'Components of entries whose run is due and has not started.',
+    ['lane'],
+    (set) => {
+      const depths = laneNames.map(() => 0);
+      for (const loop of all()) if (isQueued(loop)) depths[loop.lane] = (depths[loop.lane] ?? 0) + 1;
+      for (const [lane, depth] of depths.entries()) set({ lane: laneName(lane) }, depth);
+    },
+  );
+  gauge(
+    'drawbridge_inventory_oldest_queued_seconds',
+    'Longest time that a due run has waited for its start.',
+    [],
+    (set) => {
+      const now = clock.monotonic();
+      const waits = [...all()].filter(isQueued).map(({ state }) => now - (state.pending?.dueAt ?? 0));
+      set({}, waits.reduce((longest, ms) => Math.max(longest, ms), 0) / 1000);
+    },
+  );
   gauge(
     'drawbridge_inventory_notready_entries',
     'Entries in which the component has waited for an input longer than notReadyAlertAfterSeconds of its registration.',
@@ -69,11 +79,11 @@ export function registerInventoryGauges(metrics: Metrics, deps: GaugesDeps): voi
   );
   gauge(
     'drawbridge_inventory_watch_last_event_age_seconds',
-    'Time since the watch of the entries last received data. Alert above 60.',
+    'Time since the API server last sent data to the watch of entries, or answered a check of it. Alert above 60.',
     [],
     (set) => set({}, watchAgeMs() / 1000),
   );
-  gauge('drawbridge_inventory_entry_bytes', 'Size of the largest entry; 65,536 is the limit.', [], (set) =>
+  gauge('drawbridge_inventory_entry_bytes', 'Size of the largest entry. The limit is 65,536 bytes.', [], (set) =>
     set({}, largest(entries.list())),
   );
 }

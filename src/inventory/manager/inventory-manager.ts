@@ -26,7 +26,7 @@ interface InventoryManagerDeps extends LeaderDeps {
   readonly authorization: AuthorizationProof;
   readonly client: Client;
   readonly metrics: Metrics;
-  /** Milliseconds since the watch of entries last received data. */
+  /** `Store.ageMs` of the watch of entries. */
   readonly watchAgeMs: () => number;
 }
 

@@ -143,7 +143,7 @@ export class Limits {
       for (const lane of this.#waiting.get(limitedBy) ?? []) lane.delete(text);
   }
 
-  /** Wakes the first waiting key of a component in the most urgent lane. */
+  /** Re-admits the first waiting key of a component in the most urgent lane. */
   #wakeNext(component: string): void {
     for (const lane of this.#waiting.get(component) ?? []) {
       for (const text of lane) {

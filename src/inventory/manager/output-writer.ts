@@ -94,7 +94,7 @@ export class OutputWriter {
     return problem ?? this.#withRetries('removing a record', signal, () => this.#remove(base, signal));
   }
 
-  /** Reads the entry live. Otherwise outputs that the watch has not reported yet would stay forever. */
+  /** Removes the outputs. Reads the entry live, so that it also removes outputs that the watch has not reported yet. */
   async #removeOutputs(
     ref: EntryRef,
     { name, writes }: Registration,

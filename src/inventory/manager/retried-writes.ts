@@ -17,8 +17,9 @@ export interface RetryDeps {
 
 /** Status codes of rejections: answers that a retry rarely changes. */
 const rejectionCodes = new Set([400, 403, 404, 405, 409, 413, 422]);
+/** Backoff between attempts, milliseconds. */
 const backoff = { baseMs: 100, capMs: 10_000 };
-/** Maximum Retry-After that the server follows. Otherwise a finished run could stay recorded as running for long. */
+/** Maximum Retry-After that the server follows, milliseconds, so that a finished run does not stay recorded as running for long. */
 const maxRetryAfterMs = 30_000;
 /** Maximum number of rejections of one write: a webhook or a permission may be missing only briefly. */
 const maxRejections = 5;

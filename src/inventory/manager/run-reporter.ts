@@ -61,7 +61,7 @@ export class RunReporter {
 
   /**
    * Reports the end of a run in metrics and the log, if `after` has a new outcome. Records an Event only if the outcome or its reason
-   * changed, or the message of a Failed.
+   * changed, or if the outcome is Failed and its message changed.
    */
   recordStored(key: ComponentKey, before: RunRecord, after: RunRecord): void {
     const last = after.lastOutcome;

@@ -20,7 +20,7 @@ interface ManagedClusterOptions {
 const MAX_FAILING_MS = 10_000;
 /** A watch is unhealthy if its first list takes longer than this, milliseconds. */
 const MAX_FIRST_LIST_MS = 45_000;
-/** A watch is unhealthy if it receives no data for longer than this, milliseconds. A healthy watch receives some at least every 30 s. */
+/** A watch is unhealthy if its age (`Store.ageMs`) exceeds this, milliseconds. While the cluster answers, the age stays below 30 s. */
 const MAX_SILENCE_MS = 60_000;
 /** Backoff between attempts to connect, milliseconds. `#retryOpen` adds `baseMs`, because a jittered delay may be near 0. */
 const CONNECT_BACKOFF = { baseMs: 1_000, capMs: 30_000 };
@@ -162,7 +162,7 @@ class ManagedWatch {
     return this.#store?.synced ?? false;
   }
 
-  /** Milliseconds since this watch last received data from the cluster; Infinity if it is not attached. */
+  /** `Store.ageMs` of this watch; Infinity if it is not attached. */
   get silentMs(): number {
     return this.#store?.ageMs ?? Number.POSITIVE_INFINITY;
   }

@@ -29,8 +29,8 @@ const keyTextOf = (record: RunRecord): string => keyText(componentKeyOf(record))
 const runNameOf = ({ name, record }: RunView): ObjectName => ({ namespace: record.entry.namespace, name });
 
 /**
- * Run records as ReconcileRun objects in the API server. A record counts only in the namespace of its entry; otherwise users of one
- * namespace could forge records for entries of another.
+ * Run records as ReconcileRun objects in the API server. A record counts only in the namespace of its entry, so that users of another
+ * namespace cannot forge it.
  */
 export class KubeRunStore implements RunStore {
   readonly #client: Client;
@@ -168,7 +168,7 @@ export class KubeRunStore implements RunStore {
     this.#recordsWithoutEntry.set(uid, waiting.set(key, view));
   }
 
-  /** Whether the key has another record, and only earlier versions gave the name of this one. Then this one does not count. */
+  /** Whether the record does not count, because its key has another one, and only earlier versions of the server gave this one's name. */
   #isSuperseded({ key, name, record }: RunView): boolean {
     const known = this.#newest.get(key);
     return known !== undefined && known.name !== name && name !== runName(record.entry, record.component);

@@ -153,7 +153,7 @@ export function specPatch(record: RunRecord): Record<string, unknown> {
   };
 }
 
-/** When the next run starts, in words. Names no time that could pass without a run. */
+/** When the next run starts, in words; undefined during a run. Contains a time only if the run waits for nothing else. */
 function nextText({ phase, heldBy, lastOutcome, nextAtMs }: RunRecord): string | undefined {
   if (phase !== 'Idle') return undefined;
   if (heldBy !== undefined) return heldTexts[heldBy];
