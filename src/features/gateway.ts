@@ -7,7 +7,6 @@ import { frontProxyProblem, openFrontProxy } from '../gateway/front-proxy.ts';
 import { Gateway } from '../gateway/gateway.ts';
 import { LiveGrants, openGrantStores } from '../gateway/live-grants.ts';
 import { LiveViews } from '../gateway/live-views.ts';
-import { Looks } from '../gateway/looks.ts';
 import { PeerIdentity, Peers } from '../gateway/peers.ts';
 import { PublicKeys } from '../gateway/public-keys.ts';
 import { recordingMetrics } from '../gateway/recording/metrics.ts';
@@ -22,6 +21,7 @@ import { SessionOpening } from '../gateway/session-opening.ts';
 import { openSessionStore } from '../gateway/session-view.ts';
 import { Sessions } from '../gateway/sessions.ts';
 import { Upstream } from '../gateway/upstream.ts';
+import { ViewHandler } from '../gateway/view-handler.ts';
 import { clock, type Feature, type Host, type OpenFeature, storesProblem } from './feature.ts';
 
 /** The gateway feature: passes the streams of grants on, and ends them on time. Every replica serves; none leads. */
@@ -80,7 +80,7 @@ async function open(host: Host): Promise<OpenFeature> {
   const serving = certificate();
   const identity = new PeerIdentity(serving.current);
   const peers = new Peers({ identity, views, clock });
-  const looks = new Looks({ views, sink, holderOf: (name) => objects.holderOf(name), peers, audit, log });
+  const viewHandler = new ViewHandler({ views, sink, holderOf: (name) => objects.holderOf(name), peers, audit, log });
   const opening = new SessionOpening({ sessions, objects, upstream, recorder, views, audit, clock });
   const server = await startGatewayServer({
     gateway: new Gateway({
@@ -89,7 +89,7 @@ async function open(host: Host): Promise<OpenFeature> {
       sessions,
       upstream,
       opening,
-      looks,
+      viewHandler,
       peers,
       audit,
       clock,

@@ -20,14 +20,14 @@ export type GatewayCall =
 
 const prefix = `/apis/${gatewayGroup}/${gatewayVersion}/namespaces/`;
 const PROXY = /^([a-z0-9-]{1,63})\/grants\/([a-z0-9.-]{1,253})\/proxy(\/.*)?$/;
-const LOOK = /^([a-z0-9-]{1,63})\/(session|recording)s\/([^/]+)\/log$/;
+const VIEW = /^([a-z0-9-]{1,63})\/(session|recording)s\/([^/]+)\/log$/;
 const DOCUMENT = /^(\/[a-zA-Z0-9.-]+){1,4}$/;
-/** A percent sign, a backslash, an empty segment, or a segment that begins with a dot: a later reader could resolve it to another path. */
+/** A percent sign, a backslash, an empty segment, or a segment that begins with a dot: a later parser could resolve it to another path. */
 const AMBIGUOUS = /[%\\]|\/\/|\/\.|[^\x21-\x7e]/;
 
 /**
- * Reads the target of a call as it was sent. Undefined if the path is not one of ours. The API server decodes `%2f` and `%2e` before it
- * forwards a call, and checks the permission before that, so any path that two readers could understand differently is refused.
+ * Parses the target of a call as the API server sent it. Undefined if the gateway does not serve the path. The API server first checks the
+ * permission of the caller, and then decodes `%2f` and `%2e`, so also undefined for any path that two parsers could understand differently.
  */
 export function readCall(target: string): GatewayCall | undefined {
   const question = target.indexOf('?');
@@ -35,7 +35,7 @@ export function readCall(target: string): GatewayCall | undefined {
   if (AMBIGUOUS.test(path)) return undefined;
   if (path.startsWith(prefix)) {
     const match = PROXY.exec(path.slice(prefix.length));
-    if (!match) return readLook(path.slice(prefix.length));
+    if (!match) return readViewCall(path.slice(prefix.length));
     const [, namespace = '', grant = '', rest = ''] = match;
     const query = new URLSearchParams(question < 0 ? '' : target.slice(question + 1));
     return { kind: 'proxy', namespace, grant, path: rest === '/' ? '' : rest, query };
@@ -43,8 +43,8 @@ export function readCall(target: string): GatewayCall | undefined {
   return DOCUMENT.test(path) ? { kind: 'document', path } : undefined;
 }
 
-function readLook(path: string): GatewayCall | undefined {
-  const [, namespace = '', kind, session = ''] = LOOK.exec(path) ?? [];
+function readViewCall(path: string): GatewayCall | undefined {
+  const [, namespace = '', kind, session = ''] = VIEW.exec(path) ?? [];
   if (!isRecordingName(namespace, session)) return undefined;
   return { kind: kind === 'session' ? 'session' : 'recording', name: { namespace, session } };
 }

@@ -1,44 +1,44 @@
 import type { Duplex } from 'node:stream';
 
-/** One direction of a stream. It reads no faster than the receiver, and what sees copies beside, can take. */
+/** One direction of a stream. It reads no faster than its receiver, and those who get copies, can take the bytes. */
 export class Flow {
   readonly #from: Duplex;
   readonly #to: Duplex;
-  /** Why nothing is read now. */
-  readonly #holds = new Set<unknown>();
+  /** What reading waits for; empty while the direction reads. */
+  readonly #pauseReasons = new Set<unknown>();
 
   constructor(from: Duplex, to: Duplex) {
     this.#from = from;
     this.#to = to;
   }
 
-  /** Writes the chunk to the receiver. While the receiver is behind, reads no more. */
+  /** Writes the chunk to the receiver. If the receiver is behind, stops reading until it has caught up. */
   pass(chunk: Buffer): void {
     const to = this.#to;
-    if (chunk.length === 0 || to.destroyed || to.writableEnded || to.write(chunk) || this.#holds.has(to)) return;
-    this.#hold(to);
-    to.once('drain', () => this.#release(to));
+    if (chunk.length === 0 || to.destroyed || to.writableEnded || to.write(chunk) || this.#pauseReasons.has(to)) return;
+    this.#pause(to);
+    to.once('drain', () => this.#resume(to));
   }
 
-  /** Reads no more until `ready` resolves; it must not reject. */
+  /** Stops reading until `ready` resolves; it must not reject. */
   waitFor(ready: Promise<void>): void {
-    if (this.#holds.has(ready)) return;
-    this.#hold(ready);
-    void ready.then(() => this.#release(ready));
+    if (this.#pauseReasons.has(ready)) return;
+    this.#pause(ready);
+    void ready.then(() => this.#resume(ready));
   }
 
-  /** Reads on, whatever it waited for. */
-  flush(): void {
-    this.#holds.clear();
+  /** Reads again at once, whatever reading waits for. */
+  resume(): void {
+    this.#pauseReasons.clear();
     this.#from.resume();
   }
 
-  #hold(reason: unknown): void {
-    this.#holds.add(reason);
+  #pause(reason: unknown): void {
+    this.#pauseReasons.add(reason);
     this.#from.pause();
   }
 
-  #release(reason: unknown): void {
-    if (this.#holds.delete(reason) && this.#holds.size === 0) this.#from.resume();
+  #resume(reason: unknown): void {
+    if (this.#pauseReasons.delete(reason) && this.#pauseReasons.size === 0) this.#from.resume();
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Frames of WebSockets (RFC 6455) in one direction. The gateway passes the bytes of a stream on unchanged and reads them beside, so that
- * it knows where it may insert a frame of its own.
+ * Frames of WebSockets (RFC 6455) in one direction. The gateway passes the bytes of a stream on unchanged. It also parses them, to know where
+ * it may insert a frame of its own.
  */
 
 /** Opcodes of frames. */
@@ -29,13 +29,13 @@ export class FrameReader {
   readonly #listener: FrameListener;
   readonly #header = Buffer.alloc(14);
   #headerBytes = 0;
-  /** Bytes of the payload that are still to come; undefined while a header is read. */
+  /** Bytes of the payload that have not arrived; undefined while a header is read. */
   #left: number | undefined;
   #opcode = 0;
   #isFinal = true;
   /** The mask of the frame; zeros without one. */
   readonly #mask = Buffer.alloc(4);
-  /** Bytes of the payload before the part that is read. */
+  /** Bytes of the payload before the current part. */
   #offset = 0;
   /** Whether a data message has begun and is not complete. */
   #isInMessage = false;
@@ -66,7 +66,7 @@ export class FrameReader {
     return boundary;
   }
 
-  /** A copy of the part that `onData` gets, without its mask. Call it only there. */
+  /** A copy of the part that `onData` got, without its mask. Call it only within `onData`. */
   unmasked(part: Buffer): Buffer {
     const copy = Buffer.from(part);
     for (let i = 0; i < copy.length; i++) copy[i] = part.readUInt8(i) ^ this.#mask.readUInt8((this.#offset + i) % 4);
@@ -80,7 +80,7 @@ export class FrameReader {
     return taken;
   }
 
-  /** Bytes that the header still needs, as far as the bytes so far tell. */
+  /** Bytes that the header still lacks; at most 2 until its first two bytes, which give its length, have arrived. */
   #missingHeaderBytes(): number {
     if (this.#headerBytes < 2) return 2 - this.#headerBytes;
     const second = this.#header.readUInt8(1);

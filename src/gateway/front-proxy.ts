@@ -109,17 +109,18 @@ function certificatesIn(pem: string): X509Certificate[] {
   });
 }
 
-/** The authorities by which the certificate of a connection was verified. */
+/** By connection: the authorities (PEM) by which TLS verified the certificate of the peer. */
 const verifiedBy = new WeakMap<TLSSocket, string>();
 
-/** Call it after each handshake: the certificate of the peer was verified by these settings. */
-export function noteHandshake(socket: TLSSocket, settings: FrontProxy | undefined): void {
+/** Records the settings by which TLS verified the certificate of the peer. Call it after each handshake. */
+export function recordHandshake(socket: TLSSocket, settings: FrontProxy | undefined): void {
   verifiedBy.set(socket, settings?.authorities ?? '');
 }
 
 /**
- * Whether the peer of the connection proved to be the API server: a certificate of the current authorities, with one of the names. Node
- * reports a connection without a certificate as authorized if it resumes a session of TLS 1.3 (nodejs/node#35317).
+ * Whether the peer of the connection has proved that it is the API server, by a certificate of the current authorities with one of the names.
+ * Requires the certificate itself, because Node reports a connection without one as authorized if it resumes a session of TLS 1.3
+ * (nodejs/node#35317).
  */
 export function isApiServer(socket: TLSSocket, { authorities, names, problem }: FrontProxy): boolean {
   if (problem !== undefined || !socket.authorized || verifiedBy.get(socket) !== authorities) return false;

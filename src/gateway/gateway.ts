@@ -13,19 +13,20 @@ import { type Caller, readCaller } from './caller.ts';
 import { apiDocument, podDocument } from './discovery.ts';
 import { type FrontProxy, frontProxyOf, frontProxyProblem, isApiServer } from './front-proxy.ts';
 import type { LiveGrant, LiveGrants } from './live-grants.ts';
-import type { Looks } from './looks.ts';
 import { isPeerPath, type Peers } from './peers.ts';
 import { type Decision, decide, isDocument, isSubject, type ProxyCall } from './pod-call.ts';
-import type { AuditedCall, Look, SessionAudit } from './session-audit.ts';
+import type { AuditedCall, SessionAudit, ViewCall } from './session-audit.ts';
 import type { SessionOpening } from './session-opening.ts';
 import { type Sessions, tooManySessions } from './sessions.ts';
 import { endText } from './stream-end.ts';
 import type { Upstream } from './upstream.ts';
+import type { ViewHandler } from './view-handler.ts';
 
 /** How long a client may take to read the end of a log, milliseconds. */
-const LAST_WORDS_MS = 1000;
-/** How many refusals of streams are remembered, and how long, milliseconds: until kubectl has repeated the call. */
+const LOG_END_MS = 1000;
+/** Maximum number of refusals of streams that the gateway remembers. */
 const MAX_REFUSED = 1024;
+/** How long it remembers each, milliseconds: until kubectl has repeated the call. */
 const REPEAT_MS = 5000;
 
 interface GatewayDeps {
@@ -34,7 +35,7 @@ interface GatewayDeps {
   readonly sessions: Sessions;
   readonly upstream: Pick<Upstream, 'open'>;
   readonly opening: Pick<SessionOpening, 'open'>;
-  readonly looks: Pick<Looks, 'answer'>;
+  readonly viewHandler: Pick<ViewHandler, 'answer'>;
   readonly peers: Pick<Peers, 'answer'>;
   readonly audit: SessionAudit;
   readonly clock: Clock;
@@ -45,7 +46,7 @@ interface GatewayDeps {
 type Outcome =
   | { readonly kind: 'document'; readonly contentType: string; readonly body: unknown }
   | { readonly kind: 'refusal'; readonly refusal: Refusal; readonly audit?: AuditedCall }
-  | { readonly kind: 'look'; readonly look: Look }
+  | { readonly kind: 'view'; readonly view: ViewCall }
   | ({ readonly kind: 'forward' } & AuditedCall & Forwarded);
 
 type Forwarded = { readonly decision: Extract<Decision, { kind: 'read' | 'stream' }> };
@@ -75,8 +76,8 @@ export class Gateway {
       } else if (outcome.kind === 'refusal') {
         if (outcome.audit) await this.#deps.audit.denied(outcome.audit, outcome.refusal);
         refuse(response, outcome.refusal);
-      } else if (outcome.kind === 'look') {
-        await this.#deps.looks.answer(outcome.look, response);
+      } else if (outcome.kind === 'view') {
+        await this.#deps.viewHandler.answer(outcome.view, response);
       } else if (outcome.decision.kind === 'read') {
         await this.#read(request, response, outcome, outcome.decision);
       }
@@ -123,10 +124,10 @@ export class Gateway {
     const accept = headers.accept ?? '';
     if (call.kind === 'document') return documentOutcome(method === 'GET' ? apiDocument(call.path, accept) : undefined);
     if (call.kind !== 'proxy') {
-      return method === 'GET' ? { kind: 'look', look: { caller, ...call } } : { kind: 'refusal', refusal: onlyGet };
+      return method === 'GET' ? { kind: 'view', view: { caller, ...call } } : { kind: 'refusal', refusal: onlyGet };
     }
     const proxyCall = proxyCallOf(call, method, headers.upgrade);
-    // Without these, a client would show no reason for its later calls.
+    // Answer these even without a grant: clients read them first, and show only the reasons of refusals that follow.
     if (isDocument(proxyCall)) return documentOutcome(podDocument(proxyCall.path, accept));
     const grant = await grants.findOrWait(call.namespace, call.grant);
     if ('status' in grant) return { kind: 'refusal', refusal: grant };
@@ -190,13 +191,13 @@ export class Gateway {
         }
         // A regular end would look like the end of the log.
         response.write(`\n[drawbridge] ${endText(end)}\n`, () => response.destroy());
-        this.#deps.clock.schedule(LAST_WORDS_MS, () => response.destroy());
+        this.#deps.clock.schedule(LOG_END_MS, () => response.destroy());
       },
     });
   }
 }
 
-/** The same for the calls by which kubectl repeats a refused stream. A hash, because targets may be long. */
+/** The key of a stream in `#refused`. A call by which kubectl repeats a stream has the same key. A hash, because targets may be long. */
 const streamKey = ({ username }: Caller, { url = '' }: IncomingMessage): string =>
   createHash('sha256')
     .update(JSON.stringify([username, url]))
@@ -232,7 +233,7 @@ const unknownPath: Refusal = {
   status: 404,
   code: 'UnknownPath',
   message:
-    'the path is none of the gateway; it serves discovery, and below namespaces/NAMESPACE: grants/GRANT/proxy/…, sessions/SESSION/log, and recordings/SESSION/log, without percent signs; use kubectl drawbridge exec, or drawbridge sessions',
+    'the gateway does not serve this path; it serves discovery, and below namespaces/NAMESPACE: grants/GRANT/proxy/…, sessions/SESSION/log, and recordings/SESSION/log, without percent signs; use kubectl drawbridge exec, or drawbridge sessions',
 };
 const onlyGet: Refusal = {
   status: 405,

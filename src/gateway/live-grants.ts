@@ -22,9 +22,9 @@ export interface LiveGrant extends Granted {
   readonly recording: RecordingTerms | undefined;
 }
 
-/** What the grant says about recordings. */
+/** How the sessions of a grant are recorded. */
 export interface RecordingTerms {
-  /** Required: no session begins or goes on without its recording. */
+  /** `Required`: no session begins or continues without its recording. */
   readonly mode: 'BestEffort' | 'Required';
   readonly withInput: boolean;
 }
@@ -41,7 +41,7 @@ export interface GrantProof {
   onChange(listener: () => void): () => void;
 }
 
-/** Age from which the stores prove nothing anymore, milliseconds: the access could have been revoked meanwhile. */
+/** Maximum age of stores that may prove a grant, milliseconds: in older ones, a revocation could be missing. */
 const MAX_AGE_MS = 60_000;
 /** How long a call waits for a grant that no watch has reported yet, milliseconds. */
 const APPEARANCE_MS = 2_000;
@@ -88,18 +88,18 @@ export class LiveGrants {
   }
 
   /**
-   * The open grant of that name, or why there is none, as `find` says it. If no request has the grant, waits up to 2 s for it: a requester
-   * who saw that the request is ready may call before the watch of this replica reports it.
+   * As `find`. If no request has the grant, first waits up to 2 s for one: a requester who saw that the request is ready may call before the
+   * watch of this replica reports it.
    */
   async findOrWait(namespace: string, name: string): Promise<LiveGrant | Refusal> {
-    const isUnknown = !this.isBlind && !this.#request(namespace, name);
+    const isUnknown = !this.isStale && !this.#request(namespace, name);
     if (isUnknown && this.#waiting < MAX_WAITING) await this.#appearance(namespace, name);
     return this.find(namespace, name);
   }
 
-  /** The open grant of that name, or why there is none: `NoLiveGrant`, `GatewayNotReady`. */
+  /** The open grant of that name. If there is none, the refusal: `NoLiveGrant` or `GatewayNotReady`. */
   find(namespace: string, name: string): LiveGrant | Refusal {
-    if (this.isBlind || !this.#proof.hasKeys) return notReady;
+    if (this.isStale || !this.#proof.hasKeys) return notReady;
     const request = this.#request(namespace, name);
     const end = this.#endOf(request);
     if (request?.grant && typeof end === 'number') return liveGrantOf(request, request.grant, name, end);
@@ -108,9 +108,9 @@ export class LiveGrants {
     return { status: 403, code: 'NoLiveGrant', message };
   }
 
-  /** Why the streams of the grant must end now; when they must end otherwise, epoch ms. */
+  /** Why the streams of the grant must end now. If they need not, the time at which they must, epoch ms. */
   endOf(namespace: string, name: string): StreamEnd | number {
-    if (this.isBlind) return { code: 'Unverifiable', atMs: this.#clock.now() };
+    if (this.isStale) return { code: 'Unverifiable', atMs: this.#clock.now() };
     return this.#endOf(this.#request(namespace, name));
   }
 
@@ -132,8 +132,8 @@ export class LiveGrants {
     return this.#proof.onChange(listener);
   }
 
-  /** Whether the gateway has not heard from the API server for so long that a revocation could be missing. */
-  get isBlind(): boolean {
+  /** Whether the API server has not confirmed the stores or the keys for over a minute, so that a revocation could be missing. */
+  get isStale(): boolean {
     return this.#proof.ageMs > MAX_AGE_MS || this.#stores.some(({ synced, ageMs }) => !synced || ageMs > MAX_AGE_MS);
   }
 

@@ -6,13 +6,14 @@ import type { CastReader, SessionCast } from './recording/session-cast.ts';
 import type { RecordingName } from './recording/sink.ts';
 import type { SessionRecord } from './session-audit.ts';
 
-/** Maximum number of viewers of one session, and of all sessions and recordings of this replica. */
+/** Maximum number of viewers of one session. */
 const MAX_PER_SESSION = 8;
+/** Maximum number of viewers of all sessions and recordings of this replica. */
 const MAX_VIEWERS = 64;
 /** Maximum number of bytes that wait for one viewer. */
 const MAX_WAITING = 1024 * 1024;
 /** How long a viewer may take to read the end of a view, milliseconds. */
-const LAST_WORDS_MS = 5_000;
+const VIEW_END_MS = 5_000;
 
 /** Media type of views and recordings. */
 export const castType = 'application/x-asciicast';
@@ -28,8 +29,8 @@ export class LiveSession {
   /** The audit line of the session. */
   readonly record: SessionRecord;
   readonly viewers = new Set<Viewer>();
-  /** Number of reserved places. */
-  taken = 0;
+  /** Number of viewers for whom a place is reserved. */
+  reserved = 0;
   isOpen = true;
 
   constructor(name: RecordingName, cast: SessionCast | undefined, record: SessionRecord) {
@@ -51,13 +52,13 @@ interface View {
 export class LiveViews {
   readonly #clock: Clock;
   readonly #sessions = new Map<string, LiveSession>();
-  #taken = 0;
+  #reserved = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** The session has begun. The returned function ends its views, with the reason. */
+  /** Registers a session that has begun. Returns the function that ends its views, with the reason. */
   begin(session: LiveSession): (reason: string) => void {
     const key = keyOf(session.name);
     this.#sessions.set(key, session);
@@ -68,7 +69,7 @@ export class LiveViews {
     };
   }
 
-  /** Takes a place for a viewer of the open session; or says why there is none. The caller must release it. */
+  /** Reserves a place for a viewer of the open session, which the caller must release. If there is none, returns the refusal. */
   admit(name: RecordingName): View | Refusal {
     const session = this.#sessions.get(keyOf(name));
     if (!session) return notOpen(name);
@@ -78,21 +79,24 @@ export class LiveViews {
     return typeof release === 'function' ? { session, cast, release } : release;
   }
 
-  /** Takes a place for a viewer of the session, or of a recording, and returns the function that frees it; or why there is none. */
+  /**
+   * Reserves a place for a viewer of the session or, without `session`, of a recording or a session of another replica. Returns the function
+   * that frees it, or the refusal if there is none.
+   */
   reserve(session?: LiveSession): (() => void) | Refusal {
-    if (this.#taken >= MAX_VIEWERS || (session?.taken ?? 0) >= MAX_PER_SESSION) return tooManyViewers;
-    this.#taken += 1;
-    if (session) session.taken += 1;
+    if (this.#reserved >= MAX_VIEWERS || (session?.reserved ?? 0) >= MAX_PER_SESSION) return tooManyViewers;
+    this.#reserved += 1;
+    if (session) session.reserved += 1;
     let isFree = false;
     return () => {
       if (isFree) return;
       isFree = true;
-      this.#taken -= 1;
-      if (session) session.taken -= 1;
+      this.#reserved -= 1;
+      if (session) session.reserved -= 1;
     };
   }
 
-  /** Writes the session to the answer, from now until its end. False if the session is over. */
+  /** Writes the session to the answer, from now until its end. Returns false if the session has ended. */
   show({ session, cast }: Pick<View, 'session' | 'cast'>, answer: ViewAnswer): boolean {
     if (!session.isOpen) return false;
     session.viewers.add(new Viewer(session, cast, answer, this.#clock));
@@ -130,37 +134,37 @@ class Viewer implements CastReader {
 
   event(line: Buffer): void {
     if (this.#answer.writableLength + line.length <= MAX_WAITING) this.#answer.write(line);
-    else if (this.#last()) {
-      // Without the end of the answer, so that the viewer does not take it for the end of the session.
+    else if (this.#stopEvents()) {
+      // Break the answer off: a client takes a complete answer for the end of the session.
       this.#answer.write(this.#cast.line('m', tooSlow), () => this.#answer.destroy());
     }
   }
 
-  /** The session is over. */
+  /** Writes the reason for the end of the session, and ends the view. */
   end(reason: string): void {
-    if (this.#last()) this.#answer.end(this.#cast.lastNote === reason ? '' : this.#cast.line('m', reason));
+    if (this.#stopEvents()) this.#answer.end(this.#cast.lastNote === reason ? '' : this.#cast.line('m', reason));
   }
 
-  /** Passes nothing more on; false if that was so before. */
-  #last(): boolean {
+  /** Stops passing events on, and breaks the answer off if it is still open after `VIEW_END_MS`. Returns false if an earlier call did so. */
+  #stopEvents(): boolean {
     if (this.#isEnding) return false;
     this.#isEnding = true;
     this.#stop();
-    this.#cancel = this.#clock.schedule(LAST_WORDS_MS, () => this.#answer.destroy());
+    this.#cancel = this.#clock.schedule(VIEW_END_MS, () => this.#answer.destroy());
     return true;
   }
 }
 
 const tooSlow = 'this view ends: its reader was too slow; the session goes on';
 
-/** No replica has the open session. */
+/** The refusal if the session is not open. */
 export const notOpen = ({ namespace, session }: RecordingName): Refusal => ({
   status: 404,
   code: 'SessionNotOpen',
   message: `session ${session} is not open in namespace ${namespace}; list open sessions: drawbridge sessions list -n ${namespace}; or play its recording: drawbridge sessions play ${session} -n ${namespace}`,
 });
 
-/** The session has no output that a terminal could show. */
+/** The refusal if the session has no output that a terminal could show. */
 export const nothingToShow = ({ session }: RecordingName): Refusal => ({
   status: 400,
   code: 'NoTerminal',

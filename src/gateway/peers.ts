@@ -11,18 +11,18 @@ import type { RecordingName } from './recording/sink.ts';
 
 /** How long another replica may take to connect and to answer, milliseconds. */
 const ANSWER_MS = 5_000;
-/** After this silence, the kernel asks whether the connection still exists, milliseconds. */
+/** Time without bytes after which the kernel probes the connection, milliseconds. */
 const KEEP_ALIVE_MS = 15_000;
 
 const prefix = '/peer/';
 const PATH = /^\/peer\/([^/]+)\/([^/]+)$/;
 
-/** Whether the call is for a replica, not for the aggregated API. */
+/** Whether another replica makes the call; otherwise, the call is for the aggregated API. */
 export const isPeerPath = (target: string | undefined): boolean => target?.startsWith(prefix) === true;
 
 /**
- * The serving pair that all replicas read from one Secret, and by which they know each other. During a change, one replica may have the next
- * pair while another one still has the pair before.
+ * The serving certificate and key (the pair), which all replicas read from one Secret, and by which they authenticate each other. During a
+ * rotation, one replica may have the new pair while another one still has the old pair.
  */
 export class PeerIdentity {
   #pair: KeyPair;
@@ -38,14 +38,14 @@ export class PeerIdentity {
     return this.#pair;
   }
 
-  /** The pair has changed. The one before stays valid until the next change. */
+  /** Presents the new pair from now on. The pair before it stays valid until the next replacement. */
   replace(pair: KeyPair): void {
     const fingerprint = fingerprintOf(pair);
     this.#pair = pair;
     if (fingerprint !== this.#fingerprints[0]) this.#fingerprints = [fingerprint, ...this.#fingerprints].slice(0, 2);
   }
 
-  /** Whether the other side of the connection has proved by TLS that it holds the pair. */
+  /** Whether the other side of the connection has proved by TLS that it holds the current pair, or the one before it. */
   isPeer(socket: unknown): boolean {
     const certificate = socket instanceof TLSSocket ? socket.getPeerX509Certificate() : undefined;
     return certificate !== undefined && this.#fingerprints.includes(certificate.fingerprint256);
@@ -72,8 +72,8 @@ export class Peers {
   answer({ method, url, socket }: IncomingMessage, response: ServerResponse): void {
     const { identity, views } = this.#deps;
     const [, namespace = '', session = ''] = PATH.exec(url ?? '') ?? [];
-    const isKnown = method === 'GET' && isRecordingName(namespace, session);
-    const view = !identity.isPeer(socket) ? notPeer : isKnown ? views.admit({ namespace, session }) : unknownPath;
+    const isServed = method === 'GET' && isRecordingName(namespace, session);
+    const view = !identity.isPeer(socket) ? notPeer : isServed ? views.admit({ namespace, session }) : unknownPath;
     if ('status' in view) {
       refuse(response, view);
       return;
@@ -89,7 +89,7 @@ export class Peers {
   open(address: string, { namespace, session }: RecordingName, signal: AbortSignal): Promise<IncomingMessage> {
     const { identity, clock } = this.#deps;
     const { cert, key } = identity.pair;
-    // The pin below takes the place of an authority: nothing is sent before it holds.
+    // No authority verifies the certificate. Instead, `isPeer` below compares it with the pair before the call is sent.
     const socket = connect({ ...targetOf(address), cert, key, rejectUnauthorized: false, minVersion: 'TLSv1.2' });
     socket.setKeepAlive(true, KEEP_ALIVE_MS);
     const abort = (): void => void socket.destroy();

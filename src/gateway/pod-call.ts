@@ -50,7 +50,7 @@ export interface StreamOptions {
 }
 
 const channelProtocols = ['v5.channel.k8s.io', 'v4.channel.k8s.io'];
-/** The subprotocols of WebSockets that the gateway reads beside. In others, such as base64, it would not find the channels. */
+/** The subprotocols of WebSockets that the gateway can parse. In others, such as base64, it would not find the channels. */
 export const streamProtocols: Readonly<Record<StreamKind, readonly string[]>> = {
   exec: channelProtocols,
   attach: channelProtocols,
@@ -75,7 +75,7 @@ const listOptions = [
   'timeoutSeconds',
 ];
 
-/** The query parameters that the gateway passes on, by what is called. */
+/** The query parameters that the gateway passes on, by the kind of call. */
 const parameters: Readonly<Record<StreamKind | 'log' | 'get' | 'list', readonly string[]>> = {
   get: ['includeObject', 'pretty', 'resourceVersion'],
   list: listOptions,

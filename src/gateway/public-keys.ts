@@ -16,15 +16,16 @@ interface KeyList extends Projected {
   readonly isEmpty: boolean;
 }
 
-/** Size of a public key, bytes; and the maximum number of keys, of which the server lists two. */
+/** Size of a public key, bytes. */
 const KEY_BYTES = 32;
+/** Maximum number of keys that the gateway reads; the server lists two. */
 const MAX_KEYS = 8;
 
 /** Proves grants by the public keys that the server lists in a ConfigMap, which it watches. */
 export class PublicKeys implements GrantProof {
   readonly store: Store<KeyList>;
   readonly #key: string;
-  /** The proved end by request; views never change. */
+  /** The proved end by request, epoch ms. Cached, because a view never changes. */
   #ends = new WeakMap<RequestView, number | undefined>();
 
   constructor(cluster: Cluster, namespace: string) {
@@ -67,7 +68,7 @@ export class PublicKeys implements GrantProof {
     return this.#ends.get(request);
   }
 
-  /** At the last extension with a valid signature, all before which have one, too; else at the end of the signed grant. */
+  /** The end of the last extension before the first one without a valid signature; without such an extension, the end of the signed grant. */
   #provedEndMs(request: RequestView): number | undefined {
     const verifier = this.store.get(this.#key)?.verifier;
     const { grant, extensions } = request;

@@ -11,7 +11,7 @@ import type { Projected, Store } from '../kube/store.ts';
 /** A replica of the gateway, by its Lease. */
 interface ReplicaView extends Projected {
   readonly replica: string;
-  /** Where the other replicas reach it, `IP:port`; undefined if it did not say. */
+  /** Where the other replicas reach it, `IP:port`; undefined if its Lease does not name the address. */
   readonly address: string | undefined;
 }
 
@@ -62,22 +62,22 @@ function viewReplica({ metadata }: KubeObject): ReplicaView | undefined {
 
 /**
  * The replicas of the gateway, each with a Lease as its heartbeat. A replica renews its Lease only while it holds sessions, so that a gateway
- * at rest writes nothing. The Leases of replicas that stopped are deleted by any other one.
+ * without sessions writes nothing. If a replica has stopped, any other replica deletes its Lease.
  */
 export class Replicas {
   /** Emits the Lease of this replica when it must be renewed. */
   readonly hints: HintSource = hintSource('sessions');
   readonly #options: ReplicasOptions;
-  /** When this process first saw the present version of each Lease. Times of other processes prove nothing. */
-  readonly #seen = new Map<string, { readonly version: string; readonly atMs: number }>();
+  /** By key: when this process first saw the current version of the Lease, monotonic milliseconds. It does not trust times of other processes. */
+  readonly #firstSeen = new Map<string, { readonly version: string; readonly atMs: number }>();
   #renewedAtMs = Number.NEGATIVE_INFINITY;
   #renewing: Promise<void> | undefined;
 
   constructor(options: ReplicasOptions) {
     this.#options = options;
     options.store.subscribe((event) => {
-      if (event.type === 'deleted') this.#seen.delete(event.key);
-      else this.#see(event.now);
+      if (event.type === 'deleted') this.#firstSeen.delete(event.key);
+      else this.#noteVersion(event.now);
     });
   }
 
@@ -90,13 +90,13 @@ export class Replicas {
     return this.#options.store;
   }
 
-  /** Where to reach a replica, `IP:port`; undefined if its Lease does not say, or does not exist. */
+  /** Where to reach a replica, `IP:port`; undefined if it has no Lease, or the Lease does not name the address. */
   addressOf(replica: string): string | undefined {
     return this.store.get(this.#key(replica))?.address;
   }
 
-  /** Resolves once the Lease of this replica proves that it lives. Rejects as the client does. */
-  async prove(): Promise<void> {
+  /** Renews the Lease of this replica if the last renewal is 30 s old. Rejects as the client does. */
+  async ensureRenewed(): Promise<void> {
     const { clock } = this.#options;
     if (clock.monotonic() < this.#renewedAtMs + RENEW_MS) return;
     this.#renewing ??= this.#renew().finally(() => {
@@ -105,7 +105,7 @@ export class Replicas {
     await this.#renewing;
   }
 
-  /** Whether a replica still renews its Lease; asks the API server before it says no. Rejects as the client does. */
+  /** Whether the Lease of a replica has not expired. Before it resolves to false, it reads the Lease live. Rejects as the client does. */
   async isAlive(replica: string, signal: AbortSignal): Promise<boolean> {
     const { client, namespace } = this.#options;
     const known = this.store.get(this.#key(replica));
@@ -121,9 +121,9 @@ export class Replicas {
     const found = this.store.get(key);
     if (key === this.#key(this.own)) {
       if (!holdsSessions) return done;
-      // Another client deleted it.
+      // If another client deleted the Lease, create it at once.
       if (!found) this.#renewedAtMs = Number.NEGATIVE_INFINITY;
-      await this.prove();
+      await this.ensureRenewed();
       return after(Math.max(0, this.#renewedAtMs + RENEW_MS - clock.monotonic()));
     }
     if (!found) return done;
@@ -133,7 +133,7 @@ export class Replicas {
     try {
       await client.delete(leases, { namespace, name: `${leasePrefix}${replica}` }, { uid, resourceVersion, signal });
     } catch (error) {
-      // It was renewed meanwhile.
+      // The replica has renewed its Lease meanwhile.
       if (!isConflict(error)) throw error;
     }
     return done;
@@ -175,14 +175,15 @@ export class Replicas {
     this.#renewedAtMs = sentAtMs;
   }
 
-  #see({ key, resourceVersion }: ReplicaView): void {
-    if (this.#seen.get(key)?.version === resourceVersion) return;
-    this.#seen.set(key, { version: resourceVersion, atMs: this.#options.clock.monotonic() });
+  #noteVersion({ key, resourceVersion }: ReplicaView): void {
+    if (this.#firstSeen.get(key)?.version === resourceVersion) return;
+    this.#firstSeen.set(key, { version: resourceVersion, atMs: this.#options.clock.monotonic() });
   }
 
+  /** Time until the Lease expires, milliseconds; negative afterwards. */
   #leftMs({ key }: ReplicaView): number {
     const { clock } = this.#options;
-    return (this.#seen.get(key)?.atMs ?? clock.monotonic()) + DURATION_MS - clock.monotonic();
+    return (this.#firstSeen.get(key)?.atMs ?? clock.monotonic()) + DURATION_MS - clock.monotonic();
   }
 
   #key(replica: string): string {

@@ -7,7 +7,7 @@ import { type Clock, sleep } from '../kit/clock.ts';
 import type { KeyPair } from '../kit/key-pair.ts';
 import { listen } from '../kit/listen.ts';
 import type { Store } from '../kube/store.ts';
-import { type FrontProxy, frontProxyOf, isApiServer, noteHandshake } from './front-proxy.ts';
+import { type FrontProxy, frontProxyOf, isApiServer, recordHandshake } from './front-proxy.ts';
 import type { Gateway } from './gateway.ts';
 import type { PeerIdentity } from './peers.ts';
 
@@ -37,8 +37,8 @@ const HEADERS_MS = 5_000;
 const KEEP_ALIVE_MS = 120_000;
 /** Maximum size of the head of a call, bytes: the command of exec is in its URL. */
 const MAX_HEAD = 64 * 1024;
-/** How long streams and logs may take to tell their clients why they end, when the server closes, milliseconds. */
-const LAST_WORDS_MS = 2_000;
+/** How long a closing server waits for streams and logs to send the reason for their end, milliseconds. */
+const DRAIN_MS = 2_000;
 
 /** Serves the gateway over HTTPS. Rejects with `PortUnavailable` if the port cannot be bound. */
 export async function startGatewayServer(options: GatewayServerOptions) {
@@ -56,7 +56,7 @@ export async function startGatewayServer(options: GatewayServerOptions) {
       maxHeaderSize: MAX_HEAD,
     },
     (request, response) => {
-      // Trust can end while the connection lasts, when the authority is replaced.
+      // If the authority is replaced while the connection is open, the server no longer trusts the connection.
       if (!isTrusted(request.socket as TLSSocket)) response.setHeader('connection', 'close');
       void gateway.onRequest(request, response);
     },
@@ -65,9 +65,9 @@ export async function startGatewayServer(options: GatewayServerOptions) {
     const settings = frontProxyOf(frontProxy);
     return (settings !== undefined && isApiServer(socket, settings)) || identity.isPeer(socket);
   };
-  /** Sockets of streams, which Node's server no longer knows. */
+  /** Sockets of streams. Node's server does not close them, because it no longer has them after an upgrade. */
   const upgraded = new Set<Duplex>();
-  server.on('secureConnection', (socket) => noteHandshake(socket, frontProxyOf(frontProxy)));
+  server.on('secureConnection', (socket) => recordHandshake(socket, frontProxyOf(frontProxy)));
   server.on('upgrade', (request, socket, head) => {
     (socket as TLSSocket).setTimeout(0);
     upgraded.add(socket);
@@ -78,7 +78,7 @@ export async function startGatewayServer(options: GatewayServerOptions) {
   let pair = certificate.current;
   const apply = (): void => server.setSecureContext(tlsOptions(pair, frontProxyOf(frontProxy)));
   await listen(server, options.host, options.port);
-  // A new pair is current only after the listener has accepted it.
+  // If TLS rejects the new pair, the earlier one stays.
   certificate.start((next) => {
     server.setSecureContext(tlsOptions(next, frontProxyOf(frontProxy)));
     pair = next;
@@ -93,7 +93,7 @@ export async function startGatewayServer(options: GatewayServerOptions) {
       const closed = new Promise<void>((resolve) => {
         server.close(() => resolve());
       });
-      await Promise.race([closed, sleep(options.clock, LAST_WORDS_MS)]);
+      await Promise.race([closed, sleep(options.clock, DRAIN_MS)]);
       server.closeAllConnections();
       for (const socket of upgraded) socket.destroy();
       await closed;

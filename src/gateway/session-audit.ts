@@ -19,7 +19,7 @@ export interface AuditedCall {
 }
 
 /** A call of a user who wants to see an open session, or a recording. */
-export interface Look {
+export interface ViewCall {
   readonly caller: Caller;
   readonly kind: 'session' | 'recording';
   readonly name: RecordingName;
@@ -28,7 +28,7 @@ export interface Look {
 /** The audit line of a session, without its verdict. */
 export type SessionRecord = Omit<AuditRecord, 'verdict'>;
 
-/** The audit lines of sessions. */
+/** Writes the audit lines of sessions, and of views of sessions and recordings. */
 export class SessionAudit {
   readonly #journal: Journal;
   readonly #log: Log;
@@ -38,7 +38,7 @@ export class SessionAudit {
     this.#log = log;
   }
 
-  /** A refused call of a known user. If the line cannot be written, the call stays refused. Never rejects. */
+  /** Records a refused call of a known user. If the line cannot be written, logs an error; the call stays refused. Never rejects. */
   async denied({ caller, grant }: AuditedCall, { code, message }: Refusal): Promise<void> {
     const line: AuditRecord = {
       event: 'session',
@@ -52,14 +52,14 @@ export class SessionAudit {
     await this.#appendOrLog(line, 'no audit line for a refused call');
   }
 
-  /** The session begins. Rejects if the line cannot be written; then nothing may pass. */
+  /** Records that the session begins. Rejects if the line cannot be written; then the caller must not open the session. */
   async opened(record: SessionRecord): Promise<void> {
     await this.#journal.append({ ...record, verdict: 'opened' });
   }
 
   /**
-   * The session is over, so that a failed line can neither keep it closed nor open it; the journal counts the line as lost. `result` is empty
-   * if nothing passed. Never rejects.
+   * Records the end of the session. If the line cannot be written, logs an error, and the journal counts the line as lost. `result` is empty if
+   * nothing passed. Never rejects.
    */
   async ended(record: SessionRecord, { end, ...result }: Partial<StreamResult>): Promise<void> {
     const line: AuditRecord = {
@@ -72,14 +72,14 @@ export class SessionAudit {
     await this.#appendOrLog(line, 'no audit line for the end of a session');
   }
 
-  /** The user sees the session or the recording. Rejects if the line cannot be written; then the user may see nothing. */
-  async viewed(look: Look, session?: Pick<SessionRecord, 'request' | 'pod'>): Promise<void> {
-    await this.#journal.append({ ...lookLine(look, session), verdict: 'viewed' });
+  /** Records that the user sees the session or the recording. Rejects if the line cannot be written; then the caller must show nothing. */
+  async viewed(call: ViewCall, session?: Pick<SessionRecord, 'request' | 'pod'>): Promise<void> {
+    await this.#journal.append({ ...viewLine(call, session), verdict: 'viewed' });
   }
 
-  /** A refused look of a known user. Never rejects. */
-  async unseen(look: Look, { code, message }: Refusal): Promise<void> {
-    const line: AuditRecord = { ...lookLine(look), verdict: 'denied', code, message };
+  /** Records a refused view of a known user. If the line cannot be written, logs an error. Never rejects. */
+  async viewDenied(call: ViewCall, { code, message }: Refusal): Promise<void> {
+    const line: AuditRecord = { ...viewLine(call), verdict: 'denied', code, message };
     await this.#appendOrLog(line, 'no audit line for a refused view');
   }
 
@@ -107,8 +107,8 @@ export function sessionRecord(call: AuditedCall, { stream, options }: StreamDeci
   };
 }
 
-/** The line names whose Pod and request it was, if this replica knows. */
-function lookLine({ caller, kind, name }: Look, { request, pod }: Partial<SessionRecord> = {}): SessionRecord {
+/** The audit line of a view, without its verdict. It names the request and the Pod if this replica knows them. */
+function viewLine({ caller, kind, name }: ViewCall, { request, pod }: Partial<SessionRecord> = {}): SessionRecord {
   return {
     event: 'session',
     who: whoOf(caller),

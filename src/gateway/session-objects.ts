@@ -14,25 +14,26 @@ import type { Store } from '../kube/store.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { GatewayRequest } from './live-grants.ts';
-import type { Holder } from './looks.ts';
 import type { StreamDecision } from './pod-call.ts';
 import type { RecordingName } from './recording/sink.ts';
 import type { Replicas } from './replicas.ts';
 import type { AuditedCall, SessionRecord } from './session-audit.ts';
-import { byReplica, byRequest, type RequestOf, type SessionView, sessionObject } from './session-view.ts';
+import { byReplica, byRequest, type SessionRequest, type SessionView, sessionObject } from './session-view.ts';
 import type { Session } from './sessions.ts';
+import type { Holder } from './view-handler.ts';
 
 /** The object of a session that this replica holds or held. */
 interface OwnObject {
   readonly session: Session;
-  readonly request: RequestOf;
+  readonly request: SessionRequest;
   /** Undefined until the API server has created the object. */
   uid: string | undefined;
   isOver: boolean;
-  /** Whether the object may have been deleted before the API server answered that it created it. */
-  isDoubtful: boolean;
-  /** Since when the recording is lost, epoch ms. */
+  /** Whether a client may have deleted the object before this replica had the answer to its creation. */
+  mayBeDeleted: boolean;
+  /** When the recording was lost, epoch ms; undefined if it was not. */
   lostAtMs: number | undefined;
+  /** Whether the status of the object shows the loss. */
   isLossStored: boolean;
 }
 
@@ -55,8 +56,8 @@ const CHECK_MS = 30_000;
 const CLOSE_MS = 5_000;
 
 /**
- * The AccessSessions: one object for each open stream, which shows it, and whose deletion ends it. Each replica creates and deletes the
- * objects of its own sessions, and deletes those of replicas that no longer live.
+ * The AccessSessions: one object for each open stream. It shows the stream to administrators, and its deletion ends the stream. Each replica
+ * creates and deletes the objects of its own sessions, and deletes those of replicas whose Lease has expired.
  */
 export class SessionObjects {
   readonly #deps: SessionObjectsDeps;
@@ -89,7 +90,7 @@ export class SessionObjects {
       request,
       uid: undefined,
       isOver: false,
-      isDoubtful: false,
+      mayBeDeleted: false,
       lostAtMs: undefined,
       isLossStored: false,
     };
@@ -97,12 +98,12 @@ export class SessionObjects {
     const abort = new AbortController();
     const cancel = clock.schedule(CREATE_MS, () => abort.abort(new Error(`no answer within ${CREATE_MS / 1000} s`)));
     try {
-      await replicas.prove();
+      await replicas.ensureRenewed();
       const object = sessionObject(call, decision, record, session, replicas.own, clock.now());
       const { metadata } = await client.create(accessSessions, object, { signal: abort.signal });
       own.uid = metadata.uid ?? '';
       replicas.wake();
-      if (own.isOver || own.isDoubtful) this.#hints.hint(key);
+      if (own.isOver || own.mayBeDeleted) this.#hints.hint(key);
     } catch (error) {
       this.#own.delete(key);
       // The API server may have created it nevertheless.
@@ -114,7 +115,10 @@ export class SessionObjects {
     }
   }
 
-  /** The session is not, or no longer, recorded. Its object says so, and stays until its request does. Never blocks. */
+  /**
+   * Call it when the recording of the session has failed. The controller writes that to the object, and keeps the object until the status of
+   * the request shows it. Never blocks.
+   */
   recordingLost(namespace: string, { id }: Pick<Session, 'id'>): void {
     const key = keyOf({ namespace, name: id });
     const own = this.#own.get(key);
@@ -123,7 +127,7 @@ export class SessionObjects {
     this.#hints.hint(key);
   }
 
-  /** The session is over: its object is deleted, again and again until that succeeds. Never blocks. */
+  /** Call it when the session is over. The controller deletes its object, and retries until that succeeds. Never blocks. */
   end(namespace: string, { id }: Pick<Session, 'id'>): void {
     const key = keyOf({ namespace, name: id });
     const own = this.#own.get(key);
@@ -144,18 +148,18 @@ export class SessionObjects {
         metrics: metrics.controller('gateway-sessions'),
         sources: [
           fromSubscription('accesssessions', store, (event) =>
-            // A lost recording that is told twice needs one object.
+            // One object is enough to show the request a lost recording. If there is one, the others can be deleted.
             event.type === 'updated' && event.now.isRecordingLost ? ofRequest(event.now.request.uid) : [event.key],
           ),
           this.#hints,
           interval({ name: 'missing', clock, everyMs: CHECK_MS, keys: () => this.#missing() }),
-          // The sessions of a replica whose Lease is gone.
+          // If the Lease of a replica is deleted, another replica deletes the objects of its sessions.
           fromSubscription('leases', replicas.store, (event) =>
             event.type === 'deleted' ? store.byIndex(byReplica, event.before.replica).map(({ key }) => key) : [],
           ),
-          // Their status shows lost recordings.
-          ...requests.map((one) =>
-            fromSubscription(one.resource.plural, one, (event) =>
+          // Once the status of a request shows a lost recording, the object is no longer needed.
+          ...requests.map((requestStore) =>
+            fromSubscription(requestStore.resource.plural, requestStore, (event) =>
               ofRequest(('now' in event ? event.now : event.before).uid),
             ),
           ),
@@ -196,7 +200,7 @@ export class SessionObjects {
     const own = this.#own.get(key);
     const stored = store.get(key);
     if (own?.uid === undefined) {
-      if (own) own.isDoubtful = true;
+      if (own) own.mayBeDeleted = true;
       else if (stored && (stored.replica === replicas.own || !(await replicas.isAlive(stored.replica, signal))))
         await this.#release(key, signal);
     } else if (own.isOver) {
@@ -204,7 +208,7 @@ export class SessionObjects {
     } else {
       await this.#storeLoss(key, own, signal);
       const isUnseen = stored?.uid !== own.uid || stored.deleting;
-      if (isUnseen && (await this.#isGone(key, own.uid, signal)))
+      if (isUnseen && (await this.#isDeleted(key, own.uid, signal)))
         own.session.end({ code: 'Killed', atMs: clock.now() });
     }
     return done;
@@ -222,7 +226,7 @@ export class SessionObjects {
       await this.#markLost(key, 'the replica stopped before the recording was complete', signal);
     const isLost = own ? own.isLossStored : stored?.isRecorded;
     const request = own?.request ?? stored?.request;
-    if (isLost && request && !this.#isLossShown(key, request) && !(await this.#isGone(key, uid, signal))) return;
+    if (isLost && request && !this.#isLossShown(key, request) && !(await this.#isDeleted(key, uid, signal))) return;
     await this.#delete(key, uid, signal);
     this.#own.delete(key);
   }
@@ -243,10 +247,10 @@ export class SessionObjects {
   }
 
   /**
-   * Whether the status of the request shows that a recording was lost, the request no longer exists, or another object waits for it: one
-   * object for each request is enough, however many sessions its user opens.
+   * Whether the object is not needed to show the loss: the status of the request shows that a recording was lost, the request no longer
+   * exists, or another object waits for the request. One object for each request is enough, however many sessions its user opens.
    */
-  #isLossShown(key: string, { kind, name, uid }: RequestOf): boolean {
+  #isLossShown(key: string, { kind, name, uid }: SessionRequest): boolean {
     const { store, requests } = this.#deps;
     const found = requests.find(({ resource }) => resource.kind === kind);
     if (!found?.synced) return false;
@@ -258,7 +262,7 @@ export class SessionObjects {
     return store.byIndex(byRequest, uid).some((other) => other.isRecordingLost && other.key < key);
   }
 
-  async #isGone(key: string, uid: string, signal: AbortSignal): Promise<boolean> {
+  async #isDeleted(key: string, uid: string, signal: AbortSignal): Promise<boolean> {
     const found = await findObject(this.#deps.client.urgent(), accessSessions, nameOf(key), { signal });
     return found?.metadata.uid !== uid || found.metadata.deletionTimestamp !== undefined;
   }
@@ -278,7 +282,7 @@ export class SessionObjects {
   }
 }
 
-/** The reason may name parts of the cluster, which users need not know. */
+/** Omits the reason, which may name parts of the cluster that users need not know. */
 const notStored = (): CodedError =>
   new CodedError(
     'SessionNotStored',

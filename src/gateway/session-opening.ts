@@ -32,7 +32,7 @@ interface UpgradeCall {
   readonly head: Buffer;
 }
 
-/** Opens the streams of sessions: everything that must have happened before the first byte passes. */
+/** Opens the streams of sessions. Before the first byte passes, it starts the recording, creates the AccessSession, and writes the audit line. */
 export class SessionOpening {
   readonly #deps: SessionOpeningDeps;
 
@@ -40,7 +40,10 @@ export class SessionOpening {
     this.#deps = deps;
   }
 
-  /** Opens the stream. Resolves to a refusal, which the caller must answer, if it does not. Rejects if the API server cannot be reached. */
+  /**
+   * Opens the stream. Resolves to undefined once it is open, or if the client has left. Otherwise, resolves to the refusal, which the caller
+   * must send. Rejects if the API server cannot be reached.
+   */
   async open(
     { request, socket, head }: UpgradeCall,
     call: AuditedCall,
@@ -56,12 +59,12 @@ export class SessionOpening {
       await audit.denied(call, refusal);
       return refusal;
     }
-    const session = sessions.admits(grant) ? sessions.begin(grant) : undefined;
+    const session = sessions.countStream(grant) ? sessions.begin(grant) : undefined;
     if (!session) return tooManySessions;
     let recording: Recording | undefined;
     const close = (): void => {
       session.close();
-      // Until it is complete, the recording can still be lost.
+      // Keep the object until the recording is complete, because the recording can still be lost.
       void Promise.resolve(recording?.end()).finally(() => objects.end(grant.namespace, session));
     };
     const abort = new AbortController();
@@ -72,7 +75,7 @@ export class SessionOpening {
     socket.once('close', abandon);
     const record = sessionRecord(call, decision, session);
     const cast = kind === 'portforward' ? undefined : new SessionCast(clock, grant.recording?.withInput ?? false);
-    // Not beside the call to the API server: it starts the command.
+    // Do not call the API server at the same time: that call starts the command.
     const [recorded, stored] = await Promise.allSettled([
       cast && this.#beginRecording(call, cast, session, record),
       objects.begin(call, decision, record, session),

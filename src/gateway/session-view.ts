@@ -23,13 +23,13 @@ export interface SessionView extends Projected {
   readonly replica: string;
   readonly deleting: boolean;
   readonly pod: string;
-  readonly request: RequestOf;
+  readonly request: SessionRequest;
   readonly isRecorded: boolean;
   readonly isRecordingLost: boolean;
 }
 
 /** The request of a session. */
-export interface RequestOf {
+export interface SessionRequest {
   readonly kind: RequestKind;
   readonly name: string;
   /** Empty if the request no longer owns the session. */

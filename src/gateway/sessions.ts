@@ -17,20 +17,22 @@ export interface Endable {
 export interface Session {
   /** Unique, for the audit journal. */
   readonly id: string;
-  /** Names the stream that the session ends. If the access has ended meanwhile, it ends at once. */
+  /** Sets the stream that the session ends. If the access has ended meanwhile, ends the stream at once. */
   attach(stream: Endable): void;
   /** Ends the session for a reason of its own, while its grant stays open; also if it has no stream yet. */
   end(reason: StreamEnd): void;
-  /** The stream is over. */
+  /** Removes the session. Call it when its stream is over. */
   close(): void;
 }
 
-/** Maximum number of sessions of one replica, and of one grant. */
+/** Maximum number of open sessions of one replica. */
 const MAX_SESSIONS = 1000;
+/** Maximum number of open sessions of one grant in a replica. */
 const MAX_PER_GRANT = 64;
-/** How many streams of a grant may begin at once, and the time after which one more may, milliseconds: each costs two writes. */
+/** How many streams of a grant may begin at once. Each stream costs two writes. */
 const MAX_AT_ONCE = 200;
-const NEXT_MS = 100;
+/** Time after which one more stream may begin, milliseconds. */
+const PACE_MS = 100;
 /** Number of grants whose streams are counted. */
 const MAX_COUNTED = 1024;
 
@@ -48,7 +50,7 @@ const CHECK_MS = 5_000;
 
 interface SessionState {
   stream?: Endable;
-  /** Why the session ends alone. */
+  /** Why the session ended while its grant stayed open. */
   end?: StreamEnd;
 }
 
@@ -68,7 +70,7 @@ export class Sessions {
   readonly #clock: Clock;
   readonly #byGrant = new Map<string, GrantSessions>();
   readonly #unsubscribe: readonly (() => void)[];
-  /** By grant: when all its streams so far would have begun at the slowest pace, monotonic milliseconds. */
+  /** By grant: the end of the time that its streams so far have used, at `PACE_MS` each, monotonic milliseconds. */
   readonly #usedUntilMs = new RecentMap<string, number>(MAX_COUNTED);
   #count = 0;
   #cancelCheck: Cancel = () => {};
@@ -81,19 +83,19 @@ export class Sessions {
       grants.subscribe((namespace, name) => this.#recheck(`${namespace}/${name}`)),
       grants.onKeys(() => this.#recheckAll()),
     ];
-    this.#checkSight();
+    this.#checkStaleness();
   }
 
   get count(): number {
     return this.#count;
   }
 
-  /** Whether a stream of the grant may begin now. Counts it. */
-  admits({ namespace, name }: Pick<LiveGrant, 'namespace' | 'name'>): boolean {
+  /** Counts a stream of the grant that is about to begin. Returns false, and counts nothing, if the grant began too many. */
+  countStream({ namespace, name }: Pick<LiveGrant, 'namespace' | 'name'>): boolean {
     const nowMs = this.#clock.monotonic();
     const key = `${namespace}/${name}`;
-    const usedUntilMs = Math.max(nowMs, this.#usedUntilMs.get(key) ?? 0) + NEXT_MS;
-    if (usedUntilMs - nowMs > MAX_AT_ONCE * NEXT_MS) return false;
+    const usedUntilMs = Math.max(nowMs, this.#usedUntilMs.get(key) ?? 0) + PACE_MS;
+    if (usedUntilMs - nowMs > MAX_AT_ONCE * PACE_MS) return false;
     this.#usedUntilMs.set(key, usedUntilMs);
     return true;
   }
@@ -164,13 +166,13 @@ export class Sessions {
     });
   }
 
-  /** A watch that no longer hears anything reports no revocation, and a timer does not notice that the wall clock has jumped. */
-  #checkSight(): void {
+  /** Checks regularly, because a broken watch reports no revocation, and a timer does not notice that the wall clock has jumped. */
+  #checkStaleness(): void {
     this.#cancelCheck = this.#clock.schedule(CHECK_MS, () => {
       const nowMs = this.#clock.now();
-      const isDue = ({ endMs }: GrantSessions): boolean => this.#grants.isBlind || endMs <= nowMs;
+      const isDue = ({ endMs }: GrantSessions): boolean => this.#grants.isStale || endMs <= nowMs;
       for (const [key, sessions] of [...this.#byGrant]) if (isDue(sessions)) this.#recheck(key);
-      this.#checkSight();
+      this.#checkStaleness();
     });
   }
 }

@@ -1,7 +1,7 @@
 import type { sessionEndTexts } from '../api/gateway/codes.ts';
 import { formatTime } from '../kit/clock.ts';
 
-/** Why the gateway ends a stream. The code is the reason that the person reads, and that of the audit line. */
+/** Why the gateway ends a stream. The user reads the code on the terminal, and the audit line has it. */
 export interface StreamEnd {
   readonly code: EndCode;
   /** When the access or the stream ended, epoch ms. */
@@ -10,8 +10,8 @@ export interface StreamEnd {
 
 export type EndCode = keyof typeof sessionEndTexts;
 
-/** Ends of the session only; the access goes on. */
-const ofSession: readonly EndCode[] = [
+/** Codes that end only the session; the access stays open. */
+const endsSessionOnly: readonly EndCode[] = [
   'Idle',
   'Restarting',
   'Unverifiable',
@@ -35,7 +35,7 @@ const remedies: Readonly<Partial<Record<EndCode, string>>> = {
 
 /** `access ended at 14:30 UTC: Expired; create a new request`: the line on the terminal, and the error of the client. */
 export function endText({ code, atMs }: StreamEnd): string {
-  const what = ofSession.includes(code) ? 'the session' : 'access';
+  const what = endsSessionOnly.includes(code) ? 'the session' : 'access';
   const remedy = remedies[code];
   return `${what} ended at ${timeOfDay(atMs)}: ${code}${remedy === undefined ? '' : `; ${remedy}`}`;
 }

@@ -13,14 +13,14 @@ const clientChannels: readonly number[] = [channels.stdin, channels.resize, chan
 
 /** How long `end` waits until the pod has completed a message, milliseconds. */
 const PARTIAL_MESSAGE_MS = 150;
-/** After the close frame, the client's connection is cut off after this time, milliseconds. */
+/** How long the client may take to close its connection after the close frame, milliseconds; then the gateway destroys it. */
 const CLOSE_MS = 1000;
 /** Interval of the checks of the client, milliseconds. kubectl itself pings every 5 s. */
 const PING_MS = 20_000;
-/** After this time without a byte, the client is gone, milliseconds. */
+/** Time without a byte after which the gateway ends the stream with `ClientGone`, milliseconds. */
 const GONE_MS = 60_000;
 /** Maximum size of the Status from which the exit code is read, bytes. */
-const MAX_OUTCOME = 16 * 1024;
+const MAX_STATUS = 16 * 1024;
 
 /** How a stream ended, and what passed. */
 export interface StreamResult {
@@ -45,7 +45,7 @@ export interface StreamListener {
   readonly room?: Promise<void> | undefined;
 }
 
-interface PodStreamOptions {
+interface PodStreamDeps {
   readonly kind: StreamKind;
   readonly options: StreamOptions;
   /** The connection to the client, and the bytes that came with its call. */
@@ -67,12 +67,12 @@ interface PodStreamOptions {
  * parses their frames without changing them.
  */
 export class PodStream {
-  readonly #given: PodStreamOptions;
+  readonly #deps: PodStreamDeps;
   readonly #fromClient: FrameReader;
   readonly #fromPod: FrameReader;
   readonly #toPodFlow: Flow;
   readonly #toClientFlow: Flow;
-  readonly #outcome = new Outcome();
+  readonly #commandStatus = new CommandStatus();
   /** Frames to insert once the message that has begun is complete. */
   readonly #waiting: Buffer[] = [];
   #state: 'open' | 'ending' | 'endSent' | 'closed' = 'open';
@@ -86,11 +86,11 @@ export class PodStream {
   #cancelIdle: Cancel = () => {};
   #cancelEnd: Cancel = () => {};
 
-  constructor(given: PodStreamOptions) {
-    const { clock, kind } = given;
-    this.#given = given;
-    this.#toPodFlow = new Flow(given.client, given.upstream);
-    this.#toClientFlow = new Flow(given.upstream, given.client);
+  constructor(deps: PodStreamDeps) {
+    const { clock, kind } = deps;
+    this.#deps = deps;
+    this.#toPodFlow = new Flow(deps.client, deps.upstream);
+    this.#toClientFlow = new Flow(deps.upstream, deps.client);
     this.#heardAtMs = clock.monotonic();
     this.#usedAtMs = this.#heardAtMs;
     const hasChannels = kind !== 'portforward';
@@ -102,24 +102,25 @@ export class PodStream {
           throw new FrameError(
             `the client sent a message on channel ${first}; it may use the channels ${clientChannels.join(', ')}`,
           );
-        given.listener?.fromClient(() => this.#fromClient.unmasked(part), first);
+        deps.listener?.fromClient(() => this.#fromClient.unmasked(part), first);
       },
     };
-    // The API server reads each frame of exec and attach as a message with a channel of its own, so input could pass as a part of a size.
+    // The API server reads each frame of exec and attach as a message of its own. With fragments, the gateway could take input for a part of
+    // a terminal size, and not record it.
     this.#fromClient = new FrameReader(true, fromClient, !hasChannels);
     this.#fromPod = new FrameReader(false, {
       onData: (part, first) => {
         this.#bytesOut += part.length;
         this.#usedAtMs = clock.monotonic();
-        if (hasChannels) this.#outcome.read(part, first);
-        given.listener?.fromPod(part, first);
+        if (hasChannels) this.#commandStatus.read(part, first);
+        deps.listener?.fromPod(part, first);
       },
     });
   }
 
   /** Begins to pass bytes on. Call it once. */
   start(): void {
-    const { client, upstream, clientHead, upstreamHead } = this.#given;
+    const { client, upstream, clientHead, upstreamHead } = this.#deps;
     for (const socket of [client, upstream]) socket.on('error', () => {});
     client.on('data', (chunk: Buffer) => this.#toPod(chunk));
     client.on('end', () => upstream.end());
@@ -139,10 +140,10 @@ export class PodStream {
 
   /** Shows a line to a person at a terminal. Without a terminal, does nothing: the line would become part of the output of the command. */
   warn(text: string): void {
-    const { kind, options } = this.#given;
+    const { kind, options } = this.#deps;
     if (this.#state !== 'open' || kind === 'portforward' || !options.tty || !options.stdout) return;
     this.#insert(channelMessage(channels.stdout, `\r\n[drawbridge] ${text}\r\n`));
-    this.#given.listener?.note(text);
+    this.#deps.listener?.note(text);
   }
 
   /** Ends the stream: nothing more reaches the pod. A client of exec or attach gets the reason; a port-forward is only closed. Only the first call counts. */
@@ -150,19 +151,19 @@ export class PodStream {
     if (this.#state !== 'open') return;
     this.#state = 'ending';
     this.#end = end;
-    this.#given.listener?.note(endText(end));
-    this.#toPodFlow.flush();
+    this.#deps.listener?.note(endText(end));
+    this.#toPodFlow.resume();
     // Within a message, no other may begin. The rest of the message still passes.
     if (this.#fromPod.isAtBoundary) {
       this.#sendEnd();
       return;
     }
-    if (!this.#given.client.writableNeedDrain) this.#toClientFlow.flush();
-    this.#cancelEnd = this.#given.clock.schedule(PARTIAL_MESSAGE_MS, () => this.#sendEnd());
+    if (!this.#deps.client.writableNeedDrain) this.#toClientFlow.resume();
+    this.#cancelEnd = this.#deps.clock.schedule(PARTIAL_MESSAGE_MS, () => this.#sendEnd());
   }
 
   #toClient(chunk: Buffer): void {
-    const { client, clock } = this.#given;
+    const { client, clock } = this.#deps;
     const flow = this.#toClientFlow;
     if (this.#state === 'endSent' || this.#state === 'closed') return;
     let boundary: number;
@@ -190,7 +191,7 @@ export class PodStream {
   }
 
   #toPod(chunk: Buffer): void {
-    const { clock } = this.#given;
+    const { clock } = this.#deps;
     this.#heardAtMs = clock.monotonic();
     if (this.#state !== 'open') return;
     try {
@@ -204,18 +205,18 @@ export class PodStream {
   }
 
   #waitForListener(flow: Flow): void {
-    const room = this.#given.listener?.room;
+    const room = this.#deps.listener?.room;
     if (this.#state === 'open' && room !== undefined) flow.waitFor(room);
   }
 
   #insert(frame: Buffer): void {
-    if (this.#fromPod.isAtBoundary) this.#given.client.write(frame);
+    if (this.#fromPod.isAtBoundary) this.#deps.client.write(frame);
     else this.#waiting.push(frame);
   }
 
   /** Closes the connection to the pod. Then sends the reason and the close frame to the client, if its last message is complete; else cuts it off. */
   #sendEnd(isComplete = this.#fromPod.isAtBoundary): void {
-    const { client, upstream, kind, options, clock } = this.#given;
+    const { client, upstream, kind, options, clock } = this.#deps;
     const end = this.#end;
     if (this.#state !== 'ending' || !end) return;
     this.#state = 'endSent';
@@ -240,23 +241,22 @@ export class PodStream {
 
   /** Pings a silent client, because a half-open connection would otherwise stay for hours. */
   #checkClient(): void {
-    const { clock } = this.#given;
+    const { clock } = this.#deps;
     this.#cancelPing = clock.schedule(PING_MS, () => {
       // While the pod does not read, the gateway does not read from the client, so silence does not mean that the client is gone.
-      if (this.#given.client.isPaused()) this.#heardAtMs = clock.monotonic();
+      if (this.#deps.client.isPaused()) this.#heardAtMs = clock.monotonic();
       const silentMs = clock.monotonic() - this.#heardAtMs;
       if (silentMs >= GONE_MS) {
         this.end({ code: 'ClientGone', atMs: clock.now() });
         return;
       }
-      if (silentMs >= PING_MS && !this.#given.client.writableEnded)
-        this.#insert(frameOf(opcodes.ping, Buffer.alloc(0)));
+      if (silentMs >= PING_MS && !this.#deps.client.writableEnded) this.#insert(frameOf(opcodes.ping, Buffer.alloc(0)));
       this.#checkClient();
     });
   }
 
   #checkUse(): void {
-    const { clock, idleAfterMs } = this.#given;
+    const { clock, idleAfterMs } = this.#deps;
     if (idleAfterMs === undefined) return;
     const leftMs = this.#usedAtMs + idleAfterMs - clock.monotonic();
     if (leftMs <= 0) this.end({ code: 'Idle', atMs: clock.now() });
@@ -267,22 +267,22 @@ export class PodStream {
     if (this.#state === 'closed') return;
     this.#state = 'closed';
     for (const cancel of [this.#cancelPing, this.#cancelIdle, this.#cancelEnd]) cancel();
-    this.#given.upstream.destroy();
-    const { exitCode } = this.#outcome;
-    this.#given.onClosed({ end: this.#end, bytesIn: this.#bytesIn, bytesOut: this.#bytesOut, exitCode });
+    this.#deps.upstream.destroy();
+    const { exitCode } = this.#commandStatus;
+    this.#deps.onClosed({ end: this.#end, bytesIn: this.#bytesIn, bytesOut: this.#bytesOut, exitCode });
   }
 }
 
-/** The outcome of a command: a Status on the channel for errors, which the API server sends last. */
-class Outcome {
+/** Reads the exit code of a command from the Status that the API server sends last, on the channel `error`. */
+class CommandStatus {
   exitCode: number | undefined;
   #text = '';
-  #isOutcome = false;
+  #isError = false;
 
   /** Reads a part of a message from the pod; `first` is the first byte of the message, its channel. */
   read(part: Buffer, first: number | undefined): void {
-    if (first !== undefined) this.#isOutcome = first === channels.error;
-    if (!this.#isOutcome || this.#text.length + part.length > MAX_OUTCOME) return;
+    if (first !== undefined) this.#isError = first === channels.error;
+    if (!this.#isError || this.#text.length + part.length > MAX_STATUS) return;
     this.#text += part.toString('latin1', first === undefined ? 0 : 1);
     this.exitCode = exitCodeIn(this.#text);
   }

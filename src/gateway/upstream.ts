@@ -17,10 +17,10 @@ export type Answer =
 
 /** How long the API server may take to answer, milliseconds. It connects to the kubelet first. */
 const ANSWER_MS = 30_000;
-/** Idle connections that are kept for the next call. */
+/** Maximum number of idle connections that stay open for the next call. */
 const SPARE_CONNECTIONS = 16;
 
-/** The headers of a call that the API server needs. All others are dropped: those that name or impersonate a user above all. */
+/** The headers of a call that the API server needs. The gateway drops all others, especially those that name or impersonate a user. */
 const forwarded = [
   'accept',
   'accept-encoding',

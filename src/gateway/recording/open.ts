@@ -3,7 +3,7 @@ import { FolderSink } from './folder-sink.ts';
 import type { S3Location } from './s3-bucket.ts';
 import type { RecordingArchive, RecordingSink } from './sink.ts';
 
-/** Opens the place where recordings are stored. Undefined: none are. */
+/** Opens the folder or the bucket that stores recordings. Resolves to undefined without `place`. */
 export async function openRecordings(
   place: { readonly folder: string } | S3Location | undefined,
   clock: Clock,

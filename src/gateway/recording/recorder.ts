@@ -10,12 +10,16 @@ import type { RecordingFile, RecordingSink } from './sink.ts';
 
 /** Maximum size of a chunk, bytes. The journal has a line with the SHA-256 of each chunk. */
 const CHUNK = 64 * 1024;
-/** Maximum number of bytes that wait for the sink, of one session and of all. */
+/** Maximum number of bytes of one session that wait for the sink. */
 const MAX_WAITING = 1024 * 1024;
+/** Maximum number of bytes of all sessions that wait for the sink. */
 const MAX_WAITING_IN_ALL = 64 * 1024 * 1024;
-/** From so many waiting bytes on, a session waits for the sink. What it has read by then can still become several times as many. */
-const ENOUGH_WAITING = 256 * 1024;
-const ENOUGH_WAITING_IN_ALL = MAX_WAITING_IN_ALL / 2;
+/**
+ * While more bytes of a session wait for the sink, its stream pauses. This is below the maximum, because what the stream has read by then can
+ * still add several times as many bytes.
+ */
+const PAUSE_ABOVE = 256 * 1024;
+const PAUSE_ABOVE_IN_ALL = MAX_WAITING_IN_ALL / 2;
 /** Maximum size of a recording, bytes, so that one session cannot fill the disk of all. */
 const MAX_RECORDING = 1024 * 1024 * 1024;
 /** How long the sink may take for one call, milliseconds. */
@@ -27,11 +31,11 @@ interface RecorderDeps {
   readonly journal: Pick<Journal, 'append'>;
   readonly clock: Clock;
   readonly log: Pick<Log, 'warn'>;
-  /** Counts a session that is not, or no longer, recorded. */
+  /** Counts a session whose recording failed, at its start or later. */
   readonly onLost: () => void;
 }
 
-/** What a recording is of. */
+/** A session to record. */
 export interface RecordedSession {
   readonly namespace: string;
   /** The session: a UUID. */
@@ -42,7 +46,7 @@ export interface RecordedSession {
   readonly record: Omit<AuditRecord, 'verdict'>;
 }
 
-/** Records sessions. It gets copies of what passes, and delays a stream only while its output comes faster than the sink takes it. */
+/** Records sessions. It gets copies of what passes, and pauses a stream only while its output comes faster than the sink takes it. */
 export class Recorder {
   readonly #deps: RecorderDeps;
   readonly #waiting = { bytes: 0 };
@@ -71,7 +75,7 @@ export class Recorder {
   }
 }
 
-/** The reason may contain paths of the server, which its users need not know. */
+/** Omits the reason, which may contain paths of the server that users need not know. */
 const unavailable = (): CodedError =>
   new CodedError(
     'RecorderUnavailable',
@@ -87,7 +91,7 @@ export class Recording implements CastReader {
   readonly #session: RecordedSession;
   readonly #deps: RecorderDeps;
   /** Bytes of all sessions that wait for the sink. */
-  readonly #inAll: { bytes: number };
+  readonly #allWaiting: { bytes: number };
   #waiting: Buffer[] = [];
   #waitingBytes = 0;
   #size = 0;
@@ -104,17 +108,17 @@ export class Recording implements CastReader {
   #onLost: () => void = () => {};
   #onEnded: () => void = () => {};
 
-  constructor(session: RecordedSession, deps: RecorderDeps, inAll: { bytes: number }) {
+  constructor(session: RecordedSession, deps: RecorderDeps, allWaiting: { bytes: number }) {
     this.#session = session;
     this.#deps = deps;
-    this.#inAll = inAll;
+    this.#allWaiting = allWaiting;
     this.#stopReading = session.cast.add(this);
     this.ended = new Promise((resolve) => {
       this.#onEnded = resolve;
     });
     const created = this.#create();
     this.durable = created;
-    this.#writing = this.#done(
+    this.#writing = this.#afterWrite(
       created.then(
         () => this.#write(),
         () => {},
@@ -132,7 +136,10 @@ export class Recording implements CastReader {
     if (this.#state === 'lost') listener();
   }
 
-  /** A user could otherwise shake the recording off by output that is faster than the sink. A sink that hangs delays a stream for 5 s. */
+  /**
+   * Pauses the stream while the sink is behind: otherwise, a user could end the recording by output that is too fast for the sink. A sink that
+   * does not answer delays a stream by 5 s.
+   */
   get room(): Promise<void> | undefined {
     return this.#room;
   }
@@ -141,7 +148,7 @@ export class Recording implements CastReader {
     if (this.#state !== 'open') return;
     this.#size += line.length;
     const isFull =
-      this.#waitingBytes + line.length > MAX_WAITING || this.#inAll.bytes + line.length > MAX_WAITING_IN_ALL;
+      this.#waitingBytes + line.length > MAX_WAITING || this.#allWaiting.bytes + line.length > MAX_WAITING_IN_ALL;
     if (isFull || this.#size > MAX_RECORDING) {
       this.#lose(
         isFull ? 'the sink is too slow for the output' : `the recording would have over ${MAX_RECORDING} bytes`,
@@ -150,7 +157,7 @@ export class Recording implements CastReader {
     }
     this.#waiting.push(line);
     this.#count(line.length);
-    if (this.#isBehind()) {
+    if (this.#mustPause()) {
       this.#room ??= new Promise((resolve) => {
         this.#onRoom = resolve;
       });
@@ -162,7 +169,7 @@ export class Recording implements CastReader {
     this.#lose(why);
   }
 
-  /** The session is over. Resolves once the recording is complete, or lost. Later calls wait for the same end. */
+  /** Ends the recording after its session. Resolves once the recording is complete, or lost. Later calls wait for the same end. */
   end(): Promise<void> {
     this.#ending ??= this.#finish();
     return this.#ending;
@@ -189,13 +196,13 @@ export class Recording implements CastReader {
   #flush(): void {
     this.#cancelFlush?.();
     this.#cancelFlush = undefined;
-    if (this.#waiting.length > 0) this.#writing ??= this.#done(this.#write());
+    if (this.#waiting.length > 0) this.#writing ??= this.#afterWrite(this.#write());
   }
 
-  #done(writing: Promise<void>): Promise<void> {
+  #afterWrite(writing: Promise<void>): Promise<void> {
     return writing.finally(() => {
       this.#writing = undefined;
-      // What came meanwhile may be the last: a stream without room brings no more.
+      // Schedule what came meanwhile. If the stream has paused, no later event does it.
       if (this.#state === 'open' && this.#waiting.length > 0) this.#schedule();
     });
   }
@@ -246,7 +253,7 @@ export class Recording implements CastReader {
     await journal.append({ ...this.#session.record, verdict: 'recorded', chunk: this.#chunk, complete: true });
   }
 
-  /** The line comes after the write, so that a chunk of the journal is in the recording. */
+  /** Writes the audit line of the next chunk. Call it after the chunk is stored, so that the recording contains each chunk of the journal. */
   #journal(chunk: Buffer): Promise<void> {
     const sha256 = createHash('sha256').update(chunk).digest('hex');
     this.#chunk += 1;
@@ -281,19 +288,22 @@ export class Recording implements CastReader {
 
   #count(bytes: number): void {
     this.#waitingBytes += bytes;
-    this.#inAll.bytes += bytes;
-    if (bytes > 0 || !this.#room || this.#isBehind()) return;
+    this.#allWaiting.bytes += bytes;
+    if (bytes > 0 || !this.#room || this.#mustPause()) return;
     this.#room = undefined;
     this.#onRoom();
   }
 
-  /** Whether the sink must catch up. A session is always written while a chunk of it waits, so that it never waits for others alone. */
-  #isBehind(): boolean {
-    const enough = this.#inAll.bytes < ENOUGH_WAITING_IN_ALL ? ENOUGH_WAITING : CHUNK;
-    return this.#state === 'open' && this.#waitingBytes >= enough;
+  /**
+   * Whether the stream must pause until the sink has caught up. If the sessions together have too many waiting bytes, a session pauses only
+   * while a whole chunk of its own waits. That chunk is written at once, so no session waits for others alone.
+   */
+  #mustPause(): boolean {
+    const limit = this.#allWaiting.bytes < PAUSE_ABOVE_IN_ALL ? PAUSE_ABOVE : CHUNK;
+    return this.#state === 'open' && this.#waitingBytes >= limit;
   }
 
-  /** Rejects if the sink does not answer in time; `late` then gets its answer. */
+  /** Settles as `call`, but rejects after `SINK_MS`. If the sink answers later, calls `late` with the answer. */
   #inTime<T>(call: Promise<T>, late: (answer: T) => unknown = () => {}): Promise<T> {
     return new Promise((resolve, reject) => {
       let isLate = false;

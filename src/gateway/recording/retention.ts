@@ -47,7 +47,7 @@ export class RecordingRetention {
     try {
       for await (const { writtenMs, ...name } of recordings.list()) {
         if (this.#closed || deleted >= MAX_DELETIONS) break;
-        // Also skips an age that is no number.
+        // `!(… >= …)` also skips recordings whose age is NaN.
         if (!(clock.now() - writtenMs >= retentionMs) || isOpen(name.session)) continue;
         await this.#delete(name);
         deleted += 1;
@@ -57,7 +57,7 @@ export class RecordingRetention {
     }
   }
 
-  /** The line comes first, so that the journal explains each missing recording. */
+  /** Writes the audit line first, so that the journal explains each missing recording. */
   async #delete(name: RecordingName): Promise<void> {
     const { recordings, journal } = this.#deps;
     await journal.append({

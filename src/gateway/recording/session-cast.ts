@@ -31,8 +31,9 @@ export class SessionCast implements StreamListener {
   readonly #withInput: boolean;
   readonly #readers = new Set<CastReader>();
   readonly #texts = { stdin: new Utf8Decoder(), stdout: new Utf8Decoder(), stderr: new Utf8Decoder() };
-  #fromPod: number | undefined;
-  #fromClient: number | undefined;
+  /** The channels of the current messages from the pod and from the client; undefined before the first. */
+  #podChannel: number | undefined;
+  #clientChannel: number | undefined;
   #sizeText = '';
   #size: TerminalSize = headerSize;
   #lastNote = '';
@@ -60,7 +61,7 @@ export class SessionCast implements StreamListener {
     return undefined;
   }
 
-  /** Passes all later events to the reader. Returns a function that ends it. */
+  /** Passes all later events to the reader. Returns a function that removes the reader. */
   add(reader: CastReader): () => void {
     this.#readers.add(reader);
     return () => void this.#readers.delete(reader);
@@ -69,25 +70,25 @@ export class SessionCast implements StreamListener {
   /** A part of a message from the pod. `first`: the channel, if the part begins a message. */
   fromPod(part: Buffer, first: number | undefined): void {
     if (first !== undefined) {
-      this.#fromPod = first;
+      this.#podChannel = first;
       if (!podChannels.includes(first)) {
         for (const reader of this.#readers) reader.missed?.(`the pod sent a message on the unknown channel ${first}`);
       }
     }
     if (this.#readers.size === 0) return;
     const data = first === undefined ? part : part.subarray(1);
-    if (this.#fromPod === channels.stdout) this.#event('o', this.#texts.stdout.read(data));
-    else if (this.#fromPod === channels.stderr) this.#event('o', this.#texts.stderr.read(data));
+    if (this.#podChannel === channels.stdout) this.#event('o', this.#texts.stdout.read(data));
+    else if (this.#podChannel === channels.stderr) this.#event('o', this.#texts.stderr.read(data));
   }
 
   /** A part of a message from the client, which `read` copies without its mask. `first`: the channel, if the part begins a message. */
   fromClient(read: () => Buffer, first: number | undefined): void {
     if (first !== undefined) {
-      this.#fromClient = first;
+      this.#clientChannel = first;
       this.#sizeText = '';
     }
-    const isInput = this.#fromClient === channels.stdin && this.#withInput && this.#readers.size > 0;
-    if (!isInput && this.#fromClient !== channels.resize) return;
+    const isInput = this.#clientChannel === channels.stdin && this.#withInput && this.#readers.size > 0;
+    if (!isInput && this.#clientChannel !== channels.resize) return;
     const data = first === undefined ? read() : read().subarray(1);
     if (isInput) {
       this.#event('i', this.#texts.stdin.read(data));
@@ -101,13 +102,13 @@ export class SessionCast implements StreamListener {
     this.#event('r', `${size.width}x${size.height}`);
   }
 
-  /** A line that the gateway showed. */
+  /** Adds a line that the gateway showed, as a marker. */
   note(text: string): void {
     this.#lastNote = text;
     this.#event('m', text);
   }
 
-  /** An event of this moment, as a line. */
+  /** An event at the present time, as a line. */
   line(code: CastCode, text: string): Buffer {
     return Buffer.from(castEvent(this.#clock.monotonic() - this.#startMs, code, text));
   }

@@ -10,7 +10,7 @@ export interface RecordingName {
 
 /** Where recordings are stored. */
 export interface RecordingSink {
-  /** How long output may wait for more before it is written, milliseconds: as much is lost if the process is killed. */
+  /** How long the recorder collects output before it writes, milliseconds. If the process is killed, the output of this time is lost. */
   readonly flushMs: number;
   /** Creates the recording with its first bytes. Resolves once both survive a crash of the machine. Rejects if the name exists. */
   create(name: RecordingName, first: Buffer): Promise<RecordingFile>;
@@ -38,10 +38,10 @@ export interface StoredRecording extends RecordingName {
   readonly writtenMs: number;
 }
 
-/** Which recordings are stored. */
+/** The stored recordings, for their deletion. */
 export interface RecordingArchive {
   /** All recordings, in any order; nothing else that is stored there. Throws the error of the storage. */
   list(): AsyncIterable<StoredRecording>;
-  /** Deletes the recording. One that is gone counts as deleted. */
+  /** Deletes the recording. If it does not exist, resolves, too. */
   delete(name: RecordingName): Promise<void>;
 }

@@ -91,11 +91,11 @@ describe('a session of a grant', () => {
     const { sessions, clock } = new Stage();
     const grant = { namespace: 'payments', name: 'debug' };
     const admitted = (count: number): number =>
-      Array.from({ length: count }).filter(() => sessions.admits(grant)).length;
+      Array.from({ length: count }).filter(() => sessions.countStream(grant)).length;
     assert.equal(admitted(300), 200);
     await clock.advance(1000);
     assert.equal(admitted(300), 10);
-    assert.ok(sessions.admits({ ...grant, name: 'other' }));
+    assert.ok(sessions.countStream({ ...grant, name: 'other' }));
     await clock.advance(60_000);
     assert.equal(admitted(300), 200);
   });

@@ -7,18 +7,18 @@ import { type Refusal, refuse } from './answers.ts';
 import { castType, type LiveViews, nothingToShow, notOpen, tooManyViewers } from './live-views.ts';
 import type { Peers } from './peers.ts';
 import type { RecordingName, RecordingSink } from './recording/sink.ts';
-import type { Look, SessionAudit, SessionRecord } from './session-audit.ts';
+import type { SessionAudit, SessionRecord, ViewCall } from './session-audit.ts';
 
-/** The replica that holds an open session, by the objects that the gateway writes. */
+/** The replica that holds an open session, as its AccessSession and the Lease of the replica say. */
 export interface Holder {
   readonly replica: string;
-  /** `IP:port`; undefined if the replica does not say. */
+  /** `IP:port`; undefined if the Lease does not name it. */
   readonly address: string | undefined;
-  /** Whose session it is, for the journal. */
+  /** The request and the Pod of the session, for the journal. */
   readonly record: Pick<SessionRecord, 'request' | 'pod'>;
 }
 
-interface LooksDeps {
+interface ViewHandlerDeps {
   readonly views: LiveViews;
   /** Undefined: this process stores no recordings. */
   readonly sink: Pick<RecordingSink, 'read'> | undefined;
@@ -29,38 +29,41 @@ interface LooksDeps {
   readonly log: Log;
 }
 
-/** Shows open sessions and recordings to users whom the API server has authorized. Each look is in the journal before its first byte. */
-export class Looks {
-  readonly #deps: LooksDeps;
+/**
+ * Shows open sessions and recordings to users whom the API server has authorized. It writes the audit line of a view before the first byte
+ * of the view.
+ */
+export class ViewHandler {
+  readonly #deps: ViewHandlerDeps;
 
-  constructor(deps: LooksDeps) {
+  constructor(deps: ViewHandlerDeps) {
     this.#deps = deps;
   }
 
-  /** Answers the call. Never rejects because of the user, a replica, or the storage. */
-  async answer(look: Look, response: ServerResponse): Promise<void> {
-    const refusal = await (look.kind === 'session' ? this.#live(look, response) : this.#stored(look, response));
+  /** Answers the call. Answers faults of the user, of another replica, and of the storage with refusals. */
+  async answer(call: ViewCall, response: ServerResponse): Promise<void> {
+    const refusal = await (call.kind === 'session' ? this.#live(call, response) : this.#stored(call, response));
     if (!refusal) return;
-    await this.#deps.audit.unseen(look, refusal);
+    await this.#deps.audit.viewDenied(call, refusal);
     refuse(response, refusal);
   }
 
-  async #live(look: Look, response: ServerResponse): Promise<Refusal | undefined> {
+  async #live(call: ViewCall, response: ServerResponse): Promise<Refusal | undefined> {
     const { views, holderOf } = this.#deps;
-    const view = views.admit(look.name);
+    const view = views.admit(call.name);
     if ('status' in view) {
-      const holder = view.code === 'SessionNotOpen' ? holderOf(look.name) : undefined;
-      return holder ? this.#remote(look, response, holder) : view;
+      const holder = view.code === 'SessionNotOpen' ? holderOf(call.name) : undefined;
+      return holder ? this.#remote(call, response, holder) : view;
     }
     whenClosed(response, view.release);
-    const refusal = await this.#write(look, view.session.record);
+    const refusal = await this.#write(call, view.session.record);
     if (refusal || response.destroyed) return refusal;
-    // It may have ended while the line was written.
-    return views.show(view, response) ? undefined : notOpen(look.name);
+    // The session may have ended while the audit line was written.
+    return views.show(view, response) ? undefined : notOpen(call.name);
   }
 
-  /** Passes on the view of another replica. */
-  async #remote(look: Look, response: ServerResponse, { replica, address, record }: Holder) {
+  /** Relays the view of the replica that holds the session. */
+  async #remote(call: ViewCall, response: ServerResponse, { replica, address, record }: Holder) {
     const { peers, log } = this.#deps;
     const place = this.#place(response);
     if (place) return place;
@@ -69,36 +72,36 @@ export class Looks {
     let answer: IncomingMessage;
     try {
       if (address === undefined) throw new Error('its Lease has no address');
-      answer = await peers.open(address, look.name, abort.signal);
+      answer = await peers.open(address, call.name, abort.signal);
     } catch (error) {
       if (!response.destroyed) log.warn('a replica does not show its session', { replica, error: describe(error) });
-      return unreachable(look.name, replica);
+      return unreachable(call.name, replica);
     }
-    const refusal = refusalOf(answer.statusCode, look.name, replica) ?? (await this.#write(look, record));
+    const refusal = refusalOf(answer.statusCode, call.name, replica) ?? (await this.#write(call, record));
     if (!refusal) return this.#send(answer, response);
     abort.abort();
     return refusal;
   }
 
-  async #stored(look: Look, response: ServerResponse): Promise<Refusal | undefined> {
+  async #stored(call: ViewCall, response: ServerResponse): Promise<Refusal | undefined> {
     const { sink, log } = this.#deps;
     const place = this.#place(response);
     if (place) return place;
     let recording: Readable | undefined;
     try {
-      recording = await sink?.read(look.name);
+      recording = await sink?.read(call.name);
     } catch (error) {
-      log.warn('cannot read a recording', { session: look.name.session, error: describe(error) });
+      log.warn('cannot read a recording', { session: call.name.session, error: describe(error) });
       return unreadable;
     }
-    if (!recording) return noRecording(look.name);
-    const refusal = await this.#write(look);
+    if (!recording) return noRecording(call.name);
+    const refusal = await this.#write(call);
     if (!refusal) return this.#send(recording, response);
     recording.destroy();
     return refusal;
   }
 
-  /** Takes a place for the answer; or says why there is none. */
+  /** Reserves a place until the answer closes. Returns the refusal if there is none. */
   #place(response: ServerResponse): Refusal | undefined {
     const place = this.#deps.views.reserve();
     if (typeof place !== 'function') return place;
@@ -106,9 +109,9 @@ export class Looks {
     return undefined;
   }
 
-  async #write(look: Look, record?: Holder['record']): Promise<Refusal | undefined> {
+  async #write(call: ViewCall, record?: Holder['record']): Promise<Refusal | undefined> {
     try {
-      await this.#deps.audit.viewed(look, record);
+      await this.#deps.audit.viewed(call, record);
       return undefined;
     } catch (error) {
       return { status: 503, code: 'AuditUnavailable', message: describe(error) };
@@ -130,7 +133,7 @@ function whenClosed(response: ServerResponse, listener: () => void): void {
   else response.once('close', listener);
 }
 
-/** What the answer of another replica means for the user; undefined for a view. */
+/** The refusal for the user if the other replica did not answer with a view; undefined if it did. */
 function refusalOf(status: number | undefined, name: RecordingName, replica: string): Refusal | undefined {
   if (status === 200) return undefined;
   const known = [notOpen(name), nothingToShow(name), tooManyViewers].find((refusal) => refusal.status === status);

@@ -6,9 +6,9 @@ import { Readable } from 'node:stream';
 import type { Journal } from '../../../src/audit/journal.ts';
 import type { AuditRecord } from '../../../src/audit/record.ts';
 import { LiveSession, LiveViews } from '../../../src/gateway/live-views.ts';
-import { type Holder, Looks } from '../../../src/gateway/looks.ts';
 import { SessionCast } from '../../../src/gateway/recording/session-cast.ts';
-import { type Look, SessionAudit } from '../../../src/gateway/session-audit.ts';
+import { SessionAudit, type ViewCall } from '../../../src/gateway/session-audit.ts';
+import { type Holder, ViewHandler } from '../../../src/gateway/view-handler.ts';
 import { silentLog } from '../../../src/kube/log.ts';
 import type { Log } from '../../../src/observe/log.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
@@ -24,14 +24,14 @@ const record = {
 } as const;
 const caller = { username: 'carol', uid: '', groups: ['auditors'] };
 
-describe('a look at a session or a recording', () => {
+describe('a view of a session or a recording', () => {
   let server: Server;
-  let looks: Looks;
+  let viewHandler: ViewHandler;
   let views: LiveViews;
   let lines: AuditRecord[];
   let journalFails: boolean;
   let stored: () => Readable | undefined;
-  let kind: Look['kind'];
+  let kind: ViewCall['kind'];
   let holder: Holder | undefined;
   let remote: () => Promise<IncomingMessage>;
 
@@ -43,7 +43,7 @@ describe('a look at a session or a recording', () => {
       lines.push(line);
     };
     const audit = new SessionAudit({ append } as Journal, log);
-    looks = new Looks({
+    viewHandler = new ViewHandler({
       views,
       sink: { read: async () => stored() },
       holderOf: () => holder,
@@ -51,7 +51,7 @@ describe('a look at a session or a recording', () => {
       audit,
       log,
     });
-    server = createServer((_, response) => void looks.answer({ caller, kind, name }, response).catch(() => {}));
+    server = createServer((_, response) => void viewHandler.answer({ caller, kind, name }, response).catch(() => {}));
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
   });
@@ -60,7 +60,7 @@ describe('a look at a session or a recording', () => {
     server.close();
   });
 
-  const look = async () => {
+  const answered = async () => {
     const answer = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
     return { status: answer.status, text: await answer.text().catch(() => 'broken off') };
   };
@@ -70,7 +70,7 @@ describe('a look at a session or a recording', () => {
 
   it('writes whose Pod it shows before it shows it', async () => {
     const end = begin();
-    const shown = look();
+    const shown = answered();
     while (lines.length === 0) await new Promise((resolve) => setImmediate(resolve));
     end('the session ended');
     assert.equal((await shown).status, 200);
@@ -85,7 +85,7 @@ describe('a look at a session or a recording', () => {
       begin();
       const content = Readable.from([Buffer.from('secret')]);
       [kind, journalFails, stored] = [which, true, () => content];
-      const { status, text } = await look();
+      const { status, text } = await answered();
       assert.equal(status, 503);
       assert.doesNotMatch(text, /secret|version/);
       if (which === 'recording') assert.equal(content.destroyed, true);
@@ -94,14 +94,14 @@ describe('a look at a session or a recording', () => {
 
   it('is refused for a session without a terminal, with a line', async () => {
     views.begin(new LiveSession(name, undefined, record));
-    assert.match((await look()).text, /forwards ports, and has no terminal/);
+    assert.match((await answered()).text, /forwards ports, and has no terminal/);
     assert.deepEqual(written(), [['denied', 'Session', 'NoTerminal']]);
   });
 
   it('is refused for a session that is not open, and for a recording that is not there', async () => {
-    assert.match((await look()).text, /is not open in namespace payments; .*sessions play/);
+    assert.match((await answered()).text, /is not open in namespace payments; .*sessions play/);
     kind = 'recording';
-    assert.match((await look()).text, /no recording of session/);
+    assert.match((await answered()).text, /no recording of session/);
     assert.deepEqual(written(), [
       ['denied', 'Session', 'SessionNotOpen'],
       ['denied', 'Recording', 'NoRecording'],
@@ -113,7 +113,7 @@ describe('a look at a session or a recording', () => {
     stored = () => {
       throw new Error('EACCES /var/recordings');
     };
-    const { status, text } = await look();
+    const { status, text } = await answered();
     assert.equal(status, 503);
     assert.doesNotMatch(text, /var/);
     stored = () =>
@@ -123,7 +123,7 @@ describe('a look at a session or a recording', () => {
           throw new Error('EIO');
         })(),
       );
-    assert.equal((await look()).text, 'broken off');
+    assert.equal((await answered()).text, 'broken off');
   });
 
   describe('that another replica holds', () => {
@@ -137,14 +137,14 @@ describe('a look at a session or a recording', () => {
 
     it('passes the view on, after a line', async () => {
       remote = async () => answer(200, 'the view');
-      assert.deepEqual(await look(), { status: 200, text: 'the view' });
+      assert.deepEqual(await answered(), { status: 200, text: 'the view' });
       assert.deepEqual([lines[0]?.verdict, lines[0]?.pod], ['viewed', 'web-0']);
     });
 
     it('passes nothing on if the line cannot be written', async () => {
       const view = answer(200, 'secret');
       [remote, journalFails] = [async () => view, true];
-      assert.equal((await look()).status, 503);
+      assert.equal((await answered()).status, 503);
     });
 
     for (const [status, code] of [
@@ -156,7 +156,7 @@ describe('a look at a session or a recording', () => {
     ] as const) {
       it(`is refused with ${code} if the replica answers ${status}, whatever its text`, async () => {
         remote = async () => answer(status, 'anything');
-        const { text } = await look();
+        const { text } = await answered();
         assert.doesNotMatch(text, /anything/);
         assert.deepEqual(written(), [['denied', 'Session', code]]);
       });
@@ -164,18 +164,18 @@ describe('a look at a session or a recording', () => {
 
     it('is refused if the replica cannot be reached, or has no address', async () => {
       remote = () => Promise.reject(new Error('connect ECONNREFUSED 10.0.0.2:9445'));
-      const { status, text } = await look();
+      const { status, text } = await answered();
       assert.equal(status, 503);
       assert.match(text, /is open in replica b of the gateway, which this one cannot reach/);
       assert.doesNotMatch(text, /10\.0\.0\.2/);
       holder = { replica: 'b', address: undefined, record: {} };
-      assert.equal((await look()).status, 503);
+      assert.equal((await answered()).status, 503);
     });
   });
 
   it('frees its place at its end', async () => {
     kind = 'recording';
     stored = () => Readable.from([Buffer.from('x')]);
-    for (let i = 0; i < 70; i++) assert.equal((await look()).status, 200);
+    for (let i = 0; i < 70; i++) assert.equal((await answered()).status, 200);
   });
 });
