@@ -147,7 +147,7 @@ const start = Type.Object(
   {
     maxAhead: Type.Optional(
       boundedDuration(
-        'How long after its creation a request may start by spec.startAt. If unset, requests may not set it.',
+        'The longest time from the creation of a request to its spec.startAt. If unset, requests may not set startAt.',
         '1m',
         '8760h',
       ),
@@ -186,11 +186,11 @@ const extension = Type.Object(
 const emergency = Type.Object(
   {
     groups: groups(
-      'The groups whose members may set spec.emergency. Membership replaces allowedGroups; members still need permission to create requests.',
+      'The groups whose members may set spec.emergency. Members need not be in allowedGroups, but still need permission to create requests.',
     ),
     maxDuration: boundedDuration('The longest duration of emergency access.', '1m', '24h', { default: '30m' }),
     reviewWithin: boundedDuration(
-      'How long after emergency access begins another person must have reviewed it. While the review is overdue, the server denies the requester further emergency access by this template.',
+      'The time, from the beginning of emergency access, within which another person must review it. While the review is overdue, the server denies the requester further emergency access through this template.',
       '1h',
       '720h',
       {
@@ -221,12 +221,12 @@ const session = Type.Object(
     record: Type.Optional(
       Type.Union([Type.Literal('Off'), Type.Literal('BestEffort'), Type.Literal('Required')], {
         description:
-          'Whether the gateway records the output of sessions. BestEffort: a session goes on if its recording fails. Required: no session begins or goes on without its recording, except in emergencies, which are recorded as with BestEffort. Port-forwards and logs are never recorded. Default: Off.',
+          'Whether the gateway records the output of sessions. BestEffort: a session continues if its recording fails. Required: no session begins or continues without its recording, except in emergencies, which are recorded as with BestEffort. Port-forwards and logs are never recorded. Default: Off.',
       }),
     ),
     recordInput: Type.Optional(
       Type.Boolean({
-        description: 'Whether recordings include what users type, passwords among it. Default: false.',
+        description: 'Whether recordings include what users type, including passwords. Default: false.',
       }),
     ),
   },

@@ -57,8 +57,8 @@ export const accessSessionKind = defineKind({
           maxLength: maxContainerName,
         }),
       ),
-      stream: oneOf('What passes.', 'exec', 'attach', 'portforward'),
-      tty: Type.Boolean({ description: 'Whether the user sits at a terminal.' }),
+      stream: oneOf('The kind of stream.', 'exec', 'attach', 'portforward'),
+      tty: Type.Boolean({ description: 'Whether the user asked for a terminal (TTY).' }),
       commandHash: Type.Optional(
         Type.String({
           description: 'The SHA-256 of the command, as in the audit journal. The command itself may contain secrets.',
@@ -67,7 +67,7 @@ export const accessSessionKind = defineKind({
         }),
       ),
       recording: oneOf(
-        'Whether the session is recorded. Required: it ends without its recording.',
+        'Whether the session is recorded. Required: the gateway ends it if its recording fails.',
         'Off',
         'BestEffort',
         'Required',
@@ -91,14 +91,14 @@ export const accessSessionKind = defineKind({
       recordingLost: Type.Optional(
         Type.Object(
           {
-            at: time('When it was lost.'),
-            message: Type.String({ description: 'Why.', maxLength: 1024 }),
+            at: time('When the recording failed.'),
+            message: Type.String({ description: 'Why it failed.', maxLength: 1024 }),
           },
-          { description: 'Set if the session is not, or no longer, recorded although its grant asks for a recording.' },
+          { description: 'Set if the grant asks for a recording, and the recording failed at its start or later.' },
         ),
       ),
     },
-    { description: 'What the gateway found out later.' },
+    { description: 'The observed state of the session.' },
   ),
   shortNames: ['asess'],
   printerColumns: [

@@ -65,7 +65,7 @@ export const requestCodes = {
   NoRunningPod: {
     audience: 'requester',
     meaning: 'The workload controls no running pod.',
-    remedy: 'Wait until it has one, then create a new request. An approved request waits itself.',
+    remedy: 'Wait until it has one, then create a new request. An approved request waits for one.',
   },
   RequesterImmutable: {
     audience: 'requester',
@@ -181,7 +181,7 @@ export const requestCodes = {
   },
   ForeignHold: {
     audience: 'requester',
-    meaning: 'A new request has foreign finalizers or owners.',
+    meaning: 'A new request has a finalizer other than that of the server, or an owner reference.',
     remedy: 'Omit `metadata.finalizers` and `metadata.ownerReferences`.',
   },
   NamespaceClosed: {

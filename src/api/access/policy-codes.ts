@@ -70,7 +70,8 @@ export const policyCodes = {
   },
   GatewayStaysOut: {
     audience: 'operator',
-    meaning: 'The ServiceAccount of the gateway tried to connect other than by exec, attach, or port-forward to a pod.',
+    meaning:
+      'The ServiceAccount of the gateway tried to connect to a pod in another way than exec, attach, or port-forward.',
     remedy: 'As for `MarkMissing`, with the Pods of the gateway.',
   },
   WebhookKept: {
@@ -90,7 +91,7 @@ export const policyCodes = {
   },
   ReplicaLeaseOnly: {
     audience: 'operator',
-    meaning: 'The ServiceAccount of the gateway wrote a Lease that is none of its replicas.',
+    meaning: 'The ServiceAccount of the gateway wrote a Lease that does not belong to one of its replicas.',
     remedy: 'As for `MarkMissing`, with the Pods of the gateway.',
   },
 } as const satisfies CodeTable;

@@ -12,7 +12,7 @@ const common = {
   ready: Type.Optional(
     Type.Boolean({
       description:
-        'Whether the object is ready to use: whether all its conditions are True. AccessApproved, AccessShortened, Ready, Reconciling, and Stalled do not count.',
+        'Whether the object is ready to use: whether all its conditions are True. AccessApproved, AccessShortened, RecordingLost, Ready, Reconciling, and Stalled do not count.',
     }),
   ),
   accessMessage: Type.Optional(
@@ -67,7 +67,9 @@ const approval = Type.Object(
           'What the request waits for, or how the decision ended. Only emergency access has ReviewOwed, ReviewOverdue, or Reviewed.',
       },
     ),
-    until: Type.Optional(time('When this state ends by itself: access begins, or the request times out.')),
+    until: Type.Optional(
+      time('When this state ends by itself: access begins, the request times out, or the review becomes overdue.'),
+    ),
     all: Type.Optional(
       listOf(
         Type.Object({

@@ -2,18 +2,18 @@ import type { CodeTable } from '../code-table.ts';
 
 /** Why the gateway ends a session. The code is in the line on the terminal, in the error of the client, and in the audit line. */
 export const sessionEndTexts = {
-  Expired: 'the deadline of the grant has come',
+  Expired: 'the deadline of the grant has passed',
   Revoked: 'the request was revoked or deleted',
   Denied: 'another person denied the access with a vote',
   Deleted: 'the request no longer exists',
-  GrantInvalid: 'no valid signature proves the grant anymore',
+  GrantInvalid: 'the grant no longer has a valid signature',
   Idle: 'no data passed for the idle limit of the template; the grant stays open',
   Killed: 'a user deleted the AccessSession; the audit log of the API server says who; the grant stays open',
   RecordingLost: 'the session must be recorded, and the gateway could not store its recording; the grant stays open',
   Restarting: 'the replica of the gateway stops; the grant stays open',
   Unverifiable:
     'the replica has heard nothing from the API server for a minute, so a revocation could be missing; the grant stays open',
-  BadFrame: 'the client sent what the protocol does not allow',
+  BadFrame: 'the client or the pod sent a frame that the protocol does not allow',
   ClientGone: 'the client did not answer for a minute',
 } as const;
 
@@ -49,7 +49,7 @@ export const gatewayCodes = {
     audience: 'operator',
     meaning: 'The gateway could not create the AccessSession, so it opens no session.',
     remedy:
-      'Read the log of the gateway. Is the CRD of AccessSession installed, and does the API server accept writes?',
+      'Read the log of the gateway. Check that the CRD of AccessSession is installed, and that the API server accepts writes.',
   },
   RecorderUnavailable: {
     audience: 'operator',
@@ -63,7 +63,8 @@ export const gatewayCodes = {
   },
   FrontProxyUntrusted: {
     audience: 'operator',
-    meaning: 'With the settings of the API server, users could pose as it.',
+    meaning:
+      'The gateway cannot read the front-proxy settings of the API server, or a user could pose as the API server under them.',
     remedy: 'See [certificates](../tasks/open-sessions-through-the-gateway.md#certificates).',
   },
   ApiServerUnreachable: {

@@ -5,7 +5,7 @@ export const inventoryCodes = {
   NoSuchRun: {
     audience: 'component',
     meaning:
-      'The token may not write, or no longer: its run has ended, a heartbeat replaced the token, the entry is being deleted, or the component is not registered.',
+      'The token does not authorize the write: its run has ended, a heartbeat replaced the token, the entry is being deleted, or the component is not registered.',
     remedy:
       'Do what the message says. Usually: stop, and wait for the next call. After a heartbeat, use the token in its answer. If the entry is being deleted, report the outcome.',
   },
@@ -61,7 +61,8 @@ export const inventoryCodes = {
   },
   MissingAlreadySatisfied: {
     audience: 'component',
-    meaning: 'Only an Event. The component reported NotReady, but its missing inputs held when it was called.',
+    meaning:
+      'Only an Event. The component reported NotReady, but the inputs that it names were as it wants when the server called it.',
     remedy: 'Check how the component reads the entry.',
   },
   Livelock: {

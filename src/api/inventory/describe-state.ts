@@ -16,8 +16,8 @@ export function describeState(described: Described): string {
   if (reason === 'Suspended' && message) return message;
   const sentence = sentenceOf(described);
   if (sentence !== undefined) return sentence;
-  const said = saidBy(described);
-  return `${state}${reason && reason !== state ? ` (${reason})` : ''}${said ? `: ${said}` : ''}`;
+  const detail = detailOf(described);
+  return `${state}${reason && reason !== state ? ` (${reason})` : ''}${detail ? `: ${detail}` : ''}`;
 }
 
 /** Why a component has its state, without the state; empty if the state says everything. */
@@ -25,10 +25,10 @@ export function describeReason(described: Described): string {
   const { state, reason } = described;
   const sentence = sentenceOf(described);
   if (sentence !== undefined) return sentence;
-  return [reason === state ? undefined : reason, saidBy(described)].filter((text) => text).join(': ');
+  return [reason === state ? undefined : reason, detailOf(described)].filter((text) => text).join(': ');
 }
 
-/** The text if it needs neither the state nor the reason. */
+/** A sentence that says everything without the state and the reason; undefined if there is none. */
 function sentenceOf({ reason, message, missing }: Described): string | undefined {
   if (reason === 'Running' && message) return message;
   if (missing.length === 0) return undefined;
@@ -40,11 +40,11 @@ function sentenceOf({ reason, message, missing }: Described): string | undefined
     : `waits for ${inputs}, but that held when the component was called${detail}`;
 }
 
-const saidBy = ({ reason, message }: Described): string | undefined =>
-  message || (reason === undefined ? undefined : texts[reason]);
+const detailOf = ({ reason, message }: Described): string | undefined =>
+  message || (reason === undefined ? undefined : reasonTexts[reason]);
 
-/** What the reasons mean that have no message. */
-const texts: Readonly<Record<string, string>> = {
+/** Explanations of the reasons that have no message. */
+const reasonTexts: Readonly<Record<string, string>> = {
   InputsChanged: 'inputs changed, and the run has not ended',
   Pending: 'the first run has not ended',
   Disabled: 'enabled is false in spec.components',
