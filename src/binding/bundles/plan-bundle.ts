@@ -1,6 +1,7 @@
 import { apiServiceBindingBundles, bindGroup } from '../../api/binding/names.ts';
 import type { BindingView, BundleView } from '../stores/consumer-stores.ts';
 
+/** What `planBundle` decides from. */
 export interface BundleInput {
   readonly bundle: BundleView;
   /** Names of the provider's current exports. */
@@ -10,6 +11,7 @@ export interface BundleInput {
   readonly isDeleted: (name: string) => boolean;
 }
 
+/** The bindings to create, to delete, and to keep. */
 export interface BundlePlan {
   /** Names of the bindings to create. */
   readonly create: readonly string[];

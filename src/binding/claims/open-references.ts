@@ -12,6 +12,7 @@ import { formatGroupResource } from './claimable.ts';
 import { ReferenceIndex, type ReferencePaths, type Referrers } from './reference-index.ts';
 import { parseReferencePath } from './reference-path.ts';
 
+/** The references in the claims of one kind, and the open watches of the objects that refer. */
 export interface OpenReferences {
   readonly index: ReferenceIndex;
   /** Whether no reference selects anything: the claims have none, or each has a problem. */
@@ -65,7 +66,7 @@ function referencePaths(reference: ClaimReference, exported: ExportView): Refere
   return { name, namespace, isolation: exported.isolation };
 }
 
-/** With isolation None the provider may name any kind as a referrer, otherwise only exported ones. */
+/** Whether objects of the kind may refer: with isolation None, objects of any kind; with another isolation, only of exported kinds. */
 const mayRefer = ({ group, resource }: GroupResource, { resources, isolation }: ExportView): boolean =>
   isolation === 'None' || resources.some((exported) => exported.group === group && exported.resource === resource);
 

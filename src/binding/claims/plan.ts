@@ -41,6 +41,7 @@ export type ServiceNamespace =
   | { readonly kind: 'pending' }
   | { readonly kind: 'ready'; readonly name: string };
 
+/** A write that a plan requests. */
 export type ClaimAction =
   /** Request a service namespace. The rest is planned once it exists. */
   | { readonly kind: 'request-namespace' }
@@ -51,6 +52,7 @@ export type ClaimAction =
   /** Delete the object of `side` if it has this uid. */
   | { readonly kind: 'delete'; readonly side: Side; readonly uid: string; readonly reason: DeleteReason };
 
+/** Why a copy is deleted. */
 export type DeleteReason =
   /** The deletion of the original was observed, or the original is being deleted. */
   | 'deleted'
@@ -61,6 +63,7 @@ export type DeleteReason =
   /** The binding is being deleted. */
   | 'unbound';
 
+/** What to do for one key. */
 export interface ClaimPlan {
   /** Run in this order. Each runs only if those before it succeeded. */
   readonly actions: readonly ClaimAction[];

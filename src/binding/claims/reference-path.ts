@@ -4,8 +4,10 @@ import { own } from '../../kit/json-value.ts';
 /** A field by name, an array element by index, or all elements of an array. */
 type PathStep = { readonly kind: 'field'; readonly field: string } | { readonly kind: 'every' };
 
+/** A parsed path of fields. */
 export type ReferencePath = readonly PathStep[];
 
+/** The name of an object that another object refers to. */
 export interface Reference {
   readonly name: string;
   /** Undefined if the referring object names no namespace. */

@@ -18,16 +18,18 @@ const heartbeatInterval = '5m0s';
 export const heartbeatDueMs = 150_000;
 
 /**
- * Condition type of drawbridge on ClusterBindings: False while another konnector seems to report to the same ClusterBinding, otherwise
- * absent.
+ * Condition type of drawbridge on ClusterBindings. It is False while another konnector seems to report to the same ClusterBinding. At other
+ * times, the condition does not exist.
  */
 export const soleKonnector = 'SoleKonnector';
 
+/** Namespace and name of a Secret. */
 export interface SecretName {
   readonly namespace: string;
   readonly name: string;
 }
 
+/** What `planStatus` decides from. */
 export interface StatusInput {
   readonly view: ClusterBindingView;
   /** The consumer's kubeconfig Secrets for this ClusterBinding. If the status has none of them, the first one is written to it. */
@@ -47,6 +49,7 @@ export interface ConflictingKonnector {
   readonly message: string;
 }
 
+/** The write that is due, and when the next heartbeat is. */
 export interface StatusPlan {
   /** The fields of the status to change; absent if none. */
   readonly status?: StatusPatch;
@@ -54,6 +57,7 @@ export interface StatusPlan {
   readonly dueInMs: number;
 }
 
+/** Fields of the status of a ClusterBinding; absent fields stay. */
 export interface StatusPatch {
   lastHeartbeatTime?: string;
   heartbeatInterval?: string;

@@ -51,6 +51,7 @@ export interface ExportFacts {
   readonly claims: JudgedClaims;
 }
 
+/** A CustomResourceDefinition whose objects no syncer has listed yet. */
 export interface Unserved {
   /** Name of the CustomResourceDefinition. */
   readonly crd: string;

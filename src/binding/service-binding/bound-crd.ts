@@ -17,6 +17,7 @@ export interface BoundCrd {
   readonly onlyVersion?: string;
 }
 
+/** The definition, or why the BoundSchema cannot be used. */
 export type BoundCrdResult = BoundCrd | { readonly problem: string };
 
 /** By schema, then by served version. Views are immutable, and schemas may be large. */
@@ -39,6 +40,7 @@ export function boundCrd(schema: BoundSchemaView, exported: ExportView): BoundCr
   return result;
 }
 
+/** The CustomResourceDefinition to create for a binding, which owns it. */
 export function crdManifest({ name }: BoundSchemaView, { spec }: BoundCrd, binding: BindingView): KubeObject {
   return {
     apiVersion: apiVersionOf(customResourceDefinitions),

@@ -20,6 +20,7 @@ export type CrdOutcome =
   /** Another client changed or deleted the object at the same time. The conditions stay until the next reconcile. */
   | { readonly kind: 'conflict'; readonly cause: unknown };
 
+/** Reasons of `refused`, as reasons of conditions. */
 export type RefusedReason =
   | 'BoundSchemaFetchFailed'
   | 'ForeignCustomResourceDefinition'
@@ -38,18 +39,21 @@ export const refused = (reason: RefusedReason, message: string): CrdOutcome => (
 
 const fetchFailed = (message: string): CrdOutcome => refused('BoundSchemaFetchFailed', message);
 
+/** `name`: the exported resource, which is not in `--bindable`. */
 export const notAllowed = (name: string): CrdOutcome =>
   refused(
     'ResourceNotAllowed',
     `the provider exports ${name}, which may not be bound in this cluster; add it to --bindable, or delete the binding`,
   );
 
+/** `name`: the definition, which has another owner than `binding`. */
 export const foreignCrd = (name: string, binding: string): CrdOutcome =>
   refused(
     'ForeignCustomResourceDefinition',
     `CustomResourceDefinition ${name} exists and is not owned by APIServiceBinding ${binding}; the server does not change it; delete the binding or, if you do not need its objects, the definition`,
   );
 
+/** `what`: the object of the failed write; `why`: the error in words; `cause`: the error. */
 export const notWritten = (what: string, why: string, cause: unknown): CrdOutcome => ({
   kind: 'outOfSync',
   reason: 'CustomResourceDefinitionNotWritten',
@@ -57,6 +61,7 @@ export const notWritten = (what: string, why: string, cause: unknown): CrdOutcom
   cause,
 });
 
+/** `name`: the definition, which is being deleted. */
 export const terminating = (name: string): CrdOutcome => ({
   kind: 'outOfSync',
   reason: 'CustomResourceDefinitionTerminating',

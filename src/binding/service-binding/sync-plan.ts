@@ -44,6 +44,7 @@ export function syncFacts({ exported, binding, session, crds, bindable }: SyncFa
   };
 }
 
+/** A syncer of bound objects that should run. */
 export interface PlannedSyncer {
   readonly schema: BoundSchemaView;
   readonly mode: SyncMode;

@@ -43,6 +43,7 @@ export interface UnbindProgress {
   readonly message: string;
 }
 
+/** The next step of an unbinding. */
 export type UnbindStep =
   /** Remove the finalizer of the binding: no definition is left, and no copy to wait for. */
   | { readonly kind: 'finish' }
@@ -55,6 +56,7 @@ export type UnbindStep =
       readonly release: readonly string[];
     } & UnbindProgress);
 
+/** What happens to the provider's copies when the binding is deleted: `Orphan` keeps them. */
 export type UnbindPolicy = 'Delete' | 'Orphan';
 
 /**

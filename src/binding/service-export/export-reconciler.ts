@@ -143,6 +143,7 @@ export interface ClaimOptions {
   readonly onProblems: () => void;
 }
 
+/** How to open the syncers of an export, and which kinds may be bound. */
 export interface ExportOptions {
   readonly openSyncer: (options: SyncerOptions, deps: BindingDeps) => Syncer;
   readonly openClaims: (options: ClaimOptions, deps: BindingDeps) => ObjectSyncer;

@@ -26,6 +26,7 @@ export interface ProviderSession {
   refusedWatches(): readonly RefusedWatch[];
 }
 
+/** How far the session has come in reading the provider. */
 export type SessionState =
   /** The stores are not synced. `problem`: the last error, once reading the cluster namespace has failed twice. A 403 is not an error. */
   | { readonly kind: 'connecting'; readonly problem?: string }
@@ -50,6 +51,7 @@ export type SessionLookup =
   /** The Secret has not been read yet. */
   | { readonly kind: 'pending' };
 
+/** Why a kubeconfig Secret cannot be used, as a reason of conditions. */
 export type SecretProblem = 'KubeconfigSecretNotFound' | 'KubeconfigSecretInvalid';
 
 /** The open sessions, by kubeconfig Secret. */
@@ -67,6 +69,7 @@ export interface Sessions {
   subscribe(listener: (secret: string) => void): () => void;
 }
 
+/** The result of the last heartbeat of a session. */
 export type Heartbeat =
   | { readonly ok: true }
   /** `message`: error of the failed write or read. */

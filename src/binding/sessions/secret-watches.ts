@@ -70,6 +70,7 @@ export interface SecretView extends CommonView {
   readonly data: Readonly<Record<string, string>>;
 }
 
+/** Projects a Secret to what stores keep; undefined without uid or resourceVersion. */
 export function secretView(object: KubeObject): SecretView | undefined {
   const common = commonView(object);
   if (!common) return undefined;

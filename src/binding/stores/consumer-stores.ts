@@ -28,6 +28,7 @@ export interface BindingView extends CommonView {
   readonly permissionClaims: readonly PermissionClaim[];
 }
 
+/** An APIServiceBindingBundle. */
 export interface BundleView extends CommonView {
   readonly secretRef: SecretKeyRef;
   readonly conditions: readonly BindCondition[];

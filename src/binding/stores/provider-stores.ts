@@ -105,6 +105,7 @@ export const bySchema = 'schema';
 /** Index of the store of APIServiceNamespaces by service namespace. */
 export const byServiceNamespace = 'serviceNamespace';
 
+/** Opens the stores of a cluster namespace. */
 export function openProviderStores(
   cluster: Cluster,
   clusterNamespace: string,

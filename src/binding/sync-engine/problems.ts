@@ -8,6 +8,7 @@ import type { EventRecorder } from '../../kube/event-recorder.ts';
  */
 const problemRanks = ['forbidden', 'failing', 'refused', 'partial'] as const;
 
+/** Why the objects of a key are not in sync. */
 export interface Problem {
   readonly rank: (typeof problemRanks)[number];
   /** What is wrong and, unless it is the error of a call, what to do. */

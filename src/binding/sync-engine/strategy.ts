@@ -18,6 +18,7 @@ export interface SyncStrategy {
   clear(): void;
 }
 
+/** How the engine treats failed and ineffective calls of a strategy. */
 export interface SyncRules {
   /** Whether a 403 is reported at once, or only if it persists: a provider may grant permissions just after they are first needed. */
   readonly forbiddenAtOnce: boolean;
@@ -27,6 +28,7 @@ export interface SyncRules {
   readonly ineffective: Readonly<Record<Side, string>>;
 }
 
+/** State of a key at the end of a pass. */
 export interface KeyState {
   /** The consumer's object, on which Events are recorded; undefined if there is none. */
   readonly consumer: { readonly key: string; readonly uid: string } | undefined;
@@ -36,6 +38,7 @@ export interface KeyState {
   readonly isAhead: boolean;
 }
 
+/** An action that a strategy plans. */
 export type SyncAction =
   /** Marks the key as not ready until an event. */
   | { readonly do: 'wait'; readonly missing: string }

@@ -15,6 +15,7 @@ import { type RefusableWatch, refusedWatch } from './refused-watches.ts';
 import type { KeyState, SyncPass, SyncStrategy } from './strategy.ts';
 import type { RefusedWatch, Side, SyncMode } from './syncer.ts';
 
+/** What a loop syncs, and how. */
 export interface SyncLoopOptions {
   /** First part of the controller's name, also in metrics. */
   readonly prefix: 'sync' | 'claims';

@@ -65,7 +65,7 @@ export class ConsumerObjects {
 
   /** As `Store.subscribe`. When the watch ends, the objects leave without an event: use `onStateChange` and `state`. */
   subscribe(listener: Listener): () => void {
-    // A function of its own, so that the same listener can subscribe twice.
+    // A new function, so that the same listener can subscribe twice.
     const subscription: Listener = (event) => listener(event);
     this.#listeners.set(subscription, this.#open?.handle.store.subscribe(subscription) ?? noop);
     return () => {

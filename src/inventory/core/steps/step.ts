@@ -28,8 +28,8 @@ export function step(
 }
 
 /**
- * After MissingAlreadySatisfied, the component named inputs as missing that were present when it was called. Clears `arrived` until one of
- * them has been absent once; otherwise the same run would start again and again.
+ * If the last outcome was MissingAlreadySatisfied, the component named inputs as missing that held when it was called. Then clears
+ * `arrived` until the server has seen that one of them did not hold, so that the same run does not start again and again.
  */
 function withoutStaleArrival(transition: Transition, event: KeyEvent): KeyEvent {
   const { stored, sawMissing } = transition.state;
