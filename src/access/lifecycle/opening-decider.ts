@@ -25,11 +25,11 @@ export class OpeningDecider {
   }
 
   /**
-   * Decides whether access of the request may open now, or what it waits for, and returns the votes that it judged. Judges votes only if
-   * the template requires approvals and the request is no emergency, or if a vote in the store denies the request; otherwise `votes` is
+   * Decides whether access of the request may open now, or what it waits for, and returns the votes that it judged. If the template
+   * requires no approvals or the request is an emergency, and no vote in the store denies the request, judges no votes, and `votes` is
    * empty. Reads the votes from the API server if the store has enough approvals, or a vote that denies the request, or if the deadline for
-   * approvals has passed. Otherwise, the votes of the store suffice, and the request stays pending. Rejects as the client does, and if the
-   * keys cannot be read.
+   * approvals has passed. In all other cases the request stays pending, so the votes of the store suffice. Rejects as the client does, and
+   * if the keys cannot be read.
    */
   async decide(
     request: RequestView,
@@ -38,7 +38,7 @@ export class OpeningDecider {
   ): Promise<{ readonly opening: Opening; readonly votes: readonly JudgedVote[] }> {
     const config = template.spec.accessConfig;
     const claimedAtMs = await this.#claimedAtMs(request, config, signal);
-    // Both calls of `openingBy` use one time. Otherwise, a deadline that passes between them could time out a request whose votes suffice.
+    // Both calls of `openingBy` use one time, so that a deadline that passes between them times out no request whose votes suffice.
     const nowMs = this.#deps.clock.now();
     const openingBy = (approvals: readonly Approval[]): Opening =>
       openingOf({ ...request, config, approvals, claimedAtMs }, nowMs);

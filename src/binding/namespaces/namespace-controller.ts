@@ -81,9 +81,9 @@ const forbiddenBackoff = { baseMs: 250, capMs: 5_000 };
 const leftoversBackoff = { baseMs: 5_000, capMs: 5 * 60_000 };
 
 /**
- * Creates a missing consumer namespace if the provider owns it, by the owner label of its APIServiceNamespace. Otherwise deletes the
- * APIServiceNamespace of a missing consumer namespace, once the provider has no copies of its objects. Retries a 403 within 5 s. Other
- * errors reject, and the engine retries them.
+ * Handles an APIServiceNamespace without a consumer namespace. If its owner label names the provider, creates the consumer namespace. If
+ * not, deletes the APIServiceNamespace once the provider has no copies of the namespace's objects. Retries a 403 within 5 s. Other errors
+ * reject, and the engine retries them.
  */
 class NamespaceReconciler implements Reconciler {
   readonly #options: NamespaceReconcilerOptions;

@@ -32,7 +32,11 @@ export interface BindingFacts {
   readonly problems: readonly string[];
   /** Kinds that a side no longer lets the konnector watch: bound and claimed ones, and those of the session. */
   readonly refusedWatches: readonly RefusedWatch[];
-  /** False for 10 s after the first reconcile with synced stores of the session, unless a problem of a syncer has been found. */
+  /**
+   * False for 10 s after the first reconcile with synced stores of the session, or until a syncer has found a problem of the binding, if
+   * that is earlier. While it is false, a condition that reports objects out of sync stays, because the syncers may find the same problems
+   * again.
+   */
   readonly settled: boolean;
   /** The progress of the unbinding; undefined unless the binding is being deleted. */
   readonly unbindProgress: UnbindProgress | undefined;

@@ -57,6 +57,7 @@ export type SecretProblem = 'KubeconfigSecretNotFound' | 'KubeconfigSecretInvali
 /** The open sessions, by kubeconfig Secret. */
 export interface Sessions {
   lookup(ref: SecretKeyRef): SessionLookup;
+  /** All open sessions that serve a Secret. */
   list(): Iterable<ProviderSession>;
   /** The Secrets (`namespace/name`) that a session serves now. */
   secretsOf(session: ProviderSession): ReadonlySet<string>;

@@ -15,8 +15,8 @@ interface Attempt {
 }
 
 /**
- * Decides when a write may be repeated. A write that failed, or that another client undid, backs off however often its key is
- * reconciled. A write with other content than the last one of its action may be sent at once. Times are monotonic milliseconds.
+ * Decides when a write may be repeated. A write that failed, or that another client reverted, waits for its backoff, even if its key is
+ * reconciled earlier. A write with other content than the last one of its action may be sent at once. Times are monotonic milliseconds.
  */
 export class CallBackoff {
   readonly #random: () => number;

@@ -8,8 +8,11 @@ import { allowDeletesAnnotation } from '../../api/binding/names.ts';
 export class DeleteBreaker {
   /** By key of the copy to delete: the time of the first request. */
   readonly #wanted = new Map<string, number>();
+  /** Keys whose deletes `allow` released and that are not deleted yet. */
   readonly #allowed = new Set<string>();
+  /** Times of the deletes within the window. */
   #deleteTimesMs: number[] = [];
+  /** Whether the breaker holds back all deletes. */
   #tripped = false;
 
   /**

@@ -23,6 +23,7 @@ export interface ConsumerObjectsOptions {
  */
 export class ConsumerObjects {
   readonly #options: ConsumerObjectsOptions;
+  /** By listener: ends its subscription to the open watch. */
   readonly #listeners = new Map<Listener, () => void>();
   readonly #stateListeners = new Set<() => void>();
   readonly #refusalListeners = new Set<() => void>();
@@ -30,6 +31,7 @@ export class ConsumerObjects {
   readonly #closed = new AbortController();
   /** uid of the last CRD that was established. */
   #establishedUid: string | undefined;
+  /** The open watch, and the uid of the CRD for which it was opened. */
   #open:
     | { readonly crdUid: string; readonly handle: StoreHandle<SyncedObject>; readonly stopRefusals: () => void }
     | undefined;

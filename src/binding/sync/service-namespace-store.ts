@@ -14,11 +14,14 @@ export interface ServiceNamespaceStoreOptions<T extends Projected> {
 
 type Listener<T> = (event: StoreEvent<T>) => void;
 
+/** A watched service namespace. */
 interface OpenNamespace<T extends Projected> {
   readonly handle: StoreHandle<T>;
   /** Keys of the APIServiceNamespaces that name this service namespace. */
   readonly users: Set<string>;
+  /** By listener: ends its subscription to this namespace. */
   readonly unsubscribes: Map<Listener<T>, () => void>;
+  /** Ends the subscription to refusals of the watch. */
   readonly stopRefusals: () => void;
 }
 
