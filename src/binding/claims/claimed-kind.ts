@@ -57,7 +57,7 @@ export interface ClaimedKindOptions {
 /** Keys that are reconciled at the same time. */
 const workers = 8;
 const notListed =
-  'this cluster has not listed its objects yet; check that the konnector has permission to list and watch them';
+  'the konnector has not listed the objects in this cluster yet; it needs permission to list and watch them';
 
 /** Opens the watches and creates the controller. The controller handles their events once the caller starts it. */
 export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps): ClaimedKind {

@@ -46,8 +46,9 @@ export class Binder {
   }
 
   /**
-   * Failed writes of the finalizer and of definitions become conditions, and the result is a retry. Rejects if the status write fails,
-   * except with a conflict, or if it cannot release the objects of a kind that is no longer exported.
+   * Reconciles a binding that is not being deleted. Failed writes of the finalizer and of definitions become conditions, and the result is
+   * a retry. Rejects if the status write fails, except with a conflict, or if it cannot release the objects of a kind that is no longer
+   * exported.
    */
   async bind(binding: BindingView, provider: BoundSession, signal: AbortSignal): Promise<Result> {
     const { session } = provider;

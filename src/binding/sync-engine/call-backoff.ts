@@ -1,7 +1,9 @@
 import { backoffMs } from '../../kit/backoff.ts';
 import { sha256Hex } from '../../kit/canonical-json.ts';
 
+/** The last write of an action, and when it may be repeated. Times are monotonic milliseconds. */
 interface Attempt {
+  /** Of its content. */
   fingerprint: string;
   /** Whether the last write failed. */
   failed: boolean;

@@ -31,8 +31,9 @@ export interface SyncLoopOptions {
   /** Uniform in [0, 1), for backoff. */
   readonly random: () => number;
   /**
-   * Called when the problems or the number of held-back deletes may have changed. Also called when lists are late or complete late, and, in
-   * mode `drain`, for each event.
+   * Called when the problems or the number of held-back deletes may have changed, when a list has not completed within 30 s, and when such
+   * a late list completes. In mode `drain`, also called for each event and each completed list, because the remaining number may have
+   * changed.
    */
   readonly onChange: () => void;
 }
@@ -154,7 +155,7 @@ export class SyncLoop {
     return this.#breaker.held;
   }
 
-  /** Problems of the incomplete lists, once 30 s have passed. */
+  /** Problems of the incomplete lists; empty in the first 30 s. */
   slowLists(): readonly string[] {
     return (this.#isLate && this.#parts?.unlisted()) || [];
   }
@@ -165,7 +166,7 @@ export class SyncLoop {
     return sides.flatMap((side) => (this.#parts && refusedWatch(side, resource, this.#parts.watches[side])) ?? []);
   }
 
-  /** Call when a list is complete. Notifies the owner if the list was late or, in mode `drain`, because the number of remaining objects is now known. */
+  /** Call when a list is complete. Calls `onChange` if the list was late, and always in mode `drain`. */
   listed(): void {
     if (this.#isLate || this.#options.mode !== 'sync') this.#options.onChange();
   }

@@ -267,7 +267,7 @@ function objectSources(caches: ObjectCaches, consumers: ConsumerObjects, copies:
   ];
 }
 
-/** Enqueues all keys when a list is complete or the CRD is no longer established. Also notifies the owner of a late list, or of a drain. */
+/** When a list is complete or the CRD is no longer established, enqueues all keys and calls `loop.listed`. */
 function onListChange(name: string, subscribe: (listener: () => void) => () => void, loop: SyncLoop): Source {
   return fromSubscription(name, { subscribe: (listener) => subscribe(() => listener(undefined)) }, () => {
     loop.wakeAll(name);

@@ -22,6 +22,7 @@ export class KeyExecutor {
   #mailbox: Mailbox | undefined;
   /** The pending call to the component. */
   #call: Deferred<void> | undefined;
+  /** Whether `withSlot` is running. */
   #keepsSlot = false;
 
   constructor(memory: KeyMemory, deps: KeyLoopDeps) {
@@ -29,10 +30,12 @@ export class KeyExecutor {
     this.#deps = deps;
   }
 
+  /** Whether tasks are pending. */
   get isBusy(): boolean {
     return this.#mailbox !== undefined;
   }
 
+  /** Whether a call to the component is pending. */
   get isCalling(): boolean {
     return this.#call !== undefined;
   }
