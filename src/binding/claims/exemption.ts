@@ -14,7 +14,7 @@ interface Exemptible {
   readonly type: string | undefined;
 }
 
-/** The inputs of an exemption besides the object. */
+/** What an exemption depends on, in addition to the object. */
 interface ExemptionContext {
   /** The consumer's namespaces with the server's keys and the kubeconfigs of providers. */
   readonly ownNamespaces: ReadonlySet<string>;
@@ -26,9 +26,9 @@ interface ExemptionContext {
 const clusterTypes = ['kubernetes.io/service-account-token', 'bootstrap.kubernetes.io/token'];
 
 /**
- * Why an object is never copied in either direction, whatever selects it; undefined if it may be copied. The server's own objects are
- * recognized by namespace or label, not by name, so that a new key is exempt at once. The rules apply to provider objects too: a provider
- * must not place a key where the server reads its own keys.
+ * Why an object is never copied in either direction, even if a claim selects it; undefined if it may be copied. The server's own objects
+ * are recognized by namespace or label, not by name, so that a new Secret with keys is exempt at once. The rules apply to provider objects
+ * too: a provider must not place a Secret where the server reads its own keys.
  */
 export function exemption(resource: Resource, object: Exemptible, context: ExemptionContext): string | undefined {
   const { key, name, labels, type } = object;

@@ -27,7 +27,9 @@ export interface SecretSyncDeps {
   readonly events: EventRecorder;
 }
 
-/** Copies the provider's kubeconfig for this consumer to the consumer's Secrets, which it creates if needed; never the other way. */
+/**
+ * Copies the provider's kubeconfig for this consumer to the consumer's Secrets, which it creates if needed. Writes nothing in the provider.
+ */
 export class SecretSync {
   readonly #deps: SecretSyncDeps;
 
@@ -39,7 +41,7 @@ export class SecretSync {
    * Copies the kubeconfig and returns the condition `SecretValid`. `provider` is the Secret that the ClusterBinding names, `name` its
    * `namespace/name`, and `key` the key in it. Writes only the referenced keys of consumer Secrets, and only the session's own or a
    * verified kubeconfig. Skips Secrets whose annotation `keep-kubeconfig` is `true`. Rejects if a read or a write in the consumer fails,
-   * also after a conflict, or if `signal` aborts. Secrets that it wrote before that keep the new kubeconfig.
+   * also after a conflict, or if `signal` aborts. Secrets that it wrote before the failure keep the new kubeconfig.
    */
   async run(
     provider: SecretView | undefined,

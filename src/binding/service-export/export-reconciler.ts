@@ -50,7 +50,10 @@ export class ExportReconciler implements Reconciler {
     return done;
   }
 
-  /** Which session serves the binding: this one, another one of the same provider, or none of this provider. `unknown`: not read yet. */
+  /**
+   * Which session serves the binding: this one, another one of the same provider, or none of this provider. `unknown`: its Secret is not
+   * read yet.
+   */
   #servedBy(binding: BindingView | undefined): 'this session' | 'same provider' | 'none' | 'unknown' {
     if (!binding) return 'none';
     const { session, sessions } = this.#deps;

@@ -66,7 +66,7 @@ export class ExportWriter {
     return undefined;
   }
 
-  /** After a conflict or a deletion, the event of the other client enqueues the object. */
+  /** Ignores a conflict or a deletion, because the event of the other client enqueues the object. */
   async #write(
     resource: Resource,
     written: WriteThroughCache<ObjectVersion>,

@@ -14,8 +14,9 @@ export const isContentChanged = (before: Entry, after: Entry): boolean => !sameJ
 /**
  * Triggers for one component from a change of an entry: a new force annotation, a changed path that the component reads or waits for, and a
  * change of what `mayRun` returns. A component may wait until no remaining component reads a path (`noReaders`). Any change of content
- * triggers it, because this file does not know the other readers. `isWanted` decides whether a trigger starts a run. `record` is undefined
- * if the component has not run. `contentChanged` is the result of `isContentChanged`, computed once for all components.
+ * triggers such a component, because this function does not know the other readers. `isWanted` decides whether a trigger starts a run.
+ * `record` is undefined if the component has not run. `contentChanged` is the result of `isContentChanged`, computed once for all
+ * components.
  */
 export function triggersOf(
   before: Entry,
@@ -76,7 +77,7 @@ function mayRunChanged(
   registration: Registration,
   record: RunRecord | undefined,
 ): boolean {
-  // A change of an entry changes neither value.
+  // Neither of these values depends on the content of the entry.
   const circumstances = { refused: false, recorded: record !== undefined };
   return !isDeepStrictEqual(mayRun(before, registration, circumstances), mayRun(after, registration, circumstances));
 }

@@ -13,6 +13,7 @@ const writeKinds = ['start', 'store', 'apply', 'retire'] as const satisfies read
 type Write = Extract<Effect, { kind: (typeof writeKinds)[number] }>;
 type WriteOf<Kind extends Write['kind']> = Extract<Write, { kind: Kind }>;
 
+/** What follows a write. */
 interface WriteResult {
   /** Event to handle after the effects. */
   readonly event?: EventFactory;

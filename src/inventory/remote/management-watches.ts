@@ -8,6 +8,7 @@ import { type WatchedObject, watchKey, watchSpec } from './watch-spec.ts';
 /** Receives each entry that a change may concern, and the watch that showed the change. */
 type OnChange = (entryUid: string, watch: RemoteWatch) => void;
 
+/** An open watch, shared by the entries that want it. */
 interface SharedWatch {
   /** Namespaces of the entries that want this watch, by UID. */
   readonly wantedBy: Map<string, string>;
