@@ -42,7 +42,7 @@ export interface Config {
   readonly gatewayPort: number;
   /** Address at which other replicas of the gateway reach this one, without a port; undefined: they cannot. */
   readonly peerAddress: string | undefined;
-  /** Where recordings of sessions are stored; undefined: none are. */
+  /** Where the gateway stores recordings of sessions; undefined: it records none. */
   readonly recordings: RecordingsConfig | undefined;
   /** Age from which a recording is deleted, milliseconds. */
   readonly recordingRetentionMs: number;
@@ -61,7 +61,7 @@ export interface Config {
   readonly grantable: string | undefined;
   /** `confined`: access pods keep the labels by which NetworkPolicies select their workload. `oz`: access pods are what Oz creates. */
   readonly accessPods: FlagValue<'access-pods'>;
-  /** Whether the server grants through templates without an author. */
+  /** Whether the server grants through templates without an author, unless they allow a privileged pod. */
   readonly trustExistingTemplates: boolean;
   /** Whether the server uses key Secrets that existed before its first start. */
   readonly adoptSigningKeys: boolean;
@@ -206,7 +206,7 @@ export function readConfig(
 /** Addresses that stand for every interface, so that no peer can connect to them. */
 const wildcards: readonly string[] = ['0.0.0.0', '::'];
 
-/** The address for peers; a policy of the API server allows only IP addresses. */
+/** The address for peers. It must be an IP address, because an admission policy allows no other text in the Lease of a replica. */
 function readPeerAddress(given: string | undefined, bindAddress: string): string | undefined {
   if (given === undefined) return isIP(bindAddress) && !wildcards.includes(bindAddress) ? bindAddress : undefined;
   if (isIP(given) && !wildcards.includes(given)) return given;

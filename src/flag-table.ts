@@ -179,7 +179,7 @@ const access = {
   'access-pods': {
     type: oneOf('confined', 'oz'),
     fallback: 'confined',
-    help: 'confined: access pods keep the labels by which NetworkPolicies select their workload. oz: access pods are what Oz creates.',
+    help: 'confined: access pods keep the labels by which NetworkPolicies select their workload. oz: the server creates access pods as Oz does.',
   },
   'trust-existing-templates': {
     type: trueOrFalse,
@@ -189,12 +189,12 @@ const access = {
   'adopt-signing-keys': {
     type: trueOrFalse,
     fallback: 'false',
-    help: 'Use key Secrets that existed before the first start.',
+    help: 'Use key Secrets that existed before the first start, even if nothing proves that this installation used their keys.',
   },
   'break-glass-group': {
     type: optional(text('GROUP')),
     defaultInWords: 'no group',
-    help: "Group whose members may enter other people's access pods. Each entry records a Warning Event.",
+    help: "Group whose members may connect to other people's access pods. The server records each connection with a Warning Event.",
   },
 } as const satisfies FlagTable;
 
