@@ -28,7 +28,7 @@ export class Flow {
   }
 
   /** Reads again at once, whatever reading waits for. */
-  resume(): void {
+  resumeNow(): void {
     this.#pauseReasons.clear();
     this.#from.resume();
   }

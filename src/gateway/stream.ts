@@ -152,13 +152,13 @@ export class PodStream {
     this.#state = 'ending';
     this.#end = end;
     this.#deps.listener?.note(endText(end));
-    this.#toPodFlow.resume();
+    this.#toPodFlow.resumeNow();
     // Within a message, no other may begin. The rest of the message still passes.
     if (this.#fromPod.isAtBoundary) {
       this.#sendEnd();
       return;
     }
-    if (!this.#deps.client.writableNeedDrain) this.#toClientFlow.resume();
+    if (!this.#deps.client.writableNeedDrain) this.#toClientFlow.resumeNow();
     this.#cancelEnd = this.#deps.clock.schedule(PARTIAL_MESSAGE_MS, () => this.#sendEnd());
   }
 

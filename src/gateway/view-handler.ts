@@ -56,7 +56,7 @@ export class ViewHandler {
       return holder ? this.#remote(call, response, holder) : view;
     }
     whenClosed(response, view.release);
-    const refusal = await this.#write(call, view.session.record);
+    const refusal = await this.#recordView(call, view.session.record);
     if (refusal || response.destroyed) return refusal;
     // The session may have ended while the audit line was written.
     return views.show(view, response) ? undefined : notOpen(call.name);
@@ -65,8 +65,8 @@ export class ViewHandler {
   /** Relays the view of the replica that holds the session. */
   async #remote(call: ViewCall, response: ServerResponse, { replica, address, record }: Holder) {
     const { peers, log } = this.#deps;
-    const place = this.#place(response);
-    if (place) return place;
+    const full = this.#reservePlace(response);
+    if (full) return full;
     const abort = new AbortController();
     whenClosed(response, () => abort.abort());
     let answer: IncomingMessage;
@@ -77,7 +77,7 @@ export class ViewHandler {
       if (!response.destroyed) log.warn('a replica does not show its session', { replica, error: describe(error) });
       return unreachable(call.name, replica);
     }
-    const refusal = refusalOf(answer.statusCode, call.name, replica) ?? (await this.#write(call, record));
+    const refusal = refusalOf(answer.statusCode, call.name, replica) ?? (await this.#recordView(call, record));
     if (!refusal) return this.#send(answer, response);
     abort.abort();
     return refusal;
@@ -85,8 +85,8 @@ export class ViewHandler {
 
   async #stored(call: ViewCall, response: ServerResponse): Promise<Refusal | undefined> {
     const { sink, log } = this.#deps;
-    const place = this.#place(response);
-    if (place) return place;
+    const full = this.#reservePlace(response);
+    if (full) return full;
     let recording: Readable | undefined;
     try {
       recording = await sink?.read(call.name);
@@ -95,21 +95,22 @@ export class ViewHandler {
       return unreadable;
     }
     if (!recording) return noRecording(call.name);
-    const refusal = await this.#write(call);
+    const refusal = await this.#recordView(call);
     if (!refusal) return this.#send(recording, response);
     recording.destroy();
     return refusal;
   }
 
   /** Reserves a place until the answer closes. Returns the refusal if there is none. */
-  #place(response: ServerResponse): Refusal | undefined {
+  #reservePlace(response: ServerResponse): Refusal | undefined {
     const place = this.#deps.views.reserve();
     if (typeof place !== 'function') return place;
     whenClosed(response, place);
     return undefined;
   }
 
-  async #write(call: ViewCall, record?: Holder['record']): Promise<Refusal | undefined> {
+  /** Writes the audit line of the view. Resolves to the refusal if that fails. */
+  async #recordView(call: ViewCall, record?: Holder['record']): Promise<Refusal | undefined> {
     try {
       await this.#deps.audit.viewed(call, record);
       return undefined;

@@ -19,6 +19,7 @@ const MAX_WAITING_IN_ALL = 64 * 1024 * 1024;
  * still add several times as many bytes.
  */
 const PAUSE_ABOVE = 256 * 1024;
+/** While the sessions together have more waiting bytes, a stream pauses as soon as a whole chunk of its own waits. */
 const PAUSE_ABOVE_IN_ALL = MAX_WAITING_IN_ALL / 2;
 /** Maximum size of a recording, bytes, so that one session cannot fill the disk of all. */
 const MAX_RECORDING = 1024 * 1024 * 1024;
@@ -94,7 +95,9 @@ export class Recording implements CastReader {
   readonly #allWaiting: { bytes: number };
   #waiting: Buffer[] = [];
   #waitingBytes = 0;
+  /** Size of the recording with the bytes that wait, but without its header, bytes. */
   #size = 0;
+  /** Number of chunks in the journal. */
   #chunk = 0;
   #file: RecordingFile | undefined;
   #state: 'open' | 'ending' | 'lost' | 'closed' = 'open';
