@@ -5,7 +5,7 @@ import { CodedError, describe } from '../kit/errors.ts';
 import { isRecord } from '../kit/json-value.ts';
 import { RecentMap } from '../kit/recent-map.ts';
 import { type Client, type DeleteOptions, findObject, type WriteOptions } from '../kube/client.ts';
-import { ApiError } from '../kube/errors.ts';
+import { ApiError, isDryRunUnsupported } from '../kube/errors.ts';
 import type { Log } from '../observe/log.ts';
 
 /** Maximum number of writes that the printer remembers, so that it logs a retried write only once. */
@@ -154,10 +154,6 @@ class WritePrinter {
 }
 
 const isSecret = ({ group, plural }: Resource): boolean => group === secrets.group && plural === secrets.plural;
-
-/** Whether the API server rejects the dry run because of a webhook with side effects. */
-const isDryRunUnsupported = (error: unknown): boolean =>
-  error instanceof ApiError && error.code === 400 && /dry[ -]?run/i.test(error.message);
 
 function missing({ plural }: Resource, name: ObjectName): never {
   throw new ApiError(404, 'NotFound', `${plural} ${keyOf(name)} not found`);

@@ -13,6 +13,8 @@ export interface WriteOptions extends CallOptions {
   readonly fieldManager?: string;
   /** Whether the API server checks the write without storing it. Default false. */
   readonly dryRun?: boolean;
+  /** `Strict`: the API server rejects an object with unknown fields by ApiError 400. Default: it drops them. */
+  readonly fieldValidation?: 'Strict';
   /** Subresource to write instead of the object, such as `status`. */
   readonly subresource?: string;
 }

@@ -64,3 +64,6 @@ export const isRefused = (error: unknown): boolean =>
   error instanceof ApiError && error.code >= 400 && error.code < 500 && ![404, 409, 429].includes(error.code);
 /** The resourceVersion or the continue token is too old. */
 export const isExpired = (error: unknown): boolean => error instanceof ApiError && error.code === 410;
+/** The API server rejects the dry run because of a webhook with side effects. */
+export const isDryRunUnsupported = (error: unknown): boolean =>
+  error instanceof ApiError && error.code === 400 && / does not support dry[ -]?run/i.test(error.message);

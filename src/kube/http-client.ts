@@ -159,8 +159,8 @@ export function createClient(transport: Transport, options: ClientOptions = {}):
   };
 }
 
-function writeQuery(options: WriteOptions) {
-  return { fieldManager: options.fieldManager, dryRun: options.dryRun ? 'All' : undefined };
+function writeQuery({ fieldManager, dryRun, fieldValidation }: WriteOptions) {
+  return { fieldManager, dryRun: dryRun ? 'All' : undefined, fieldValidation };
 }
 
 function deleteBody({ uid, resourceVersion, propagation, gracePeriodSeconds }: DeleteOptions) {

@@ -32,6 +32,10 @@ export const deletionGraceS = 1;
 /** Status codes after which the same creation fails again until its cause is corrected. */
 const permanentCodes = new Set([400, 403, 404, 405, 413, 422]);
 
+/** Whether the API server rejects the creation until its cause is corrected. */
+export const isRefusal = (error: unknown): error is ApiError =>
+  error instanceof ApiError && permanentCodes.has(error.code);
+
 /** Creates and deletes the objects of grants. It never adopts a foreign object, and deletes by a known uid or after checking the owner. */
 export class Applier {
   readonly #client: Client;
@@ -46,8 +50,7 @@ export class Applier {
       return { kind: 'created', object: await this.#client.create(resource, object, { signal }) };
     } catch (error) {
       if (isAlreadyExists(error)) return this.#adoptIfOurs(resource, object, provenance, signal);
-      if (error instanceof ApiError && permanentCodes.has(error.code))
-        return { kind: 'refused', message: error.message };
+      if (isRefusal(error)) return { kind: 'refused', message: error.message };
       throw error;
     }
   }
