@@ -38,6 +38,7 @@ import { orphansMetric, stateMetrics } from './state-metrics.ts';
 import { type AccessStores, byNamespace, byTarget, byTemplate, byUid, requestsOfPod } from './stores/access-stores.ts';
 import { type RequestView, targetKey } from './stores/access-views.ts';
 import type { PodView, RequestRef } from './stores/cluster-views.ts';
+import { GrantDryRuns } from './template/grant-dry-runs.ts';
 import { JudgementQueue } from './template/judgement-queue.ts';
 import { AuthorPermissions, TemplateAuthors } from './template/template-authors.ts';
 import { TemplateJudge } from './template/template-judge.ts';
@@ -51,6 +52,8 @@ export interface AccessDeps {
   readonly quota: GrantQuota;
   /** The rules that templates may hand out in addition to those of every grant. */
   readonly grantable: readonly RbacRule[];
+  /** The namespace of the server, in which it opens no access. */
+  readonly serverNamespace: string;
   readonly stores: AccessStores;
   /** The reviews of emergency access that another person still has to make. */
   readonly reviews: OwedReviews;
@@ -74,6 +77,7 @@ export function accessControllers(deps: AccessDeps): Controller[] {
   const permissions = new AuthorPermissions(deps);
   const kinds = createAccessKinds(deps);
   const queue = new JudgementQueue(new PlanQueue(deps.clock), deps.clock);
+  const dryRuns = new GrantDryRuns(deps);
   const plansIn = (runner: PlanRunner): TemplatePlans => new TemplatePlans({ ...deps, runner });
   const controllers = kinds.map((kind) => {
     const { signer, stores, trustExistingTemplates: trustExisting } = deps;
@@ -87,7 +91,7 @@ export function accessControllers(deps: AccessDeps): Controller[] {
       kind,
       votes,
       reporter,
-      templates: templateController(kind, authors, new TemplateJudge({ ...deps, kind, plansIn, queue }), deps),
+      templates: templateController(kind, authors, new TemplateJudge({ ...deps, kind, plansIn, dryRuns, queue }), deps),
       requests: requestController(kind, { authors, votes, reporter }, deps),
     };
   });

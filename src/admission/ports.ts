@@ -103,6 +103,8 @@ export interface AccessReviews {
   ): Promise<boolean>;
   /** Permissions that templates may grant besides those of every grant. */
   readonly grantable: TemplateInput['grantable'];
+  /** The namespace of the server. */
+  readonly serverNamespace: string;
   /**
    * What would deny every request through the template even in an empty namespace. Undefined if nothing would, or if planning takes too
    * much work for a webhook. `notPlanned` if too many plans wait. The plan uses the processor time of the client at `address`, which the

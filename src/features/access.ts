@@ -77,6 +77,7 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
     quota,
     reviews,
     grantable,
+    serverNamespace: namespace,
     client: cluster.client,
     events: podEvents,
     breakGlassGroup,
@@ -87,6 +88,7 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
     quota,
     reviews,
     grantable,
+    serverNamespace: namespace,
     stores,
     journal,
     events: requestEvents,
@@ -118,16 +120,19 @@ interface AdmissionDeps {
   readonly quota: GrantQuota;
   readonly reviews: OwedReviews;
   readonly grantable: readonly RbacRule[];
+  readonly serverNamespace: string;
   readonly client: Client;
   readonly events: EventRecorder;
   readonly breakGlassGroup: string | undefined;
 }
 
 function accessReviews(deps: AdmissionDeps): AccessReviews {
-  const { plansFor, stores, signer, quota, reviews, grantable, client, events, breakGlassGroup } = deps;
+  const { plansFor, stores, signer, quota, reviews, grantable, serverNamespace, client, events, breakGlassGroup } =
+    deps;
   return {
     ...admissionReads({ stores, client, quota, reviews, signer, clock }),
     grantable,
+    serverNamespace,
     ownViolation: async (template, address, signal) =>
       unlessTooLarge(await plansFor(address, template).violationInEmptyNamespace(template, signal)),
     presentViolation: async (template, address, signal) =>

@@ -47,7 +47,12 @@ export async function runAccess(kubeconfig: string, clock: Clock): Promise<Acces
     namespace,
     clock,
   });
-  const given = { grantable: [], trustExistingTemplates: false, accessPods: 'confined' as const };
+  const given = {
+    grantable: [],
+    serverNamespace: 'drawbridge-system',
+    trustExistingTemplates: false,
+    accessPods: 'confined' as const,
+  };
   const deps = {
     client,
     signer,

@@ -10,6 +10,7 @@ import type { Plan } from '../builders/plan.ts';
 import { decidingGroupsOf } from '../policy/emergency-policy.ts';
 import { renderAccessMessage } from '../policy/kubectl-command.ts';
 import type { Violation } from '../policy/policy.ts';
+import { refusalText } from '../policy/refusal-text.ts';
 import { gatewayCommand } from '../policy/session-policy.ts';
 import type { Signer } from '../signing/signer.ts';
 import type { RequestView, TemplateView } from '../stores/access-views.ts';
@@ -84,7 +85,8 @@ export class Granter {
         return this.#deny(request, { code: 'NameCollision', message: created.message, status: 422 }, signal);
       }
       if (created.kind === 'refused') {
-        const message = `the API server rejected ${resource.kind} ${keyOf(object.metadata)}: ${created.message}; correct the cause, for example the template, a quota, or the permissions of the server, then create a new request`;
+        const { cause, remedy } = refusalText(created.message, request.namespace);
+        const message = `the API server rejected ${resource.kind} ${keyOf(object.metadata)}: ${cause}; ${remedy}, then create a new request`;
         return this.#deny(request, { code: 'ResourceRefused', message, status: 422 }, signal);
       }
       children.push({

@@ -12,7 +12,7 @@ import { groupNamesViolation, templateGroupsViolation } from './group-policy.ts'
 import { accessCommandViolation, logsExample } from './kubectl-command.ts';
 import { parsePatchOperation, patchViolation } from './patch-operation.ts';
 import { grantToViolation } from './people-policy.ts';
-import type { Check, RuleBook, Violation } from './policy.ts';
+import { type Check, type RuleBook, refuse, type Violation } from './policy.ts';
 import { reasonConfigViolation } from './reason.ts';
 import { gatewayRulesViolation, sessionOf, sessionViolation } from './session-policy.ts';
 import { windowsViolation } from './start-windows.ts';
@@ -25,13 +25,26 @@ export interface TemplateInput {
   readonly spec: TemplateSpec;
   /** The rules that templates may hand out in addition to those of every grant. */
   readonly grantable: readonly RbacRule[];
+  /** The namespace of the server; undefined if it is unknown. */
+  readonly serverNamespace?: string | undefined;
 }
 
 /** The parts of a template that determine what the server would create for a request. */
-export type PlannedTemplate = Omit<TemplateInput, 'grantable'>;
+export type PlannedTemplate = Omit<TemplateInput, 'grantable' | 'serverNamespace'>;
 
 /** Returned instead of a violation if the server had no processor time to plan the template. Also the reason of AccessPlanValid then. */
 export const notPlanned = 'NotPlanned';
+
+/** An admission policy for the server denies the same, so that a thief of its token opens no access there. */
+const namespaceIsOpen: Check<TemplateInput> = ({ namespace, serverNamespace }) =>
+  namespace === 'kube-system' || namespace === serverNamespace
+    ? refuse(
+        'NamespaceClosed',
+        `metadata.namespace is ${namespace}; the server opens no access in kube-system and in its own namespace: move the workload and the template to another namespace`,
+        'metadata.namespace',
+        403,
+      )
+    : undefined;
 
 const durationsAreValid: Check<TemplateInput> = ({ spec }) => verifyDurations(spec.accessConfig);
 
@@ -118,6 +131,11 @@ const gatewayPassesRules: Check<TemplateInput> = (input) =>
 
 /** The rule book for a template. */
 export const templatePolicy: RuleBook<TemplateInput> = {
+  namespace: {
+    requirement: 'the server opens access in the namespace',
+    check: namespaceIsOpen,
+    remedy: () => 'move the workload and the template to another namespace',
+  },
   durations: {
     requirement: 'the durations are Go durations, and the default is not above the maximum',
     check: durationsAreValid,

@@ -9,6 +9,7 @@ import { notPlanned, templatePolicy } from '../policy/template-policy.ts';
 import { type AccessStores, byNamespace, byTarget } from '../stores/access-stores.ts';
 import { type TemplateView, targetKey } from '../stores/access-views.ts';
 import type { SelectorView, WorkloadView } from '../stores/cluster-views.ts';
+import type { GrantDryRuns, GrantObjects } from './grant-dry-runs.ts';
 import type { JudgementQueue } from './judgement-queue.ts';
 import type { PlanRunner, TemplatePlans } from './template-plans.ts';
 
@@ -17,19 +18,41 @@ import type { PlanRunner, TemplatePlans } from './template-plans.ts';
  */
 const settleMs = 1000;
 
+/**
+ * Minimum interval between two dry runs for a template that the API server rejects or gave no answer for, milliseconds. The server watches
+ * no quotas, priority classes, or labels of namespaces. Shorter than the interval at which templates are reconciled.
+ */
+const askAgainMs = 35_000;
+
+/** The end of a message about a cause that can end without an edit. */
+export const checksAgain = 'the server checks again about every 40 s';
+
 /** The last judgement of a template, and the state of the template that it is for. */
 interface Verdict {
   readonly uid: string;
   readonly generation: number;
   /** Whether the workload existed. */
   readonly hasTarget: boolean;
-  /** What denies every request; undefined if nothing does. */
-  readonly violation: Violation | undefined;
+  /** Whether the API server was asked. */
+  readonly isAsked: boolean;
+  /** When to judge again although nothing has changed, milliseconds on the monotonic clock; undefined: never. */
+  readonly againMs: number | undefined;
+  readonly judgement: Judgement;
+}
+
+/** What the judge found for a template. */
+export interface Judgement {
+  /** What denies every request; absent if nothing does. `ResourceRefused` has status 403 if its cause can end without an edit. */
+  readonly violation?: Violation;
+  /** Fields of the access pod that the API server ignores. */
+  readonly unknownFields?: readonly string[];
+  /** Whether the API server did not answer, so that an earlier answer about the same version stays the best one. */
+  readonly isUnanswered?: boolean;
 }
 
 /**
- * Judges templates: plans each as a request would, to find what would deny every request for it, and caches the answer. As a source, it
- * enqueues a template after other objects that its plan read have changed: its workload, and the objects that select pods in its namespace.
+ * Judges templates: plans each as a request would, and asks the API server about the planned objects, to find what would deny every
+ * request for it, and caches the answer. As a source, it enqueues a template after other objects that its plan read have changed: its workload, and the objects that select pods in its namespace.
  * It also enqueues a template when the turn of its judgement has come.
  */
 export class TemplateJudge implements Source {
@@ -76,22 +99,39 @@ export class TemplateJudge implements Source {
   }
 
   /**
-   * What denies every request for the template now, with the code that admission or the decider uses. `notPlanned` if judging has spent its
-   * share of the processor; the source then emits the template later.
+   * What denies every request for the template now, with the code that admission, the decider, or the granter uses. With `mayAsk`, the API
+   * server checks the planned objects by a dry run. `notPlanned` if judging has spent its share of the processor; the source then emits the
+   * template later.
    */
-  async judge(template: TemplateView, signal: AbortSignal): Promise<Violation | typeof notPlanned | undefined> {
+  async judge(
+    template: TemplateView,
+    { mayAsk }: { readonly mayAsk: boolean },
+    signal: AbortSignal,
+  ): Promise<Judgement | typeof notPlanned> {
     const { key, uid, generation } = template;
     const hasTarget = this.#hasTarget(template);
     const verdict = this.#verdicts.get(key);
-    if (verdict?.uid === uid && verdict.generation === generation && verdict.hasTarget === hasTarget) {
+    const isSameState = verdict?.uid === uid && verdict.generation === generation && verdict.hasTarget === hasTarget;
+    if (isSameState && verdict.isAsked === mayAsk && !(this.#deps.clock.monotonic() >= (verdict.againMs ?? Infinity))) {
       this.#deps.queue.leave(this, key);
-      return verdict.violation;
+      return verdict.judgement;
     }
     const invalidations = this.#invalidations;
-    const violation = await this.#deps.queue.judge(this, key, (runner) => this.#violation(template, runner, signal));
-    if (violation === notPlanned) this.#verdicts.delete(key);
-    else if (invalidations === this.#invalidations) this.#verdicts.set(key, { uid, generation, hasTarget, violation });
-    return violation;
+    const planned = await this.#deps.queue.judge(this, key, (runner) => this.#plan(template, runner, signal));
+    if (planned === notPlanned) {
+      this.#verdicts.delete(key);
+      return notPlanned;
+    }
+    const { judgement, again } =
+      'violation' in planned
+        ? { judgement: planned, again: false }
+        : mayAsk
+          ? await this.#ask(planned, signal)
+          : { judgement: {}, again: false };
+    const againMs = again ? this.#deps.clock.monotonic() + this.#intervalMs(template) : undefined;
+    if (invalidations === this.#invalidations)
+      this.#verdicts.set(key, { uid, generation, hasTarget, isAsked: mayAsk, againMs, judgement });
+    return judgement;
   }
 
   /** Discards the verdict of a deleted template. */
@@ -106,19 +146,35 @@ export class TemplateJudge implements Source {
   }
 
   /** Checks in the order of the webhook. */
-  async #violation(
+  async #plan(
     { namespace, name, spec }: TemplateView,
     runner: PlanRunner,
     signal: AbortSignal,
-  ): Promise<Violation | typeof notPlanned | undefined> {
-    const { plansIn, grantable, kind } = this.#deps;
+  ): Promise<GrantObjects | { readonly violation: Violation } | typeof notPlanned> {
+    const { plansIn, grantable, kind, serverNamespace } = this.#deps;
     const plans = plansIn(runner);
     const template = { kind: kind.templateKind, namespace, name, spec };
-    return (
-      firstViolation(templatePolicy, { ...template, grantable }) ??
-      (await plans.violationInEmptyNamespace(template, signal)) ??
-      (await plans.violationInNamespace(template, signal))
-    );
+    const violation =
+      firstViolation(templatePolicy, { ...template, grantable, serverNamespace }) ??
+      (await plans.violationInEmptyNamespace(template, signal));
+    if (violation) return violation === notPlanned ? notPlanned : { violation };
+    return plans.objectsInNamespace(template, signal);
+  }
+
+  /** What the API server answers about the objects, and whether to ask again although nothing that the server watches has changed. */
+  async #ask(objects: GrantObjects, signal: AbortSignal): Promise<{ judgement: Judgement; again: boolean }> {
+    const answer = await this.#deps.dryRuns.ask(objects, signal);
+    if (answer.kind === 'accepted') return { judgement: { unknownFields: answer.unknownFields }, again: false };
+    if (answer.kind === 'unanswered') return { judgement: { isUnanswered: true }, again: answer.mayAnswerLater };
+    const { cause, remedy, endsWithoutEdit: again } = answer.text;
+    const what = answer.object === 'pod' ? 'the access pod' : 'the Role of a grant';
+    const message = `the API server rejects ${what}: ${cause}; ${remedy}${again ? `; ${checksAgain}` : ''}`;
+    return { judgement: { violation: { code: 'ResourceRefused', message, status: again ? 403 : 422 } }, again };
+  }
+
+  /** Grows with the templates of the namespace, so that those of one namespace cause at most about one dry run a second. */
+  #intervalMs({ namespace }: TemplateView): number {
+    return Math.max(askAgainMs, 1000 * this.#templatesIn(namespace).length);
   }
 
   #hasTarget({ spec, namespace }: TemplateView): boolean {
@@ -175,7 +231,9 @@ interface TemplateJudgeDeps {
   readonly stores: Pick<AccessStores, 'workloads' | 'selectors' | 'workload'>;
   readonly plansIn: (runner: PlanRunner) => TemplatePlans;
   readonly queue: JudgementQueue;
+  readonly dryRuns: Pick<GrantDryRuns, 'ask'>;
   readonly grantable: readonly RbacRule[];
+  readonly serverNamespace: string;
   readonly clock: Clock;
 }
 

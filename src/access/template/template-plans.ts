@@ -1,17 +1,26 @@
+import { execAccessRequests } from '../../api/access/exec-access.ts';
 import type { PodAccessTemplateSpec } from '../../api/access/pod-access.ts';
+import type { LabelSelector } from '../../api/object.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { unlessAborted } from '../../kit/promises.ts';
 import { selectorOf } from '../builders/exec-access.ts';
 import { applyJsonPatch } from '../builders/json-patch.ts';
-import { type AccessPodMode, type BuilderDeps, targetNotFound } from '../builders/plan.ts';
+import { type AccessPodMode, type BuilderDeps, type Planned, planChildren, targetNotFound } from '../builders/plan.ts';
 import { withinBudget } from '../builders/plan-budget.ts';
 import { type PodAccessInput, planPodAccess } from '../builders/pod-access.ts';
+import { confinedTo, rulesOf } from '../policy/granted-rules.ts';
 import type { Violation } from '../policy/policy.ts';
-import type { notPlanned, PlannedTemplate } from '../policy/template-policy.ts';
+import { sessionOf } from '../policy/session-policy.ts';
+import { notPlanned, type PlannedTemplate } from '../policy/template-policy.ts';
 import { targetKey } from '../stores/access-views.ts';
+import type { GrantObjects } from './grant-dry-runs.ts';
 
 /** The objects of the namespace that a plan depends on. */
 type NamespaceObjects = Pick<PodAccessInput, 'workload' | 'workloads' | 'selectors'>;
+
+/** Name and uid of the request of a plan: violations never depend on them, and the API server's answers quote no uid. */
+const placeholder = { name: 'template', uid: 'dry-run' };
+const placeholderSubjects = [{ kind: 'User', name: 'example' }] as const;
 
 const emptyNamespace: NamespaceObjects = { workload: undefined, workloads: [], selectors: [] };
 
@@ -38,24 +47,37 @@ export class TemplatePlans {
   ): Promise<Violation | typeof notPlanned | undefined> {
     const spec = podSpecOf(template);
     if (!spec || spec.controllerTargetRef) return undefined;
-    return this.#run(() => this.#plan(template, spec, emptyNamespace) ?? this.#patchViolation(spec), signal);
+    return this.#run(
+      () => violationIn(this.#plan(template, spec, emptyNamespace)) ?? this.#patchViolation(spec),
+      signal,
+    );
   }
 
   /** What would deny a request now, with the objects in the stores; undefined if nothing would. */
-  violationInNamespace(
+  async violationInNamespace(
     template: PlannedTemplate,
     signal: AbortSignal,
   ): Promise<Violation | typeof notPlanned | undefined> {
+    const planned = await this.objectsInNamespace(template, signal);
+    return planned === notPlanned ? notPlanned : violationIn(planned);
+  }
+
+  /** The objects that a grant would create now, with the objects in the stores, or what would deny a request. */
+  objectsInNamespace(
+    template: PlannedTemplate,
+    signal: AbortSignal,
+  ): Promise<GrantObjects | { readonly violation: Violation } | typeof notPlanned> {
     const { stores } = this.#deps;
     const { namespace } = template;
     return this.#run(() => {
       const ref = template.spec.controllerTargetRef;
       const workload = ref && stores.workload(targetKey(ref, namespace));
-      if (ref && !workload) return targetNotFound(ref, namespace);
+      if (ref && !workload) return { violation: targetNotFound(ref, namespace) };
       const spec = podSpecOf(template);
-      if (!spec) return violationIn(selectorOf(workload?.selector));
+      if (!spec) return this.#planExec(template, workload?.selector);
       const workloads = stores.workloadsIn(namespace);
-      return this.#plan(template, spec, { workload, workloads, selectors: stores.selectorsIn(namespace) });
+      const planned = this.#plan(template, spec, { workload, workloads, selectors: stores.selectorsIn(namespace) });
+      return 'violation' in planned ? planned : planned.plan;
     }, signal);
   }
 
@@ -65,17 +87,30 @@ export class TemplatePlans {
     return (await unlessAborted(planned, signal)) as Result;
   }
 
-  #plan(
-    { namespace, name }: PlannedTemplate,
-    templateSpec: PodAccessTemplateSpec,
-    objects: NamespaceObjects,
-  ): Violation | undefined {
+  #plan({ namespace }: PlannedTemplate, templateSpec: PodAccessTemplateSpec, objects: NamespaceObjects): Planned {
     const { accessPods, clock, work } = this.#deps;
-    // Violations never depend on the request, so a placeholder will do.
-    const request = { namespace, name, uid: 'example' };
-    const subjects = [{ kind: 'User', name: 'example' }] as const;
-    const placeholders = { request, subjects, durationMs: 1000, pullSecrets: [] };
-    return violationIn(planPodAccess({ ...placeholders, ...objects, templateSpec, accessPods, clock, work }));
+    const request = { namespace, ...placeholder };
+    const session = sessionOf(templateSpec.accessConfig);
+    const placeholders = { request, subjects: placeholderSubjects, durationMs: 1000, pullSecrets: [] };
+    return planPodAccess({ ...placeholders, ...objects, templateSpec, session, accessPods, clock, work });
+  }
+
+  #planExec(
+    { namespace, spec: { accessConfig } }: PlannedTemplate,
+    selector: LabelSelector | undefined,
+  ): GrantObjects | { readonly violation: Violation } {
+    const violation = violationIn(selectorOf(selector));
+    if (violation) return { violation };
+    const target = { name: placeholder.name };
+    const rules = confinedTo(target.name, rulesOf(accessConfig));
+    return planChildren({
+      request: { namespace, ...placeholder },
+      requestResource: execAccessRequests,
+      target,
+      subjects: placeholderSubjects,
+      rules,
+      session: sessionOf(accessConfig),
+    });
   }
 
   #patchViolation({ podSpec, controllerTargetMutationConfig }: PodAccessTemplateSpec): Violation | undefined {

@@ -16,7 +16,7 @@ import { type TemplateView, targetKey } from '../stores/access-views.ts';
 import type { WorkloadView } from '../stores/cluster-views.ts';
 import { type GatewayView, gatewayViolation } from '../stores/gateway-view.ts';
 import type { TemplateAuthors } from './template-authors.ts';
-import type { TemplateJudge } from './template-judge.ts';
+import { checksAgain, type TemplateJudge } from './template-judge.ts';
 
 /** Interval between checks of an author's permissions, milliseconds. */
 const recheckMs = 40_000;
@@ -52,7 +52,8 @@ export class TemplateReconciler implements Reconciler {
       this.#held.delete(key);
       return done;
     }
-    const plan = await this.#planCondition(template, signal);
+    const author = await this.#authorCondition(template, signal);
+    const plan = await this.#planCondition(template, author.status === 'True', signal);
     // The judge usually enqueues the template before this wait ends. Without the wait, each change of a template would cost two writes.
     const holdMs = plan === unplanned ? this.#holdMs(template) : 0;
     if (holdMs > 0) return after(holdMs);
@@ -63,7 +64,7 @@ export class TemplateReconciler implements Reconciler {
       plan,
       this.#targetCondition(template),
       this.#commandCondition(template),
-      await this.#authorCondition(template, signal),
+      author,
       ...this.#gatewayConditions(template),
     ];
     const nowMs = this.#deps.clock.now();
@@ -83,8 +84,9 @@ export class TemplateReconciler implements Reconciler {
       const patch = { metadata: { resourceVersion: template.resourceVersion }, status };
       await this.#deps.client.mergePatch(this.#deps.resource, template, patch, { subresource: 'status', signal });
     }
-    // No event reports a change of the author's permissions, so check again. Each check also renews the cached answers that grants use.
-    return template.spec.author ? after(recheckMs) : done;
+    // No event reports a change of the author's permissions, or of what the API server rejects, so check again. Each check also renews the
+    // cached answers that grants use.
+    return template.spec.author || plan.reason === refused ? after(recheckMs) : done;
   }
 
   /** How long the status of a version without a judgement stays unwritten, milliseconds. */
@@ -96,13 +98,24 @@ export class TemplateReconciler implements Reconciler {
     return maxHoldMs;
   }
 
-  async #planCondition(template: TemplateView, signal: AbortSignal): Promise<AccessConditionUpdate<TemplateCondition>> {
+  /** A template that opens nothing because of its author must not make the server ask the API server about its pod. */
+  async #planCondition(
+    template: TemplateView,
+    mayAsk: boolean,
+    signal: AbortSignal,
+  ): Promise<AccessConditionUpdate<TemplateCondition>> {
     const { accessPlanValid } = templateConditions;
-    const violation = await this.#deps.judge.judge(template, signal);
-    if (violation === notPlanned) return storedPlanCondition(template) ?? unplanned;
-    return violation
-      ? failure(accessPlanValid, violation.code, violation.message)
-      : success(accessPlanValid, this.#deps.planValidMessage);
+    const judged = await this.#deps.judge.judge(template, { mayAsk }, signal);
+    const stored = storedPlanCondition(template);
+    if (judged === notPlanned) return stored ?? unplanned;
+    const { violation, unknownFields = [], isUnanswered } = judged;
+    if (violation) return failure(accessPlanValid, violation.code, violation.message);
+    if (isUnanswered && (stored?.status === 'True' || stored?.reason === refused)) return stored;
+    const ignored =
+      unknownFields.length === 0
+        ? ''
+        : `; the API server ignores fields that a Pod does not have: ${unknownFields.join(', ')}; correct or remove them`;
+    return success(accessPlanValid, `${this.#deps.planValidMessage}${ignored}`);
   }
 
   async #authorCondition(
@@ -196,6 +209,9 @@ interface TemplateReconcilerDeps {
   readonly clock: Clock;
 }
 
+/** The code of a rejection by the API server. */
+const refused = 'ResourceRefused';
+
 const unplanned: AccessConditionUpdate<TemplateCondition> = {
   type: templateConditions.accessPlanValid,
   status: 'Unknown',
@@ -231,9 +247,12 @@ const needNoEdit: ReadonlySet<string> = new Set([
   notPlanned,
 ]);
 
+const canEnd = ({ reason, message }: AccessConditionUpdate<TemplateCondition>): boolean =>
+  needNoEdit.has(reason) || (reason === refused && message.endsWith(checksAgain));
+
 function summaryOf(updates: readonly AccessConditionUpdate<TemplateCondition>[]): Summary {
   const failing = updates.filter(({ status }) => status !== 'True');
-  const stalled = failing.find(({ reason }) => !needNoEdit.has(reason));
+  const stalled = failing.find((update) => !canEnd(update));
   const shown = stalled ?? failing[0];
   if (!shown) return { state: 'ready', message: 'the server can open access for the users that accessConfig allows' };
   const { reason, message } = shown;

@@ -24,7 +24,10 @@ import type { AdmissionPorts } from '../ports.ts';
  */
 export function validateTemplate(
   kind: TemplateKind,
-  ports: Pick<AdmissionPorts, 'missingPermissions' | 'grantable' | 'ownViolation' | 'presentViolation'>,
+  ports: Pick<
+    AdmissionPorts,
+    'missingPermissions' | 'grantable' | 'serverNamespace' | 'ownViolation' | 'presentViolation'
+  >,
 ): Handler {
   return {
     async decide({ operation, namespace, name, user, object, oldObject, dryRun }, signal, address) {
@@ -34,7 +37,8 @@ export function validateTemplate(
       if (operation === 'UPDATE' && isDeepStrictEqual(raw, own(oldObject, 'spec'))) return { details };
       const read = readBySchema<TemplateInput['spec']>(accessOfTemplate(kind).template.structural.spec, raw, 'spec');
       if (!read.ok) return invalidSpec(read.errors);
-      const input: TemplateInput = { kind, namespace, name, spec: read.value, grantable: ports.grantable };
+      const { grantable, serverNamespace } = ports;
+      const input: TemplateInput = { kind, namespace, name, spec: read.value, grantable, serverNamespace };
       const stored = operation === 'UPDATE' ? storedInput(input, own(oldObject, 'spec')) : undefined;
       const violation = firstViolation(templatePolicy, input, stored);
       const explanation = dryRun ? explanationLines(explain(templatePolicy, input)) : [];

@@ -185,9 +185,9 @@ export const requestCodes = {
     remedy: 'Omit `metadata.finalizers` and `metadata.ownerReferences`.',
   },
   NamespaceClosed: {
-    audience: 'requester',
+    audience: 'author',
     meaning: 'The server never opens access in `kube-system` or in the namespace of drawbridge.',
-    remedy: 'Move the workload to another namespace.',
+    remedy: 'Move the workload and the template to another namespace.',
   },
   TooLate: {
     audience: 'requester',
@@ -207,9 +207,10 @@ export const requestCodes = {
     remedy: 'Find out which client created it, and delete it.',
   },
   ResourceRefused: {
-    audience: 'operator',
-    meaning: 'The API server rejected the Pod, Role, or RoleBinding. The message has its reason.',
-    remedy: 'Check quotas, Pod Security, other webhooks, and the permissions of the server.',
+    audience: 'author',
+    meaning: 'The API server rejected the Pod, Role, or RoleBinding of a grant, or a dry run of them for a template.',
+    remedy:
+      'Do what the message says. The cause is an invalid field, a quota, Pod Security, a webhook or policy, or a permission that the server does not hold.',
   },
 } as const satisfies CodeTable;
 

@@ -14,6 +14,9 @@ const uncountedVerbs = ['list', 'watch'];
 const uncountedResources = ['events', 'leases', 'subjectaccessreviews'];
 const writeVerbs = ['create', 'update', 'patch', 'delete', 'deletecollection'];
 
+const templateKinds = 'podaccesstemplates,execaccesstemplates';
+const isDryRun = (uri: string): boolean => uri.includes('dryRun=All');
+
 describe('the API calls of access', () => {
   let stage: AccessStage;
 
@@ -27,8 +30,9 @@ describe('the API calls of access', () => {
   const counted = (since: number): AuditCall[] =>
     stage.plane.auditLog
       .calls({ user: stage.server.installation.serverUser, since })
-      // Excludes calls for objects of other tests.
+      // Excludes calls for objects of other tests, and dry runs for templates, which store nothing.
       .filter(({ uri, name }) => uri.includes(`/namespaces/${stage.namespace}/`) && !isMarker(name))
+      .filter(({ uri }) => !isDryRun(uri))
       .filter(({ verb, resource }) => !uncountedVerbs.includes(verb) && !uncountedResources.includes(resource));
 
   /** The calls for one request, because the server may still remove finalizers of earlier requests. Includes the read of the pod's ReplicaSet. */
@@ -145,6 +149,14 @@ describe('the API calls of access', () => {
       const calls = counted(since);
       print(`restart with ${2 * names.length} grants`, calls);
       assert.deepEqual(writes(calls), []);
+      const { items } = JSON.parse(await stage.kubectl('get', templateKinds, '-o', 'json')) as { items: Manifest[] };
+      const dryRuns = stage.plane.auditLog
+        .calls({ user: stage.server.installation.serverUser, since })
+        .filter(({ uri }) => uri.includes(`/namespaces/${stage.namespace}/`) && isDryRun(uri))
+        .map(({ resource }) => resource);
+      const ofPods = items.filter(({ kind }) => kind === 'PodAccessTemplate').length;
+      assert.equal(dryRuns.filter((resource) => resource === 'pods').length, ofPods, 'one dry run for each pod');
+      assert.ok(dryRuns.length - ofPods <= items.length, `at most one for the Role of each template: ${dryRuns}`);
     });
 
     it('are no write after a user labels a request', async () => {

@@ -3,7 +3,13 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { until } from '../../../sandbox/wait.ts';
 import { covers, type RbacRule } from '../../../src/rbac/rule-cover.ts';
-import { execRequest, type Manifest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
+import {
+  conditionOf,
+  execRequest,
+  type Manifest,
+  podRequest,
+  type StoredRequest,
+} from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { Person } from '../../support/person.ts';
 import { sharedPlane } from '../../support/plane.ts';
@@ -204,6 +210,20 @@ describe('rules that a template adds', () => {
     await stage.kubectl('create', 'rolebinding', 'erin-every-log', '--role=every-log', '--user=erin');
     await until('erin to read every log', () => may(erin, 'get', 'log', ''), { timeoutMs: 30_000 });
     assert.equal((await create()).status, 201);
+  });
+
+  it('and that the server does not hold make the template unready, with their names', async () => {
+    await stage.kubectl('delete', 'rolebinding', 'grantable');
+    // Rules of their own, because the server reuses answers about those of other templates.
+    await stage.apply(template('not-held', [logs, { ...forward, verbs: ['get'] }]));
+    await stage.templateReady('ExecAccessTemplate', 'not-held', false);
+    const found = await stage.templateObserved('ExecAccessTemplate', 'not-held');
+    const { reason, message } = conditionOf(found, 'AccessPlanValid') ?? {};
+    assert.equal(reason, 'ResourceRefused');
+    assert.equal(
+      message,
+      'the API server rejects the Role of a grant: the server does not hold get of pods/log; get of pods/portforward; remove them from spec.accessConfig.rules, or ask an administrator to add them to the chart value grantable; the server checks again about every 40 s',
+    );
   });
 });
 

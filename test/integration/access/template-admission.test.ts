@@ -94,7 +94,7 @@ describe('kubectl apply of a template', () => {
         'FAIL patch … correct spec.controllerTargetMutationConfig.patchSpecOperations[0].value',
         'FAIL rules … correct spec.accessConfig.rules[0].apiGroups; if exec is false, write a rule, and none for pods/exec',
         'not checked grantable … ask an administrator to add them to the chart value grantable',
-        '7 rules passed',
+        '8 rules passed',
       ],
     );
   });

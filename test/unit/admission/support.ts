@@ -99,6 +99,7 @@ export class World {
       return Promise.resolve(this.holds);
     },
     grantable: [],
+    serverNamespace: 'drawbridge-system',
     ownViolation: (template) => Promise.resolve(this.ownViolation(template.spec)),
     presentViolation: () => Promise.resolve(this.presentViolation),
     limitUses: () => this.limits,

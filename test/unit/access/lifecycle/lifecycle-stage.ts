@@ -86,6 +86,7 @@ export class LifecycleStage {
       quota: new GrantQuota({ stores, limits: this.limits, signer: this.signer, clock }),
       reviews,
       grantable: this.grantable,
+      serverNamespace: 'drawbridge-system',
       stores,
       journal: {
         available: true,

@@ -101,6 +101,7 @@ export class MemoryCluster implements Cluster {
     urgent: () => this.client,
     get: async (resource, name, options) => this.#called('get', resource, name, options),
     create: async (resource, object, options) => {
+      if (options?.dryRun) return object;
       await this.#recordCall('create', resource, object.metadata, options);
       if (this.find(resource, object.metadata)) throw new ApiError(409, 'AlreadyExists', 'already exists');
       return this.put(resource, object);

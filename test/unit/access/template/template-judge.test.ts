@@ -3,8 +3,9 @@ import { PlanQueue } from '../../../../src/access/builders/plan-budget.ts';
 import { notPlanned } from '../../../../src/access/policy/template-policy.ts';
 import { openAccessStores } from '../../../../src/access/stores/access-stores.ts';
 import type { TemplateView } from '../../../../src/access/stores/access-views.ts';
+import type { DryRunAnswer } from '../../../../src/access/template/grant-dry-runs.ts';
 import { JudgementQueue } from '../../../../src/access/template/judgement-queue.ts';
-import { TemplateJudge } from '../../../../src/access/template/template-judge.ts';
+import { type Judgement, TemplateJudge } from '../../../../src/access/template/template-judge.ts';
 import { type PlanRunner, TemplatePlans } from '../../../../src/access/template/template-plans.ts';
 import { accessOfTemplate } from '../../../../src/api/access/kinds.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
@@ -33,6 +34,9 @@ class Stage {
   /** How long each plan takes, milliseconds. */
   planMs = 0;
   plans = 0;
+  /** What the API server answers to dry runs, and how many were sent. */
+  answer: DryRunAnswer = { kind: 'accepted', unknownFields: [] };
+  asked = 0;
   readonly stores = openAccessStores(this.cluster);
   readonly judge: TemplateJudge;
   readonly #emitted: string[] = [];
@@ -62,8 +66,15 @@ class Stage {
       },
       stores,
       plansIn,
+      dryRuns: {
+        ask: async () => {
+          this.asked++;
+          return this.answer;
+        },
+      },
       queue,
       grantable: [],
+      serverNamespace: 'drawbridge-system',
       clock,
     });
   }
@@ -105,11 +116,15 @@ class Stage {
     this.cluster.put(services, { apiVersion: 'v1', kind: 'Service', metadata, spec: { selector } } as KubeObject);
   }
 
-  async code(template: TemplateView): Promise<string | undefined> {
-    const judging = this.judge.judge(template, this.#stop.signal);
+  async code(template: TemplateView, mayAsk = true): Promise<string | undefined> {
+    const found = await this.found(template, mayAsk);
+    return found === notPlanned ? notPlanned : found.violation?.code;
+  }
+
+  async found(template: TemplateView, mayAsk = true): Promise<Judgement | typeof notPlanned> {
+    const judging = this.judge.judge(template, { mayAsk }, this.#stop.signal);
     await this.clock.advance(0);
-    const found = await judging;
-    return found === notPlanned ? notPlanned : found?.code;
+    return judging;
   }
 
   /** Judges the stored template with this key. */
@@ -167,6 +182,61 @@ describe('the judgement of templates', () => {
     await stage.code({ ...first, generation: 2 });
     await stage.code({ ...first, generation: 2, uid: 'another' });
     assert.equal(stage.plans, 3);
+  });
+
+  const refused = (endsWithoutEdit: boolean): DryRunAnswer => ({
+    kind: 'refused',
+    object: 'pod',
+    text: { cause: 'exceeded quota', remedy: 'raise it', endsWithoutEdit },
+  });
+  const unanswered = (mayAnswerLater: boolean): DryRunAnswer => ({ kind: 'unanswered', mayAnswerLater });
+
+  it('asks the API server once for a version whose plan passes, and never before the author is verified', async () => {
+    const one = stage.template('one');
+    stage.answer = refused(false);
+    assert.equal(await stage.code(one, false), undefined);
+    assert.equal(stage.asked, 0);
+    assert.equal(await stage.code(one), 'ResourceRefused');
+    await stage.clock.advance(3_600_000);
+    assert.equal(await stage.code(one), 'ResourceRefused');
+    assert.equal(stage.asked, 1);
+    stage.service(shell);
+    await stage.emitted(1000);
+    assert.equal(await stage.code(one), 'PodIsSelected');
+    assert.equal(stage.asked, 1);
+  });
+
+  const repeated: [title: string, answer: DryRunAnswer, isRepeated: boolean][] = [
+    ['rejects it for a cause that can end without an edit', refused(true), true],
+    ['rejects it for a cause that needs an edit', refused(false), false],
+    ['gave no answer', unanswered(true), true],
+    ['supports no dry run', unanswered(false), false],
+    ['accepts it', { kind: 'accepted', unknownFields: [] }, false],
+  ];
+  for (const [title, answer, isRepeated] of repeated) {
+    it(`asks ${isRepeated ? 'again within 40 s' : 'only once'} if the API server ${title}`, async () => {
+      const one = stage.template('one');
+      stage.answer = answer;
+      await stage.code(one);
+      await stage.clock.advance(34_000);
+      await stage.code(one);
+      assert.equal(stage.asked, 1);
+      await stage.clock.advance(6000);
+      await stage.code(one);
+      assert.equal(stage.asked, isRepeated ? 2 : 1);
+    });
+  }
+
+  it('asks again about at most one template of a namespace a second', async () => {
+    stage.answer = refused(true);
+    const templates = Array.from({ length: 120 }, (_, index) => stage.template(`t-${index}`));
+    for (const one of templates) await stage.code(one);
+    await stage.clock.advance(119_000);
+    for (const one of templates) await stage.code(one);
+    assert.equal(stage.asked, 120);
+    await stage.clock.advance(1000);
+    await stage.code(templates[0] as TemplateView);
+    assert.equal(stage.asked, 121);
   });
 
   it('finds at once that a workload is missing or exists', async () => {

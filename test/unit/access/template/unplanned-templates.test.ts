@@ -6,7 +6,14 @@ import { podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
 import type { TemplateStatus } from '../../../../src/api/access/status.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
-type Judged = { readonly code: string; readonly message: string } | typeof notPlanned | undefined;
+type Unanswered = 'unanswered';
+type Judged = Unanswered | { readonly code: string; readonly message: string } | typeof notPlanned | undefined;
+
+const judgementOf = (judged: Judged) => {
+  if (judged === notPlanned) return notPlanned;
+  if (judged === 'unanswered') return { isUnanswered: true };
+  return judged ? { violation: judged } : {};
+};
 
 interface Stage {
   judged: Judged;
@@ -37,7 +44,7 @@ describe('the status of a template that is not judged yet', () => {
       templates: { get: () => template },
       workload: () => undefined,
       authors: { violation: () => Promise.resolve(undefined), attestationOf: () => undefined },
-      judge: { judge: () => Promise.resolve(state.judged), forget: () => undefined },
+      judge: { judge: () => Promise.resolve(judgementOf(state.judged)), forget: () => undefined },
       planValidMessage: 'planned',
       signer: {},
       client: {
@@ -72,6 +79,19 @@ describe('the status of a template that is not judged yet', () => {
       assert.equal(await written(notPlanned, before), undefined);
     });
   }
+
+  const refusal = { code: 'ResourceRefused', message: 'exceeded quota; the server checks again about every 40 s' };
+  for (const judged of [refusal, undefined]) {
+    it(`stays as it is, without a write, if the API server then gives no answer about a version that was ${judged?.code ?? 'ready'}`, async () => {
+      const before = (await written(judged, {})) ?? {};
+      assert.equal(await written('unanswered', before), undefined);
+    });
+  }
+
+  it('is that of the plan if the API server never gave an answer', async () => {
+    for (const before of [{}, (await written(violation, {})) ?? {}])
+      assert.equal(stateOf(await written('unanswered', before))[1], 'True Success 2');
+  });
 
   const versions: [title: string, earlier: () => Promise<TemplateStatus>][] = [
     ['a new template', async () => ({})],

@@ -1,0 +1,100 @@
+import { shorten } from '../../kit/shorten.ts';
+
+/** Why the API server rejects an object of a grant, and what its author or an administrator can do, both without a final period. */
+export interface RefusalText {
+  readonly cause: string;
+  readonly remedy: string;
+  /** Whether the cause can end without an edit of the template or its workload. */
+  readonly endsWithoutEdit: boolean;
+}
+
+/** Maximum length of the API server's message in ours, characters. */
+const maxCause = 512;
+
+const correctPod =
+  'correct the field in spec.podSpec, or in spec.controllerTargetMutationConfig and the workload, as in a Pod';
+
+/** The first that matches applies. */
+const remedies: readonly (readonly [cause: RegExp, remedy: string, endsWithoutEdit: boolean])[] = [
+  [/^exceeded quota: /, 'lower the resources of the pod, or ask an administrator to raise the ResourceQuota', true],
+  [/^failed quota: /, 'set the resources that the ResourceQuota asks for in the pod', true],
+  [
+    /^violates PodSecurity /,
+    'set the securityContext that it names in the pod, or ask an administrator for another Pod Security level',
+    true,
+  ],
+  [/no PriorityClass with name /, 'name an existing PriorityClass, or ask an administrator to create it', true],
+  [/^error looking up service account /, 'create the ServiceAccount, or name another one', true],
+  [
+    /^the server does not hold /,
+    'remove them from spec.accessConfig.rules, or ask an administrator to add them to the chart value grantable',
+    true,
+  ],
+  [
+    /access\.drawbridge\.dev\/allow-privileged on the Namespace/,
+    'remove spec.allowPrivilegedPod, or ask an administrator to add the label: kubectl label namespace NAMESPACE access.drawbridge.dev/allow-privileged=true',
+    true,
+  ],
+  [/\bNamespaceClosed: /, 'move the template and its workload to another namespace', false],
+  [/^cannot be handled as an? /, correctPod, false],
+  [/^is invalid: /, correctPod, false],
+];
+const otherRemedy = 'change the template so that the policy allows it, or ask the owner of the policy';
+
+/**
+ * Explains the message of a Status with which the API server rejected the creation of an object of `namespace`. Omits the name of the
+ * object, the user that the server is, and how much of a quota is used, and cuts the rest to 512 characters in one line.
+ */
+export function refusalText(message: string, namespace: string): RefusalText {
+  const cause = causeIn(message);
+  const [, remedy, endsWithoutEdit] = remedies.find(([pattern]) => pattern.test(cause)) ?? ['', otherRemedy, true];
+  return { cause: shorten(cause, maxCause), remedy: remedy.replace('NAMESPACE', namespace), endsWithoutEdit };
+}
+
+/** The unknown fields in the message of a Status by which the API server rejects an object in strict validation; undefined for another one. */
+export function unknownFieldsIn(message: string): string[] | undefined {
+  const [, errors] = /: strict decoding error: (.*)$/s.exec(message) ?? [];
+  return errors === undefined
+    ? undefined
+    : [...errors.matchAll(/unknown field "([^"]{1,256})"/g)].map(([, field = '']) => field);
+}
+
+/** Types of Go in the words of JSON. */
+const goTypes: Readonly<Record<string, string>> = {
+  string: 'a string',
+  bool: 'true or false',
+  int32: 'a number',
+  int64: 'a number',
+  '[]string': 'a list of strings',
+  'map[string]string': 'a map of strings',
+};
+
+function causeIn(message: string): string {
+  const line = message
+    .replace(/^\d{3}: /, '')
+    .replace(/[\p{C}\s]+/gu, ' ')
+    .trim();
+  const rights = rightsNotHeld(line);
+  if (rights) return `the server does not hold ${rights}`;
+  return (
+    line
+      // The name of the object, which no other template or request has: `Pod "x" is invalid: `, `pods "x" is forbidden: `.
+      .replace(/^[\w.]+ "[^"]*" (?:is forbidden: |(?=is invalid: ))/, '')
+      .replace(/^[A-Z]\w* in version "[^"]*" (?=cannot be handled )/, '')
+      .replace(
+        /json: cannot unmarshal (\w+) into Go struct field \w+\.(\S+) of type (\S+)/,
+        (_, found: string, field: string, type: string) =>
+          `${field} is of type ${found}, not ${goTypes[type] ?? (type.startsWith('[]') ? 'a list' : 'an object')}`,
+      )
+      // How much is used changes with each pod, and would cause a status write.
+      .replace(/, used: .*?(?=, limited: )/g, '')
+  );
+}
+
+/** The rights that RBAC does not let the server grant: `get of pods/log`; undefined for another message. */
+function rightsNotHeld(line: string): string | undefined {
+  if (!line.includes('is attempting to grant RBAC permissions not currently held')) return undefined;
+  const list = (text = ''): string => text.replaceAll('"', '');
+  const rules = [...line.matchAll(/Resources:\[([^\]]*)\][^}]*?Verbs:\[([^\]]*)\]/g)];
+  return rules.map(([, resources, verbs]) => `${list(verbs)} of ${list(resources)}`).join('; ') || 'the rules';
+}

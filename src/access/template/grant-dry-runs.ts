@@ -1,0 +1,126 @@
+import { macAnnotation } from '../../api/access/names.ts';
+import type { KubeObject, Resource } from '../../api/object.ts';
+import { pods, roles } from '../../api/resources.ts';
+import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
+import type { Clock } from '../../kit/clock.ts';
+import { own } from '../../kit/json-value.ts';
+import { RecentMap } from '../../kit/recent-map.ts';
+import type { Client } from '../../kube/client.ts';
+import { ApiError, isAlreadyExists, isDryRunUnsupported, TransportError } from '../../kube/errors.ts';
+import { isRefusal } from '../../rbac/applier.ts';
+import { type RefusalText, refusalText, unknownFieldsIn } from '../policy/refusal-text.ts';
+
+/** Time limit of one dry run, milliseconds. A slow webhook must not delay the status of the template, for which requests wait, any longer. */
+const limitMs = 2000;
+/** How long no dry runs are sent after one without an answer, milliseconds, because each would occupy a worker for `limitMs`. */
+const pauseMs = 10_000;
+/** Maximum age of a cached answer about a Role, milliseconds: such an answer takes the API server 100 ms, and templates have similar rules. */
+const maxRoleAgeMs = 30_000;
+const maxRoles = 1000;
+/** Maximum number of unknown fields in an answer. */
+const maxUnknownFields = 5;
+
+/** The objects that a grant would create, without its RoleBinding, which needs the stored Role. */
+export interface GrantObjects {
+  readonly pod?: KubeObject;
+  readonly role: KubeObject;
+}
+
+/** What the API server would answer to the creation of the objects of a grant. */
+export type DryRunAnswer =
+  /** `unknownFields`: paths of the pod that the API server drops, at most 5. */
+  | { readonly kind: 'accepted'; readonly unknownFields: readonly string[] }
+  | { readonly kind: 'refused'; readonly object: 'pod' | 'Role'; readonly text: RefusalText }
+  /** The API server gave no answer about the objects. `mayAnswerLater`: false if a webhook does not support dry runs. */
+  | { readonly kind: 'unanswered'; readonly mayAnswerLater: boolean };
+
+const unanswered: DryRunAnswer = { kind: 'unanswered', mayAnswerLater: true };
+const accepted: DryRunAnswer = { kind: 'accepted', unknownFields: [] };
+
+/** Asks the API server by dry runs whether it would create the objects of grants: the Pod first, then the Role. */
+export class GrantDryRuns {
+  readonly #deps: { readonly client: Pick<Client, 'create'>; readonly clock: Clock };
+  #pausedUntilMs = Number.NEGATIVE_INFINITY;
+  /** Answers about Roles, by the digest of their namespace and rules. */
+  readonly #roles = new RecentMap<string, { readonly answer: DryRunAnswer; readonly askedMs: number }>(maxRoles);
+
+  constructor(deps: { readonly client: Pick<Client, 'create'>; readonly clock: Clock }) {
+    this.#deps = deps;
+  }
+
+  /** Takes at most about 4 s. Rejects only if `signal` aborts, or this replica does not lead anymore. */
+  async ask({ pod, role }: GrantObjects, signal: AbortSignal): Promise<DryRunAnswer> {
+    const aboutPod = pod ? await this.#askPod(pod, signal) : accepted;
+    if (aboutPod.kind !== 'accepted') return aboutPod;
+    const aboutRole = await this.#askRole(role, signal);
+    return aboutRole.kind === 'accepted' ? aboutPod : aboutRole;
+  }
+
+  async #askPod(pod: KubeObject, signal: AbortSignal): Promise<DryRunAnswer> {
+    const strict = await this.#send(pods, pod, signal, 'Strict');
+    if (!Array.isArray(strict)) return strict;
+    const answer = await this.#send(pods, pod, signal);
+    if (Array.isArray(answer)) return unanswered;
+    return answer.kind === 'accepted' ? { kind: 'accepted', unknownFields: strict.slice(0, maxUnknownFields) } : answer;
+  }
+
+  async #askRole(role: KubeObject, signal: AbortSignal): Promise<DryRunAnswer> {
+    const askedMs = this.#deps.clock.monotonic();
+    const key = sha256Hex(canonicalJson([role.metadata.namespace, own(role, 'rules')]));
+    const cached = this.#roles.get(key);
+    if (cached && cached.askedMs > askedMs - maxRoleAgeMs) return cached.answer;
+    const answer = await this.#send(roles, role, signal);
+    if (Array.isArray(answer)) return unanswered;
+    if (answer.kind !== 'unanswered') this.#roles.set(key, { answer, askedMs });
+    return answer;
+  }
+
+  /** Resolves to the unknown fields if strict validation rejects the object because of them. */
+  async #send(
+    resource: Resource,
+    object: KubeObject,
+    signal: AbortSignal,
+    fieldValidation?: 'Strict',
+  ): Promise<DryRunAnswer | string[]> {
+    const { client, clock } = this.#deps;
+    if (clock.monotonic() < this.#pausedUntilMs) return unanswered;
+    const limit = new AbortController();
+    const cancel = clock.schedule(limitMs, () => limit.abort(new TransportError('time limit', undefined, false)));
+    try {
+      await client.create(resource, withPlaceholderMac(object), {
+        dryRun: true,
+        ...(fieldValidation ? { fieldValidation } : {}),
+        signal: AbortSignal.any([signal, limit.signal]),
+      });
+      return accepted;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof ApiError || error instanceof TransportError)) throw error;
+      if (isAlreadyExists(error)) return accepted;
+      if (isDryRunUnsupported(error)) return { kind: 'unanswered', mayAnswerLater: false };
+      if (isRefusal(error) && !saysNothing(error)) {
+        return (
+          unknownFieldsIn(error.message) ?? {
+            kind: 'refused',
+            object: resource === pods ? 'pod' : 'Role',
+            text: refusalText(error.message, object.metadata.namespace ?? ''),
+          }
+        );
+      }
+      if (error instanceof TransportError || error.code === 429) this.#pausedUntilMs = clock.monotonic() + pauseMs;
+      return unanswered;
+    } finally {
+      cancel();
+    }
+  }
+}
+
+/** The namespace is missing or ends, and the template with it. */
+const saysNothing = ({ code, message }: ApiError): boolean =>
+  code === 404 || /because it is being terminated/.test(message);
+
+/** A policy requires the annotation. The server signs no dry run, because a webhook that sees it could use the MAC for another object. */
+const withPlaceholderMac = (object: KubeObject): KubeObject => ({
+  ...object,
+  metadata: { ...object.metadata, annotations: { ...object.metadata.annotations, [macAnnotation]: 'dry-run' } },
+});
