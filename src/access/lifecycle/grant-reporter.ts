@@ -43,12 +43,6 @@ export class GrantReporter {
       ...(request.spec.emergency ? { code: 'Emergency', message: 'emergency access without approvals' } : {}),
     });
     this.#deps.metrics.granted(request);
-    this.#event(
-      request,
-      'Normal',
-      'AccessGranted',
-      `${request.spec.requester?.username} may use pod ${request.grant?.pod.name} until ${request.grant?.expiresAt}`,
-    );
     if (!request.spec.emergency) return;
     const { requester, reason = '' } = request.spec;
     this.#event(
@@ -57,6 +51,16 @@ export class GrantReporter {
       'EmergencyAccess',
       `${requester?.username} opened emergency access without approvals, and another person must review it: ${reason}`,
       'Emergency',
+    );
+  }
+
+  /** Reports in an Event that the objects of the grant exist: `granted` already wrote the audit line. */
+  opened(request: RequestView): void {
+    this.#event(
+      request,
+      'Normal',
+      'AccessGranted',
+      `${request.spec.requester?.username} may use pod ${request.grant?.pod.name} until ${request.grant?.expiresAt}`,
     );
   }
 

@@ -97,6 +97,7 @@ export class Granter {
     }
     const opened = { children, atMs: this.#deps.clock.now() };
     this.#opened.set(request.uid, opened);
+    this.#deps.reporter.opened(request);
     return opened;
   }
 
