@@ -41,7 +41,13 @@ export function withoutExecViolation({ exec = true, rules = [] }: RuleConfig): V
 
 /** The rules for the Role of a grant: `rules`, each limited to the pod by resourceNames. */
 export const confinedTo = (pod: string, rules: readonly TemplateRule[]): GrantedRule[] =>
-  rules.map(({ apiGroups, resources, verbs }) => ({ apiGroups, resources, resourceNames: [pod], verbs }));
+  // A policy admits each group only once.
+  rules.map(({ apiGroups, resources, verbs }) => ({
+    apiGroups: [...new Set(apiGroups)],
+    resources,
+    resourceNames: [pod],
+    verbs,
+  }));
 
 const POD_RESOURCE = /^pods(\/[a-z]+)?$/;
 const VERB = /^[a-z]+$/;
