@@ -142,7 +142,7 @@ function planWithin(budget: PlanBudget, input: PodAccessInput): Planned {
   const account = runsUnderWorkloadAccount(input) ? serviceAccountOf(workloadPodSpec) : 'default';
   const violation =
     (mayBePrivileged ? undefined : checkPodReach(template, workloadPodSpec, account)) ??
-    checkMounts(template.spec) ??
+    checkMounts(template.spec, source) ??
     checkMetadata(template);
   if (violation) return { violation };
   const baseLabels = childMetadata(request, podAccessRequests).labels ?? {};
@@ -269,7 +269,7 @@ function shortGrace(spec: JsonObject): number {
 }
 
 /** Denies mounts without a volume, with a remedy: the volumeClaimTemplates of a StatefulSet are not part of its pod template. */
-function checkMounts(spec: PodTemplate['spec']): Violation | undefined {
+function checkMounts(spec: PodTemplate['spec'], { workload }: PodSource): Violation | undefined {
   const volumes = new Set(listIn(spec, 'volumes').map((volume) => own(volume, 'name')));
   for (const list of ['initContainers', 'containers']) {
     for (const [index, container] of listIn(spec, list).entries()) {
@@ -277,14 +277,18 @@ function checkMounts(spec: PodTemplate['spec']): Violation | undefined {
         const mount = listIn(container, kind).find((candidate) => !volumes.has(own(candidate, 'name')));
         if (mount === undefined) continue;
         const name = String(own(mount, 'name')).slice(0, 63);
-        return {
-          code: 'InvalidPodTemplate',
-          message:
-            `spec.${list}[${index}].${kind} uses the volume ${JSON.stringify(name)}, which the pod template does not have ` +
-            '(volumeClaimTemplates are not copied); remove the mount or add a volume with patchSpecOperations',
-          field: 'spec.controllerTargetMutationConfig.patchSpecOperations',
-          status: 422,
-        };
+        const used = `spec.${list}[${index}].${kind} uses the volume ${JSON.stringify(name)}`;
+        const [message, field] = workload
+          ? [
+              `${used}, which the pod template does not have (volumeClaimTemplates are not copied); ` +
+                'remove the mount or add a volume with patchSpecOperations',
+              'spec.controllerTargetMutationConfig.patchSpecOperations',
+            ]
+          : [
+              `${used}, which spec.podSpec.volumes does not have; add it there, or remove the mount`,
+              'spec.podSpec.volumes',
+            ];
+        return { code: 'InvalidPodTemplate', message, field, status: 422 };
       }
     }
   }

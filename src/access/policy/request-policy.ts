@@ -169,7 +169,7 @@ const callerIsEligible: Check<RequestInput> = ({ caller, spec, templateName, tem
   if (isEligibleByGroup(caller, allowedGroups) || alreadyHolds) return undefined;
   return {
     code: 'NotEligible',
-    message: `user ${showName(caller.username)} is in ${listNames(caller.groups)}; template ${templateName} allows ${listNames(allowedGroups)}; ask for membership in one of these groups, or name another template`,
+    message: `user ${showName(caller.username)} is in ${listNames(caller.groups)}; template ${templateName} ${allowedGroups.length === 0 ? 'allows no group; ask its author to add one of yours to spec.accessConfig.allowedGroups' : `allows ${listNames(allowedGroups)}; ask for membership in one of these groups`}, or name another template`,
     field: 'spec.templateName',
     status: 403,
   };
@@ -292,10 +292,13 @@ export const grantPolicy: RuleBook<RequestInput> = {
   eligible: {
     requirement: 'the caller is in an allowed group, or already holds in the namespace what the template gives',
     check: callerIsEligible,
-    remedy: ({ template }) =>
-      template.found
-        ? `join one of ${listNames(template.spec.accessConfig.allowedGroups)}`
-        : 'name a template that exists',
+    remedy: ({ template }) => {
+      if (!template.found) return 'name a template that exists';
+      const { allowedGroups } = template.spec.accessConfig;
+      return allowedGroups.length === 0
+        ? 'the template allows no group; ask its author to add one of yours to spec.accessConfig.allowedGroups'
+        : `join one of ${listNames(allowedGroups)}`;
+    },
     applies: templateIsFound,
   },
   duration: {

@@ -9,7 +9,7 @@ import type { RbacRule } from '../../rbac/rule-cover.ts';
 import { verifyDurations } from './duration-choice.ts';
 import { grantableViolation, rulesViolation, withoutExecViolation } from './granted-rules.ts';
 import { groupNamesViolation, templateGroupsViolation } from './group-policy.ts';
-import { accessCommandViolation, logsExample } from './kubectl-command.ts';
+import { accessCommandNote, accessCommandViolation, commandExample } from './kubectl-command.ts';
 import { parsePatchOperation, patchViolation } from './patch-operation.ts';
 import { grantToViolation } from './people-policy.ts';
 import { type Check, type RuleBook, refuse, type Violation } from './policy.ts';
@@ -58,8 +58,8 @@ const reasonPatternIsValid: Check<TemplateInput> = ({ spec }) => reasonConfigVio
 
 const windowsAreValid: Check<TemplateInput> = ({ spec }) => windowsViolation(spec.accessConfig.start?.windows ?? []);
 
-const accessCommandIsValid: Check<TemplateInput> = ({ spec }) =>
-  spec.accessConfig.accessCommand === undefined ? undefined : accessCommandViolation(spec.accessConfig);
+const accessCommandIsValid: Check<TemplateInput> = ({ spec, namespace }) =>
+  spec.accessConfig.accessCommand === undefined ? undefined : accessCommandViolation(spec.accessConfig, namespace);
 
 const hasTarget: Check<TemplateInput> = ({ kind, spec }) => {
   if (own(spec, 'controllerTargetRef') || (kind === 'PodAccessTemplate' && own(spec, 'podSpec'))) return undefined;
@@ -175,8 +175,10 @@ export const templatePolicy: RuleBook<TemplateInput> = {
   'access-command': {
     requirement: 'the access command is kubectl or oc to the granted pod, with known placeholders, and fits the rules',
     check: accessCommandIsValid,
-    remedy: ({ spec }) =>
-      `write, for example, ${spec.accessConfig.exec === false ? logsExample : 'kubectl exec -ti -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -- /bin/sh'}`,
+    remedy: ({ spec }) => {
+      const possible = commandExample(spec.accessConfig);
+      return possible === undefined ? 'add the rule that the command needs' : `write, for example, ${possible}`;
+    },
   },
   target: {
     requirement: 'the template names a target',
@@ -231,6 +233,8 @@ export function templateWarnings({ kind, namespace, spec }: TemplateInput): stri
       'spec.accessConfig.grantTo is AllowedGroups: one request gives access to every member of the allowed groups, not only to the requester',
     );
   }
+  const note = spec.accessConfig.accessCommand === undefined ? undefined : accessCommandNote(spec.accessConfig);
+  if (note !== undefined) warnings.push(note);
   if (extension && isShorter(extension.total, maxDuration)) {
     warnings.push(
       `spec.accessConfig.extension.total ${extension.total} is less than maxDuration ${maxDuration}: access that lasts longer than the total cannot be extended; raise total above maxDuration`,

@@ -8,7 +8,7 @@ import type { Client } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
 import { type AccessConditionUpdate, allTrue, failure, type Summary, success, summarized } from '../conditions.ts';
 import { verifyDurations } from '../policy/duration-choice.ts';
-import { accessCommandViolation } from '../policy/kubectl-command.ts';
+import { accessCommandNote, accessCommandViolation } from '../policy/kubectl-command.ts';
 import { sessionOf } from '../policy/session-policy.ts';
 import { notPlanned } from '../policy/template-policy.ts';
 import type { Signer } from '../signing/signer.ts';
@@ -160,12 +160,15 @@ export class TemplateReconciler implements Reconciler {
         );
   }
 
-  #commandCondition({ spec }: TemplateView) {
+  #commandCondition({ spec, namespace }: TemplateView) {
     const { accessCommandValid } = templateConditions;
-    const violation = accessCommandViolation(spec.accessConfig);
+    const violation = accessCommandViolation(spec.accessConfig, namespace);
     return violation
       ? failure(accessCommandValid, violation.code, violation.message)
-      : success(accessCommandValid, 'the access command connects to the granted pod');
+      : success(
+          accessCommandValid,
+          accessCommandNote(spec.accessConfig) ?? 'the access command connects to the granted pod',
+        );
   }
 
   /** Empty if users of the template need no gateway. */

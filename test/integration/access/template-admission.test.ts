@@ -53,6 +53,11 @@ describe('kubectl apply of a template', () => {
       /denied the request: InvalidAccessCommand: .*contains "\{\{ \.Metadata\.Nmae \}\}"/,
     ],
     [
+      'an access command in another namespace',
+      template('foreign', { podSpec }, { accessCommand: 'kubectl exec -n kube-system {{ .Metadata.Name }} -- sh' }),
+      /denied the request: InvalidAccessCommand: .*has the namespace "kube-system"/,
+    ],
+    [
       'a trailing space in a group',
       template('space', { podSpec }, { allowedGroups: ['devs '] }),
       /denied the request: InvalidGroup: spec\.accessConfig\.allowedGroups\[0\] is "devs "; .*write "devs"/,
@@ -65,6 +70,20 @@ describe('kubectl apply of a template', () => {
       assert.match(stderr, message);
     });
   }
+
+  it('is warned about a command that needs what the template does not hand out, in stderr and in the condition', async () => {
+    const accessCommand = 'kubectl logs {{ .Metadata.Name }}';
+    const note =
+      /accessCommand is kubectl logs, which needs get pods\/log, .*; it fails for requesters who do not hold this already/;
+    const { code, stderr } = await apply(template('logs', { podSpec }, { accessCommand }));
+    assert.equal(code, 0, stderr);
+    assert.match(stderr, note);
+    const judged = async (): Promise<boolean> => {
+      const path = '{.status.conditions[?(@.type=="AccessCommandValid")].message}';
+      return note.test(await stage.kubectl('get', 'pat', 'logs', '-o', `jsonpath=${path}`));
+    };
+    await until('the condition to say it', judged);
+  });
 
   it('names every mistake of a template in a dry run, and what to correct', async () => {
     const mistakes = {

@@ -236,7 +236,24 @@ describe('template policy', () => {
       template({ podSpec }, { exec: false, accessCommand: logsCommand, rules: [] }),
       'InvalidAccessCommand',
       'spec.accessConfig.accessCommand',
-      /needs get pods\/log, and the template does not hand that out/,
+      /needs get pods\/log, and the template does not hand that out; add \{apiGroups: \[''\], resources: \[pods\/log\], verbs: \[get\]\} to spec\.accessConfig\.rules$/,
+    ],
+    [
+      'kubectl logs with a rule for port-forward only, whose advice is port-forward',
+      template({ podSpec }, { exec: false, rules: [rule('pods/portforward', 'create')], accessCommand: logsCommand }),
+      'InvalidAccessCommand',
+      'spec.accessConfig.accessCommand',
+      /for example: kubectl port-forward -n/,
+    ],
+    [
+      'an access command in another namespace',
+      template(
+        { podSpec },
+        { accessCommand: 'kubectl exec -n payments --namespace=kube-system {{ .Metadata.Name }} -- sh' },
+      ),
+      'InvalidAccessCommand',
+      'spec.accessConfig.accessCommand',
+      /has the namespace "kube-system", .* namespace of the template, "payments"; write -n \{\{ \.Metadata\.Namespace \}\}/,
     ],
     [
       'exec by a rule, although exec is false',
@@ -253,7 +270,7 @@ describe('template policy', () => {
       template({ podSpec }, { exec: false, rules: [rule('pods/log', 'get')] }),
       'InvalidAccessCommand',
       'spec.accessConfig.accessCommand',
-      /is kubectl exec, which needs create pods\/exec, .*; exec: false excludes exec, also as the default command: write a command that the rules allow, for example: kubectl logs -f/,
+      /is kubectl exec, which needs create pods\/exec, .*; exec: false excludes exec, also as the default command: write a command that the template allows, for example: kubectl logs -f/,
     ],
     [
       'rules that are not grantable here',
@@ -384,6 +401,11 @@ describe('template policy', () => {
       'privileged pods, which also need a label',
       template({ podSpec, allowPrivilegedPod: true }),
       /: kubectl label namespace \S+ access\.drawbridge\.dev\/allow-privileged=true$/,
+    ],
+    [
+      'a command that needs a permission that requesters must already hold',
+      template({ podSpec }, { accessCommand: logsCommand }),
+      /^spec\.accessConfig\.accessCommand is kubectl logs, which needs get pods\/log, and the template does not hand that out; add \{.*pods\/log.*\} to spec\.accessConfig\.rules, or write .*: kubectl exec -ti .*; it fails for requesters who do not hold this already$/,
     ],
     ['both targets', template({ podSpec, controllerTargetRef }), /podSpec is ignored/],
     ['a mutation without a target', template({ podSpec, controllerTargetMutationConfig: {} }), /is ignored without/],

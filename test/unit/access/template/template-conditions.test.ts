@@ -43,6 +43,19 @@ describe('the conditions of a template', () => {
     assert.equal(status.ready, true);
   });
 
+  it('report a command in another namespace', async () => {
+    const status = await statusWith('kubectl exec -n kube-system {{ .Metadata.Name }} -- sh');
+    assert.deepEqual(condition(status, 'AccessCommandValid'), ['False', 'InvalidAccessCommand']);
+    assert.equal(status.ready, false);
+  });
+
+  it('say that requesters must already hold what the command needs, and stay ready', async () => {
+    const status = await statusWith('kubectl logs {{ .Metadata.Name }}');
+    const { message } = status.conditions?.find(({ type }) => type === 'AccessCommandValid') ?? {};
+    assert.match(message ?? '', /needs get pods\/log, .* it fails for requesters who do not hold this already$/);
+    assert.equal(status.ready, true);
+  });
+
   const rules = (...added: { verbs: string[]; resources: string[] }[]) => ({
     accessConfig: { ...accessConfig, rules: added.map((rule) => ({ apiGroups: [''], ...rule })) },
   });
