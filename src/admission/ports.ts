@@ -124,6 +124,8 @@ export interface AccessReviews {
     address: string,
     signal: AbortSignal,
   ): Promise<Violation | typeof notPlanned | undefined>;
+  /** `GatewayUnavailable` unless the API server forwards calls to the gateway, according to the store. */
+  gatewayViolation(): Violation | undefined;
   /** Current use of every limit that applies to one more grant, from local caches. */
   limitUses(account: Account): readonly LimitUse[];
   /** Those of `permissions` that the caller does not hold, by SubjectAccessReviews. */

@@ -10,6 +10,7 @@ import { notPlanned, type PlannedTemplate } from '../access/policy/template-poli
 import { Signer } from '../access/signing/signer.ts';
 import { signingKeys } from '../access/signing/signing-keys.ts';
 import { type AccessStores, openAccessStores } from '../access/stores/access-stores.ts';
+import { gatewayViolation } from '../access/stores/gateway-view.ts';
 import { TemplatePlans } from '../access/template/template-plans.ts';
 import { AdmissionPlanQueue } from '../admission/plan-queue.ts';
 import type { AccessReviews } from '../admission/ports.ts';
@@ -137,6 +138,7 @@ function accessReviews(deps: AdmissionDeps): AccessReviews {
       unlessTooLarge(await plansFor(address, template).violationInEmptyNamespace(template, signal)),
     presentViolation: async (template, address, signal) =>
       unlessTooLarge(await plansFor(address, template).violationInNamespace(template, signal)),
+    gatewayViolation: () => gatewayViolation(stores.gateway),
     signRequester: (attestation) => signer.signRequester(attestation),
     signChange: (owner, change) => signer.signChange(owner, change),
     signVote: (attestation) => signer.signVote(attestation),

@@ -85,8 +85,10 @@ function explainRule<Input>(
   return { rule: name, verdict: 'pass', requirement };
 }
 
-/** Maximum length of a warning, in characters. The API server truncates longer ones. */
-const MAX_WARNING_LENGTH = 256;
+/** Maximum length of the warning about a rule, in characters. If an answer has more than 4096, the API server cuts each warning to this length. */
+const MAX_LINE = 256;
+/** Maximum length of the warning about a violation, in characters: an allowed request has few warnings, so the API server cuts none. */
+const MAX_VIOLATION = 1024;
 
 /**
  * The warnings of an admission response, at most 256 characters each: one for each violated rule, then one for each rule that could not be
@@ -103,11 +105,15 @@ export function explanationLines(explanations: readonly Explanation[]): string[]
 }
 
 const explanationLine = ({ rule, verdict, requirement, remedy }: Explanation): string =>
-  warning(`${verdict === 'fail' ? 'FAIL' : 'not checked'} ${rule}: ${requirement}; to pass: ${remedy}`);
+  warning(`${verdict === 'fail' ? 'FAIL' : 'not checked'} ${rule}: ${requirement}; to pass: ${remedy}`, MAX_LINE);
 
-/** A violation that does not deny, for an admission response: its code and its message, at most 256 characters. */
+/** A violation that does not deny, for an admission response: its code and its message, at most 1024 characters. */
 export const violationWarning = ({ code, message }: { readonly code: string; readonly message: string }): string =>
-  warning(`${code}: ${message}`);
+  warning(`${code}: ${message}`, MAX_VIOLATION);
 
-const warning = (text: string): string =>
-  text.length > MAX_WARNING_LENGTH ? `${text.slice(0, MAX_WARNING_LENGTH - 1)}…` : text;
+/** Cuts in the middle, because a warning ends with what to do, and in ASCII, because some clients read headers as Latin-1. */
+function warning(text: string, max: number): string {
+  if (text.length <= max) return text;
+  const head = Math.floor(max / 3);
+  return `${text.slice(0, head)} ... ${text.slice(text.length - (max - head - 5))}`;
+}

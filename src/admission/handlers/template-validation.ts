@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { explain, explanationLines, firstViolation, isSame, violationWarning } from '../../access/policy/policy.ts';
+import { sessionOf } from '../../access/policy/session-policy.ts';
 import {
   authorCallerViolation,
   authorPermissionsViolation,
@@ -26,7 +27,7 @@ export function validateTemplate(
   kind: TemplateKind,
   ports: Pick<
     AdmissionPorts,
-    'missingPermissions' | 'grantable' | 'serverNamespace' | 'ownViolation' | 'presentViolation'
+    'missingPermissions' | 'grantable' | 'serverNamespace' | 'ownViolation' | 'presentViolation' | 'gatewayViolation'
   >,
 ): Handler {
   return {
@@ -61,6 +62,8 @@ export function validateTemplate(
       const remaining =
         firstViolation(templatePolicy, input) ?? planned ?? (await ports.presentViolation(input, address, signal));
       const unusable = remaining ? [remaining === notPlanned ? notPlannedWarning : violationWarning(remaining)] : [];
+      const gateway = sessionOf(read.value.accessConfig) && ports.gatewayViolation();
+      if (gateway) unusable.push(violationWarning(gateway));
       return { details, warnings: [...unusable, ...templateWarnings(input), ...explanation] };
     },
   };

@@ -78,6 +78,7 @@ export class World {
   ownViolation: (spec: TemplateSpec) => Violation | typeof notPlanned | undefined = () => undefined;
   /** What would deny a request through any template now. */
   presentViolation: Violation | undefined;
+  gatewayViolation: Violation | undefined;
   /** Permissions that no caller has. */
   lacks: (right: Permission) => boolean = () => false;
   readonly authors: AuthorAttestation[] = [];
@@ -101,6 +102,7 @@ export class World {
     grantable: [],
     serverNamespace: 'drawbridge-system',
     ownViolation: (template) => Promise.resolve(this.ownViolation(template.spec)),
+    gatewayViolation: () => this.gatewayViolation,
     presentViolation: () => Promise.resolve(this.presentViolation),
     limitUses: () => this.limits,
     missingPermissions: (_caller, _namespace, rights) => Promise.resolve(rights.filter((right) => this.lacks(right))),

@@ -138,13 +138,27 @@ describe('validation of templates', () => {
     assert.deepEqual(updated.warnings, ['PodReachesTooFar: hostNetwork']);
   });
 
-  it('warns about what depends on other objects, at most 256 characters', async () => {
-    world.presentViolation = { code: 'TargetNotFound', message: `Deployment ${'x'.repeat(300)}`, status: 404 };
+  it('warns about what depends on other objects, at most 1024 characters, and keeps what to do', async () => {
+    world.presentViolation = {
+      code: 'TargetNotFound',
+      message: `Deployment ${'x'.repeat(2000)}; create it`,
+      status: 404,
+    };
     const response = await create(good);
     world.presentViolation = undefined;
     assert.equal(response.allowed, true);
-    assert.match(response.warnings?.[0] ?? '', /^TargetNotFound: Deployment x+…$/);
-    assert.equal(response.warnings?.[0]?.length, 256);
+    assert.match(response.warnings?.[0] ?? '', /^TargetNotFound: Deployment x+ \.\.\. x+; create it$/);
+    assert.equal(response.warnings?.[0]?.length, 1024);
+  });
+
+  it('warns about sessions through a gateway that is not available, and only about those', async () => {
+    world.gatewayViolation = { code: 'GatewayUnavailable', message: 'APIService does not exist', status: 404 };
+    const withGateway = await create({ ...good, accessConfig: { ...good.accessConfig, session: { via: 'Gateway' } } });
+    const direct = await create(good);
+    world.gatewayViolation = undefined;
+    assert.equal(withGateway.allowed, true);
+    assert.deepEqual(withGateway.warnings, ['GatewayUnavailable: APIService does not exist']);
+    assert.deepEqual(direct.warnings ?? [], []);
   });
 
   it('validates exec access templates by their own schema', async () => {
