@@ -81,13 +81,19 @@ export type AccessPodMode = 'confined' | 'oz';
 
 /**
  * `TargetNotFound`: the workload of the template does not exist. The template may still be marked ready, because its status lags behind.
+ * `otherKind`: the kind of a workload of that name, if there is one.
  */
 export const targetNotFound = (
   ref: { readonly kind: string; readonly name: string },
   namespace: string,
+  otherKind?: string,
 ): Violation => ({
   code: 'TargetNotFound',
-  message: `${ref.kind} ${ref.name} does not exist in namespace ${namespace}; create it or correct the template`,
+  message: `${ref.kind} ${ref.name} does not exist in namespace ${namespace}; ${
+    otherKind === undefined
+      ? 'create it or correct the template'
+      : `a ${otherKind} of that name exists: write it as spec.controllerTargetRef.kind`
+  }`,
   field: 'spec.controllerTargetRef',
   status: 404,
 });

@@ -72,7 +72,10 @@ export class TemplatePlans {
     return this.#run(() => {
       const ref = template.spec.controllerTargetRef;
       const workload = ref && stores.workload(targetKey(ref, namespace));
-      if (ref && !workload) return { violation: targetNotFound(ref, namespace) };
+      if (ref && !workload) {
+        const other = stores.workloadsIn(namespace).find(({ name }) => name === ref.name);
+        return { violation: targetNotFound(ref, namespace, other?.kind) };
+      }
       const spec = podSpecOf(template);
       if (!spec) return this.#planExec(template, workload?.selector);
       const workloads = stores.workloadsIn(namespace);

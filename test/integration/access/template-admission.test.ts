@@ -82,7 +82,7 @@ describe('kubectl apply of a template', () => {
       const path = '{.status.conditions[?(@.type=="AccessCommandValid")].message}';
       return note.test(await stage.kubectl('get', 'pat', 'logs', '-o', `jsonpath=${path}`));
     };
-    await until('the condition to say it', judged);
+    await until('the condition to say it', judged, { timeoutMs: 20_000 });
   });
 
   it('names every mistake of a template in a dry run, and what to correct', async () => {

@@ -92,6 +92,15 @@ describe('a stored template is judged by the objects around it', () => {
     conditionOf(found, 'Ready')?.reason,
   ];
 
+  it('is told the kind of the workload that has the name, if it names another kind', async () => {
+    const ref = { controllerTargetRef: { apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'payments' } };
+    assert.match(
+      await apply(template('wrong-kind', ref)),
+      /^Warning: TargetNotFound: StatefulSet payments does not exist .*; a Deployment of that name exists: write it as /m,
+    );
+    await judged('wrong-kind', 'TargetNotFound');
+  });
+
   it('is not ready without its workload, and kubectl prints the code of the warning', async () => {
     const stderr = await apply(template('ledger', { ...ledgerRef, ...labelled }));
     assert.match(stderr, /^Warning: TargetNotFound: Deployment ledger does not exist in namespace access-/m);

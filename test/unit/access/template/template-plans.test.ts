@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { admissionWork, PlanQueue } from '../../../../src/access/builders/plan-budget.ts';
 import { notPlanned, type PlannedTemplate } from '../../../../src/access/policy/template-policy.ts';
+import { targetKey } from '../../../../src/access/stores/access-views.ts';
 import type { SelectorView, WorkloadView } from '../../../../src/access/stores/cluster-views.ts';
 import { type PlanRunner, TemplatePlans } from '../../../../src/access/template/template-plans.ts';
 import { AdmissionPlanQueue, maxWaitingPlans } from '../../../../src/admission/plan-queue.ts';
@@ -49,7 +50,7 @@ const plans = (
 ) =>
   new TemplatePlans({
     stores: {
-      workload: () => workloads[0],
+      workload: (key) => workloads.find((view) => targetKey(view, view.namespace) === key),
       workloadsIn: () => [...workloads],
       selectorsIn: () => [...selectors],
     },
@@ -115,6 +116,14 @@ describe('plans of templates', () => {
       'InvalidSelector',
     );
     assert.equal(await codeNow(plans(), { controllerTargetRef }, 'ExecAccessTemplate'), 'TargetNotFound');
+  });
+
+  it('name the kind of a workload that has the name, if the template names another kind', async () => {
+    const wrongKind = template({ controllerTargetRef: { ...controllerTargetRef, kind: 'StatefulSet' } });
+    assert.match(
+      textOf(await plans([workload]).violationInNamespace(wrongKind, signal)) ?? '',
+      /^TargetNotFound: StatefulSet payments does not exist in namespace payments; a Deployment of that name exists: write it as spec\.controllerTargetRef\.kind$/,
+    );
   });
 
   it('stop at the work that a webhook may do, which a usual pod does not need', async () => {
