@@ -68,6 +68,8 @@ function howToUse({ directory, adminKubeconfig, binaries }: Plane): string[] {
 async function howToAskForAccess(client: Plane, running: ServerProcess): Promise<string[]> {
   const people = await applyAccessExamples(client);
   await applyTemplatesWithoutExec(client, running.installation.serverUser);
-  const lines = [...commandsToTry(client, people), '', ...addressesOf(client, running).split('\n'), ''];
+  const hint =
+    'In templates of your own, rules for pods/log and pods/portforward work only in namespace payments: elsewhere the server does not hold these permissions.';
+  const lines = [...commandsToTry(client, people), '', hint, '', ...addressesOf(client, running).split('\n'), ''];
   return lines.map((line) => (line === '' ? line : `  ${line}`));
 }

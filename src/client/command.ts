@@ -16,7 +16,8 @@ export interface Context {
   readonly clock: Clock;
   /** Aborts when the user presses Ctrl-C. */
   readonly signal: AbortSignal;
-  /** The connection to the cluster that the common flags select. Opens it at the first call. Rejects as `openSession`. */
+  /** The connection to the cluster that the common flags select. Opens it at the first call. Rejects with a Problem if
+   * flags conflict or the kubeconfig cannot be used. */
   connect(): Promise<Session>;
 }
 

@@ -11,7 +11,7 @@ export interface StreamEnd {
 export type EndCode = keyof typeof sessionEndTexts;
 
 /** Codes that end only the session; the access stays open. */
-const endsSessionOnly: readonly EndCode[] = [
+const sessionOnlyCodes: readonly EndCode[] = [
   'Idle',
   'Restarting',
   'Unverifiable',
@@ -21,12 +21,13 @@ const endsSessionOnly: readonly EndCode[] = [
   'ClientGone',
 ];
 
-/** What a person can do after each end. */
+/** What the user can do next. After a code without an entry, the access is over, and only a new request opens another. */
 const remedies: Readonly<Partial<Record<EndCode, string>>> = {
   Expired: 'create a new request',
   Idle: 'run the command again',
   Restarting: 'run the command again',
-  Unverifiable: 'run the command again',
+  Unverifiable: 'the gateway lost contact with the API server; run the command again',
+  GrantInvalid: 'the grant has no valid signature; ask an administrator',
   BadFrame: 'use kubectl 1.31 or newer',
   ClientGone: 'run the command again',
   RecordingLost: 'run the command again, or tell an administrator',
@@ -35,7 +36,7 @@ const remedies: Readonly<Partial<Record<EndCode, string>>> = {
 
 /** `access ended at 14:30 UTC: Expired; create a new request`: the line on the terminal, and the error of the client. */
 export function endText({ code, atMs }: StreamEnd): string {
-  const what = endsSessionOnly.includes(code) ? 'the session' : 'access';
+  const what = sessionOnlyCodes.includes(code) ? 'the session' : 'access';
   const remedy = remedies[code];
   return `${what} ended at ${timeOfDay(atMs)}: ${code}${remedy === undefined ? '' : `; ${remedy}`}`;
 }

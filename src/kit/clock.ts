@@ -13,8 +13,8 @@ export interface Clock {
   /** Milliseconds since an arbitrary origin; never goes backwards, unaffected by changes of the wall clock. */
   monotonic(): number;
   /**
-   * Runs `callback` once after `delayMs` (negative counts as 0) of monotonic time, and never before `monotonic` shows that time. With
-   * 0 ms, it runs once the process has read pending input. A longer delay does not keep the process alive.
+   * Runs `callback` once, when `monotonic()` has advanced by at least `delayMs` (negative counts as 0). With 0, it runs after the process
+   * has read pending input, and keeps the process alive until then. A longer delay does not keep the process alive.
    */
   schedule(delayMs: number, callback: () => void): Cancel;
 }

@@ -8,16 +8,14 @@ import { finalAtMs } from './request-conditions.ts';
 
 /** How long a request without a grant and without a valid duration stays, milliseconds. */
 const defaultRetentionMs = 3_600_000;
-/**
- * How long a request without a grant stays at most, milliseconds. So the requester can read the denial for a day, and a long
- * `spec.duration` does not keep denied requests for years.
- */
+/** Maximum part of `spec.duration` that counts, milliseconds. A longer duration does not keep a denied request for years. */
 const maxRetentionMs = 24 * 3_600_000;
 
 /**
- * When the server ends a request without a grant, epoch ms: `spec.duration` after its creation, but after at most 24 h, and after 1 h if
- * the duration is absent or invalid. A request that waits stays at least until an hour after its wait can end or, once it was denied at
- * `deniedMs` (epoch ms), until an hour after that. `config` is that of its template; undefined if the template does not exist.
+ * Until when the server keeps a request without a grant, epoch ms: its creation plus `spec.duration`, which counts as 24 h at most, and as
+ * 1 h if it is absent or invalid. If the request still waits, for example for approvals, the server keeps it for at least 1 h after the
+ * latest time at which that wait can end. If it waited and was denied at `deniedMs` (epoch ms), at least for 1 h after the denial.
+ * `config` is that of its template; undefined if the template does not exist.
  */
 export function retainedUntilMs(
   request: RequestView,

@@ -41,16 +41,16 @@ export function openStores<Stores>(cluster: Cluster, openAll: (open: Open) => St
 export type ViewBuilder<Spec, T extends CommonView> = (common: CommonView, spec: Spec, object: KubeObject) => T;
 
 /**
- * A projection that logs objects whose spec is not valid and omits them. With `blank`, a placeholder spec, the store keeps such an object
- * with that spec and with `specProblem`. It does not validate the status, because an object with an unexpected condition must not look
- * deleted.
+ * A projection that logs objects whose spec is not valid, and omits them. If `placeholder` is given, the projection keeps such an object,
+ * with the placeholder as its spec and with `specProblem`. It does not validate the status, because an object with an unexpected condition
+ * must not look deleted. It omits objects without uid or resourceVersion, and does not log them.
  */
 export const projection =
   <Spec, T extends CommonView>(
     read: (object: unknown) => Read<{ spec: Spec }>,
     view: ViewBuilder<Spec, T>,
     log: Log,
-    blank?: Spec,
+    placeholder?: Spec,
   ) =>
   (object: KubeObject): T | undefined => {
     const common = commonView(object);
@@ -59,9 +59,9 @@ export const projection =
     const result = read({ apiVersion, kind, spec, metadata: {} });
     if (result.ok) return view(common, result.value.spec, object);
     const problems = problemsOf(result.errors);
-    const consequence = blank === undefined ? '; the server treats it as absent' : '';
+    const consequence = placeholder === undefined ? '; the server treats it as absent' : '';
     log.warn(`an object is not valid${consequence}`, { kind, object: common.key, problems });
-    return blank && { ...view(common, blank, object), specProblem: problems.join(', ') };
+    return placeholder && { ...view(common, placeholder, object), specProblem: problems.join(', ') };
   };
 
 /** Formats each error as `<field> <message>`. */

@@ -16,18 +16,18 @@ export const shoots: Resource = {
   namespaced: true,
 };
 
-const name = 'cluster';
+const componentName = 'cluster';
 const regionPath = '/spec/cluster/region';
 const vnetNamePath = '/status/outputs/network/vnetName';
 /** Gardener deletes only a Shoot with this annotation. */
 const deletionConfirmation = { 'confirmation.gardener.cloud/deletion': 'true' };
-/** Interval while Gardener works. A watch of the Shoot usually triggers a run earlier. */
+/** Seconds between runs while Gardener creates, changes, or deletes the Shoot. A watch of the Shoot usually triggers a run earlier. */
 const requeueSeconds = 30;
 
 /** Creates a Gardener cluster in the network. Publishes `shootName`, `endpoint`, `ca`, and `kubernetesVersion`. */
 export function clusterComponent(deps: ComponentsDeps): Component {
   return {
-    name,
+    name: componentName,
     reconcile: async (run) => {
       const entry = await run.entry.get();
       return run.request.operation === 'delete' ? tearDown(deps, run, entry) : reconcileCluster(deps, run, entry);
@@ -52,12 +52,12 @@ async function reconcileCluster(
 }
 
 function specOf(entry: KubeObject): Readonly<Record<string, unknown>> {
-  const workers = wholeNumberAt(entry, configOf(name, 'workers')) ?? 1;
-  const machine = { type: textAt(entry, configOf(name, 'machineType')) ?? 'Standard_D4s_v5' };
+  const workers = wholeNumberAt(entry, configOf(componentName, 'workers')) ?? 1;
+  const machine = { type: textAt(entry, configOf(componentName, 'machineType')) ?? 'Standard_D4s_v5' };
   return {
     region: textAt(entry, regionPath),
-    cloudProfile: { kind: 'CloudProfile', name: textAt(entry, configOf(name, 'cloudProfile')) ?? 'az' },
-    kubernetes: { version: textAt(entry, configOf(name, 'kubernetesVersion')) ?? '1.36.0' },
+    cloudProfile: { kind: 'CloudProfile', name: textAt(entry, configOf(componentName, 'cloudProfile')) ?? 'az' },
+    kubernetes: { version: textAt(entry, configOf(componentName, 'kubernetesVersion')) ?? '1.36.0' },
     provider: {
       type: 'azure',
       infrastructureConfig: { networks: { vnet: { name: textAt(entry, vnetNamePath) } } },
@@ -101,7 +101,10 @@ async function publish(
     return { outcome: 'Progressing', requeueAfterSeconds: requeueSeconds, message };
   }
   const kubernetesVersion = own(own(spec, 'kubernetes'), 'version');
-  return { outcome: 'Done', outputs: { [name]: { shootName: shootKey.name, endpoint, ca, kubernetesVersion } } };
+  return {
+    outcome: 'Done',
+    outputs: { [componentName]: { shootName: shootKey.name, endpoint, ca, kubernetesVersion } },
+  };
 }
 
 /** The endpoint for clients outside the cluster's network. */
@@ -112,7 +115,7 @@ function endpointOf(status: unknown): string | undefined {
 }
 
 async function tearDown(deps: ComponentsDeps, { request, signal }: RunContext, entry: KubeObject): Promise<Outcome> {
-  // Components with a kubeconfig may still have resources in the cluster.
+  // While this output exists, components that use the kubeconfig may still have resources in the cluster.
   const inUse = waitForAbsence(entry, '/status/outputs/kubeconfig');
   if (inUse) return inUse;
   const identity = identityOf(deps, request.entry.id, entry);

@@ -15,8 +15,8 @@ export const callSlackMs = 5000;
  */
 export const graceMs = 10_000;
 /**
- * The server stores a new deadline only if a heartbeat moves it by this share of the granted time, so that frequent heartbeats cause few
- * writes.
+ * Fraction of the time that a heartbeat adds. A heartbeat that moves the deadline by less is not stored, so that frequent heartbeats cause
+ * few writes, unless the run becomes asynchronous or its token changes.
  */
 export const unstoredShare = 0.1;
 /** Maximum assumed difference between the clock of this process and the clock that set an instant, milliseconds. */
@@ -82,18 +82,21 @@ export function wakeReason(outcome: OutcomeName | undefined): TriggerReason {
 
 /** Period in which starts count for a livelock, milliseconds. */
 const windowMs = 600_000;
-/** Maximum number of starts with one digest in that period without a livelock. Consecutive ones count once. */
+/** More starts than this with the same digest of the inputs, within `windowMs`, are a livelock. Consecutive ones count once. */
 const allowedStarts = 5;
 /** Maximum number of recent starts: enough to detect cycles of ten different inputs. */
 const maxRecentStarts = 64;
 
-/** Adds a start to the recent starts. Consecutive starts with the same digest count once. */
+/**
+ * Adds a start with this digest of the inputs to the recent starts. Consecutive starts with the same digest count once. `at`: monotonic
+ * milliseconds, here and below.
+ */
 export function withStart(recent: readonly RecentStart[], digest: string, at: number): readonly RecentStart[] {
   const kept = within(recent, at);
   return kept.at(-1)?.digest === digest ? kept : [...kept, { digest, at }].slice(-maxRecentStarts);
 }
 
-/** Whether one digest started more than 5 runs in 10 minutes. Consecutive runs with the same digest, such as retries, count once. */
+/** Whether more than 5 runs in 10 minutes started with the same digest. Consecutive runs with the same digest, such as retries, count once. */
 export const isLivelock = (recent: readonly RecentStart[], at: number): boolean =>
   countStarts(recent, at).most > allowedStarts;
 

@@ -90,7 +90,7 @@ class Packed<T> {
   readonly #bytes: string;
 
   constructor(value: T) {
-    // A latin1 string needs one byte per character; a Buffer would add more overhead than the content has.
+    // A latin1 string needs one byte per character; the fixed overhead of a Buffer would exceed the size of the content.
     this.#bytes = deflateRawSync(JSON.stringify(value), { level: 1 }).toString('latin1');
   }
 
@@ -166,7 +166,7 @@ function entryIn(object: KubeObject): Entry {
   const view = entryView(object);
   if (view) return view;
   throw new Error(
-    `the API server's answer for ClusterInventory ${keyOf(object.metadata)} is not valid; check that the installed CRD is that of this server`,
+    `the API server's answer for ClusterInventory ${keyOf(object.metadata)} is not valid; install the CRDs of the version of drawbridge that runs: kubectl apply -f charts/drawbridge/files/inventory-crds`,
   );
 }
 
