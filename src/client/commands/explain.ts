@@ -54,15 +54,20 @@ async function runExplain(context: Context): Promise<number> {
     return exits.denied;
   }
   if (!foretellsDenial(session.warnings)) return exits.done;
-  io.printError(`${io.program}: the server would accept it, and then deny it: see the note\n`);
+  io.printError(`${io.program}: the server would accept it, and then deny it: see what fails above\n`);
   return exits.denied;
 }
 
-/** Parses a warning of the server: `FAIL rule: requirement; to pass: remedy`, or `17 rules passed`. Any other warning becomes a note. */
+/**
+ * Parses a warning of the server: `FAIL rule: requirement; to pass: remedy`, or `17 rules passed`. A violation that the leader found in the
+ * template, `CODE: what it found; what to do`, fails too, with its code as the rule. Any other warning becomes a note.
+ */
 export function readLine(warning: string): RuleLine | undefined {
   const [, verdict, rule = '', requirement = '', remedy = ''] =
     /^(FAIL|not checked) ([\w-]+): (.*?)(?:; to pass: (.*))?$/.exec(warning) ?? [];
   if (verdict !== undefined) return { verdict: verdict.toLowerCase(), rule, requirement, remedy };
+  const [, code, found = '', advice = ''] = /^([A-Z][A-Za-z]+): (.*?)(?:; (.*))?$/.exec(warning) ?? [];
+  if (code !== undefined) return { verdict: 'fail', rule: code, requirement: found, remedy: advice };
   const [, passed] = /^(\d+ rules?) passed$/.exec(warning) ?? [];
   return passed === undefined
     ? { verdict: 'note', rule: '', requirement: warning, remedy: '' }

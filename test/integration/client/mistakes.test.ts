@@ -143,8 +143,8 @@ describe('after a mistake, the client prints what to type instead', () => {
     assert.match(dryRun.stderr, /^ContainerNotFound: /m);
     const explained = await client.run(stage.alice, 'explain', 'payments-shell');
     assert.equal(explained.code, 3, explained.stderr);
-    assert.match(explained.stdout, /^note +- +ContainerNotFound: /m);
-    assert.match(explained.stderr, /^drawbridge: the server would accept it, and then deny it: see the note$/m);
+    assert.match(explained.stdout, /^fail +ContainerNotFound +\S/m);
+    assert.match(explained.stderr, /^drawbridge: the server would accept it, and then deny it: see what fails above$/m);
     const templates = await client.ok(stage.alice, 'templates', '-o', 'wide');
     assert.match(templates.split('\n')[0] ?? '', / REASON TO GIVE +NOT READY BECAUSE$/);
     assert.match(templates, /^payments-shell +pod +false .* optional +\S+ names the container "main"/m);

@@ -165,6 +165,12 @@ describe('drawbridge explain reads', () => {
     ['FAIL eligible: the caller is in a group; to pass: join one', 'fail', 'eligible', 'join one'],
     ['not checked limit-user: it fits; to pass: wait', 'not checked', 'limit-user', 'wait'],
     ['17 rules passed', 'pass', '17 rules', ''],
+    [
+      'PodIsSelected: Service web selects it; change the labels; or list it',
+      'fail',
+      'PodIsSelected',
+      'change the labels; or list it',
+    ],
     ['something else', 'note', '', ''],
   ];
   for (const [warning, verdict, rule, remedy] of lines) {
