@@ -60,12 +60,8 @@ function parsePointer(pointer: unknown): { readonly tokens: readonly string[] } 
 export function patchViolation(index: number, raw: unknown, why: string, member?: string): Violation {
   const label = [own(raw, 'op'), own(raw, 'path')].filter((part) => typeof part === 'string').join(' ');
   const shown = label.length > 120 ? `${label.slice(0, 117)}...` : label;
-  return {
-    code: 'InvalidPatch',
-    message: `patchSpecOperations[${index}]${shown ? ` (${shown})` : ''}: ${why}`,
-    field: `${FIELD}[${index}]${member ? `.${member}` : ''}`,
-    status: 422,
-  };
+  const field = `${FIELD}[${index}]${member ? `.${member}` : ''}`;
+  return { code: 'InvalidPatch', message: `${field}${shown ? ` (${shown})` : ''}: ${why}`, field, status: 422 };
 }
 
 const refuse = (index: number, raw: unknown, why: string, member?: string): { readonly violation: Violation } => ({

@@ -85,7 +85,7 @@ describe('JSON patch', () => {
   ] as const) {
     it(`rejects ${title} and names the operation`, () => {
       const message = messageOf([{ op: 'test', path: '/spec/replicas', value: 1 }, operation]);
-      assert.match(message, /^patchSpecOperations\[1\]/);
+      assert.match(message, /^spec\.controllerTargetMutationConfig\.patchSpecOperations\[1\]/);
       assert.match(message, expected);
     });
   }
