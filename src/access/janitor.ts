@@ -19,9 +19,9 @@ import type { ChildView, PodView } from './stores/cluster-views.ts';
 const overdueMs = 60_000;
 
 /**
- * Deletes orphans: objects of grants whose request no longer exists, for example after a client removed its finalizer. An object is
- * also an orphan if its request has `status.ended`, if the deadline of its request passed over 60 s ago, or if `status.children` does not list
- * it and its name is not `childNameOf` the request. Keys are uids of requests.
+ * Deletes orphans: objects of grants whose request no longer exists, for example after a client removed its finalizer. An object is also an
+ * orphan if its request has `status.ended`, if the deadline of its request passed over 60 s ago, or if `status.children` does not list it
+ * and its name is not `childNameOf` the request. Keys are uids of requests.
  */
 export class Janitor implements Reconciler {
   readonly #deps: JanitorDeps;

@@ -87,8 +87,8 @@ const renewalLease = { leaseDurationMs: 30_000, renewDeadlineMs: 20_000, retryPe
 
 /**
  * The controllers of the certificate, behind a Lease with the name of its Secret. Only replicas that issue the certificate take that Lease:
- * after a change of `--certificates`, Kubernetes keeps replicas with the earlier value until a new one is ready, and one of them may lead the
- * features.
+ * after a change of `--certificates`, Kubernetes keeps replicas with the earlier value until a new one is ready, and one of them may lead
+ * the features.
  */
 function certificateRenewal(
   host: Pick<Host, 'config' | 'cluster' | 'metrics' | 'log'>,

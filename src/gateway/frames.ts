@@ -1,6 +1,6 @@
 /**
- * Frames of WebSockets (RFC 6455) in one direction. The gateway passes the bytes of a stream on unchanged. It also parses them, to know where
- * it may insert a frame of its own.
+ * Frames of WebSockets (RFC 6455) in one direction. The gateway passes the bytes of a stream on unchanged. It also parses them, to know
+ * where it may insert a frame of its own.
  */
 
 /** Opcodes of frames. */

@@ -118,8 +118,8 @@ export function recordHandshake(socket: TLSSocket, settings: FrontProxy | undefi
 }
 
 /**
- * Whether the peer of the connection has proved that it is the API server, by a certificate of the current authorities with one of the names.
- * Requires the certificate itself, because Node reports a connection without one as authorized if it resumes a session of TLS 1.3
+ * Whether the peer of the connection has proved that it is the API server, by a certificate of the current authorities with one of the
+ * names. Requires the certificate itself, because Node reports a connection without one as authorized if it resumes a session of TLS 1.3
  * (nodejs/node#35317).
  */
 export function isApiServer(socket: TLSSocket, { authorities, names, problem }: FrontProxy): boolean {

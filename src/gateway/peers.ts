@@ -83,8 +83,8 @@ export class Peers {
   }
 
   /**
-   * Calls the replica at `address` (`IP:port`) for the session. Resolves to the HTTP answer, which is a view if its status is 200. Rejects if
-   * the replica cannot be reached, has another certificate, or does not answer within 5 s. Aborting `signal` ends the call.
+   * Calls the replica at `address` (`IP:port`) for the session. Resolves to the HTTP answer, which is a view if its status is 200. Rejects
+   * if the replica cannot be reached, has another certificate, or does not answer within 5 s. Aborting `signal` ends the call.
    */
   open(address: string, { namespace, session }: RecordingName, signal: AbortSignal): Promise<IncomingMessage> {
     const { identity, clock } = this.#deps;

@@ -61,8 +61,8 @@ function viewReplica({ metadata }: KubeObject): ReplicaView | undefined {
 }
 
 /**
- * The replicas of the gateway, each with a Lease as its heartbeat. A replica renews its Lease only while it holds sessions, so that a gateway
- * without sessions writes nothing. If a replica has stopped, any other replica deletes its Lease.
+ * The replicas of the gateway, each with a Lease as its heartbeat. A replica renews its Lease only while it holds sessions, so that a
+ * gateway without sessions writes nothing. If a replica has stopped, any other replica deletes its Lease.
  */
 export class Replicas {
   /** Emits the Lease of this replica when it must be renewed. */

@@ -14,8 +14,8 @@ export function successText({ status, headers, body }: JsonAnswer): string {
 }
 
 /**
- * Converts a response other than 2xx to an ApiError. The message is `CODE: ` and `Status.message`, else the body, at most 1,000 characters of
- * it. The reason is `Status.reason`, else empty. `retryAfterMs` comes from Retry-After, else from `Status.details.retryAfterSeconds`.
+ * Converts a response other than 2xx to an ApiError. The message is `CODE: ` and `Status.message`, else the body, at most 1,000 characters
+ * of it. The reason is `Status.reason`, else empty. `retryAfterMs` comes from Retry-After, else from `Status.details.retryAfterSeconds`.
  */
 export function toApiError(code: number, retryAfter: string | string[] | undefined, body: string): ApiError {
   const status = parseStatus(body);

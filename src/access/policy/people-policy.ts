@@ -28,8 +28,8 @@ export function grantToViolation({ grantTo, approvals, emergency }: AccessConfig
 
 /**
  * The first violation of `grantTo`, `session`, `reason`, or `start.windows` of a template: `GrantToGroups`, `GatewayToGroups`,
- * `InvalidSession`, `InvalidPattern`, or `InvalidWindow`. The webhook denies such templates. The leader checks again before it grants, because the API server may have stored a template without
- * calling the webhook.
+ * `InvalidSession`, `InvalidPattern`, or `InvalidWindow`. The webhook denies such templates. The leader checks again before it grants,
+ * because the API server may have stored a template without calling the webhook.
  */
 export function peopleConfigViolation(config: AccessConfig): Violation | undefined {
   return (

@@ -39,8 +39,8 @@ const field = 'spec.accessConfig';
 const minute = 60_000_000_000n;
 
 /**
- * `InvalidSession` if `idleAfter`, `record`, or `recordInput` of a template is invalid or has no effect. `GatewayToGroups` if grants would let whole groups pass the
- * gateway.
+ * `InvalidSession` if `idleAfter`, `record`, or `recordInput` of a template is invalid or has no effect. `GatewayToGroups` if grants would
+ * let whole groups pass the gateway.
  */
 export function sessionViolation({ session, grantTo }: SessionConfig): Violation | undefined {
   const { via, idleAfter, record = 'Off', recordInput = false } = session ?? {};

@@ -52,8 +52,8 @@ export interface Judgement {
 
 /**
  * Judges templates: plans each as a request would, and asks the API server about the planned objects, to find what would deny every
- * request for it, and caches the answer. As a source, it enqueues a template after other objects that its plan read have changed: its workload, and the objects that select pods in its namespace.
- * It also enqueues a template when the turn of its judgement has come.
+ * request for it, and caches the answer. As a source, it enqueues a template after other objects that its plan read have changed: its
+ * workload, and the objects that select pods in its namespace. It also enqueues a template when the turn of its judgement has come.
  */
 export class TemplateJudge implements Source {
   readonly name = 'judge';

@@ -33,8 +33,9 @@ const maxHoldMs = 5000;
 
 /**
  * Writes the status of a template. The template is ready if its durations and access command are valid, its target exists, its author holds
- * all permissions that the template hands out, the gateway is available if its users need it, and nothing else would deny every request. The TemplateJudge finds the last by a trial plan,
- * its judgement. Until the first one, the template is not ready, but requests are accepted.
+ * all permissions that the template hands out, the gateway is available if its users need it, and nothing else would deny every request.
+ * The TemplateJudge finds the last by a trial plan, its judgement. Until the first one, the template is not ready, but requests are
+ * accepted.
  */
 export class TemplateReconciler implements Reconciler {
   readonly #deps: TemplateReconcilerDeps;
@@ -224,8 +225,8 @@ const unplanned: AccessConditionUpdate<TemplateCondition> = {
 };
 
 /**
- * The stored AccessPlanValid of this generation, for example written by an earlier leader; it stays until the next judgement. Undefined if there is
- * none.
+ * The stored AccessPlanValid of this generation, for example written by an earlier leader; it stays until the next judgement. Undefined if
+ * there is none.
  */
 function storedPlanCondition({
   conditions,

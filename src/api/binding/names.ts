@@ -37,8 +37,8 @@ export const consumerNamespaceAnnotation = 'kube-bind.io/consumer-namespace';
 /** On provider copies: the uid of the consumer object. */
 export const consumerUidAnnotation = 'kube-bind.io/consumer-uid';
 /**
- * On provider copies: the consumer object, as `<uid>/<namespace>/<name>`, or `<uid>/<name>` if it is cluster-scoped. The uid is that of
- * the APIServiceBinding or, for claimed objects, the uid of the consumer's `kube-system` Namespace. After the consumer object is deleted, this
+ * On provider copies: the consumer object, as `<uid>/<namespace>/<name>`, or `<uid>/<name>` if it is cluster-scoped. The uid is that of the
+ * APIServiceBinding or, for claimed objects, the uid of the consumer's `kube-system` Namespace. After the consumer object is deleted, this
  * annotation proves that the copy is ours to delete. Copies from another cluster, an earlier binding, or the provider have another value.
  */
 export const copyOfAnnotation = 'binding.drawbridge.dev/copy-of';

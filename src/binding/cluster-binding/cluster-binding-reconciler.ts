@@ -48,9 +48,9 @@ const silentMs = 30_000;
 export const isSilent = ({ stores }: OpenSession): boolean => stores.clusterBindings.ageMs >= silentMs;
 
 /**
- * Copies the provider's kubeconfig to the consumer and writes the status of the ClusterBinding. A failed copy does not prevent the write, and
- * is retried. A heartbeat succeeds if a write succeeded, or if a recent call to the provider succeeded and no write is due. The key is that
- * of the ClusterBinding. A reconcile rejects only if `signal` aborts.
+ * Copies the provider's kubeconfig to the consumer and writes the status of the ClusterBinding. A failed copy does not prevent the write,
+ * and is retried. A heartbeat succeeds if a write succeeded, or if a recent call to the provider succeeded and no write is due. The key is
+ * that of the ClusterBinding. A reconcile rejects only if `signal` aborts.
  */
 export class ClusterBindingReconciler implements Reconciler {
   readonly #deps: ClusterBindingDeps;

@@ -79,8 +79,8 @@ export function plannedSyncers(facts: SyncFacts): Map<string, PlannedSyncer> {
 }
 
 /**
- * Whether a syncer may run. The resource must be bindable, and the binding must own the definition, which may be served and has the
- * scope of the schema. With another scope the objects would have other keys. Mode `drain` needs no definition, because copies may outlive it.
+ * Whether a syncer may run. The resource must be bindable, and the binding must own the definition, which may be served and has the scope
+ * of the schema. With another scope the objects would have other keys. Mode `drain` needs no definition, because copies may outlive it.
  */
 function canSync(
   { binding, bindable, crd: crdOf }: SyncFacts,

@@ -76,8 +76,8 @@ export class CallSender {
   }
 
   /**
-   * Records a write that the cluster accepted but did not keep. Call it after `send` returned true for the write. The cause may be temporary;
-   * for example, a schema is not served yet.
+   * Records a write that the cluster accepted but did not keep. Call it after `send` returned true for the write. The cause may be
+   * temporary; for example, a schema is not served yet.
    */
   recordIneffective(pass: SyncPass, id: CallId): void {
     const { rules, clock } = this.#options;

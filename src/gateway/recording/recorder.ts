@@ -15,8 +15,8 @@ const MAX_WAITING = 1024 * 1024;
 /** Maximum number of bytes of all sessions that wait for the sink. */
 const MAX_WAITING_IN_ALL = 64 * 1024 * 1024;
 /**
- * While more bytes of a session wait for the sink, its stream pauses. This is below the maximum, because what the stream has read by then can
- * still add several times as many bytes.
+ * While more bytes of a session wait for the sink, its stream pauses. This is below the maximum, because what the stream has read by then
+ * can still add several times as many bytes.
  */
 const PAUSE_ABOVE = 256 * 1024;
 /** While the sessions together have more waiting bytes, a stream pauses as soon as a whole chunk of its own waits. */
@@ -140,8 +140,8 @@ export class Recording implements CastReader {
   }
 
   /**
-   * Pauses the stream while the sink is behind: otherwise, a user could end the recording by output that is too fast for the sink. A sink that
-   * does not answer delays a stream by 5 s.
+   * Pauses the stream while the sink is behind: otherwise, a user could end the recording by output that is too fast for the sink. A sink
+   * that does not answer delays a stream by 5 s.
    */
   get room(): Promise<void> | undefined {
     return this.#room;

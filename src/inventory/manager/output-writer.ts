@@ -50,8 +50,8 @@ export class OutputWriter {
   }
 
   /**
-   * Writes outputs. Resolves to undefined when the entry contains them, otherwise to the problem. Retries like `withRetries`, and rejects with
-   * the reason of `signal` or an error that is not retryable.
+   * Writes outputs. Resolves to undefined when the entry contains them, otherwise to the problem. Retries like `withRetries`, and rejects
+   * with the reason of `signal` or an error that is not retryable.
    */
   apply(
     ref: EntryRef,

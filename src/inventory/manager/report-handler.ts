@@ -121,8 +121,8 @@ export class ReportHandler implements ReportSink {
   }
 
   /**
-   * The token to return for a heartbeat: a pending or new one if the current one expires soon or is unknown to this process. Undefined if the
-   * component can keep its token, or the run or its entry is unknown.
+   * The token to return for a heartbeat: a pending or new one if the current one expires soon or is unknown to this process. Undefined if
+   * the component can keep its token, or the run or its entry is unknown.
    */
   async #refreshToken(memory: KeyMemory): Promise<IssuedToken | undefined> {
     const { entries, tokens, clock, signal } = this.#deps;

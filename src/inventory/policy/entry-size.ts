@@ -23,9 +23,9 @@ function recordAt(object: unknown, field: string): Readonly<Record<string, unkno
 }
 
 /**
- * Violation (`EntryTooLarge`) if a write makes an entry grow above the limit. Above it, spec, outputs, labels, and annotations may change but
- * not grow in total, and the server may still write its own status. An entry that is being deleted has no limit. `before`: undefined for a
- * new entry.
+ * Violation (`EntryTooLarge`) if a write makes an entry grow above the limit. Above it, spec, outputs, labels, and annotations may change
+ * but not grow in total, and the server may still write its own status. An entry that is being deleted has no limit. `before`: undefined
+ * for a new entry.
  */
 export function sizeViolation(before: unknown, after: unknown): Violation | undefined {
   const bytes = entryBytes(after);
