@@ -4,7 +4,7 @@ import { describe } from '../../kit/errors.ts';
 import { findObject } from '../../kube/client.ts';
 import { uncovered } from '../../rbac/rule-cover.ts';
 import { type Found, findTemplate, templateResource } from '../access-requests.ts';
-import { approversText, templateSpecOf } from '../approver-text.ts';
+import { approversText, groupsText, templateSpecOf } from '../approver-text.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { outputForm, type Printed, Printer } from '../output.ts';
@@ -38,10 +38,13 @@ export const approvers: Command = {
     io.printError(needed === '' ? 'the template asks for no approvals\n' : `needed: ${needed}\n`);
     const unread: string[] = [];
     const printer = new Printer(io, form, approverTable);
-    printer.add(await holdersOf(session, template, unread));
+    const holders = await holdersOf(session, template, unread);
+    printer.add(holders);
     printer.end();
     // Without approvals, the verb approve only lets its holders deny.
-    if (needed !== '') for (const what of new Set(unread)) io.printError(`not checked: ${what}\n`);
+    if (needed === '') return exits.done;
+    for (const what of new Set(unread)) io.printError(`not checked: ${what}\n`);
+    if (unread.length === 0) for (const line of unmetEntries(template, holders, session)) io.printError(`${line}\n`);
     return exits.done;
   },
 };
@@ -94,6 +97,23 @@ function subjectsOf(binding: KubeObject, template: Found): Approver[] {
       kind === 'Group' ? entries.map((entry) => entry.name).join(', ') || 'nothing' : 'as their groups allow';
     const isIgnored = kind === 'ServiceAccount' && approvals?.serviceAccounts !== true;
     return { kind, name, by: `${binding.kind} ${binding.metadata.name}`, countsFor: isIgnored ? 'nothing' : counts };
+  });
+}
+
+/**
+ * A line for each entry of `approvals.all` that no binding lets its groups meet, with the command that does. Empty if a user holds the verb,
+ * because the groups of users are unknown.
+ */
+function unmetEntries({ object }: Found, holders: readonly Approver[], { namespace }: Session): string[] {
+  const { approvals } = templateSpecOf(object).accessConfig ?? {};
+  if (holders.some(({ kind }) => kind === 'User')) return [];
+  return (approvals?.all ?? []).flatMap(({ name, groups }) => {
+    const isMet = holders.some(
+      (holder) => holder.kind === 'Group' && (groups === undefined || groups.includes(holder.name)),
+    );
+    if (isMet) return [];
+    const [group = 'GROUP'] = groups ?? [];
+    return `${name}: no binding gives ${groups === undefined ? 'a group' : groupsText(groups)} the verb approve; an administrator can: kubectl create rolebinding approve-${object.metadata.name} -n ${namespace} --clusterrole=drawbridge-approver --group=${group}`;
   });
 }
 
