@@ -16,7 +16,7 @@ import type { Session } from '../session.ts';
  * A subject that holds the verb approve, and the binding that grants it. `countsFor`: the entries of `approvals.all` that its votes can
  * meet.
  */
-interface Approver {
+export interface Approver {
   readonly kind: string;
   readonly name: string;
   readonly by: string;
@@ -104,7 +104,7 @@ function subjectsOf(binding: KubeObject, template: Found): Approver[] {
  * A line for each entry of `approvals.all` that no binding lets its groups meet, with the command that does. Empty if a user holds the verb,
  * because the groups of users are unknown.
  */
-function unmetEntries({ object }: Found, holders: readonly Approver[], { namespace }: Session): string[] {
+export function unmetEntries({ object }: Found, holders: readonly Approver[], { namespace }: Session): string[] {
   const { approvals } = templateSpecOf(object).accessConfig ?? {};
   if (holders.some(({ kind }) => kind === 'User')) return [];
   return (approvals?.all ?? []).flatMap(({ name, groups }) => {
@@ -112,7 +112,9 @@ function unmetEntries({ object }: Found, holders: readonly Approver[], { namespa
       (holder) => holder.kind === 'Group' && (groups === undefined || groups.includes(holder.name)),
     );
     if (isMet) return [];
-    const [group = 'GROUP'] = groups ?? [];
+    // The author of a template chooses the names of groups, and an administrator pastes the command into a shell.
+    const group =
+      groups?.find((candidate) => /^[\w.:@/-]+$/.test(candidate) && !candidate.startsWith('system:')) ?? 'GROUP';
     return `${name}: no binding gives ${groups === undefined ? 'a group' : groupsText(groups)} the verb approve; an administrator can: kubectl create rolebinding approve-${object.metadata.name} -n ${namespace} --clusterrole=drawbridge-approver --group=${group}`;
   });
 }
