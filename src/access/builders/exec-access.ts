@@ -33,7 +33,7 @@ export interface ExecPodInput {
 
 interface Refused {
   readonly violation: Violation;
-  /** What was found, if the workload has no pod of the requested name anymore, or deletes it just now: the message without its remedy. */
+  /** The message without its remedy. Set if the workload no longer has the requested pod, or if that pod is being deleted. */
   readonly lost?: string;
 }
 

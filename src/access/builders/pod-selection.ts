@@ -140,7 +140,7 @@ function withConfinement(
 /** Maximum number of names that a message lists. */
 const maxShown = 5;
 
-/** Labels of the access pod that miss a policy of its workload. */
+/** Why a policy that selects the workload's pods does not select the access pod. */
 interface LabelLoss {
   /** The workload's labels that the policy selects by. */
   readonly needed: Labels;

@@ -81,8 +81,8 @@ export function durationBoundsOf<Config extends Pick<AccessConfig, 'maxDuration'
 ): Config {
   const limit = emergency ? config.emergency?.maxDuration : undefined;
   if (limit === undefined) return config;
-  const [usual, shorter] = [parseGoDuration(config.maxDuration), parseGoDuration(limit)];
-  const isShorter = 'ns' in usual && 'ns' in shorter && shorter.ns < usual.ns;
+  const [templateMax, emergencyMax] = [parseGoDuration(config.maxDuration), parseGoDuration(limit)];
+  const isShorter = 'ns' in templateMax && 'ns' in emergencyMax && emergencyMax.ns < templateMax.ns;
   return isShorter ? { ...config, maxDuration: limit } : config;
 }
 

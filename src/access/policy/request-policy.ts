@@ -215,8 +215,8 @@ const isNotRevoked: Check<RequestInput> = ({ spec }) => {
 };
 
 /**
- * Denies fields that only an update may set, such as a copy of an older request has: they would claim or extend access before it is
- * granted.
+ * Denies fields that only an update may set, for example those in a copy of an older request: they would claim or extend access before it
+ * is granted.
  */
 const setsNoUpdateField: Check<RequestInput> = ({ spec }) => {
   const isSet = {

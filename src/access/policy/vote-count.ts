@@ -79,7 +79,10 @@ export const fits = (
   { groups }: ApprovalEntry,
 ): boolean => groups === undefined || voter.groups.some((group) => groups.includes(group));
 
-/** The oldest vote of each person. Votes that were created in the same second are in the order of their uids, so that every replica counts alike. */
+/**
+ * The oldest vote of each person. Votes that were created in the same second are in the order of their uids, so that every replica counts
+ * alike.
+ */
 function onePerPerson<Vote extends CountedVote>(votes: readonly Vote[]): Vote[] {
   const names = new Set<string>();
   const uids = new Set<string>();

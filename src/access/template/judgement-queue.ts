@@ -7,17 +7,17 @@ import type { PlanRunner } from './template-plans.ts';
 const share = 0.1;
 /** Processor time that judging may take at once after a quiet time, milliseconds: about 200 usual templates, or the largest plan. */
 const burstMs = 250;
-/** Processor time that must be left for a judgement to go before those that wait, milliseconds. Those that wait need it first. */
-const aheadMs = burstMs / 2;
+/** Minimum processor time left for a new judgement to run before the waiting ones, milliseconds. The rest is for those. */
+const minLeftToOvertakeMs = burstMs / 2;
 /** Minimum interval between two calls, milliseconds. */
 const paceMs = 10;
-/** How long a called judgement may take before the queue calls the next, milliseconds. */
-const turnMs = 1000;
+/** How long the queue waits for a called judgement before it calls the next, milliseconds. */
+const maxCallMs = 1000;
 
 /** Owner of judgements: the judge of one kind. */
 interface Owner {
   readonly id: string;
-  /** Requests a call of `judge` with this key: its turn has come. */
+  /** Tells the owner to call `judge` with this key now. */
   call(key: string): void;
 }
 
@@ -51,7 +51,7 @@ export class JudgementQueue {
     this.#refilledMs = clock.monotonic();
   }
 
-  /** Resolves as `plan` does, which runs its plans by the runner. If that answers `notPlanned`, the judgement waits. */
+  /** Resolves as `plan` does, which runs its plans by the runner. If it resolves to `notPlanned`, the judgement waits. */
   async judge<Result>(
     owner: Owner,
     key: string,
@@ -73,7 +73,7 @@ export class JudgementQueue {
       });
     try {
       const result = await plan({ run });
-      if (result === notPlanned) this.wait(owner, key);
+      if (result === notPlanned) this.add(owner, key);
       return result;
     } finally {
       if (isCalled && this.#called === id) this.#called = undefined;
@@ -82,14 +82,14 @@ export class JudgementQueue {
   }
 
   /** Adds a judgement to those that wait, unless it is one of them. */
-  wait(owner: Owner, key: string): void {
+  add(owner: Owner, key: string): void {
     const id = idOf(owner, key);
     if (!this.#waiting.has(id)) this.#waiting.set(id, { owner, key });
     this.#schedule();
   }
 
   /** Removes a judgement that is not needed anymore. */
-  leave(owner: Owner, key: string): void {
+  remove(owner: Owner, key: string): void {
     const id = idOf(owner, key);
     this.#waiting.delete(id);
     if (this.#called === id) this.#called = undefined;
@@ -97,7 +97,7 @@ export class JudgementQueue {
   }
 
   /** Removes all judgements of the owner. */
-  leaveAll(owner: Owner): void {
+  removeAll(owner: Owner): void {
     for (const entry of [...this.#waiting.values()]) {
       if (entry.owner === owner) this.#waiting.delete(idOf(owner, entry.key));
     }
@@ -107,7 +107,7 @@ export class JudgementQueue {
 
   #mayStart(): boolean {
     this.#refill();
-    return this.#leftMs > (this.#waiting.size > 0 ? aheadMs : 0);
+    return this.#leftMs > (this.#waiting.size > 0 ? minLeftToOvertakeMs : 0);
   }
 
   #refill(): void {
@@ -139,7 +139,7 @@ export class JudgementQueue {
     this.#refill();
     const sinceCallMs = this.#clock.monotonic() - this.#calledMs;
     const shareMs = this.#leftMs > 0 ? 0 : Math.ceil((1 - this.#leftMs) / share);
-    return Math.max(0, (this.#called === undefined ? paceMs : turnMs) - sinceCallMs, shareMs);
+    return Math.max(0, (this.#called === undefined ? paceMs : maxCallMs) - sinceCallMs, shareMs);
   }
 }
 

@@ -51,9 +51,9 @@ export interface Judgement {
 }
 
 /**
- * Judges templates: plans each as a request would, and asks the API server about the planned objects, to find what would deny every
- * request for it, and caches the answer. As a source, it enqueues a template after other objects that its plan read have changed: its
- * workload, and the objects that select pods in its namespace. It also enqueues a template when the turn of its judgement has come.
+ * Judges templates: finds what would deny every request for one, and caches the answer. To find it, plans as for a request, and asks the
+ * API server about the planned objects. As a source, enqueues a template after a change of other objects that its plan read: its workload,
+ * and the objects that select pods in its namespace. Also enqueues it when the JudgementQueue calls its judgement.
  */
 export class TemplateJudge implements Source {
   readonly name = 'judge';
@@ -90,7 +90,7 @@ export class TemplateJudge implements Source {
       this.#cancel();
       this.#emit = undefined;
       this.#changed.clear();
-      this.#deps.queue.leaveAll(this);
+      this.#deps.queue.removeAll(this);
     };
     signal.addEventListener('abort', stop, { once: true });
     await Promise.all([...workloads, ...selectors].map((store) => store.whenSynced(signal)));
@@ -112,8 +112,8 @@ export class TemplateJudge implements Source {
     const hasTarget = this.#hasTarget(template);
     const verdict = this.#verdicts.get(key);
     const isSameState = verdict?.uid === uid && verdict.generation === generation && verdict.hasTarget === hasTarget;
-    if (isSameState && verdict.isAsked === mayAsk && !(this.#deps.clock.monotonic() >= (verdict.againMs ?? Infinity))) {
-      this.#deps.queue.leave(this, key);
+    if (isSameState && verdict.isAsked === mayAsk && this.#deps.clock.monotonic() < (verdict.againMs ?? Infinity)) {
+      this.#deps.queue.remove(this, key);
       return verdict.judgement;
     }
     const invalidations = this.#invalidations;
@@ -137,10 +137,10 @@ export class TemplateJudge implements Source {
   /** Discards the verdict of a deleted template. */
   forget(key: string): void {
     this.#verdicts.delete(key);
-    this.#deps.queue.leave(this, key);
+    this.#deps.queue.remove(this, key);
   }
 
-  /** Enqueues a template because its turn has come. */
+  /** Enqueues a template, so that its reconciler judges it now. */
   call(key: string): void {
     this.#emit?.(key, this.name);
   }
@@ -211,7 +211,7 @@ export class TemplateJudge implements Source {
       this.#invalidations++;
       for (const { key } of this.#templatesIn(scope)) {
         this.#verdicts.delete(key);
-        this.#deps.queue.wait(this, key);
+        this.#deps.queue.add(this, key);
       }
     }
     this.#schedule();

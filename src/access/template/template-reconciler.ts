@@ -29,18 +29,17 @@ const acceptedAnswerAgeMs = recheckMs / 2;
  * How long the status of a new version waits for its judgement, milliseconds. Requests for the template wait for its status, so after that
  * the server writes the status without a judgement.
  */
-const maxHoldMs = 5000;
+const maxWaitMs = 5000;
 
 /**
  * Writes the status of a template. The template is ready if its durations and access command are valid, its target exists, its author holds
  * all permissions that the template hands out, the gateway is available if its users need it, and nothing else would deny every request.
- * The TemplateJudge finds the last by a trial plan, its judgement. Until the first one, the template is not ready, but requests are
- * accepted.
+ * The last is the judgement of the TemplateJudge. Until the first one, the template is not ready, but requests are accepted.
  */
 export class TemplateReconciler implements Reconciler {
   readonly #deps: TemplateReconcilerDeps;
   /** By template key: the version whose status waits for its judgement, and when that wait ends, by the monotonic clock. */
-  readonly #held = new Map<string, { readonly uid: string; readonly generation: number; readonly untilMs: number }>();
+  readonly #waits = new Map<string, { readonly uid: string; readonly generation: number; readonly untilMs: number }>();
 
   constructor(deps: TemplateReconcilerDeps) {
     this.#deps = deps;
@@ -50,15 +49,15 @@ export class TemplateReconciler implements Reconciler {
     const template = this.#deps.templates.get(key);
     if (!template) {
       this.#deps.judge.forget(key);
-      this.#held.delete(key);
+      this.#waits.delete(key);
       return done;
     }
     const author = await this.#authorCondition(template, signal);
     const plan = await this.#planCondition(template, author.status === 'True', signal);
     // The judge usually enqueues the template before this wait ends. Without the wait, each change of a template would cost two writes.
-    const holdMs = plan === unplanned ? this.#holdMs(template) : 0;
-    if (holdMs > 0) return after(holdMs);
-    if (plan !== unplanned) this.#held.delete(key);
+    const waitMs = plan === unplanned ? this.#waitMs(template) : 0;
+    if (waitMs > 0) return after(waitMs);
+    if (plan !== unplanned) this.#waits.delete(key);
     const updates = [
       this.#durationsCondition(template),
       // Before the condition of the target. The summary shows the first that fails, and AccessPlanValid has the code of denied requests.
@@ -90,13 +89,13 @@ export class TemplateReconciler implements Reconciler {
     return template.spec.author || plan.reason === refused ? after(recheckMs) : done;
   }
 
-  /** How long the status of a version without a judgement stays unwritten, milliseconds. */
-  #holdMs({ key, uid, generation }: TemplateView): number {
+  /** How much longer the status of this version waits for its judgement, milliseconds. */
+  #waitMs({ key, uid, generation }: TemplateView): number {
     const nowMs = this.#deps.clock.monotonic();
-    const held = this.#held.get(key);
-    if (held?.uid === uid && held.generation === generation) return held.untilMs - nowMs;
-    this.#held.set(key, { uid, generation, untilMs: nowMs + maxHoldMs });
-    return maxHoldMs;
+    const wait = this.#waits.get(key);
+    if (wait?.uid === uid && wait.generation === generation) return wait.untilMs - nowMs;
+    this.#waits.set(key, { uid, generation, untilMs: nowMs + maxWaitMs });
+    return maxWaitMs;
   }
 
   /** A template that opens nothing because of its author must not make the server ask the API server about its pod. */
