@@ -142,9 +142,9 @@ export const templatePolicy: RuleBook<TemplateInput> = {
     remedy: () => 'write Go durations from 1s up, such as 30m, with defaultDuration not above maxDuration',
   },
   groups: {
-    requirement: 'the allowed groups are groups of people, not groups of Kubernetes itself',
+    requirement: 'the groups of the template are groups of people, not groups of Kubernetes itself',
     check: hasNoSystemGroup,
-    remedy: () => 'name the groups of the people who may request access; none begins with system:',
+    remedy: () => 'name the groups of the people who may request or approve access; none begins with system:',
   },
   'group-names': {
     requirement: 'no name of a group begins or ends with white space',

@@ -67,8 +67,8 @@ export const templateCodes = {
   SystemGroup: {
     audience: 'author',
     meaning:
-      '`allowedGroups` or `emergency.groups` names a group that Kubernetes itself assigns, such as `system:authenticated`.',
-    remedy: 'Name the groups of the people who may request access.',
+      'The template names a group that Kubernetes itself assigns, such as `system:authenticated`, in `allowedGroups`, `approvals`, or `emergency`.',
+    remedy: 'Name the groups of the people who may request or approve access.',
   },
   InvalidGroup: {
     audience: 'author',

@@ -99,6 +99,21 @@ describe('validation of templates', () => {
     assert.match(moved.status?.message ?? '', /^InvalidGroup: /);
   });
 
+  it('denies approvals by a group that Kubernetes assigns, in an update only if it adds the group', async () => {
+    const byGroups = (...groups: string[]) => config({ approvals: { all: [{ name: 'peer', groups }] } });
+    const stored = byGroups('system:masters');
+    const denied = /^SystemGroup: spec\.accessConfig\.approvals\.all\[0\]\.groups has "system:masters"/;
+    const created = await create(stored);
+    const added = await update(stored, byGroups('devs'));
+    const kept = await update(config({ ...stored.accessConfig, maxDuration: '2h' }), stored);
+    const corrected = await update(byGroups('devs'), stored);
+    for (const { status } of [created, added]) assert.match(status?.message ?? '', denied);
+    assert.equal(kept.allowed, true, kept.status?.message);
+    assert.match(kept.warnings?.[0] ?? '', denied);
+    assert.equal(corrected.allowed, true, corrected.status?.message);
+    assert.equal(corrected.warnings, undefined);
+  });
+
   it('denies an update that adds a violation to a spec that violated its schema', async () => {
     const response = await update(config({ allowedGroups: ['devs '] }), { accessConfig: {} });
     assert.match(response.status?.message ?? '', /^InvalidGroup: /);

@@ -166,6 +166,16 @@ describe('template policy', () => {
       'spec.accessConfig.allowedGroups',
       /"system:authenticated"/,
     ],
+    ...['system:masters', 'system:authenticated', 'system:serviceaccounts:ops'].map(
+      (group) =>
+        [
+          `approvals by ${group}`,
+          template({ podSpec }, { approvals: { all: [{ name: 'a' }, { name: 'peer', groups: ['devs', group] }] } }),
+          'SystemGroup',
+          'spec.accessConfig.approvals.all[1].groups',
+          new RegExp(`has "${group}"; .*: name the groups of the people who may approve requests$`),
+        ] as const,
+    ),
     [
       'an allowed group with a trailing space',
       template({ podSpec }, { allowedGroups: ['devs', 'sre '] }),

@@ -156,6 +156,10 @@ describe('the judgement of templates', () => {
       [{}, undefined],
       [{ accessConfig: { allowedGroups: ['devs '] } }, 'InvalidGroup'],
       [
+        { accessConfig: { allowedGroups: ['devs'], approvals: { all: [{ name: 'a', groups: ['system:masters'] }] } } },
+        'SystemGroup',
+      ],
+      [
         {
           accessConfig: {
             allowedGroups: ['devs'],
