@@ -91,11 +91,10 @@ describe('M13: a template grants', () => {
   describe('nothing to groups that Kubernetes assigns:', () => {
     for (const group of ['system:authenticated', 'system:masters', 'system:serviceaccounts:payments']) {
       it(group, async () => {
-        const allowedGroups = ['devs', group];
-        refused(
-          await create(stage.plane, podTemplate('everybody', { accessConfig: { allowedGroups } })),
-          /SystemGroup/,
-        );
+        const approvals = { all: [{ name: 'peer', groups: [group] }] };
+        for (const accessConfig of [{ allowedGroups: ['devs', group] }, { allowedGroups: ['devs'], approvals }]) {
+          refused(await create(stage.plane, podTemplate('everybody', { accessConfig })), /SystemGroup/);
+        }
       });
     }
   });
