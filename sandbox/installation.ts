@@ -54,18 +54,12 @@ export async function install(
 }
 
 /** The chart's manifests, so that every test runs with the permissions and policies that users get. */
-const rightsOfTheChart = (plane: PlaneClient): Promise<Manifest[]> =>
-  manifestsOfTheChart(plane, 'rbac.yaml', 'policies.yaml', 'vote-policies.yaml');
-
-/** Applies the chart's ClusterRoles for users, such as `drawbridge-approver`. */
-export async function applyUserRoles(plane: PlaneClient): Promise<void> {
-  const userRoles = await manifestsOfTheChart(plane, 'aggregated-roles.yaml');
-  await plane.kubectl(['apply', '-f', '-'], { input: userRoles.map((role) => stringify(role)).join('---\n') });
-}
-
-function manifestsOfTheChart(plane: PlaneClient, ...templates: readonly string[]): Promise<Manifest[]> {
+function rightsOfTheChart(plane: PlaneClient): Promise<Manifest[]> {
   const helm = new Helm({ program: plane.binaries.helm, home: plane.directory });
-  const files = templates.flatMap((file) => ['--show-only', `templates/${file}`]);
+  const files = ['rbac.yaml', 'policies.yaml', 'vote-policies.yaml'].flatMap((file) => [
+    '--show-only',
+    `templates/${file}`,
+  ]);
   return helm.template(namespace, {}, ...files);
 }
 

@@ -3,7 +3,6 @@ import { fileURLToPath } from 'node:url';
 import { applyAccessExamples, applyTemplatesWithoutExec, commandsToTry, writeGrantable } from './access-examples.ts';
 import { addressesOf, execNote } from './addresses.ts';
 import { componentPrograms } from './build/programs.ts';
-import { applyUserRoles } from './installation.ts';
 import { type Plane, startPlane } from './plane.ts';
 import { ServerProcess } from './server-process.ts';
 import { kubernetesVersion } from './versions.ts';
@@ -67,7 +66,6 @@ function howToUse({ directory, adminKubeconfig, binaries }: Plane): string[] {
 }
 
 async function howToAskForAccess(client: Plane, running: ServerProcess): Promise<string[]> {
-  await applyUserRoles(client);
   const people = await applyAccessExamples(client);
   await applyTemplatesWithoutExec(client, running.installation.serverUser);
   const hint =

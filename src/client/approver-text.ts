@@ -16,11 +16,7 @@ export function approversText(template: KubeObject): string {
   return all
     .map(({ name, count = 1, groups = [] }) => {
       if (groups.length === 0) return `${name}: ${count} with the verb approve on ${template.metadata.name}`;
-      return `${name}: ${count} of ${groupsText(groups)}`;
+      return `${name}: ${count} of group${groups.length === 1 ? '' : 's'} ${groups.join(' or ')}`;
     })
     .join('; ');
 }
-
-/** `group devs`, or `groups secops or sre`. */
-export const groupsText = (groups: readonly string[]): string =>
-  `group${groups.length === 1 ? '' : 's'} ${groups.join(' or ')}`;

@@ -4,7 +4,7 @@ import { describe } from '../../kit/errors.ts';
 import { findObject } from '../../kube/client.ts';
 import { uncovered } from '../../rbac/rule-cover.ts';
 import { type Found, findTemplate, templateResource } from '../access-requests.ts';
-import { approversText, groupsText, templateSpecOf } from '../approver-text.ts';
+import { approversText, templateSpecOf } from '../approver-text.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { outputForm, type Printed, Printer } from '../output.ts';
@@ -16,7 +16,7 @@ import type { Session } from '../session.ts';
  * A subject that holds the verb approve, and the binding that grants it. `countsFor`: the entries of `approvals.all` that its votes can
  * meet.
  */
-export interface Approver {
+interface Approver {
   readonly kind: string;
   readonly name: string;
   readonly by: string;
@@ -38,13 +38,10 @@ export const approvers: Command = {
     io.printError(needed === '' ? 'the template asks for no approvals\n' : `needed: ${needed}\n`);
     const unread: string[] = [];
     const printer = new Printer(io, form, approverTable);
-    const holders = await holdersOf(session, template, unread);
-    printer.add(holders);
+    printer.add(await holdersOf(session, template, unread));
     printer.end();
     // Without approvals, the verb approve only lets its holders deny.
-    if (needed === '') return exits.done;
-    for (const what of new Set(unread)) io.printError(`not checked: ${what}\n`);
-    if (unread.length === 0) for (const line of unmetEntries(template, holders, session)) io.printError(`${line}\n`);
+    if (needed !== '') for (const what of new Set(unread)) io.printError(`not checked: ${what}\n`);
     return exits.done;
   },
 };
@@ -97,25 +94,6 @@ function subjectsOf(binding: KubeObject, template: Found): Approver[] {
       kind === 'Group' ? entries.map((entry) => entry.name).join(', ') || 'nothing' : 'as their groups allow';
     const isIgnored = kind === 'ServiceAccount' && approvals?.serviceAccounts !== true;
     return { kind, name, by: `${binding.kind} ${binding.metadata.name}`, countsFor: isIgnored ? 'nothing' : counts };
-  });
-}
-
-/**
- * A line for each entry of `approvals.all` that no binding lets its groups meet, with the command that does. Empty if a user holds the verb,
- * because the groups of users are unknown.
- */
-export function unmetEntries({ object }: Found, holders: readonly Approver[], { namespace }: Session): string[] {
-  const { approvals } = templateSpecOf(object).accessConfig ?? {};
-  if (holders.some(({ kind }) => kind === 'User')) return [];
-  return (approvals?.all ?? []).flatMap(({ name, groups }) => {
-    const isMet = holders.some(
-      (holder) => holder.kind === 'Group' && (groups === undefined || groups.includes(holder.name)),
-    );
-    if (isMet) return [];
-    // The author of a template chooses the names of groups, and an administrator pastes the command into a shell.
-    const group =
-      groups?.find((candidate) => /^[\w.:@/-]+$/.test(candidate) && !candidate.startsWith('system:')) ?? 'GROUP';
-    return `${name}: no binding gives ${groups === undefined ? 'a group' : groupsText(groups)} the verb approve; an administrator can: kubectl create rolebinding approve-${object.metadata.name} -n ${namespace} --clusterrole=drawbridge-approver --group=${group}`;
   });
 }
 

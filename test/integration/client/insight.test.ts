@@ -52,11 +52,6 @@ describe('a person who asks drawbridge', () => {
       spec: { accessConfig: { approvals: { all: [{ name: 'peer', groups: ['leads'] }] } } },
     });
     await stage.kubectl('patch', 'eat', 'payments-exec', '--type=merge', '-p', patch);
-    const lonely = await client.run(client.admin, 'approvers', 'payments-exec');
-    assert.equal(
-      lonely.stderr.trimEnd().split('\n').at(-1),
-      `peer: no binding gives group leads the verb approve; an administrator can: kubectl create rolebinding approve-payments-exec -n ${stage.namespace} --clusterrole=drawbridge-approver --group=leads`,
-    );
     const rules = [
       { apiGroups: ['crds.wizardofoz.co'], resources: ['*'], resourceNames: ['payments-exec'], verbs: ['approve'] },
     ];
@@ -64,7 +59,7 @@ describe('a person who asks drawbridge', () => {
     await stage.apply({ apiVersion, kind: 'Role', metadata: { name: 'lead' }, rules });
     await stage.kubectl('create', 'rolebinding', 'leads', '--role=lead', '--group=leads', '--user=carol');
     const { stdout, stderr } = await client.run(client.admin, 'approvers', 'payments-exec');
-    assert.equal(stderr, 'needed: peer: 1 of group leads\n');
+    assert.match(stderr, /^needed: peer: 1 of group leads$/m);
     assert.match(stdout, /^Group +leads +peer +RoleBinding leads$/m);
     assert.match(stdout, /^User +carol +as their groups allow +RoleBinding leads$/m);
     const blind = await client.run(stage.alice, 'approvers', 'payments-exec');
