@@ -1,5 +1,7 @@
+import type { ApprovalEntry } from '../api/access/access-config.ts';
 import type { TemplateSpec } from '../api/access/kinds.ts';
 import type { KubeObject } from '../api/object.ts';
+import type { Subject } from './rbac-view.ts';
 
 /** The spec of a template. The API server has checked its schema, so the client does not check it again. */
 export const templateSpecOf = ({ spec }: KubeObject): Partial<TemplateSpec> => (spec ?? {}) as Partial<TemplateSpec>;
@@ -20,3 +22,39 @@ export function approversText(template: KubeObject): string {
     })
     .join('; ');
 }
+
+/** Whether votes of a subject that holds the verb approve can count for the entry. The groups of a user are known only when the user votes. */
+export function canCount({ kind, name }: Subject, { groups }: ApprovalEntry, template: KubeObject): boolean {
+  if (kind === 'User') return true;
+  if (kind === 'Group') return groups === undefined || groups.includes(name);
+  // ServiceAccounts are only in groups of Kubernetes, which no entry may name.
+  return groups === undefined && templateSpecOf(template).accessConfig?.approvals?.serviceAccounts === true;
+}
+
+/**
+ * That nobody can approve, and the command that binds the missing groups: `nobody can approve: no binding gives …`. Empty if a holder of the
+ * verb approve can count for each entry. `where`: the flags of kubectl for the namespace of the template.
+ */
+export function nobodyText(template: KubeObject, holders: readonly Subject[], where: readonly string[]): string {
+  const all = templateSpecOf(template).accessConfig?.approvals?.all ?? [];
+  const missing = all.filter((entry) => !holders.some((holder) => canCount(holder, entry, template)));
+  if (missing.length === 0) return '';
+  // A template with a group of Kubernetes is not ready; bound, the group would approve through other templates.
+  const named = missing.flatMap(({ groups = [] }) => groups).filter((name) => !name.startsWith('system:'));
+  const groups = named.length > 0 ? new Set(named) : ['GROUP'];
+  const bind = [
+    'kubectl create rolebinding',
+    shellWord(`${template.metadata.name}-approvers`),
+    ...where.map(shellWord),
+    '--clusterrole=drawbridge-approver',
+    ...[...groups].map((name) => `--group=${shellWord(name)}`),
+  ].join(' ');
+  const others = missing.some((entry) => entry.groups !== undefined)
+    ? '; members of other groups count only if they are also in one that does'
+    : '';
+  const names = missing.map(({ name }) => name).join(' and ');
+  return `nobody can approve: no binding gives the verb approve to a user, or to a group that counts for ${names}${others}; an administrator can bind it: ${bind}`;
+}
+
+/** The text as one word for a shell. The author of a template chooses the names of groups, and an administrator pastes the command. */
+const shellWord = (text: string): string => (/^[\w.:@/=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);

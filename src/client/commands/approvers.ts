@@ -4,7 +4,7 @@ import { describe } from '../../kit/errors.ts';
 import { findObject } from '../../kube/client.ts';
 import { uncovered } from '../../rbac/rule-cover.ts';
 import { type Found, findTemplate, templateResource } from '../access-requests.ts';
-import { approversText, templateSpecOf } from '../approver-text.ts';
+import { approversText, canCount, nobodyText, templateSpecOf } from '../approver-text.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { outputForm, type Printed, Printer } from '../output.ts';
@@ -27,7 +27,7 @@ export const approvers: Command = {
   name: 'approvers',
   summary: 'Show who can approve requests through a template',
   details:
-    'Lists the users, groups, and ServiceAccounts that hold the verb approve on the template by a RoleBinding or ClusterRoleBinding. If you may not read these, shows what the template asks for, and says what it could not read.',
+    'Lists the users, groups, and ServiceAccounts that hold the verb approve on the template by a RoleBinding or ClusterRoleBinding. If none of them can vote for an entry, prints the command that binds its groups. If you may not read the bindings, shows what the template asks for, and says what it could not read.',
   args: [{ name: 'TEMPLATE', complete: 'templates' }],
   examples: ['approvers payments-shell'],
   async run({ args, io, connect }: Context) {
@@ -38,10 +38,15 @@ export const approvers: Command = {
     io.printError(needed === '' ? 'the template asks for no approvals\n' : `needed: ${needed}\n`);
     const unread: string[] = [];
     const printer = new Printer(io, form, approverTable);
-    printer.add(await holdersOf(session, template, unread));
+    const holders = await holdersOf(session, template, unread);
+    printer.add(holders);
     printer.end();
     // Without approvals, the verb approve only lets its holders deny.
-    if (needed !== '') for (const what of new Set(unread)) io.printError(`not checked: ${what}\n`);
+    if (needed === '') return exits.done;
+    for (const what of new Set(unread)) io.printError(`not checked: ${what}\n`);
+    const where = ['-n', session.namespace, ...session.kubectlFlags];
+    const nobody = unread.length === 0 ? nobodyText(template.object, holders, where) : '';
+    if (nobody !== '') io.printError(`${nobody}\n`);
     return exits.done;
   },
 };
@@ -83,17 +88,12 @@ function mayApprove(role: KubeObject | undefined, { type, object }: Found): bool
   return uncovered(rulesIn(role), [wanted]).length === 0;
 }
 
-function subjectsOf(binding: KubeObject, template: Found): Approver[] {
-  const { approvals } = templateSpecOf(template.object).accessConfig ?? {};
-  return subjectsIn(binding).map(({ kind, name }) => {
-    const entries = (approvals?.all ?? []).filter(
-      ({ groups }) => groups === undefined || (kind === 'Group' && groups.includes(name)),
-    );
-    // The groups of a user are known only when the user votes: the API server sends them with the call.
-    const counts =
-      kind === 'Group' ? entries.map((entry) => entry.name).join(', ') || 'nothing' : 'as their groups allow';
-    const isIgnored = kind === 'ServiceAccount' && approvals?.serviceAccounts !== true;
-    return { kind, name, by: `${binding.kind} ${binding.metadata.name}`, countsFor: isIgnored ? 'nothing' : counts };
+function subjectsOf(binding: KubeObject, { object }: Found): Approver[] {
+  const all = templateSpecOf(object).accessConfig?.approvals?.all ?? [];
+  return subjectsIn(binding).map((subject) => {
+    const entries = all.filter((entry) => canCount(subject, entry, object)).map(({ name }) => name);
+    const countsFor = subject.kind === 'User' ? 'as their groups allow' : entries.join(', ') || 'nothing';
+    return { ...subject, by: `${binding.kind} ${binding.metadata.name}`, countsFor };
   });
 }
 

@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { type Fault, ScriptedCluster } from '../../support/scripted-cluster.ts';
+
+const apiVersion = 'crds.wizardofoz.co/v1alpha1';
+const template = (approvals?: object) => ({
+  apiVersion,
+  kind: 'ExecAccessTemplate',
+  metadata: { name: 'production', namespace: 'payments' },
+  spec: { accessConfig: { allowedGroups: ['devs'], ...(approvals ? { approvals } : {}) } },
+});
+const role = (name: string, rule: object = {}) => ({
+  kind: 'ClusterRole',
+  metadata: { name },
+  rules: [{ apiGroups: ['crds.wizardofoz.co'], resources: ['execaccesstemplates'], verbs: ['approve'], ...rule }],
+});
+const binding = (name: string, ...subjects: readonly (readonly [kind: string, name: string])[]) => ({
+  kind: 'RoleBinding',
+  metadata: { name, namespace: 'payments' },
+  roleRef: { kind: 'ClusterRole', name: name.split('-')[0] },
+  subjects: subjects.map(([kind, subject]) => ({ kind, name: subject, namespace: 'ops' })),
+});
+const clusterroles = [role('approver'), role('reader', { verbs: ['get'] }), role('other', { resourceNames: ['test'] })];
+const leads = { name: 'owner', groups: ['payments-leads'] };
+const security = { name: 'security', groups: ['secops', 'sre'] };
+
+describe('drawbridge approvers', () => {
+  let cluster: ScriptedCluster | undefined;
+  afterEach(() => cluster?.close());
+  const run = async (
+    approvals: object | undefined,
+    rolebindings: readonly object[],
+    fault?: Fault,
+    ...flags: string[]
+  ) => {
+    const objects = { podaccesstemplates: [], execaccesstemplates: [template(approvals)] };
+    const rbac = { rolebindings, clusterrolebindings: [], roles: [], clusterroles };
+    cluster = await ScriptedCluster.open({ ...objects, ...rbac }, fault);
+    const { code, stdout, stderr } = await cluster.run(['approvers', 'production', ...flags]);
+    assert.equal(code, 0, stderr);
+    return { stdout, nobody: /^nobody can approve: .*$/m.exec(stderr)?.[0], stderr };
+  };
+  const bind = 'kubectl create rolebinding production-approvers -n payments --clusterrole=drawbridge-approver';
+  const bothGroups = [binding('approver-all', ['Group', 'payments-leads'], ['Group', 'sre'])];
+
+  const cases: readonly (readonly [
+    title: string,
+    approvals: object | undefined,
+    bindings: readonly object[],
+    entries?: string,
+    groups?: string,
+  ])[] = [
+    ['no subject is bound', { all: [leads] }, [], 'owner', '--group=payments-leads'],
+    [
+      'bindings name a role that only reads, or another template',
+      { all: [leads] },
+      [binding('reader', ['Group', 'payments-leads']), binding('other', ['User', 'carol'])],
+      'owner',
+      '--group=payments-leads',
+    ],
+    [
+      'a binding names a role that does not exist',
+      { all: [leads] },
+      [binding('gone', ['User', 'carol'])],
+      'owner',
+      '--group=payments-leads',
+    ],
+    [
+      'a group of one entry of two is bound',
+      { all: [leads, security] },
+      [binding('approver', ['Group', 'payments-leads'])],
+      'security',
+      '--group=secops --group=sre',
+    ],
+    [
+      'only other groups are bound',
+      { all: [leads, security] },
+      [binding('approver', ['Group', 'system:masters'])],
+      'owner and security',
+      '--group=payments-leads --group=secops --group=sre',
+    ],
+    [
+      'only a ServiceAccount is bound, whose votes do not count',
+      { all: [leads] },
+      [binding('approver', ['ServiceAccount', 'bot'])],
+      'owner',
+      '--group=payments-leads',
+    ],
+    [
+      'only a ServiceAccount is bound, and the entry names groups',
+      { all: [leads], serviceAccounts: true },
+      [binding('approver', ['ServiceAccount', 'bot'])],
+      'owner',
+      '--group=payments-leads',
+    ],
+    ['no subject is bound for an entry without groups', { all: [{ name: 'peer' }] }, [], 'peer', '--group=GROUP'],
+    [
+      'the entry names a group of Kubernetes, which must not be bound',
+      { all: [{ name: 'peer', groups: ['system:authenticated'] }] },
+      [],
+      'peer',
+      '--group=GROUP',
+    ],
+    ['a group of each entry is bound', { all: [leads, security] }, bothGroups],
+    ['a user is bound, whose groups are unknown', { all: [leads, security] }, [binding('approver', ['User', 'carol'])]],
+    [
+      'any group is bound for an entry without groups',
+      { all: [{ name: 'peer' }] },
+      [binding('approver', ['Group', 'devs'])],
+    ],
+    [
+      'a ServiceAccount is bound whose votes count',
+      { all: [{ name: 'peer' }], serviceAccounts: true },
+      [binding('approver', ['ServiceAccount', 'bot'])],
+    ],
+    ['the template asks for no approvals', undefined, []],
+  ];
+  for (const [title, approvals, bindings, entries, groups] of cases) {
+    it(`${entries ? 'says that nobody can approve, and what binds,' : 'says nothing of the kind'} if ${title}`, async () => {
+      const { nobody = '' } = await run(approvals, bindings);
+      if (entries === undefined) return assert.equal(nobody, '');
+      assert.match(nobody, new RegExp(`to a user, or to a group that counts for ${entries};`));
+      assert.ok(nobody.endsWith(`: ${bind} ${groups}`), nobody);
+    });
+  }
+
+  const refused: readonly (readonly [what: string, path: RegExp])[] = [
+    ['RoleBindings', /\/rolebindings$/],
+    ['ClusterRoleBindings', /\/clusterrolebindings$/],
+    ['a role', /\/clusterroles\/approver$/],
+  ];
+  for (const [what, path] of refused) {
+    it(`does not say that nobody can approve if it cannot read ${what}`, async () => {
+      const answered: Fault = (request, answer) => {
+        if (!path.test(request.path)) return false;
+        answer.status(403, 'Forbidden');
+        return true;
+      };
+      const { nobody, stderr } = await run({ all: [leads] }, [binding('approver', ['Group', 'x'])], answered);
+      assert.equal(nobody, undefined);
+      assert.match(stderr, /^not checked: /m);
+    });
+  }
+
+  it('quotes names of groups for the shell, because an administrator pastes the command', async () => {
+    const groups = ["a'; touch /tmp/x; '", '$(id)', 'oidc:on call'];
+    const { nobody = '' } = await run({ all: [{ name: 'peer', groups }] }, []);
+    const words = nobody.slice(nobody.indexOf('--group='));
+    const printed = execFileSync('sh', ['-c', `printf '%s\\n' ${words}`], { encoding: 'utf8' });
+    assert.deepEqual(
+      printed.trimEnd().split('\n'),
+      groups.map((name) => `--group=${name}`),
+    );
+  });
+
+  it('prints the command for the cluster that it read', async () => {
+    const { nobody } = await run({ all: [leads] }, [], undefined, '--context', 'one', '-n', 'payments');
+    assert.match(nobody ?? '', / -n payments --context=one --clusterrole=/);
+  });
+
+  it('says for each holder what its votes count for', async () => {
+    const subjects = binding(
+      'approver',
+      ['Group', 'sre'],
+      ['Group', 'qa'],
+      ['User', 'carol'],
+      ['ServiceAccount', 'bot'],
+    );
+    const { stdout } = await run({ all: [{ name: 'peer' }, security], serviceAccounts: true }, [subjects]);
+    assert.match(stdout, /^Group +sre +peer, security +RoleBinding approver$/m);
+    assert.match(stdout, /^Group +qa +peer +RoleBinding approver$/m);
+    assert.match(stdout, /^User +carol +as their groups allow +RoleBinding approver$/m);
+    assert.match(stdout, /^ServiceAccount +ops\/bot +peer +RoleBinding approver$/m);
+  });
+});
