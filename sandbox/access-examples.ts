@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { approverRole } from './installation.ts';
 import type { PlaneClient } from './plane-client.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -24,6 +25,7 @@ export interface People {
 export async function applyAccessExamples(plane: PlaneClient): Promise<People> {
   for (const file of accessExamples) await plane.kubectl(['apply', '-f', `${root}${file}`]);
   await plane.kubectl(['rollout', 'status', '-n', namespace, 'deployment/payments', '--timeout=60s']);
+  await plane.kubectl(['apply', '-f', '-'], { input: JSON.stringify(await approverRole(plane)) });
   await plane.kubectl(['apply', '-f', '-'], { input: permissions });
   const ready = ['--for=jsonpath={.status.ready}=true', '--timeout=30s'];
   await plane.kubectl(['wait', '-n', namespace, 'podaccesstemplates,execaccesstemplates', '--all', ...ready]);
@@ -37,7 +39,7 @@ export async function applyAccessExamples(plane: PlaneClient): Promise<People> {
 
 /**
  * The role of requesters covers only devs. With the first RoleBinding, drawbridge denies bob's request, and not the API server. With the
- * others, carol may vote about requests through the templates of the namespace.
+ * second, carol may vote about requests through the templates of the namespace.
  */
 const permissions = `apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
@@ -46,16 +48,9 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: request-access}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: bob}]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata: {name: approve-access, namespace: ${namespace}}
-rules:
-  - {apiGroups: [crds.wizardofoz.co], resources: [podaccesstemplates, execaccesstemplates], verbs: [approve]}
-  - {apiGroups: [access.drawbridge.dev], resources: [accessvotes], verbs: [create]}
----
-apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata: {name: carol-approves, namespace: ${namespace}}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: approve-access}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: drawbridge-approver}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: carol}]
 `;
 

@@ -54,13 +54,20 @@ export async function install(
 }
 
 /** The chart's manifests, so that every test runs with the permissions and policies that users get. */
-function rightsOfTheChart(plane: PlaneClient): Promise<Manifest[]> {
+const rightsOfTheChart = (plane: PlaneClient): Promise<Manifest[]> =>
+  chartManifests(plane, 'rbac.yaml', 'policies.yaml', 'vote-policies.yaml');
+
+/** The chart's ClusterRole for approvers, as users get it. `install` does not apply it. */
+export async function approverRole(plane: PlaneClient): Promise<Manifest> {
+  const name = 'drawbridge-approver';
+  const found = (await chartManifests(plane, 'aggregated-roles.yaml')).find(({ metadata }) => metadata.name === name);
+  if (!found) throw new Error(`templates/aggregated-roles.yaml of the chart has no ClusterRole ${name}`);
+  return found;
+}
+
+function chartManifests(plane: PlaneClient, ...files: readonly string[]): Promise<Manifest[]> {
   const helm = new Helm({ program: plane.binaries.helm, home: plane.directory });
-  const files = ['rbac.yaml', 'policies.yaml', 'vote-policies.yaml'].flatMap((file) => [
-    '--show-only',
-    `templates/${file}`,
-  ]);
-  return helm.template(namespace, {}, ...files);
+  return helm.template(namespace, {}, ...files.flatMap((file) => ['--show-only', `templates/${file}`]));
 }
 
 const systemNamespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } };

@@ -89,7 +89,7 @@ describe('make run', function () {
 describe('make sandbox WITH=drawbridge', function () {
   this.timeout(limitMs + 60_000);
 
-  it('prints commands with which alice gets a shell, and has templates without exec', async () => {
+  it('prints commands with which alice gets a shell, has templates without exec, and lets the administrator bind approvers', async () => {
     const demo = new Demo('main', { WITH: 'drawbridge' });
     try {
       const text = await demo.whenItKeepsRunning();
@@ -104,6 +104,17 @@ describe('make sandbox WITH=drawbridge', function () {
       const withoutExec = await run('bash', ['-euc', logs]);
       assert.equal(withoutExec.code, 0, withoutExec.stderr);
       assert.match(withoutExec.stdout, /^kubectl logs -f -n payments payments-\S+\n$/m);
+      const admin = `${commands.slice(0, 3).join('\n')}\nexport KUBECONFIG=${row(text, 'kubeconfig of the administrator')}\n`;
+      const ask = 'drawbridge approvers payments-production -n payments 2>&1';
+      const unbound = await run('bash', [
+        '-euc',
+        `${admin}kubectl delete rolebinding carol-approves -n payments\n${ask}`,
+      ]);
+      const [, bind = ''] = /^nobody can approve: .*: (kubectl create rolebinding .*)$/m.exec(unbound.stdout) ?? [];
+      const bound = await run('bash', ['-euc', `${admin}${bind}\n${ask}`]);
+      assert.equal(bound.code, 0, `${unbound.stdout}${bound.stderr}`);
+      assert.match(bound.stdout, /^Group +secops +security +RoleBinding payments-production-approvers$/m);
+      assert.doesNotMatch(bound.stdout, /nobody can approve|not checked/);
     } finally {
       await demo.stop();
     }
