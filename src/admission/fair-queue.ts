@@ -15,7 +15,9 @@ const HALF_LIFE_MS = 5_000;
 const MAX_USAGES = 4096;
 
 interface JobOptions {
-  /** Who caused the job, among those that one source stands for. Tenants share the turns of their source. Default: all jobs have the same. */
+  /**
+   * Who caused the job, among those that one source stands for. Tenants share the turns of their source. Default: all jobs have the same.
+   */
   readonly tenant?: string;
   /** Minimum usage to charge, milliseconds. It covers work that the job only starts. Above 5 ms, the job is long. Default 0. */
   readonly leastMs?: number;

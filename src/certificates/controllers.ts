@@ -10,7 +10,9 @@ export interface CertificateDeps extends CertificateReconcilerOptions {
   readonly metrics: Metrics;
 }
 
-/** Time between two reconciles without an event, milliseconds, for changes of the wall clock, which neither watches nor deadlines report. */
+/**
+ * Time between two reconciles without an event, milliseconds, for changes of the wall clock, which neither watches nor deadlines report.
+ */
 const resyncMs = 6 * 3600_000;
 
 /**

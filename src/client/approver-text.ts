@@ -23,7 +23,9 @@ export function approversText(template: KubeObject): string {
     .join('; ');
 }
 
-/** Whether votes of a subject that holds the verb approve can count for the entry. The groups of a user are known only when the user votes. */
+/**
+ * Whether votes of a subject that holds the verb approve can count for the entry. The groups of a user are known only when the user votes.
+ */
 export function canCount({ kind, name }: Subject, { groups }: ApprovalEntry, template: KubeObject): boolean {
   if (kind === 'User') return true;
   if (kind === 'Group') return groups === undefined || groups.includes(name);
@@ -32,10 +34,14 @@ export function canCount({ kind, name }: Subject, { groups }: ApprovalEntry, tem
 }
 
 /**
- * That nobody can approve, and the command that binds the missing groups: `nobody can approve: no binding gives …`. Empty if a holder of the
+ * Which entries no binding lets anyone meet, and the command that binds their groups: `no binding gives …`. Empty if a holder of the
  * verb approve can count for each entry. `where`: the flags of kubectl for the namespace of the template.
  */
-export function nobodyText(template: KubeObject, holders: readonly Subject[], where: readonly string[]): string {
+export function missingBindingText(
+  template: KubeObject,
+  holders: readonly Subject[],
+  where: readonly string[],
+): string {
   const all = templateSpecOf(template).accessConfig?.approvals?.all ?? [];
   const missing = all.filter((entry) => !holders.some((holder) => canCount(holder, entry, template)));
   if (missing.length === 0) return '';
@@ -53,7 +59,7 @@ export function nobodyText(template: KubeObject, holders: readonly Subject[], wh
     ? '; members of other groups count only if they are also in one that does'
     : '';
   const names = missing.map(({ name }) => name).join(' and ');
-  return `nobody can approve: no binding gives the verb approve to a user, or to a group that counts for ${names}${others}; an administrator can bind it: ${bind}`;
+  return `no binding gives the verb approve to a user, or to a group that counts for ${names}${others}; an administrator can bind it: ${bind}`;
 }
 
 /** The text as one word for a shell. The author of a template chooses the names of groups, and an administrator pastes the command. */

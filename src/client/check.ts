@@ -14,7 +14,9 @@ export interface CheckOptions {
   readonly clock: Clock;
 }
 
-/** One check of `doctor`. It changes nothing: it reads, or sends a dry run. Rejects if a call fails; `doctor` then shows it as not checked. */
+/**
+ * One check of `doctor`. It changes nothing: it reads, or sends a dry run. Rejects if a call fails; `doctor` then shows it as not checked.
+ */
 export interface Check {
   readonly name: string;
   run(session: Session, options: CheckOptions): Promise<CheckResult[]>;

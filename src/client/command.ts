@@ -53,5 +53,8 @@ export interface Io {
   run(program: string, args: readonly string[]): Promise<number>;
 }
 
-/** As `Io`, but `print` and `printError` write the text unchanged, so that it needs no `draw`. */
+/**
+ * The same before text is cleaned: `print` and `printError` write it unchanged and add no newline. So `draw` would do what `printError`
+ * does.
+ */
 export type RawIo = Omit<Io, 'draw'>;

@@ -86,7 +86,9 @@ export class Printer<T> {
     this.#columns = printed.columns.filter(({ wide }) => !wide || form === 'wide');
   }
 
-  /** Prints a part of the items. The first part sets the widths of the columns; in a stream, a longer cell widens its column from then on. */
+  /**
+   * Prints a part of the items. The first part sets the widths of the columns; in a stream, a longer cell widens its column from then on.
+   */
   add(items: readonly T[]): void {
     if (items.length === 0) return;
     const objects = (): object[] => items.map((item) => withoutManagedFields(this.#printed.object(item)));

@@ -15,7 +15,10 @@ const MAX_STRING = 4096;
 
 /** Final characters of CSI sequences that move, erase, insert, or color. */
 const plainFinals = /[@A-HJKLMPSTXZ`abdefghlmrsu]/;
-/** Private modes: reverse video, origin, wrapping, blinking and visible cursor, and the alternate screen. No mode that reports keys or a mouse. */
+/**
+ * Private modes: reverse video, origin, wrapping, blinking and visible cursor, and the alternate screen. No mode that reports keys or a
+ * mouse.
+ */
 const privateModes: readonly string[] = ['5', '6', '7', '12', '25', '47', '1047', '1048', '1049'];
 /** Escape sequences of one character: save and restore the cursor, index, next line, tab stop, reverse index. */
 const escapes = '78DEHM';

@@ -16,7 +16,9 @@ export class FrameError extends Error {
 
 /** Receives the messages of a direction. */
 export interface FrameListener {
-  /** A part of the payload of a data message, as it was sent: masked if its frame is. `first`: the message begins with this byte, unmasked. */
+  /**
+   * A part of the payload of a data message, as it was sent: masked if its frame is. `first`: the message begins with this byte, unmasked.
+   */
   readonly onData?: (part: Buffer, first?: number) => void;
   /** The data message is complete. */
   readonly onMessage?: () => void;
@@ -42,7 +44,9 @@ export class FrameReader {
   /** Whether the next part is the first of its message. */
   #isStart = false;
 
-  /** `isMasked`: frames must be masked, as clients send them; otherwise they must not be. `hasFragments`: a message may have several frames. */
+  /**
+   * `isMasked`: frames must be masked, as clients send them; otherwise they must not be. `hasFragments`: a message may have several frames.
+   */
   constructor(isMasked: boolean, listener: FrameListener = {}, hasFragments = true) {
     this.#isMasked = isMasked;
     this.#hasFragments = hasFragments;
@@ -54,7 +58,10 @@ export class FrameReader {
     return this.#left === undefined && this.#headerBytes === 0 && !this.#isInMessage;
   }
 
-  /** Reads the chunk. Returns the number of its bytes up to the last place where a frame may be inserted; -1 if there is none. Throws FrameError. */
+  /**
+   * Reads the chunk. Returns the number of its bytes up to the last place where a frame may be inserted; -1 if there is none. Throws
+   * FrameError.
+   */
   read(chunk: Buffer): number {
     let boundary = -1;
     let offset = 0;

@@ -145,7 +145,9 @@ class Viewer implements CastReader {
     if (this.#stopEvents()) this.#answer.end(this.#cast.lastNote === reason ? '' : this.#cast.line('m', reason));
   }
 
-  /** Stops passing events on, and breaks the answer off if it is still open after `VIEW_END_MS`. Returns false if an earlier call did so. */
+  /**
+   * Stops passing events on, and breaks the answer off if it is still open after `VIEW_END_MS`. Returns false if an earlier call did so.
+   */
   #stopEvents(): boolean {
     if (this.#isEnding) return false;
     this.#isEnding = true;

@@ -68,7 +68,9 @@ export class PublicKeys implements GrantProof {
     return this.#ends.get(request);
   }
 
-  /** The end of the last extension before the first one without a valid signature; without such an extension, the end of the signed grant. */
+  /**
+   * The end of the last extension before the first one without a valid signature; without such an extension, the end of the signed grant.
+   */
   #provedEndMs(request: RequestView): number | undefined {
     const verifier = this.store.get(this.#key)?.verifier;
     const { grant, extensions } = request;

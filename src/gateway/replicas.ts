@@ -68,7 +68,10 @@ export class Replicas {
   /** Emits the Lease of this replica when it must be renewed. */
   readonly hints: HintSource = hintSource('sessions');
   readonly #options: ReplicasOptions;
-  /** By key: when this process first saw the current version of the Lease, monotonic milliseconds. It does not trust times of other processes. */
+  /**
+   * By key: when this process first saw the current version of the Lease, monotonic milliseconds. It does not trust times of other
+   * processes.
+   */
   readonly #firstSeen = new Map<string, { readonly version: string; readonly atMs: number }>();
   #renewedAtMs = Number.NEGATIVE_INFINITY;
   #renewing: Promise<void> | undefined;

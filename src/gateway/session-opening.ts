@@ -32,7 +32,10 @@ interface UpgradeCall {
   readonly head: Buffer;
 }
 
-/** Opens the streams of sessions. Before the first byte passes, it starts the recording, creates the AccessSession, and writes the audit line. */
+/**
+ * Opens the streams of sessions. Before the first byte passes, it starts the recording, creates the AccessSession, and writes the audit
+ * line.
+ */
 export class SessionOpening {
   readonly #deps: SessionOpeningDeps;
 

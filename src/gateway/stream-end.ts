@@ -31,7 +31,7 @@ const remedies: Readonly<Partial<Record<EndCode, string>>> = {
   BadFrame: 'use kubectl 1.31 or newer',
   ClientGone: 'run the command again',
   RecordingLost: 'run the command again, or tell an administrator',
-  Killed: 'an administrator ended it; ask them before you connect again',
+  Killed: 'a user deleted its AccessSession; ask an administrator before you connect again',
 };
 
 /** `access ended at 14:30 UTC: Expired; create a new request`: the line on the terminal, and the error of the client. */

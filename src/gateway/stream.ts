@@ -41,7 +41,9 @@ export interface StreamListener {
   fromClient(read: () => Buffer, first: number | undefined): void;
   /** A warning, or the reason of the end. The stream sends it to the client if the client can show it. */
   note(text: string): void;
-  /** Undefined while the listener can take more; otherwise resolves when it can again. The stream reads nothing until then. Never rejects. */
+  /**
+   * Undefined while the listener can take more; otherwise resolves when it can again. The stream reads nothing until then. Never rejects.
+   */
   readonly room?: Promise<void> | undefined;
 }
 
@@ -146,7 +148,10 @@ export class PodStream {
     this.#deps.listener?.note(text);
   }
 
-  /** Ends the stream: nothing more reaches the pod. A client of exec or attach gets the reason; a port-forward is only closed. Only the first call counts. */
+  /**
+   * Ends the stream: nothing more reaches the pod. A client of exec or attach gets the reason; a port-forward is only closed. Only the
+   * first call counts.
+   */
   end(end: StreamEnd): void {
     if (this.#state !== 'open') return;
     this.#state = 'ending';
@@ -214,7 +219,10 @@ export class PodStream {
     else this.#waiting.push(frame);
   }
 
-  /** Closes the connection to the pod. Then sends the reason and the close frame to the client, if its last message is complete; else cuts it off. */
+  /**
+   * Closes the connection to the pod. Then sends the reason and the close frame to the client, if its last message is complete; else cuts
+   * it off.
+   */
   #sendEnd(isComplete = this.#fromPod.isAtBoundary): void {
     const { client, upstream, kind, options, clock } = this.#deps;
     const end = this.#end;

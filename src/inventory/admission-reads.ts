@@ -10,7 +10,9 @@ import type { EntryRef } from './entry.ts';
 import { maxNamedEntries, type RegistrationPaths, writesOf } from './policy/registration-rules.ts';
 import { type RegistrationView, registrationView } from './stores/registration-view.ts';
 
-/** The reads of the inventory webhooks, and the stores that must be synced before the webhooks serve. The reads reject as the client does. */
+/**
+ * The reads of the inventory webhooks, and the stores that must be synced before the webhooks serve. The reads reject as the client does.
+ */
 export function openAdmissionReads(cluster: Pick<Cluster, 'client' | 'watch'>) {
   const registrationStore: Store<RegistrationView> = cluster.watch({
     resource: componentReconcilers,

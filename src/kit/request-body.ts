@@ -89,7 +89,9 @@ export function freeBody({ buffer }: Buffer): void {
   if (buffer instanceof ArrayBuffer && buffer.resizable) buffer.resize(0);
 }
 
-/** Memory into which `parseBody` copies, because a scan of resizable memory takes four times as long. As large as the largest body so far. */
+/**
+ * Memory into which `parseBody` copies, because a scan of resizable memory takes four times as long. As large as the largest body so far.
+ */
 let scratch = Buffer.alloc(0);
 
 /** Frees the memory of the body, and parses a copy with the limits of `parseJson`. Throws JsonError. */

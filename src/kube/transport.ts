@@ -271,7 +271,9 @@ export class Transport {
   }
 }
 
-/** The texts of the warnings in the header, which the API server writes as `299 - "text"`, in UTF-8; the HTTP client reads it as Latin-1. */
+/**
+ * The texts of the warnings in the header, which the API server writes as `299 - "text"`, in UTF-8; the HTTP client reads it as Latin-1.
+ */
 function warningsIn(header: string | string[] | undefined): string[] {
   const lines = Array.isArray(header) ? header.join(', ') : (header ?? '');
   const utf8 = Buffer.from(lines, 'latin1').toString('utf8');

@@ -45,7 +45,9 @@ const SHORT_PAUSE_MS = 250;
  * take less than 30 s together, so that a dead connection is noticed within that time.
  */
 const ANSWER_MS = 4_000;
-/** Time over which the probe distributes its checks of connections, milliseconds, so that the new ones do not reach the API server together. */
+/**
+ * Time over which the probe distributes its checks of connections, milliseconds, so that the new ones do not reach the API server together.
+ */
 const SPREAD_MS = 3_000;
 /**
  * The namespace that is reviewed for watches of all namespaces. A review of a namespace also shows the rules of its Roles, which do not

@@ -20,7 +20,9 @@ export type Created =
   | { readonly kind: 'adopted'; readonly object: KubeObject }
   /** An object that was not created for this request and plan has the name. It stays unchanged. */
   | { readonly kind: 'collision'; readonly message: string }
-  /** The API server rejects this object until the cause is corrected: it is invalid, forbidden, or too large, or its namespace is missing. */
+  /**
+   * The API server rejects this object until the cause is corrected: it is invalid, forbidden, or too large, or its namespace is missing.
+   */
   | { readonly kind: 'refused'; readonly message: string };
 
 /**
@@ -44,7 +46,10 @@ export class Applier {
     this.#client = client;
   }
 
-  /** Creates `object`, or adopts it if it exists and is ours. Rejects on temporary errors, or if it cannot read or verify an existing object. */
+  /**
+   * Creates `object`, or adopts it if it exists and is ours. Rejects on temporary errors, or if it cannot read or verify an existing
+   * object.
+   */
   async create(resource: Resource, object: KubeObject, provenance: Provenance, signal: AbortSignal): Promise<Created> {
     try {
       return { kind: 'created', object: await this.#client.create(resource, object, { signal }) };

@@ -67,7 +67,9 @@ export type Due = Extract<Opening, { is: 'due' }>;
 /** What an undecided request waits for. */
 export type Waiting =
   | Extract<Opening, { is: 'pending' | 'scheduled' | 'claimable' }>
-  /** Access could open, but its template or workload is not ready. If that lasts until `untilMs` (epoch ms), the server denies the request. */
+  /**
+   * Access could open, but its template or workload is not ready. If that lasts until `untilMs` (epoch ms), the server denies the request.
+   */
   | { readonly is: 'unready'; readonly all: readonly EntryCount[]; readonly untilMs: number };
 
 /**

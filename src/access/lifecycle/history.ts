@@ -75,7 +75,9 @@ export class History {
   }
 }
 
-/** Whether the request has ended and stays beyond `now`. All times have the same RFC 3339 format, so comparing the texts compares the times. */
+/**
+ * Whether the request has ended and stays beyond `now`. All times have the same RFC 3339 format, so comparing the texts compares the times.
+ */
 const isRetained = ({ ended, deleting }: RequestView, now: string): boolean =>
   ended !== undefined && ended.until > now && !deleting;
 

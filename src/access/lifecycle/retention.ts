@@ -6,16 +6,18 @@ import { latestOpeningMs } from '../policy/opening.ts';
 import type { RequestView } from '../stores/access-views.ts';
 import { finalAtMs } from './request-conditions.ts';
 
-/** How long a request without a grant and without a valid duration stays, milliseconds. */
+/** What counts as `spec.duration` if that is absent or invalid, milliseconds. */
 const defaultRetentionMs = 3_600_000;
+/** How long a request that waited stays after the end of its wait, milliseconds. */
+const afterWaitMs = 3_600_000;
 /** Maximum part of `spec.duration` that counts, milliseconds. A longer duration does not keep a denied request for years. */
 const maxRetentionMs = 24 * 3_600_000;
 
 /**
  * Until when the server keeps a request without a grant, epoch ms: its creation plus `spec.duration`, which counts as 24 h at most, and as
  * 1 h if it is absent or invalid. If the request still waits, for example for approvals, the server keeps it for at least 1 h after the
- * latest time at which that wait can end. If it waited and was denied at `deniedMs` (epoch ms), at least for 1 h after the denial.
- * `config` is that of its template; undefined if the template does not exist.
+ * latest time at which that wait can end. If it waited and was denied at `deniedMs` (epoch ms; default: what its
+ * conditions say), at least for 1 h after the denial. `config` is that of its template; undefined if the template does not exist.
  */
 export function retainedUntilMs(
   request: RequestView,
@@ -27,11 +29,12 @@ export function retainedUntilMs(
   const keptUntilMs = request.createdAtMs + Math.min(retentionMs, maxRetentionMs);
   const waited = request.conditions.some(({ type }) => type === approvalCondition);
   const waitEndMs = deniedMs === undefined ? waitsUntilMs(request, config) : waited ? deniedMs : undefined;
-  return waitEndMs === undefined ? keptUntilMs : Math.max(keptUntilMs, waitEndMs + defaultRetentionMs);
+  return waitEndMs === undefined ? keptUntilMs : Math.max(keptUntilMs, waitEndMs + afterWaitMs);
 }
 
 /**
- * The latest time until which the request waits, epoch ms; undefined if it need not wait. Without its template, `status.approval.until`.
+ * The latest time until which the request waits, by its template, epoch ms. If the template does not exist or requires no wait,
+ * `status.approval.until`; undefined if that is absent, too.
  */
 const waitsUntilMs = (request: RequestView, config: AccessConfig | undefined): number | undefined =>
   (config && latestOpeningMs({ ...request, config })) ?? parseTime(request.approval?.until ?? '');

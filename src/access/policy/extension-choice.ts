@@ -24,7 +24,9 @@ export interface Extendable {
 export interface ChosenExtension {
   /** The new end, epoch ms, in whole seconds. */
   readonly endMs: number;
-  /** What makes it shorter than asked: the `total` of the template, the deadline of the pod, or `max` of a vote. Undefined if nothing does. */
+  /**
+   * What makes it shorter than asked: the `total` of the template, the deadline of the pod, or `max` of a vote. Undefined if nothing does.
+   */
   readonly shortenedBy: 'total' | 'pod' | 'vote' | undefined;
 }
 

@@ -85,9 +85,11 @@ function explainRule<Input>(
   return { rule: name, verdict: 'pass', requirement };
 }
 
-/** Maximum length of the warning about a rule, in characters. If an answer has more than 4096, the API server cuts each warning to this length. */
+/**
+ * Maximum length of a warning about a rule, characters. If an answer has more than 4,096, the API server cuts each warning to this length.
+ */
 const MAX_LINE = 256;
-/** Maximum length of the warning about a violation, in characters: an allowed request has few warnings, so the API server cuts none. */
+/** Maximum length of a warning about a violation, characters. An allowed request has few warnings, so the API server cuts none. */
 const MAX_VIOLATION = 1024;
 
 /**
@@ -104,16 +106,22 @@ export function explanationLines(explanations: readonly Explanation[]): string[]
   ];
 }
 
-const explanationLine = ({ rule, verdict, requirement, remedy }: Explanation): string =>
-  warning(`${verdict === 'fail' ? 'FAIL' : 'not checked'} ${rule}: ${requirement}; to pass: ${remedy}`, MAX_LINE);
+function explanationLine({ rule, verdict, requirement, remedy = '' }: Explanation): string {
+  const lead = `${verdict === 'fail' ? 'FAIL' : 'not checked'} ${rule}: ${requirement}; to pass: `;
+  return lead + cutInTheMiddle(remedy, MAX_LINE - lead.length);
+}
 
 /** A violation that does not deny, for an admission response: its code and its message, at most 1024 characters. */
 export const violationWarning = ({ code, message }: { readonly code: string; readonly message: string }): string =>
-  warning(`${code}: ${message}`, MAX_VIOLATION);
+  cutInTheMiddle(`${code}: ${message}`, MAX_VIOLATION);
 
-/** Cuts in the middle, because a warning ends with what to do, and in ASCII, because some clients read headers as Latin-1. */
-function warning(text: string, max: number): string {
+/**
+ * The text, cut to at most `max` characters. Cuts in the middle, because a warning ends with what to do, with ASCII, because some clients
+ * read headers as Latin-1, and splits no surrogate pair.
+ */
+function cutInTheMiddle(text: string, max: number): string {
   if (text.length <= max) return text;
   const head = Math.floor(max / 3);
-  return `${text.slice(0, head)} ... ${text.slice(text.length - (max - head - 5))}`;
+  const [first, last] = [text.slice(0, head), text.slice(text.length - (max - head - 5))];
+  return `${first.replace(/[\uD800-\uDBFF]$/, '')} ... ${last.replace(/^[\uDC00-\uDFFF]/, '')}`;
 }

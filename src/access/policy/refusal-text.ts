@@ -51,7 +51,9 @@ export function refusalText(message: string, namespace: string): RefusalText {
   return { cause: shorten(cause, maxCause), remedy: remedy.replace('NAMESPACE', namespace), endsWithoutEdit };
 }
 
-/** The unknown fields in the message of a Status by which the API server rejects an object in strict validation; undefined for another one. */
+/**
+ * The unknown fields in the message of a Status by which the API server rejects an object in strict validation; undefined for another one.
+ */
 export function unknownFieldsIn(message: string): string[] | undefined {
   const [, errors] = /: strict decoding error: (.*)$/s.exec(message) ?? [];
   return errors === undefined

@@ -20,7 +20,9 @@ export interface EntryCount {
 export interface VoteCount<Vote extends CountedVote> {
   /** The progress of each entry, in the order of `approvals.all`. */
   readonly all: readonly EntryCount[];
-  /** The votes that met every entry, oldest first, and when the last of them was created (epoch ms). Undefined while an entry lacks votes. */
+  /**
+   * The votes that met every entry, oldest first, and when the last of them was created (epoch ms). Undefined while an entry lacks votes.
+   */
   readonly met: { readonly votes: readonly Vote[]; readonly atMs: number } | undefined;
 }
 

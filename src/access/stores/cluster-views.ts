@@ -196,7 +196,9 @@ const selectorOf: Readonly<Record<SelectorView['kind'], (spec: unknown) => Label
 const asSelector = (value: unknown): LabelSelector | undefined =>
   isRecord(value) ? (value as LabelSelector) : undefined;
 
-/** The projection of an object that selects pods. Its kind comes from the parameter. Undefined if its metadata is incomplete, as for a Pod. */
+/**
+ * The projection of an object that selects pods. Its kind comes from the parameter. Undefined if its metadata is incomplete, as for a Pod.
+ */
 export const viewSelector =
   (kind: SelectorView['kind']) =>
   (object: KubeObject): SelectorView | undefined => {

@@ -10,11 +10,15 @@ import { ApiError, isAlreadyExists, isDryRunUnsupported, TransportError } from '
 import { isRefusal } from '../../rbac/applier.ts';
 import { type RefusalText, refusalText, unknownFieldsIn } from '../policy/refusal-text.ts';
 
-/** Time limit of one dry run, milliseconds. A slow webhook must not delay the status of the template, for which requests wait, any longer. */
+/**
+ * Time limit of one dry run, milliseconds. A slow webhook must not delay the status of the template, for which requests wait, any longer.
+ */
 const limitMs = 2000;
 /** How long no dry runs are sent after one without an answer, milliseconds, because each would occupy a worker for `limitMs`. */
 const pauseMs = 10_000;
-/** Maximum age of a cached answer about a Role, milliseconds: such an answer takes the API server 100 ms, and templates have similar rules. */
+/**
+ * Maximum age of a cached answer about a Role, milliseconds: such an answer takes the API server 100 ms, and templates have similar rules.
+ */
 const maxRoleAgeMs = 30_000;
 const maxRoles = 1000;
 /** Maximum number of unknown fields in an answer. */

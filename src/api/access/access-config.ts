@@ -9,7 +9,9 @@ export const maxReasonLength = 1024;
 /** Maximum number of extensions of one request. */
 export const maxExtensions = 10;
 
-/** A Go duration from `least` to `most`, which are Go durations. Only the API server checks the bounds, so a stored value may lie outside. */
+/**
+ * A Go duration from `least` to `most`, which are Go durations. Only the API server checks the bounds, so a stored value may lie outside.
+ */
 export const boundedDuration = (description: string, least: string, most: string, options: TSchemaOptions = {}) =>
   Type.String({
     description: `${description} A Go duration, ${least} to ${most}.`,

@@ -75,7 +75,9 @@ export function exportOf({ stores, clusterNamespace }: ProviderSession, name: st
   return stores.exports.get(`${clusterNamespace}/${name}`);
 }
 
-/** Whether the export does not exist. If the store lacks it, a live read decides. Rejects if that read fails with any error but NotFound. */
+/**
+ * Whether the export does not exist. If the store lacks it, a live read decides. Rejects if that read fails with any error but NotFound.
+ */
 export async function isExportAbsent(session: ProviderSession, name: string, signal: AbortSignal): Promise<boolean> {
   const { client, clusterNamespace: namespace } = session;
   if (exportOf(session, name)) return false;

@@ -164,7 +164,9 @@ export interface JudgedClaims {
 
 const claimableNames = claimableResources.map(({ plural }) => plural);
 
-/** Compares the claims with the binding's annotation {@link claimableAnnotation}; without it, the binding accepts every claimable resource. */
+/**
+ * Compares the claims with the binding's annotation {@link claimableAnnotation}; without it, the binding accepts every claimable resource.
+ */
 export function judgeClaims({ permissionClaims }: ExportView, { annotations }: BindingView): JudgedClaims {
   const allowedNames =
     annotations[claimableAnnotation]?.split(',').flatMap((name) => name.trim() || []) ?? claimableNames;

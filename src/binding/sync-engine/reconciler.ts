@@ -18,7 +18,10 @@ export interface SyncReconcilerOptions {
   readonly clock: Clock;
 }
 
-/** Maximum number of plans in a pass, more than any sequence of actions needs. A pass that reaches it is requeued: its reads contradict each other. */
+/**
+ * Maximum number of plans in a pass, more than any sequence of actions needs. A pass that reaches it is requeued: its reads contradict each
+ * other.
+ */
 const MAX_PLANS = 6;
 /** Requeue delay of such a pass, milliseconds. */
 const TOO_MANY_PLANS_MS = 100;

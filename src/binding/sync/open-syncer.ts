@@ -314,7 +314,10 @@ function namespacePairs({ clusterNamespace, stores }: ProviderSession): Namespac
   };
 }
 
-/** The cluster namespace as owner of copies; undefined while its UID is not known. Copies that are created meanwhile have no owner reference. */
+/**
+ * The cluster namespace as owner of copies; undefined while its UID is not known. Copies that are created meanwhile have no owner
+ * reference.
+ */
 function ownerOf({ clusterNamespace, clusterNamespaceUid }: ProviderSession): OwnerReference | undefined {
   if (clusterNamespaceUid === undefined) return undefined;
   return { apiVersion: 'v1', kind: 'Namespace', name: clusterNamespace, uid: clusterNamespaceUid };

@@ -118,7 +118,9 @@ export function statusPatch(consumer: SyncedObject, copy: SyncedObject): StatusP
   return status === undefined ? undefined : { metadata: { uid: consumer.uid }, status };
 }
 
-/** The patch replaces the whole list. With its resourceVersion, the API server answers 409 if another client has changed the list meanwhile. */
+/**
+ * The patch replaces the whole list. With its resourceVersion, the API server answers 409 if another client has changed the list meanwhile.
+ */
 function finalizersPatch({ uid, resourceVersion }: SyncedObject, finalizers: readonly string[]) {
   return { uid, resourceVersion, finalizers };
 }

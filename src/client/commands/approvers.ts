@@ -4,7 +4,7 @@ import { describe } from '../../kit/errors.ts';
 import { findObject } from '../../kube/client.ts';
 import { uncovered } from '../../rbac/rule-cover.ts';
 import { type Found, findTemplate, templateResource } from '../access-requests.ts';
-import { approversText, canCount, nobodyText, templateSpecOf } from '../approver-text.ts';
+import { approversText, canCount, missingBindingText, templateSpecOf } from '../approver-text.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { outputForm, type Printed, Printer } from '../output.ts';
@@ -45,8 +45,8 @@ export const approvers: Command = {
     if (needed === '') return exits.done;
     for (const what of new Set(unread)) io.printError(`not checked: ${what}\n`);
     const where = ['-n', session.namespace, ...session.kubectlFlags];
-    const nobody = unread.length === 0 ? nobodyText(template.object, holders, where) : '';
-    if (nobody !== '') io.printError(`${nobody}\n`);
+    const missing = unread.length === 0 ? missingBindingText(template.object, holders, where) : '';
+    if (missing !== '') io.printError(`${missing}\n`);
     return exits.done;
   },
 };

@@ -256,7 +256,9 @@ export class Recording implements CastReader {
     await journal.append({ ...this.#session.record, verdict: 'recorded', chunk: this.#chunk, complete: true });
   }
 
-  /** Writes the audit line of the next chunk. Call it after the chunk is stored, so that the recording contains each chunk of the journal. */
+  /**
+   * Writes the audit line of the next chunk. Call it after the chunk is stored, so that the recording contains each chunk of the journal.
+   */
   #journal(chunk: Buffer): Promise<void> {
     const sha256 = createHash('sha256').update(chunk).digest('hex');
     this.#chunk += 1;

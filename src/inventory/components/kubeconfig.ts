@@ -187,7 +187,9 @@ function rotationTime(published: unknown, version: string): number {
 
 const instant = (text: unknown): number | undefined => (typeof text === 'string' ? parseTime(text) : undefined);
 
-/** Resolves to undefined if `reading` rejects with an error for which `isAbsence` is true; default: any 404. Rejects with any other error. */
+/**
+ * Resolves to undefined if `reading` rejects with an error for which `isAbsence` is true; default: any 404. Rejects with any other error.
+ */
 export async function ifPresent(
   reading: Promise<KubeObject>,
   isAbsence: (error: unknown) => boolean = isNotFound,

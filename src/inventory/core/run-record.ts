@@ -18,7 +18,9 @@ export interface RunRecord
   readonly inputsDigest: string | undefined;
   /** ID of the token that may write. Undefined outside of phase Running, and once the deletion of the entry has revoked it. */
   readonly credentialId: string | undefined;
-  /** The token before the last refresh. It may write until `expiresAtMs`: the time of the refresh plus 10 minutes, the lifetime of a token. */
+  /**
+   * The token before the last refresh. It may write until `expiresAtMs`: the time of the refresh plus 10 minutes, the lifetime of a token.
+   */
   readonly previousCredential: { readonly id: string; readonly expiresAtMs: number } | undefined;
   /** Start of the last started run; undefined before the first. */
   readonly startedAtMs: number | undefined;

@@ -57,7 +57,10 @@ function exactDelayMs(
   }
 }
 
-/** The longest delay that the last outcome allows, milliseconds. A stored time beyond it comes from another clock. */
+/**
+ * The longest delay that the last outcome allows, milliseconds. Callers limit the stored delay to it: a longer one means that the clock of
+ * the replica that stored it was ahead.
+ */
 export function maxDelayMs(
   { seq, attempt, lastOutcome }: Pick<RunRecord, 'seq' | 'attempt' | 'lastOutcome'>,
   registration: Pick<Registration, 'intervalMs' | 'retry'>,
@@ -96,7 +99,9 @@ export function withStart(recent: readonly RecentStart[], digest: string, at: nu
   return kept.at(-1)?.digest === digest ? kept : [...kept, { digest, at }].slice(-maxRecentStarts);
 }
 
-/** Whether more than 5 runs in 10 minutes started with the same digest. Consecutive runs with the same digest, such as retries, count once. */
+/**
+ * Whether more than 5 runs in 10 minutes started with the same digest. Consecutive runs with the same digest, such as retries, count once.
+ */
 export const isLivelock = (recent: readonly RecentStart[], at: number): boolean =>
   countStarts(recent, at).most > allowedStarts;
 

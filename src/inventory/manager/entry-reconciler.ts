@@ -39,7 +39,10 @@ const statusSpacingMs = 250;
 /** Reconciles an entry as a whole: prepares its runs, sets its remote watches, writes its status, and finalizes its deletion. */
 export class EntryReconciler implements Reconciler {
   readonly #deps: EntryReconcilerDeps;
-  /** By entry UID: the components that produced its kubeconfig when access was last prepared, joined by commas. If they change, access is prepared again. */
+  /**
+   * By entry UID: the components that produced its kubeconfig when access was last prepared, joined by commas. If they change, access is
+   * prepared again.
+   */
   readonly #prepared = new Map<string, string>();
   /** UIDs of the entries with remote watches. */
   readonly #watching = new Set<string>();

@@ -92,7 +92,7 @@ describe('an AccessSession', () => {
     await stage.plane.kubectl([...kill, name, '-n', stage.namespace]);
     assert.equal(await terminal.exit(), 1);
     const text =
-      /the session ended at \d\d:\d\d UTC: Killed; an administrator ended it; ask them before you connect again/;
+      /the session ended at \d\d:\d\d UTC: Killed; a user deleted its AccessSession; ask an administrator before you connect again/;
     assert.match(terminal.text, text);
     assert.match(terminal.text, new RegExp(`error: ${text.source}`));
     const [ended] = await stage.gateway.audit((line) => line['session'] === name && line.verdict === 'ended');

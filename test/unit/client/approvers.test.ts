@@ -38,7 +38,7 @@ describe('drawbridge approvers', () => {
     cluster = await ScriptedCluster.open({ ...objects, ...rbac }, fault);
     const { code, stdout, stderr } = await cluster.run(['approvers', 'production', ...flags]);
     assert.equal(code, 0, stderr);
-    return { stdout, nobody: /^nobody can approve: .*$/m.exec(stderr)?.[0], stderr };
+    return { stdout, missing: /^no binding gives .*$/m.exec(stderr)?.[0], stderr };
   };
   const bind = 'kubectl create rolebinding production-approvers -n payments --clusterrole=drawbridge-approver';
   const bothGroups = [binding('approver-all', ['Group', 'payments-leads'], ['Group', 'sre'])];
@@ -116,11 +116,11 @@ describe('drawbridge approvers', () => {
     ['the template asks for no approvals', undefined, []],
   ];
   for (const [title, approvals, bindings, entries, groups] of cases) {
-    it(`${entries ? 'says that nobody can approve, and what binds,' : 'says nothing of the kind'} if ${title}`, async () => {
-      const { nobody = '' } = await run(approvals, bindings);
-      if (entries === undefined) return assert.equal(nobody, '');
-      assert.match(nobody, new RegExp(`to a user, or to a group that counts for ${entries};`));
-      assert.ok(nobody.endsWith(`: ${bind} ${groups}`), nobody);
+    it(`${entries ? 'says which binding is missing, and what binds,' : 'says nothing of the kind'} if ${title}`, async () => {
+      const { missing = '' } = await run(approvals, bindings);
+      if (entries === undefined) return assert.equal(missing, '');
+      assert.match(missing, new RegExp(`to a user, or to a group that counts for ${entries};`));
+      assert.ok(missing.endsWith(`: ${bind} ${groups}`), missing);
     });
   }
 
@@ -130,22 +130,22 @@ describe('drawbridge approvers', () => {
     ['a role', /\/clusterroles\/approver$/],
   ];
   for (const [what, path] of refused) {
-    it(`does not say that nobody can approve if it cannot read ${what}`, async () => {
+    it(`does not say that a binding is missing if it cannot read ${what}`, async () => {
       const answered: Fault = (request, answer) => {
         if (!path.test(request.path)) return false;
         answer.status(403, 'Forbidden');
         return true;
       };
-      const { nobody, stderr } = await run({ all: [leads] }, [binding('approver', ['Group', 'x'])], answered);
-      assert.equal(nobody, undefined);
+      const { missing, stderr } = await run({ all: [leads] }, [binding('approver', ['Group', 'x'])], answered);
+      assert.equal(missing, undefined);
       assert.match(stderr, /^not checked: /m);
     });
   }
 
   it('quotes names of groups for the shell, because an administrator pastes the command', async () => {
     const groups = ["a'; touch /tmp/x; '", '$(id)', 'oidc:on call'];
-    const { nobody = '' } = await run({ all: [{ name: 'peer', groups }] }, []);
-    const words = nobody.slice(nobody.indexOf('--group='));
+    const { missing = '' } = await run({ all: [{ name: 'peer', groups }] }, []);
+    const words = missing.slice(missing.indexOf('--group='));
     const printed = execFileSync('sh', ['-c', `printf '%s\\n' ${words}`], { encoding: 'utf8' });
     assert.deepEqual(
       printed.trimEnd().split('\n'),
@@ -154,8 +154,8 @@ describe('drawbridge approvers', () => {
   });
 
   it('prints the command for the cluster that it read', async () => {
-    const { nobody } = await run({ all: [leads] }, [], undefined, '--context', 'one', '-n', 'payments');
-    assert.match(nobody ?? '', / -n payments --context=one --clusterrole=/);
+    const { missing } = await run({ all: [leads] }, [], undefined, '--context', 'one', '-n', 'payments');
+    assert.match(missing ?? '', / -n payments --context=one --clusterrole=/);
   });
 
   it('says for each holder what its votes count for', async () => {
