@@ -4,10 +4,11 @@ import { type Access, accesses, accessOfRequest, accessOfTemplate, type RequestK
 import { gatewayCondition, type TemplateKind, templateConditions } from '../api/access/names.ts';
 import { type Condition, type KubeObject, keyOf, type ObjectName } from '../api/object.ts';
 import { pods } from '../api/resources.ts';
-import { type Clock, sleep } from '../kit/clock.ts';
+import type { Clock } from '../kit/clock.ts';
 import { isRecord } from '../kit/json-value.ts';
 import { SharedCalls } from '../kit/shared-calls.ts';
 import { type AccessQuestion, type Client, findObject } from '../kube/client.ts';
+import { StoreWaits } from '../kube/store-waits.ts';
 import { allTrue, isSummary } from './conditions.ts';
 import { type OwedReviews, votedReview } from './emergency/owed-reviews.ts';
 import type { GrantQuota } from './lifecycle/grant-quota.ts';
@@ -241,14 +242,17 @@ interface ConnectTargetsDeps {
 
 /** How long a connect of the gateway waits for its grant to reach the stores, milliseconds. */
 const storeLagMs = 1000;
-/** Interval at which it checks the stores meanwhile, milliseconds. */
-const storeCheckMs = 50;
 /** Maximum number of connects that wait. Each holds a connection of the API server, and a thief of the gateway's token could start many. */
 const maxWaiting = 16;
 
 /** The reads of pods and their grants for the webhooks that audit and authorize connects. Implements a part of `AccessReviews`. */
 export function connectTargets({ stores, client, signer, clock }: ConnectTargetsDeps) {
-  let waiting = 0;
+  const storeWaits = new StoreWaits({
+    stores: [...stores.requests, stores.pods],
+    clock,
+    limitMs: storeLagMs,
+    maxWaiting,
+  });
   const podCreators = accesses.filter(({ createsPod }) => createsPod);
   const podRequests = podCreators.map(({ request }) => stores.of(request.resource.kind).requests);
 
@@ -288,19 +292,8 @@ export function connectTargets({ stores, client, signer, clock }: ConnectTargets
 
     async gatewayTarget(namespace: string, name: string, signal: AbortSignal) {
       const key = keyOf({ namespace, name });
-      let candidates = openViaGateway(key);
-      if (candidates.length === 0 && waiting < maxWaiting) {
-        waiting++;
-        try {
-          const untilMs = clock.monotonic() + storeLagMs;
-          while (candidates.length === 0 && clock.monotonic() < untilMs) {
-            await sleep(clock, storeCheckMs, signal);
-            candidates = openViaGateway(key);
-          }
-        } finally {
-          waiting--;
-        }
-      }
+      await storeWaits.until(() => openViaGateway(key).length > 0, signal);
+      const candidates = openViaGateway(key);
       const pod = stores.pods.get(key);
       if (!pod) return undefined;
       const proven = await Promise.all(

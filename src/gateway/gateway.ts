@@ -69,7 +69,8 @@ export class Gateway {
   async onRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
       if (isPeerPath(request.url)) return this.#deps.peers.answer(request, response);
-      const outcome = await this.#decide(request);
+      const outcome = await this.#decide(request, response);
+      if (!outcome) return;
       if (outcome.kind === 'document') {
         response.writeHead(200, { 'content-type': outcome.contentType });
         response.end(JSON.stringify(outcome.body));
@@ -92,7 +93,8 @@ export class Gateway {
   async onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     socket.on('error', () => {});
     try {
-      const outcome = await this.#decide(request);
+      const outcome = await this.#decide(request, socket);
+      if (!outcome) return;
       if (outcome.kind === 'forward' && outcome.decision.kind === 'stream') {
         const refusal = await this.#deps.opening
           .open({ request, socket, head }, outcome, outcome.decision)
@@ -109,8 +111,9 @@ export class Gateway {
     }
   }
 
-  async #decide(request: IncomingMessage): Promise<Outcome> {
-    const { frontProxy, grants } = this.#deps;
+  /** Undefined if the client left before its grant was found: `connection`, to which the answer goes, is closed. */
+  async #decide(request: IncomingMessage, connection: ServerResponse | Duplex): Promise<Outcome | undefined> {
+    const { frontProxy } = this.#deps;
     const settings = frontProxyOf(frontProxy);
     const problem = frontProxyProblem(frontProxy);
     if (!settings || problem !== undefined) return refusalOf(503, 'FrontProxyUntrusted', problem ?? '');
@@ -129,7 +132,8 @@ export class Gateway {
     const proxyCall = proxyCallOf(call, method, headers.upgrade);
     // Answer these even without a grant: clients read them first, and show only the reasons of refusals that follow.
     if (isDocument(proxyCall)) return documentOutcome(podDocument(proxyCall.path, accept));
-    const grant = await grants.findOrWait(call.namespace, call.grant);
+    const grant = await this.#findGrant(call, connection);
+    if (!grant) return undefined;
     if ('status' in grant) return { kind: 'refusal', refusal: grant };
     if (!isSubject(grant, caller)) {
       const message = `grant ${grant.name} was given to ${subjectsText(grant)}; you are ${caller.username}; create a request of your own`;
@@ -143,6 +147,24 @@ export class Gateway {
     }
     if (decision.kind === 'document') return documentOutcome(podDocument(proxyCall.path, accept));
     return { kind: 'forward', caller, grant, decision };
+  }
+
+  /** Undefined if the client left meanwhile. Then nothing may begin, because nothing would end it: its `close` event is over. */
+  async #findGrant(
+    { namespace, grant }: Extract<GatewayCall, { kind: 'proxy' }>,
+    connection: ServerResponse | Duplex,
+  ): Promise<LiveGrant | Refusal | undefined> {
+    const left = new AbortController();
+    const onClose = (): void => left.abort();
+    connection.once('close', onClose);
+    try {
+      const found = await this.#deps.grants.findOrWait(namespace, grant, left.signal).catch((error: unknown) => {
+        if (!left.signal.aborted) throw error;
+      });
+      return connection.destroyed ? undefined : (found ?? undefined);
+    } finally {
+      connection.off('close', onClose);
+    }
   }
 
   /** kubectl repeats a refused WebSocket as SPDY, and shows only the second refusal, which must have the reason of the first. */

@@ -4,9 +4,9 @@ import { childNameOf } from '../api/access/names.ts';
 import type { KubeObject } from '../api/object.ts';
 import type { Clock } from '../kit/clock.ts';
 import { parseGoDuration, toMilliseconds } from '../kit/go-duration.ts';
-import { deferred } from '../kit/promises.ts';
 import type { Cluster } from '../kube/cluster.ts';
 import type { Store } from '../kube/store.ts';
+import { StoreWaits } from '../kube/store-waits.ts';
 import type { Refusal } from './answers.ts';
 import type { Granted } from './pod-call.ts';
 import type { StreamEnd } from './stream-end.ts';
@@ -79,21 +79,21 @@ export class LiveGrants {
   readonly #stores: readonly Store<GatewayRequest>[];
   readonly #proof: GrantProof;
   readonly #clock: Clock;
-  #waiting = 0;
+  readonly #waits: StoreWaits;
 
   constructor(stores: readonly Store<GatewayRequest>[], proof: GrantProof, clock: Clock) {
     this.#stores = stores;
     this.#proof = proof;
     this.#clock = clock;
+    this.#waits = new StoreWaits({ stores, clock, limitMs: APPEARANCE_MS, maxWaiting: MAX_WAITING });
   }
 
   /**
    * As `find`. If no request has the grant, first waits up to 2 s for one: a requester who saw that the request is ready may call before the
-   * watch of this replica reports it.
+   * watch of this replica reports it. Rejects with the reason of `signal` if that aborts first.
    */
-  async findOrWait(namespace: string, name: string): Promise<LiveGrant | Refusal> {
-    const isUnknown = !this.isStale && !this.#request(namespace, name);
-    if (isUnknown && this.#waiting < MAX_WAITING) await this.#appearance(namespace, name);
+  async findOrWait(namespace: string, name: string, signal: AbortSignal): Promise<LiveGrant | Refusal> {
+    if (!this.isStale) await this.#waits.until(() => this.#request(namespace, name) !== undefined, signal);
     return this.find(namespace, name);
   }
 
@@ -135,23 +135,6 @@ export class LiveGrants {
   /** Whether the API server has not confirmed the stores or the keys for over a minute, so that a revocation could be missing. */
   get isStale(): boolean {
     return this.#proof.ageMs > MAX_AGE_MS || this.#stores.some(({ synced, ageMs }) => !synced || ageMs > MAX_AGE_MS);
-  }
-
-  /** Resolves when a request has the grant, or after `APPEARANCE_MS`. */
-  async #appearance(namespace: string, name: string): Promise<void> {
-    const { promise, resolve } = deferred();
-    const unsubscribe = this.subscribe(() => {
-      if (this.#request(namespace, name)) resolve();
-    });
-    const cancel = this.#clock.schedule(APPEARANCE_MS, resolve);
-    this.#waiting++;
-    try {
-      await promise;
-    } finally {
-      this.#waiting--;
-      cancel();
-      unsubscribe();
-    }
   }
 
   #request(namespace: string, name: string): GatewayRequest | undefined {

@@ -12,7 +12,7 @@ describe('a call for a grant', () => {
     const answers: string[] = [];
     const call = ({ namespace, name } = cluster.grant): void => {
       void cluster.grants
-        .findOrWait(namespace, name)
+        .findOrWait(namespace, name, new AbortController().signal)
         .then((found) => answers.push('status' in found ? `${found.status} ${found.code}` : `open: ${found.name}`));
     };
     const open = () => cluster.open(clock.now() + 60 * second);
