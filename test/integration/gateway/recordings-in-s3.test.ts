@@ -113,6 +113,7 @@ describe('a session that is recorded in a bucket', () => {
     const grant = await grantWith('Required');
     const terminal = stage.terminal(stage.alice, [...grant.via, 'exec', '-ti', 'payments', '--', 'sh']);
     await terminal.shows(/\[drawbridge\] this session is recorded/);
+    await terminal.shows(/[$#] /);
     terminal.write('echo $((40+2))\n');
     await terminal.shows(/^42/m);
     terminal.write('exit\n');
@@ -177,6 +178,7 @@ describe('a session that is recorded in a bucket', () => {
       await s3.stop();
       terminal.write(`${much}\n`);
       assert.match(await lossOf(grant), /^PutObject: .*ECONNREFUSED/);
+      await terminal.shows(/[$#] /);
       terminal.write('echo $((40+2)); exit\n');
       await terminal.shows(/^42/m);
       assert.equal(await terminal.exit(), 0);

@@ -58,6 +58,7 @@ describe('a recorded session through the gateway', () => {
     const grant = await grantWith({ record: 'Required' });
     const terminal = stage.terminal(stage.alice, [...grant.via, 'exec', '-ti', 'payments', '--', 'sh']);
     await terminal.shows(/\[drawbridge\] this session is recorded/);
+    await terminal.shows(/[$#] /);
     terminal.write('echo $((40+2))\n');
     await terminal.shows(/^42/m);
     terminal.write('exit\n');

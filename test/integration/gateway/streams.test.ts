@@ -37,6 +37,7 @@ describe('a stream through the gateway, by kubectl', () => {
 
   it('gives a terminal, with echo', async () => {
     const terminal = stage.terminal(stage.alice, [...grant.via, 'exec', '-ti', 'payments', '--', 'sh']);
+    await terminal.shows(/[$#] /);
     terminal.write('echo $((40+2))\n');
     await terminal.shows(/^42/m);
     terminal.write('exit\n');
