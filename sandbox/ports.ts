@@ -2,9 +2,18 @@ import { randomInt } from 'node:crypto';
 import { createServer, type Server } from 'node:net';
 
 /** Below 32768, where Linux by default begins to assign ports to connections, so that no connection takes a chosen port. */
-const [first, last] = [20_000, 32_767];
+const all = { first: 20_000, last: 32_767 };
 
-/** Each process begins at another port, so that concurrent processes choose different ones. */
+/** One of `parts` equal parts of the ports, as the value of DRAWBRIDGE_PORTS, which limits a process and its children to it. */
+export function partOfPorts(index: number, parts: number): string {
+  const size = Math.floor((all.last - all.first + 1) / parts);
+  return `${all.first + index * size}-${all.first + (index + 1) * size - 1}`;
+}
+
+const range = (process.env['DRAWBRIDGE_PORTS'] ?? partOfPorts(0, 1)).split('-').map(Number);
+const [first = all.first, last = all.last] = range;
+
+/** Each process begins at another port, so that concurrent processes usually choose different ones. */
 let next = randomInt(first, last + 1);
 
 /**

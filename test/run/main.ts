@@ -4,6 +4,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { partOfPorts } from '../../sandbox/ports.ts';
 import { FilesByGroup } from './files-by-group.ts';
 import knownSeconds from './seconds.json' with { type: 'json' };
 import { type FileResult, progressLine, Tally } from './tally.ts';
@@ -53,9 +54,10 @@ function report(result: FileResult, output: string): void {
   if (output.trim() !== '') console.log(output.trimEnd());
 }
 
-/** Runs the files of one group in a process of their own until none is left or the process dies. */
-function runGroup(group: string): Promise<void> {
-  const child = fork(join(root, 'test/run/worker.ts'), { stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
+/** Runs the files of one group in a process of their own, which uses these ports, until none is left or the process dies. */
+function runGroup(group: string, ports: string): Promise<void> {
+  const env = { ...process.env, DRAWBRIDGE_PORTS: ports };
+  const child = fork(join(root, 'test/run/worker.ts'), { stdio: ['ignore', 'pipe', 'pipe', 'ipc'], env });
   children.add(child);
   let output = '';
   let file: string | undefined;
@@ -105,8 +107,10 @@ function runGroup(group: string): Promise<void> {
   });
 }
 
-async function lane(): Promise<void> {
-  for (let group = queue.join(); group !== undefined; group = queue.join()) await runGroup(group);
+/** Processes that run at the same time must not choose the same ports. */
+async function lane(index: number): Promise<void> {
+  const ports = partOfPorts(index, processes);
+  for (let group = queue.join(); group !== undefined; group = queue.join()) await runGroup(group, ports);
 }
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
@@ -117,7 +121,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   });
 }
 
-await Promise.all(Array.from({ length: processes }, lane));
+await Promise.all(Array.from({ length: processes }, (_, index) => lane(index)));
 const totals = process.env['DRAWBRIDGE_TEST_TOTALS'];
 if (totals && existsSync(totals)) {
   for (const name of readdirSync(totals)) tally.add(JSON.parse(readFileSync(join(totals, name), 'utf8')) as FileResult);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
-import { freePorts } from '../../../sandbox/ports.ts';
+import { freePorts, partOfPorts } from '../../../sandbox/ports.ts';
 
 describe('freePorts', () => {
   it('returns different ports, and none again in the next call', async () => {
@@ -10,6 +10,13 @@ describe('freePorts', () => {
 
   it('returns no port that the kernel may assign to a connection', async () => {
     for (const port of await freePorts(10)) assert.ok(port >= 20_000 && port < 32_768, `${port}`);
+  });
+
+  it('divides them among processes that run at the same time', () => {
+    assert.deepEqual(
+      [0, 1, 2].map((index) => partOfPorts(index, 3)),
+      ['20000-24255', '24256-28511', '28512-32767'],
+    );
   });
 
   it('omits a port on which a program listens', async () => {
