@@ -30,7 +30,7 @@ interface ServerOptions {
 export interface AdmissionServer {
   readonly port: number;
   /**
-   * Shuts down without losing calls. The server answers late calls and closes each connection with its next answer. Resolves after 0.5 s
+   * Shuts down without losing calls. The server answers late calls and closes each connection with its next answer. Resolves after 1 s
    * without a call, or at once if no connection is open. After about 5 s, it aborts the calls in flight.
    */
   close(): Promise<void>;
@@ -50,9 +50,11 @@ const CHECK_MS = 1_000;
 /** Time limit of a shutdown, milliseconds. */
 const DRAIN_MS = 5_000;
 /** A shutdown ends after this time without a call, milliseconds: long enough for a call in flight to arrive. */
-const QUIET_MS = 500;
+const QUIET_MS = 1_000;
 /** Interval of the checks during a shutdown, milliseconds. */
 const SWEEP_MS = 50;
+/** If a check during a shutdown comes so late, milliseconds, the machine stood still, and the API server probably too. */
+const STALL_MS = 200;
 
 /** Serves `app` over HTTPS. Rejects with `PortUnavailable` if the port cannot be bound. */
 export async function startAdmissionServer(options: ServerOptions): Promise<AdmissionServer> {
@@ -219,10 +221,14 @@ async function drain(server: Server, connections: Connections, clock: Clock): Pr
   let quietMs = connections.hasOpen ? 0 : QUIET_MS;
   let lastCount = connections.requestCount;
   for (let waitedMs = 0; waitedMs < DRAIN_MS && quietMs < QUIET_MS; waitedMs += SWEEP_MS) {
+    const checkedAtMs = clock.monotonic();
     await sleep(clock, SWEEP_MS);
     // A busy process runs this timer before it reads calls that have arrived, and would lose them.
     await sleep(clock, 0);
-    quietMs = connections.isBusy || connections.requestCount !== lastCount ? 0 : quietMs + SWEEP_MS;
+    // After a stall, the API server sends what it held back, also on connections that were idle until now.
+    const stalled = clock.monotonic() - checkedAtMs > SWEEP_MS + STALL_MS;
+    const calledMeanwhile = connections.isBusy || connections.requestCount !== lastCount;
+    quietMs = stalled || calledMeanwhile ? 0 : quietMs + SWEEP_MS;
     lastCount = connections.requestCount;
   }
   const closed = new Promise<void>((resolve) => {

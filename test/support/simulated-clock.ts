@@ -40,6 +40,11 @@ export class SimulatedClock implements Clock {
     this.#monotonic = Math.max(this.#monotonic, target);
   }
 
+  /** Advances both clocks by `ms` and runs no timer, as if the process stood still. Due timers run late, with the next `advance`. */
+  stall(ms: number): void {
+    this.#monotonic += ms;
+  }
+
   /** Sets the wall clock only; timers and monotonic time do not change. */
   setWall(ms: number): void {
     this.#wallOffset = ms - this.#monotonic;

@@ -243,7 +243,7 @@ describe('the webhook server', () => {
     const closing = server.close();
     release.resolve();
     assert.equal((await answer).text, 'late');
-    await advanceIo(clock, 1_000, 50);
+    await advanceIo(clock, 1_500, 50);
     await closing;
     await assert.rejects(post(), { code: 'ECONNREFUSED' });
   });
@@ -255,9 +255,40 @@ describe('the webhook server', () => {
     await once(spare, 'secureConnect');
     spare.on('error', () => {});
     const closing = server.close();
-    await advanceIo(clock, 1_000, 50);
+    await advanceIo(clock, 1_500, 50);
     await closing;
   });
+
+  for (const { stallMs, answers } of [
+    { stallMs: 250, answers: false },
+    { stallMs: 251, answers: true },
+  ]) {
+    it(`${answers ? 'waits for' : 'no longer answers'} late calls when its last check comes ${stallMs - 50} ms late`, async () => {
+      const clock = new SimulatedClock();
+      await start((_request, response) => response.end('late'), clock);
+      const client = connect({
+        host: '127.0.0.1',
+        port: server.port,
+        ca: authority.certificate,
+        servername: 'localhost',
+      });
+      let received = '';
+      client.on('data', (chunk) => {
+        received += chunk;
+      });
+      client.on('error', () => {});
+      await once(client, 'secureConnect');
+      await settleIo();
+      const closing = server.close();
+      await advanceIo(clock, 950, 50);
+      clock.stall(stallMs);
+      await clock.advance(0);
+      client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+      await advanceIo(clock, 1_500, 50);
+      await closing;
+      assert.equal(received.endsWith('late'), answers);
+    });
+  }
 
   describe('under a flood', () => {
     const sockets: Socket[] = [];
