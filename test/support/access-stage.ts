@@ -330,7 +330,7 @@ export class AccessStage {
     }
   }
 
-  ready(request: StoredRequest): Promise<StoredRequest> {
+  ready(request: Pick<StoredRequest, 'kind' | 'metadata'>): Promise<StoredRequest> {
     return this.requestUntil('to be ready', request, ({ status }) => status?.ready === true);
   }
 

@@ -45,6 +45,8 @@ describe('M1: the requester', () => {
       });
 
       it('keeps its requester if a client replaces it by a manifest without a requester', async () => {
+        // The leader writes the status until the request is ready, which would be a conflict.
+        await stage.ready({ kind: manifest.kind, metadata: { name: 'claims', uid: '' } });
         const { requester: _, ...spec } = manifest['spec'] as { requester: object };
         await stage.plane.kubectl(['replace', '-n', stage.namespace, '-f', '-'], {
           input: JSON.stringify({ ...manifest, spec }),
