@@ -51,8 +51,8 @@ export type OutcomeWithOutputs = Extract<Outcome, { readonly outcome: 'Done' | '
 /** A start of the key. */
 export interface RecentStart {
   readonly digest: string;
-  /** Monotonic milliseconds. */
-  readonly at: number;
+  /** Time of the start, on the monotonic clock. */
+  readonly monotonicMs: number;
 }
 
 /** Why a run of this process was started. */

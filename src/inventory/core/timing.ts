@@ -91,37 +91,41 @@ const allowedStarts = 5;
 const maxRecentStarts = 64;
 
 /**
- * Adds a start with this digest of the inputs to the recent starts. Consecutive starts with the same digest count once. `at`: monotonic
- * milliseconds, here and below.
+ * Adds a start with this digest of the inputs to the recent starts. Consecutive starts with the same digest count once. `monotonicMs` is the
+ * current time, here and below.
  */
-export function withStart(recent: readonly RecentStart[], digest: string, at: number): readonly RecentStart[] {
-  const kept = within(recent, at);
-  return kept.at(-1)?.digest === digest ? kept : [...kept, { digest, at }].slice(-maxRecentStarts);
+export function withStart(recent: readonly RecentStart[], digest: string, monotonicMs: number): readonly RecentStart[] {
+  const kept = withinWindow(recent, monotonicMs);
+  return kept.at(-1)?.digest === digest ? kept : [...kept, { digest, monotonicMs }].slice(-maxRecentStarts);
 }
 
 /**
  * Whether more than 5 runs in 10 minutes started with the same digest. Consecutive runs with the same digest, such as retries, count once.
  */
-export const isLivelock = (recent: readonly RecentStart[], at: number): boolean =>
-  countStarts(recent, at).most > allowedStarts;
+export const isLivelock = (recent: readonly RecentStart[], monotonicMs: number): boolean =>
+  countStarts(recent, monotonicMs).most > allowedStarts;
 
 /**
  * Minimum time between two starts of this key, milliseconds: 200. In a livelock it is 1 s and doubles with each start of the most frequent
  * digest. It stays short enough that the livelock remains detectable.
  */
-export function spacingOf(recent: readonly RecentStart[], at: number): number {
-  const { most, distinct } = countStarts(recent, at);
+export function spacingOf(recent: readonly RecentStart[], monotonicMs: number): number {
+  const { most, distinct } = countStarts(recent, monotonicMs);
   if (most <= allowedStarts) return spacingMs;
   return Math.round(Math.min(1000 * 2 ** (most - allowedStarts - 1), windowMs / (distinct * (allowedStarts + 2))));
 }
 
 /** Number of starts of the most frequent digest, and the number of distinct digests. Both are 0 for at most 5 starts. */
-function countStarts(recent: readonly RecentStart[], at: number): { readonly most: number; readonly distinct: number } {
+function countStarts(
+  recent: readonly RecentStart[],
+  monotonicMs: number,
+): { readonly most: number; readonly distinct: number } {
   if (recent.length <= allowedStarts) return { most: 0, distinct: 0 };
   const counts = new Map<string, number>();
-  for (const { digest } of within(recent, at)) counts.set(digest, (counts.get(digest) ?? 0) + 1);
+  for (const { digest } of withinWindow(recent, monotonicMs)) counts.set(digest, (counts.get(digest) ?? 0) + 1);
   return { most: Math.max(0, ...counts.values()), distinct: counts.size };
 }
 
-const within = (recent: readonly RecentStart[], at: number): readonly RecentStart[] =>
-  recent.filter((start) => start.at + windowMs >= at);
+/** The starts of the last 10 minutes. */
+const withinWindow = (recent: readonly RecentStart[], monotonicMs: number): readonly RecentStart[] =>
+  recent.filter((start) => start.monotonicMs + windowMs >= monotonicMs);

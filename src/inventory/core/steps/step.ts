@@ -78,7 +78,7 @@ function dispatch(transition: Transition, event: KeyEvent): void {
       onNotCalled(transition, event);
       break;
     case 'endpointUnavailable':
-      transition.storeUnavailable(event.inputs);
+      transition.recordUnavailableEndpoint(event.inputs);
       break;
     case 'deleting':
       onDeletionOrAbandonment(transition, event.inputs);

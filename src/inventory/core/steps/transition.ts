@@ -71,8 +71,11 @@ export class Transition {
     return lastStart + spacingOf(recentStarts, this.context.monotonicMs);
   }
 
-  /** Stores that a due run waits for the endpoint, unless the record already says that the last call was not accepted. */
-  storeUnavailable(inputs: Inputs): void {
+  /**
+   * Stores in `heldBy` that a due run waits because the component has no reachable endpoint. Stores nothing if the record already says that
+   * the component did not accept the last call.
+   */
+  recordUnavailableEndpoint(inputs: Inputs): void {
     const isKnown = wasNotAccepted(this.state.stored?.record.lastOutcome?.reason);
     if (!isKnown && this.#isDue()) this.#storeHeldBy(heldBy(inputs) ?? 'Unreachable');
   }
