@@ -1,10 +1,14 @@
 import type { Emit, EmitOptions, Source } from '../source.ts';
 
-/** A source for keys that other code of this process passes to it, such as an HTTP handler or a callback. */
+/**
+ * A source for hints. A hint is a key that other code of this process passes in, such as an HTTP handler or a callback, because the object of
+ * the key may need a reconcile. It carries no decision: the reconciler reads the present state.
+ */
 export interface HintSource extends Source {
   /**
-   * Emits `key`. Returns false if no controller listens, because this process does not lead or is still starting. It then drops the key,
-   * because a controller that starts reconciles everything that exists. `reason`: for logs; default: the name of the source.
+   * Passes `key` to the queue of the controller that listens. Returns false and drops the key if none listens, because this replica is not
+   * the leader or is still starting; a controller that starts reconciles every object anyway. `reason` is for logs; default: the name of the
+   * source.
    */
   hint(key: string, reason?: string, options?: EmitOptions): boolean;
 }
