@@ -4,9 +4,9 @@ import { quote } from '../kit/errors.ts';
 import { own } from '../kit/json-value.ts';
 import { findObject } from '../kube/client.ts';
 import { usage } from './args.ts';
+import type { ClusterConnection } from './cluster-connection.ts';
 import { exits } from './command-spec.ts';
 import { Problem } from './problem.ts';
-import type { Session } from './session.ts';
 
 /** The short names of the kinds of access, as users type them: `pod/NAME`. */
 export const typeNames = ['pod', 'exec'] as const;
@@ -37,17 +37,17 @@ export const nameIn = ({ metadata: { name, namespace } }: KubeObject): ObjectNam
  * Finds the request that the user named as `NAME`, `pod/NAME`, or `exec/NAME`. Rejects with a Problem if there is none, or one of each
  * type.
  */
-export const findRequest = (session: Session, text: string): Promise<Found> =>
-  find(session, text, requestResource, 'request', ({ namespace, program, kubectlFlags }, name) => {
+export const findRequest = (connection: ClusterConnection, text: string): Promise<Found> =>
+  find(connection, text, requestResource, 'request', ({ namespace, program, kubectlFlags }, name) => {
     const where = ['-n', namespace, ...kubectlFlags].join(' ');
     const events = `kubectl get events ${where} --field-selector involvedObject.name=${name}`;
     return `if it has ended, its Events say why: ${events}; to list requests: ${program} list -n ${namespace}`;
   });
 
 /** As `findRequest`, for templates. */
-export const findTemplate = (session: Session, text: string): Promise<Found> =>
+export const findTemplate = (connection: ClusterConnection, text: string): Promise<Found> =>
   find(
-    session,
+    connection,
     text,
     templateResource,
     'template',
@@ -55,13 +55,13 @@ export const findTemplate = (session: Session, text: string): Promise<Found> =>
   );
 
 async function find(
-  session: Session,
+  connection: ClusterConnection,
   text: string,
   resourceOf: (type: TypeName) => Resource,
   what: string,
-  remedy: (session: Session, name: string) => string,
+  remedy: (connection: ClusterConnection, name: string) => string,
 ): Promise<Found> {
-  const { cluster, namespace } = session;
+  const { cluster, namespace } = connection;
   const { types, name } = readName(text, resourceOf);
   const objects = await Promise.all(
     types.map((type) => findObject(cluster.client, resourceOf(type), { namespace, name }, {})),
@@ -74,7 +74,7 @@ async function find(
   if (second)
     throw usage(`namespace ${namespace} has a ${what} ${name} of each type; write pod/${name} or exec/${name}`);
   if (first) return first;
-  throw new Problem(exits.failed, `no ${what} ${text} in namespace ${namespace}; ${remedy(session, name)}`);
+  throw new Problem(exits.failed, `no ${what} ${text} in namespace ${namespace}; ${remedy(connection, name)}`);
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Clock } from '../kit/clock.ts';
-import type { Session } from './session.ts';
+import type { ClusterConnection } from './cluster-connection.ts';
 
 /** One result of a check of `doctor`. `found`: there is a fault. */
 export interface CheckResult {
@@ -19,7 +19,7 @@ export interface CheckOptions {
  */
 export interface Check {
   readonly name: string;
-  run(session: Session, options: CheckOptions): Promise<CheckResult[]>;
+  run(connection: ClusterConnection, options: CheckOptions): Promise<CheckResult[]>;
 }
 
 export const ok = (message: string): CheckResult => ({ result: 'ok', message });

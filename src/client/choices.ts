@@ -1,8 +1,8 @@
 import type { KubeObject } from '../api/object.ts';
 import { requesterOf, templateResource, typeOf } from './access-requests.ts';
 import { templateSpecOf } from './approver-text.ts';
+import type { ClusterConnection } from './cluster-connection.ts';
 import { cannotOpen, specOf, stateOf, statusOf } from './request-state.ts';
-import type { Session } from './session.ts';
 import { templateOf } from './voted-template.ts';
 
 /** The decision of approvers that a request waits for, as `about` of a vote; undefined if it waits for none. */
@@ -25,8 +25,8 @@ export type Choice = 'approve, deny' | 'deny (you approved)' | 'deny';
  * Returns a function that finds what the user can decide about a request; undefined if nothing. It asks the API server once for the user,
  * and once for each template. If the user may not read a template, or the API server does not tell their groups, the server decides.
  */
-export function choicesOf(session: Session): (request: KubeObject) => Promise<Choice | undefined> {
-  const { cluster, whoAmI } = session;
+export function choicesOf(connection: ClusterConnection): (request: KubeObject) => Promise<Choice | undefined> {
+  const { cluster, whoAmI } = connection;
   interface Answer {
     readonly mayDecide: boolean;
     readonly template: KubeObject | undefined;

@@ -8,7 +8,7 @@ import { type OpenCluster, openCluster } from '../kube/open-cluster.ts';
 import { type Args, usage } from './args.ts';
 
 /** A connection with the credentials of the user, and the namespaces in which the command acts. All calls of a command use it. */
-export interface Session {
+export interface ClusterConnection {
   readonly cluster: OpenCluster;
   /** The namespace of `-n`, else that of the context, else `default`. */
   readonly namespace: string;
@@ -35,7 +35,7 @@ export interface Session {
 }
 
 /** The command line and the environment of a session. */
-export interface SessionOptions {
+export interface ConnectionOptions {
   readonly args: Args;
   readonly clock: Clock;
   /** $KUBECONFIG. */
@@ -45,11 +45,16 @@ export interface SessionOptions {
 }
 
 /** Where a command searched, for messages: `in namespace payments; try -A`, or `in any namespace`. */
-export const searchedText = ({ scope: { namespace } }: Pick<Session, 'scope'>): string =>
+export const searchedText = ({ scope: { namespace } }: Pick<ClusterConnection, 'scope'>): string =>
   namespace === undefined ? 'in any namespace' : `in namespace ${namespace}; try -A`;
 
 /** Reads the kubeconfig. Rejects as `ambientCredentials`, and with a Problem for flags that do not fit together. */
-export async function openSession({ args, clock, kubeconfigPaths: paths, program }: SessionOptions): Promise<Session> {
+export async function openConnection({
+  args,
+  clock,
+  kubeconfigPaths: paths,
+  program,
+}: ConnectionOptions): Promise<ClusterConnection> {
   const [file, context] = [args.text('kubeconfig'), args.text('context')];
   const kubeconfig = {
     ...(file === undefined ? {} : { file }),

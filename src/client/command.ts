@@ -1,7 +1,7 @@
 import type { Clock } from '../kit/clock.ts';
 import type { Args } from './args.ts';
+import type { ClusterConnection } from './cluster-connection.ts';
 import type { CommandSpec } from './command-spec.ts';
-import type { Session } from './session.ts';
 
 /** A command: its texts and flags, and what it does. */
 export interface Command extends CommandSpec {
@@ -18,7 +18,7 @@ export interface Context {
   readonly signal: AbortSignal;
   /** The connection to the cluster that the common flags select. Opens it at the first call. Rejects with a Problem if
    * flags conflict or the kubeconfig cannot be used. */
-  connect(): Promise<Session>;
+  connect(): Promise<ClusterConnection>;
 }
 
 /** The terminal, the environment, and other programs. */

@@ -4,8 +4,8 @@ import { namespaces } from '../api/resources.ts';
 import { printable } from '../kit/printable.ts';
 import { requestResource, templateResource, typeNames } from './access-requests.ts';
 import { allFlags, commandOf, wordsIn } from './args.ts';
+import type { ClusterConnection } from './cluster-connection.ts';
 import type { ArgumentSpec, Candidates, CommandSpec } from './command-spec.ts';
-import type { Session } from './session.ts';
 
 /** A word that completion offers at the cursor, and its description. */
 export interface Candidate {
@@ -23,7 +23,7 @@ export interface Completion {
 export interface CompletionSources {
   readonly commands: readonly CommandSpec[];
   /** The connection, with the flags of `argv`. */
-  readonly connect: (argv: readonly string[]) => Promise<Session>;
+  readonly connect: (argv: readonly string[]) => Promise<ClusterConnection>;
   readonly contexts: (argv: readonly string[]) => Promise<readonly string[]>;
 }
 
@@ -108,14 +108,17 @@ async function namesFrom(
   if (from !== 'templates' && from !== 'requests' && from !== 'sessions' && from !== 'namespaces') {
     return plain(from === 'contexts' ? await contexts(argv) : from);
   }
-  const session = await connect(argv);
-  if (from === 'namespaces') return plain(await namesOf(session, namespaces, {}));
-  if (from === 'sessions') return plain(await namesOf(session, accessSessions, { namespace: session.namespace }));
+  const connection = await connect(argv);
+  if (from === 'namespaces') return plain(await namesOf(connection, namespaces, {}));
+  if (from === 'sessions') return plain(await namesOf(connection, accessSessions, { namespace: connection.namespace }));
   const type = typeNames.find((one) => command?.name === `request ${one}`);
   const lists = await Promise.all(
     (type ? [type] : typeNames).map(async (one) => {
       const resource = from === 'templates' ? templateResource(one) : requestResource(one);
-      return (await namesOf(session, resource, { namespace: session.namespace })).map((word) => ({ word, help: one }));
+      return (await namesOf(connection, resource, { namespace: connection.namespace })).map((word) => ({
+        word,
+        help: one,
+      }));
     }),
   );
   return lists.flat();
@@ -123,7 +126,7 @@ async function namesFrom(
 
 /** The names of the first page of a list. */
 async function namesOf(
-  { cluster }: Session,
+  { cluster }: ClusterConnection,
   resource: Resource,
   scope: { readonly namespace?: string },
 ): Promise<string[]> {

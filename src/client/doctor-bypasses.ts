@@ -1,8 +1,8 @@
 import { accesses } from '../api/access/kinds.ts';
 import { type RbacRule, uncovered } from '../rbac/rule-cover.ts';
 import { type Check, found, ok } from './check.ts';
+import type { ClusterConnection } from './cluster-connection.ts';
 import { type Held, heldByBindings } from './rbac-view.ts';
-import type { Session } from './session.ts';
 
 const templates = accesses.map(({ template }) => template.resource.plural);
 const requests = accesses.map(({ request }) => request.resource.plural);
@@ -100,8 +100,8 @@ export function isBuiltIn({ subject: { kind, name }, binding, role, namespace }:
 
 const bypassCheck = ({ name, rights, why, where }: Bypass): Check => ({
   name,
-  async run(session, { serverNamespace }) {
-    const held = (await heldOnce(session)).filter((one) => {
+  async run(connection, { serverNamespace }) {
+    const held = (await heldOnce(connection)).filter((one) => {
       const { subject, namespace } = one;
       const isOurs = subject.kind === 'ServiceAccount' && subject.name.startsWith(`${serverNamespace}/`);
       const isThere = where !== 'serverNamespace' || namespace === undefined || namespace === serverNamespace;
@@ -117,11 +117,11 @@ const bypassCheck = ({ name, rights, why, where }: Bypass): Check => ({
   },
 });
 
-const readings = new WeakMap<Session, Promise<Held[]>>();
+const readings = new WeakMap<ClusterConnection, Promise<Held[]>>();
 /** The bindings, read once for all checks. */
-function heldOnce(session: Session): Promise<Held[]> {
-  const reading = readings.get(session) ?? heldByBindings(session);
-  readings.set(session, reading);
+function heldOnce(connection: ClusterConnection): Promise<Held[]> {
+  const reading = readings.get(connection) ?? heldByBindings(connection);
+  readings.set(connection, reading);
   return reading;
 }
 

@@ -242,9 +242,9 @@ const leader: Check = {
 const MAX_SKEW_MS = 5000;
 const clocks: Check = {
   name: 'clocks',
-  async run(session) {
-    await session.cluster.client.raw('/version');
-    const aheadMs = session.serverAheadMs();
+  async run(connection) {
+    await connection.cluster.client.raw('/version');
+    const aheadMs = connection.serverAheadMs();
     if (aheadMs === undefined) return [{ result: 'not checked', message: 'the API server sends no Date' }];
     const skewMs = Math.abs(aheadMs);
     return skewMs > MAX_SKEW_MS

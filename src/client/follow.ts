@@ -3,9 +3,9 @@ import { keyOf } from '../api/object.ts';
 import type { Clock } from '../kit/clock.ts';
 import { ApiError } from '../kube/errors.ts';
 import type { Store } from '../kube/store.ts';
+import type { ClusterConnection } from './cluster-connection.ts';
 import { exits } from './command-spec.ts';
 import { Problem } from './problem.ts';
-import type { Session } from './session.ts';
 
 /** How long a watch may fail before the command ends, milliseconds. */
 const LOST_MS = 20_000;
@@ -52,13 +52,13 @@ export interface FollowOptions<T> {
  * API server refuses, or with the reason of `signal`. If a named object does not exist at first, `seen` is called with undefined.
  */
 export async function follow<T>(
-  session: Session,
+  connection: ClusterConnection,
   followed: readonly Followed[],
   options: FollowOptions<T>,
 ): Promise<T> {
   const { clock, signal, seen, tick } = options;
   const handles = followed.map(({ resource, name, scope }) =>
-    session.cluster.watch({
+    connection.cluster.watch({
       resource,
       ...(name?.namespace === undefined ? {} : { namespace: name.namespace }),
       ...(scope ?? {}),
@@ -67,7 +67,7 @@ export async function follow<T>(
     }),
   );
   let cancel = (): void => {};
-  let refusalsBefore = session.watchRefusals.length;
+  let refusalsBefore = connection.watchRefusals.length;
   try {
     return await new Promise<T>((resolve, reject) => {
       const report = (now: KubeObject | undefined, before?: KubeObject): void => {
@@ -80,8 +80,8 @@ export async function follow<T>(
       };
       const check = (): void => {
         const failing = handles.map(({ store }) => store.failing).find((one) => one !== undefined);
-        const refused = failing && refusal(session.watchRefusals.slice(refusalsBefore));
-        if (!failing) refusalsBefore = session.watchRefusals.length;
+        const refused = failing && refusal(connection.watchRefusals.slice(refusalsBefore));
+        if (!failing) refusalsBefore = connection.watchRefusals.length;
         if (refused !== undefined) reject(new ApiError(refused, '', failing?.reason ?? ''));
         else if (failing && failing.forMs > LOST_MS) reject(connectionLost(failing.reason));
         try {

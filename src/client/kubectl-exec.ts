@@ -4,14 +4,14 @@ import type { KubeObject } from '../api/object.ts';
 import { describe } from '../kit/errors.ts';
 import { findObject } from '../kube/client.ts';
 import { nameIn, requesterOf, requestResource, typeOf } from './access-requests.ts';
+import type { ClusterConnection } from './cluster-connection.ts';
 import type { Context } from './command.ts';
 import { exits } from './command-spec.ts';
 import { Problem } from './problem.ts';
 import { cannotOpen, specOf, stateOf, statusOf } from './request-state.ts';
-import type { Session } from './session.ts';
 
 /** The URL that leads kubectl through the gateway; undefined if the grant of the request lets its user call the API server directly. */
-export function gatewayUrl(request: KubeObject, { server }: Pick<Session, 'server'>): string | undefined {
+export function gatewayUrl(request: KubeObject, { server }: Pick<ClusterConnection, 'server'>): string | undefined {
   const { namespace = '', name, uid = '' } = request.metadata;
   if (statusOf(request).grant?.session?.via !== 'Gateway') return undefined;
   return `${server}${grantProxyPath(namespace, childNameOf({ name, uid }))}`;
@@ -23,20 +23,20 @@ export function gatewayUrl(request: KubeObject, { server }: Pick<Session, 'serve
  */
 export async function kubectlExec(
   { io, args }: Context,
-  session: Session,
+  connection: ClusterConnection,
   request: KubeObject,
   command: readonly string[],
 ): Promise<number> {
   const container = args.text('container');
   const { pod } = stateOf(request);
-  const server = gatewayUrl(request, session);
+  const server = gatewayUrl(request, connection);
   if (pod === '') throw new Problem(exits.failed, `${request.metadata.name} names no pod yet; run the command again`);
   const kubectlArgs = [
     'exec',
     '-i',
     ...(io.terminal.input && io.terminal.output ? ['-t'] : []),
-    `--namespace=${request.metadata.namespace ?? session.namespace}`,
-    ...session.kubectlFlags,
+    `--namespace=${request.metadata.namespace ?? connection.namespace}`,
+    ...connection.kubectlFlags,
     ...(server === undefined ? [] : [`--server=${server}`]),
     ...(container === undefined ? [] : [`--container=${container}`]),
     // With this prefix, kubectl takes the name for no flag, whatever the object contains.
@@ -53,17 +53,17 @@ export async function kubectlExec(
     );
   });
   // A shell may end because its access did, and then says nothing.
-  const ended = await endText(session, request);
+  const ended = await endText(connection, request);
   // Only now: most calls succeed, and a user may have permissions besides those of the grant. A signal ends the client, too.
-  const note = ended || (code === exits.done || code > signalBase ? '' : await whyNot(session, request));
+  const note = ended || (code === exits.done || code > signalBase ? '' : await whyNot(connection, request));
   if (note !== '') io.printError(`note: ${note}\n`);
   return code;
 }
 
 /** A sentence that says that the access has ended, and why; empty if it has not, or if the client cannot read that now. */
-async function endText(session: Session, request: KubeObject): Promise<string> {
+async function endText(connection: ClusterConnection, request: KubeObject): Promise<string> {
   const resource = requestResource(typeOf(request));
-  const now = await findObject(session.cluster.client, resource, nameIn(request), {}).catch(() => request);
+  const now = await findObject(connection.cluster.client, resource, nameIn(request), {}).catch(() => request);
   const { name, uid } = request.metadata;
   if (now?.metadata.uid !== uid) return `the access of ${name} has ended`;
   const { state, why } = stateOf(now ?? request);
@@ -74,9 +74,9 @@ async function endText(session: Session, request: KubeObject): Promise<string> {
 const signalBase = 128;
 
 /** A sentence that says why the grant permits the user no exec, and what to type instead; empty if it permits exec. */
-async function whyNot(session: Session, request: KubeObject): Promise<string> {
+async function whyNot(connection: ClusterConnection, request: KubeObject): Promise<string> {
   const { grant, accessMessage = '' } = statusOf(request);
-  const user = await session.whoAmI().catch(() => undefined);
+  const user = await connection.whoAmI().catch(() => undefined);
   if (!grant || !user) return '';
   const { name } = request.metadata;
   const { subjects = [] } = grant;
@@ -84,8 +84,8 @@ async function whyNot(session: Session, request: KubeObject): Promise<string> {
     subject.kind === 'User' ? subject.name === user.username : user.groups.includes(subject.name),
   );
   if (!isTheirs) {
-    const template = [specOf(request).templateName ?? '', '-n', session.namespace, ...session.kubectlFlags];
-    return `${name} was opened for ${requesterOf(request) || 'another user'}, not for ${user.username}; for access of your own: ${session.program} request ${typeOf(request)} ${template.join(' ')}`;
+    const template = [specOf(request).templateName ?? '', '-n', connection.namespace, ...connection.kubectlFlags];
+    return `${name} was opened for ${requesterOf(request) || 'another user'}, not for ${user.username}; for access of your own: ${connection.program} request ${typeOf(request)} ${template.join(' ')}`;
   }
   // The rules of a grant through the gateway permit nothing on the pod itself.
   if (grant.session?.via === 'Gateway') return '';

@@ -1,17 +1,17 @@
 import type { KubeObject, Resource } from '../api/object.ts';
 import { isForbidden } from '../kube/errors.ts';
 import type { Page } from '../kube/list-pages.ts';
+import type { ClusterConnection } from './cluster-connection.ts';
 import { exits } from './command-spec.ts';
 import type { Printer } from './output.ts';
 import { Problem, plainMessage } from './problem.ts';
-import type { Session } from './session.ts';
 
 /**
  * Lists the resources in the scope of the session and prints each page as it arrives. Resolves to the number of printed objects. Rejects
  * with a Problem that names -n if the user may not list all namespaces.
  */
 export async function printPages(
-  { cluster, scope }: Session,
+  { cluster, scope }: ClusterConnection,
   resources: readonly Resource[],
   printer: Pick<Printer<KubeObject>, 'add' | 'end'>,
   matches: (object: KubeObject) => boolean | Promise<boolean>,

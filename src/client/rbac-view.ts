@@ -2,7 +2,7 @@ import type { KubeObject } from '../api/object.ts';
 import { clusterRoleBindings, clusterRoles, roleBindings, roles } from '../api/resources.ts';
 import { listIn, own, strings } from '../kit/json-value.ts';
 import type { RbacRule } from '../rbac/rule-cover.ts';
-import type { Session } from './session.ts';
+import type { ClusterConnection } from './cluster-connection.ts';
 
 /** The rules of a Role or ClusterRole. */
 export const rulesIn = (role: unknown): RbacRule[] =>
@@ -47,7 +47,7 @@ export interface Held {
 }
 
 /** What each subject may do by each binding of the cluster. Rejects with ApiError if the user may not list all roles and bindings. */
-export async function heldByBindings({ cluster }: Session): Promise<Held[]> {
+export async function heldByBindings({ cluster }: ClusterConnection): Promise<Held[]> {
   const lists = [clusterRoles, roles, clusterRoleBindings, roleBindings].map((resource) =>
     cluster.client.list(resource),
   );

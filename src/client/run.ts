@@ -2,6 +2,7 @@ import { systemClock } from '../kit/clock.ts';
 import { printable, printableLines } from '../kit/printable.ts';
 import { contextNames } from '../kube/kubeconfig.ts';
 import { type Args, allFlags, readCommandLine, wordsIn } from './args.ts';
+import { type ClusterConnection, openConnection } from './cluster-connection.ts';
 import type { Command, Context, Io, RawIo } from './command.ts';
 import { exits } from './command-spec.ts';
 import { commands } from './commands.ts';
@@ -9,7 +10,6 @@ import { commonFlags } from './common-flags.ts';
 import { complete, completionLines } from './complete.ts';
 import { commandHelp, programHelp } from './help.ts';
 import { problemOf } from './problem.ts';
-import { openSession, type Session } from './session.ts';
 
 /** Runs one command line. Resolves to its exit code; never rejects. `signal` aborts at Ctrl-C. */
 export function runClient(argv: readonly string[], raw: RawIo, signal: AbortSignal): Promise<number> {
@@ -52,11 +52,11 @@ async function runLine(argv: readonly string[], io: Io, signal: AbortSignal): Pr
 }
 
 function contextOf(args: Args, io: Io, signal: AbortSignal): Context {
-  let session: Promise<Session> | undefined;
+  let connection: Promise<ClusterConnection> | undefined;
   const { kubeconfigPaths, program } = io;
-  const connect = (): Promise<Session> => {
-    session ??= openSession({ args, clock: systemClock, kubeconfigPaths, program });
-    return session;
+  const connect = (): Promise<ClusterConnection> => {
+    connection ??= openConnection({ args, clock: systemClock, kubeconfigPaths, program });
+    return connection;
   };
   return { args, io, clock: systemClock, signal, connect };
 }
@@ -75,7 +75,7 @@ async function printCompletion(argv: readonly string[], io: Io): Promise<number>
   const { kubeconfigPaths: paths, program } = io;
   const completion = await complete(argv, {
     commands,
-    connect: (line) => openSession({ args: argsOf(line), clock: systemClock, kubeconfigPaths: paths, program }),
+    connect: (line) => openConnection({ args: argsOf(line), clock: systemClock, kubeconfigPaths: paths, program }),
     contexts: (line) => {
       const file = argsOf(line).text('kubeconfig');
       return contextNames({ ...(file === undefined ? {} : { file }), ...(paths === undefined ? {} : { paths }) });

@@ -5,14 +5,14 @@ import { own } from '../kit/json-value.ts';
 import { findObject } from '../kube/client.ts';
 import { ApiError, isForbidden } from '../kube/errors.ts';
 import { type Found, templateResource } from './access-requests.ts';
+import type { ClusterConnection } from './cluster-connection.ts';
 import { exits } from './command-spec.ts';
 import { Problem } from './problem.ts';
 import { specOf } from './request-state.ts';
-import type { Session } from './session.ts';
 
 /** The template of a request; undefined if it does not exist, or the user may not read it. */
 export async function templateOf(
-  { cluster, namespace }: Pick<Session, 'cluster' | 'namespace'>,
+  { cluster, namespace }: Pick<ClusterConnection, 'cluster' | 'namespace'>,
   { type, object }: Found,
 ): Promise<KubeObject | undefined> {
   const name = specOf(object).templateName ?? '';
@@ -40,11 +40,11 @@ export const versionOf = ({ metadata: { uid = '', generation = 0 } }: KubeObject
  * changed after the request was created, because the user may have seen another one.
  */
 export async function votedTemplate(
-  session: Session,
+  connection: ClusterConnection,
   found: Found,
   seen: string | undefined,
 ): Promise<KubeObject | undefined> {
-  const template = await templateOf(session, found);
+  const template = await templateOf(connection, found);
   if (!template) return undefined;
   const { name } = template.metadata;
   const remedy = `read it with show ${found.type}/${found.object.metadata.name}, then approve with --template-version ${versionOf(template)}`;

@@ -1,12 +1,12 @@
 import type { KubeObject } from '../api/object.ts';
 import { type Found, nameIn, requestResource, type TypeName } from './access-requests.ts';
+import type { ClusterConnection } from './cluster-connection.ts';
 import type { Context } from './command.ts';
 import { exits } from './command-spec.ts';
 import { follow } from './follow.ts';
 import { Problem } from './problem.ts';
 import { Progress } from './progress.ts';
 import { cannotOpen, codeOf, remedyOf, specOf, stateOf, statusOf } from './request-state.ts';
-import type { Session } from './session.ts';
 import { timeFrom } from './times.ts';
 
 /** The `done` of a wait for open access. */
@@ -28,7 +28,7 @@ export interface WaitOptions {
  */
 export async function waitFor(
   context: Context,
-  session: Session,
+  connection: ClusterConnection,
   { type, object }: Found,
   options: WaitOptions,
 ): Promise<KubeObject> {
@@ -38,7 +38,7 @@ export async function waitFor(
   const uid = object.metadata.uid;
   const endMs = options.timeoutMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() + options.timeoutMs;
   let last = object;
-  const startCommand = `${io.program} start ${targetOf(session, type, name.name)}`;
+  const startCommand = `${io.program} start ${targetOf(connection, type, name.name)}`;
   const textOf = (request: KubeObject): string => {
     const { state, why } = stateOf(request);
     const text = options.extension
@@ -49,8 +49,8 @@ export async function waitFor(
   let shown = textOf(object);
   const stillWaiting = (): string =>
     options.extension
-      ? `the extension ${stillWaits(shown)}, and ${openText(last, clock.now()) || 'access stays open'}. To see it: ${io.program} get ${targetOf(session, type, name.name)}`
-      : `the request ${stillWaits(shown)}. ${hintsFor(context, session, type, name.name)}`;
+      ? `the extension ${stillWaits(shown)}, and ${openText(last, clock.now()) || 'access stays open'}. To see it: ${io.program} get ${targetOf(connection, type, name.name)}`
+      : `the request ${stillWaits(shown)}. ${hintsFor(context, connection, type, name.name)}`;
   const seen = (request: KubeObject | undefined): KubeObject | undefined => {
     if (!request || request.metadata.uid !== uid)
       throw new Problem(exits.ended, `${name.name} has ended: the request is gone`);
@@ -68,7 +68,7 @@ export async function waitFor(
     }
   };
   try {
-    return await follow(session, [{ resource: requestResource(type), name }], { clock, signal, seen, tick });
+    return await follow(connection, [{ resource: requestResource(type), name }], { clock, signal, seen, tick });
   } catch (error) {
     progress.end();
     if (signal.aborted) throw new Problem(exits.interrupted, `interrupted; ${stillWaiting()}`);
@@ -79,14 +79,14 @@ export async function waitFor(
 }
 
 /** The commands to wait for a request again, and to withdraw it. */
-export function hintsFor({ io }: Context, session: Session, type: TypeName, name: string): string {
-  const target = targetOf(session, type, name);
+export function hintsFor({ io }: Context, connection: ClusterConnection, type: TypeName, name: string): string {
+  const target = targetOf(connection, type, name);
   return `To go on: ${io.program} watch ${target}. To drop it: ${io.program} drop ${target}`;
 }
 
 /** A request as words of a command line, with the connection of this session. */
-export const targetOf = (session: Session, type: TypeName, name: string): string =>
-  [`${type}/${name}`, '-n', session.namespace, ...session.kubectlFlags].join(' ');
+export const targetOf = (connection: ClusterConnection, type: TypeName, name: string): string =>
+  [`${type}/${name}`, '-n', connection.namespace, ...connection.kubectlFlags].join(' ');
 
 /** What a request waits for, as the end of a sentence about it. A terminal has erased the line of progress that said so. */
 const stillWaits = (shown: string): string =>
@@ -117,8 +117,8 @@ export function endedProblem(request: KubeObject): Problem {
 }
 
 /** How to free the name of a request that has ended; it may be needed again before the server deletes the request. */
-export function deleteText(session: Session, request: KubeObject): string {
-  const flags = ['-n', session.namespace, ...session.kubectlFlags].join(' ');
+export function deleteText(connection: ClusterConnection, request: KubeObject): string {
+  const flags = ['-n', connection.namespace, ...connection.kubectlFlags].join(' ');
   return `to delete it: kubectl delete ${request.kind.toLowerCase()} ${request.metadata.name} ${flags}`;
 }
 

@@ -5,12 +5,12 @@ import { findObject } from '../../kube/client.ts';
 import { uncovered } from '../../rbac/rule-cover.ts';
 import { type Found, findTemplate, templateResource } from '../access-requests.ts';
 import { approversText, canCount, missingBindingText, templateSpecOf } from '../approver-text.ts';
+import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { outputForm, type Printed, Printer } from '../output.ts';
 import { plainMessage } from '../problem.ts';
 import { roleOf, rulesIn, subjectsIn } from '../rbac-view.ts';
-import type { Session } from '../session.ts';
 
 /**
  * A subject that holds the verb approve, and the binding that grants it. `countsFor`: the entries of `approvals.all` that its votes can
@@ -32,27 +32,27 @@ export const approvers: Command = {
   examples: ['approvers payments-shell'],
   async run({ args, io, connect }: Context) {
     const form = outputForm(args);
-    const session = await connect();
-    const template = await findTemplate(session, args.positionals[0] ?? '');
+    const connection = await connect();
+    const template = await findTemplate(connection, args.positionals[0] ?? '');
     const needed = approversText(template.object);
     io.printError(needed === '' ? 'the template asks for no approvals\n' : `needed: ${needed}\n`);
     const unread: string[] = [];
     const printer = new Printer(io, form, approverTable);
-    const holders = await holdersOf(session, template, unread);
+    const holders = await holdersOf(connection, template, unread);
     printer.add(holders);
     printer.end();
     // Without approvals, the verb approve only lets its holders deny.
     if (needed === '') return exits.done;
     for (const what of new Set(unread)) io.printError(`not checked: ${what}\n`);
-    const where = ['-n', session.namespace, ...session.kubectlFlags];
+    const where = ['-n', connection.namespace, ...connection.kubectlFlags];
     const missing = unread.length === 0 ? missingBindingText(template.object, holders, where) : '';
     if (missing !== '') io.printError(`${missing}\n`);
     return exits.done;
   },
 };
 
-async function holdersOf(session: Session, template: Found, unread: string[]): Promise<Approver[]> {
-  const { cluster, namespace } = session;
+async function holdersOf(connection: ClusterConnection, template: Found, unread: string[]): Promise<Approver[]> {
+  const { cluster, namespace } = connection;
   const read = async <T>(what: Promise<T>, otherwise: T): Promise<T> => {
     try {
       return await what;

@@ -4,13 +4,13 @@ import { ApiError, isForbidden, isNotFound } from '../../kube/errors.ts';
 import { type Found, findRequest, requesterOf, requestResource, typeNames } from '../access-requests.ts';
 import { usage } from '../args.ts';
 import { questionOf } from '../choices.ts';
+import { type ClusterConnection, searchedText } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits, type FlagSpec } from '../command-spec.ts';
 import { forEach } from '../for-each.ts';
 import { outputForm } from '../output.ts';
 import { Problem } from '../problem.ts';
 import { cannotOpen, type State, specOf, stateOf, statusOf } from '../request-state.ts';
-import { type Session, searchedText } from '../session.ts';
 import { requestsTarget } from '../targets.ts';
 import { votedTemplate } from '../voted-template.ts';
 import { endedProblem, targetOf } from '../wait.ts';
@@ -59,19 +59,19 @@ async function vote(context: Context, decision: 'Approve' | 'Deny'): Promise<num
   const { args, connect } = context;
   args.durationMs('max');
   const form = outputForm(args);
-  const session = await connect();
+  const connection = await connect();
   return forEach(context, form, args.positionals, async (text) => {
-    const found = await findRequest(session, text);
+    const found = await findRequest(connection, text);
     const question = args.text('about') ?? questionOf(found.object) ?? 'Access';
     if (question !== 'Review' && cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
     const { state } = stateOf(found.object);
     if (decision === 'Approve' && args.text('about') === undefined && isOpen(state) && !questionOf(found.object))
       throw new Problem(exits.denied, `${found.object.metadata.name} waits for no approval: its state is ${state}`);
     const approves = decision === 'Approve' && question !== 'Review';
-    const template = approves ? await votedTemplate(session, found, args.text('template-version')) : undefined;
+    const template = approves ? await votedTemplate(connection, found, args.text('template-version')) : undefined;
     const manifest = voteFor(found, args, decision, question, template);
-    const object = await session.cluster.client.create(accessVotes, manifest).catch(async (error: unknown) => {
-      throw (await notVoted(context, session, found, question, decision, error)) ?? error;
+    const object = await connection.cluster.client.create(accessVotes, manifest).catch(async (error: unknown) => {
+      throw (await notVoted(context, connection, found, question, decision, error)) ?? error;
     });
     return { object, of: found.object, became: decidedText(found.object, question, decision) };
   });
@@ -82,13 +82,13 @@ const isOpen = (state: State): boolean => state === 'Opening' || state === 'Read
 /** The Problem for a vote that the API server did not create; undefined if its own message says what to do. */
 async function notVoted(
   { io }: Context,
-  session: Session,
+  connection: ClusterConnection,
   { type, object }: Found,
   question: string,
   decision: 'Approve' | 'Deny',
   error: unknown,
 ): Promise<Problem | undefined> {
-  const target = targetOf(session, type, object.metadata.name);
+  const target = targetOf(connection, type, object.metadata.name);
   // The name of a vote comes from its voter, its request, and its content.
   if (error instanceof ApiError && error.code === 409) {
     return new Problem(
@@ -99,9 +99,11 @@ async function notVoted(
   // The denial of the webhook says what to do. RBAC denies first a requester who may not vote at all.
   if (!isForbidden(error) || (error instanceof ApiError && error.message.includes(' denied the request: ')))
     return undefined;
-  const user = await session.whoAmI().catch(() => undefined);
+  const user = await connection.whoAmI().catch(() => undefined);
   if (!user || user.username !== requesterOf(object)) return undefined;
-  const template = [specOf(object).templateName ?? '', '-n', session.namespace, ...session.kubectlFlags].join(' ');
+  const template = [specOf(object).templateName ?? '', '-n', connection.namespace, ...connection.kubectlFlags].join(
+    ' ',
+  );
   return new Problem(
     exits.denied,
     `denied: ${object.metadata.name} is your own request, which only others can decide; to see who: ${io.program} approvers ${template}; to withdraw it: ${io.program} drop ${target}`,
@@ -164,16 +166,16 @@ export const revoke: Command = {
     if ((user === undefined) === (args.positionals.length === 0))
       throw usage('give the names of requests, or --user NAME', 'revoke');
     if (user === '') throw usage('--user must not be empty', 'revoke');
-    const session = await connect();
+    const connection = await connect();
     const where = ({ object }: Found): string => (args.has('all-namespaces') ? ` in ${object.metadata.namespace}` : '');
     const end = async (found: Found) => ({
-      object: await endRequest(session, found, why),
+      object: await endRequest(connection, found, why),
       became: `revocation requested${where(found)}; the server closes the access`,
     });
     if (user === undefined)
-      return forEach(context, form, args.positionals, async (name) => end(await findRequest(session, name)));
-    const found = await requestsOf(session, user);
-    if (found.length === 0) io.printError(`no open or waiting request of ${user} ${searchedText(session)}\n`);
+      return forEach(context, form, args.positionals, async (name) => end(await findRequest(connection, name)));
+    const found = await requestsOf(connection, user);
+    if (found.length === 0) io.printError(`no open or waiting request of ${user} ${searchedText(connection)}\n`);
     return forEach(context, form, found, (one) =>
       end(one).catch((error: unknown) => {
         // If the request ended meanwhile, there is nothing left to revoke.
@@ -185,7 +187,7 @@ export const revoke: Command = {
 };
 
 /** The requests of a user that have not ended. */
-async function requestsOf({ cluster, scope }: Session, user: string): Promise<Found[]> {
+async function requestsOf({ cluster, scope }: ClusterConnection, user: string): Promise<Found[]> {
   const lists = await Promise.all(
     typeNames.map(async (type) => {
       const { items } = await cluster.client.list(requestResource(type), scope);

@@ -1,12 +1,12 @@
 import { describe } from '../../kit/errors.ts';
 import { isForbidden } from '../../kube/errors.ts';
 import type { Check, CheckResult } from '../check.ts';
+import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { checks } from '../doctor-checks.ts';
 import { outputForm, type Printed, Printer } from '../output.ts';
 import { plainMessage } from '../problem.ts';
-import type { Session } from '../session.ts';
 
 interface Line extends CheckResult {
   readonly check: string;
@@ -21,9 +21,11 @@ export const doctor: Command = {
   async run(context) {
     const { args, io } = context;
     const form = outputForm(args);
-    const session = await context.connect();
+    const connection = await context.connect();
     const serverNamespace = args.text('namespace') ?? 'drawbridge-system';
-    const lines = (await Promise.all(checks.map((check) => runCheck(check, session, serverNamespace, context)))).flat();
+    const lines = (
+      await Promise.all(checks.map((check) => runCheck(check, connection, serverNamespace, context)))
+    ).flat();
     const printer = new Printer(io, form, table);
     printer.add(lines);
     printer.end();
@@ -31,9 +33,14 @@ export const doctor: Command = {
   },
 };
 
-async function runCheck(check: Check, session: Session, serverNamespace: string, { clock }: Context): Promise<Line[]> {
+async function runCheck(
+  check: Check,
+  connection: ClusterConnection,
+  serverNamespace: string,
+  { clock }: Context,
+): Promise<Line[]> {
   try {
-    const findings = await check.run(session, { serverNamespace, clock });
+    const findings = await check.run(connection, { serverNamespace, clock });
     return findings.map((finding) => ({ check: check.name, ...finding }));
   } catch (error) {
     const why = isForbidden(error) ? 'needs a permission' : 'failed';

@@ -30,14 +30,14 @@ export const explain: Command = {
 async function runExplain(context: Context): Promise<number> {
   const { args, io } = context;
   const form = outputForm(args);
-  const session = await context.connect();
-  const { type, object: template } = await findTemplate(session, args.positionals[0] ?? '');
+  const connection = await context.connect();
+  const { type, object: template } = await findTemplate(connection, args.positionals[0] ?? '');
   if (type === 'pod' && args.text('pod') !== undefined) throw usage('--pod is only for templates of type exec');
   const resource = requestResource(type);
   const manifest = { ...requestOf(context, type), apiVersion: apiVersionOf(resource) };
-  manifest.metadata.namespace = session.namespace;
+  manifest.metadata.namespace = connection.namespace;
   manifest.spec = { ...(manifest.spec as object), templateName: template.metadata.name };
-  const denial = await session.cluster.client.create(resource, manifest, { dryRun: true }).then(
+  const denial = await connection.cluster.client.create(resource, manifest, { dryRun: true }).then(
     () => undefined,
     (error: unknown) => {
       if (error instanceof ApiError && error.message.includes(' denied the request: '))
@@ -45,7 +45,7 @@ async function runExplain(context: Context): Promise<number> {
       throw error;
     },
   );
-  const lines = session.warnings.map(readLine).filter((line) => line !== undefined);
+  const lines = connection.warnings.map(readLine).filter((line) => line !== undefined);
   const printer = new Printer(io, form, ruleTable);
   printer.add(lines);
   printer.end();
@@ -53,7 +53,7 @@ async function runExplain(context: Context): Promise<number> {
     io.printError(`${io.program}: the server would deny it: ${denial}\n`);
     return exits.denied;
   }
-  if (!foretellsDenial(session.warnings)) return exits.done;
+  if (!foretellsDenial(connection.warnings)) return exits.done;
   io.printError(`${io.program}: the server would accept it, and then deny it: see what fails above\n`);
   return exits.denied;
 }

@@ -7,6 +7,7 @@ import type { KubeObject } from '../../api/object.ts';
 import { listIn, own } from '../../kit/json-value.ts';
 import { findObject } from '../../kube/client.ts';
 import { fullName } from '../access-requests.ts';
+import { searchedText } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { textIn } from '../journal.ts';
@@ -14,7 +15,6 @@ import { type Column, outputForm, type Printed, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
 import { Problem } from '../problem.ts';
 import { conditionsOf } from '../request-state.ts';
-import { searchedText } from '../session.ts';
 
 const ready = (object: KubeObject): string =>
   conditionsOf(object).find(({ type }) => type === 'Ready')?.status ?? 'Unknown';
@@ -54,9 +54,9 @@ export const bindingStatus: Command = {
   examples: ['binding status'],
   async run({ args, io, connect }) {
     const form = outputForm(args);
-    const session = { ...(await connect()), scope: {} };
+    const connection = { ...(await connect()), scope: {} };
     let problems = 0;
-    const count = await printPages(session, [apiServiceBindings], new Printer(io, form, bindingTable), (binding) => {
+    const count = await printPages(connection, [apiServiceBindings], new Printer(io, form, bindingTable), (binding) => {
       if (ready(binding) !== 'True') problems += 1;
       return true;
     });
@@ -72,7 +72,7 @@ export const inventoryStatus: Command = {
   examples: ['inventory status -n fleet', 'inventory status -A'],
   async run({ args, io, connect }) {
     const form = outputForm(args);
-    const session = await connect();
+    const connection = await connect();
     const columns: readonly Column<KubeObject>[] = [
       { title: 'NAMESPACE', text: ({ metadata }) => metadata.namespace ?? '' },
       { title: 'NAME', text: ({ metadata }) => metadata.name },
@@ -89,11 +89,16 @@ export const inventoryStatus: Command = {
       name: fullName,
     };
     let waiting = 0;
-    const count = await printPages(session, [clusterInventoryKind.resource], new Printer(io, form, table), (entry) => {
-      if (ready(entry) !== 'True') waiting += 1;
-      return true;
-    });
-    if (count === 0) io.printError(`no entries found ${searchedText(session)}\n`);
+    const count = await printPages(
+      connection,
+      [clusterInventoryKind.resource],
+      new Printer(io, form, table),
+      (entry) => {
+        if (ready(entry) !== 'True') waiting += 1;
+        return true;
+      },
+    );
+    if (count === 0) io.printError(`no entries found ${searchedText(connection)}\n`);
     return waiting === 0 ? exits.done : exits.failed;
   },
 };
@@ -122,8 +127,8 @@ export const inventoryWhy: Command = {
   async run(context: Context) {
     const { args, io, connect } = context;
     const form = outputForm(args);
-    const session = await connect();
-    const { namespace, cluster } = session;
+    const connection = await connect();
+    const { namespace, cluster } = connection;
     const name = args.positionals[0] ?? '';
     const entry = await findObject(cluster.client, clusterInventoryKind.resource, { namespace, name }, {});
     if (!entry)

@@ -1,6 +1,7 @@
 import type { KubeObject } from '../../api/object.ts';
 import { formatTime } from '../../kit/clock.ts';
 import { requesterOf, requestResource, typeNames } from '../access-requests.ts';
+import { type ClusterConnection, searchedText } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits, type FlagSpec } from '../command-spec.ts';
 import { follow } from '../follow.ts';
@@ -8,7 +9,6 @@ import { outputForm, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
 import { statusOf } from '../request-state.ts';
 import { requestTable } from '../request-table.ts';
-import { type Session, searchedText } from '../session.ts';
 
 const flags: readonly FlagSpec[] = [
   { name: 'everyone', help: 'Also requests of other people.' },
@@ -25,13 +25,13 @@ export const list: Command = {
     if (context.args.has('watch')) return watchRequests(context);
     const { args, io, clock, connect } = context;
     const form = outputForm(args);
-    const session = await connect();
-    const matches = await wanted(context, session);
+    const connection = await connect();
+    const matches = await wanted(context, connection);
     const printer = new Printer(io, form, requestTable({ ...tableOptions(context), now: () => clock.now() }));
-    const count = await printPages(session, typeNames.map(requestResource), printer, matches);
+    const count = await printPages(connection, typeNames.map(requestResource), printer, matches);
     if (count === 0)
       io.printError(
-        `no requests found ${searchedText(session)}; to request access: ${io.program} templates, then ${io.program} request\n`,
+        `no requests found ${searchedText(connection)}; to request access: ${io.program} templates, then ${io.program} request\n`,
       );
     return exits.done;
   },
@@ -43,9 +43,9 @@ const tableOptions = ({ args }: Context) => ({
 });
 
 /** Whether the flags select a request. Asks the API server for the user name, if the flags name none. */
-async function wanted({ args }: Context, session: Session): Promise<(request: KubeObject) => boolean> {
+async function wanted({ args }: Context, connection: ClusterConnection): Promise<(request: KubeObject) => boolean> {
   if (args.has('everyone')) return () => true;
-  const user = args.text('user') ?? (await session.whoAmI()).username;
+  const user = args.text('user') ?? (await connection.whoAmI()).username;
   return (request) => requesterOf(request) === user;
 }
 
@@ -53,12 +53,12 @@ async function wanted({ args }: Context, session: Session): Promise<(request: Ku
 export async function watchRequests(context: Context): Promise<number> {
   const { args, io, clock, signal, connect } = context;
   const form = outputForm(args);
-  const session = await connect();
-  const matches = await wanted(context, session);
+  const connection = await connect();
+  const matches = await wanted(context, connection);
   const table = requestTable({ ...tableOptions(context), now: () => clock.now() });
   const printer = new Printer(io, form, table, { stream: true });
-  const followed = typeNames.map((type) => ({ resource: requestResource(type), scope: session.scope }));
-  await follow<never>(session, followed, {
+  const followed = typeNames.map((type) => ({ resource: requestResource(type), scope: connection.scope }));
+  await follow<never>(connection, followed, {
     clock,
     signal,
     seen: (request, before) => {

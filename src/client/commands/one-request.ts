@@ -3,6 +3,7 @@ import type { KubeObject } from '../../api/object.ts';
 import { parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
 import { findRequest, fullName, nameIn, requesterOf, requestResource } from '../access-requests.ts';
 import { usage } from '../args.ts';
+import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { detailsOf } from '../details.ts';
@@ -11,7 +12,6 @@ import { kubectlExec } from '../kubectl-exec.ts';
 import { outputForm, printObject } from '../output.ts';
 import { Problem } from '../problem.ts';
 import { cannotOpen, isFinal, specOf, stateOf, statusOf } from '../request-state.ts';
-import type { Session } from '../session.ts';
 import { requestsTarget } from '../targets.ts';
 import { span } from '../times.ts';
 import { deleteText, endedProblem, ifReady, openText, targetOf, waitFor } from '../wait.ts';
@@ -51,8 +51,8 @@ export const watch: Command = {
     if (name === undefined) return watchRequests(context);
     const form = outputForm(args);
     const timeoutMs = args.durationMs('timeout');
-    const session = await context.connect();
-    printAccess(context, form, await waitUntilReady(context, session, name, timeoutMs));
+    const connection = await context.connect();
+    printAccess(context, form, await waitUntilReady(context, connection, name, timeoutMs));
     return exits.done;
   },
 };
@@ -68,18 +68,23 @@ export const exec: Command = {
   examples: ['exec payments-shell-x7k2p', 'exec payments-shell-x7k2p -- ls /tmp'],
   async run(context) {
     const timeoutMs = context.args.durationMs('timeout');
-    const session = await context.connect();
-    const ready = await waitUntilReady(context, session, context.args.positionals[0] ?? '', timeoutMs);
-    return kubectlExec(context, session, ready, context.args.rest);
+    const connection = await context.connect();
+    const ready = await waitUntilReady(context, connection, context.args.positionals[0] ?? '', timeoutMs);
+    return kubectlExec(context, connection, ready, context.args.rest);
   },
 };
 
 /** The request once its access is open. Rejects with a Problem if that cannot happen, or not in time. */
-export async function waitUntilReady(context: Context, session: Session, name: string, timeoutMs: number | undefined) {
-  const found = await findRequest(session, name);
+export async function waitUntilReady(
+  context: Context,
+  connection: ClusterConnection,
+  name: string,
+  timeoutMs: number | undefined,
+) {
+  const found = await findRequest(connection, name);
   if (cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
   if (statusOf(found.object).ready) return found.object;
-  return waitFor(context, session, found, { timeoutMs, done: ifReady });
+  return waitFor(context, connection, found, { timeoutMs, done: ifReady });
 }
 
 export const drop: Command = {
@@ -91,38 +96,38 @@ export const drop: Command = {
   async run(context) {
     const { args, io } = context;
     const form = outputForm(args);
-    const session = await context.connect();
-    const { username } = await session.whoAmI();
+    const connection = await context.connect();
+    const { username } = await connection.whoAmI();
     return forEach(context, form, args.positionals, async (text) => {
-      const { type, object } = await findRequest(session, text);
+      const { type, object } = await findRequest(connection, text);
       if (requesterOf(object) !== username) {
         throw new Problem(
           exits.failed,
-          `${object.metadata.name} is a request of ${requesterOf(object) || 'someone else'}; to end it: ${io.program} revoke ${targetOf(session, type, object.metadata.name)}`,
+          `${object.metadata.name} is a request of ${requesterOf(object) || 'someone else'}; to end it: ${io.program} revoke ${targetOf(connection, type, object.metadata.name)}`,
         );
       }
-      return { object: await endRequest(session, { type, object }, args.text('reason')), became: 'dropped' };
+      return { object: await endRequest(connection, { type, object }, args.text('reason')), became: 'dropped' };
     });
   },
 };
 
 /** Sets `spec.revoked`. Resolves to the request as written. Rejects with a Problem if the request has ended or is ending. */
 export async function endRequest(
-  session: Session,
+  connection: ClusterConnection,
   { type, object }: Awaited<ReturnType<typeof findRequest>>,
   reason: string | undefined,
 ): Promise<KubeObject> {
   const { state } = stateOf(object);
   if (isFinal(state)) {
     const { exitCode, message } = endedProblem(object);
-    throw new Problem(exitCode, `${message.replace(/\.$/, '')}; ${deleteText(session, object)}`);
+    throw new Problem(exitCode, `${message.replace(/\.$/, '')}; ${deleteText(connection, object)}`);
   }
   if (cannotOpen(state)) throw endedProblem(object);
   const patch = {
     metadata: { uid: object.metadata.uid },
     spec: { revoked: true, ...(reason === undefined ? {} : { revokedReason: reason }) },
   };
-  return session.cluster.client.mergePatch(requestResource(type), nameIn(object), patch);
+  return connection.cluster.client.mergePatch(requestResource(type), nameIn(object), patch);
 }
 
 export const start: Command = {
@@ -136,11 +141,11 @@ export const start: Command = {
     const { args } = context;
     // Read all flags before the claim, which cannot be taken back.
     const [form, timeoutMs] = [outputForm(args), args.durationMs('timeout')];
-    const session = await context.connect();
-    const found = await findRequest(session, args.positionals[0] ?? '');
+    const connection = await context.connect();
+    const found = await findRequest(connection, args.positionals[0] ?? '');
     if (cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
-    const claimed = { ...found, object: await patchSpec(session, found, { claimed: true }) };
-    printAccess(context, form, await waitFor(context, session, claimed, { timeoutMs, done: ifReady }));
+    const claimed = { ...found, object: await patchSpec(connection, found, { claimed: true }) };
+    printAccess(context, form, await waitFor(context, connection, claimed, { timeoutMs, done: ifReady }));
     return exits.done;
   },
 };
@@ -162,18 +167,18 @@ export const extend: Command = {
     if (by === undefined) throw usage('--by is missing: write, for example, --by 30m', 'extend');
     args.durationMs('by');
     const [form, timeoutMs] = [outputForm(args), args.durationMs('timeout')];
-    const session = await context.connect();
-    const found = await findRequest(session, args.positionals[0] ?? '');
+    const connection = await context.connect();
+    const found = await findRequest(connection, args.positionals[0] ?? '');
     if (cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
     const before = specOf(found.object).extensions ?? [];
     const added = { by, ...(reason === undefined ? {} : { reason }) };
-    const patched = await patchSpec(session, found, { extensions: [...before, added] });
-    for (const warning of session.warnings) io.printError(`note: ${warning}\n`);
+    const patched = await patchSpec(connection, found, { extensions: [...before, added] });
+    for (const warning of connection.warnings) io.printError(`note: ${warning}\n`);
     if (args.has('no-wait')) {
       if (!printObject(io, form, patched)) io.print(`${fullName(found.object)} extension requested\n`);
       return exits.done;
     }
-    const decided = await waitFor(context, session, found, {
+    const decided = await waitFor(context, connection, found, {
       timeoutMs,
       extension: (request) => statusOf(request).extensions?.[before.length]?.message ?? '',
       done: (request) => {
@@ -204,7 +209,7 @@ function extendedText(before: KubeObject, after: KubeObject, asked: string): str
  * extensions.
  */
 async function patchSpec(
-  { cluster }: Session,
+  { cluster }: ClusterConnection,
   { type, object }: Awaited<ReturnType<typeof findRequest>>,
   spec: Partial<RequestSpec>,
 ): Promise<KubeObject> {

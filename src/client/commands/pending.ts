@@ -3,13 +3,13 @@ import { recordingLostCondition } from '../../api/access/names.ts';
 import type { KubeObject } from '../../api/object.ts';
 import { requestResource, typeNames } from '../access-requests.ts';
 import { type Choice, choicesOf, questionOf } from '../choices.ts';
+import { searchedText } from '../cluster-connection.ts';
 import type { Command } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { outputForm, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
 import { conditionsOf, specOf } from '../request-state.ts';
 import { requestTable } from '../request-table.ts';
-import { searchedText } from '../session.ts';
 
 export const pending: Command = {
   name: 'pending',
@@ -19,8 +19,8 @@ export const pending: Command = {
   examples: ['pending -A', 'show payments-shell-x7k2p'],
   async run({ args, io, clock, connect }) {
     const form = outputForm(args);
-    const session = await connect();
-    const choiceOf = choicesOf(session);
+    const connection = await connect();
+    const choiceOf = choicesOf(connection);
     const choices = new WeakMap<KubeObject, Choice>();
     const table = requestTable({ who: true, namespaces: args.has('all-namespaces'), now: () => clock.now() });
     const columns = [
@@ -36,8 +36,8 @@ export const pending: Command = {
       if (choice !== undefined) choices.set(request, choice);
       return choice !== undefined;
     };
-    const count = await printPages(session, typeNames.map(requestResource), printer, waits);
-    if (count === 0) io.printError(`no request waits for you ${searchedText(session)}\n`);
+    const count = await printPages(connection, typeNames.map(requestResource), printer, waits);
+    if (count === 0) io.printError(`no request waits for you ${searchedText(connection)}\n`);
     return exits.done;
   },
 };

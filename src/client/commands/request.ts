@@ -6,6 +6,7 @@ import { ApiError } from '../../kube/errors.ts';
 import { accessOf, fullName, type TypeName, templateResource } from '../access-requests.ts';
 import { permitsExec } from '../approver-text.ts';
 import { type Args, usage } from '../args.ts';
+import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits, type FlagSpec } from '../command-spec.ts';
 import type { OutputForm } from '../common-flags.ts';
@@ -13,7 +14,6 @@ import { kubectlExec } from '../kubectl-exec.ts';
 import { outputForm, printObject } from '../output.ts';
 import { Problem, problemOf } from '../problem.ts';
 import { isFinal, stateOf, statusOf } from '../request-state.ts';
-import type { Session } from '../session.ts';
 import { readable } from '../voted-template.ts';
 import { deleteText, hintsFor, ifReady, openText, targetOf, waitFor } from '../wait.ts';
 
@@ -78,47 +78,52 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
   if (args.rest.length > 0 && !args.has('exec')) throw usage('a command after -- needs --exec');
   const timeoutMs = args.durationMs('timeout');
   const manifest = requestOf(context, type);
-  const session = await context.connect();
-  manifest.metadata.namespace = session.namespace;
+  const connection = await context.connect();
+  manifest.metadata.namespace = connection.namespace;
   const { resource } = accessOf(type).request;
-  if (args.has('exec')) await requireExec(session, type, args.positionals[0] ?? '', io.program);
-  const created = await session.cluster.client
+  if (args.has('exec')) await requireExec(connection, type, args.positionals[0] ?? '', io.program);
+  const created = await connection.cluster.client
     .create(resource, manifest, { dryRun: dryRun !== undefined })
     .catch(async (error: unknown) => {
-      throw await notCreated(context, session, type, error);
+      throw await notCreated(context, connection, type, error);
     });
   if (dryRun !== undefined) {
-    for (const warning of session.warnings) io.printError(`${warning}\n`);
-    const later = foretellsDenial(session.warnings)
+    for (const warning of connection.warnings) io.printError(`${warning}\n`);
+    const later = foretellsDenial(connection.warnings)
       ? ', and then deny it: see above'
-      : session.warnings.some((warning) => warning.startsWith('not checked '))
+      : connection.warnings.some((warning) => warning.startsWith('not checked '))
         ? ', and may deny it later: see what it has not checked above'
         : '';
     if (!printObject(io, form, created)) io.print(`the server would accept this request${later} (dry run)\n`);
     return exits.done;
   }
-  for (const warning of session.warnings) io.printError(`note: ${warning}\n`);
+  for (const warning of connection.warnings) io.printError(`note: ${warning}\n`);
   io.printError(`created ${fullName(created)}\n`);
   if (args.has('no-wait')) {
-    io.printError(`${hintsFor(context, session, type, created.metadata.name)}\n`);
+    io.printError(`${hintsFor(context, connection, type, created.metadata.name)}\n`);
     if (!printObject(io, form, created)) io.print(`${fullName(created)}\n`);
     return exits.done;
   }
-  const ready = await waitFor(context, session, { type, object: created }, { timeoutMs, done: ifReady });
+  const ready = await waitFor(context, connection, { type, object: created }, { timeoutMs, done: ifReady });
   if (args.has('exec')) {
     io.printError(`${openText(ready, clock.now())}\n`);
-    return kubectlExec(context, session, ready, args.rest);
+    return kubectlExec(context, connection, ready, args.rest);
   }
   printAccess(context, form, ready);
   return exits.done;
 }
 
 /** Rejects with a Problem if the template permits no exec, so that `--exec` opens no access that it cannot use. */
-async function requireExec(session: Session, type: TypeName, template: string, program: string): Promise<void> {
-  const name = { namespace: session.namespace, name: plainName(template) };
-  const found = await readable(findObject(session.cluster.client, templateResource(type), name, {}));
+async function requireExec(
+  connection: ClusterConnection,
+  type: TypeName,
+  template: string,
+  program: string,
+): Promise<void> {
+  const name = { namespace: connection.namespace, name: plainName(template) };
+  const found = await readable(findObject(connection.cluster.client, templateResource(type), name, {}));
   if (found === undefined || found instanceof Error || permitsExec(found)) return;
-  const command = `${program} request ${type} ${[name.name, '-n', name.namespace, ...session.kubectlFlags].join(' ')}`;
+  const command = `${program} request ${type} ${[name.name, '-n', name.namespace, ...connection.kubectlFlags].join(' ')}`;
   throw usage(`template ${name.name} permits no exec; omit --exec, and use the command that this prints: ${command}`);
 }
 
@@ -142,21 +147,26 @@ const flagOf: Readonly<Record<string, string>> = {
 };
 
 /** The Problem for a request that the API server did not create, with the command to type instead, if there is one. */
-async function notCreated({ args, io }: Context, session: Session, type: TypeName, error: unknown): Promise<Problem> {
+async function notCreated(
+  { args, io }: Context,
+  connection: ClusterConnection,
+  type: TypeName,
+  error: unknown,
+): Promise<Problem> {
   const { exitCode, message } = problemOf(error);
   const [template = ''] = args.positionals;
   const name = args.text('name');
-  const where = ['-n', session.namespace, ...session.kubectlFlags];
+  const where = ['-n', connection.namespace, ...connection.kubectlFlags];
   if (error instanceof ApiError && error.code === 409 && name !== undefined) {
-    const object = { namespace: session.namespace, name };
-    const found = await findObject(session.cluster.client, accessOf(type).request.resource, object, {});
+    const object = { namespace: connection.namespace, name };
+    const found = await findObject(connection.cluster.client, accessOf(type).request.resource, object, {});
     const ended =
       found && isFinal(stateOf(found).state)
-        ? `, and has ended (${stateOf(found).state}); ${deleteText(session, found)}`
+        ? `, and has ended (${stateOf(found).state}); ${deleteText(connection, found)}`
         : '';
     return new Problem(
       exits.failed,
-      `a request ${name} exists already in namespace ${session.namespace}${ended}; choose another --name, or see it with: ${io.program} get ${targetOf(session, type, name)}`,
+      `a request ${name} exists already in namespace ${connection.namespace}${ended}; choose another --name, or see it with: ${io.program} get ${targetOf(connection, type, name)}`,
     );
   }
   const ofType = (_: string, kind: string): string =>

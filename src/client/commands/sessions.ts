@@ -10,13 +10,13 @@ import { printable } from '../../kit/printable.ts';
 import { findObject } from '../../kube/client.ts';
 import { ApiError, isForbidden, isNotFound, TransportError } from '../../kube/errors.ts';
 import { usage } from '../args.ts';
+import { type ClusterConnection, searchedText } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { type ArgumentSpec, exits } from '../command-spec.ts';
 import { type Column, outputForm, type Printed, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
 import { type PlayOptions, play } from '../player.ts';
 import { Problem, plainMessage } from '../problem.ts';
-import { type Session, searchedText } from '../session.ts';
 import { span } from '../times.ts';
 
 const hostile =
@@ -33,14 +33,14 @@ export const sessionsList: Command = {
   async run(context) {
     const { args, io, clock } = context;
     const form = outputForm(args);
-    const session = await context.connect();
+    const connection = await context.connect();
     const printer = new Printer(
       io,
       form,
       sessionTable(args.has('all-namespaces'), () => clock.now()),
     );
-    const count = await printPages(session, [accessSessions], printer, () => true).catch(explain);
-    if (count === 0) io.printError(`no open sessions found ${searchedText(session)}\n`);
+    const count = await printPages(connection, [accessSessions], printer, () => true).catch(explain);
+    if (count === 0) io.printError(`no open sessions found ${searchedText(connection)}\n`);
     return exits.done;
   },
 };
@@ -85,13 +85,13 @@ export const sessionsTail: Command = {
   async run(context) {
     const [name = ''] = context.args.positionals;
     checkName(name);
-    const session = await context.connect();
-    const chunks = await openLog(session, 'sessions', name, context.signal);
+    const connection = await context.connect();
+    const chunks = await openLog(connection, 'sessions', name, context.signal);
     try {
       await play(chunks, { ...playOptions(context), speed: undefined });
     } catch (error) {
       if (!(error instanceof TransportError)) throw error;
-      const again = `${session.program} sessions tail ${name} -n ${session.namespace}`;
+      const again = `${connection.program} sessions tail ${name} -n ${connection.namespace}`;
       throw new Problem(
         exits.failed,
         `lost the view: ${error.why}; the session may still be open; watch it again: ${again}`,
@@ -115,8 +115,8 @@ export const sessionsPlay: Command = {
     const options = playOptions(context);
     const timed = { ...options, speed: io.terminal.output && !options.asLines ? speed : undefined };
     if (isSessionName(name)) {
-      const session = await context.connect();
-      await play(await openLog(session, 'recordings', name, context.signal), timed);
+      const connection = await context.connect();
+      await play(await openLog(connection, 'recordings', name, context.signal), timed);
       return exits.done;
     }
     if (!(await exists(name)))
@@ -183,15 +183,15 @@ function playOptions({ args, io, clock, signal }: Context): Omit<PlayOptions, 's
 }
 
 async function openLog(
-  session: Session,
+  connection: ClusterConnection,
   resource: 'sessions' | 'recordings',
   name: string,
   signal: AbortSignal,
 ): Promise<AsyncIterable<Uint8Array>> {
-  const { namespace } = session;
+  const { namespace } = connection;
   if (!isRecordingName(namespace, name))
     throw usage(`--namespace is ${quote(namespace)}; it must be the name of a namespace`);
-  return session.cluster.own.stream(sessionLogPath(resource, namespace, name), signal).catch(explain);
+  return connection.cluster.own.stream(sessionLogPath(resource, namespace, name), signal).catch(explain);
 }
 
 /** Throws the refusal of the API server, or of the gateway, as a Problem that says what to do. */

@@ -5,13 +5,13 @@ import { describeRight, type RbacRule, rightsOf } from '../../rbac/rule-cover.ts
 import { type Found, findRequest, requesterOf, requestResource } from '../access-requests.ts';
 import { approversText, templateSpecOf } from '../approver-text.ts';
 import { choicesOf, questionOf } from '../choices.ts';
+import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { detailsOf } from '../details.ts';
 import { fields, outputForm, printObject } from '../output.ts';
 import { plainMessage } from '../problem.ts';
 import { specOf, stateOf } from '../request-state.ts';
-import type { Session } from '../session.ts';
 import { requestsTarget } from '../targets.ts';
 import { readable, templateOf, versionOf } from '../voted-template.ts';
 import { targetOf } from '../wait.ts';
@@ -25,18 +25,18 @@ export const show: Command = {
   examples: ['show payments-shell-x7k2p'],
   async run({ args, io, clock, connect }) {
     const form = outputForm(args);
-    const session = await connect();
-    const found = await findRequest(session, args.positionals[0] ?? '');
+    const connection = await connect();
+    const found = await findRequest(connection, args.positionals[0] ?? '');
     if (printObject(io, form, found.object)) return exits.done;
     io.print(detailsOf(found.object, clock.now(), io.program));
-    const template = await templateOf(session, found);
+    const template = await templateOf(connection, found);
     if (!template)
       io.printError(`the template ${specOf(found.object).templateName ?? ''} does not exist, or you may not read it\n`);
     else io.print(`\nWhat it opens\n${opensText(template)}`);
     const question = questionOf(found.object);
     if (template && question !== undefined && question !== 'Review')
-      io.print(fields([await decisionField(io.program, session, found, template)]));
-    const history = await readable(historyText(session, found));
+      io.print(fields([await decisionField(io.program, connection, found, template)]));
+    const history = await readable(historyText(connection, found));
     if (typeof history === 'string') io.print(history);
     else io.printError(`not checked: other requests of this person: ${plainMessage(history.message)}\n`);
     return exits.done;
@@ -46,13 +46,13 @@ export const show: Command = {
 /** What approves the request with the template as it is shown, or why the user can only deny it; empty if they decide nothing. */
 async function decisionField(
   program: string,
-  session: Session,
+  connection: ClusterConnection,
   { type, object }: Found,
   template: KubeObject,
 ): Promise<readonly [label: string, value: string]> {
-  const target = targetOf(session, type, object.metadata.name);
+  const target = targetOf(connection, type, object.metadata.name);
   const deny = `${program} deny ${target}`;
-  switch (await choicesOf(session)(object)) {
+  switch (await choicesOf(connection)(object)) {
     case 'approve, deny':
       return ['Approve this', `${program} approve ${target} --template-version ${versionOf(template)}`];
     case 'deny (you approved)':
@@ -107,7 +107,7 @@ function podText(spec: object): string[] {
 }
 
 /** Other requests of the same person through the same template that still exist. */
-async function historyText({ cluster, namespace }: Session, { type, object }: Found): Promise<string> {
+async function historyText({ cluster, namespace }: ClusterConnection, { type, object }: Found): Promise<string> {
   const { items } = await cluster.client.list(requestResource(type), { namespace });
   const others = items.filter(
     (item) =>

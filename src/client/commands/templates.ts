@@ -3,12 +3,12 @@ import { summaryConditions } from '../../api/access/names.ts';
 import type { KubeObject } from '../../api/object.ts';
 import { fullName, templateResource, typeNames, typeOf } from '../access-requests.ts';
 import { approversText, permitsExec, templateSpecOf } from '../approver-text.ts';
+import { searchedText } from '../cluster-connection.ts';
 import type { Command } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { outputForm, type Printed, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
 import { conditionsOf, statusOf } from '../request-state.ts';
-import { searchedText } from '../session.ts';
 
 export const templates: Command = {
   name: 'templates',
@@ -18,10 +18,10 @@ export const templates: Command = {
   examples: ['templates', 'templates -A -o wide'],
   async run({ args, io, connect }) {
     const form = outputForm(args);
-    const session = await connect();
+    const connection = await connect();
     const printer = new Printer(io, form, templateTable(args.has('all-namespaces')));
-    const count = await printPages(session, typeNames.map(templateResource), printer, () => true);
-    if (count === 0) io.printError(`no templates found ${searchedText(session)}\n`);
+    const count = await printPages(connection, typeNames.map(templateResource), printer, () => true);
+    if (count === 0) io.printError(`no templates found ${searchedText(connection)}\n`);
     return exits.done;
   },
 };

@@ -23,11 +23,11 @@ export const use: Command = {
   async run(context) {
     const { args, io, clock } = context;
     const timeoutMs = args.durationMs('timeout');
-    const session = await context.connect();
-    const request = await waitUntilReady(context, session, args.positionals[0] ?? '', timeoutMs);
+    const connection = await context.connect();
+    const request = await waitUntilReady(context, connection, args.positionals[0] ?? '', timeoutMs);
     const { namespace = '', name } = request.metadata;
     const { pod, endsMs } = stateOf(request);
-    const server = gatewayUrl(request, session);
+    const server = gatewayUrl(request, connection);
     if (server === undefined) {
       const direct = `kubectl -n ${namespace} get pod ${pod}`;
       throw new Problem(exits.failed, `${name} lets you call the API server directly, without a context: ${direct}`);
@@ -36,7 +36,7 @@ export const use: Command = {
     if (!isObjectName(namespace) || !isObjectName(name))
       throw new Problem(exits.failed, 'the request has no valid name');
     const contextName = `drawbridge-${namespace}-${name}`;
-    const detour = await derivedContext(session.kubeconfig, { name: contextName, server, namespace });
+    const detour = await derivedContext(connection.kubeconfig, { name: contextName, server, namespace });
     if (!detour) {
       const problem = 'use needs a kubeconfig, and this program runs as the ServiceAccount of its Pod';
       throw new Problem(exits.failed, `${problem}; run kubectl with --server=${server}`);

@@ -1,13 +1,13 @@
 import type { KubeObject } from '../../api/object.ts';
 import { formatTime } from '../../kit/clock.ts';
 import { fullName, requesterOf, requestResource, typeNames, typeOf } from '../access-requests.ts';
+import { searchedText } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { journalLines, sinceOf, textIn } from '../journal.ts';
 import { outputForm, type Printed, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
 import { isFinal, specOf, stateOf, statusOf } from '../request-state.ts';
-import { searchedText } from '../session.ts';
 
 export const who: Command = {
   name: 'who',
@@ -29,7 +29,7 @@ export const who: Command = {
   async run(context) {
     const { args, io, connect } = context;
     const form = outputForm(args);
-    const session = await connect();
+    const connection = await connect();
     const isShown = (request: KubeObject): boolean => {
       const { state } = stateOf(request);
       return args.has('all') || (statusOf(request).grant !== undefined && !isFinal(state));
@@ -40,10 +40,10 @@ export const who: Command = {
     const printer = new Printer<KubeObject>(io, form, grantTable(args.has('all-namespaces')));
     // Tables are separate for grants and entries. JSON and YAML have both in one List, so `end` is called once, after the entries.
     const grants = files.length === 0 || isTable ? printer : { add: printer.add.bind(printer), end: () => undefined };
-    const count = await printPages(session, resources, grants, isShown);
-    if (count === 0) io.printError(`no one has access ${searchedText(session)}\n`);
+    const count = await printPages(connection, resources, grants, isShown);
+    if (count === 0) io.printError(`no one has access ${searchedText(connection)}\n`);
     if (files.length === 0) return exits.done;
-    const entries = await entriesIn(context, files, session.scope.namespace);
+    const entries = await entriesIn(context, files, connection.scope.namespace);
     if (entries.length === 0) io.printError('the journals have no entry into a pod\n');
     if (isTable) {
       if (count > 0 && entries.length > 0) io.print('\n');
