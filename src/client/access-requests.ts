@@ -3,7 +3,7 @@ import type { KubeObject, ObjectName, Resource } from '../api/object.ts';
 import { quote } from '../kit/errors.ts';
 import { own } from '../kit/json-value.ts';
 import { findObject } from '../kube/client.ts';
-import { usage } from './args.ts';
+import { usageProblem } from './args.ts';
 import type { ClusterConnection } from './cluster-connection.ts';
 import { exits } from './command-spec.ts';
 import { Problem } from './problem.ts';
@@ -22,7 +22,7 @@ export const templateResource = (type: TypeName): Resource => byType[type].templ
 export const typeOf = ({ kind }: KubeObject): TypeName => (kind.startsWith('Pod') ? 'pod' : 'exec');
 
 /** A request or template that `findRequest` or `findTemplate` found. */
-export interface Found {
+export interface TypedObject {
   readonly type: TypeName;
   readonly object: KubeObject;
 }
@@ -37,7 +37,7 @@ export const nameIn = ({ metadata: { name, namespace } }: KubeObject): ObjectNam
  * Finds the request that the user named as `NAME`, `pod/NAME`, or `exec/NAME`. Rejects with a Problem if there is none, or one of each
  * type.
  */
-export const findRequest = (connection: ClusterConnection, text: string): Promise<Found> =>
+export const findRequest = (connection: ClusterConnection, text: string): Promise<TypedObject> =>
   find(connection, text, requestResource, 'request', ({ namespace, program, kubectlFlags }, name) => {
     const where = ['-n', namespace, ...kubectlFlags].join(' ');
     const events = `kubectl get events ${where} --field-selector involvedObject.name=${name}`;
@@ -45,7 +45,7 @@ export const findRequest = (connection: ClusterConnection, text: string): Promis
   });
 
 /** As `findRequest`, for templates. */
-export const findTemplate = (connection: ClusterConnection, text: string): Promise<Found> =>
+export const findTemplate = (connection: ClusterConnection, text: string): Promise<TypedObject> =>
   find(
     connection,
     text,
@@ -60,19 +60,19 @@ async function find(
   resourceOf: (type: TypeName) => Resource,
   what: string,
   remedy: (connection: ClusterConnection, name: string) => string,
-): Promise<Found> {
+): Promise<TypedObject> {
   const { cluster, namespace } = connection;
   const { types, name } = readName(text, resourceOf);
   const objects = await Promise.all(
     types.map((type) => findObject(cluster.client, resourceOf(type), { namespace, name }, {})),
   );
-  const found = types.flatMap((type, index): Found[] => {
+  const found = types.flatMap((type, index): TypedObject[] => {
     const object = objects[index];
     return object ? [{ type, object }] : [];
   });
   const [first, second] = found;
   if (second)
-    throw usage(`namespace ${namespace} has a ${what} ${name} of each type; write pod/${name} or exec/${name}`);
+    throw usageProblem(`namespace ${namespace} has a ${what} ${name} of each type; write pod/${name} or exec/${name}`);
   if (first) return first;
   throw new Problem(exits.failed, `no ${what} ${text} in namespace ${namespace}; ${remedy(connection, name)}`);
 }
@@ -93,7 +93,7 @@ function readName(
     return [one, resource.kind.toLowerCase(), resource.plural].includes(kind);
   });
   if (!type || name === '')
-    throw usage(`${quote(text)} names no request or template; write NAME, pod/NAME, or exec/NAME`);
+    throw usageProblem(`${quote(text)} names no request or template; write NAME, pod/NAME, or exec/NAME`);
   return { types: [type], name };
 }
 

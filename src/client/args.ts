@@ -84,7 +84,7 @@ export function readCommandLine<C extends CommandSpec>(
     has: (flag) => given.get(flag)?.at(-1) === 'true',
     durationMs: (flag) => durationOf(flag, given.get(flag)?.at(-1)),
   };
-  if (!args.has('help')) checkCounts(command, args);
+  if (!args.has('help')) checkArguments(command, args);
   return { command, args };
 }
 
@@ -114,27 +114,27 @@ function tokensOf(argv: readonly string[], flags: readonly FlagSpec[]): Token[] 
 function givenValue(flag: FlagSpec, value: string | undefined): string {
   if (flag.value === undefined) {
     if (value === undefined || value === 'true' || value === 'false') return value ?? 'true';
-    throw usage(`--${flag.name} takes no value; omit ${quote(value)}`);
+    throw usageProblem(`--${flag.name} takes no value; omit ${quote(value)}`);
   }
-  if (value === undefined) throw usage(`--${flag.name} needs a value: --${flag.name} ${flag.value}`);
+  if (value === undefined) throw usageProblem(`--${flag.name} needs a value: --${flag.name} ${flag.value}`);
   return value;
 }
 
 function durationOf(flag: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const parsed = parseGoDuration(text);
-  if ('error' in parsed) throw usage(`--${flag}: ${parsed.error}`);
-  if (parsed.ns <= 0n) throw usage(`--${flag} is ${quote(text)}; it must be above zero, such as 30m`);
+  if ('error' in parsed) throw usageProblem(`--${flag}: ${parsed.error}`);
+  if (parsed.ns <= 0n) throw usageProblem(`--${flag} is ${quote(text)}; it must be above zero, such as 30m`);
   return toMilliseconds(parsed.ns);
 }
 
-function checkCounts({ name, args: specs = [], rest }: CommandSpec, { positionals, rest: given }: Args): void {
+function checkArguments({ name, args: specs = [], rest }: CommandSpec, { positionals, rest: given }: Args): void {
   const missing = specs[positionals.length];
   if (missing && !missing.optional)
-    throw usage(`${missing.name} is missing: ${name} ${specs.map(argumentText).join(' ')}`, name);
+    throw usageProblem(`${missing.name} is missing: ${name} ${specs.map(argumentText).join(' ')}`, name);
   const extra = specs.at(-1)?.repeated ? undefined : positionals[specs.length];
-  if (extra !== undefined) throw usage(`${name}: unexpected argument ${quote(extra)}`, name);
-  if (given.length > 0 && rest === undefined) throw usage(`${name} takes nothing after --`, name);
+  if (extra !== undefined) throw usageProblem(`${name}: unexpected argument ${quote(extra)}`, name);
+  if (given.length > 0 && rest === undefined) throw usageProblem(`${name} takes nothing after --`, name);
 }
 
 /** An argument as usage shows it: `TEMPLATE`, `[NAME]`, `FILE...`. */
@@ -146,13 +146,13 @@ export function argumentText({ name, optional, repeated }: ArgumentSpec): string
 function unknownCommand(words: readonly string[], commands: readonly CommandSpec[]): Problem {
   const names = commands.map(({ name }) => name);
   const [first = ''] = words;
-  if (first === '') return usage('no command is given; see --help for all commands');
+  if (first === '') return usageProblem('no command is given; see --help for all commands');
   const group = names.filter((name) => name.startsWith(`${first} `));
   if (group.length > 0) {
     const found = words[1] === undefined ? 'a word is missing' : `unknown word ${quote(words[1])}`;
-    return usage(`${first}: ${found}; available: ${group.join(', ')}`);
+    return usageProblem(`${first}: ${found}; available: ${group.join(', ')}`);
   }
-  return usage(
+  return usageProblem(
     `unknown command ${quote(first)}${suggestion(first, [...new Set(names.map((name) => name.split(' ')[0] ?? ''))])}`,
   );
 }
@@ -161,7 +161,7 @@ function unknownFlag(text: string, { name }: CommandSpec, flags: readonly FlagSp
   const names = flags.map((flag) => flag.name);
   const found = nearest(text.replace(/^-+/, ''), names);
   const message = `${name}: unknown flag ${quote(text)}`;
-  return found === undefined ? usage(message, name) : usage(`${message}; did you mean --${found}?`);
+  return found === undefined ? usageProblem(message, name) : usageProblem(`${message}; did you mean --${found}?`);
 }
 
 const suggestion = (text: string, names: readonly string[]): string => {
@@ -170,4 +170,4 @@ const suggestion = (text: string, names: readonly string[]): string => {
 };
 
 /** A Problem for a wrong command line. With `command`, its message ends with how to get the help of that command. */
-export const usage = (message: string, command?: string): Problem => new Problem(exits.usage, message, command);
+export const usageProblem = (message: string, command?: string): Problem => new Problem(exits.usage, message, command);

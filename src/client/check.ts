@@ -23,4 +23,4 @@ export interface Check {
 }
 
 export const ok = (message: string): CheckResult => ({ result: 'ok', message });
-export const found = (message: string): CheckResult => ({ result: 'found', message });
+export const fault = (message: string): CheckResult => ({ result: 'found', message });

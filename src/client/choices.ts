@@ -6,7 +6,7 @@ import { cannotOpen, specOf, stateOf, statusOf } from './request-state.ts';
 import { templateOf } from './voted-template.ts';
 
 /** The decision of approvers that a request waits for, as `about` of a vote; undefined if it waits for none. */
-export function questionOf(request: KubeObject): string | undefined {
+export function awaitedDecision(request: KubeObject): string | undefined {
   const { approval, extensions = [] } = statusOf(request);
   if (approval?.state === 'ReviewOwed' || approval?.state === 'ReviewOverdue') return 'Review';
   if (cannotOpen(stateOf(request).state)) return undefined;
@@ -47,10 +47,10 @@ export function choicesOf(connection: ClusterConnection): (request: KubeObject) 
     const answer = answers.get(key) ?? ask(request);
     answers.set(key, answer);
     const [{ username, groups }, { mayDecide, template }] = await Promise.all([whoAmI(), answer]);
-    const question = questionOf(request);
-    if (!mayDecide || question === undefined || requesterOf(request) === username) return undefined;
-    if (question === 'Review') return 'approve, deny';
-    if (question === 'Access' && hasApproved(request, username)) return 'deny (you approved)';
+    const about = awaitedDecision(request);
+    if (!mayDecide || about === undefined || requesterOf(request) === username) return undefined;
+    if (about === 'Review') return 'approve, deny';
+    if (about === 'Access' && hasApproved(request, username)) return 'deny (you approved)';
     return template && !isInNeededGroup(template, groups) ? 'deny' : 'approve, deny';
   };
 }

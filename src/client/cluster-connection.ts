@@ -5,7 +5,7 @@ import type { TokenUser } from '../kube/client.ts';
 import type { ConnectionAuth, Credentials } from '../kube/credentials.ts';
 import { type AmbientOptions, ambientCredentials } from '../kube/kubeconfig.ts';
 import { type OpenCluster, openCluster } from '../kube/open-cluster.ts';
-import { type Args, usage } from './args.ts';
+import { type Args, usageProblem } from './args.ts';
 
 /** A connection with the credentials of the user, and the namespaces in which the command acts. All calls of a command use it. */
 export interface ClusterConnection {
@@ -81,7 +81,7 @@ export async function openConnection({
   };
   const cluster = openCluster(impersonating(credentials, args), options);
   const namespace = args.text('namespace') ?? credentials.namespace ?? 'default';
-  if (namespace === '') throw usage('--namespace must not be empty');
+  if (namespace === '') throw usageProblem('--namespace must not be empty');
   let user: Promise<TokenUser> | undefined;
   return {
     cluster,
@@ -111,8 +111,8 @@ function timeoutOf(args: Args): number | undefined {
   const text = args.text('request-timeout');
   if (text === undefined) return undefined;
   const parsed = parseGoDuration(/^\d+$/.test(text) ? `${text}s` : text);
-  if ('error' in parsed) throw usage(`--request-timeout: ${parsed.error}`);
-  if (parsed.ns < 0n) throw usage(`--request-timeout is ${quote(text)}; it must not be negative`);
+  if ('error' in parsed) throw usageProblem(`--request-timeout: ${parsed.error}`);
+  if (parsed.ns < 0n) throw usageProblem(`--request-timeout is ${quote(text)}; it must not be negative`);
   return parsed.ns === 0n ? NO_TIMEOUT_MS : Math.min(NO_TIMEOUT_MS, Math.max(1, toMilliseconds(parsed.ns)));
 }
 
@@ -123,10 +123,10 @@ function timeoutOf(args: Args): number | undefined {
 function impersonating(credentials: Credentials, args: Args): Credentials {
   const [user, uid, groups] = [args.text('as'), args.text('as-uid'), args.texts('as-group')];
   if (user === undefined) {
-    if (uid !== undefined || groups.length > 0) throw usage('--as-group and --as-uid need --as');
+    if (uid !== undefined || groups.length > 0) throw usageProblem('--as-group and --as-uid need --as');
     return credentials;
   }
-  if (user === '') throw usage('--as must not be empty');
+  if (user === '') throw usageProblem('--as must not be empty');
   const headers = {
     'impersonate-user': user,
     ...(uid === undefined ? {} : { 'impersonate-uid': uid }),

@@ -44,22 +44,22 @@ export async function complete(argv: readonly string[], sources: CompletionSourc
     ({ name, short, value }) => value !== undefined && (last === `--${name}` || last === `-${short}`),
   );
   // Omit the flag before the cursor: without its value, the command line cannot be parsed.
-  if (flag) return named(flag.complete, before.slice(0, -1), sources, current);
+  if (flag) return candidatesFrom(flag.complete, before.slice(0, -1), sources, current);
   const [, flagName, value = ''] = /^--([a-z-]+)=(.*)$/s.exec(current) ?? [];
   if (flagName !== undefined) {
     const own = flags.find(({ name, value: has }) => has !== undefined && name === flagName);
-    const { candidates, files } = await named(own?.complete, before, sources, value);
+    const { candidates, files } = await candidatesFrom(own?.complete, before, sources, value);
     return { candidates: candidates.map(({ word, help }) => ({ word: `--${flagName}=${word}`, help })), files };
   }
   if (current.startsWith('-')) {
-    return starting(
+    return withPrefix(
       current,
       flags.map(({ name, help }) => ({ word: `--${name}`, help })),
     );
   }
-  if (!command) return starting(current, commandWords(words, commands));
+  if (!command) return withPrefix(current, commandWords(words, commands));
   const argument = argumentAt(command, words.length - command.name.split(' ').length);
-  return named(argument?.complete, before, sources, current, command);
+  return candidatesFrom(argument?.complete, before, sources, current, command);
 }
 
 const argumentAt = ({ args = [] }: CommandSpec, index: number): ArgumentSpec | undefined =>
@@ -81,12 +81,12 @@ function commandWords(words: readonly string[], commands: readonly CommandSpec[]
   return [...found].map(([word, help]) => ({ word, help }));
 }
 
-const starting = (current: string, candidates: readonly Candidate[]): Completion => ({
+const withPrefix = (current: string, candidates: readonly Candidate[]): Completion => ({
   candidates: candidates.filter(({ word }) => word.startsWith(current)),
   files: false,
 });
 
-async function named(
+async function candidatesFrom(
   from: Candidates | undefined,
   argv: readonly string[],
   sources: CompletionSources,
@@ -95,7 +95,7 @@ async function named(
 ): Promise<Completion> {
   if (from === 'files') return { candidates: [], files: true };
   const names = from === undefined ? [] : await namesFrom(from, argv, sources, command).catch(() => []);
-  return starting(current, names);
+  return withPrefix(current, names);
 }
 
 async function namesFrom(

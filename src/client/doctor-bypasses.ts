@@ -1,13 +1,13 @@
 import { accesses } from '../api/access/kinds.ts';
 import { type RbacRule, uncovered } from '../rbac/rule-cover.ts';
-import { type Check, found, ok } from './check.ts';
+import { type Check, fault, ok } from './check.ts';
 import type { ClusterConnection } from './cluster-connection.ts';
-import { type Held, heldByBindings } from './rbac-view.ts';
+import { type BoundPermissions, permissionsByBinding } from './rbac-view.ts';
 
 const templates = accesses.map(({ template }) => template.resource.plural);
 const requests = accesses.map(({ request }) => request.resource.plural);
 const { group } = accesses[0].request.resource;
-const right = (apiGroup: string, resource: string, verb: string): RbacRule => ({
+const permission = (apiGroup: string, resource: string, verb: string): RbacRule => ({
   apiGroups: [apiGroup],
   resources: [resource],
   verbs: [verb],
@@ -17,7 +17,7 @@ const right = (apiGroup: string, resource: string, verb: string): RbacRule => ({
 interface Bypass {
   readonly name: string;
   /** Any of these permissions suffices. */
-  readonly rights: readonly RbacRule[];
+  readonly permissions: readonly RbacRule[];
   /** What a holder can do, as a clause. */
   readonly why: string;
   /** Set if the permission counts only in the namespace of the server. */
@@ -28,53 +28,55 @@ interface Bypass {
 const bypasses: readonly Bypass[] = [
   {
     name: 'nodes/proxy',
-    rights: [right('', 'nodes/proxy', 'get'), right('', 'nodes/proxy', 'create')],
+    permissions: [permission('', 'nodes/proxy', 'get'), permission('', 'nodes/proxy', 'create')],
     why: 'enters every pod of a node',
   },
   {
     name: 'exec everywhere',
     // A WebSocket needs only get before Kubernetes 1.35.
-    rights: [
+    permissions: [
       ...['pods/exec', 'pods/attach', 'pods/portforward'].flatMap((resource) =>
-        ['create', 'get'].map((verb) => right('', resource, verb)),
+        ['create', 'get'].map((verb) => permission('', resource, verb)),
       ),
-      ...['update', 'patch'].map((verb) => right('', 'pods/ephemeralcontainers', verb)),
+      ...['update', 'patch'].map((verb) => permission('', 'pods/ephemeralcontainers', verb)),
     ],
     why: 'enters pods without a request',
   },
   {
     name: 'escalate or bind',
-    rights: ['roles', 'clusterroles'].flatMap((resource) =>
-      ['escalate', 'bind'].map((verb) => right('rbac.authorization.k8s.io', resource, verb)),
+    permissions: ['roles', 'clusterroles'].flatMap((resource) =>
+      ['escalate', 'bind'].map((verb) => permission('rbac.authorization.k8s.io', resource, verb)),
     ),
     why: 'can grant itself anything',
   },
   {
     name: 'impersonate',
-    rights: [right('', 'users', 'impersonate'), right('', 'groups', 'impersonate')],
+    permissions: [permission('', 'users', 'impersonate'), permission('', 'groups', 'impersonate')],
     why: 'can request and vote as others',
   },
   {
     name: 'template writers',
-    rights: templates.flatMap((plural) => ['create', 'update', 'patch'].map((verb) => right(group, plural, verb))),
+    permissions: templates.flatMap((plural) =>
+      ['create', 'update', 'patch'].map((verb) => permission(group, plural, verb)),
+    ),
     why: 'decides who may request access, up to its own permissions',
   },
   {
     name: 'status writers',
-    rights: [...requests, ...templates].flatMap((plural) =>
-      ['update', 'patch'].map((verb) => right(group, `${plural}/status`, verb)),
+    permissions: [...requests, ...templates].flatMap((plural) =>
+      ['update', 'patch'].map((verb) => permission(group, `${plural}/status`, verb)),
     ),
     why: 'writes what only the server writes; policies and signatures reject it',
   },
   {
     name: 'server Secrets',
-    rights: ['get', 'list', 'watch'].map((verb) => right('', 'secrets', verb)),
+    permissions: ['get', 'list', 'watch'].map((verb) => permission('', 'secrets', verb)),
     why: 'reads the signing keys',
     where: 'serverNamespace',
   },
   {
     name: 'server tokens',
-    rights: [right('', 'serviceaccounts/token', 'create')],
+    permissions: [permission('', 'serviceaccounts/token', 'create')],
     why: 'can act as the server',
     where: 'serverNamespace',
   },
@@ -91,36 +93,41 @@ const builtIn: readonly string[] = [
  * that Kubernetes creates. The prefix `system:` proves nothing, because `system:authenticated` contains every user. Labels prove nothing
  * either, because any author of a binding can set them.
  */
-export function isBuiltIn({ subject: { kind, name }, binding, role, namespace }: Omit<Held, 'rules'>): boolean {
+export function isBuiltIn({
+  subject: { kind, name },
+  binding,
+  role,
+  namespace,
+}: Omit<BoundPermissions, 'rules'>): boolean {
   if (builtIn.includes(`${kind} ${name}`)) return true;
   const [, controller] = /^kube-system\/(.+)$/.exec(name) ?? [];
   const own = `system:controller:${controller}`;
   return kind === 'ServiceAccount' && namespace === undefined && binding === own && role === `ClusterRole ${own}`;
 }
 
-const bypassCheck = ({ name, rights, why, where }: Bypass): Check => ({
+const bypassCheck = ({ name, permissions, why, where }: Bypass): Check => ({
   name,
   async run(connection, { serverNamespace }) {
-    const held = (await heldOnce(connection)).filter((one) => {
+    const held = (await cachedPermissions(connection)).filter((one) => {
       const { subject, namespace } = one;
       const isOurs = subject.kind === 'ServiceAccount' && subject.name.startsWith(`${serverNamespace}/`);
       const isThere = where !== 'serverNamespace' || namespace === undefined || namespace === serverNamespace;
       return !isBuiltIn(one) && !isOurs && isThere;
     });
-    const holders = held.filter(({ rules }) => rights.some((wanted) => uncovered(rules, [wanted]).length === 0));
+    const holders = held.filter(({ rules }) => permissions.some((wanted) => uncovered(rules, [wanted]).length === 0));
     if (holders.length === 0) return [ok('no subject besides those of Kubernetes')];
     return holders.map(({ subject, namespace, by }) =>
-      found(
+      fault(
         `${subject.kind} ${subject.name} ${why}${namespace === undefined ? '' : ` in namespace ${namespace}`} (${by})`,
       ),
     );
   },
 });
 
-const readings = new WeakMap<ClusterConnection, Promise<Held[]>>();
+const readings = new WeakMap<ClusterConnection, Promise<BoundPermissions[]>>();
 /** The bindings, read once for all checks. */
-function heldOnce(connection: ClusterConnection): Promise<Held[]> {
-  const reading = readings.get(connection) ?? heldByBindings(connection);
+function cachedPermissions(connection: ClusterConnection): Promise<BoundPermissions[]> {
+  const reading = readings.get(connection) ?? permissionsByBinding(connection);
   readings.set(connection, reading);
   return reading;
 }

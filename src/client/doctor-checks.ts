@@ -12,7 +12,7 @@ import { parseTime } from '../kit/clock.ts';
 import { listIn, own, sameJson, stringMap, strings } from '../kit/json-value.ts';
 import { findObject } from '../kube/client.ts';
 import { ApiError } from '../kube/errors.ts';
-import { type Check, type CheckResult, found, ok } from './check.ts';
+import { type Check, type CheckResult, fault, ok } from './check.ts';
 import { bypassChecks } from './doctor-bypasses.ts';
 
 const requests = accesses.map(({ request }) => request.resource.plural);
@@ -34,7 +34,7 @@ const kinds: Check = {
     }
     return missing.length === 0
       ? [ok('all kinds of access are served')]
-      : [found(`CRDs not served: ${missing.join(', ')}; install them: kubectl apply -f charts/drawbridge/crds`)];
+      : [fault(`CRDs not served: ${missing.join(', ')}; install them: kubectl apply -f charts/drawbridge/crds`)];
   },
 };
 
@@ -72,10 +72,10 @@ const webhooks: Check = {
       for (const [plural, policies] of Object.entries(expected)) {
         const name = `drawbridge-${plural}`;
         const object = await findObject(cluster.client, resource, { name }, {});
-        if (!object) problems.push(found(`${resource.kind} ${name} does not exist; install it with the chart`));
+        if (!object) problems.push(fault(`${resource.kind} ${name} does not exist; install it with the chart`));
         else
           problems.push(
-            ...webhookProblems(object, policies).map((problem) => found(`${resource.kind} ${name} ${problem}`)),
+            ...webhookProblems(object, policies).map((problem) => fault(`${resource.kind} ${name} ${problem}`)),
           );
       }
     }
@@ -121,7 +121,7 @@ const reachable: Check = {
     try {
       await cluster.client.create(resource, probe, { dryRun: true });
       return [
-        found(
+        fault(
           'the API server accepted a dry-run request for a template that does not exist, so it did not call the webhooks; correct what the check "webhooks" reports',
         ),
       ];
@@ -130,7 +130,7 @@ const reachable: Check = {
       const [, denying] =
         /admission webhook "([mv]podaccessrequest\.kb\.io)" denied the request: /.exec(error.message) ?? [];
       if (denying !== undefined) return [ok(`webhook ${denying} denied the dry run, as expected`)];
-      if (error.message.includes('failed calling webhook')) return [found(error.message)];
+      if (error.message.includes('failed calling webhook')) return [fault(error.message)];
       throw error;
     }
   },
@@ -166,7 +166,7 @@ const policies: Check = {
     const problems = expectedPolicies.flatMap((name) => policyProblems(name, admissionPolicies, bindings));
     return problems.length === 0
       ? [ok(`${expectedPolicies.length} policies, all bound with Deny`)]
-      : problems.map(found);
+      : problems.map(fault);
   },
 };
 
@@ -218,7 +218,7 @@ const leader: Check = {
     const lease = await findObject(cluster.client, leases, { namespace: serverNamespace, name }, {});
     if (!lease)
       return [
-        found(
+        fault(
           `Lease ${serverNamespace}/${name} does not exist; check that the server runs in this namespace, with --leader-elect`,
         ),
       ];
@@ -227,10 +227,10 @@ const leader: Check = {
     // By twice the duration, a healthy standby has taken over.
     const limitMs = 2 * 1000 * Number(own(lease.spec, 'leaseDurationSeconds') ?? 15);
     if (holder === '')
-      return [found('no replica leads, so access does not open or close; check the Pods of the server')];
+      return [fault('no replica leads, so access does not open or close; check the Pods of the server')];
     return ageMs > limitMs
       ? [
-          found(
+          fault(
             `${holder} last renewed Lease ${serverNamespace}/${name} ${Math.round(ageMs / 1000)} s ago; at most ${limitMs / 1000} s is expected; read the log of that Pod`,
           ),
         ]
@@ -249,7 +249,7 @@ const clocks: Check = {
     const skewMs = Math.abs(aheadMs);
     return skewMs > MAX_SKEW_MS
       ? [
-          found(
+          fault(
             `this clock and the clock of the API server differ by ${Math.round(skewMs / 1000)} s; at most ${MAX_SKEW_MS / 1000} s is allowed; synchronize both with NTP`,
           ),
         ]
@@ -268,7 +268,7 @@ const orphans: Check = {
     const left = items.filter(({ metadata }) => !known.has(metadata.labels?.[requestLabel]));
     if (left.length === 0) return [ok(`${items.length} RoleBindings of grants, each with its request`)];
     return left.map(({ metadata }) =>
-      found(
+      fault(
         `RoleBinding ${metadata.namespace}/${metadata.name} has no request and still grants access; the server deletes such RoleBindings: check that it runs`,
       ),
     );

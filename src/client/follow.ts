@@ -13,14 +13,14 @@ const LOST_MS = 20_000;
 const CHECK_MS = 1000;
 
 /** An object in the store, unchanged. */
-interface Kept {
+interface StoredObject {
   readonly key: string;
   readonly uid: string;
   readonly resourceVersion: string;
   readonly object: KubeObject;
 }
 
-const kept = (object: KubeObject): Kept => ({
+const storedObject = (object: KubeObject): StoredObject => ({
   key: keyOf(object.metadata),
   uid: object.metadata.uid ?? '',
   resourceVersion: object.metadata.resourceVersion ?? '',
@@ -42,28 +42,28 @@ export interface FollowOptions<T> {
   /**
    * Called for each object, then for each change. `object` is undefined once it is deleted. A result other than undefined ends the watch.
    */
-  readonly seen: (object: KubeObject | undefined, before: KubeObject | undefined) => T | undefined;
+  readonly onChange: (object: KubeObject | undefined, before: KubeObject | undefined) => T | undefined;
   /** Called every second while the watch lasts. An error that it throws ends the watch. */
   readonly tick?: () => void;
 }
 
 /**
- * Watches objects until `seen` returns a result. Rejects with a Problem if the connection is lost for 20 s, with ApiError 401 or 403 if the
- * API server refuses, or with the reason of `signal`. If a named object does not exist at first, `seen` is called with undefined.
+ * Watches objects until `onChange` returns a result. Rejects with a Problem if the connection is lost for 20 s, with ApiError 401 or 403 if the
+ * API server refuses, or with the reason of `signal`. If a named object does not exist at first, `onChange` is called with undefined.
  */
 export async function follow<T>(
   connection: ClusterConnection,
   followed: readonly Followed[],
   options: FollowOptions<T>,
 ): Promise<T> {
-  const { clock, signal, seen, tick } = options;
+  const { clock, signal, onChange, tick } = options;
   const handles = followed.map(({ resource, name, scope }) =>
     connection.cluster.watch({
       resource,
       ...(name?.namespace === undefined ? {} : { namespace: name.namespace }),
       ...(scope ?? {}),
       ...(name ? { fieldSelector: `metadata.name=${name.name}` } : {}),
-      project: kept,
+      project: storedObject,
     }),
   );
   let cancel = (): void => {};
@@ -72,7 +72,7 @@ export async function follow<T>(
     return await new Promise<T>((resolve, reject) => {
       const report = (now: KubeObject | undefined, before?: KubeObject): void => {
         try {
-          const result = seen(now, before);
+          const result = onChange(now, before);
           if (result !== undefined) resolve(result);
         } catch (error) {
           reject(error);
@@ -105,7 +105,7 @@ export async function follow<T>(
 }
 
 function subscribe(
-  store: Store<Kept>,
+  store: Store<StoredObject>,
   signal: AbortSignal,
   report: (now: KubeObject | undefined, before?: KubeObject) => void,
   reject: (error: unknown) => void,

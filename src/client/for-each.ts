@@ -14,7 +14,7 @@ export interface Outcome {
   /** The object that the printed line names, if it is another than `object`. */
   readonly of?: KubeObject;
   /** What happened to it, for the printed line, such as `dropped`. */
-  readonly became: string;
+  readonly result: string;
 }
 
 /**
@@ -37,7 +37,7 @@ export async function forEach<T>(
       objects.push(outcome.object);
       // Print now, because the next item may take long.
       if (form === 'table' || form === 'wide')
-        io.print(`${printable(`${fullName(outcome.of ?? outcome.object)} ${outcome.became}`)}\n`);
+        io.print(`${printable(`${fullName(outcome.of ?? outcome.object)} ${outcome.result}`)}\n`);
     } catch (error) {
       const { exitCode, message } = problemOf(error);
       io.printError(`${io.program}: ${message}\n`);

@@ -55,7 +55,7 @@ export async function kubectlExec(
   // A shell may end because its access did, and then says nothing.
   const ended = await endText(connection, request);
   // Only now: most calls succeed, and a user may have permissions besides those of the grant. A signal ends the client, too.
-  const note = ended || (code === exits.done || code > signalBase ? '' : await whyNot(connection, request));
+  const note = ended || (code === exits.done || code > signalExitBase ? '' : await noExecText(connection, request));
   if (note !== '') io.printError(`note: ${note}\n`);
   return code;
 }
@@ -71,10 +71,10 @@ async function endText(connection: ClusterConnection, request: KubeObject): Prom
 }
 
 /** The exit code of a program that a signal ended is this number plus that of the signal. */
-const signalBase = 128;
+const signalExitBase = 128;
 
 /** A sentence that says why the grant permits the user no exec, and what to type instead; empty if it permits exec. */
-async function whyNot(connection: ClusterConnection, request: KubeObject): Promise<string> {
+async function noExecText(connection: ClusterConnection, request: KubeObject): Promise<string> {
   const { grant, accessMessage = '' } = statusOf(request);
   const user = await connection.whoAmI().catch(() => undefined);
   if (!grant || !user) return '';

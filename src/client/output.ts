@@ -5,7 +5,7 @@ import { shorten } from '../kit/shorten.ts';
 import { wrap } from '../kit/wrap.ts';
 import { dumpYaml } from '../kube/yaml.ts';
 import { fullName } from './access-requests.ts';
-import { type Args, usage } from './args.ts';
+import { type Args, usageProblem } from './args.ts';
 import type { Io } from './command.ts';
 import { type OutputForm, outputForms } from './common-flags.ts';
 
@@ -21,7 +21,7 @@ export interface Column<T> {
 }
 
 /** How to print items of one kind in each form. */
-export interface Printed<T> {
+export interface Presentation<T> {
   readonly columns: readonly Column<T>[];
   /** What JSON and YAML print. */
   readonly object: (item: T) => object;
@@ -61,29 +61,29 @@ export function outputForm(args: Args): OutputForm {
   const text = args.text('output') ?? 'table';
   const form = outputForms.find((one) => one === text);
   if (form) return form;
-  throw usage(`--output is ${quote(text)}; it must be one of ${outputForms.join(', ')}`);
+  throw usageProblem(`--output is ${quote(text)}; it must be one of ${outputForms.join(', ')}`);
 }
 
 /** Prints items of a list, in parts: rows of one table, objects of one List, or names. */
 export class Printer<T> {
   readonly #io: Output;
   readonly #form: OutputForm;
-  readonly #printed: Printed<T>;
+  readonly #presentation: Presentation<T>;
   readonly #stream: boolean;
   readonly #columns: readonly Column<T>[];
   readonly #objects: object[] = [];
   #widths: Widths | undefined;
   /** By column: the longest cell so far that set a width, characters. */
-  #natural: readonly number[] = [];
+  #longestCells: readonly number[] = [];
   #inBlocks = false;
 
   /** With `stream`, prints each item at once: JSON has one object on each line. Default false. */
-  constructor(io: Output, form: OutputForm, printed: Printed<T>, { stream = false } = {}) {
+  constructor(io: Output, form: OutputForm, presentation: Presentation<T>, { stream = false } = {}) {
     this.#io = io;
     this.#form = form;
-    this.#printed = printed;
+    this.#presentation = presentation;
     this.#stream = stream;
-    this.#columns = printed.columns.filter(({ wide }) => !wide || form === 'wide');
+    this.#columns = presentation.columns.filter(({ wide }) => !wide || form === 'wide');
   }
 
   /**
@@ -91,9 +91,10 @@ export class Printer<T> {
    */
   add(items: readonly T[]): void {
     if (items.length === 0) return;
-    const objects = (): object[] => items.map((item) => withoutManagedFields(this.#printed.object(item)));
-    if (this.#form === 'name') this.#io.print(items.map((item) => `${printable(this.#printed.name(item))}\n`).join(''));
-    else if (this.#form === 'table' || this.#form === 'wide') this.#rows(items);
+    const objects = (): object[] => items.map((item) => withoutManagedFields(this.#presentation.object(item)));
+    if (this.#form === 'name')
+      this.#io.print(items.map((item) => `${printable(this.#presentation.name(item))}\n`).join(''));
+    else if (this.#form === 'table' || this.#form === 'wide') this.#printRows(items);
     else if (!this.#stream) this.#objects.push(...objects());
     else
       for (const object of objects())
@@ -107,22 +108,23 @@ export class Printer<T> {
     this.#io.print(this.#form === 'json' ? `${json(list)}\n` : yaml(list));
   }
 
-  #rows(items: readonly T[]): void {
+  #printRows(items: readonly T[]): void {
     const max = this.#form === 'wide' ? MAX_WIDE_CELL : MAX_CELL;
     const rows = items.map((item) =>
       this.#columns.map(({ text, long }) => shorten(printable(text(item)), long ? MAX_LONG_CELL : max) || '-'),
     );
     const lines = this.#widths ? rows : [this.#columns.map(({ title }) => title), ...rows];
     const last = this.#columns.length - 1;
-    const room = this.#form === 'table' ? (this.#io.columns ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;
-    const natural = this.#columns.map((_, index) =>
-      Math.max(this.#natural[index] ?? 0, ...lines.map((row) => row[index]?.length ?? 0)),
+    const lineWidth =
+      this.#form === 'table' ? (this.#io.columns ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;
+    const longestCells = this.#columns.map((_, index) =>
+      Math.max(this.#longestCells[index] ?? 0, ...lines.map((row) => row[index]?.length ?? 0)),
     );
     if (!this.#widths || this.#stream) {
-      this.#natural = natural;
-      const fitted = this.#fitted(natural, room);
-      this.#inBlocks = !fitted && this.#printed.blocks === true;
-      this.#widths = fitted ?? { all: natural, cut: new Set() };
+      this.#longestCells = longestCells;
+      const fitted = this.#fitted(longestCells, lineWidth);
+      this.#inBlocks = !fitted && this.#presentation.blocks === true;
+      this.#widths = fitted ?? { all: longestCells, cut: new Set() };
     }
     if (this.#inBlocks) {
       const block = (item: T): string => fields(this.#columns.map(({ title, text }) => [title, text(item)]));
@@ -130,11 +132,13 @@ export class Printer<T> {
       return;
     }
     const { all: widths, cut } = this.#widths;
-    const before = widths.slice(0, last).reduce((sum, width) => sum + width + GAP.length, 0);
-    const left = room - before;
+    const lastStart = widths.slice(0, last).reduce((sum, width) => sum + width + GAP.length, 0);
+    const lastWidth = lineWidth - lastStart;
     const lastCell = (text: string): string => {
-      if (!this.#columns[last]?.long) return shorten(text, Math.max(MIN_CUT, left));
-      return left < MIN_WRAPPED || text.length <= left ? text : wrap(text, left).join(`\n${' '.repeat(before)}`);
+      if (!this.#columns[last]?.long) return shorten(text, Math.max(MIN_CUT, lastWidth));
+      return lastWidth < MIN_WRAPPED || text.length <= lastWidth
+        ? text
+        : wrap(text, lastWidth).join(`\n${' '.repeat(lastStart)}`);
     };
     const cell = (text: string, index: number): string => {
       const width = widths[index] ?? 0;
@@ -144,22 +148,22 @@ export class Printer<T> {
     this.#io.print(lines.map((row) => `${row.map(cell).join(GAP)}\n`).join(''));
   }
 
-  /** Narrows the widest columns but the last until lines of `room` characters fit; undefined if no line would fit. */
-  #fitted(widths: readonly number[], room: number): Widths | undefined {
+  /** Narrows the widest columns but the last until lines of `lineWidth` characters fit; undefined if no line would fit. */
+  #fitted(widths: readonly number[], lineWidth: number): Widths | undefined {
     const last = widths.length - 1;
-    const least = (index: number): number => {
+    const minWidth = (index: number): number => {
       const width = widths[index] ?? 0;
       if (!this.#columns[index]?.long) return Math.min(width, MIN_CUT);
       return index === last ? Math.min(width, MIN_WRAPPED) : width;
     };
-    const all = widths.map((width, index) => (index === last ? least(index) : width));
+    const all = widths.map((width, index) => (index === last ? minWidth(index) : width));
     const gaps = last * GAP.length;
     const sum = (some: readonly number[]): number => some.reduce((total, width) => total + width, gaps);
     const cut = new Set<number>();
-    if (sum(all.map((_, index) => least(index))) > room) return undefined;
-    while (sum(all) > room) {
+    if (sum(all.map((_, index) => minWidth(index))) > lineWidth) return undefined;
+    while (sum(all) > lineWidth) {
       const [widest = 0] = [...all.keys()]
-        .filter((index) => (all[index] ?? 0) > least(index))
+        .filter((index) => (all[index] ?? 0) > minWidth(index))
         .sort((a, b) => (all[b] ?? 0) - (all[a] ?? 0));
       all[widest] = (all[widest] ?? 0) - 1;
       cut.add(widest);

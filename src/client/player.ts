@@ -24,7 +24,7 @@ const MAX_PAUSE_MS = 2000;
  */
 export async function play(chunks: AsyncIterable<Uint8Array>, options: PlayOptions): Promise<void> {
   const { io, clock, signal, asLines, speed } = options;
-  const screen = io.terminal.output && !asLines ? new TerminalFilter() : undefined;
+  const filter = io.terminal.output && !asLines ? new TerminalFilter() : undefined;
   const startMs = clock.monotonic();
   let [lastMs, dueMs] = [0, 0];
   try {
@@ -39,17 +39,17 @@ export async function play(chunks: AsyncIterable<Uint8Array>, options: PlayOptio
       // JSON escapes no control characters of 8 bits, which a terminal would obey.
       if (asLines && io.terminal.output) io.print(`${line.line}\n`);
       else if (asLines) await io.show(`${line.line}\n`);
-      else await showLine(line, io, screen);
+      else await showLine(line, io, filter);
     }
   } finally {
-    if (screen) await io.show(`${screen.end()}\r\n`);
+    if (filter) await io.show(`${filter.end()}\r\n`);
   }
 }
 
-async function showLine(line: CastLine, io: PlayOptions['io'], screen: TerminalFilter | undefined): Promise<void> {
+async function showLine(line: CastLine, io: PlayOptions['io'], filter: TerminalFilter | undefined): Promise<void> {
   if ('header' in line) {
     const { width, height } = line.header;
-    if (screen && io.columns !== undefined && io.columns < width) {
+    if (filter && io.columns !== undefined && io.columns < width) {
       io.printError(
         `note: the terminal of the session has ${width} x ${height} characters, and this one fewer columns; its lines may wrap\n`,
       );
@@ -58,7 +58,7 @@ async function showLine(line: CastLine, io: PlayOptions['io'], screen: TerminalF
   }
   if (!('event' in line)) return;
   const { code, text } = line.event;
-  if (code === 'o') await io.show(screen ? screen.pass(text) : text);
-  else if (code === 'm' && screen) await io.show(`\r\n[drawbridge] ${printable(text)}\r\n`);
+  if (code === 'o') await io.show(filter ? filter.pass(text) : text);
+  else if (code === 'm' && filter) await io.show(`\r\n[drawbridge] ${printable(text)}\r\n`);
   else if (code === 'm') io.printError(`[drawbridge] ${text}\n`);
 }

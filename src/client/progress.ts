@@ -27,23 +27,23 @@ export class Progress {
   }
 
   /** Shows what the command waits for now. */
-  say(text: string): void {
+  show(text: string): void {
     if (text === this.#shown || text === '') return;
     this.#shown = text;
     const isCut = printable(text).length > this.#width;
     if (this.#io.terminal.error && isCut) this.#io.draw('\r\u001b[K');
     if (!this.#io.terminal.error || isCut) this.#io.printError(`${text}\n`);
-    this.turn();
+    this.spin();
   }
 
   /** Draws the line again, with the next frame of the spinner. */
-  turn(): void {
+  spin(): void {
     if (!this.#io.terminal.error || this.#shown === '') return;
     const frame = frames[this.#frame++ % frames.length];
     this.#io.draw(`\r\u001b[K${frame} ${shorten(printable(this.#shown), this.#width)}`);
   }
 
-  /** Removes the line of the spinner. A later `say` draws it again. */
+  /** Removes the line of the spinner. A later `show` draws it again. */
   end(): void {
     if (this.#io.terminal.error && this.#shown !== '') this.#io.draw('\r\u001b[K');
     this.#shown = '';

@@ -33,7 +33,7 @@ export const subjectsIn = (binding: KubeObject): Subject[] =>
   });
 
 /** What a subject may do by one binding. */
-export interface Held {
+export interface BoundPermissions {
   readonly subject: Subject;
   readonly rules: readonly RbacRule[];
   /** The namespace of a RoleBinding; absent for all namespaces. */
@@ -47,7 +47,7 @@ export interface Held {
 }
 
 /** What each subject may do by each binding of the cluster. Rejects with ApiError if the user may not list all roles and bindings. */
-export async function heldByBindings({ cluster }: ClusterConnection): Promise<Held[]> {
+export async function permissionsByBinding({ cluster }: ClusterConnection): Promise<BoundPermissions[]> {
   const lists = [clusterRoles, roles, clusterRoleBindings, roleBindings].map((resource) =>
     cluster.client.list(resource),
   );

@@ -101,37 +101,38 @@ export function replay(line: JournalLine, template: ReviewedTemplate, grant?: Re
   if (textIn(record, 'templateUid') === '')
     return undecidable('the line is of an older version, or found no template; it does not say what was asked');
   const spec = specIn(record, template.name);
-  const [least, most] = [false, true].map((holds) => decide(line, template, spec, holds));
+  const [pessimistic, optimistic] = [false, true].map((assumeEligible) => decide(line, template, spec, assumeEligible));
   const wasAllowed = before === 'allowed';
-  if (!least && !most) {
+  if (!pessimistic && !optimistic) {
     const code = textIn(record, 'code');
     if (wasAllowed) return [...durationDifference(template, spec, grant), ...approvalDifference(template, spec, grant)];
     if (!templateCodes.includes(code)) return undecidable(`it was denied with ${code}, whatever the template says`);
     return [{ change: 'gains', what: gainText(template, spec) }];
   }
-  if (least && most) return wasAllowed ? [{ change: 'loses', what: `access: ${textOf(least)}` }] : [];
+  if (pessimistic && optimistic)
+    return wasAllowed ? [{ change: 'loses', what: `access: ${violationText(pessimistic)}` }] : [];
   // The result depends on permissions that the person may hold without a grant. Such a person needs no template, so only a loss counts.
   const heldThen = textIn(record, 'message').includes('already held');
   const groupsAreCut = own(own(record, 'who'), 'groupCount') !== undefined;
   if (groupsAreCut) return undecidable('the line has only the first groups of the person');
   if (heldThen)
     return undecidable('the person held the permissions of the template at that time; the line does not say which');
-  return wasAllowed && least ? [{ change: 'loses', what: `access: ${textOf(least)}` }] : [];
+  return wasAllowed && pessimistic ? [{ change: 'loses', what: `access: ${violationText(pessimistic)}` }] : [];
 }
 
 const undecidable = (what: string): Difference[] => [{ change: 'not decidable', what }];
-const textOf = ({ code, message }: Violation): string => `${code}: ${message}`;
+const violationText = ({ code, message }: Violation): string => `${code}: ${message}`;
 
-/** The first violation of the recorded request. With `holds`, assumes that facts that the line lacks make the person eligible. */
+/** The first violation of the recorded request. With `assumeEligible`, assumes that facts that the line lacks make the person eligible. */
 function decide(
   { atMs, record }: JournalLine,
   { kind, namespace, name, spec: templateSpec }: ReviewedTemplate,
   spec: RequestSpec,
-  holds: boolean,
+  assumeEligible: boolean,
 ): Violation | undefined {
   const groups = strings(own(own(record, 'who'), 'groups'));
   const isCut = own(own(record, 'who'), 'groupCount') !== undefined;
-  const more = holds && isCut ? decidingGroupsOf(spec, templateSpec.accessConfig) : [];
+  const assumedGroups = assumeEligible && isCut ? decidingGroupsOf(spec, templateSpec.accessConfig) : [];
   const input: RequestInput = {
     operation: 'CREATE',
     kind: requestKindOf(kind),
@@ -141,7 +142,7 @@ function decide(
     caller: {
       username: textIn(record, 'who.user'),
       uid: textIn(record, 'who.uid'),
-      groups: [...groups, ...more],
+      groups: [...groups, ...assumedGroups],
     },
     spec,
     askedAtMs: atMs,
@@ -154,7 +155,7 @@ function decide(
       ready: undefined,
       observedGeneration: undefined,
     },
-    alreadyHolds: holds,
+    alreadyHolds: assumeEligible,
   };
   return firstViolation(grantPolicy, input);
 }

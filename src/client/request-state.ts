@@ -68,7 +68,7 @@ export function stateOf(request: KubeObject): RequestState {
     endsMs: parseTime(text(status.expiresAt ?? status.grant?.expiresAt)),
     pod: text(status.podName),
   };
-  const is = (state: State, condition?: Pick<ReadCondition, 'reason' | 'message'>): RequestState => ({
+  const stateWith = (state: State, condition?: Pick<ReadCondition, 'reason' | 'message'>): RequestState => ({
     ...common,
     state,
     why: condition?.message ?? '',
@@ -76,29 +76,31 @@ export function stateOf(request: KubeObject): RequestState {
   });
   const ready = conditions.find(({ type }) => type === summaryConditions.ready);
   const failed = conditions.find(
-    (condition) => condition.status === 'False' && !temporary.includes(condition.type) && !isOfDenial(condition),
+    (condition) => condition.status === 'False' && !temporary.includes(condition.type) && !repeatsDenial(condition),
   );
-  if (ready?.status === 'False' && deniedReasons.includes(ready.reason)) return is('Denied', failed ?? ready);
-  if (ready?.status === 'False' && endReasons.includes(ready.reason)) return is('Ended', ready);
-  if (own(status, 'ended') !== undefined) return is('Ended', failed ?? ready);
-  if (failed) return is(isEnd(failed, status) ? 'Ended' : 'Denied', failed);
+  if (ready?.status === 'False' && deniedReasons.includes(ready.reason)) return stateWith('Denied', failed ?? ready);
+  if (ready?.status === 'False' && endReasons.includes(ready.reason)) return stateWith('Ended', ready);
+  if (own(status, 'ended') !== undefined) return stateWith('Ended', failed ?? ready);
+  if (failed) return stateWith(isEnd(failed, status) ? 'Ended' : 'Denied', failed);
   // Until the server writes that it has closed the access, the grant may still be open.
-  const leaves: State = status.grant ? 'Ending' : 'Ended';
-  if (spec.revoked) return is(leaves, { reason: 'Revoked', message: spec.revokedReason ?? 'revoked' });
-  if (request.metadata.deletionTimestamp !== undefined) return is(leaves, { reason: 'Deleted', message: 'deleted' });
-  if (status.ready) return is('Ready');
+  const closingState: State = status.grant ? 'Ending' : 'Ended';
+  if (spec.revoked) return stateWith(closingState, { reason: 'Revoked', message: spec.revokedReason ?? 'revoked' });
+  if (request.metadata.deletionTimestamp !== undefined)
+    return stateWith(closingState, { reason: 'Deleted', message: 'deleted' });
+  if (status.ready) return stateWith('Ready');
   const opening = conditions.find(
     ({ type, status }) => status === 'False' && temporary.includes(type) && type.startsWith('Access'),
   );
-  if (status.grant) return is('Opening', opening);
+  if (status.grant) return stateWith('Opening', opening);
   const approval = conditions.find(({ type }) => type === approvalCondition);
-  const waits = status.approval?.state;
-  if (waits === 'Pending' || waits === 'Scheduled' || waits === 'Claimable') return is(waits, approval);
-  return is('New', opening);
+  const approvalState = status.approval?.state;
+  if (approvalState === 'Pending' || approvalState === 'Scheduled' || approvalState === 'Claimable')
+    return stateWith(approvalState, approval);
+  return stateWith('New', opening);
 }
 
 /** Whether the condition only says that access was denied while it opened. Another one has the code. */
-const isOfDenial = ({ type, reason }: ReadCondition): boolean =>
+const repeatsDenial = ({ type, reason }: ReadCondition): boolean =>
   type === requestConditions.accessStillValid && deniedReasons.includes(reason);
 
 /** The state; for an end that the server wrote, `Expired` or `Revoked`, as kubectl prints it. */

@@ -1,7 +1,7 @@
 import type { KubeObject } from '../api/object.ts';
 import { formatTime, parseTime } from '../kit/clock.ts';
 import { fullName, requesterOf, typeOf } from './access-requests.ts';
-import type { Column, Printed } from './output.ts';
+import type { Column, Presentation } from './output.ts';
 import { specOf, stateOf, stateText } from './request-state.ts';
 import { span } from './times.ts';
 
@@ -16,7 +16,7 @@ export interface TableOptions {
 }
 
 /** The table of requests. */
-export function requestTable({ who, namespaces, now }: TableOptions): Printed<KubeObject> {
+export function requestTable({ who, namespaces, now }: TableOptions): Presentation<KubeObject> {
   const columns: readonly (Column<KubeObject> | false)[] = [
     namespaces && { title: 'NAMESPACE', text: ({ metadata }) => metadata.namespace ?? '' },
     { title: 'NAME', long: true, text: ({ metadata }) => metadata.name },

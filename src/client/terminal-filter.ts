@@ -4,7 +4,7 @@
  */
 
 /** Control characters that move the cursor, ring, or shift the character set. ENQ, among others, would make a terminal answer. */
-const controls = '\u0007\b\t\n\v\f\r\u000e\u000f';
+const allowedControls = '\u0007\b\t\n\v\f\r\u000e\u000f';
 /** Maximum length of the parameters of a sequence. */
 const MAX_PARAMETERS = 64;
 /**
@@ -14,16 +14,16 @@ const MAX_PARAMETERS = 64;
 const MAX_STRING = 4096;
 
 /** Final characters of CSI sequences that move, erase, insert, or color. */
-const plainFinals = /[@A-HJKLMPSTXZ`abdefghlmrsu]/;
+const allowedFinals = /[@A-HJKLMPSTXZ`abdefghlmrsu]/;
 /**
  * Private modes: reverse video, origin, wrapping, blinking and visible cursor, and the alternate screen. No mode that reports keys or a
  * mouse.
  */
-const privateModes: readonly string[] = ['5', '6', '7', '12', '25', '47', '1047', '1048', '1049'];
+const allowedModes: readonly string[] = ['5', '6', '7', '12', '25', '47', '1047', '1048', '1049'];
 /** Escape sequences of one character: save and restore the cursor, index, next line, tab stop, reverse index. */
-const escapes = '78DEHM';
+const allowedEscapes = '78DEHM';
 /** Sequences that begin a string: DCS, SOS, OSC, PM, APC, and the title of screen. */
-const strings = 'PX]^_k';
+const stringStarts = 'PX]^_k';
 /** A full reset would also erase the lines above the screen. */
 const RESET = '\u001b[!p\u001b[H\u001b[2J';
 /** Leaves a terminal as a shell expects it: character set, colors, cursor, wrapping, and the whole screen for scrolling. */
@@ -34,7 +34,7 @@ export class TerminalFilter {
   #state: 'text' | 'escape' | 'charset' | 'skip' | 'csi' | 'string' = 'text';
   #sequence = '';
   #length = 0;
-  #isAlternate = false;
+  #onAlternateScreen = false;
 
   /** The part of the text that a terminal may get. */
   pass(text: string): string {
@@ -46,8 +46,8 @@ export class TerminalFilter {
   /** Ends a sequence that has begun, and returns what leaves the terminal as it was before. */
   end(): string {
     this.#state = 'text';
-    const leave = this.#isAlternate ? '\u001b[?1049l' : '';
-    this.#isAlternate = false;
+    const leave = this.#onAlternateScreen ? '\u001b[?1049l' : '';
+    this.#onAlternateScreen = false;
     return `${leave}${RESTORE}`;
   }
 
@@ -66,7 +66,7 @@ export class TerminalFilter {
     }
     if (this.#state === 'string') return this.#string(code);
     // Terminals obey control characters within a sequence.
-    if (code < 0x20 || code === 0x7f) return controls.includes(character) ? character : '';
+    if (code < 0x20 || code === 0x7f) return allowedControls.includes(character) ? character : '';
     switch (this.#state) {
       case 'text':
         return character;
@@ -93,10 +93,10 @@ export class TerminalFilter {
     else if (character === '(' || character === ')') {
       this.#state = 'charset';
       this.#sequence = character;
-    } else if (strings.includes(character)) this.#state = 'string';
+    } else if (stringStarts.includes(character)) this.#state = 'string';
     else if (/[ -/]/.test(character)) this.#state = 'skip';
     else if (character === 'c') return this.#end(RESET);
-    else return this.#end(escapes.includes(character) ? `\u001b${character}` : '');
+    else return this.#end(allowedEscapes.includes(character) ? `\u001b${character}` : '');
     return '';
   }
 
@@ -111,7 +111,7 @@ export class TerminalFilter {
 
   /** The sequence if it is harmless; else an empty text. */
   #allowed(parameters: string, final: string): string {
-    if (/^[\d;:]*$/.test(parameters) && plainFinals.test(final)) {
+    if (/^[\d;:]*$/.test(parameters) && allowedFinals.test(final)) {
       // 3J erases the lines above the screen.
       return final === 'J' && !/^[012]?$/.test(parameters) ? '' : `\u001b[${parameters}${final}`;
     }
@@ -122,8 +122,8 @@ export class TerminalFilter {
     const modes = parameters
       .slice(1)
       .split(';')
-      .filter((mode) => privateModes.includes(mode));
-    if (modes.some((mode) => ['47', '1047', '1049'].includes(mode))) this.#isAlternate = final === 'h';
+      .filter((mode) => allowedModes.includes(mode));
+    if (modes.some((mode) => ['47', '1047', '1049'].includes(mode))) this.#onAlternateScreen = final === 'h';
     return modes.length === 0 ? '' : `\u001b[?${modes.join(';')}${final}`;
   }
 

@@ -4,7 +4,7 @@ import { quote } from '../kit/errors.ts';
 import { own } from '../kit/json-value.ts';
 import { findObject } from '../kube/client.ts';
 import { ApiError, isForbidden } from '../kube/errors.ts';
-import { type Found, templateResource } from './access-requests.ts';
+import { type TypedObject, templateResource } from './access-requests.ts';
 import type { ClusterConnection } from './cluster-connection.ts';
 import { exits } from './command-spec.ts';
 import { Problem } from './problem.ts';
@@ -13,15 +13,15 @@ import { specOf } from './request-state.ts';
 /** The template of a request; undefined if it does not exist, or the user may not read it. */
 export async function templateOf(
   { cluster, namespace }: Pick<ClusterConnection, 'cluster' | 'namespace'>,
-  { type, object }: Found,
+  { type, object }: TypedObject,
 ): Promise<KubeObject | undefined> {
   const name = specOf(object).templateName ?? '';
-  const template = await readable(findObject(cluster.client, templateResource(type), { namespace, name }, {}));
+  const template = await unlessForbidden(findObject(cluster.client, templateResource(type), { namespace, name }, {}));
   return template instanceof Error ? undefined : template;
 }
 
 /** The error if the user may not read it. Any other error stays one: a decision must not rest on what could not be read. */
-export async function readable<T>(reading: Promise<T>): Promise<T | Error> {
+export async function unlessForbidden<T>(reading: Promise<T>): Promise<T | Error> {
   try {
     return await reading;
   } catch (error) {
@@ -36,28 +36,28 @@ export const versionOf = ({ metadata: { uid = '', generation = 0 } }: KubeObject
 
 /**
  * The template that an approval names, so that the server denies it for any other version; undefined if the user may not read the template.
- * `seen`: the version that the user saw. Rejects with a Problem if that is not the present one, or if it is undefined and the template was
+ * `seenVersion`: the version that the user saw. Rejects with a Problem if that is not the present one, or if it is undefined and the template was
  * changed after the request was created, because the user may have seen another one.
  */
 export async function votedTemplate(
   connection: ClusterConnection,
-  found: Found,
-  seen: string | undefined,
+  found: TypedObject,
+  seenVersion: string | undefined,
 ): Promise<KubeObject | undefined> {
   const template = await templateOf(connection, found);
   if (!template) return undefined;
   const { name } = template.metadata;
   const remedy = `read it with show ${found.type}/${found.object.metadata.name}, then approve with --template-version ${versionOf(template)}`;
-  if (seen !== undefined && seen !== versionOf(template))
+  if (seenVersion !== undefined && seenVersion !== versionOf(template))
     throw new Problem(
       exits.failed,
-      `template ${name} has changed: --template-version is ${quote(seen)}, and it is now ${versionOf(template)}; ${remedy}`,
+      `template ${name} has changed: --template-version is ${quote(seenVersion)}, and it is now ${versionOf(template)}; ${remedy}`,
     );
   const changed = own(own(template.spec, 'author'), 'time');
   const [changedMs, askedMs] = [changed, found.object.metadata.creationTimestamp].map((time) =>
     parseTime(String(time)),
   );
-  if (seen === undefined && changedMs !== undefined && askedMs !== undefined && changedMs > askedMs)
+  if (seenVersion === undefined && changedMs !== undefined && askedMs !== undefined && changedMs > askedMs)
     throw new Problem(
       exits.failed,
       `template ${name} was changed at ${changed}, after the request was created; ${remedy}`,

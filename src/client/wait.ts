@@ -1,5 +1,5 @@
 import type { KubeObject } from '../api/object.ts';
-import { type Found, nameIn, requestResource, type TypeName } from './access-requests.ts';
+import { nameIn, requestResource, type TypedObject, type TypeName } from './access-requests.ts';
 import type { ClusterConnection } from './cluster-connection.ts';
 import type { Context } from './command.ts';
 import { exits } from './command-spec.ts';
@@ -29,7 +29,7 @@ export interface WaitOptions {
 export async function waitFor(
   context: Context,
   connection: ClusterConnection,
-  { type, object }: Found,
+  { type, object }: TypedObject,
   options: WaitOptions,
 ): Promise<KubeObject> {
   const { io, clock, signal } = context;
@@ -38,7 +38,7 @@ export async function waitFor(
   const uid = object.metadata.uid;
   const endMs = options.timeoutMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() + options.timeoutMs;
   let last = object;
-  const startCommand = `${io.program} start ${targetOf(connection, type, name.name)}`;
+  const startCommand = `${io.program} start ${requestWithFlags(connection, type, name.name)}`;
   const textOf = (request: KubeObject): string => {
     const { state, why } = stateOf(request);
     const text = options.extension
@@ -49,26 +49,26 @@ export async function waitFor(
   let shown = textOf(object);
   const stillWaiting = (): string =>
     options.extension
-      ? `the extension ${stillWaits(shown)}, and ${openText(last, clock.now()) || 'access stays open'}. To see it: ${io.program} get ${targetOf(connection, type, name.name)}`
-      : `the request ${stillWaits(shown)}. ${hintsFor(context, connection, type, name.name)}`;
-  const seen = (request: KubeObject | undefined): KubeObject | undefined => {
+      ? `the extension ${stillWaits(shown)}, and ${openText(last, clock.now()) || 'access stays open'}. To see it: ${io.program} get ${requestWithFlags(connection, type, name.name)}`
+      : `the request ${stillWaits(shown)}. ${nextCommands(context, connection, type, name.name)}`;
+  const onChange = (request: KubeObject | undefined): KubeObject | undefined => {
     if (!request || request.metadata.uid !== uid)
       throw new Problem(exits.ended, `${name.name} has ended: the request is gone`);
     last = request;
     if (cannotOpen(stateOf(request).state)) throw endedProblem(request);
     const result = options.done(request);
     shown = textOf(request);
-    if (!result) progress.say(shown);
+    if (!result) progress.show(shown);
     return result;
   };
   const tick = (): void => {
-    progress.turn();
+    progress.spin();
     if (clock.monotonic() >= endMs) {
       throw new Problem(exits.timedOut, `not ready in time; ${stillWaiting()}`);
     }
   };
   try {
-    return await follow(connection, [{ resource: requestResource(type), name }], { clock, signal, seen, tick });
+    return await follow(connection, [{ resource: requestResource(type), name }], { clock, signal, onChange, tick });
   } catch (error) {
     progress.end();
     if (signal.aborted) throw new Problem(exits.interrupted, `interrupted; ${stillWaiting()}`);
@@ -79,13 +79,13 @@ export async function waitFor(
 }
 
 /** The commands to wait for a request again, and to withdraw it. */
-export function hintsFor({ io }: Context, connection: ClusterConnection, type: TypeName, name: string): string {
-  const target = targetOf(connection, type, name);
+export function nextCommands({ io }: Context, connection: ClusterConnection, type: TypeName, name: string): string {
+  const target = requestWithFlags(connection, type, name);
   return `To go on: ${io.program} watch ${target}. To drop it: ${io.program} drop ${target}`;
 }
 
 /** A request as words of a command line, with the connection of this session. */
-export const targetOf = (connection: ClusterConnection, type: TypeName, name: string): string =>
+export const requestWithFlags = (connection: ClusterConnection, type: TypeName, name: string): string =>
   [`${type}/${name}`, '-n', connection.namespace, ...connection.kubectlFlags].join(' ');
 
 /** What a request waits for, as the end of a sentence about it. A terminal has erased the line of progress that said so. */

@@ -3,12 +3,12 @@ import { clusterRoleBindings, clusterRoles, roleBindings, roles } from '../../ap
 import { describe } from '../../kit/errors.ts';
 import { findObject } from '../../kube/client.ts';
 import { uncovered } from '../../rbac/rule-cover.ts';
-import { type Found, findTemplate, templateResource } from '../access-requests.ts';
+import { findTemplate, type TypedObject, templateResource } from '../access-requests.ts';
 import { approversText, canCount, missingBindingText, templateSpecOf } from '../approver-text.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
-import { outputForm, type Printed, Printer } from '../output.ts';
+import { outputForm, type Presentation, Printer } from '../output.ts';
 import { plainMessage } from '../problem.ts';
 import { roleOf, rulesIn, subjectsIn } from '../rbac-view.ts';
 
@@ -51,14 +51,14 @@ export const approvers: Command = {
   },
 };
 
-async function holdersOf(connection: ClusterConnection, template: Found, unread: string[]): Promise<Approver[]> {
+async function holdersOf(connection: ClusterConnection, template: TypedObject, unread: string[]): Promise<Approver[]> {
   const { cluster, namespace } = connection;
-  const read = async <T>(what: Promise<T>, otherwise: T): Promise<T> => {
+  const read = async <T>(reading: Promise<T>, fallback: T): Promise<T> => {
     try {
-      return await what;
+      return await reading;
     } catch (error) {
       unread.push(plainMessage(describe(error)));
-      return otherwise;
+      return fallback;
     }
   };
   const list = async (resource: Resource, scope: object): Promise<KubeObject[]> =>
@@ -81,14 +81,14 @@ async function holdersOf(connection: ClusterConnection, template: Found, unread:
 }
 
 /** Whether the role grants the verb approve on the template. */
-function mayApprove(role: KubeObject | undefined, { type, object }: Found): boolean {
+function mayApprove(role: KubeObject | undefined, { type, object }: TypedObject): boolean {
   const { group, plural } = templateResource(type);
   const { name } = object.metadata;
   const wanted = { apiGroups: [group], resources: [plural], resourceNames: [name] as [string], verbs: ['approve'] };
   return uncovered(rulesIn(role), [wanted]).length === 0;
 }
 
-function subjectsOf(binding: KubeObject, { object }: Found): Approver[] {
+function subjectsOf(binding: KubeObject, { object }: TypedObject): Approver[] {
   const all = templateSpecOf(object).accessConfig?.approvals?.all ?? [];
   return subjectsIn(binding).map((subject) => {
     const entries = all.filter((entry) => canCount(subject, entry, object)).map(({ name }) => name);
@@ -97,7 +97,7 @@ function subjectsOf(binding: KubeObject, { object }: Found): Approver[] {
   });
 }
 
-const approverTable: Printed<Approver> = {
+const approverTable: Presentation<Approver> = {
   columns: [
     { title: 'KIND', text: ({ kind }) => kind },
     { title: 'NAME', text: ({ name }) => name },

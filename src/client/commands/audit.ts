@@ -1,11 +1,11 @@
 import { auditCommand } from '../../cli/audit.ts';
 import { parseTime } from '../../kit/clock.ts';
 import { listIn, own } from '../../kit/json-value.ts';
-import { usage } from '../args.ts';
+import { usageProblem } from '../args.ts';
 import type { Command } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { type JournalLine, journalLines, sinceOf, textIn } from '../journal.ts';
-import { json, outputForm, type Printed, Printer } from '../output.ts';
+import { json, outputForm, type Presentation, Printer } from '../output.ts';
 
 export const auditVerify: Command = {
   name: 'audit verify',
@@ -39,7 +39,7 @@ export const auditVerify: Command = {
       (flag) => args.texts(flag).length > 0,
     );
     if (ignored !== undefined)
-      throw usage(`audit verify takes no --${ignored}; omit it, or name a kubeconfig with --kubeconfig`);
+      throw usageProblem(`audit verify takes no --${ignored}; omit it, or name a kubeconfig with --kubeconfig`);
     const command = [
       'verify',
       ...flags,
@@ -79,11 +79,11 @@ export const auditReport: Command = {
     const namespace = args.text('namespace');
     const lines: JournalLine[] = [];
     for await (const line of journalLines(args.positionals, io, Number.NEGATIVE_INFINITY)) {
-      if (reported.includes(textIn(line.record, 'event'))) lines.push(line);
+      if (reportedEvents.includes(textIn(line.record, 'event'))) lines.push(line);
     }
-    const { grants, without } = accessesIn(lines);
+    const { grants, unmatched } = grantsIn(lines);
     const rows = grants.filter(
-      (grant) => !(lastMs(grant) < sinceMs) && (namespace === undefined || grant.namespace === namespace),
+      (grant) => !(endMsOf(grant) < sinceMs) && (namespace === undefined || grant.namespace === namespace),
     );
     if (csv) io.print(csvOf(rows));
     else {
@@ -95,13 +95,14 @@ export const auditReport: Command = {
       io.printError(
         `the journals have no grant of this time${namespace === undefined ? '' : ` in namespace ${namespace}`}\n`,
       );
-    if (without > 0) io.printError(`${without} lines are about grants before these journals; add the older files\n`);
+    if (unmatched > 0)
+      io.printError(`${unmatched} lines are about grants before these journals; add the older files\n`);
     return exits.done;
   },
 };
 
 /** One row of the report: a grant, its extensions, and its end. Times are RFC 3339; a text that the journals do not have is empty. */
-interface Access {
+interface GrantRow {
   readonly who: string;
   readonly namespace: string;
   readonly request: string;
@@ -115,37 +116,37 @@ interface Access {
   readonly why: string;
 }
 
-const reported: readonly string[] = ['grant', 'revocation'];
+const reportedEvents: readonly string[] = ['grant', 'revocation'];
 
 /**
- * The grants in the order of time, each with its extensions and its end, which may be in the file of another replica. `without` counts the
+ * The grants in the order of time, each with its extensions and its end, which may be in the file of another replica. `unmatched` counts the
  * extensions and ends whose grant is in none of the files.
  */
-function accessesIn(lines: readonly JournalLine[]): { readonly grants: Access[]; readonly without: number } {
-  const grants = new Map<string, Access>();
+function grantsIn(lines: readonly JournalLine[]): { readonly grants: GrantRow[]; readonly unmatched: number } {
+  const grants = new Map<string, GrantRow>();
   const later: object[] = [];
   for (const { record } of [...lines].sort((a, b) => a.atMs - b.atMs)) {
     const isGrant = textIn(record, 'event') === 'grant';
     const verdict = textIn(record, 'verdict');
     if (!isGrant || verdict === 'extended') later.push(record);
     // Other verdicts are denials, which change nothing. A second line of the same grant was written by a retry.
-    else if (verdict === 'granted' && !grants.has(keyOf(record))) grants.set(keyOf(record), grantOf(record));
+    else if (verdict === 'granted' && !grants.has(grantKeyOf(record))) grants.set(grantKeyOf(record), grantOf(record));
   }
-  let without = 0;
+  let unmatched = 0;
   // Apply these after all grants: the clocks of replicas differ, so an end may be older than its grant.
   for (const record of later) {
-    const grant = grants.get(keyOf(record));
-    if (grant) grants.set(keyOf(record), changed(grant, record));
-    else without += 1;
+    const grant = grants.get(grantKeyOf(record));
+    if (grant) grants.set(grantKeyOf(record), withChange(grant, record));
+    else unmatched += 1;
   }
-  return { grants: [...grants.values()], without };
+  return { grants: [...grants.values()], unmatched };
 }
 
 /** The uid of the request. Lines of older versions may have none; each is then a grant of its own. */
-const keyOf = (record: object): string =>
+const grantKeyOf = (record: object): string =>
   textIn(record, 'what.uid') || `${textIn(record, 'chain')} ${textIn(record, 'seq')}`;
 
-const grantOf = (record: object): Access => ({
+const grantOf = (record: object): GrantRow => ({
   who: textIn(record, 'who.user'),
   namespace: textIn(record, 'what.namespace'),
   request: textIn(record, 'what.name'),
@@ -160,18 +161,18 @@ const grantOf = (record: object): Access => ({
 });
 
 /** The grant after the line of an extension or of its end. If there are several ends, the first one counts. */
-function changed(grant: Access, record: object): Access {
+function withChange(grant: GrantRow, record: object): GrantRow {
   if (textIn(record, 'event') === 'grant')
     return {
       ...grant,
       until: textIn(record, 'expiresAt'),
-      approvedBy: together(grant.approvedBy, votersOf(record)),
+      approvedBy: joinNames(grant.approvedBy, votersOf(record)),
     };
   return grant.ended === '' ? { ...grant, ended: textIn(record, 'time'), end: textIn(record, 'code') } : grant;
 }
 
 /** When the access ended or was to end, epoch ms; NaN if the journals do not have it. */
-const lastMs = ({ ended, until }: Access): number => parseTime(ended || until) ?? Number.NaN;
+const endMsOf = ({ ended, until }: GrantRow): number => parseTime(ended || until) ?? Number.NaN;
 
 const votersOf = (record: object): string =>
   listIn(record, 'votes')
@@ -182,7 +183,7 @@ const votersOf = (record: object): string =>
     )
     .join(', ');
 
-const together = (a: string, b: string): string =>
+const joinNames = (a: string, b: string): string =>
   [...new Set([...a.split(', '), ...b.split(', ')])].filter((one) => one !== '').join(', ');
 
 const columnsOfReport = [
@@ -198,21 +199,20 @@ const columnsOfReport = [
   'until',
   'request',
 ] as const;
-const reportTable: Printed<Access> = {
+const reportTable: Presentation<GrantRow> = {
   columns: columnsOfReport.map((field) => ({
     title: field === 'approvedBy' ? 'APPROVED BY' : field.toUpperCase(),
-    text: (access: Access) =>
-      field === 'granted' || field === 'ended' ? access[field].replace(/\.\d+/, '') : access[field],
+    text: (row: GrantRow) => (field === 'granted' || field === 'ended' ? row[field].replace(/\.\d+/, '') : row[field]),
     wide: field === 'until' || field === 'request',
     long: field === 'granted' || field === 'ended',
   })),
-  object: (access) => access,
+  object: (row) => row,
   name: ({ request }) => request,
   blocks: true,
 };
 
 /** RFC 4180, with every control character escaped as in JSON. */
-function csvOf(rows: readonly Access[]): string {
+function csvOf(rows: readonly GrantRow[]): string {
   const line = (cells: readonly string[]): string => `${cells.map(csvCell).join(',')}\r\n`;
   return [line([...columnsOfReport]), ...rows.map((row) => line(columnsOfReport.map((field) => row[field])))].join('');
 }

@@ -1,5 +1,5 @@
 import { quote } from '../../kit/errors.ts';
-import { usage } from '../args.ts';
+import { usageProblem } from '../args.ts';
 import type { Command } from '../command.ts';
 import { exits } from '../command-spec.ts';
 
@@ -76,7 +76,8 @@ export const completion: Command = {
   examples: ['completion bash', 'completion kubectl'],
   run({ args, io }) {
     const shell = shells.find((one) => one === args.positionals[0]);
-    if (!shell) throw usage(`unknown shell ${quote(args.positionals[0] ?? '')}; available: ${shells.join(', ')}`);
+    if (!shell)
+      throw usageProblem(`unknown shell ${quote(args.positionals[0] ?? '')}; available: ${shells.join(', ')}`);
     io.print(scripts[shell]);
     return Promise.resolve(exits.done);
   },

@@ -1,23 +1,23 @@
 import { accessVotes } from '../../api/access/access-vote.ts';
 import { apiVersionOf, type KubeObject } from '../../api/object.ts';
 import { ApiError, isForbidden, isNotFound } from '../../kube/errors.ts';
-import { type Found, findRequest, requesterOf, requestResource, typeNames } from '../access-requests.ts';
-import { usage } from '../args.ts';
-import { questionOf } from '../choices.ts';
+import { findRequest, requesterOf, requestResource, type TypedObject, typeNames } from '../access-requests.ts';
+import { usageProblem } from '../args.ts';
+import { awaitedDecision } from '../choices.ts';
 import { type ClusterConnection, searchedText } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits, type FlagSpec } from '../command-spec.ts';
 import { forEach } from '../for-each.ts';
 import { outputForm } from '../output.ts';
 import { Problem } from '../problem.ts';
+import { requestArgument } from '../request-argument.ts';
 import { cannotOpen, type State, specOf, stateOf, statusOf } from '../request-state.ts';
-import { requestsTarget } from '../targets.ts';
 import { votedTemplate } from '../voted-template.ts';
-import { endedProblem, targetOf } from '../wait.ts';
+import { endedProblem, requestWithFlags } from '../wait.ts';
 import { endRequest } from './one-request.ts';
 
-const reason: FlagSpec = { name: 'reason', value: 'TEXT', help: 'Why, for the requester and the audit.' };
-const about: FlagSpec = {
+const reasonFlag: FlagSpec = { name: 'reason', value: 'TEXT', help: 'Why, for the requester and the audit.' };
+const aboutFlag: FlagSpec = {
   name: 'about',
   value: 'WHAT',
   help: 'Access, Extension-1 for the first extension, or Review of an emergency. Default: what the request waits for.',
@@ -29,7 +29,7 @@ export const approve: Command = {
   summary: 'Approve a request, an extension, or the review of an emergency',
   details:
     'Your vote counts for this request, and for one version of its template: that of --template-version, which show prints, else the present one. If the template was changed after the request was created, the version is required. A vote cannot be changed; deny takes an approval back.',
-  args: [{ ...requestsTarget, repeated: true }],
+  args: [{ ...requestArgument, repeated: true }],
   flags: [
     { name: 'max', value: 'DURATION', help: 'The longest duration that you approve.' },
     {
@@ -37,8 +37,8 @@ export const approve: Command = {
       value: 'VERSION',
       help: 'The version of the template that you saw, as show prints it.',
     },
-    reason,
-    about,
+    reasonFlag,
+    aboutFlag,
     { name: 'on-behalf-of', value: 'NAME', help: 'For programs: the person who decided. Shown, not checked.' },
   ],
   examples: ["approve payments-shell-x7k2p --max 20m --reason 'ticket checked'"],
@@ -49,8 +49,8 @@ export const deny: Command = {
   name: 'deny',
   summary: 'Deny a request or an extension; open access ends',
   details: 'A denial is final, and ends access that is already open.',
-  args: [{ ...requestsTarget, repeated: true }],
-  flags: [reason, about],
+  args: [{ ...requestArgument, repeated: true }],
+  flags: [reasonFlag, aboutFlag],
   examples: ["deny payments-shell-x7k2p --reason 'use the staging cluster'"],
   run: (context) => vote(context, 'Deny'),
 };
@@ -62,38 +62,38 @@ async function vote(context: Context, decision: 'Approve' | 'Deny'): Promise<num
   const connection = await connect();
   return forEach(context, form, args.positionals, async (text) => {
     const found = await findRequest(connection, text);
-    const question = args.text('about') ?? questionOf(found.object) ?? 'Access';
-    if (question !== 'Review' && cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
+    const about = args.text('about') ?? awaitedDecision(found.object) ?? 'Access';
+    if (about !== 'Review' && cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
     const { state } = stateOf(found.object);
-    if (decision === 'Approve' && args.text('about') === undefined && isOpen(state) && !questionOf(found.object))
+    if (decision === 'Approve' && args.text('about') === undefined && isOpen(state) && !awaitedDecision(found.object))
       throw new Problem(exits.denied, `${found.object.metadata.name} waits for no approval: its state is ${state}`);
-    const approves = decision === 'Approve' && question !== 'Review';
+    const approves = decision === 'Approve' && about !== 'Review';
     const template = approves ? await votedTemplate(connection, found, args.text('template-version')) : undefined;
-    const manifest = voteFor(found, args, decision, question, template);
+    const manifest = voteManifest(found, args, decision, about, template);
     const object = await connection.cluster.client.create(accessVotes, manifest).catch(async (error: unknown) => {
-      throw (await notVoted(context, connection, found, question, decision, error)) ?? error;
+      throw (await voteProblem(context, connection, found, about, decision, error)) ?? error;
     });
-    return { object, of: found.object, became: decidedText(found.object, question, decision) };
+    return { object, of: found.object, result: decidedText(found.object, about, decision) };
   });
 }
 
 const isOpen = (state: State): boolean => state === 'Opening' || state === 'Ready';
 
 /** The Problem for a vote that the API server did not create; undefined if its own message says what to do. */
-async function notVoted(
+async function voteProblem(
   { io }: Context,
   connection: ClusterConnection,
-  { type, object }: Found,
-  question: string,
+  { type, object }: TypedObject,
+  about: string,
   decision: 'Approve' | 'Deny',
   error: unknown,
 ): Promise<Problem | undefined> {
-  const target = targetOf(connection, type, object.metadata.name);
+  const target = requestWithFlags(connection, type, object.metadata.name);
   // The name of a vote comes from its voter, its request, and its content.
   if (error instanceof ApiError && error.code === 409) {
     return new Problem(
       exits.failed,
-      `you have ${decision === 'Approve' ? 'approved' : 'denied'} this already (${question} of ${object.metadata.name}), and a vote counts once, with the groups that you had then; to see the votes: ${io.program} get ${target}`,
+      `you have ${decision === 'Approve' ? 'approved' : 'denied'} this already (${about} of ${object.metadata.name}), and a vote counts once, with the groups that you had then; to see the votes: ${io.program} get ${target}`,
     );
   }
   // The denial of the webhook says what to do. RBAC denies first a requester who may not vote at all.
@@ -111,19 +111,19 @@ async function notVoted(
 }
 
 /** What the vote decided, as far as the client knows: the server counts the vote later. */
-function decidedText(request: KubeObject, question: string, decision: 'Approve' | 'Deny'): string {
-  const decided = `${question === 'Access' ? '' : `${question} `}${decision === 'Approve' ? 'approved' : 'denied'}`;
+function decidedText(request: KubeObject, about: string, decision: 'Approve' | 'Deny'): string {
+  const decided = `${about === 'Access' ? '' : `${about} `}${decision === 'Approve' ? 'approved' : 'denied'}`;
   const { all = [] } = statusOf(request).approval ?? {};
   const left = all.reduce((sum, { have, need }) => sum + Math.max(0, need - have), 0) - 1;
-  if (decision === 'Deny' || question !== 'Access' || left <= 0) return decided;
+  if (decision === 'Deny' || about !== 'Access' || left <= 0) return decided;
   return `${decided}; it needs at least ${left} more ${left === 1 ? 'approval' : 'approvals'}`;
 }
 
-function voteFor(
-  { object }: Found,
+function voteManifest(
+  { object }: TypedObject,
   args: Context['args'],
   decision: string,
-  question: string,
+  about: string,
   template: KubeObject | undefined,
 ): KubeObject {
   const { name, uid, namespace } = object.metadata;
@@ -134,8 +134,8 @@ function voteFor(
     metadata: { generateName: 'vote-', namespace } as KubeObject['metadata'],
     spec: {
       request: { kind: object.kind, name, uid },
-      ...(template === undefined ? {} : { template: versionIn(template) }),
-      about: question,
+      ...(template === undefined ? {} : { template: templateReference(template) }),
+      about,
       decision,
       ...(max === undefined ? {} : { max }),
       ...(why === undefined ? {} : { reason: why }),
@@ -144,7 +144,7 @@ function voteFor(
   };
 }
 
-const versionIn = ({ kind, metadata: { name, uid, generation } }: KubeObject): object => ({
+const templateReference = ({ kind, metadata: { name, uid, generation } }: KubeObject): object => ({
   kind,
   name,
   uid,
@@ -156,21 +156,22 @@ export const revoke: Command = {
   summary: 'End access of others, or all access of a user',
   details:
     'Needs the permission to patch requests. With --user, ends every request of the user in the namespace, or with -A in all namespaces. The server then closes the access; until then, drawbridge who lists it as Ending.',
-  args: [{ ...requestsTarget, optional: true, repeated: true }],
-  flags: [reason, { name: 'user', value: 'NAME', help: 'Every open or waiting request of this user.' }],
+  args: [{ ...requestArgument, optional: true, repeated: true }],
+  flags: [reasonFlag, { name: 'user', value: 'NAME', help: 'Every open or waiting request of this user.' }],
   examples: ["revoke payments-shell-x7k2p --reason 'incident closed'", 'revoke --user alice -A'],
   async run(context) {
     const { args, io, connect } = context;
     const form = outputForm(args);
     const [user, why] = [args.text('user'), args.text('reason')];
     if ((user === undefined) === (args.positionals.length === 0))
-      throw usage('give the names of requests, or --user NAME', 'revoke');
-    if (user === '') throw usage('--user must not be empty', 'revoke');
+      throw usageProblem('give the names of requests, or --user NAME', 'revoke');
+    if (user === '') throw usageProblem('--user must not be empty', 'revoke');
     const connection = await connect();
-    const where = ({ object }: Found): string => (args.has('all-namespaces') ? ` in ${object.metadata.namespace}` : '');
-    const end = async (found: Found) => ({
+    const where = ({ object }: TypedObject): string =>
+      args.has('all-namespaces') ? ` in ${object.metadata.namespace}` : '';
+    const end = async (found: TypedObject) => ({
       object: await endRequest(connection, found, why),
-      became: `revocation requested${where(found)}; the server closes the access`,
+      result: `revocation requested${where(found)}; the server closes the access`,
     });
     if (user === undefined)
       return forEach(context, form, args.positionals, async (name) => end(await findRequest(connection, name)));
@@ -187,7 +188,7 @@ export const revoke: Command = {
 };
 
 /** The requests of a user that have not ended. */
-async function requestsOf({ cluster, scope }: ClusterConnection, user: string): Promise<Found[]> {
+async function requestsOf({ cluster, scope }: ClusterConnection, user: string): Promise<TypedObject[]> {
   const lists = await Promise.all(
     typeNames.map(async (type) => {
       const { items } = await cluster.client.list(requestResource(type), scope);

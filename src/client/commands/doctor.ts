@@ -5,7 +5,7 @@ import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { checks } from '../doctor-checks.ts';
-import { outputForm, type Printed, Printer } from '../output.ts';
+import { outputForm, type Presentation, Printer } from '../output.ts';
 import { plainMessage } from '../problem.ts';
 
 interface Line extends CheckResult {
@@ -48,7 +48,7 @@ async function runCheck(
   }
 }
 
-const table: Printed<Line> = {
+const table: Presentation<Line> = {
   columns: [
     { title: 'CHECK', text: ({ check }) => check },
     { title: 'RESULT', text: ({ result }) => result },

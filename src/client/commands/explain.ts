@@ -1,12 +1,12 @@
 import { apiVersionOf } from '../../api/object.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { findTemplate, requestResource } from '../access-requests.ts';
-import { usage } from '../args.ts';
+import { usageProblem } from '../args.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
-import { outputForm, type Printed, Printer } from '../output.ts';
+import { outputForm, type Presentation, Printer } from '../output.ts';
 import { plainMessage } from '../problem.ts';
-import { askFlags, foretellsDenial, podFlag, requestOf } from './request.ts';
+import { podFlag, predictsDenial, requestFlags, requestManifest } from './request.ts';
 
 /** The result of one rule, from a warning of the server. */
 interface RuleLine {
@@ -22,7 +22,7 @@ export const explain: Command = {
   details:
     'Asks the server to check a request without creating it (dry run), and lists every rule that fails or could not be checked. Exits with 3 if the server would deny the request.',
   args: [{ name: 'TEMPLATE', complete: 'templates' }],
-  flags: [...askFlags, podFlag],
+  flags: [...requestFlags, podFlag],
   examples: ['explain payments-shell --for 8h'],
   run: runExplain,
 };
@@ -32,9 +32,9 @@ async function runExplain(context: Context): Promise<number> {
   const form = outputForm(args);
   const connection = await context.connect();
   const { type, object: template } = await findTemplate(connection, args.positionals[0] ?? '');
-  if (type === 'pod' && args.text('pod') !== undefined) throw usage('--pod is only for templates of type exec');
+  if (type === 'pod' && args.text('pod') !== undefined) throw usageProblem('--pod is only for templates of type exec');
   const resource = requestResource(type);
-  const manifest = { ...requestOf(context, type), apiVersion: apiVersionOf(resource) };
+  const manifest = { ...requestManifest(context, type), apiVersion: apiVersionOf(resource) };
   manifest.metadata.namespace = connection.namespace;
   manifest.spec = { ...(manifest.spec as object), templateName: template.metadata.name };
   const denial = await connection.cluster.client.create(resource, manifest, { dryRun: true }).then(
@@ -45,7 +45,7 @@ async function runExplain(context: Context): Promise<number> {
       throw error;
     },
   );
-  const lines = connection.warnings.map(readLine).filter((line) => line !== undefined);
+  const lines = connection.warnings.map(parseWarning).filter((line) => line !== undefined);
   const printer = new Printer(io, form, ruleTable);
   printer.add(lines);
   printer.end();
@@ -53,7 +53,7 @@ async function runExplain(context: Context): Promise<number> {
     io.printError(`${io.program}: the server would deny it: ${denial}\n`);
     return exits.denied;
   }
-  if (!foretellsDenial(connection.warnings)) return exits.done;
+  if (!predictsDenial(connection.warnings)) return exits.done;
   io.printError(`${io.program}: the server would accept it, and then deny it: see what fails above\n`);
   return exits.denied;
 }
@@ -62,7 +62,7 @@ async function runExplain(context: Context): Promise<number> {
  * Parses a warning of the server: `FAIL rule: requirement; to pass: remedy`, or `17 rules passed`. A violation that the leader found in the
  * template, `CODE: what it found; what to do`, fails too, with its code as the rule. Any other warning becomes a note.
  */
-export function readLine(warning: string): RuleLine | undefined {
+export function parseWarning(warning: string): RuleLine | undefined {
   const [, verdict, rule = '', requirement = '', remedy = ''] =
     /^(FAIL|not checked) ([\w-]+): (.*?)(?:; to pass: (.*))?$/.exec(warning) ?? [];
   if (verdict !== undefined) return { verdict: verdict.toLowerCase(), rule, requirement, remedy };
@@ -74,7 +74,7 @@ export function readLine(warning: string): RuleLine | undefined {
     : { verdict: 'pass', rule: passed, requirement: '', remedy: '' };
 }
 
-const ruleTable: Printed<RuleLine> = {
+const ruleTable: Presentation<RuleLine> = {
   columns: [
     { title: 'VERDICT', text: ({ verdict }) => verdict },
     { title: 'RULE', text: ({ rule }) => rule },

@@ -11,7 +11,7 @@ import { searchedText } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { textIn } from '../journal.ts';
-import { type Column, outputForm, type Printed, Printer } from '../output.ts';
+import { type Column, outputForm, type Presentation, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
 import { Problem } from '../problem.ts';
 import { conditionsOf } from '../request-state.ts';
@@ -28,7 +28,7 @@ const readySince = (object: KubeObject): string =>
   );
 const isSuspended = (entry: KubeObject): boolean => own(own(entry, 'spec'), 'suspend') === true;
 
-const bindingTable: Printed<KubeObject> = {
+const bindingTable: Presentation<KubeObject> = {
   columns: [
     { title: 'NAME', text: ({ metadata }) => metadata.name },
     { title: 'PROVIDER', text: (binding) => textIn(binding, 'status.providerPrettyName') },
@@ -183,7 +183,7 @@ function nextOf(run: KubeObject): string {
   return `running since ${textIn(run, 'spec.startedAt').replace(/\.\d+/, '')}`;
 }
 
-const componentTable: Printed<ComponentLine> = {
+const componentTable: Presentation<ComponentLine> = {
   columns: [
     { title: 'COMPONENT', text: ({ component }) => component },
     { title: 'STATE', text: ({ state }) => state },

@@ -26,7 +26,7 @@ export const list: Command = {
     const { args, io, clock, connect } = context;
     const form = outputForm(args);
     const connection = await connect();
-    const matches = await wanted(context, connection);
+    const matches = await requestMatcher(context, connection);
     const printer = new Printer(io, form, requestTable({ ...tableOptions(context), now: () => clock.now() }));
     const count = await printPages(connection, typeNames.map(requestResource), printer, matches);
     if (count === 0)
@@ -43,7 +43,10 @@ const tableOptions = ({ args }: Context) => ({
 });
 
 /** Whether the flags select a request. Asks the API server for the user name, if the flags name none. */
-async function wanted({ args }: Context, connection: ClusterConnection): Promise<(request: KubeObject) => boolean> {
+async function requestMatcher(
+  { args }: Context,
+  connection: ClusterConnection,
+): Promise<(request: KubeObject) => boolean> {
   if (args.has('everyone')) return () => true;
   const user = args.text('user') ?? (await connection.whoAmI()).username;
   return (request) => requesterOf(request) === user;
@@ -54,15 +57,15 @@ export async function watchRequests(context: Context): Promise<number> {
   const { args, io, clock, signal, connect } = context;
   const form = outputForm(args);
   const connection = await connect();
-  const matches = await wanted(context, connection);
+  const matches = await requestMatcher(context, connection);
   const table = requestTable({ ...tableOptions(context), now: () => clock.now() });
   const printer = new Printer(io, form, table, { stream: true });
   const followed = typeNames.map((type) => ({ resource: requestResource(type), scope: connection.scope }));
   await follow<never>(connection, followed, {
     clock,
     signal,
-    seen: (request, before) => {
-      const shown = request ?? (before && gone(before, formatTime(clock.now())));
+    onChange: (request, before) => {
+      const shown = request ?? (before && asDeleted(before, formatTime(clock.now())));
       if (shown && matches(shown)) printer.add([shown]);
       return undefined;
     },
@@ -71,7 +74,7 @@ export async function watchRequests(context: Context): Promise<number> {
 }
 
 /** A deleted request, for its last row. It shows no open access, because the server closes access before the request disappears. */
-const gone = (request: KubeObject, now: string): KubeObject => ({
+const asDeleted = (request: KubeObject, now: string): KubeObject => ({
   ...request,
   metadata: { ...request.metadata, deletionTimestamp: request.metadata.deletionTimestamp ?? now },
   status: { ...statusOf(request), ready: false, grant: undefined },

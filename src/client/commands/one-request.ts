@@ -2,7 +2,7 @@ import type { RequestSpec } from '../../api/access/kinds.ts';
 import type { KubeObject } from '../../api/object.ts';
 import { parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
 import { findRequest, fullName, nameIn, requesterOf, requestResource } from '../access-requests.ts';
-import { usage } from '../args.ts';
+import { usageProblem } from '../args.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
@@ -11,10 +11,10 @@ import { forEach } from '../for-each.ts';
 import { kubectlExec } from '../kubectl-exec.ts';
 import { outputForm, printObject } from '../output.ts';
 import { Problem } from '../problem.ts';
+import { requestArgument } from '../request-argument.ts';
 import { cannotOpen, isFinal, specOf, stateOf, statusOf } from '../request-state.ts';
-import { requestsTarget } from '../targets.ts';
 import { span } from '../times.ts';
-import { deleteText, endedProblem, ifReady, openText, targetOf, waitFor } from '../wait.ts';
+import { deleteText, endedProblem, ifReady, openText, requestWithFlags, waitFor } from '../wait.ts';
 import { watchRequests } from './list.ts';
 import { printAccess } from './request.ts';
 
@@ -27,7 +27,7 @@ const timeout = {
 export const get: Command = {
   name: 'get',
   summary: 'Show a request: its state, why, when it ends, and how to use it',
-  args: [requestsTarget],
+  args: [requestArgument],
   examples: ['get payments-shell-x7k2p', 'get pod/debug -o yaml'],
   async run({ args, io, clock, connect }) {
     const form = outputForm(args);
@@ -42,7 +42,7 @@ export const watch: Command = {
   summary: 'Wait for a request, or watch all of yours',
   details:
     'With a name, waits until access is open, as request does. Without one, prints each change of your requests until Ctrl-C.',
-  args: [{ ...requestsTarget, optional: true }],
+  args: [{ ...requestArgument, optional: true }],
   flags: [timeout],
   examples: ['watch payments-shell-x7k2p --timeout 10m', 'watch -A'],
   async run(context) {
@@ -62,7 +62,7 @@ export const exec: Command = {
   summary: 'Open a shell in the pod of a request, or run a command',
   details:
     'Waits until access is open, then runs kubectl exec with the same connection. The exit code is then that of the command. The default command is /bin/sh.',
-  args: [requestsTarget],
+  args: [requestArgument],
   rest: 'COMMAND',
   flags: [timeout, { name: 'container', short: 'c', value: 'NAME', help: 'The container. Default: that of kubectl.' }],
   examples: ['exec payments-shell-x7k2p', 'exec payments-shell-x7k2p -- ls /tmp'],
@@ -90,7 +90,7 @@ export async function waitUntilReady(
 export const drop: Command = {
   name: 'drop',
   summary: 'Give access back, or withdraw a request of yours',
-  args: [{ ...requestsTarget, repeated: true }],
+  args: [{ ...requestArgument, repeated: true }],
   flags: [{ name: 'reason', value: 'TEXT', help: 'Why, for the audit.' }],
   examples: ['drop payments-shell-x7k2p'],
   async run(context) {
@@ -103,10 +103,10 @@ export const drop: Command = {
       if (requesterOf(object) !== username) {
         throw new Problem(
           exits.failed,
-          `${object.metadata.name} is a request of ${requesterOf(object) || 'someone else'}; to end it: ${io.program} revoke ${targetOf(connection, type, object.metadata.name)}`,
+          `${object.metadata.name} is a request of ${requesterOf(object) || 'someone else'}; to end it: ${io.program} revoke ${requestWithFlags(connection, type, object.metadata.name)}`,
         );
       }
-      return { object: await endRequest(connection, { type, object }, args.text('reason')), became: 'dropped' };
+      return { object: await endRequest(connection, { type, object }, args.text('reason')), result: 'dropped' };
     });
   },
 };
@@ -134,7 +134,7 @@ export const start: Command = {
   name: 'start',
   summary: 'Begin access that was approved and waits for you',
   details: 'Only through templates with claimWithin. The time of access counts from now.',
-  args: [requestsTarget],
+  args: [requestArgument],
   flags: [timeout],
   examples: ['start payments-shell-x7k2p'],
   async run(context) {
@@ -153,7 +153,7 @@ export const start: Command = {
 export const extend: Command = {
   name: 'extend',
   summary: 'Extend open access; open shells stay open',
-  args: [requestsTarget],
+  args: [requestArgument],
   flags: [
     { name: 'by', value: 'DURATION', help: 'How much longer, such as 30m. Required.' },
     { name: 'reason', value: 'TEXT', help: 'Why, for the approvers and the audit.' },
@@ -164,7 +164,7 @@ export const extend: Command = {
   async run(context) {
     const { args, io, clock } = context;
     const [by, reason] = [args.text('by'), args.text('reason')];
-    if (by === undefined) throw usage('--by is missing: write, for example, --by 30m', 'extend');
+    if (by === undefined) throw usageProblem('--by is missing: write, for example, --by 30m', 'extend');
     args.durationMs('by');
     const [form, timeoutMs] = [outputForm(args), args.durationMs('timeout')];
     const connection = await context.connect();

@@ -2,7 +2,7 @@ import type { RequestSpec } from '../../api/access/kinds.ts';
 import { recordingLostCondition } from '../../api/access/names.ts';
 import type { KubeObject } from '../../api/object.ts';
 import { requestResource, typeNames } from '../access-requests.ts';
-import { type Choice, choicesOf, questionOf } from '../choices.ts';
+import { awaitedDecision, type Choice, choicesOf } from '../choices.ts';
 import { searchedText } from '../cluster-connection.ts';
 import type { Command } from '../command.ts';
 import { exits } from '../command-spec.ts';
@@ -25,32 +25,32 @@ export const pending: Command = {
     const table = requestTable({ who: true, namespaces: args.has('all-namespaces'), now: () => clock.now() });
     const columns = [
       ...table.columns.filter(({ title }) => !['POD', 'LEFT', 'STATE', 'UNTIL', 'REASON', 'WHY'].includes(title)),
-      { title: 'ABOUT', text: (request: KubeObject) => askedQuestion(request) },
-      { title: 'FOR', text: (request: KubeObject) => askedDuration(request) },
+      { title: 'ABOUT', text: (request: KubeObject) => aboutText(request) },
+      { title: 'FOR', text: (request: KubeObject) => requestedDuration(request) },
       { title: 'YOU CAN', text: (request: KubeObject) => choices.get(request) ?? '' },
-      { title: 'REASON', text: (request: KubeObject) => askedReason(request) },
+      { title: 'REASON', text: (request: KubeObject) => requestedReason(request) },
     ];
     const printer = new Printer(io, form, { ...table, columns });
-    const waits = async (request: KubeObject): Promise<boolean> => {
-      const choice = questionOf(request) === undefined ? undefined : await choiceOf(request);
+    const isAwaited = async (request: KubeObject): Promise<boolean> => {
+      const choice = awaitedDecision(request) === undefined ? undefined : await choiceOf(request);
       if (choice !== undefined) choices.set(request, choice);
       return choice !== undefined;
     };
-    const count = await printPages(connection, typeNames.map(requestResource), printer, waits);
+    const count = await printPages(connection, typeNames.map(requestResource), printer, isAwaited);
     if (count === 0) io.printError(`no request waits for you ${searchedText(connection)}\n`);
     return exits.done;
   },
 };
 
 const extensionIn = (request: KubeObject): NonNullable<RequestSpec['extensions']>[number] | undefined => {
-  const [, number] = /^Extension-(\d+)$/.exec(questionOf(request) ?? '') ?? [];
+  const [, number] = /^Extension-(\d+)$/.exec(awaitedDecision(request) ?? '') ?? [];
   return number === undefined ? undefined : specOf(request).extensions?.[Number(number) - 1];
 };
-const askedQuestion = (request: KubeObject): string => {
-  const question = questionOf(request) ?? '';
+const aboutText = (request: KubeObject): string => {
+  const about = awaitedDecision(request) ?? '';
   const isLost = conditionsOf(request).some(({ type }) => type === recordingLostCondition);
-  return question === 'Review' && isLost ? `${question} (${recordingLostCondition})` : question;
+  return about === 'Review' && isLost ? `${about} (${recordingLostCondition})` : about;
 };
-const askedDuration = (request: KubeObject): string =>
+const requestedDuration = (request: KubeObject): string =>
   extensionIn(request)?.by ?? specOf(request).duration ?? 'default';
-const askedReason = (request: KubeObject): string => extensionIn(request)?.reason ?? specOf(request).reason ?? '';
+const requestedReason = (request: KubeObject): string => extensionIn(request)?.reason ?? specOf(request).reason ?? '';

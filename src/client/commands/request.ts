@@ -5,7 +5,7 @@ import { findObject } from '../../kube/client.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { accessOf, fullName, type TypeName, templateResource } from '../access-requests.ts';
 import { permitsExec } from '../approver-text.ts';
-import { type Args, usage } from '../args.ts';
+import { type Args, usageProblem } from '../args.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits, type FlagSpec } from '../command-spec.ts';
@@ -14,11 +14,11 @@ import { kubectlExec } from '../kubectl-exec.ts';
 import { outputForm, printObject } from '../output.ts';
 import { Problem, problemOf } from '../problem.ts';
 import { isFinal, stateOf, statusOf } from '../request-state.ts';
-import { readable } from '../voted-template.ts';
-import { deleteText, hintsFor, ifReady, openText, targetOf, waitFor } from '../wait.ts';
+import { unlessForbidden } from '../voted-template.ts';
+import { deleteText, ifReady, nextCommands, openText, requestWithFlags, waitFor } from '../wait.ts';
 
 /** The flags that describe a request. `explain` accepts them, too. */
-export const askFlags: readonly FlagSpec[] = [
+export const requestFlags: readonly FlagSpec[] = [
   { name: 'for', value: 'DURATION', help: 'How long, such as 30m. Default: as the template says.' },
   { name: 'reason', value: 'TEXT', help: 'Why; the template may ask for it.' },
   { name: 'at', value: 'TIME', help: 'When access begins: RFC 3339, or a duration from now such as 2h.' },
@@ -59,7 +59,7 @@ const requestCommand = (type: TypeName, summary: string, own: readonly FlagSpec[
     'Creates a request and waits until access is open. Standard error shows what the request waits for, and which approvals it needs; standard output is the command that uses the access. Ctrl-C ends the wait and keeps the request; the client then prints the commands to wait again and to withdraw it.',
   args: [{ name: 'TEMPLATE', complete: 'templates' }],
   rest: 'COMMAND',
-  flags: [...askFlags, ...own, ...waitFlags],
+  flags: [...requestFlags, ...own, ...waitFlags],
   examples: [
     `request ${type} payments-${type === 'pod' ? 'shell' : 'exec'} --for 30m --reason 'INC-42 disk full'`,
     `request ${type} payments-${type === 'pod' ? 'shell' : 'exec'} --exec -- ls /tmp`,
@@ -74,10 +74,10 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
   const { args, io, clock } = context;
   const form = outputForm(args);
   const dryRun = args.text('dry-run');
-  if (dryRun !== undefined && dryRun !== 'server') throw usage('--dry-run must be server');
-  if (args.rest.length > 0 && !args.has('exec')) throw usage('a command after -- needs --exec');
+  if (dryRun !== undefined && dryRun !== 'server') throw usageProblem('--dry-run must be server');
+  if (args.rest.length > 0 && !args.has('exec')) throw usageProblem('a command after -- needs --exec');
   const timeoutMs = args.durationMs('timeout');
-  const manifest = requestOf(context, type);
+  const manifest = requestManifest(context, type);
   const connection = await context.connect();
   manifest.metadata.namespace = connection.namespace;
   const { resource } = accessOf(type).request;
@@ -85,11 +85,11 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
   const created = await connection.cluster.client
     .create(resource, manifest, { dryRun: dryRun !== undefined })
     .catch(async (error: unknown) => {
-      throw await notCreated(context, connection, type, error);
+      throw await createProblem(context, connection, type, error);
     });
   if (dryRun !== undefined) {
     for (const warning of connection.warnings) io.printError(`${warning}\n`);
-    const later = foretellsDenial(connection.warnings)
+    const later = predictsDenial(connection.warnings)
       ? ', and then deny it: see above'
       : connection.warnings.some((warning) => warning.startsWith('not checked '))
         ? ', and may deny it later: see what it has not checked above'
@@ -100,7 +100,7 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
   for (const warning of connection.warnings) io.printError(`note: ${warning}\n`);
   io.printError(`created ${fullName(created)}\n`);
   if (args.has('no-wait')) {
-    io.printError(`${hintsFor(context, connection, type, created.metadata.name)}\n`);
+    io.printError(`${nextCommands(context, connection, type, created.metadata.name)}\n`);
     if (!printObject(io, form, created)) io.print(`${fullName(created)}\n`);
     return exits.done;
   }
@@ -120,21 +120,23 @@ async function requireExec(
   template: string,
   program: string,
 ): Promise<void> {
-  const name = { namespace: connection.namespace, name: plainName(template) };
-  const found = await readable(findObject(connection.cluster.client, templateResource(type), name, {}));
+  const name = { namespace: connection.namespace, name: nameWithoutType(template) };
+  const found = await unlessForbidden(findObject(connection.cluster.client, templateResource(type), name, {}));
   if (found === undefined || found instanceof Error || permitsExec(found)) return;
   const command = `${program} request ${type} ${[name.name, '-n', name.namespace, ...connection.kubectlFlags].join(' ')}`;
-  throw usage(`template ${name.name} permits no exec; omit --exec, and use the command that this prints: ${command}`);
+  throw usageProblem(
+    `template ${name.name} permits no exec; omit --exec, and use the command that this prints: ${command}`,
+  );
 }
 
 /** The name of a template that the user may have typed as `exec/NAME`. */
-const plainName = (template: string): string => template.replace(/^.*\//, '');
+const nameWithoutType = (template: string): string => template.replace(/^.*\//, '');
 
 /**
  * Whether one of the warnings is a violation that the leader found in the template: the webhook accepts a request, which the leader denies
  * unless the cause is gone. Such a warning begins with a code.
  */
-export const foretellsDenial = (warnings: readonly string[]): boolean =>
+export const predictsDenial = (warnings: readonly string[]): boolean =>
   warnings.some((warning) => /^[A-Z][A-Za-z]+: /.test(warning));
 
 /** The flag that sets a field of the spec, for messages of the server. */
@@ -147,7 +149,7 @@ const flagOf: Readonly<Record<string, string>> = {
 };
 
 /** The Problem for a request that the API server did not create, with the command to type instead, if there is one. */
-async function notCreated(
+async function createProblem(
   { args, io }: Context,
   connection: ClusterConnection,
   type: TypeName,
@@ -166,16 +168,16 @@ async function notCreated(
         : '';
     return new Problem(
       exits.failed,
-      `a request ${name} exists already in namespace ${connection.namespace}${ended}; choose another --name, or see it with: ${io.program} get ${targetOf(connection, type, name)}`,
+      `a request ${name} exists already in namespace ${connection.namespace}${ended}; choose another --name, or see it with: ${io.program} get ${requestWithFlags(connection, type, name)}`,
     );
   }
-  const ofType = (_: string, kind: string): string =>
-    `run: ${io.program} request ${kind.toLowerCase()} ${[plainName(template), ...where].join(' ')}`;
-  const inWords = message
-    .replace(/create a request of kind (Pod|Exec)AccessRequest$/, ofType)
+  const commandForKind = (_: string, kind: string): string =>
+    `run: ${io.program} request ${kind.toLowerCase()} ${[nameWithoutType(template), ...where].join(' ')}`;
+  const withFlags = message
+    .replace(/create a request of kind (Pod|Exec)AccessRequest$/, commandForKind)
     .replace(/kubectl get (pod|exec)accesstemplates -n \S+$/, [io.program, 'templates', ...where].join(' '))
     .replace(/\bspec\.(\w+)\b/g, (field, name: string) => flagOf[name] ?? field);
-  return new Problem(exitCode, inWords);
+  return new Problem(exitCode, withFlags);
 }
 
 /** Prints until when the access of a request is open, and the command that uses it, or the object. */
@@ -185,15 +187,15 @@ export function printAccess({ io, clock }: Context, form: OutputForm, ready: Kub
 }
 
 /** The request that the arguments describe, without a namespace. @throws Problem for invalid arguments. */
-export function requestOf({ args, clock }: Context, type: TypeName): KubeObject {
+export function requestManifest({ args, clock }: Context, type: TypeName): KubeObject {
   const [template = ''] = args.positionals;
-  const templateName = plainName(template);
+  const templateName = nameWithoutType(template);
   // Check the duration here: the API server would report an invalid one as a denial.
   args.durationMs('for');
   const { resource } = accessOf(type).request;
   const name = args.text('name');
   const [duration, reason, pod] = [args.text('for'), args.text('reason'), args.text('pod')];
-  const startAt = startOf(args, clock.now());
+  const startAt = startTimeOf(args, clock.now());
   return {
     apiVersion: apiVersionOf(resource),
     kind: resource.kind,
@@ -209,11 +211,12 @@ export function requestOf({ args, clock }: Context, type: TypeName): KubeObject 
   };
 }
 
-function startOf(args: Args, nowMs: number): string | undefined {
+function startTimeOf(args: Args, nowMs: number): string | undefined {
   const at = args.text('at');
   if (at === undefined) return undefined;
   const instant = parseTime(at);
   if (instant !== undefined) return formatTime(instant);
-  if (/^\d{4}-/.test(at)) throw usage(`--at is ${quote(at)}; write RFC 3339 with a zone, such as 2026-11-22T20:00:00Z`);
+  if (/^\d{4}-/.test(at))
+    throw usageProblem(`--at is ${quote(at)}; write RFC 3339 with a zone, such as 2026-11-22T20:00:00Z`);
   return formatTime(nowMs + (args.durationMs('at') ?? 0));
 }

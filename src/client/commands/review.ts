@@ -7,11 +7,11 @@ import { readBySchema } from '../../api/schema/read.ts';
 import { describe, quote } from '../../kit/errors.ts';
 import { own } from '../../kit/json-value.ts';
 import { loadYaml } from '../../kube/yaml.ts';
-import { type Args, usage } from '../args.ts';
+import { type Args, usageProblem } from '../args.ts';
 import type { Command } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { type JournalLine, journalLines, sinceOf, textIn } from '../journal.ts';
-import { outputForm, type Printed, Printer } from '../output.ts';
+import { outputForm, type Presentation, Printer } from '../output.ts';
 import { Problem } from '../problem.ts';
 import {
   type Difference,
@@ -62,7 +62,7 @@ export const review: Command = {
     for (const line of requests) {
       const differences = replay(line, template, grants.get(textIn(line.record, 'what.uid')));
       if (differences.length > 0) differing += 1;
-      for (const difference of differences) addTo(rows, line, difference);
+      for (const difference of differences) addDifference(rows, line, difference);
     }
     const printer = new Printer(io, form, reviewTable);
     printer.add([...rows.values()].sort(byChange));
@@ -87,7 +87,7 @@ interface Row extends Difference {
   last: string;
 }
 
-function addTo(rows: Map<string, Row>, { record }: JournalLine, { change, what }: Difference): void {
+function addDifference(rows: Map<string, Row>, { record }: JournalLine, { change, what }: Difference): void {
   const who = textIn(record, 'who.user');
   const key = JSON.stringify([change, who, what]);
   const row = rows.get(key) ?? { change, who, what, requests: 0, names: [], last: '' };
@@ -104,11 +104,11 @@ function addGrant(grants: Map<string, RecordedGrant>, line: JournalLine): void {
   if (uid !== '' && grant && !grants.has(uid)) grants.set(uid, grant);
 }
 
-const order: readonly Difference['change'][] = ['gains', 'loses', 'not decidable'];
+const changeOrder: readonly Difference['change'][] = ['gains', 'loses', 'not decidable'];
 const byChange = (a: Row, b: Row): number =>
-  order.indexOf(a.change) - order.indexOf(b.change) || a.who.localeCompare(b.who);
+  changeOrder.indexOf(a.change) - changeOrder.indexOf(b.change) || a.who.localeCompare(b.who);
 
-const reviewTable: Printed<Row> = {
+const reviewTable: Presentation<Row> = {
   columns: [
     { title: 'WHO', text: ({ who }) => who },
     { title: 'CHANGE', text: ({ change }) => change },
@@ -131,9 +131,9 @@ async function readTemplate(file: string, args: Args): Promise<ReviewedTemplate>
   const [name, given] = [textIn(metadata, 'name'), args.text('namespace')];
   const namespace = textIn(metadata, 'namespace') || given;
   if (name === '') throw new Problem(exits.failed, `the template in ${quote(file, 256)} has no metadata.name; add it`);
-  if (!namespace) throw usage(`the template in ${quote(file, 256)} has no metadata.namespace; give it with -n`);
+  if (!namespace) throw usageProblem(`the template in ${quote(file, 256)} has no metadata.namespace; give it with -n`);
   if (given !== undefined && given !== namespace)
-    throw usage(`the template is in namespace ${namespace}, and -n is ${quote(given)}; omit -n`);
+    throw usageProblem(`the template is in namespace ${namespace}, and -n is ${quote(given)}; omit -n`);
   const spec = specOf(kind, object);
   const violation = firstViolation(templatePolicy, {
     kind,

@@ -9,17 +9,17 @@ import { quote } from '../../kit/errors.ts';
 import { printable } from '../../kit/printable.ts';
 import { findObject } from '../../kube/client.ts';
 import { ApiError, isForbidden, isNotFound, TransportError } from '../../kube/errors.ts';
-import { usage } from '../args.ts';
+import { usageProblem } from '../args.ts';
 import { type ClusterConnection, searchedText } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { type ArgumentSpec, exits } from '../command-spec.ts';
-import { type Column, outputForm, type Printed, Printer } from '../output.ts';
+import { type Column, outputForm, type Presentation, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
 import { type PlayOptions, play } from '../player.ts';
 import { Problem, plainMessage } from '../problem.ts';
 import { span } from '../times.ts';
 
-const hostile =
+const outputWarning =
   'The output of a session is the text of another person. On a terminal, the command shows only what can neither make the terminal answer nor write outside its screen. With -o json, it prints the lines of asciicast as they are.';
 
 const nameArgument: ArgumentSpec = { name: 'SESSION', complete: 'sessions' };
@@ -39,7 +39,7 @@ export const sessionsList: Command = {
       form,
       sessionTable(args.has('all-namespaces'), () => clock.now()),
     );
-    const count = await printPages(connection, [accessSessions], printer, () => true).catch(explain);
+    const count = await printPages(connection, [accessSessions], printer, () => true).catch(throwProblem);
     if (count === 0) io.printError(`no open sessions found ${searchedText(connection)}\n`);
     return exits.done;
   },
@@ -57,11 +57,11 @@ export const sessionsKill: Command = {
     checkName(name);
     const { io } = context;
     const { cluster, namespace } = await context.connect();
-    const found = await findObject(cluster.client, accessSessions, { namespace, name }, {}).catch(explain);
+    const found = await findObject(cluster.client, accessSessions, { namespace, name }, {}).catch(throwProblem);
     const { uid } = found?.metadata ?? {};
     const deletion =
       found && uid !== undefined
-        ? await cluster.client.delete(accessSessions, { namespace, name }, { uid }).catch(explain)
+        ? await cluster.client.delete(accessSessions, { namespace, name }, { uid }).catch(throwProblem)
         : 'absent';
     if (!found || deletion === 'absent') {
       io.printError(`session ${name} is not open in namespace ${namespace}; nothing to end\n`);
@@ -76,7 +76,7 @@ export const sessionsKill: Command = {
 export const sessionsTail: Command = {
   name: 'sessions tail',
   summary: 'Watch an open session, from now until its end',
-  details: `Shows what the user of the session sees, and ends with the session. ${hostile} Needs the ClusterRole drawbridge-session-auditor. Each view is a line in the audit journal.`,
+  details: `Shows what the user of the session sees, and ends with the session. ${outputWarning} Needs the ClusterRole drawbridge-session-auditor. Each view is a line in the audit journal.`,
   args: [nameArgument],
   examples: [
     'sessions tail 0b0f8f2e-7f2a-4a52-8d0a-3f6c1d2e9a10',
@@ -104,7 +104,7 @@ export const sessionsTail: Command = {
 export const sessionsPlay: Command = {
   name: 'sessions play',
   summary: 'Replay the recording of a session, or a file in asciicast v2 or v3',
-  details: `Pauses of more than two seconds become two seconds. Without a terminal, prints everything at once. ${hostile} For SESSION, it needs the ClusterRole drawbridge-session-auditor; each call is a line in the audit journal.`,
+  details: `Pauses of more than two seconds become two seconds. Without a terminal, prints everything at once. ${outputWarning} For SESSION, it needs the ClusterRole drawbridge-session-auditor; each call is a line in the audit journal.`,
   args: [{ name: 'SESSION|FILE', complete: 'files' }],
   flags: [{ name: 'speed', value: 'NUMBER', help: 'How often as fast as the session, such as 2 or 0.5. Default: 1.' }],
   examples: ['sessions play 0b0f8f2e-7f2a-4a52-8d0a-3f6c1d2e9a10 --speed 4', 'sessions play session.cast'],
@@ -120,7 +120,7 @@ export const sessionsPlay: Command = {
       return exits.done;
     }
     if (!(await exists(name)))
-      throw usage(
+      throw usageProblem(
         `there is no file ${quote(name)}, and it is no name of a session: a UUID, as the journal and sessions list print it`,
       );
     await play(createReadStream(name, { signal: context.signal }), timed);
@@ -128,23 +128,27 @@ export const sessionsPlay: Command = {
   },
 };
 
-function sessionTable(withNamespace: boolean, now: () => number): Printed<KubeObject> {
-  const of = (object: KubeObject): AccessSession => object as AccessSession;
+function sessionTable(withNamespace: boolean, now: () => number): Presentation<KubeObject> {
+  const asSession = (object: KubeObject): AccessSession => object as AccessSession;
   const columns: readonly (Column<KubeObject> | false)[] = [
     withNamespace && { title: 'NAMESPACE', text: ({ metadata }) => metadata.namespace ?? '' },
-    { title: 'USER', text: (object) => of(object).spec.user },
-    { title: 'POD', text: (object) => of(object).spec.pod },
-    { title: 'CONTAINER', wide: true, text: (object) => of(object).spec.container ?? '' },
+    { title: 'USER', text: (object) => asSession(object).spec.user },
+    { title: 'POD', text: (object) => asSession(object).spec.pod },
+    { title: 'CONTAINER', wide: true, text: (object) => asSession(object).spec.container ?? '' },
     {
       title: 'STREAM',
-      text: (object) => (of(object).spec.tty ? `${of(object).spec.stream} -t` : of(object).spec.stream),
+      text: (object) =>
+        asSession(object).spec.tty ? `${asSession(object).spec.stream} -t` : asSession(object).spec.stream,
     },
-    { title: 'SINCE', text: (object) => span(now() - (parseTime(of(object).spec.startedAt) ?? now())) },
+    { title: 'SINCE', text: (object) => span(now() - (parseTime(asSession(object).spec.startedAt) ?? now())) },
     // Not the last column, which would be wrapped.
     { title: 'SESSION', long: true, text: ({ metadata }) => metadata.name },
-    { title: 'RECORDING', text: (object) => (of(object).status?.recordingLost ? 'Lost' : of(object).spec.recording) },
-    { title: 'REQUEST', wide: true, text: (object) => of(object).spec.request.name },
-    { title: 'REPLICA', wide: true, text: (object) => of(object).spec.replica },
+    {
+      title: 'RECORDING',
+      text: (object) => (asSession(object).status?.recordingLost ? 'Lost' : asSession(object).spec.recording),
+    },
+    { title: 'REQUEST', wide: true, text: (object) => asSession(object).spec.request.name },
+    { title: 'REPLICA', wide: true, text: (object) => asSession(object).spec.replica },
   ];
   return {
     columns: columns.filter((one) => one !== false),
@@ -160,7 +164,7 @@ const isSessionName = (name: string): boolean => isRecordingName('default', name
 /** @throws Problem if the argument is no name of a session. */
 function checkName(name: string): void {
   if (!isSessionName(name))
-    throw usage(`SESSION is ${quote(name)}; it must be a name as sessions list prints it: a UUID in lower case`);
+    throw usageProblem(`SESSION is ${quote(name)}; it must be a name as sessions list prints it: a UUID in lower case`);
 }
 
 const exists = (path: string): Promise<boolean> =>
@@ -173,12 +177,12 @@ function speedOf({ args }: Context): number {
   const text = args.text('speed') ?? '1';
   const speed = Number(text);
   if (/^[\d.]+$/.test(text) && speed >= 0.01 && speed <= 1000) return speed;
-  throw usage(`--speed is ${quote(text)}; it must be a number from 0.01 to 1000, such as 2`);
+  throw usageProblem(`--speed is ${quote(text)}; it must be a number from 0.01 to 1000, such as 2`);
 }
 
 function playOptions({ args, io, clock, signal }: Context): Omit<PlayOptions, 'speed'> {
   const form = outputForm(args);
-  if (form !== 'table' && form !== 'json') throw usage(`--output is ${form}; for recordings, it may be json`);
+  if (form !== 'table' && form !== 'json') throw usageProblem(`--output is ${form}; for recordings, it may be json`);
   return { io, clock, signal, asLines: form === 'json' };
 }
 
@@ -190,16 +194,16 @@ async function openLog(
 ): Promise<AsyncIterable<Uint8Array>> {
   const { namespace } = connection;
   if (!isRecordingName(namespace, name))
-    throw usage(`--namespace is ${quote(namespace)}; it must be the name of a namespace`);
-  return connection.cluster.own.stream(sessionLogPath(resource, namespace, name), signal).catch(explain);
+    throw usageProblem(`--namespace is ${quote(namespace)}; it must be the name of a namespace`);
+  return connection.cluster.own.stream(sessionLogPath(resource, namespace, name), signal).catch(throwProblem);
 }
 
 /** Throws the refusal of the API server, or of the gateway, as a Problem that says what to do. */
-function explain(error: unknown): never {
-  throw explained(error);
+function throwProblem(error: unknown): never {
+  throw sessionProblem(error);
 }
 
-function explained(error: unknown): unknown {
+function sessionProblem(error: unknown): unknown {
   if (!(error instanceof ApiError)) return error;
   const message = plainMessage(error.message);
   if (isForbidden(error)) return new Problem(exits.denied, `denied: ${message}; ${askForRole}`);

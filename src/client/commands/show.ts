@@ -2,26 +2,26 @@ import type { KubeObject } from '../../api/object.ts';
 import { own } from '../../kit/json-value.ts';
 import { dumpYaml } from '../../kube/yaml.ts';
 import { describeRight, type RbacRule, rightsOf } from '../../rbac/rule-cover.ts';
-import { type Found, findRequest, requesterOf, requestResource } from '../access-requests.ts';
+import { findRequest, requesterOf, requestResource, type TypedObject } from '../access-requests.ts';
 import { approversText, templateSpecOf } from '../approver-text.ts';
-import { choicesOf, questionOf } from '../choices.ts';
+import { awaitedDecision, choicesOf } from '../choices.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { detailsOf } from '../details.ts';
 import { fields, outputForm, printObject } from '../output.ts';
 import { plainMessage } from '../problem.ts';
+import { requestArgument } from '../request-argument.ts';
 import { specOf, stateOf } from '../request-state.ts';
-import { requestsTarget } from '../targets.ts';
-import { readable, templateOf, versionOf } from '../voted-template.ts';
-import { targetOf } from '../wait.ts';
+import { templateOf, unlessForbidden, versionOf } from '../voted-template.ts';
+import { requestWithFlags } from '../wait.ts';
 
 export const show: Command = {
   name: 'show',
   summary: 'Show what a request would open, to decide about it',
   details:
     'Shows the request, the permissions that its template hands out, how the template changes the pod of the workload, who must approve, and other requests of the same person through the same template.',
-  args: [requestsTarget],
+  args: [requestArgument],
   examples: ['show payments-shell-x7k2p'],
   async run({ args, io, clock, connect }) {
     const form = outputForm(args);
@@ -33,10 +33,10 @@ export const show: Command = {
     if (!template)
       io.printError(`the template ${specOf(found.object).templateName ?? ''} does not exist, or you may not read it\n`);
     else io.print(`\nWhat it opens\n${opensText(template)}`);
-    const question = questionOf(found.object);
-    if (template && question !== undefined && question !== 'Review')
+    const about = awaitedDecision(found.object);
+    if (template && about !== undefined && about !== 'Review')
       io.print(fields([await decisionField(io.program, connection, found, template)]));
-    const history = await readable(historyText(connection, found));
+    const history = await unlessForbidden(historyText(connection, found));
     if (typeof history === 'string') io.print(history);
     else io.printError(`not checked: other requests of this person: ${plainMessage(history.message)}\n`);
     return exits.done;
@@ -47,10 +47,10 @@ export const show: Command = {
 async function decisionField(
   program: string,
   connection: ClusterConnection,
-  { type, object }: Found,
+  { type, object }: TypedObject,
   template: KubeObject,
 ): Promise<readonly [label: string, value: string]> {
-  const target = targetOf(connection, type, object.metadata.name);
+  const target = requestWithFlags(connection, type, object.metadata.name);
   const deny = `${program} deny ${target}`;
   switch (await choicesOf(connection)(object)) {
     case 'approve, deny':
@@ -107,7 +107,7 @@ function podText(spec: object): string[] {
 }
 
 /** Other requests of the same person through the same template that still exist. */
-async function historyText({ cluster, namespace }: ClusterConnection, { type, object }: Found): Promise<string> {
+async function historyText({ cluster, namespace }: ClusterConnection, { type, object }: TypedObject): Promise<string> {
   const { items } = await cluster.client.list(requestResource(type), { namespace });
   const others = items.filter(
     (item) =>

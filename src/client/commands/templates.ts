@@ -6,7 +6,7 @@ import { approversText, permitsExec, templateSpecOf } from '../approver-text.ts'
 import { searchedText } from '../cluster-connection.ts';
 import type { Command } from '../command.ts';
 import { exits } from '../command-spec.ts';
-import { outputForm, type Printed, Printer } from '../output.ts';
+import { outputForm, type Presentation, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
 import { conditionsOf, statusOf } from '../request-state.ts';
 
@@ -26,7 +26,7 @@ export const templates: Command = {
   },
 };
 
-function templateTable(namespaces: boolean): Printed<KubeObject> {
+function templateTable(namespaces: boolean): Presentation<KubeObject> {
   const config = (template: KubeObject) => templateSpecOf(template).accessConfig;
   const columns = [
     { title: 'NAMESPACE', text: ({ metadata }: KubeObject) => metadata.namespace ?? '' },

@@ -7,8 +7,8 @@ import type { Command } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { gatewayUrl } from '../kubectl-exec.ts';
 import { Problem } from '../problem.ts';
+import { requestArgument } from '../request-argument.ts';
 import { stateOf } from '../request-state.ts';
-import { requestsTarget } from '../targets.ts';
 import { timeFrom } from '../times.ts';
 import { waitUntilReady } from './one-request.ts';
 
@@ -17,7 +17,7 @@ export const use: Command = {
   summary: 'Let kubectl, k9s, or Lens reach the pod of a request through the gateway',
   details:
     'Waits until access is open, then writes a file with a context for it to ~/.kube/drawbridge, and prints the line that selects the context in a shell. The file has no credentials: the line names your kubeconfig, too.',
-  args: [requestsTarget],
+  args: [requestArgument],
   flags: [{ name: 'timeout', value: 'DURATION', help: 'Stop waiting after this time, with exit code 4.' }],
   examples: ['use payments-shell-x7k2p', 'use payments-logs-k2m4x --timeout 10m'],
   async run(context) {
@@ -36,16 +36,16 @@ export const use: Command = {
     if (!isObjectName(namespace) || !isObjectName(name))
       throw new Problem(exits.failed, 'the request has no valid name');
     const contextName = `drawbridge-${namespace}-${name}`;
-    const detour = await derivedContext(connection.kubeconfig, { name: contextName, server, namespace });
-    if (!detour) {
+    const derived = await derivedContext(connection.kubeconfig, { name: contextName, server, namespace });
+    if (!derived) {
       const problem = 'use needs a kubeconfig, and this program runs as the ServiceAccount of its Pod';
       throw new Problem(exits.failed, `${problem}; run kubectl with --server=${server}`);
     }
     const folder = join(homedir(), '.kube', 'drawbridge');
     const file = join(folder, `${namespace}-${name}.yaml`);
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    await writeFile(file, `${detour.text}\n`, { mode: 0o600 });
-    io.print(`export KUBECONFIG=${quoted([file, ...detour.files].join(delimiter))}\n`);
+    await writeFile(file, `${derived.text}\n`, { mode: 0o600 });
+    io.print(`export KUBECONFIG=${quoted([file, ...derived.files].join(delimiter))}\n`);
     const until = endsMs === undefined ? '' : ` until ${timeFrom(endsMs, clock.now())}`;
     io.printError(
       `note: after this line, or eval "$(${io.program} use ${name} -n ${namespace})", kubectl reaches pod ${pod}, and only it,${until}\n`,

@@ -5,7 +5,7 @@ import { searchedText } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { journalLines, sinceOf, textIn } from '../journal.ts';
-import { outputForm, type Printed, Printer } from '../output.ts';
+import { outputForm, type Presentation, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
 import { isFinal, specOf, stateOf, statusOf } from '../request-state.ts';
 
@@ -56,7 +56,7 @@ export const who: Command = {
   },
 };
 
-function grantTable(namespaces: boolean): Printed<KubeObject> {
+function grantTable(namespaces: boolean): Presentation<KubeObject> {
   const columns = [
     { title: 'NAMESPACE', text: ({ metadata }: KubeObject) => metadata.namespace ?? '' },
     { title: 'WHO', text: grantedTo },
@@ -102,7 +102,7 @@ function approvedBy(request: KubeObject): string {
 }
 
 const entryEvents: readonly string[] = ['exec', 'attach', 'portforward', 'proxy', 'ephemeralcontainers'];
-const entryTable: Printed<KubeObject> = {
+const entryTable: Presentation<KubeObject> = {
   columns: [
     { title: 'ENTERED', long: true, text: (record) => textIn(record, 'time').replace(/\.\d+/, '') },
     { title: 'WHO', text: (record) => textIn(record, 'who.user') },

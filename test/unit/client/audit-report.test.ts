@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readCommandLine } from '../../../src/client/args.ts';
 import type { Io } from '../../../src/client/command.ts';
-import { readLine } from '../../../src/client/commands/explain.ts';
+import { parseWarning } from '../../../src/client/commands/explain.ts';
 import { commands } from '../../../src/client/commands.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
@@ -175,7 +175,7 @@ describe('drawbridge explain reads', () => {
   ];
   for (const [warning, verdict, rule, remedy] of lines) {
     it(`the warning: ${warning}`, () => {
-      const found = readLine(warning);
+      const found = parseWarning(warning);
       assert.deepEqual([found?.verdict, found?.rule, found?.remedy], [verdict, rule, remedy]);
     });
   }

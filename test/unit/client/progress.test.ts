@@ -10,7 +10,7 @@ describe('the progress of a command', () => {
     };
     const terminal = { input: false, output: false, error: isTerminal };
     const progress = new Progress({ printError: write, draw: write, terminal, columns });
-    for (const text of texts) progress.say(text);
+    for (const text of texts) progress.show(text);
     progress.end();
     return output;
   };

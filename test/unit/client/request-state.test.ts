@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { KubeObject } from '../../../src/api/object.ts';
-import { questionOf } from '../../../src/client/choices.ts';
+import { awaitedDecision } from '../../../src/client/choices.ts';
 import { detailsOf } from '../../../src/client/details.ts';
 import { remedyOf, type State, stateOf } from '../../../src/client/request-state.ts';
 
@@ -141,6 +141,6 @@ describe('the state of a request', () => {
     [undefined, object({ approval: { state: 'Pending' } }, { revoked: true })],
   ];
   for (const [question, request] of questions) {
-    it(`asks people about ${question ?? 'nothing'}`, () => assert.equal(questionOf(request), question));
+    it(`asks people about ${question ?? 'nothing'}`, () => assert.equal(awaitedDecision(request), question));
   }
 });

@@ -1,4 +1,4 @@
 import type { ArgumentSpec } from './command-spec.ts';
 
 /** The argument REQUEST: `NAME`, `pod/NAME`, or `exec/NAME`. */
-export const requestsTarget: ArgumentSpec = { name: 'REQUEST', complete: 'requests' };
+export const requestArgument: ArgumentSpec = { name: 'REQUEST', complete: 'requests' };
