@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import { until } from './wait.ts';
 import type { Watchdog } from './watchdog.ts';
 
 export interface Command {
@@ -66,9 +67,11 @@ export class Component {
     this.#ended = false;
   }
 
-  /** Freezes the process (SIGSTOP): its connections stay open, and it answers nothing. */
-  freeze(): void {
-    process.kill(this.pid, 'SIGSTOP');
+  /** Freezes the process (SIGSTOP): its connections stay open, and it answers nothing. On Linux, resolves once every thread has stopped. */
+  async freeze(): Promise<void> {
+    const { pid } = this;
+    process.kill(pid, 'SIGSTOP');
+    await until(`${this.name} to stand still`, () => hasStopped(pid), { timeoutMs: 30_000, everyMs: 5 });
   }
 
   resume(): void {
@@ -114,4 +117,12 @@ export class Component {
     await exit;
     clearTimeout(force);
   }
+}
+
+/** Whether every thread of a process is stopped by a signal, which takes a while on a busy machine. True on systems without `/proc`. */
+function hasStopped(pid: number): boolean {
+  const threads = `/proc/${pid}/task`;
+  if (!existsSync(threads)) return true;
+  // The state follows the name, which is in parentheses and may contain any character.
+  return readdirSync(threads).every((thread) => /\) T [^)]*$/.test(readFileSync(`${threads}/${thread}/stat`, 'utf8')));
 }

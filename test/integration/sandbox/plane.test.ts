@@ -322,7 +322,7 @@ describe('sandbox', () => {
 
     it('freezes its API server and continues', async () => {
       const apiserver = own.component('kube-apiserver');
-      apiserver.freeze();
+      await apiserver.freeze();
       const call = own.call('GET', '/version');
       const first = await Promise.race([call, until('silence', silence(), { timeoutMs: 30_000 })]);
       assert.equal(first, 'silence');
