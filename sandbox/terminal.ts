@@ -5,7 +5,7 @@ import { until } from './wait.ts';
 /** A program in a terminal, which `script` of util-linux provides. */
 export class Terminal {
   readonly #child: ChildProcess;
-  readonly #exited: Promise<unknown>;
+  readonly #closed: Promise<unknown>;
   #text = '';
 
   constructor(program: string, args: readonly string[], env: NodeJS.ProcessEnv) {
@@ -15,7 +15,7 @@ export class Terminal {
       stream?.setEncoding('utf8').on('data', (text: string) => {
         this.#text += text;
       });
-    this.#exited = once(this.#child, 'exit');
+    this.#closed = once(this.#child, 'close');
   }
 
   /** Everything that it has shown. */
@@ -38,9 +38,9 @@ export class Terminal {
     return this.#text;
   }
 
-  /** Resolves to the exit code. */
+  /** Resolves to the exit code, once `text` is complete. */
   async exit(): Promise<number | null> {
-    await this.#exited;
+    await this.#closed;
     return this.#child.exitCode;
   }
 
