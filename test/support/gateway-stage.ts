@@ -2,6 +2,7 @@ import { stringify } from 'yaml';
 import { Helm } from '../../sandbox/chart/helm.ts';
 import { GatewayProcess } from '../../sandbox/gateway-process.ts';
 import { type Plane, startPlane } from '../../sandbox/plane.ts';
+import type { AuditLine } from '../../sandbox/server-process.ts';
 import { Terminal } from '../../sandbox/terminal.ts';
 import { until } from '../../sandbox/wait.ts';
 import { keySecretName } from '../../src/access/signing/key-secret.ts';
@@ -172,6 +173,13 @@ export class GatewayStage {
     await this.plane.kubectl(['apply', '-n', this.namespace, '-f', '-'], { input });
   }
 
+  /** The audit line of the end of a session of the grant. The gateway may learn of the end after the client. */
+  ended({ request }: StagedGrant): Promise<AuditLine> {
+    const line = async (): Promise<AuditLine | undefined> =>
+      (await this.gateway.audit((found) => found.verdict === 'ended' && found['request'] === request))[0];
+    return until(`the audit line of the end of a session of ${request}`, line, { timeoutMs: 30_000 });
+  }
+
   /** Waits until the gateway refuses alice a call for the grant with a message that matches. */
   async gatewaySees({ name }: StagedGrant, message: RegExp): Promise<void> {
     const refuses = async (): Promise<boolean> => {
@@ -181,7 +189,7 @@ export class GatewayStage {
       );
       return status === 403 && message.test(JSON.stringify(body));
     };
-    await until(`the gateway to refuse with ${message}`, refuses, { timeoutMs: 10_000, everyMs: 20 });
+    await until(`the gateway to refuse with ${message}`, refuses, { timeoutMs: 30_000, everyMs: 20 });
   }
 
   /** kubectl in a terminal. */

@@ -78,7 +78,7 @@ export class RawStream {
     this.socket.write(Buffer.concat([head, mask, body]));
   }
 
-  async shows(pattern: RegExp, timeoutMs = 10_000): Promise<void> {
+  async shows(pattern: RegExp, timeoutMs = 30_000): Promise<void> {
     const isShown = (): boolean => pattern.test(this.received);
     await until(`the stream to show ${pattern}`, isShown, { timeoutMs, everyMs: 10 }).catch((error: Error) => {
       throw new Error(`${error.message}; it showed ${JSON.stringify(this.received.slice(-400))}`);

@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { request } from 'node:https';
 import type { ApiAnswer, ApiTarget } from '../../sandbox/api-call.ts';
 
-const timeoutMs = 10_000;
+const timeoutMs = 30_000;
 
 /**
  * A GET that requests a WebSocket with the protocol of exec, as newer clients do. Resolves once the server has refused it, or has opened
- * and closed it: 101, and the received text. Rejects after 10 s without progress.
+ * and closed it: 101, and the received text. Rejects after 30 s without progress.
  */
 export function openWebSocket(
   { server, authority, identity }: ApiTarget,

@@ -3,6 +3,7 @@ import { mkdirSync } from 'node:fs';
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { GatewayProcess } from '../../../sandbox/gateway-process.ts';
+import { whenServed } from '../../../sandbox/served.ts';
 import type { Terminal } from '../../../sandbox/terminal.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { type AccessSession, accessSessions } from '../../../src/api/access/access-session.ts';
@@ -30,7 +31,7 @@ describe('an AccessSession', () => {
     return items.filter(({ spec }) => spec.grant === name);
   };
   const gone = async (grant: StagedGrant): Promise<void> => {
-    await until('the AccessSession to go', async () => (await sessions(grant)).length === 0, { timeoutMs: 10_000 });
+    await until('the AccessSession to go', async () => (await sessions(grant)).length === 0, { timeoutMs: 30_000 });
   };
   const kill = ['delete', accessSessions.plural, '--wait=false'];
 
@@ -95,8 +96,8 @@ describe('an AccessSession', () => {
       /the session ended at \d\d:\d\d UTC: Killed; a user deleted its AccessSession; ask an administrator before you connect again/;
     assert.match(terminal.text, text);
     assert.match(terminal.text, new RegExp(`error: ${text.source}`));
-    const [ended] = await stage.gateway.audit((line) => line['session'] === name && line.verdict === 'ended');
-    assert.equal(ended?.['code'], 'Killed');
+    const ended = await stage.ended(grant);
+    assert.deepEqual([ended['session'], ended['code']], [name, 'Killed']);
     assert.equal((await sessions(await stage.grant())).length, 0);
     const again = await stage.alice.kubectl([...grant.via, 'exec', 'payments', '--', 'true'], { reject: false });
     assert.equal(again.code, 0, 'the grant stays open');
@@ -123,7 +124,7 @@ describe('an AccessSession', () => {
     try {
       const { terminal } = await running(lossy);
       const isShown = async (): Promise<boolean> => (await sessions(lossy))[0]?.status?.recordingLost !== undefined;
-      await until('the loss to be shown', isShown, { timeoutMs: 10_000 });
+      await until('the loss to be shown', isShown, { timeoutMs: 30_000 });
       terminal.kill();
       const condition = { type: 'RecordingLost', status: 'True', reason: 'RecordingLost', message: 'lost' };
       const lastTransitionTime = new Date().toISOString();
@@ -160,7 +161,7 @@ describe('an AccessSession', () => {
     );
     assert.equal(denied?.['code'], 'SessionNotStored');
     await stage.plane.kubectl(['apply', '-f', 'charts/drawbridge/crds/accesssessions.yaml']);
-    await stage.plane.kubectl(['wait', '--for=condition=Established', `crd/${crd}`, '--timeout=30s']);
+    await whenServed(stage.plane, crd);
     const opens = async (): Promise<boolean> => {
       const args = [...grant.via, 'exec', 'payments', '--', 'true'];
       return (await stage.alice.kubectl(args, { reject: false })).code === 0;

@@ -42,7 +42,14 @@ describe('the view of a session', () => {
         const lines = await stage.gateway.audit((line) => line['request'] === request && line.verdict === 'opened');
         return lines.at(-1)?.['session'] as string | undefined;
       },
-      { timeoutMs: 10_000 },
+      { timeoutMs: 30_000 },
+    );
+  /** Resolves once the session is over and its recording complete: the gateway may learn of the end after the client. */
+  const whenRecorded = (id: string): Promise<unknown> =>
+    until(
+      'the recording to be complete',
+      async () => (await stage.gateway.audit((line) => line['session'] === id && line['complete'] === true))[0],
+      { timeoutMs: 30_000 },
     );
   const path = (id: string, resource: 'sessions' | 'recordings' = 'sessions'): string =>
     sessionLogPath(resource, stage.namespace, id);
@@ -112,6 +119,7 @@ describe('the view of a session', () => {
     const { terminal, id } = await shell({ record: 'Required' });
     terminal.write('echo paid-$((40+2))\nexit\n');
     await terminal.exit();
+    await whenRecorded(id);
     const { status, body } = await carol.call('GET', path(id));
     assert.equal(status, 404);
     assert.match(JSON.stringify(body), /is not open in namespace .*drawbridge sessions play/);
@@ -158,13 +166,7 @@ describe('the view of a session', () => {
     await until('the view to begin', async () => (await viewed(id)).length > 0, { timeoutMs: 30_000 });
     terminal.write('head -c 40000000 /dev/zero | tr "\\0" x; exit\n');
     assert.equal(await terminal.exit(), 0);
-    const isLogged = async (): Promise<boolean> => {
-      const [ended] = await stage.gateway.audit(
-        (line) => line['request'] === grant.request && line.verdict === 'ended',
-      );
-      return Number(ended?.['bytesOut']) >= 40_000_000;
-    };
-    await until('the end of the session', isLogged, { timeoutMs: 10_000 });
+    assert.ok(Number((await stage.ended(grant))['bytesOut']) >= 40_000_000);
     const seen = await text(viewer.stdout);
     const [code] = (await exited) as [number];
     assert.equal(code, 1);
@@ -238,6 +240,7 @@ describe('the view of a session', () => {
       const { terminal, id } = await shell({ record: 'Required' });
       terminal.write('echo paid-$((40+2))\nexit\n');
       await terminal.exit();
+      await whenRecorded(id);
       const tail = stage.client(carol, ['sessions', 'tail', id]);
       assert.equal(await tail.exit(), 5);
       assert.match(tail.text, /is not open in namespace .*; or play its recording: drawbridge sessions play/s);

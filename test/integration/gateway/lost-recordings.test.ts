@@ -91,7 +91,7 @@ describe('an emergency whose recording is lost', () => {
         shown = stored && conditionOf(stored, 'RecordingLost');
         return shown !== undefined;
       },
-      { timeoutMs: 10_000 },
+      { timeoutMs: 30_000 },
     );
     const [opened] = await gateway.process.audit((line) => line.verdict === 'opened' && line['request'] === name);
     assert.equal(shown?.status, 'True');
@@ -100,7 +100,7 @@ describe('an emergency whose recording is lost', () => {
     await until(
       'the owed review',
       async () => /ReviewOwed/.test(JSON.stringify((await stage.read('ExecAccessRequest', name))?.status)),
-      { timeoutMs: 10_000 },
+      { timeoutMs: 30_000 },
     );
     const pending = await client.run(stage.bob, 'pending');
     assert.match(pending.stdout, /urgent .* Review \(RecordingLost\) /, pending.stderr);
@@ -115,6 +115,6 @@ describe('an emergency whose recording is lost', () => {
       const path = `/apis/access.drawbridge.dev/v1alpha1/namespaces/${stage.namespace}/${accessSessions.plural}`;
       return ((await stage.plane.probe(path)).body as { items: unknown[] }).items.length === 0;
     };
-    await until('the AccessSessions to go', isGone, { timeoutMs: 10_000 });
+    await until('the AccessSessions to go', isGone, { timeoutMs: 30_000 });
   });
 });

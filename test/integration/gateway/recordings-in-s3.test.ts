@@ -63,7 +63,7 @@ describe('a session that is recorded in a bucket', () => {
         const line = (await linesOf(grant)).find(({ complete }) => complete === true);
         return line && String(line['session']);
       },
-      { timeoutMs: 10_000 },
+      { timeoutMs: 30_000 },
     );
   /** A shell in a terminal, whose recording has begun. */
   const opened = async (record: 'Required' | 'BestEffort') => {
@@ -72,7 +72,7 @@ describe('a session that is recorded in a bucket', () => {
     await terminal.shows(/this session is recorded/);
     const session = String((await linesOf(grant))[0]?.['session']);
     await until('the header', () => readFile(join(folderOf(session), '000001.cast')).catch(() => false), {
-      timeoutMs: 10_000,
+      timeoutMs: 30_000,
     });
     return { grant, terminal, session };
   };
@@ -84,7 +84,7 @@ describe('a session that is recorded in a bucket', () => {
         const lost = (await linesOf(grant)).find(({ verdict }) => verdict === 'unrecorded');
         return lost && String(lost['message']);
       },
-      { timeoutMs: 15_000 },
+      { timeoutMs: 30_000 },
     );
   const folderOf = (session: string): string => join(s3.bucket('recordings'), 'prod', stage.namespace, session);
   const replay = async (session: string): Promise<string> => {
@@ -201,7 +201,7 @@ describe('a session that is recorded in a bucket', () => {
     const { terminal, session } = await opened('Required');
     terminal.write(`${much}\n`);
     const hasOutput = async (): Promise<boolean> => (await readdir(folderOf(session))).length > 1;
-    await until('its output to be in the bucket', hasOutput, { timeoutMs: 10_000 });
+    await until('its output to be in the bucket', hasOutput, { timeoutMs: 30_000 });
     await stage.gateway.kill();
     await restart();
     assert.deepEqual(
@@ -228,7 +228,7 @@ describe('a session that is recorded in a bucket', () => {
     );
     await restart({ env: { NODE_EXTRA_CA_CERTS, AWS_SHARED_CREDENTIALS_FILE: file } });
     const isGone = async (): Promise<boolean> => (await readdir(folderOf(session)).catch(() => [])).length === 0;
-    await until('the recording to be deleted', isGone, { timeoutMs: 10_000 });
+    await until('the recording to be deleted', isGone, { timeoutMs: 30_000 });
     const deleted = await stage.gateway.audit(({ verdict }) => verdict === 'deleted');
     assert.deepEqual(
       deleted.map((line) => [line['session'], line['code']]),

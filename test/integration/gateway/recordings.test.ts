@@ -35,7 +35,7 @@ describe('a recorded session through the gateway', () => {
         session = line?.['session'];
         return session !== undefined;
       },
-      { timeoutMs: 10_000 },
+      { timeoutMs: 30_000 },
     );
     return String(session);
   };

@@ -49,8 +49,10 @@ describe('a shell through the gateway, from the request to its end', () => {
   it('is what `drawbridge exec` opens, with the exit code of the command', async () => {
     const { code, stdout, stderr } = await client.run(stage.alice, 'exec', 'look', '--', 'sh', '-c', 'echo in; exit 3');
     assert.deepEqual([stdout, code], ['in\n', 3], stderr);
-    const [ended] = await gateway.process.audit(({ verdict }) => verdict === 'ended');
-    assert.deepEqual([ended?.who.user, ended?.['request'], ended?.['exitCode']], ['alice', 'look', 3]);
+    const line = async () => (await gateway.process.audit(({ verdict }) => verdict === 'ended'))[0];
+    // The gateway may learn of the end after the client.
+    const ended = await until('the audit line of the end', line, { timeoutMs: 30_000 });
+    assert.deepEqual([ended.who.user, ended['request'], ended['exitCode']], ['alice', 'look', 3]);
   });
 
   it('and other calls go through the context of `drawbridge use`', async () => {
@@ -70,7 +72,7 @@ describe('a shell through the gateway, from the request to its end', () => {
 
   it('stays open when the access is extended, and ends when it is revoked', async () => {
     const shell = client.start(stage.alice, 'exec', 'look', '--', 'sh', '-c', 'echo on; sleep 600');
-    await until('the shell', async () => shell.soFar().stdout.includes('on'), { timeoutMs: 20_000 });
+    await until('the shell', async () => shell.soFar().stdout.includes('on'), { timeoutMs: 30_000 });
     const extended = await client.run(stage.alice, 'extend', 'look', '--by', '30m');
     assert.equal(extended.code, 0, extended.stderr);
     await client.run(stage.alice, 'drop', 'look');

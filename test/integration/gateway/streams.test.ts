@@ -47,7 +47,7 @@ describe('a stream through the gateway, by kubectl', () => {
   it('forwards ports', async () => {
     const content = randomBytes(1_000_000);
     const target = createServer((socket) => socket.end(content)).listen(0, '127.0.0.1');
-    await until('the target to listen', async () => target.listening, { timeoutMs: 5_000 });
+    await until('the target to listen', async () => target.listening, { timeoutMs: 30_000 });
     const { port } = target.address() as AddressInfo;
     const forward = stage.terminal(stage.alice, [...grant.via, 'port-forward', 'pod/payments', `:${port}`]);
     const shown = await forward.shows(/Forwarding from 127\.0\.0\.1:(\d+)/);
