@@ -157,10 +157,10 @@ describe('kubectl in a context of `drawbridge use`', () => {
 
       it('opens a terminal that echoes, has the size of the client, and follows it', async () => {
         const shell = start('exec', '-ti', pod, '--', 'sh');
-        const [tty = ''] = /\/dev\/pts\/\d+/.exec(await shell.shows(/\/dev\/pts\/\d+/)) ?? [];
+        const [, tty = ''] = /(\/dev\/pts\/\d+)\r\n/.exec(await shell.shows(/\/dev\/pts\/\d+\r\n/)) ?? [];
         await shell.shows(/\$ $/);
-        shell.write('stty size; echo "sum $((20+22))"\n');
-        await shell.shows(/\r\n30 90\r\nsum 42\r\n/);
+        shell.write('until [ "$(stty size)" = "30 90" ]; do sleep 0.05; done; echo "sum $((20+22))"\n');
+        await shell.shows(/\r\nsum 42\r\n/);
         shell.write('until [ "$(stty size)" = "40 100" ]; do sleep 0.05; done; echo resi""zed\n');
         await shell.shows(/resi""zed/);
         execFileSync('stty', ['-F', tty, 'cols', '100', 'rows', '40']);
