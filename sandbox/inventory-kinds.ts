@@ -1,13 +1,14 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { PlaneClient } from './plane-client.ts';
+import { whenCrdsServed } from './readiness.ts';
 
 const crds = join(fileURLToPath(new URL('..', import.meta.url)), 'charts/drawbridge/files/inventory-crds');
 
-/** Installs the CRDs of the inventory. Resolves once they are Established. */
+/** Installs the CRDs of the inventory. Resolves once they are served. */
 export async function installInventoryKinds(plane: PlaneClient): Promise<void> {
   await plane.kubectl(['apply', '-f', crds]);
-  await plane.kubectl(['wait', '--for=condition=Established', '--timeout=60s', '-f', crds]);
+  await whenCrdsServed(plane, [crds]);
 }
 
 /** Deletes the CRDs and every object of their kinds. Resolves once they are gone, so that a test can install them again. */

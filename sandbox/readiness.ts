@@ -40,6 +40,12 @@ export async function applyCrds(client: PlaneClient, paths: readonly string[]): 
   const files = paths.flatMap((path) => ['-f', path]);
   // Server-side apply, because a large schema does not fit the annotation of a client-side apply.
   await client.kubectl(['apply', '--server-side', ...files]);
+  await whenCrdsServed(client, paths);
+}
+
+/** Resolves once the API server serves the kinds of the CRDs in files or folders of YAML. */
+export async function whenCrdsServed(client: PlaneClient, paths: readonly string[]): Promise<void> {
+  const files = paths.flatMap((path) => ['-f', path]);
   const { stdout } = await client.kubectl(['get', '-o', 'name', ...files]);
   const names = stdout
     .trim()

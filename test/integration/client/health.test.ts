@@ -26,13 +26,16 @@ describe('drawbridge tells administrators', () => {
   });
   after(() => stage?.close());
 
-  const crdName = ({ resource: { plural, group } }: Kind): string => `crd/${plural}.${group}`;
+  const nameOf = ({ resource: { plural, group } }: Kind): string => `${plural}.${group}`;
   const install = async (...kinds: Kind[]): Promise<void> => {
     const input = kinds.map((kind) => JSON.stringify(customResourceDefinition(kind))).join('\n---\n');
     await stage.plane.kubectl(['apply', '-f', '-'], { input });
-    await stage.plane.kubectl(['wait', '--for=condition=Established', ...kinds.map(crdName)]);
+    // The API server serves a kind, and names it to kubectl, a moment after the CRD exists.
+    const isKnown = async (): Promise<boolean> =>
+      (await stage.plane.kubectl(['get', kinds.map(nameOf).join(','), '-A'], { reject: false })).code === 0;
+    await until('kubectl to know the kinds', isKnown, { timeoutMs: 30_000 });
   };
-  const uninstall = (...kinds: Kind[]) => stage.plane.kubectl(['delete', ...kinds.map(crdName)]);
+  const uninstall = (...kinds: Kind[]) => stage.plane.kubectl(['delete', 'crd', ...kinds.map(nameOf)]);
 
   const doctor = ['doctor', '-n', 'drawbridge-system'];
 

@@ -79,7 +79,10 @@ describe('after a mistake, the client prints what to type instead', () => {
       text,
       /^drawbridge: no request ended in namespace \S+; if it has ended, its Events say why: kubectl get events /,
     );
-    assert.match(await runs(text, 'its Events say why'), /access ended: the request was revoked: done/);
+    // The server sends Events without waiting for them.
+    const isTold = async (): Promise<boolean> =>
+      /access ended: the request was revoked: done/.test(await runs(text, 'its Events say why'));
+    await until('the Event of the end', isTold, { timeoutMs: 30_000 });
   });
 
   it('a flag that the template does not allow, and a template that does not exist', async () => {

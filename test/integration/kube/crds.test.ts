@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { ApiAnswer } from '../../../sandbox/api-call.ts';
 import type { Plane } from '../../../sandbox/plane.ts';
+import { whenCrdsServed } from '../../../sandbox/readiness.ts';
 import { until } from '../../../sandbox/wait.ts';
 import {
   execRequestManifest,
@@ -34,7 +35,7 @@ describe('the CRDs on a real apiserver', () => {
     }
     const crds = path('charts/drawbridge/crds');
     await plane.kubectl(['apply', '-f', crds]);
-    await plane.kubectl(['wait', '--for=condition=Established', '--timeout=30s', '-f', crds]);
+    await whenCrdsServed(plane, [crds]);
     namespace = await testNamespace('crds');
   });
 

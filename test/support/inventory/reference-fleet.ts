@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { stringify } from 'yaml';
 import type { InventoryServer } from '../../../sandbox/inventory-server.ts';
 import type { Plane } from '../../../sandbox/plane.ts';
+import { whenServed } from '../../../sandbox/served.ts';
 import type { KubeObject } from '../../../src/api/object.ts';
 import { referenceComponents } from '../../../src/inventory/components/reference-components.ts';
 import type { Component } from '../../../src/inventory/ports.ts';
@@ -150,8 +151,7 @@ const manifests = (objects: readonly unknown[]): string => objects.map((object) 
 
 async function applied(plane: Plane, crds: readonly KubeObject[]): Promise<void> {
   await plane.kubectl(['apply', '-f', '-'], { input: manifests(crds) });
-  const names = crds.map(({ metadata }) => `crd/${metadata.name}`);
-  await plane.kubectl(['wait', '--for=condition=Established', '--timeout=30s', ...names]);
+  await Promise.all(crds.map(({ metadata }) => whenServed(plane, metadata.name)));
 }
 
 /** Issues a new kubeconfig with its own certificate. */
