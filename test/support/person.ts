@@ -2,8 +2,19 @@ import { type ApiAnswer, type ApiTarget, callApi } from '../../sandbox/api-call.
 import type { RunResult } from '../../sandbox/build/run.ts';
 import { type Identity, issue } from '../../sandbox/pki.ts';
 import type { KubectlOptions, PlaneClient } from '../../sandbox/plane-client.ts';
+import { until } from '../../sandbox/wait.ts';
 import { RawStream } from './raw-stream.ts';
 import { openWebSocket } from './web-socket.ts';
+
+/** A call, as a SelfSubjectAccessReview describes it. */
+interface ResourceAttributes {
+  readonly namespace: string;
+  readonly verb: string;
+  readonly group?: string;
+  readonly resource: string;
+  readonly subresource?: string;
+  readonly name?: string;
+}
 
 /** A user with a client certificate, who uses kubectl and plain calls. */
 export class Person {
@@ -54,8 +65,19 @@ export class Person {
   }
 
   /** The same as `canExec`, in one call to the API server. */
-  async mayExec(namespace: string, pod: string): Promise<boolean> {
-    const resourceAttributes = { namespace, verb: 'create', resource: 'pods', subresource: 'exec', name: pod };
+  mayExec(namespace: string, pod: string): Promise<boolean> {
+    return this.may({ namespace, verb: 'create', resource: 'pods', subresource: 'exec', name: pod });
+  }
+
+  /** Resolves once the user may exec into the pod: the API server observes a RoleBinding a moment after its creation. */
+  async entering(namespace: string, pod: string): Promise<void> {
+    await until(`${this.name} to be allowed to enter ${pod}`, () => this.mayExec(namespace, pod), {
+      timeoutMs: 30_000,
+    });
+  }
+
+  /** Whether RBAC allows the call, as the API server observes it now. */
+  async may(resourceAttributes: ResourceAttributes): Promise<boolean> {
     const review = {
       apiVersion: 'authorization.k8s.io/v1',
       kind: 'SelfSubjectAccessReview',

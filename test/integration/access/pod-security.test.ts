@@ -212,6 +212,9 @@ describe('M14: the pod of an access template', () => {
       ...['--resource=podaccesstemplates.crds.wizardofoz.co', '--resource-name=erin-agent'],
     );
     await stage.kubectl('create', 'rolebinding', 'one-agent', '--role=one-agent', '--user=erin');
+    const allowed = { verb: 'allow-privileged', group: 'crds.wizardofoz.co', resource: 'podaccesstemplates' };
+    const isAllowed = () => erin.may({ namespace: stage.namespace, ...allowed, name: 'erin-agent' });
+    await until('the API server to observe the permission', isAllowed, { timeoutMs: 30_000 });
     const url = stage.urlOf('PodAccessTemplate', 'erin-agent');
     assert.equal((await erin.call('PATCH', url, { spec: { allowPrivilegedPod: true } })).status, 200);
     assert.equal((await create(erin, flagged('other-agent'))).status, 403);

@@ -71,7 +71,7 @@ describe('M18: while the server is down', () => {
 
   it('access pods stay closed to their requester until the server is back', async () => {
     const pod = request.status?.podName ?? '';
-    assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
+    await stage.alice.entering(stage.namespace, pod);
     assert.match((await echo(stage.namespace, pod, stage.alice.kubeconfig)).stderr, /failed calling webhook/);
     await stage.start({ installation: stage.server.installation });
     assert.equal((await echo(stage.namespace, pod, stage.alice.kubeconfig)).stdout, 'in\n');

@@ -15,7 +15,7 @@ describe('M3: the grant', () => {
     it(`of a ${manifest.kind} gives access only to the requester, not to others of the group`, async () => {
       const request = await stage.createReady(stage.alice, manifest);
       const pod = request.status?.podName ?? '';
-      assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
+      await stage.alice.entering(stage.namespace, pod);
       assert.equal(await stage.carol.mayExec(stage.namespace, pod), false);
     });
   }

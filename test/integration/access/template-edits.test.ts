@@ -91,7 +91,7 @@ describe('M09: a later edit of a template', () => {
         const now = await again(before);
         assert.deepEqual(now.status?.grant, before.status?.grant);
         assert.deepEqual(await rulesOf(before), rules);
-        assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
+        await stage.alice.entering(stage.namespace, pod);
         assert.equal(await stage.carol.mayExec(stage.namespace, pod), false);
         assert.equal(await stage.bob.mayExec(stage.namespace, pod), false);
       });
@@ -173,7 +173,7 @@ describe('M09: a later edit of a template', () => {
       const request = await grantThrough(
         template('groups', { allowedGroups: ['devs', 'qa'], grantTo: 'AllowedGroups' }),
       );
-      assert.equal(await stage.bob.mayExec(stage.namespace, request.status?.podName ?? ''), true);
+      await stage.bob.entering(stage.namespace, request.status?.podName ?? '');
       await edit('groups', { accessConfig: { allowedGroups: ['devs'] } });
       await ended(request, 'NoLongerAllowed', Date.now());
     });
