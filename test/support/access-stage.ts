@@ -8,6 +8,7 @@ import { install } from '../../sandbox/installation.ts';
 import type { Plane } from '../../sandbox/plane.ts';
 import { type AuditLine, type ServerOptions, ServerProcess } from '../../sandbox/server-process.ts';
 import { until } from '../../sandbox/wait.ts';
+import { notPlanned } from '../../src/access/policy/template-policy.ts';
 import { requestLabel } from '../../src/api/access/names.ts';
 import {
   accessUrl,
@@ -22,7 +23,8 @@ import { sharedPlane, testNamespace } from './plane.ts';
 import { allWaysIn } from './pod-entries.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const webhookConfigurations = 'mutatingwebhookconfigurations,validatingwebhookconfigurations';
+// The mutating ones last, because `webhooksAre` checks those.
+const webhookConfigurations = 'validatingwebhookconfigurations,mutatingwebhookconfigurations';
 
 /** Whether `AccessStage.runMarkerGrant` created an object with that name. */
 export const isMarker = (name: string): boolean => name.startsWith('marker-');
@@ -165,6 +167,7 @@ export class AccessStage {
   async restoreWebhooks(): Promise<void> {
     await install(this.plane, this.server.installation.port);
     this.#installed = { webhooks: true, policies: true };
+    await this.#webhooksAre('in force');
   }
 
   /** Removes drawbridge's webhooks and policies, as if they had never been installed. */
@@ -177,6 +180,27 @@ export class AccessStage {
     if (!this.#installed.webhooks) return;
     this.#installed.webhooks = false;
     await this.plane.kubectl(['delete', webhookConfigurations, '-l', 'app.kubernetes.io/name=drawbridge']);
+    await this.#webhooksAre('gone');
+  }
+
+  /**
+   * Waits until the API server, which lags, observes added or removed webhooks, by a template that they sign and then deny. The server may
+   * be down.
+   */
+  async #webhooksAre(wanted: 'in force' | 'gone'): Promise<void> {
+    const kind = 'PodAccessTemplate';
+    const spec = {
+      accessConfig: { allowedGroups: ['system:masters'] },
+      controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
+    };
+    const forged = { apiVersion: 'crds.wizardofoz.co/v1alpha1', kind, metadata: { name: 'forged' }, spec };
+    const observed = async (): Promise<boolean> => {
+      const { body } = await this.create(this.plane, forged, '?dryRun=All');
+      const isDenied = /admission webhook|calling webhook/.test(JSON.stringify(body));
+      const isSigned = (body as Partial<StoredRequest>).spec?.['author'] !== undefined;
+      return wanted === 'in force' ? isDenied : !isDenied && !isSigned;
+    };
+    await until(`the webhooks to be ${wanted}`, observed, { timeoutMs: 30_000 });
   }
 
   /** Removes the policies, for tests that forge objects that the policies would deny. */
@@ -306,6 +330,22 @@ export class AccessStage {
     return person.call('POST', `${this.urlOf(manifest.kind)}${query}`, manifest);
   }
 
+  /**
+   * Resolves once a dry run of `create` is answered with that HTTP status, with its message. The webhooks decide by a cache, which may lag
+   * behind the status of a template that a test has read.
+   */
+  async answered(status: number, person: Pick<Person, 'call'>, manifest: Manifest): Promise<string> {
+    let last: ApiAnswer | undefined;
+    const isAnswered = async (): Promise<boolean> => {
+      last = await this.create(person, manifest, '?dryRun=All');
+      return last.status === status;
+    };
+    await until(`${manifest.kind} ${manifest.metadata.name} to be answered with ${status}`, isAnswered, {
+      timeoutMs: 30_000,
+    }).catch((error: Error) => assert.fail(`${error.message}: ${JSON.stringify(last)}`));
+    return (last?.body as { message?: string } | undefined)?.message ?? '';
+  }
+
   async createOk(person: Pick<Person, 'call'>, manifest: Manifest): Promise<StoredRequest> {
     const { status, body } = await this.create(person, manifest);
     assert.equal(status, 201, JSON.stringify(body));
@@ -338,8 +378,12 @@ export class AccessStage {
     return this.ready(await this.createOk(person, manifest));
   }
 
+  /** Resolves once the template is ready, or not ready for another reason than that its judgement is missing. */
   templateReady(kind: string, name: string, ready = true): Promise<StoredRequest> {
-    return this.#templateUntil(`to be ready: ${ready}`, kind, name, ({ status }) => (status?.ready ?? false) === ready);
+    return this.#templateUntil(`to be ready: ${ready}`, kind, name, ({ status }) => {
+      const isJudged = (status?.conditions ?? []).every(({ reason }) => reason !== notPlanned);
+      return isJudged && (status?.ready ?? false) === ready;
+    });
   }
 
   /** Resolves once all conditions are of the current generation. */

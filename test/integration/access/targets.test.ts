@@ -85,8 +85,10 @@ describe('the target of a template', () => {
     await applyCrds(stage.plane, [crd]);
     await stage.apply(target);
     await stage.templateReady('PodAccessTemplate', name);
-    const request = await stage.createReady(stage.alice, podRequest(name, asksThrough(name)));
-    assert.equal(await stage.alice.mayExec(stage.namespace, request.status?.podName ?? ''), true);
+    const manifest = podRequest(name, asksThrough(name));
+    await stage.answered(201, stage.alice, manifest);
+    const request = await stage.createReady(stage.alice, manifest);
+    await stage.alice.entering(stage.namespace, request.status?.podName ?? '');
   });
 
   it('that is a Rollout gives access to the running pods of its ReplicaSets', async () => {

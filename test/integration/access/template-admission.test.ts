@@ -82,7 +82,7 @@ describe('kubectl apply of a template', () => {
       const path = '{.status.conditions[?(@.type=="AccessCommandValid")].message}';
       return note.test(await stage.kubectl('get', 'pat', 'logs', '-o', `jsonpath=${path}`));
     };
-    await until('the condition to say it', judged, { timeoutMs: 20_000 });
+    await until('the condition to say it', judged, { timeoutMs: 30_000 });
   });
 
   it('names every mistake of a template in a dry run, and what to correct', async () => {
@@ -148,9 +148,6 @@ describe('kubectl apply of a template', () => {
     assert.equal((await apply(stored)).code, 0);
     await stage.restoreWebhooks();
     const edited = { ...stored, spec: { ...(stored['spec'] as object), maxCpu: '1' } } as Manifest;
-    await until('the webhooks to be called again', async () => (await apply(refused[0]?.[1] as Manifest)).code !== 0, {
-      timeoutMs: 30_000,
-    });
     const kept = await apply(edited);
     assert.equal(kept.code, 0, kept.stderr);
     assert.match(kept.stderr, /^Warning: InvalidGroup: spec\.accessConfig\.allowedGroups\[1\] is "sre "/m);

@@ -39,7 +39,9 @@ describe('M21: a template', () => {
     const condition = conditionOf(await stage.templateReady('PodAccessTemplate', 'late', false), 'TargetRefExists');
     assert.deepEqual([condition?.status, condition?.reason], ['False', 'NotFound']);
     assert.match(condition?.message ?? '', /^Deployment access-[^/]+\/late does not exist/);
-    const { status, body } = await stage.create(stage.alice, podRequest('early', { templateName: 'late' }));
+    const early = podRequest('early', { templateName: 'late' });
+    await stage.answered(403, stage.alice, early);
+    const { status, body } = await stage.create(stage.alice, early);
     assert.equal(status, 403);
     assert.match(JSON.stringify(body), /TemplateNotReady: .*Deployment access-[^/]+\/late does not exist/);
   });
@@ -51,7 +53,9 @@ describe('M21: a template', () => {
     await stage.templateReady('PodAccessTemplate', 'late', false);
     await stage.apply(target);
     await stage.templateReady('PodAccessTemplate', 'late');
-    await stage.createReady(stage.alice, podRequest('in-time', { templateName: 'late' }));
+    const inTime = podRequest('in-time', { templateName: 'late' });
+    await stage.answered(201, stage.alice, inTime);
+    await stage.createReady(stage.alice, inTime);
   });
 
   it('that is not reconciled yet accepts a request, which is granted after the reconcile', async () => {
