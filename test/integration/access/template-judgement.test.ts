@@ -71,9 +71,9 @@ describe('a stored template is judged by the objects around it', () => {
   const writesOf = (since: number): string[] =>
     stage.plane.auditLog
       .calls({ user: stage.server.installation.serverUser, since })
-      .filter(({ verb, resource, uri }: AuditCall) => {
+      .filter(({ verb, resource, uri, code }: AuditCall) => {
         const isOurs = uri.includes(`/namespaces/${stage.namespace}/`) && /templates\/status$/.test(resource);
-        return isOurs && verb === 'patch';
+        return isOurs && verb === 'patch' && code === 200;
       })
       .map(({ name }) => name)
       .filter((name) => !['marker', 'copy'].includes(name));
