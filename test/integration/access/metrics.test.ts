@@ -9,7 +9,7 @@ describe('M26: the metrics of a server', () => {
   before(async function () {
     this.timeout(180_000);
     stage = await AccessStage.open({ fresh: true });
-    const short = await stage.createReady(stage.alice, podRequest('short', { duration: '6s' }));
+    const short = await stage.createReady(stage.alice, podRequest('short', { duration: '10s' }));
     await stage.createReady(stage.alice, podRequest('own', { duration: '10m' }));
     await stage.createOk(stage.alice, execRequest('denied', { targetPod: 'nobody', duration: '10m' }));
     await stage.create(stage.bob, podRequest('outsider'));
@@ -44,7 +44,7 @@ describe('M26: the metrics of a server', () => {
     ['drawbridge_admission_review_duration_seconds_count', { webhook: 'vpodaccessrequest.kb.io', allowed: 'true' }, 2],
     ['oz_access_request_created_total', { kind, template, user: 'redacted' }, 2],
     ['oz_access_request_ready_seconds_count', { kind, template }, 2],
-    ['oz_access_request_requested_duration_seconds_sum', { kind, template }, 606],
+    ['oz_access_request_requested_duration_seconds_sum', { kind, template }, 610],
     ['oz_access_request_terminated_total', { kind, template, reason: 'expired' }, 1],
     ['oz_access_request_condition_errors_total', { kind: 'ExecAccessRequest' }, 1],
     ['oz_access_requests', { kind, template, ready: 'true', user: 'redacted' }, 1],

@@ -45,6 +45,7 @@ describe('M28: manifests of Oz users', () => {
       '--all',
       '--for=condition=TemplateDurationsValid',
     );
+    await stage.kubectl('wait', 'podaccesstemplates,execaccesstemplates', '--all', '--for=condition=Ready');
   });
   after(() => stage?.close());
 
@@ -156,7 +157,7 @@ describe('M28: manifests of Oz users', () => {
   it('with an ExecAccessRequest let only its requester enter the named pod', async () => {
     const request = await stage.createReady(stage.alice, execRequest('own-shell', { duration: '10m' }));
     const pod = request.status?.podName ?? '';
-    assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
+    await stage.alice.entering(stage.namespace, pod);
     assert.equal(await stage.carol.mayExec(stage.namespace, pod), false);
     assert.equal(request.status?.accessMessage, `kubectl exec -ti -n ${stage.namespace} ${pod} -- /bin/sh`);
     assert.deepEqual(
@@ -179,13 +180,14 @@ describe('M28: manifests of Oz users', () => {
     const readiness = (request: StoredRequest) => conditionOf(request, 'AccessResourcesReady');
 
     it('is reported as NotYetReady first, then as Ready', async () => {
-      await stage.apply(slow('slow', { 'sandbox/ready-after': '2500ms' }));
+      await stage.apply(slow('slow', { 'sandbox/waiting-reason': 'ContainerCreating' }));
       await stage.templateReady('PodAccessTemplate', 'slow');
       const asked = await stage.createOk(stage.alice, podRequest('waits', { templateName: 'slow' }));
       const waiting = await stage.requestUntil('to say that it waits', asked, (now) => readiness(now) !== undefined);
       assert.deepEqual([readiness(waiting)?.status, readiness(waiting)?.reason], ['False', 'NotYetReady']);
       assert.equal(conditionOf(waiting, 'AccessResourcesCreated')?.status, 'True');
       assert.equal(waiting.status?.ready, false);
+      await stage.kubectl('annotate', 'pod', waiting.status?.podName ?? '', 'sandbox/waiting-reason-');
       await stage.ready(asked);
     });
 
@@ -193,12 +195,13 @@ describe('M28: manifests of Oz users', () => {
       await stage.apply(slow('stuck', { 'sandbox/waiting-reason': 'ImagePullBackOff' }));
       await stage.templateReady('PodAccessTemplate', 'stuck');
       const asked = await stage.createOk(stage.alice, podRequest('stays', { templateName: 'stuck' }));
+      // If the pod was not on its node yet, the first message says that.
       const waiting = await stage.requestUntil(
         'to report why it waits',
         asked,
-        (now) => readiness(now)?.status === 'False',
+        (now) => readiness(now)?.message === 'container app: ImagePullBackOff',
       );
-      assert.equal(readiness(waiting)?.message, 'container app: ImagePullBackOff');
+      assert.equal(readiness(waiting)?.status, 'False');
     });
   });
 });

@@ -92,7 +92,7 @@ describe('a PodAccessRequest', () => {
         const { status } = body as StoredRequest;
         return status?.ready === true && status;
       },
-      { timeoutMs: 15_000, everyMs: 100 },
+      { timeoutMs: 30_000, everyMs: 100 },
     );
     assert.match(polled.accessMessage ?? '', new RegExp(` ${polled.podName} -- /bin/sh$`));
   });

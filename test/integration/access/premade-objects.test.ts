@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { HttpScript } from '../../../sandbox/http-script.ts';
+import { until } from '../../../sandbox/wait.ts';
 import { macAnnotation, planHashAnnotation, requestLabel } from '../../../src/api/access/names.ts';
 import { conditionOf, type Manifest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
@@ -101,7 +102,8 @@ describe('M10: an object that another client creates in advance under the name o
       );
       assert.equal(conditionOf(denied, 'AccessResourcesCreated')?.reason, 'NameCollision');
       // The server deletes an object that claims to belong to the request together with the grant.
-      assert.deepEqual(await stage.children(request.metadata.uid), []);
+      const isGone = async (): Promise<boolean> => (await stage.children(request.metadata.uid)).length === 0;
+      await until('the children to be gone', isGone, { timeoutMs: 30_000 });
       assert.equal(await stage.alice.mayExec(stage.namespace, name), false);
     });
   }
