@@ -21,21 +21,21 @@ export const templateResource = (type: TypeName): Resource => byType[type].templ
 /** The short name of the kind of a request or template. */
 export const typeOf = ({ kind }: KubeObject): TypeName => (kind.startsWith('Pod') ? 'pod' : 'exec');
 
-/** A request or template that `findRequest` or `findTemplate` found. */
+/** A request or template, and its short type. */
 export interface TypedObject {
   readonly type: TypeName;
   readonly object: KubeObject;
 }
 
-/** The name and namespace of an object, to address it in a call. */
+/** The name and namespace of an object, as arguments of a call. */
 export const nameIn = ({ metadata: { name, namespace } }: KubeObject): ObjectName => ({
   name,
   ...(namespace === undefined ? {} : { namespace }),
 });
 
 /**
- * Finds the request that the user named as `NAME`, `pod/NAME`, or `exec/NAME`. Rejects with a Problem if there is none, or one of each
- * type.
+ * Finds the request that the user named as `NAME`, `pod/NAME`, or `exec/NAME`. Rejects with a Problem if no such request exists, or if the
+ * user named no type and a request of each type has this name.
  */
 export const findRequest = (connection: ClusterConnection, text: string): Promise<TypedObject> =>
   find(connection, text, requestResource, 'request', ({ namespace, program, kubectlFlags }, name) => {
@@ -44,7 +44,7 @@ export const findRequest = (connection: ClusterConnection, text: string): Promis
     return `if it has ended, its Events say why: ${events}; to list requests: ${program} list -n ${namespace}`;
   });
 
-/** As `findRequest`, for templates. */
+/** Finds a template. Arguments and errors are those of `findRequest`. */
 export const findTemplate = (connection: ClusterConnection, text: string): Promise<TypedObject> =>
   find(
     connection,
@@ -78,8 +78,8 @@ async function find(
 }
 
 /**
- * Reads the name that the user typed, and the types that it may be of. Before the slash, it accepts `pod` or `exec`, the name of a kind,
- * its plural, and what `-o name` prints. @throws Problem for any other.
+ * Parses what the user typed into a name and the types that it can have: both without a slash. Before the slash, it accepts `pod` or
+ * `exec`, the kind in any case, its plural, and the type that `-o name` prints. @throws Problem for any other.
  */
 function readName(
   text: string,

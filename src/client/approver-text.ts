@@ -12,7 +12,7 @@ export function permitsExec(template: KubeObject): boolean {
   return exec !== false || rules.some(({ resources }) => resources.includes('pods/exec'));
 }
 
-/** Whose approvals the template requires: `peer: 1 of group devs; security: 2 of groups secops or sre`. Empty if it requires none. */
+/** The approvals that the template requires: `peer: 1 of group devs; security: 2 of groups secops or sre`. Empty if it requires none. */
 export function approversText(template: KubeObject): string {
   const all = templateSpecOf(template).accessConfig?.approvals?.all ?? [];
   return all
@@ -24,34 +24,36 @@ export function approversText(template: KubeObject): string {
 }
 
 /**
- * Whether votes of a subject that holds the verb approve can count for the entry. The groups of a user are known only when the user votes.
+ * Whether the votes of a subject that holds the verb approve can count for an entry of `approvals.all`. True for every user, because the
+ * groups of a user are known only when the user votes.
  */
 export function canCount({ kind, name }: Subject, { groups }: ApprovalEntry, template: KubeObject): boolean {
   if (kind === 'User') return true;
   if (kind === 'Group') return groups === undefined || groups.includes(name);
-  // ServiceAccounts are only in groups of Kubernetes, which no entry may name.
+  // A ServiceAccount is only in groups of Kubernetes, and no entry may name such a group.
   return groups === undefined && templateSpecOf(template).accessConfig?.approvals?.serviceAccounts === true;
 }
 
 /**
- * Which entries no binding lets anyone meet, and the command that binds their groups: `no binding gives …`. Empty if a holder of the
- * verb approve can count for each entry. `where`: the flags of kubectl for the namespace of the template.
+ * Names the entries for which no `holders` can vote, and the command that binds the groups of these entries: `no binding gives …`. Empty if
+ * each entry has a holder whose votes can count. `holders`: the subjects that hold the verb approve on the template. `kubectlFlags`: the
+ * flags that select the cluster and the namespace of the template.
  */
 export function missingBindingText(
   template: KubeObject,
   holders: readonly Subject[],
-  where: readonly string[],
+  kubectlFlags: readonly string[],
 ): string {
   const all = templateSpecOf(template).accessConfig?.approvals?.all ?? [];
   const missing = all.filter((entry) => !holders.some((holder) => canCount(holder, entry, template)));
   if (missing.length === 0) return '';
-  // A template with a group of Kubernetes is not ready; bound, the group would approve through other templates.
+  // Do not bind groups of Kubernetes: a template that names one is not ready, and the group could then approve through other templates.
   const named = missing.flatMap(({ groups = [] }) => groups).filter((name) => !name.startsWith('system:'));
   const groups = named.length > 0 ? new Set(named) : ['GROUP'];
   const bind = [
     'kubectl create rolebinding',
     shellWord(`${template.metadata.name}-approvers`),
-    ...where.map(shellWord),
+    ...kubectlFlags.map(shellWord),
     '--clusterrole=drawbridge-approver',
     ...[...groups].map((name) => `--group=${shellWord(name)}`),
   ].join(' ');
@@ -62,5 +64,7 @@ export function missingBindingText(
   return `no binding gives the verb approve to a user, or to a group that counts for ${names}${others}; an administrator can bind it: ${bind}`;
 }
 
-/** The text as one word for a shell. The author of a template chooses the names of groups, and an administrator pastes the command. */
+/**
+ * Quotes the text as one word for a shell. The author of a template chooses the names of groups, and an administrator pastes the command.
+ */
 const shellWord = (text: string): string => (/^[\w.:@/=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);

@@ -9,7 +9,7 @@ import { Problem } from './problem.ts';
 /** The arguments and flags that the user gave to a command. */
 export interface Args {
   readonly positionals: readonly string[];
-  /** What follows `--`. */
+  /** The words after `--`. */
   readonly rest: readonly string[];
   /** The value of the flag; the last one if it was given more than once. */
   text(flag: string): string | undefined;
@@ -29,7 +29,7 @@ export interface CommandLine<C extends CommandSpec> {
   readonly args: Args;
 }
 
-/** A part of the command line. `rest`: it stands after `--`. */
+/** A part of the command line: a word, a flag with its value, or, as `rest`, a word after `--`. */
 interface Token {
   readonly kind: 'word' | 'flag' | 'rest';
   readonly text: string;
@@ -38,8 +38,8 @@ interface Token {
 }
 
 /**
- * The words of a command line that are neither flags nor their values. It knows the flags of all commands, because flags may stand before
- * the command.
+ * The words of a command line that are neither flags nor values of flags. Parses with the flags of all commands, because flags may stand
+ * before the command.
  */
 export function wordsIn(argv: readonly string[], commands: readonly CommandSpec[]): string[] {
   return tokensOf(argv, allFlags(commands))
@@ -47,13 +47,13 @@ export function wordsIn(argv: readonly string[], commands: readonly CommandSpec[
     .map(({ text }) => text);
 }
 
-/** The command whose name the words begin with; undefined if none does. */
+/** The command with the longest name with which the words begin; undefined if there is none. */
 export const commandOf = <C extends CommandSpec>(words: readonly string[], commands: readonly C[]): C | undefined =>
   commands
     .filter(({ name }) => name.split(' ').every((part, index) => words[index] === part))
     .sort((a, b) => b.name.length - a.name.length)[0];
 
-/** The common flags, then those of the commands. Flags that several commands have occur several times. */
+/** The common flags, then the flags of the commands. A flag that several commands have occurs several times. */
 export const allFlags = (commands: readonly CommandSpec[]): FlagSpec[] => [
   ...commonFlags,
   ...commands.flatMap(({ flags = [] }) => flags),

@@ -5,30 +5,32 @@ import { Problem } from './problem.ts';
 
 /** The first line of a recording. */
 export interface CastHeader {
+  /** Columns of the terminal of the session. */
   readonly width: number;
+  /** Rows of the terminal of the session. */
   readonly height: number;
-  /** The name of the session in recordings of the gateway. */
+  /** In recordings of the gateway, the name of the session. */
   readonly title: string | undefined;
 }
 
 /** An event of a recording. */
 export interface CastEvent {
-  /** Milliseconds since the beginning. */
+  /** Milliseconds since the start of the recording. */
   readonly atMs: number;
-  /** `o` output, `i` input, `r` size, `m` marker. Others may occur. */
+  /** `o`: output, `i`: input, `r`: new size of the terminal, `m`: marker. Other codes may occur. */
   readonly code: string;
   readonly text: string;
 }
 
-/** A line of a recording, as it is, and its content. */
+/** A line of a recording: its unchanged text, and its parsed header or event. */
 export type CastLine = { readonly line: string } & (
   | { readonly header: CastHeader }
   | { readonly event: CastEvent }
-  /** A comment. */
+  /** A comment, which has neither. */
   | object
 );
 
-/** Reads asciicast v2 and v3 while it arrives. Rejects with a Problem that names the line if one is neither. */
+/** Parses asciicast v2 or v3 line by line as it arrives. Rejects with a Problem that names the first line that is not valid. */
 export async function* readCast(chunks: AsyncIterable<Uint8Array>): AsyncIterable<CastLine> {
   const decoder = new LineDecoder();
   let version: number | undefined;
@@ -46,7 +48,7 @@ export async function* readCast(chunks: AsyncIterable<Uint8Array>): AsyncIterabl
       else {
         const event = eventIn(line);
         if (!event) throw malformed(number, 'an event: [TIME, CODE, TEXT]');
-        // The times of v3 count from the event before.
+        // In v3, each time counts from the previous event.
         atMs = version === 3 ? atMs + event.atMs : event.atMs;
         yield { line, event: { ...event, atMs } };
       }

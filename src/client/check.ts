@@ -1,13 +1,13 @@
 import type { Clock } from '../kit/clock.ts';
 import type { ClusterConnection } from './cluster-connection.ts';
 
-/** One result of a check of `doctor`. `found`: there is a fault. */
+/** One result of a check of `doctor`. `found`: the check found a fault, which `message` describes. */
 export interface CheckResult {
   readonly result: 'ok' | 'found' | 'not checked';
   readonly message: string;
 }
 
-/** The inputs of a check besides the session. */
+/** The inputs of a check besides the connection. */
 export interface CheckOptions {
   /** The namespace of the server. */
   readonly serverNamespace: string;
@@ -15,7 +15,8 @@ export interface CheckOptions {
 }
 
 /**
- * One check of `doctor`. It changes nothing: it reads, or sends a dry run. Rejects if a call fails; `doctor` then shows it as not checked.
+ * One check of `doctor`. It only reads or sends dry runs, so it changes nothing. `run` rejects if a call fails; `doctor` then shows the
+ * check as not checked.
  */
 export interface Check {
   readonly name: string;

@@ -5,7 +5,9 @@ import type { ClusterConnection } from './cluster-connection.ts';
 import { cannotOpen, specOf, stateOf, statusOf } from './request-state.ts';
 import { templateOf } from './voted-template.ts';
 
-/** The decision of approvers that a request waits for, as `about` of a vote; undefined if it waits for none. */
+/**
+ * The decision that a request waits for, as `spec.about` of a vote: `Access`, `Extension-N`, or `Review`. Undefined if it waits for none.
+ */
 export function awaitedDecision(request: KubeObject): string | undefined {
   const { approval, extensions = [] } = statusOf(request);
   if (approval?.state === 'ReviewOwed' || approval?.state === 'ReviewOverdue') return 'Review';
@@ -16,23 +18,24 @@ export function awaitedDecision(request: KubeObject): string | undefined {
 }
 
 /**
- * What the user can decide about a request that waits for a decision: approve or deny it, or only deny it, because they have approved it
- * already, or are in none of the groups that the template needs.
+ * What the user can decide about a request that waits for a decision: approve or deny it, or only deny it, because the user has approved it
+ * already or is in none of the groups whose approval the template requires.
  */
 export type Choice = 'approve, deny' | 'deny (you approved)' | 'deny';
 
 /**
- * Returns a function that finds what the user can decide about a request; undefined if nothing. It asks the API server once for the user,
- * and once for each template. If the user may not read a template, or the API server does not tell their groups, the server decides.
+ * Returns a function that resolves to what the user can decide about a request, or to undefined if to nothing. It asks the API server once
+ * for the user, and once for each template. If the user may not read a template, it assumes that the user is in a required group; the
+ * server checks each vote anyway.
  */
 export function choicesOf(connection: ClusterConnection): (request: KubeObject) => Promise<Choice | undefined> {
   const { cluster, whoAmI } = connection;
-  interface Answer {
+  interface TemplateFacts {
     readonly mayDecide: boolean;
     readonly template: KubeObject | undefined;
   }
-  const answers = new Map<string, Promise<Answer>>();
-  const ask = async (request: KubeObject): Promise<Answer> => {
+  const factsByTemplate = new Map<string, Promise<TemplateFacts>>();
+  const readFacts = async (request: KubeObject): Promise<TemplateFacts> => {
     const { group, plural } = templateResource(typeOf(request));
     const { namespace = '' } = request.metadata;
     const name = specOf(request).templateName ?? '';
@@ -44,14 +47,14 @@ export function choicesOf(connection: ClusterConnection): (request: KubeObject) 
   };
   return async (request) => {
     const key = JSON.stringify([typeOf(request), request.metadata.namespace, specOf(request).templateName]);
-    const answer = answers.get(key) ?? ask(request);
-    answers.set(key, answer);
-    const [{ username, groups }, { mayDecide, template }] = await Promise.all([whoAmI(), answer]);
+    const facts = factsByTemplate.get(key) ?? readFacts(request);
+    factsByTemplate.set(key, facts);
+    const [{ username, groups }, { mayDecide, template }] = await Promise.all([whoAmI(), facts]);
     const about = awaitedDecision(request);
     if (!mayDecide || about === undefined || requesterOf(request) === username) return undefined;
     if (about === 'Review') return 'approve, deny';
     if (about === 'Access' && hasApproved(request, username)) return 'deny (you approved)';
-    return template && !isInNeededGroup(template, groups) ? 'deny' : 'approve, deny';
+    return template && !isInRequiredGroup(template, groups) ? 'deny' : 'approve, deny';
   };
 }
 
@@ -61,7 +64,7 @@ const hasApproved = (request: KubeObject, username: string): boolean =>
   );
 
 /** Whether an approval of a member of `groups` can count for an entry of the template. */
-function isInNeededGroup(template: KubeObject, groups: readonly string[]): boolean {
+function isInRequiredGroup(template: KubeObject, groups: readonly string[]): boolean {
   const entries = templateSpecOf(template).accessConfig?.approvals?.all ?? [];
   return (
     entries.length === 0 || entries.some((entry) => !entry.groups || entry.groups.some((one) => groups.includes(one)))

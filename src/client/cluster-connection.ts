@@ -7,40 +7,44 @@ import { type AmbientOptions, ambientCredentials } from '../kube/kubeconfig.ts';
 import { type OpenCluster, openCluster } from '../kube/open-cluster.ts';
 import { type Args, usageProblem } from './args.ts';
 
-/** A connection with the credentials of the user, and the namespaces in which the command acts. All calls of a command use it. */
+/**
+ * A connection to a cluster with the credentials of the user, and the namespaces that the command reads and writes. All calls of a command
+ * use it.
+ */
 export interface ClusterConnection {
   readonly cluster: OpenCluster;
-  /** The namespace of `-n`, else that of the context, else `default`. */
+  /** The namespace of `-n`; default: the namespace of the context, or `default` if it has none. */
   readonly namespace: string;
-  /** Options for lists: the namespace, or none with `-A`. */
+  /** Options for lists: the namespace, or no namespace with `-A`. */
   readonly scope: { readonly namespace?: string };
   /** The user, as the API server authenticates the credentials. Calls the API server once. */
   whoAmI(): Promise<TokenUser>;
-  /** The warnings of the API server so far. */
+  /** The texts of the `Warning` headers that the API server has sent so far. */
   readonly warnings: readonly string[];
   /** The codes, 401 or 403, with which the API server refused lists and watches of `follow` so far. */
   readonly watchRefusals: readonly number[];
   /**
-   * How far the clock of the API server was ahead of this one at its last answer, milliseconds, rounded to seconds. Undefined before that.
+   * How far the clock of the API server was ahead of the local clock at its last answer, milliseconds; accurate to a second. Undefined
+   * before the first answer.
    */
   serverAheadMs(): number | undefined;
-  /** How users call this program, for commands in messages. */
+  /** How users call this program, for commands in messages: `drawbridge` or `kubectl drawbridge`. */
   readonly program: string;
   /** URL of the API server, without a slash at the end. */
   readonly server: string;
-  /** Which kubeconfig the session read. */
+  /** The kubeconfig and the context that the flags and KUBECONFIG select. */
   readonly kubeconfig: AmbientOptions;
-  /** The same connection as flags of kubectl. */
+  /** The flags with which kubectl connects in the same way. They do not include the namespace. */
   readonly kubectlFlags: readonly string[];
 }
 
-/** The command line and the environment of a session. */
+/** The command line and the environment that define a connection. */
 export interface ConnectionOptions {
   readonly args: Args;
   readonly clock: Clock;
   /** $KUBECONFIG. */
   readonly kubeconfigPaths: string | undefined;
-  /** How users call this program. */
+  /** How users call this program: `drawbridge` or `kubectl drawbridge`. */
   readonly program: string;
 }
 
@@ -48,7 +52,10 @@ export interface ConnectionOptions {
 export const searchedText = ({ scope: { namespace } }: Pick<ClusterConnection, 'scope'>): string =>
   namespace === undefined ? 'in any namespace' : `in namespace ${namespace}; try -A`;
 
-/** Reads the kubeconfig. Rejects as `ambientCredentials`, and with a Problem for flags that do not fit together. */
+/**
+ * Reads the kubeconfig; makes no call yet. Rejects with the errors of `ambientCredentials`, and with a Problem for invalid or conflicting
+ * flags.
+ */
 export async function openConnection({
   args,
   clock,
@@ -104,7 +111,7 @@ export async function openConnection({
 }
 
 /** The longest delay of a timer of Node, milliseconds: 24 days. */
-const NO_TIMEOUT_MS = 2 ** 31 - 1;
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** `--request-timeout` in milliseconds. As for kubectl, a number without a unit is in seconds, and 0 is no limit. @throws Problem */
 function timeoutOf(args: Args): number | undefined {
@@ -113,12 +120,12 @@ function timeoutOf(args: Args): number | undefined {
   const parsed = parseGoDuration(/^\d+$/.test(text) ? `${text}s` : text);
   if ('error' in parsed) throw usageProblem(`--request-timeout: ${parsed.error}`);
   if (parsed.ns < 0n) throw usageProblem(`--request-timeout is ${quote(text)}; it must not be negative`);
-  return parsed.ns === 0n ? NO_TIMEOUT_MS : Math.min(NO_TIMEOUT_MS, Math.max(1, toMilliseconds(parsed.ns)));
+  return parsed.ns === 0n ? MAX_TIMEOUT_MS : Math.min(MAX_TIMEOUT_MS, Math.max(1, toMilliseconds(parsed.ns)));
 }
 
 /**
- * The credentials with the impersonation headers for `--as`, `--as-group`, and `--as-uid`. @throws Problem for flags that do not fit
- * together.
+ * The credentials with the impersonation headers for `--as`, `--as-group`, and `--as-uid`. @throws Problem if a flag that
+ * needs `--as` stands without it, or if `--as` is empty.
  */
 function impersonating(credentials: Credentials, args: Args): Credentials {
   const [user, uid, groups] = [args.text('as'), args.text('as-uid'), args.texts('as-group')];

@@ -1,4 +1,4 @@
-/** What shell completion offers for a word: fixed words, names in the cluster, contexts of the kubeconfig, or files. */
+/** What shell completion offers for a word: fixed words, names of objects, contexts of the kubeconfig, or files. */
 export type Candidates =
   | readonly string[]
   | 'templates'
@@ -8,7 +8,7 @@ export type Candidates =
   | 'contexts'
   | 'files';
 
-/** One flag: what parsing, help, completion, and the reference need. */
+/** One flag. The parser, the help, completion, and the reference use it. */
 export interface FlagSpec {
   /** Without `--`. */
   readonly name: string;
@@ -19,20 +19,22 @@ export interface FlagSpec {
   /** Whether it may be given more than once. Default false. */
   readonly repeated?: true;
   readonly help: string;
+  /** What completion offers for its value. Default: nothing. */
   readonly complete?: Candidates;
 }
 
 /** One positional argument. */
 export interface ArgumentSpec {
-  /** As usage shows it: `TEMPLATE`. */
+  /** As the usage line shows it: `TEMPLATE`. */
   readonly name: string;
   readonly optional?: true;
   /** Whether it takes all further arguments. Only the last argument can. */
   readonly repeated?: true;
+  /** What completion offers for it. Default: nothing. */
   readonly complete?: Candidates;
 }
 
-/** One command: what parsing, help, completion, and the reference need. */
+/** One command. The parser, the help, completion, and the reference use it. */
 export interface CommandSpec {
   /** One or two words: `request pod`. */
   readonly name: string;
@@ -41,7 +43,7 @@ export interface CommandSpec {
   /** Further sentences for `--help` and the reference. */
   readonly details?: string;
   readonly args?: readonly ArgumentSpec[];
-  /** What may follow `--`, as usage shows it: `COMMAND`. Absent if nothing may follow. */
+  /** The words after `--`, as the usage line shows them: `COMMAND`. Absent if the command accepts none. */
   readonly rest?: string;
   /** Flags of this command, besides the common ones. */
   readonly flags?: readonly FlagSpec[];

@@ -3,21 +3,23 @@ import type { Args } from './args.ts';
 import type { ClusterConnection } from './cluster-connection.ts';
 import type { CommandSpec } from './command-spec.ts';
 
-/** A command: its texts and flags, and what it does. */
+/** A command: its texts, its flags, and the function that runs it. */
 export interface Command extends CommandSpec {
   /** Resolves to the exit code. Rejects with an error that `problemOf` describes. */
   run(context: Context): Promise<number>;
 }
 
-/** What a command may use. */
+/** The inputs and outputs of a command. */
 export interface Context {
   readonly args: Args;
   readonly io: Io;
   readonly clock: Clock;
   /** Aborts when the user presses Ctrl-C. */
   readonly signal: AbortSignal;
-  /** The connection to the cluster that the common flags select. Opens it at the first call. Rejects with a Problem if
-   * flags conflict or the kubeconfig cannot be used. */
+  /**
+   * Resolves to the connection that the common flags select; all calls share it. Rejects with a Problem if flags conflict, and with a
+   * CodedError if the kubeconfig cannot be used.
+   */
   connect(): Promise<ClusterConnection>;
 }
 
@@ -31,19 +33,19 @@ export interface Io {
   /** Writes one line of progress or of an error, and a newline, to standard error. Control and invisible characters become `?`. */
   printError(line: string): void;
   /**
-   * Writes `text` unchanged to standard output, and resolves once it is written. If that is a terminal, the caller must first remove unsafe
-   * control sequences, for example with `TerminalFilter`.
+   * Writes `text` unchanged to standard output, and resolves once it is written. If standard output is a terminal, the caller must first
+   * remove unsafe control sequences, for example with `TerminalFilter`.
    */
   show(text: string): Promise<void>;
   /**
-   * Writes `text` unchanged to standard error. It may contain control sequences that move the cursor, so the caller must first clean text
-   * from objects with `printable`.
+   * Writes `text` unchanged to standard error, so that it can contain control sequences that move the cursor. The caller must first clean
+   * text from objects with `printable`.
    */
   draw(text: string): void;
   readonly stdin: AsyncIterable<Uint8Array>;
-  /** Whether a terminal is at standard input, output, and error. */
+  /** Whether standard input, output, and error are a terminal. */
   readonly terminal: { readonly input: boolean; readonly output: boolean; readonly error: boolean };
-  /** Width of the terminal; undefined without one. */
+  /** Width of the terminal, characters; undefined if standard output is not a terminal. */
   readonly columns: number | undefined;
   /** $KUBECONFIG. */
   readonly kubeconfigPaths: string | undefined;
@@ -54,7 +56,7 @@ export interface Io {
 }
 
 /**
- * The same before text is cleaned: `print` and `printError` write it unchanged and add no newline. So `draw` would do what `printError`
- * does.
+ * The `Io` below the cleaning of `runClient`: `print` and `printError` write text unchanged and add no newline. It needs no `draw`, because
+ * `printError` does the same here.
  */
 export type RawIo = Omit<Io, 'draw'>;

@@ -13,24 +13,25 @@ export interface Candidate {
   readonly help: string;
 }
 
-/** The words that completion offers, and whether the shell should offer names of files instead. */
+/** The words that completion offers. If `files` is set, the shell offers names of files instead. */
 export interface Completion {
   readonly candidates: readonly Candidate[];
   readonly files: boolean;
 }
 
-/** Where completion finds words. */
+/** The commands, and the functions with which completion reads names. */
 export interface CompletionSources {
   readonly commands: readonly CommandSpec[];
-  /** The connection, with the flags of `argv`. */
+  /** Opens the connection that the flags of `argv` select. */
   readonly connect: (argv: readonly string[]) => Promise<ClusterConnection>;
+  /** The contexts in the kubeconfig that the flags of `argv` select. */
   readonly contexts: (argv: readonly string[]) => Promise<readonly string[]>;
 }
 
-/** Maximum number of names that completion offers. */
+/** Maximum number of names that completion reads from a list. */
 const MAX_NAMES = 500;
 
-/** Completes the last word of a command line. `argv` ends with that word, at the cursor, which may be empty. Never rejects. */
+/** Completes the last word of `argv`, which is the word at the cursor and may be empty. Never rejects. */
 export async function complete(argv: readonly string[], sources: CompletionSources): Promise<Completion> {
   const current = argv.at(-1) ?? '';
   const before = argv.slice(0, -1);
@@ -39,11 +40,11 @@ export async function complete(argv: readonly string[], sources: CompletionSourc
   const words = wordsIn(before, commands);
   const command = commandOf(words, commands);
   const flags = allFlags(command ? [command] : []);
-  const last = before.at(-1) ?? '';
+  const previous = before.at(-1) ?? '';
   const flag = flags.find(
-    ({ name, short, value }) => value !== undefined && (last === `--${name}` || last === `-${short}`),
+    ({ name, short, value }) => value !== undefined && (previous === `--${name}` || previous === `-${short}`),
   );
-  // Omit the flag before the cursor: without its value, the command line cannot be parsed.
+  // Omit the flag before the cursor, because the command line cannot be parsed while its value is missing.
   if (flag) return candidatesFrom(flag.complete, before.slice(0, -1), sources, current);
   const [, flagName, value = ''] = /^--([a-z-]+)=(.*)$/s.exec(current) ?? [];
   if (flagName !== undefined) {
@@ -87,14 +88,14 @@ const withPrefix = (current: string, candidates: readonly Candidate[]): Completi
 });
 
 async function candidatesFrom(
-  from: Candidates | undefined,
+  source: Candidates | undefined,
   argv: readonly string[],
   sources: CompletionSources,
   current: string,
   command?: CommandSpec,
 ): Promise<Completion> {
-  if (from === 'files') return { candidates: [], files: true };
-  const names = from === undefined ? [] : await namesFrom(from, argv, sources, command).catch(() => []);
+  if (source === 'files') return { candidates: [], files: true };
+  const names = source === undefined ? [] : await namesFrom(source, argv, sources, command).catch(() => []);
   return withPrefix(current, names);
 }
 
@@ -137,7 +138,8 @@ async function namesOf(
 }
 
 /**
- * The lines that kubectl and our completion scripts read: the words, and then a directive as Cobra prints it (`:0` file names, `:4` none).
+ * The lines that kubectl and the completion scripts read: the words, then a directive as Cobra prints it. With `:0` the shell offers names
+ * of files, with `:4` it does not.
  */
 export const completionLines = ({ candidates, files }: Completion): string =>
   [

@@ -6,11 +6,11 @@ import { fields } from './output.ts';
 import { codeOf, conditionsOf, remedyOf, type State, specOf, stateOf, stateText, statusOf } from './request-state.ts';
 import { timeFrom } from './times.ts';
 
-/** What `get` prints of a request: its state and the reason, when it ends, its approvals, and the command that uses it. */
+/** The lines that `get` prints for a request, such as its state, its end, its approvals, and the command that uses it. */
 export function detailsOf(request: KubeObject, nowMs: number, program = 'drawbridge'): string {
   const [spec, status] = [specOf(request), statusOf(request)];
   const { state, why, code, endsMs, pod } = stateOf(request);
-  const at = (text: string | undefined): string => {
+  const timeText = (text: string | undefined): string => {
     const ms = parseTime(text ?? '');
     return ms === undefined ? (text ?? '') : timeFrom(ms, nowMs);
   };
@@ -23,19 +23,19 @@ export function detailsOf(request: KubeObject, nowMs: number, program = 'drawbri
     ['Reason', spec.reason ?? ''],
     ['Link', status.reasonLink ?? ''],
     ['Emergency', spec.emergency ? 'yes' : ''],
-    ['Requested', at(request.metadata.creationTimestamp)],
+    ['Requested', timeText(request.metadata.creationTimestamp)],
     ['Duration', spec.duration ?? ''],
-    ['Starts', at(spec.startAt)],
+    ['Starts', timeText(spec.startAt)],
     ['State', stateText(request)],
     [isDenied ? 'Denied' : 'Note', isDenied && code !== '' ? `${codeOf(code)}: ${why}` : why],
     ['To do', isDenied ? remedyOf(code) : nextStep(request, state, program)],
     ['Approvals', approvalLines(request)],
-    ['Begins', state === 'Scheduled' ? at(status.approval?.until) : ''],
+    ['Begins', state === 'Scheduled' ? timeText(status.approval?.until) : ''],
     [state === 'Ended' ? 'Ended' : 'Ends', endsMs === undefined ? '' : timeFrom(endsMs, nowMs)],
     [
       'Shortened',
-      conditionsOf(request).find(({ type, status: is }) => type === shortenedCondition && is !== 'False')?.message ??
-        '',
+      conditionsOf(request).find(({ type, status: value }) => type === shortenedCondition && value !== 'False')
+        ?.message ?? '',
     ],
     ['Recording', conditionsOf(request).find(({ type }) => type === recordingLostCondition)?.message ?? ''],
     ['Extensions', extensionLines(request)],

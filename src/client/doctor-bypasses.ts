@@ -16,12 +16,12 @@ const permission = (apiGroup: string, resource: string, verb: string): RbacRule 
 /** A way to enter pods without a grant, or to get one without approval. */
 interface Bypass {
   readonly name: string;
-  /** Any of these permissions suffices. */
+  /** A holder of any one of these permissions has the bypass. */
   readonly permissions: readonly RbacRule[];
-  /** What a holder can do, as a clause. */
-  readonly why: string;
-  /** Set if the permission counts only in the namespace of the server. */
-  readonly where?: 'serverNamespace';
+  /** What a holder can do, as a clause whose subject is the holder. */
+  readonly effect: string;
+  /** Set if only the permission in this namespace is a bypass. Default: in every namespace. */
+  readonly onlyIn?: 'serverNamespace';
 }
 
 /** The bypasses that `doctor` looks for. */
@@ -29,59 +29,60 @@ const bypasses: readonly Bypass[] = [
   {
     name: 'nodes/proxy',
     permissions: [permission('', 'nodes/proxy', 'get'), permission('', 'nodes/proxy', 'create')],
-    why: 'enters every pod of a node',
+    effect: 'enters every pod of a node',
   },
   {
     name: 'exec everywhere',
-    // A WebSocket needs only get before Kubernetes 1.35.
+    // Before Kubernetes 1.35, a WebSocket connection needs only the verb get.
     permissions: [
       ...['pods/exec', 'pods/attach', 'pods/portforward'].flatMap((resource) =>
         ['create', 'get'].map((verb) => permission('', resource, verb)),
       ),
       ...['update', 'patch'].map((verb) => permission('', 'pods/ephemeralcontainers', verb)),
     ],
-    why: 'enters pods without a request',
+    effect: 'enters pods without a request',
   },
   {
     name: 'escalate or bind',
     permissions: ['roles', 'clusterroles'].flatMap((resource) =>
       ['escalate', 'bind'].map((verb) => permission('rbac.authorization.k8s.io', resource, verb)),
     ),
-    why: 'can grant itself anything',
+    effect: 'can grant itself anything',
   },
   {
     name: 'impersonate',
     permissions: [permission('', 'users', 'impersonate'), permission('', 'groups', 'impersonate')],
-    why: 'can request and vote as others',
+    effect: 'can request and vote as others',
   },
   {
     name: 'template writers',
     permissions: templates.flatMap((plural) =>
       ['create', 'update', 'patch'].map((verb) => permission(group, plural, verb)),
     ),
-    why: 'decides who may request access, up to its own permissions',
+    effect: 'decides who may request access, up to its own permissions',
   },
   {
     name: 'status writers',
     permissions: [...requests, ...templates].flatMap((plural) =>
       ['update', 'patch'].map((verb) => permission(group, `${plural}/status`, verb)),
     ),
-    why: 'writes what only the server writes; policies and signatures reject it',
+    effect: 'writes what only the server writes; policies and signatures reject it',
   },
   {
     name: 'server Secrets',
     permissions: ['get', 'list', 'watch'].map((verb) => permission('', 'secrets', verb)),
-    why: 'reads the signing keys',
-    where: 'serverNamespace',
+    effect: 'reads the signing keys',
+    onlyIn: 'serverNamespace',
   },
   {
     name: 'server tokens',
     permissions: [permission('', 'serviceaccounts/token', 'create')],
-    why: 'can act as the server',
-    where: 'serverNamespace',
+    effect: 'can act as the server',
+    onlyIn: 'serverNamespace',
   },
 ];
 
+/** Users and groups of Kubernetes itself. */
 const builtIn: readonly string[] = [
   'Group system:masters',
   'User system:kube-controller-manager',
@@ -89,9 +90,9 @@ const builtIn: readonly string[] = [
 ];
 
 /**
- * Whether a subject is part of Kubernetes: it has one of the names above, or it is the ServiceAccount of a controller, bound by the binding
- * that Kubernetes creates. The prefix `system:` proves nothing, because `system:authenticated` contains every user. Labels prove nothing
- * either, because any author of a binding can set them.
+ * Whether a subject is part of Kubernetes: one of `builtIn`, or the ServiceAccount of a controller by the binding that Kubernetes creates
+ * for it. The prefix `system:` proves nothing, because `system:authenticated` contains every user. Labels prove nothing either, because any
+ * author of a binding can set them.
  */
 export function isBuiltIn({
   subject: { kind, name },
@@ -105,32 +106,33 @@ export function isBuiltIn({
   return kind === 'ServiceAccount' && namespace === undefined && binding === own && role === `ClusterRole ${own}`;
 }
 
-const bypassCheck = ({ name, permissions, why, where }: Bypass): Check => ({
+const bypassCheck = ({ name, permissions, effect, onlyIn }: Bypass): Check => ({
   name,
   async run(connection, { serverNamespace }) {
     const held = (await cachedPermissions(connection)).filter((one) => {
       const { subject, namespace } = one;
       const isOurs = subject.kind === 'ServiceAccount' && subject.name.startsWith(`${serverNamespace}/`);
-      const isThere = where !== 'serverNamespace' || namespace === undefined || namespace === serverNamespace;
-      return !isBuiltIn(one) && !isOurs && isThere;
+      const isRelevantNamespace =
+        onlyIn !== 'serverNamespace' || namespace === undefined || namespace === serverNamespace;
+      return !isBuiltIn(one) && !isOurs && isRelevantNamespace;
     });
     const holders = held.filter(({ rules }) => permissions.some((wanted) => uncovered(rules, [wanted]).length === 0));
     if (holders.length === 0) return [ok('no subject besides those of Kubernetes')];
     return holders.map(({ subject, namespace, by }) =>
       fault(
-        `${subject.kind} ${subject.name} ${why}${namespace === undefined ? '' : ` in namespace ${namespace}`} (${by})`,
+        `${subject.kind} ${subject.name} ${effect}${namespace === undefined ? '' : ` in namespace ${namespace}`} (${by})`,
       ),
     );
   },
 });
 
 const readings = new WeakMap<ClusterConnection, Promise<BoundPermissions[]>>();
-/** The bindings, read once for all checks. */
+/** The permissions by all bindings of the cluster, read once for all checks of a connection. */
 function cachedPermissions(connection: ClusterConnection): Promise<BoundPermissions[]> {
   const reading = readings.get(connection) ?? permissionsByBinding(connection);
   readings.set(connection, reading);
   return reading;
 }
 
-/** One check for each way around drawbridge. */
+/** One check for each bypass. */
 export const bypassChecks: readonly Check[] = bypasses.map(bypassCheck);

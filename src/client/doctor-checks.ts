@@ -38,14 +38,20 @@ const kinds: Check = {
   },
 };
 
-/** The expected failurePolicy by the name of the webhook, grouped by plural. The configuration of a plural is `drawbridge-<plural>`. */
-type Webhooks = Readonly<Record<string, Readonly<Record<string, 'Fail' | 'Ignore'>>>>;
+/**
+ * The expected failurePolicy by the plural of the resource and the name of the webhook. The configuration for a resource has the name
+ * `drawbridge-<plural>`.
+ */
+type FailurePolicies = Readonly<Record<string, Readonly<Record<string, 'Fail' | 'Ignore'>>>>;
 const kindsWithWebhooks = [
   ...accesses.flatMap(({ request, template }) => [request.resource, template.resource]),
   accessVotes,
 ];
-/** The webhooks of access. Those for deletions of requests and for the audit of pod connects have `Ignore`; all others have `Fail`. */
-export const expectedWebhooks: Readonly<Record<'mutating' | 'validating', Webhooks>> = {
+/**
+ * The webhooks of the access feature. Those for deletions of requests and for the audit of connects to Pods have `Ignore`, all others
+ * `Fail`.
+ */
+export const expectedWebhooks: Readonly<Record<'mutating' | 'validating', FailurePolicies>> = {
   mutating: Object.fromEntries(
     kindsWithWebhooks.map(({ plural, kind }) => [plural, { [`m${kind.toLowerCase()}.kb.io`]: 'Fail' }]),
   ),
@@ -64,7 +70,7 @@ const webhooks: Check = {
   name: 'webhooks',
   async run({ cluster }) {
     const problems: CheckResult[] = [];
-    const lists: readonly (readonly [Resource, Webhooks])[] = [
+    const lists: readonly (readonly [Resource, FailurePolicies])[] = [
       [mutatingWebhookConfigurations, expectedWebhooks.mutating],
       [validatingWebhookConfigurations, expectedWebhooks.validating],
     ];
@@ -86,7 +92,7 @@ const webhooks: Check = {
 };
 
 /** The problems of a webhook configuration. Each completes a sentence that begins with its kind and name. */
-export function webhookProblems(configuration: KubeObject, expected: Webhooks[string]): string[] {
+export function webhookProblems(configuration: KubeObject, expected: FailurePolicies[string]): string[] {
   const webhooksByName = new Map(listIn(configuration, 'webhooks').map((webhook) => [own(webhook, 'name'), webhook]));
   const problems = Object.entries(expected).flatMap(([name, policy]) => {
     const webhook = webhooksByName.get(name);
@@ -137,8 +143,8 @@ const reachable: Check = {
 };
 
 /**
- * The admission policies of access that are always installed: without `drawbridge-webhooks`, which exists only with certificate mode `own`,
- * and `drawbridge-uninstalling`, which exists only during an uninstall.
+ * The admission policies of the access feature that are always installed. This excludes `drawbridge-webhooks`, which exists only with
+ * certificate mode `own`, and `drawbridge-uninstalling`, which exists only during an uninstall.
  */
 export const expectedPolicies: readonly string[] = [
   'requests',
@@ -170,13 +176,15 @@ const policies: Check = {
   },
 };
 
-/** The chart's binding of the policy `drawbridge-baseline` exempts namespaces with this label. */
+/** The label expression with which the chart exempts namespaces from the policy `drawbridge-baseline`. */
 const privilegedNamespaces = { key: 'access.drawbridge.dev/allow-privileged', operator: 'DoesNotExist' };
 
-/** Whether a binding does not apply to everything. `allowed`: label expressions for namespaces that the chart itself sets. */
-function isNarrowed(matches: unknown, allowed: readonly object[]): boolean {
-  const [namespaces, objects] = ['namespaceSelector', 'objectSelector'].map((field) => own(matches, field));
-  const resourceRules = ['resourceRules', 'excludeResourceRules'].flatMap((field) => listIn(matches, field));
+/**
+ * Whether `spec.matchResources` of a policy binding excludes any object. `allowed`: expressions for namespaces that the chart itself sets.
+ */
+function isNarrowed(matchResources: unknown, allowed: readonly object[]): boolean {
+  const [namespaces, objects] = ['namespaceSelector', 'objectSelector'].map((field) => own(matchResources, field));
+  const resourceRules = ['resourceRules', 'excludeResourceRules'].flatMap((field) => listIn(matchResources, field));
   return (
     resourceRules.length > 0 ||
     Object.keys(objects ?? {}).length > 0 ||
@@ -224,7 +232,7 @@ const leader: Check = {
       ];
     const holder = String(own(lease.spec, 'holderIdentity') ?? '');
     const ageMs = clock.now() - (parseTime(String(own(lease.spec, 'renewTime') ?? '')) ?? 0);
-    // By twice the duration, a healthy standby has taken over.
+    // After twice the Lease duration, a healthy standby replica would have taken over.
     const limitMs = 2 * 1000 * Number(own(lease.spec, 'leaseDurationSeconds') ?? 15);
     if (holder === '')
       return [fault('no replica leads, so access does not open or close; check the Pods of the server')];
@@ -238,7 +246,7 @@ const leader: Check = {
   },
 };
 
-/** How far the clocks may differ, milliseconds: half of the 10 s for which the signature of a requester is valid. */
+/** Maximum accepted difference of the clocks, milliseconds: half of the 10 s for which the signature of a requester is valid. */
 const MAX_SKEW_MS = 5000;
 const clocks: Check = {
   name: 'clocks',

@@ -7,12 +7,12 @@ import type { ClusterConnection } from './cluster-connection.ts';
 import { exits } from './command-spec.ts';
 import { Problem } from './problem.ts';
 
-/** How long a watch may fail before the command ends, milliseconds. */
-const LOST_MS = 20_000;
+/** The time after which a failing watch ends the command, milliseconds. */
+const MAX_FAILING_MS = 20_000;
 /** Interval between checks of the watches, and between calls of `tick`, milliseconds. */
 const CHECK_MS = 1000;
 
-/** An object in the store, unchanged. */
+/** An entry of the store that keeps the whole object. */
 interface StoredObject {
   readonly key: string;
   readonly uid: string;
@@ -20,14 +20,14 @@ interface StoredObject {
   readonly object: KubeObject;
 }
 
-const storedObject = (object: KubeObject): StoredObject => ({
+const toStoredObject = (object: KubeObject): StoredObject => ({
   key: keyOf(object.metadata),
   uid: object.metadata.uid ?? '',
   resourceVersion: object.metadata.resourceVersion ?? '',
   object,
 });
 
-/** What to watch. */
+/** One object, or all objects of a resource, to watch. */
 export interface Followed {
   readonly resource: Resource;
   /** One object; absent: every object in `scope`. */
@@ -35,12 +35,13 @@ export interface Followed {
   readonly scope?: { readonly namespace?: string };
 }
 
-/** What to call while a watch lasts. */
+/** The callbacks of a watch, and what ends it. */
 export interface FollowOptions<T> {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   /**
-   * Called for each object, then for each change. `object` is undefined once it is deleted. A result other than undefined ends the watch.
+   * Called for each existing object, then for each change. `object` is undefined after a deletion; `before` is undefined for a new object.
+   * A result other than undefined ends the watch, and so does an error that it throws.
    */
   readonly onChange: (object: KubeObject | undefined, before: KubeObject | undefined) => T | undefined;
   /** Called every second while the watch lasts. An error that it throws ends the watch. */
@@ -48,8 +49,9 @@ export interface FollowOptions<T> {
 }
 
 /**
- * Watches objects until `onChange` returns a result. Rejects with a Problem if the connection is lost for 20 s, with ApiError 401 or 403 if the
- * API server refuses, or with the reason of `signal`. If a named object does not exist at first, `onChange` is called with undefined.
+ * Watches objects until `onChange` returns a result, and resolves to it. Rejects with a Problem if a watch fails for more than 20 s, with
+ * ApiError 401 or 403 if the API server refuses the watch, with the error of a callback, or with the reason of `signal`. If a named object
+ * does not exist at first, `onChange` is called with undefined.
  */
 export async function follow<T>(
   connection: ClusterConnection,
@@ -63,7 +65,7 @@ export async function follow<T>(
       ...(name?.namespace === undefined ? {} : { namespace: name.namespace }),
       ...(scope ?? {}),
       ...(name ? { fieldSelector: `metadata.name=${name.name}` } : {}),
-      project: storedObject,
+      project: toStoredObject,
     }),
   );
   let cancel = (): void => {};
@@ -83,7 +85,7 @@ export async function follow<T>(
         const refused = failing && refusal(connection.watchRefusals.slice(refusalsBefore));
         if (!failing) refusalsBefore = connection.watchRefusals.length;
         if (refused !== undefined) reject(new ApiError(refused, '', failing?.reason ?? ''));
-        else if (failing && failing.forMs > LOST_MS) reject(connectionLost(failing.reason));
+        else if (failing && failing.forMs > MAX_FAILING_MS) reject(connectionLost(failing.reason));
         try {
           tick?.();
         } catch (error) {
@@ -120,7 +122,7 @@ function subscribe(
   }, reject);
 }
 
-/** The refusal that ends the command, if any: the first 403, but only the second 401, because the token may just have been replaced. */
+/** The HTTP status that ends the command, if any: the first 403, but only the second 401, because the token may just have been replaced. */
 const refusal = (codes: readonly number[]): number | undefined =>
   codes.find((code) => code === 403) ?? (codes.length > 1 ? codes[0] : undefined);
 

@@ -7,19 +7,20 @@ import type { OutputForm } from './common-flags.ts';
 import { Printer, printObject } from './output.ts';
 import { problemOf } from './problem.ts';
 
-/** What a command did with one of its arguments. */
+/** The result of a command for one of its arguments. */
 export interface Outcome {
-  /** What JSON, YAML, and `-o name` print. */
+  /** The object that JSON, YAML, and `-o name` print. */
   readonly object: KubeObject;
-  /** The object that the printed line names, if it is another than `object`. */
-  readonly of?: KubeObject;
-  /** What happened to it, for the printed line, such as `dropped`. */
+  /** The object that the printed line names. Default: `object`. */
+  readonly subject?: KubeObject;
+  /** What happened to it, as the end of the printed line: `dropped`. */
   readonly result: string;
 }
 
 /**
- * Calls `act` for each item, and continues after a failure. Prints a line for each result and for each failure; `act` resolves to undefined
- * if there was nothing to do. Resolves to the highest exit code. Rejects with the reason of the signal when the user presses Ctrl-C.
+ * Calls `act` for each item, and continues after a failure. Prints a line for each result and for each failure, or the objects in another
+ * form; an `act` that had nothing to do resolves to undefined. Resolves to the highest exit code. Rejects with the reason of the signal
+ * when the user presses Ctrl-C.
  */
 export async function forEach<T>(
   { io, signal }: Context,
@@ -37,7 +38,7 @@ export async function forEach<T>(
       objects.push(outcome.object);
       // Print now, because the next item may take long.
       if (form === 'table' || form === 'wide')
-        io.print(`${printable(`${fullName(outcome.of ?? outcome.object)} ${outcome.result}`)}\n`);
+        io.print(`${printable(`${fullName(outcome.subject ?? outcome.object)} ${outcome.result}`)}\n`);
     } catch (error) {
       const { exitCode, message } = problemOf(error);
       io.printError(`${io.program}: ${message}\n`);

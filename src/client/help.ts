@@ -15,7 +15,7 @@ export function commandHelp(command: CommandSpec, program: string): string {
   return [...ownHelp(command, program), '', ...commonHelp(), ''].join('\n');
 }
 
-/** The lines of the help of a command, without the common flags. */
+/** The lines of the help of a command, without the common flags, as help and the reference show them. */
 export function ownHelp(command: CommandSpec, program: string): string[] {
   const { summary, details, flags = [], examples = [] } = command;
   return [

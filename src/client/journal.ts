@@ -7,13 +7,14 @@ import type { Io } from './command.ts';
 import { exits } from './command-spec.ts';
 import { Problem } from './problem.ts';
 
-/** One line of an audit journal, of any version. Nothing verifies its chain: `audit verify` does. */
+/** One line of an audit journal, of any version. Its hash chain is not verified; the command `audit verify` does that. */
 export interface JournalLine {
+  /** When the server wrote the line, epoch ms. */
   readonly atMs: number;
   readonly record: object;
 }
 
-/** The text of a field, or of a field in an object of the record: `who.user`. Empty if there is none. */
+/** The text or number at a path of fields, as text: `who.user`. Empty if there is none. */
 export function textIn(record: unknown, path: string): string {
   let value = record;
   for (const field of path.split('.')) value = own(value, field);
@@ -21,8 +22,8 @@ export function textIn(record: unknown, path: string): string {
 }
 
 /**
- * The audit lines in journals since `sinceMs` (epoch ms), in the order of the files. `-` is standard input. Skips lines of other programs.
- * Rejects with a Problem if a file cannot be read.
+ * The audit lines of journals since `sinceMs` (epoch ms), in the order of the files. The file `-` is standard input. Skips lines that are
+ * not audit lines. Rejects with a Problem if a file cannot be read.
  */
 export async function* journalLines(
   files: readonly string[],
@@ -45,7 +46,7 @@ function parseLine(text: string): JournalLine | undefined {
   const at = text.indexOf('{"chain":"');
   if (at < 0) return undefined;
   try {
-    // The lines are latin1, one character for each byte.
+    // `byteLines` returns latin1, one character for each byte.
     const record: unknown = JSON.parse(Buffer.from(text.slice(at), 'latin1').toString('utf8'));
     const atMs = parseTime(textIn(record, 'time'));
     return isRecord(record) && atMs !== undefined ? { atMs, record } : undefined;
@@ -55,8 +56,8 @@ function parseLine(text: string): JournalLine | undefined {
 }
 
 /**
- * When the time of the flag `--since` begins, epoch ms: its value, in days (`90d`) or as a Go duration, before `nowMs`. Negative infinity
- * without the flag. @throws Problem for any other value.
+ * The earliest time that the flag `--since` selects, epoch ms: `nowMs` minus the value, which is in days (`90d`) or a Go duration. Negative
+ * infinity without the flag. @throws Problem for any other value.
  */
 export function sinceOf(
   args: { text(flag: string): string | undefined; durationMs(flag: string): number | undefined },

@@ -10,7 +10,7 @@ import { exits } from './command-spec.ts';
 import { Problem } from './problem.ts';
 import { cannotOpen, specOf, stateOf, statusOf } from './request-state.ts';
 
-/** The URL that leads kubectl through the gateway; undefined if the grant of the request lets its user call the API server directly. */
+/** The value of `--server` with which kubectl calls the gateway; undefined if the grant of the request does not need the gateway. */
 export function gatewayUrl(request: KubeObject, { server }: Pick<ClusterConnection, 'server'>): string | undefined {
   const { namespace = '', name, uid = '' } = request.metadata;
   if (statusOf(request).grant?.session?.via !== 'Gateway') return undefined;
@@ -18,8 +18,9 @@ export function gatewayUrl(request: KubeObject, { server }: Pick<ClusterConnecti
 }
 
 /**
- * Runs a command in the pod of a request by the user's kubectl, with the same connection flags, and through the gateway if the grant says
- * so. `command` default: `/bin/sh`. Resolves to the exit code of kubectl, which is that of the command.
+ * Runs a command in the pod of a request with the kubectl of the user and the same connection flags, and through the gateway if the grant
+ * requires it. If `command` is empty, runs `/bin/sh`. Resolves to the exit code of kubectl, which is the exit code of the command. Rejects
+ * with a Problem if kubectl cannot start, or if the request names no pod yet.
  */
 export async function kubectlExec(
   { io, args }: Context,
@@ -39,7 +40,7 @@ export async function kubectlExec(
     ...connection.kubectlFlags,
     ...(server === undefined ? [] : [`--server=${server}`]),
     ...(container === undefined ? [] : [`--container=${container}`]),
-    // With this prefix, kubectl takes the name for no flag, whatever the object contains.
+    // The prefix keeps kubectl from parsing the name, which comes from the object, as a flag.
     `pod/${pod}`,
     '--',
     ...(command.length === 0 ? ['/bin/sh'] : command),
@@ -52,15 +53,16 @@ export async function kubectlExec(
       `cannot run kubectl: ${describe(error)}; ${remedy}: kubectl ${kubectlArgs.join(' ')}`,
     );
   });
-  // A shell may end because its access did, and then says nothing.
+  // If the end of access closed the shell, kubectl does not say so.
   const ended = await endText(connection, request);
-  // Only now: most calls succeed, and a user may have permissions besides those of the grant. A signal ends the client, too.
+  // Explain only a failure, because a user may have permissions besides those of the grant. A signal that ended kubectl ends the client,
+  // too.
   const note = ended || (code === exits.done || code > signalExitBase ? '' : await noExecText(connection, request));
   if (note !== '') io.printError(`note: ${note}\n`);
   return code;
 }
 
-/** A sentence that says that the access has ended, and why; empty if it has not, or if the client cannot read that now. */
+/** A sentence that says that access has ended, and why; empty if it is open, or if the client cannot read the request now. */
 async function endText(connection: ClusterConnection, request: KubeObject): Promise<string> {
   const resource = requestResource(typeOf(request));
   const now = await findObject(connection.cluster.client, resource, nameIn(request), {}).catch(() => request);
@@ -70,20 +72,20 @@ async function endText(connection: ClusterConnection, request: KubeObject): Prom
   return cannotOpen(state) ? `the access of ${name} has ended: ${why}` : '';
 }
 
-/** The exit code of a program that a signal ended is this number plus that of the signal. */
+/** If a signal ends a program, its exit code is this number plus the number of the signal. */
 const signalExitBase = 128;
 
-/** A sentence that says why the grant permits the user no exec, and what to type instead; empty if it permits exec. */
+/** A sentence that says why the grant does not permit exec to this user, and what to type instead; empty if it permits exec. */
 async function noExecText(connection: ClusterConnection, request: KubeObject): Promise<string> {
   const { grant, accessMessage = '' } = statusOf(request);
   const user = await connection.whoAmI().catch(() => undefined);
   if (!grant || !user) return '';
   const { name } = request.metadata;
   const { subjects = [] } = grant;
-  const isTheirs = subjects.some((subject) =>
+  const isGrantedToUser = subjects.some((subject) =>
     subject.kind === 'User' ? subject.name === user.username : user.groups.includes(subject.name),
   );
-  if (!isTheirs) {
+  if (!isGrantedToUser) {
     const template = [specOf(request).templateName ?? '', '-n', connection.namespace, ...connection.kubectlFlags];
     return `${name} was opened for ${requesterOf(request) || 'another user'}, not for ${user.username}; for access of your own: ${connection.program} request ${typeOf(request)} ${template.join(' ')}`;
   }

@@ -1,4 +1,7 @@
-/** The name that is at most two edits, and less than half its length, away from `text`; undefined if none is. */
+/**
+ * The name that `text` probably means: the one with the fewest edits, at most two and fewer than half its length. If `text` has at least
+ * two characters, a name that begins with it counts as zero edits. Undefined if no name is that near.
+ */
 export function nearest(text: string, names: readonly string[]): string | undefined {
   const near = names
     .map((name) => ({ name, edits: name.startsWith(text) && text.length > 1 ? 0 : editsBetween(text, name) }))

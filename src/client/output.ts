@@ -16,24 +16,26 @@ export interface Column<T> {
   readonly text: (item: T) => string;
   /** Only `-o wide` shows it. Default false. */
   readonly wide?: boolean;
-  /** Whether the table keeps up to 1,000 characters whatever the terminal fits, for names and texts that say what to do. Default false. */
+  /**
+   * Whether its cells keep up to 1,000 characters even on a narrower terminal, for names and for texts that say what to do. Default false.
+   */
   readonly long?: boolean;
 }
 
 /** How to print items of one kind in each form. */
 export interface Presentation<T> {
   readonly columns: readonly Column<T>[];
-  /** What JSON and YAML print. */
+  /** The object that JSON and YAML print. */
   readonly object: (item: T) => object;
-  /** What `-o name` prints. */
+  /** The text that `-o name` prints. */
   readonly name: (item: T) => string;
-  /** Whether a terminal on which no line fits gets a block of lines for each item. Default false: lines that wrap. */
+  /** Whether the table becomes one block of lines for each item if the terminal is too narrow. Default false: the lines wrap. */
   readonly blocks?: boolean;
 }
 
 /**
- * Where items are printed. With `columns`, the lines of tables fit the terminal, unless the form is wide: the last column is cut, or wrapped
- * at words if it is `long`, and then the widest columns are cut.
+ * Where items are printed. With `columns`, the lines of a table fit that width, unless the form is wide: the printer cuts the last column,
+ * or wraps it at words if it is `long`, and then cuts the widest other columns.
  */
 type Output = Pick<Io, 'print'> & Partial<Pick<Io, 'columns'>>;
 
@@ -56,7 +58,7 @@ interface Widths {
   readonly cut: ReadonlySet<number>;
 }
 
-/** @throws Problem if `-o` names no form. */
+/** The form that `-o` selects; default: table. @throws Problem for any other value. */
 export function outputForm(args: Args): OutputForm {
   const text = args.text('output') ?? 'table';
   const form = outputForms.find((one) => one === text);
@@ -73,7 +75,7 @@ export class Printer<T> {
   readonly #columns: readonly Column<T>[];
   readonly #objects: object[] = [];
   #widths: Widths | undefined;
-  /** By column: the longest cell so far that set a width, characters. */
+  /** By column: the length of the longest cell that counts for its width, characters. */
   #longestCells: readonly number[] = [];
   #inBlocks = false;
 
@@ -87,7 +89,8 @@ export class Printer<T> {
   }
 
   /**
-   * Prints a part of the items. The first part sets the widths of the columns; in a stream, a longer cell widens its column from then on.
+   * Prints a part of the items. The first part sets the widths of the columns. In a stream, a longer cell widens its column for this and
+   * all later lines.
    */
   add(items: readonly T[]): void {
     if (items.length === 0) return;
@@ -101,7 +104,7 @@ export class Printer<T> {
         this.#io.print(this.#form === 'json' ? `${json(object, 0)}\n` : `---\n${yaml(object)}`);
   }
 
-  /** Prints the List of JSON or YAML, which needs all items. Call it last. */
+  /** In JSON and YAML, prints the List of all added items. The caller calls it once, after the last `add`. */
   end(): void {
     if (this.#stream || (this.#form !== 'json' && this.#form !== 'yaml')) return;
     const list = { apiVersion: 'v1', kind: 'List', items: this.#objects };
@@ -148,7 +151,7 @@ export class Printer<T> {
     this.#io.print(lines.map((row) => `${row.map(cell).join(GAP)}\n`).join(''));
   }
 
-  /** Narrows the widest columns but the last until lines of `lineWidth` characters fit; undefined if no line would fit. */
+  /** Narrows the widest columns except the last until lines fit `lineWidth` characters; undefined if they cannot. */
   #fitted(widths: readonly number[], lineWidth: number): Widths | undefined {
     const last = widths.length - 1;
     const minWidth = (index: number): number => {
@@ -172,7 +175,7 @@ export class Printer<T> {
   }
 }
 
-/** Prints one object in the forms other than a table; false if the form is a table. */
+/** Prints one object as JSON, YAML, or a name, and returns true. Prints nothing and returns false if the form is a table. */
 export function printObject(io: Pick<Io, 'print'>, form: OutputForm, object: KubeObject): boolean {
   if (form === 'table' || form === 'wide') return false;
   const shown = withoutManagedFields(object);
@@ -186,7 +189,7 @@ function withoutManagedFields(object: object): object {
   return metadata ? { ...object, metadata: { ...metadata, managedFields: undefined } } : object;
 }
 
-/** Characters that `JSON.stringify` does not escape, and that change what a terminal shows. */
+/** Characters that `JSON.stringify` does not escape, but that change how a terminal shows text. */
 const invisible = /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /** JSON whose strings have every control and invisible character escaped. */

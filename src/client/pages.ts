@@ -7,8 +7,8 @@ import type { Printer } from './output.ts';
 import { Problem, plainMessage } from './problem.ts';
 
 /**
- * Lists the resources in the scope of the session and prints each page as it arrives. Resolves to the number of printed objects. Rejects
- * with a Problem that names -n if the user may not list all namespaces.
+ * Lists the resources in the scope of the connection and prints the objects that match, each page as it arrives. Resolves to the number of
+ * printed objects. Rejects with a Problem that recommends -n if the user may not list all namespaces.
  */
 export async function printPages(
   { cluster, scope }: ClusterConnection,
@@ -19,11 +19,11 @@ export async function printPages(
   let count = 0;
   const printed = new Set<string | undefined>();
   const print = async (pages: readonly (Page | undefined)[]): Promise<void> => {
-    // If a list expires, it restarts. Do not print objects again that were printed already.
+    // A list that expires restarts. Do not print an object twice.
     const items = pages.flatMap((page) =>
       (page?.items ?? []).filter(({ metadata }) => !(page?.restarted && printed.has(metadata.uid))),
     );
-    // Together, because `matches` may ask the API server. Further calls wait for one of the ten connections of the session.
+    // Call `matches` for all items at once, because it may ask the API server; the transport limits how many calls run at a time.
     const results = await Promise.all(items.map(matches));
     const found = items.filter((_, index) => results[index]);
     for (const { metadata } of found) printed.add(metadata.uid);

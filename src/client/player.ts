@@ -9,9 +9,9 @@ export interface PlayOptions {
   readonly io: Pick<Io, 'print' | 'show' | 'printError' | 'terminal' | 'columns'>;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Whether to print the lines of the recording as they are, instead of what the terminal showed. */
+  /** Whether to print the lines of the recording unchanged, instead of the output of the session. */
   readonly asLines: boolean;
-  /** How often as fast as the session; undefined: each event at once. */
+  /** Playback speed; 2 is twice as fast as the session. Undefined: no pauses. */
   readonly speed: number | undefined;
 }
 
@@ -19,8 +19,8 @@ export interface PlayOptions {
 const MAX_PAUSE_MS = 2000;
 
 /**
- * Shows a recording or a live view until its end. On a terminal it shows only what that may get, and leaves it as it was, also if `signal`
- * aborts. Rejects as `readCast`, as `chunks`, or with the reason of the signal.
+ * Shows a recording or a live view until its end. On a terminal, it drops unsafe control sequences, and finally restores the terminal, also
+ * if `signal` aborts. Rejects with the errors of `readCast` and of `chunks`, or with the reason of the signal.
  */
 export async function play(chunks: AsyncIterable<Uint8Array>, options: PlayOptions): Promise<void> {
   const { io, clock, signal, asLines, speed } = options;
@@ -36,7 +36,7 @@ export async function play(chunks: AsyncIterable<Uint8Array>, options: PlayOptio
         const waitMs = startMs + dueMs - clock.monotonic();
         if (waitMs > 0) await sleep(clock, waitMs, signal);
       }
-      // JSON escapes no control characters of 8 bits, which a terminal would obey.
+      // `print` cleans the line, because JSON does not escape 8-bit control characters, which a terminal obeys.
       if (asLines && io.terminal.output) io.print(`${line.line}\n`);
       else if (asLines) await io.show(`${line.line}\n`);
       else await showLine(line, io, filter);

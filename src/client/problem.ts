@@ -2,13 +2,15 @@ import { CodedError, describe } from '../kit/errors.ts';
 import { ApiError, isNotFound, isObjectNotFound, TransportError } from '../kube/errors.ts';
 import { exits } from './command-spec.ts';
 
-/** An error that ends a command: its exit code, and one line for the user that says what to do. An empty message prints nothing. */
+/**
+ * An error that ends a command: its exit code, and one line for the user that says what to do. If the message is empty, nothing is printed.
+ */
 export class Problem extends Error {
   override readonly name = 'Problem';
   constructor(
     readonly exitCode: number,
     message: string,
-    /** The command whose help the line recommends. */
+    /** The name of a command. The printed line then recommends its help. */
     readonly helpOf?: string,
   ) {
     super(message);
@@ -26,7 +28,7 @@ const kubeconfigCodes: readonly string[] = [
 /** The Problem for any error. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
-  if (error instanceof ApiError) return problemOfAnswer(error);
+  if (error instanceof ApiError) return problemOfApiError(error);
   if (error instanceof TransportError) {
     const remedy = error.message.includes('no credentials for')
       ? 'check the user in the kubeconfig, or log in again, as for kubectl'
@@ -35,7 +37,7 @@ export function problemOf(error: unknown): Problem {
   }
   if (error instanceof CodedError && kubeconfigCodes.includes(error.code))
     return new Problem(exits.usage, describe(error));
-  // The schema of the CRDs is what the client relies on; it does not check each field again.
+  // The client relies on the schema of the CRDs and does not check each field again, so an object of another schema causes a TypeError.
   if (error instanceof TypeError)
     return new Problem(
       exits.failed,
@@ -44,10 +46,10 @@ export function problemOf(error: unknown): Problem {
   return new Problem(exits.failed, describe(error));
 }
 
-/** What the API server answers if it serves the group, but not the resource. */
+/** Part of the answer of the API server if it serves the group, but not the resource. */
 const notServed = 'could not find the requested resource';
 
-function problemOfAnswer(error: ApiError): Problem {
+function problemOfApiError(error: ApiError): Problem {
   if (error.code < 500 && error.message.includes(' denied the request: ')) return denialOf(error.message);
   if (error.code === 401) {
     return new Problem(
@@ -65,18 +67,18 @@ function problemOfAnswer(error: ApiError): Problem {
   return new Problem(exits.failed, plainMessage(error.message));
 }
 
-/** The API server denied a call: by RBAC, by a policy, or by a webhook. The message of the latter two begins with their code. */
+/** The API server denied a call: by RBAC, by a policy, or by a webhook. The message of a policy or webhook begins with a code. */
 function denialOf(message: string): Problem {
   const denial = plainMessage(message);
   const byRbac = /^.* is forbidden: User "/.test(denial);
-  // A kubeconfig without a namespace selects `default`, in which most users have no permissions. Those who list or request access may
-  // have mistyped the namespace: the API server denies access to one that does not exist with the same words.
-  const elsewhere = denial.includes('in the namespace "default"')
+  // A kubeconfig without a namespace selects `default`, in which most users have no permissions. A user who lists or requests access may
+  // have mistyped the namespace: for a namespace that does not exist, the API server answers with the same words.
+  const namespaceRemedy = denial.includes('in the namespace "default"')
     ? 'name another namespace with -n, or '
     : /cannot (create|list) resource "(pod|exec)access(requests|templates)" .* in the namespace "/.test(denial)
       ? 'check the name of the namespace, or '
       : '';
-  const remedy = byRbac ? `; ${elsewhere}ask an administrator for this permission` : '';
+  const remedy = byRbac ? `; ${namespaceRemedy}ask an administrator for this permission` : '';
   return new Problem(exits.denied, `denied: ${denial}${remedy}`);
 }
 

@@ -4,13 +4,13 @@ import type { Io } from './command.ts';
 
 const frames = ['-', '\\', '|', '/'] as const;
 /** Columns that a line of progress needs besides its text: the spinner, a space, and the last column, so that the line does not wrap. */
-const PREFIX = 3;
-/** Width of a terminal of unknown width. */
-const USUAL_COLUMNS = 80;
+const RESERVED_COLUMNS = 3;
+/** Assumed width of a terminal whose width is unknown, characters. */
+const DEFAULT_COLUMNS = 80;
 
 /**
- * Shows progress on standard error: on a terminal in one line with a spinner, otherwise in one line for each change. A text that the
- * terminal would cut gets a line of its own before.
+ * Shows progress on standard error: on a terminal in one line with a spinner, otherwise in one line for each change. If a text is
+ * longer than the line of the spinner, it is first printed in full on lines of its own.
  */
 export class Progress {
   readonly #io: Pick<Io, 'printError' | 'draw' | 'terminal' | 'columns'>;
@@ -21,12 +21,12 @@ export class Progress {
     this.#io = io;
   }
 
-  /** How much of the text fits the line, characters. */
+  /** Maximum length of a text in the line of the spinner, characters. */
   get #width(): number {
-    return (this.#io.columns ?? USUAL_COLUMNS) - PREFIX;
+    return (this.#io.columns ?? DEFAULT_COLUMNS) - RESERVED_COLUMNS;
   }
 
-  /** Shows what the command waits for now. */
+  /** Shows what the command waits for. Does nothing if the text is empty or shown already. */
   show(text: string): void {
     if (text === this.#shown || text === '') return;
     this.#shown = text;

@@ -32,21 +32,23 @@ export const subjectsIn = (binding: KubeObject): Subject[] =>
     return { kind: kind ?? '', name: kind === 'ServiceAccount' ? `${namespace}/${name}` : (name ?? '') };
   });
 
-/** What a subject may do by one binding. */
+/** The permissions that one binding gives to one subject. */
 export interface BoundPermissions {
   readonly subject: Subject;
   readonly rules: readonly RbacRule[];
-  /** The namespace of a RoleBinding; absent for all namespaces. */
+  /** The namespace of a RoleBinding; absent for a ClusterRoleBinding, which applies to all namespaces. */
   readonly namespace?: string;
   /** The name of the binding. */
   readonly binding: string;
-  /** The kind and the name of its role. */
+  /** The kind and the name of the role that it names. */
   readonly role: string;
   /** The kind, the namespace, and the name of the binding, for messages. */
   readonly by: string;
 }
 
-/** What each subject may do by each binding of the cluster. Rejects with ApiError if the user may not list all roles and bindings. */
+/**
+ * The permissions of each subject by each binding of the cluster. Rejects with ApiError if the user may not list all roles and bindings.
+ */
 export async function permissionsByBinding({ cluster }: ClusterConnection): Promise<BoundPermissions[]> {
   const lists = [clusterRoles, roles, clusterRoleBindings, roleBindings].map((resource) =>
     cluster.client.list(resource),

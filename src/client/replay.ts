@@ -18,10 +18,10 @@ export interface ReviewedTemplate {
   readonly spec: TemplateSpec;
 }
 
-/** How the result of one recorded request would differ with the changed template. */
+/** One difference that the changed template would make for one recorded request. */
 export interface Difference {
   readonly change: 'gains' | 'loses' | 'not decidable';
-  /** What the requester gains or loses, or why the line does not show that. */
+  /** What the requester gains or loses, or why the line does not allow an answer. */
   readonly what: string;
 }
 
@@ -30,17 +30,17 @@ export interface RecordedGrant {
   readonly durationMs: number;
   /** Number of votes that approved it. */
   readonly votes: number;
-  /** The shortest duration that a vote approved; undefined if none set one. */
+  /** The shortest duration to which a vote limited the grant, milliseconds; undefined if no vote set one. */
   readonly maxMs: number | undefined;
 }
 
 /**
- * Differences of a duration that do not count, milliseconds: the grant starts shortly before the server writes its line, and ends at a
- * whole second.
+ * Maximum difference of two durations that counts as none, milliseconds: the grant starts shortly before the server writes its line, and
+ * ends at a whole second.
  */
 const TOLERANCE_MS = 10_000;
 
-/** Codes of denials that the template alone decides. Any other denial depends on facts that the journal does not have. */
+/** Codes of denials that depend only on the template and the request. Any other denial depends on facts that the journal does not have. */
 const templateCodes: readonly string[] = [
   'NotEligible',
   'EmergencyNotAllowed',
@@ -75,7 +75,7 @@ const isAbout = (record: object, { kind, namespace, name }: ReviewedTemplate): b
 
 const requestKindOf = (kind: TemplateKind): RequestKind => accessOfTemplate(kind).request.resource.kind;
 
-/** The grant that a line records; undefined if the line does not have its end. */
+/** The grant that a line records; undefined if the line does not contain the end of the grant. */
 export function grantIn({ atMs, record }: JournalLine): RecordedGrant | undefined {
   const endMs = parseTime(textIn(record, 'expiresAt'));
   if (endMs === undefined) return undefined;
@@ -92,8 +92,9 @@ export function grantIn({ atMs, record }: JournalLine): RecordedGrant | undefine
 }
 
 /**
- * The differences if the changed template decided the recorded request, by `grantPolicy`; empty if there is none. Decides twice where the
- * journal lacks facts: once as if they spoke for the requester, and once against. If the results differ, the request is not decidable.
+ * Decides the recorded request by `grantPolicy` with the changed template, and returns the differences; empty if there is none. Decides
+ * twice, because the journal lacks facts: once as if they spoke for the requester, and once against. If the results differ, the request may
+ * not be decidable.
  */
 export function replay(line: JournalLine, template: ReviewedTemplate, grant?: RecordedGrant): Difference[] {
   const { record } = line;
@@ -111,7 +112,7 @@ export function replay(line: JournalLine, template: ReviewedTemplate, grant?: Re
   }
   if (pessimistic && optimistic)
     return wasAllowed ? [{ change: 'loses', what: `access: ${violationText(pessimistic)}` }] : [];
-  // The result depends on permissions that the person may hold without a grant. Such a person needs no template, so only a loss counts.
+  // The result depends on whether the person already held the permissions. If so, the person needs no template, so only a loss counts.
   const heldThen = textIn(record, 'message').includes('already held');
   const groupsAreCut = own(own(record, 'who'), 'groupCount') !== undefined;
   if (groupsAreCut) return undecidable('the line has only the first groups of the person');
@@ -123,7 +124,7 @@ export function replay(line: JournalLine, template: ReviewedTemplate, grant?: Re
 const undecidable = (what: string): Difference[] => [{ change: 'not decidable', what }];
 const violationText = ({ code, message }: Violation): string => `${code}: ${message}`;
 
-/** The first violation of the recorded request. With `assumeEligible`, assumes that facts that the line lacks make the person eligible. */
+/** The first violation of the recorded request. `assumeEligible`: assume that the facts that the line lacks make the requester eligible. */
 function decide(
   { atMs, record }: JournalLine,
   { kind, namespace, name, spec: templateSpec }: ReviewedTemplate,
@@ -176,7 +177,7 @@ function specIn(record: object, templateName: string): RequestSpec {
   } as RequestSpec;
 }
 
-/** The duration that the template would grant, milliseconds; undefined if the requested one or one of the template is invalid. */
+/** The duration that the template would grant, milliseconds; undefined if the requested duration or one in the template is invalid. */
 function durationMs({ spec: { accessConfig } }: ReviewedTemplate, spec: RequestSpec): number | undefined {
   const chosen = chooseDuration(spec.duration, durationBoundsOf(spec, accessConfig));
   return 'code' in chosen ? undefined : chosen.grantedMs;

@@ -10,19 +10,20 @@ import { parseTime } from '../kit/clock.ts';
 import { listIn, own } from '../kit/json-value.ts';
 
 /**
- * The state of a request, as commands show it. `Ended` and `Denied` are final. `Ending`: a user revoked or deleted the request, and the
- * server has not closed its access yet.
+ * The state of a request, as commands show it. `New`: the server has not decided about it. `Pending`: it waits for approvals. `Scheduled`:
+ * it waits for its start time. `Claimable`: it waits for its requester to run `start`. `Ending`: a user revoked or deleted the request, and
+ * the server has not closed its access yet. `Ended` and `Denied` are final.
  */
 export type State = 'New' | 'Pending' | 'Scheduled' | 'Claimable' | 'Opening' | 'Ready' | 'Ending' | 'Denied' | 'Ended';
 
-/** What commands show of a request. All texts are from the object, and may contain control characters. */
+/** The state of a request with its details. All texts are from the object and may contain control characters. */
 export interface RequestState {
   readonly state: State;
-  /** What it waits for, why it was denied, or why it ended; empty if Ready or unknown. */
+  /** What the request waits for, why it was denied, or why it ended; empty if it is Ready or the status does not say. */
   readonly why: string;
-  /** The code of a denial or an end, if the conditions have one. */
+  /** The reason of the condition behind `why`, from which `codeOf` reads the code; empty if there is none. */
   readonly code: string;
-  /** When access ends or ended, epoch ms. */
+  /** When access ends or has ended, epoch ms; undefined before the grant. */
   readonly endsMs: number | undefined;
   /** The granted pod; empty before the grant. */
   readonly pod: string;
@@ -49,7 +50,7 @@ export const conditionsOf = (object: KubeObject): ReadCondition[] =>
     message: text(own(condition, 'message')),
   }));
 
-/** Conditions that can be False while access opens. Any other that is False is final. */
+/** Conditions that can be False while access opens. Any other condition that is False is final. */
 const temporary: readonly string[] = [
   requestConditions.accessResourcesReady,
   requestConditions.accessMessage,
@@ -99,11 +100,11 @@ export function stateOf(request: KubeObject): RequestState {
   return stateWith('New', opening);
 }
 
-/** Whether the condition only says that access was denied while it opened. Another one has the code. */
+/** Whether the condition only repeats that access was denied while it opened. Another condition has the code. */
 const repeatsDenial = ({ type, reason }: ReadCondition): boolean =>
   type === requestConditions.accessStillValid && deniedReasons.includes(reason);
 
-/** The state; for an end that the server wrote, `Expired` or `Revoked`, as kubectl prints it. */
+/** The state as kubectl prints it: like `state`, but `Expired` or `Revoked` for an end with that code. */
 export function stateText(request: KubeObject): string {
   const { state, code } = stateOf(request);
   return state === 'Ended' && (code === 'Expired' || code === 'Revoked') ? code : state;
@@ -115,7 +116,7 @@ const isEnd = ({ type }: ReadCondition, { grant }: RequestStatus): boolean =>
 
 /** Whether the request was denied, or its access has ended and is closed. */
 export const isFinal = (state: State): boolean => state === 'Denied' || state === 'Ended';
-/** Whether the request will not open access any more. Open access may last until the server closes it. */
+/** Whether the request can no longer open access. Access that is open may last until the server closes it. */
 export const cannotOpen = (state: State): boolean => isFinal(state) || state === 'Ending';
 
 const remedies: CodeTable = { ...requestCodes, ...serverCodes };
@@ -132,10 +133,10 @@ const codeOfReason: Readonly<Record<string, string>> = {
 export const codeOf = (reason: string): string =>
   (Object.hasOwn(codeOfReason, reason) ? codeOfReason[reason] : undefined) ?? reason;
 
-/** What to do about a denial with this reason; empty if the reason is unknown, or if `message` says it, after a semicolon. */
+/** What to do about a denial with this reason; empty if the reason is unknown, or if `message` contains a remedy after a semicolon. */
 export function remedyOf(reason: string, message = ''): string {
   const code = codeOf(reason);
-  // The messages of these codes speak to the author.
+  // The remedies of these codes address the author of the template.
   if (Object.hasOwn(templateCodes, code))
     return 'Ask the author of the template to correct it, then create a new request.';
   if (message.includes('; ')) return '';

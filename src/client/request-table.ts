@@ -11,7 +11,7 @@ export interface TableOptions {
   readonly who: boolean;
   /** Whether to show the namespaces. */
   readonly namespaces: boolean;
-  /** The current time, epoch ms. */
+  /** Returns the current time, epoch ms. */
   readonly now: () => number;
 }
 

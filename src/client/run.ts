@@ -11,14 +11,14 @@ import { complete, completionLines } from './complete.ts';
 import { commandHelp, programHelp } from './help.ts';
 import { problemOf } from './problem.ts';
 
-/** Runs one command line. Resolves to its exit code; never rejects. `signal` aborts at Ctrl-C. */
+/** Runs one command line. Resolves to its exit code; never rejects. `signal` aborts when the user presses Ctrl-C. */
 export function runClient(argv: readonly string[], raw: RawIo, signal: AbortSignal): Promise<number> {
   return runLine(argv, cleaned(raw), signal);
 }
 
 /**
- * An `Io` that cleans all output: objects, servers, and other programs may send control characters, which a terminal would obey. No other
- * code does, except for the output of sessions (`TerminalFilter`).
+ * An `Io` whose `print` and `printError` replace control characters, because a terminal would obey those in objects and in answers of
+ * servers. Commands need not clean what they print; only text for `show` and `draw` they clean themselves.
  */
 const cleaned = (raw: RawIo): Io => ({
   ...raw,
@@ -31,14 +31,14 @@ async function runLine(argv: readonly string[], io: Io, signal: AbortSignal): Pr
   try {
     if (argv[0] === '__complete') return await printCompletion(argv.slice(1), io);
     const words = wordsIn(argv, commands);
-    const asksHelp = words[0] === 'help' || argv.includes('--help') || argv.includes('-h');
-    const about = words[0] === 'help' ? words.slice(1) : words;
-    const group = commands.filter(({ name }) => `${name} `.startsWith([...about, ''].join(' ')));
-    if (argv.length === 0 || (asksHelp && group.length > 1)) {
+    const wantsHelp = words[0] === 'help' || argv.includes('--help') || argv.includes('-h');
+    const helpWords = words[0] === 'help' ? words.slice(1) : words;
+    const group = commands.filter(({ name }) => `${name} `.startsWith([...helpWords, ''].join(' ')));
+    if (argv.length === 0 || (wantsHelp && group.length > 1)) {
       io.print(programHelp(group, io.program));
       return argv.length === 0 ? exits.usage : exits.done;
     }
-    if (words[0] === 'help') return await runLine([...about, '--help'], io, signal);
+    if (words[0] === 'help') return await runLine([...helpWords, '--help'], io, signal);
     if (words.length === 0 && argv[0] === '--version') return await runLine(['version', '--client'], io, signal);
     const { command, args } = readCommandLine(argv, commands);
     if (args.has('help')) {
@@ -85,7 +85,7 @@ async function printCompletion(argv: readonly string[], io: Io): Promise<number>
   return exits.done;
 }
 
-/** A stand-in for the command of an unfinished command line: it accepts every flag and any words, so that the common flags can be read. */
+/** Stands in for the command of an unfinished command line. It accepts all flags and any words, so that the common flags can be parsed. */
 const completing: Command = {
   name: 'completing',
   summary: '',

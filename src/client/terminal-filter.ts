@@ -1,49 +1,52 @@
 /**
- * What a session wrote is the text of another person, and the terminal of the auditor would obey it: it could answer on standard input,
- * write the clipboard, print, or change the title. The filter passes text, colors, and movements within the screen, and drops the rest.
+ * The output of a session is text of another person, and the terminal of the auditor would obey its control sequences: they could make the
+ * terminal write to standard input or to the clipboard, print, or change its title. The filter passes text, colors, and movements within
+ * the screen, and drops all other sequences.
  */
 
-/** Control characters that move the cursor, ring, or shift the character set. ENQ, among others, would make a terminal answer. */
+/**
+ * Control characters that move the cursor, ring the bell, or shift the character set. Others are dropped: ENQ would make a terminal answer.
+ */
 const allowedControls = '\u0007\b\t\n\v\f\r\u000e\u000f';
-/** Maximum length of the parameters of a sequence. */
+/** Maximum length of the parameters of a sequence, characters. A longer sequence is dropped. */
 const MAX_PARAMETERS = 64;
 /**
- * Maximum length of a string that is dropped, such as a title. What follows is shown, so that a string without an end cannot hide the rest
- * of a session.
+ * Maximum length of a string that is dropped, such as a title, characters. Further text is shown, so that a string without an end cannot
+ * hide the rest of a session.
  */
 const MAX_STRING = 4096;
 
 /** Final characters of CSI sequences that move, erase, insert, or color. */
 const allowedFinals = /[@A-HJKLMPSTXZ`abdefghlmrsu]/;
 /**
- * Private modes: reverse video, origin, wrapping, blinking and visible cursor, and the alternate screen. No mode that reports keys or a
- * mouse.
+ * Private modes: reverse video, origin, wrapping, blinking and visible cursor, and the alternate screen. This excludes modes that report
+ * keys or a mouse.
  */
 const allowedModes: readonly string[] = ['5', '6', '7', '12', '25', '47', '1047', '1048', '1049'];
 /** Escape sequences of one character: save and restore the cursor, index, next line, tab stop, reverse index. */
 const allowedEscapes = '78DEHM';
 /** Sequences that begin a string: DCS, SOS, OSC, PM, APC, and the title of screen. */
 const stringStarts = 'PX]^_k';
-/** A full reset would also erase the lines above the screen. */
+/** Replaces a full reset (ESC c), which would also erase the lines above the screen. */
 const RESET = '\u001b[!p\u001b[H\u001b[2J';
-/** Leaves a terminal as a shell expects it: character set, colors, cursor, wrapping, and the whole screen for scrolling. */
+/** Restores what a shell expects: character set, colors, cursor, wrapping, and the whole screen as the scrolling region. */
 const RESTORE = '\u000f\u001b(B\u001b[m\u001b[4l\u001b[?5;6l\u001b[?7;25h\u001b7\u001b[r\u001b8';
 
-/** Filters the output of a session for a terminal. Parts may end anywhere. */
+/** Filters the output of a session for a terminal. A sequence may be split between two calls of `pass`. */
 export class TerminalFilter {
   #state: 'text' | 'escape' | 'charset' | 'skip' | 'csi' | 'string' = 'text';
   #sequence = '';
   #length = 0;
   #onAlternateScreen = false;
 
-  /** The part of the text that a terminal may get. */
+  /** Returns the text without unsafe control sequences. */
   pass(text: string): string {
     let out = '';
     for (const character of text) out += this.#next(character);
     return out;
   }
 
-  /** Ends a sequence that has begun, and returns what leaves the terminal as it was before. */
+  /** Drops an unfinished sequence, and returns the sequences that restore the terminal. */
   end(): string {
     this.#state = 'text';
     const leave = this.#onAlternateScreen ? '\u001b[?1049l' : '';
@@ -53,13 +56,13 @@ export class TerminalFilter {
 
   #next(character: string): string {
     const code = character.codePointAt(0) ?? 0;
-    // A control character of 8 bits is the same as ESC and a letter.
+    // An 8-bit control character means the same as ESC and a letter.
     if (code >= 0x80 && code <= 0x9f) return this.#next('\u001b') + this.#next(String.fromCharCode(code - 0x40));
     if (code === 0x1b) {
       this.#state = 'escape';
       return '';
     }
-    // CAN and SUB end any sequence.
+    // CAN and SUB cancel any sequence.
     if (code === 0x18 || code === 0x1a) {
       this.#state = 'text';
       return '';
@@ -109,7 +112,7 @@ export class TerminalFilter {
     return this.#end(sequence);
   }
 
-  /** The sequence if it is harmless; else an empty text. */
+  /** The CSI sequence if it is safe, without modes that are not allowed; else an empty text. */
   #allowed(parameters: string, final: string): string {
     if (/^[\d;:]*$/.test(parameters) && allowedFinals.test(final)) {
       // 3J erases the lines above the screen.

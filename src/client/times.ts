@@ -7,7 +7,7 @@ const units = [
   ['s', 1000],
 ] as const;
 
-/** A span of time with its two largest units, without zeros: `1h5m`, `42s`. Rounded down; negative counts as 0. */
+/** A duration of `ms` milliseconds in its two largest units, without zeros: `1h5m`, `42s`. Rounded down; a negative one is `0s`. */
 export function span(ms: number): string {
   const index = units.findIndex(([, unit]) => ms >= unit);
   if (index < 0) return '0s';
@@ -22,6 +22,6 @@ export function span(ms: number): string {
     .join('');
 }
 
-/** `2026-11-21T09:30:00Z (in 12m)`, or `(3m ago)`. */
+/** A time with its distance from `nowMs`, both epoch ms: `2026-11-21T09:30:00Z (in 12m)`, or `… (3m ago)`. */
 export const timeFrom = (ms: number, nowMs: number): string =>
   `${formatTime(ms)} (${ms > nowMs ? `in ${span(ms - nowMs)}` : `${span(nowMs - ms)} ago`})`;

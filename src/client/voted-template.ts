@@ -20,7 +20,10 @@ export async function templateOf(
   return template instanceof Error ? undefined : template;
 }
 
-/** The error if the user may not read it. Any other error stays one: a decision must not rest on what could not be read. */
+/**
+ * Resolves to the result of `reading`, or to its error if the user may not read. Rejects with any other error, because a decision must not
+ * rest on data that could not be read.
+ */
 export async function unlessForbidden<T>(reading: Promise<T>): Promise<T | Error> {
   try {
     return await reading;
@@ -30,14 +33,15 @@ export async function unlessForbidden<T>(reading: Promise<T>): Promise<T | Error
   }
 }
 
-/** The version of a template as people type it: its generation, and the beginning of its uid. */
+/** The version of a template as users type it: its generation, and the first 8 characters of its uid. */
 export const versionOf = ({ metadata: { uid = '', generation = 0 } }: KubeObject): string =>
   `${generation}.${uid.slice(0, 8)}`;
 
 /**
- * The template that an approval names, so that the server denies it for any other version; undefined if the user may not read the template.
- * `seenVersion`: the version that the user saw. Rejects with a Problem if that is not the present one, or if it is undefined and the template was
- * changed after the request was created, because the user may have seen another one.
+ * Reads the template that an approval names, so that the approval counts only for its version. Undefined if the template does not exist, or
+ * the user may not read it. `seenVersion`: the version that the user saw, if given. Rejects with a Problem if that is not the current
+ * version. Without it, rejects with a Problem if the template was changed after the request was created, because the user may have seen an
+ * older one.
  */
 export async function votedTemplate(
   connection: ClusterConnection,
@@ -53,14 +57,14 @@ export async function votedTemplate(
       exits.failed,
       `template ${name} has changed: --template-version is ${quote(seenVersion)}, and it is now ${versionOf(template)}; ${remedy}`,
     );
-  const changed = own(own(template.spec, 'author'), 'time');
-  const [changedMs, askedMs] = [changed, found.object.metadata.creationTimestamp].map((time) =>
+  const authorTime = own(own(template.spec, 'author'), 'time');
+  const [changedMs, askedMs] = [authorTime, found.object.metadata.creationTimestamp].map((time) =>
     parseTime(String(time)),
   );
   if (seenVersion === undefined && changedMs !== undefined && askedMs !== undefined && changedMs > askedMs)
     throw new Problem(
       exits.failed,
-      `template ${name} was changed at ${changed}, after the request was created; ${remedy}`,
+      `template ${name} was changed at ${authorTime}, after the request was created; ${remedy}`,
     );
   return template;
 }

@@ -9,22 +9,23 @@ import { Progress } from './progress.ts';
 import { cannotOpen, codeOf, remedyOf, specOf, stateOf, statusOf } from './request-state.ts';
 import { timeFrom } from './times.ts';
 
-/** The `done` of a wait for open access. */
+/** `WaitOptions.done` for a wait until access is open. */
 export const ifReady = (request: KubeObject): KubeObject | undefined => (statusOf(request).ready ? request : undefined);
 
-/** What to wait for, and how long. */
+/** What `waitFor` waits for, and how long. */
 export interface WaitOptions {
-  /** Milliseconds; undefined: no limit. */
+  /** Maximum wait, milliseconds; undefined: no limit. */
   readonly timeoutMs?: number | undefined;
   /** A result other than undefined ends the wait. Not called for a request that was denied or has ended. */
   readonly done: (request: KubeObject) => KubeObject | undefined;
-  /** Set to wait for an extension of open access: what the extension waits for; empty if the status does not show it yet. */
+  /** Set if the command waits for an extension: returns what the extension waits for; empty if the status does not show it yet. */
   readonly extension?: (request: KubeObject) => string;
 }
 
 /**
- * Waits until `done` returns a result, and shows progress. Rejects with a Problem if the request is denied or ends, if the time is over, or
- * if the user presses Ctrl-C. In the last two cases the request stays, and the message has the commands to wait again and to withdraw it.
+ * Shows progress until `done` returns a result, and resolves to it. Rejects with a Problem if the request is denied or ends, after the
+ * timeout, or if the user presses Ctrl-C. After a timeout or Ctrl-C the request stays, and the message has the commands to wait again and
+ * to withdraw it.
  */
 export async function waitFor(
   context: Context,
@@ -78,21 +79,21 @@ export async function waitFor(
   }
 }
 
-/** The commands to wait for a request again, and to withdraw it. */
+/** Two sentences with the commands to wait for a request again and to withdraw it. */
 export function nextCommands({ io }: Context, connection: ClusterConnection, type: TypeName, name: string): string {
   const target = requestWithFlags(connection, type, name);
   return `To go on: ${io.program} watch ${target}. To drop it: ${io.program} drop ${target}`;
 }
 
-/** A request as words of a command line, with the connection of this session. */
+/** A request and the flags that find it again, as words of a command line: `pod/NAME -n NAMESPACE …`. */
 export const requestWithFlags = (connection: ClusterConnection, type: TypeName, name: string): string =>
   [`${type}/${name}`, '-n', connection.namespace, ...connection.kubectlFlags].join(' ');
 
-/** What a request waits for, as the end of a sentence about it. A terminal has erased the line of progress that said so. */
+/** What a request still waits for, as the end of a sentence. Repeats the last progress, which a terminal has erased by then. */
 const stillWaits = (shown: string): string =>
   shown.startsWith('waiting ') ? `still waits ${shown.slice('waiting '.length)}` : `still waits; ${shown}`;
 
-/** What a request waits for that its requester must claim; undefined for any other. `start` is the command that claims it. */
+/** What a claimable request waits for; undefined for a request in any other state. `start` is the command that claims it. */
 function claimText(request: KubeObject, start: string): string | undefined {
   if (stateOf(request).state !== 'Claimable') return undefined;
   if (specOf(request).claimed) return 'access is being opened';
@@ -116,7 +117,7 @@ export function endedProblem(request: KubeObject): Problem {
   return new Problem(exits.denied, `${name} was denied: ${codeOf(code)}: ${why}${remedy === '' ? '' : `. ${remedy}`}`);
 }
 
-/** How to free the name of a request that has ended; it may be needed again before the server deletes the request. */
+/** The command that deletes a request that has ended, so that its name is free before the server deletes the request. */
 export function deleteText(connection: ClusterConnection, request: KubeObject): string {
   const flags = ['-n', connection.namespace, ...connection.kubectlFlags].join(' ');
   return `to delete it: kubectl delete ${request.kind.toLowerCase()} ${request.metadata.name} ${flags}`;

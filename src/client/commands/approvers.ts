@@ -13,8 +13,8 @@ import { plainMessage } from '../problem.ts';
 import { roleOf, rulesIn, subjectsIn } from '../rbac-view.ts';
 
 /**
- * A subject that holds the verb approve, and the binding that grants it. `countsFor`: the entries of `approvals.all` that its votes can
- * meet.
+ * A subject that holds the verb approve, and, in `by`, the binding that grants it. `countsFor`: the entries of `approvals.all` for which
+ * its votes can count, as text.
  */
 interface Approver {
   readonly kind: string;
@@ -44,13 +44,14 @@ export const approvers: Command = {
     // Without approvals, the verb approve only lets its holders deny.
     if (needed === '') return exits.done;
     for (const what of new Set(unread)) io.printError(`not checked: ${what}\n`);
-    const where = ['-n', connection.namespace, ...connection.kubectlFlags];
-    const missing = unread.length === 0 ? missingBindingText(template.object, holders, where) : '';
+    const kubectlFlags = ['-n', connection.namespace, ...connection.kubectlFlags];
+    const missing = unread.length === 0 ? missingBindingText(template.object, holders, kubectlFlags) : '';
     if (missing !== '') io.printError(`${missing}\n`);
     return exits.done;
   },
 };
 
+/** The subjects that hold the verb approve on the template. Adds to `unread` why a list or role could not be read. */
 async function holdersOf(connection: ClusterConnection, template: TypedObject, unread: string[]): Promise<Approver[]> {
   const { cluster, namespace } = connection;
   const read = async <T>(reading: Promise<T>, fallback: T): Promise<T> => {
@@ -64,7 +65,7 @@ async function holdersOf(connection: ClusterConnection, template: TypedObject, u
   const list = async (resource: Resource, scope: object): Promise<KubeObject[]> =>
     (await read(cluster.client.list(resource, scope), { items: [], resourceVersion: '' })).items;
   const bindings = [...(await list(roleBindings, { namespace })), ...(await list(clusterRoleBindings, {}))];
-  const grants = new Map<string, Promise<boolean>>();
+  const mayApproveByRole = new Map<string, Promise<boolean>>();
   const found: Approver[] = [];
   for (const binding of bindings) {
     const { kind, name } = roleOf(binding);
@@ -72,9 +73,9 @@ async function holdersOf(connection: ClusterConnection, template: TypedObject, u
     const resource = kind === 'Role' ? roles : clusterRoles;
     const target = kind === 'Role' ? { namespace, name } : { name };
     const answer =
-      grants.get(key) ??
+      mayApproveByRole.get(key) ??
       read(findObject(cluster.client, resource, target, {}), undefined).then((role) => mayApprove(role, template));
-    grants.set(key, answer);
+    mayApproveByRole.set(key, answer);
     if (await answer) found.push(...subjectsOf(binding, template));
   }
   return found;

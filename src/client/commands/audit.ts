@@ -101,7 +101,10 @@ export const auditReport: Command = {
   },
 };
 
-/** One row of the report: a grant, its extensions, and its end. Times are RFC 3339; a text that the journals do not have is empty. */
+/**
+ * One row of the report: a grant with its extensions and its end. `until`: when access was to end; `ended`: when it ended; `end`: why.
+ * Times are RFC 3339. A text that the journals do not contain is empty.
+ */
 interface GrantRow {
   readonly who: string;
   readonly namespace: string;
@@ -116,11 +119,12 @@ interface GrantRow {
   readonly why: string;
 }
 
+/** The audit events that the report reads. */
 const reportedEvents: readonly string[] = ['grant', 'revocation'];
 
 /**
- * The grants in the order of time, each with its extensions and its end, which may be in the file of another replica. `unmatched` counts the
- * extensions and ends whose grant is in none of the files.
+ * The grants in the order of time, each with its extensions and its end, which may be in the file of another replica. `unmatched`: the
+ * number of extensions and ends whose grant is in none of the files.
  */
 function grantsIn(lines: readonly JournalLine[]): { readonly grants: GrantRow[]; readonly unmatched: number } {
   const grants = new Map<string, GrantRow>();
@@ -160,7 +164,7 @@ const grantOf = (record: object): GrantRow => ({
   why: textIn(record, 'reason'),
 });
 
-/** The grant after the line of an extension or of its end. If there are several ends, the first one counts. */
+/** The grant with the change that a line of an extension or of its end records. If there are several ends, the first one counts. */
 function withChange(grant: GrantRow, record: object): GrantRow {
   if (textIn(record, 'event') === 'grant')
     return {
@@ -171,7 +175,7 @@ function withChange(grant: GrantRow, record: object): GrantRow {
   return grant.ended === '' ? { ...grant, ended: textIn(record, 'time'), end: textIn(record, 'code') } : grant;
 }
 
-/** When the access ended or was to end, epoch ms; NaN if the journals do not have it. */
+/** When access ended or was to end, epoch ms; NaN if the journals do not contain it, so that every `--since` includes the grant. */
 const endMsOf = ({ ended, until }: GrantRow): number => parseTime(ended || until) ?? Number.NaN;
 
 const votersOf = (record: object): string =>
@@ -183,6 +187,7 @@ const votersOf = (record: object): string =>
     )
     .join(', ');
 
+/** Two lists of names, each separated by commas, as one list without duplicates. */
 const joinNames = (a: string, b: string): string =>
   [...new Set([...a.split(', '), ...b.split(', ')])].filter((one) => one !== '').join(', ');
 
@@ -218,8 +223,8 @@ function csvOf(rows: readonly GrantRow[]): string {
 }
 
 /**
- * Where a spreadsheet would evaluate a formula: at the beginning of a cell, and after a semicolon, which separates cells where the comma is
- * the decimal separator.
+ * Matches where a spreadsheet would evaluate a formula: at the start of a cell, and after a semicolon, which separates cells in locales
+ * with a decimal comma.
  */
 const formula = /(^|;)(?=[ "']*[=+\-@＝＋－＠])/g;
 

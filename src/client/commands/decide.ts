@@ -73,13 +73,13 @@ async function vote(context: Context, decision: 'Approve' | 'Deny'): Promise<num
     const object = await connection.cluster.client.create(accessVotes, manifest).catch(async (error: unknown) => {
       throw (await voteProblem(context, connection, found, about, decision, error)) ?? error;
     });
-    return { object, of: found.object, result: decidedText(found.object, about, decision) };
+    return { object, subject: found.object, result: decidedText(found.object, about, decision) };
   });
 }
 
 const isOpen = (state: State): boolean => state === 'Opening' || state === 'Ready';
 
-/** The Problem for a vote that the API server did not create; undefined if its own message says what to do. */
+/** The Problem for a vote that the API server did not create; undefined if `error` itself says what to do. */
 async function voteProblem(
   { io }: Context,
   connection: ClusterConnection,
@@ -89,14 +89,14 @@ async function voteProblem(
   error: unknown,
 ): Promise<Problem | undefined> {
   const target = requestWithFlags(connection, type, object.metadata.name);
-  // The name of a vote comes from its voter, its request, and its content.
+  // The webhook derives the name of a vote from its request, voter, `about`, and `decision`, so a repeated vote has the same name.
   if (error instanceof ApiError && error.code === 409) {
     return new Problem(
       exits.failed,
       `you have ${decision === 'Approve' ? 'approved' : 'denied'} this already (${about} of ${object.metadata.name}), and a vote counts once, with the groups that you had then; to see the votes: ${io.program} get ${target}`,
     );
   }
-  // The denial of the webhook says what to do. RBAC denies first a requester who may not vote at all.
+  // A denial by the webhook says what to do. If a requester lacks the verb create, RBAC denies the vote before the webhook can.
   if (!isForbidden(error) || (error instanceof ApiError && error.message.includes(' denied the request: ')))
     return undefined;
   const user = await connection.whoAmI().catch(() => undefined);
@@ -110,7 +110,7 @@ async function voteProblem(
   );
 }
 
-/** What the vote decided, as far as the client knows: the server counts the vote later. */
+/** What the vote decided, as the client knows it. The server counts the vote later. */
 function decidedText(request: KubeObject, about: string, decision: 'Approve' | 'Deny'): string {
   const decided = `${about === 'Access' ? '' : `${about} `}${decision === 'Approve' ? 'approved' : 'denied'}`;
   const { all = [] } = statusOf(request).approval ?? {};
@@ -179,7 +179,7 @@ export const revoke: Command = {
     if (found.length === 0) io.printError(`no open or waiting request of ${user} ${searchedText(connection)}\n`);
     return forEach(context, form, found, (one) =>
       end(one).catch((error: unknown) => {
-        // If the request ended meanwhile, there is nothing left to revoke.
+        // If the request was deleted meanwhile, nothing is left to revoke.
         if (isNotFound(error)) return undefined;
         throw error;
       }),

@@ -10,6 +10,7 @@ import { podFlag, predictsDenial, requestFlags, requestManifest } from './reques
 
 /** The result of one rule, from a warning of the server. */
 interface RuleLine {
+  /** `fail`, `not checked`, `pass`, or `note`. */
   readonly verdict: string;
   readonly rule: string;
   readonly requirement: string;
@@ -59,8 +60,9 @@ async function runExplain(context: Context): Promise<number> {
 }
 
 /**
- * Parses a warning of the server: `FAIL rule: requirement; to pass: remedy`, or `17 rules passed`. A violation that the leader found in the
- * template, `CODE: what it found; what to do`, fails too, with its code as the rule. Any other warning becomes a note.
+ * Parses a warning of the server: `FAIL rule: requirement; to pass: remedy`, `not checked rule: …`, or `17 rules passed`. A violation that
+ * the leader found in the template, `CODE: what it found; what to do`, becomes a failed rule with the code as its name. Any other warning
+ * becomes a note.
  */
 export function parseWarning(warning: string): RuleLine | undefined {
   const [, verdict, rule = '', requirement = '', remedy = ''] =

@@ -39,7 +39,7 @@ const bindingTable: Presentation<KubeObject> = {
   name: fullName,
 };
 
-/** The conditions that are not True, which say what to do. */
+/** The messages of the conditions that are False; they say what to do. */
 function bindingProblem(binding: KubeObject): string {
   return conditionsOf(binding)
     .filter(({ type, status }) => status === 'False' && type !== 'Ready')
@@ -103,7 +103,7 @@ export const inventoryStatus: Command = {
   },
 };
 
-/** The state of one component of an entry, its runs, and why. Empty texts: unknown, or none. */
+/** The state of one component of an entry and its runs. A text is empty if it is unknown or does not apply. */
 interface ComponentLine {
   readonly component: string;
   readonly state: string;
@@ -111,7 +111,7 @@ interface ComponentLine {
   readonly why: string;
   /** Why the current or last run was started. */
   readonly lastRun: string;
-  /** That a run is in progress, or when the next one starts, or why none does. */
+  /** Since when a run is in progress, when the next run starts, or why none starts. */
   readonly next: string;
   /** `spec.attempt` of the ReconcileRun. */
   readonly attempt: number;

@@ -42,7 +42,7 @@ const tableOptions = ({ args }: Context) => ({
   namespaces: args.has('all-namespaces'),
 });
 
-/** Whether the flags select a request. Asks the API server for the user name, if the flags name none. */
+/** Resolves to a function that says whether the flags select a request. Asks the API server for the user name if the flags name none. */
 async function requestMatcher(
   { args }: Context,
   connection: ClusterConnection,
@@ -52,7 +52,7 @@ async function requestMatcher(
   return (request) => requesterOf(request) === user;
 }
 
-/** Prints the requests, and each change of one, until Ctrl-C. */
+/** Prints the requests that the flags select, then each change, until the user presses Ctrl-C. */
 export async function watchRequests(context: Context): Promise<number> {
   const { args, io, clock, signal, connect } = context;
   const form = outputForm(args);
@@ -73,7 +73,7 @@ export async function watchRequests(context: Context): Promise<number> {
   return exits.done;
 }
 
-/** A deleted request, for its last row. It shows no open access, because the server closes access before the request disappears. */
+/** The last row of a deleted request. It shows no open access, because the server closes access before it lets the request be deleted. */
 const asDeleted = (request: KubeObject, now: string): KubeObject => ({
   ...request,
   metadata: { ...request.metadata, deletionTimestamp: request.metadata.deletionTimestamp ?? now },

@@ -1,7 +1,7 @@
 import type { RequestSpec } from '../../api/access/kinds.ts';
 import type { KubeObject } from '../../api/object.ts';
 import { parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
-import { findRequest, fullName, nameIn, requesterOf, requestResource } from '../access-requests.ts';
+import { findRequest, fullName, nameIn, requesterOf, requestResource, type TypedObject } from '../access-requests.ts';
 import { usageProblem } from '../args.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
@@ -74,7 +74,9 @@ export const exec: Command = {
   },
 };
 
-/** The request once its access is open. Rejects with a Problem if that cannot happen, or not in time. */
+/**
+ * Waits until access is open, and resolves to the request. Rejects with a Problem if it cannot open, or after `timeoutMs` (milliseconds).
+ */
 export async function waitUntilReady(
   context: Context,
   connection: ClusterConnection,
@@ -111,10 +113,13 @@ export const drop: Command = {
   },
 };
 
-/** Sets `spec.revoked`. Resolves to the request as written. Rejects with a Problem if the request has ended or is ending. */
+/**
+ * Sets `spec.revoked`, so that the server closes the access. Resolves to the request as written. Rejects with a Problem if the request has
+ * ended or is ending.
+ */
 export async function endRequest(
   connection: ClusterConnection,
-  { type, object }: Awaited<ReturnType<typeof findRequest>>,
+  { type, object }: TypedObject,
   reason: string | undefined,
 ): Promise<KubeObject> {
   const { state } = stateOf(object);
@@ -195,22 +200,22 @@ export const extend: Command = {
   },
 };
 
-/** How much longer access lasts: the template, the pod, or an approver may have allowed less than `asked`. */
+/** By how much access was extended. The template, the pod, or an approver may have allowed less than `asked`, a Go duration. */
 function extendedText(before: KubeObject, after: KubeObject, asked: string): string {
   const addedMs = (stateOf(after).endsMs ?? 0) - (stateOf(before).endsMs ?? 0);
   const parsed = parseGoDuration(asked);
   const askedMs = 'ns' in parsed ? toMilliseconds(parsed.ns) : 0;
-  // Ends are whole seconds.
+  // Access ends at a whole second.
   return addedMs > askedMs - 1000 ? asked : `${span(addedMs)} instead of ${asked}`;
 }
 
 /**
- * Patches the spec. Rejects with ApiError 409 if the request has changed since it was read, because the patch replaces the list of
- * extensions.
+ * Patches the spec. The patch names the resourceVersion, because it replaces the whole list of extensions: rejects with ApiError 409 if the
+ * request has changed since it was read.
  */
 async function patchSpec(
   { cluster }: ClusterConnection,
-  { type, object }: Awaited<ReturnType<typeof findRequest>>,
+  { type, object }: TypedObject,
   spec: Partial<RequestSpec>,
 ): Promise<KubeObject> {
   const { uid, resourceVersion } = object.metadata;

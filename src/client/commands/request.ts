@@ -17,7 +17,7 @@ import { isFinal, stateOf, statusOf } from '../request-state.ts';
 import { unlessForbidden } from '../voted-template.ts';
 import { deleteText, ifReady, nextCommands, openText, requestWithFlags, waitFor } from '../wait.ts';
 
-/** The flags that describe a request. `explain` accepts them, too. */
+/** The flags that set fields of a request. `explain` accepts them, too. */
 export const requestFlags: readonly FlagSpec[] = [
   { name: 'for', value: 'DURATION', help: 'How long, such as 30m. Default: as the template says.' },
   { name: 'reason', value: 'TEXT', help: 'Why; the template may ask for it.' },
@@ -113,7 +113,7 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
   return exits.done;
 }
 
-/** Rejects with a Problem if the template permits no exec, so that `--exec` opens no access that it cannot use. */
+/** Rejects with a Problem if the template does not permit exec: access would open, but `--exec` could not use it. */
 async function requireExec(
   connection: ClusterConnection,
   type: TypeName,
@@ -129,17 +129,17 @@ async function requireExec(
   );
 }
 
-/** The name of a template that the user may have typed as `exec/NAME`. */
+/** The name of a template, without the type of `exec/NAME`. */
 const nameWithoutType = (template: string): string => template.replace(/^.*\//, '');
 
 /**
- * Whether one of the warnings is a violation that the leader found in the template: the webhook accepts a request, which the leader denies
- * unless the cause is gone. Such a warning begins with a code.
+ * Whether a warning is a violation that the leader found in the template; such a warning begins with a code. The webhook accepts the
+ * request, but the leader denies it unless the cause is removed before.
  */
 export const predictsDenial = (warnings: readonly string[]): boolean =>
   warnings.some((warning) => /^[A-Z][A-Za-z]+: /.test(warning));
 
-/** The flag that sets a field of the spec, for messages of the server. */
+/** The flag for each field of the spec. Messages of the server name the fields. */
 const flagOf: Readonly<Record<string, string>> = {
   duration: '--for',
   reason: '--reason',
@@ -148,7 +148,7 @@ const flagOf: Readonly<Record<string, string>> = {
   targetPod: '--pod',
 };
 
-/** The Problem for a request that the API server did not create, with the command to type instead, if there is one. */
+/** The Problem for a request that the API server did not create. If another command helps, the message contains it. */
 async function createProblem(
   { args, io }: Context,
   connection: ClusterConnection,
@@ -180,17 +180,17 @@ async function createProblem(
   return new Problem(exitCode, withFlags);
 }
 
-/** Prints until when the access of a request is open, and the command that uses it, or the object. */
+/** Prints when access ends to standard error, and to standard output the object, or in the form table the command that uses the access. */
 export function printAccess({ io, clock }: Context, form: OutputForm, ready: KubeObject): void {
   io.printError(`${openText(ready, clock.now())}\n`);
   if (!printObject(io, form, ready)) io.print(`${(statusOf(ready).accessMessage ?? '').trimEnd()}\n`);
 }
 
-/** The request that the arguments describe, without a namespace. @throws Problem for invalid arguments. */
+/** The request object that the arguments describe, still without a namespace. @throws Problem for invalid arguments. */
 export function requestManifest({ args, clock }: Context, type: TypeName): KubeObject {
   const [template = ''] = args.positionals;
   const templateName = nameWithoutType(template);
-  // Check the duration here: the API server would report an invalid one as a denial.
+  // Check the duration here, because the API server would report an invalid duration as a denial.
   args.durationMs('for');
   const { resource } = accessOf(type).request;
   const name = args.text('name');

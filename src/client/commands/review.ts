@@ -77,11 +77,11 @@ export const review: Command = {
   },
 };
 
-/** What one person gains or loses, and by how many requests. */
+/** One difference for one person, and the number of requests that show it. */
 interface Row extends Difference {
   readonly who: string;
   requests: number;
-  /** The names of the first of them, at most MAX_NAMES. */
+  /** The names of the first of these requests, at most MAX_NAMES. */
   readonly names: string[];
   /** When the latest of the requests was created, RFC 3339. */
   last: string;
@@ -98,7 +98,7 @@ function addDifference(rows: Map<string, Row>, { record }: JournalLine, { change
   if (time > row.last) row.last = time;
 }
 
-/** Adds the grant, unless it is there already: a retry of the server may write the same line twice. */
+/** Adds the grant by the uid of its request. Ignores a second line for it, because a retry of the server may write the line twice. */
 function addGrant(grants: Map<string, RecordedGrant>, line: JournalLine): void {
   const [uid, grant] = [textIn(line.record, 'what.uid'), grantIn(line)];
   if (uid !== '' && grant && !grants.has(uid)) grants.set(uid, grant);

@@ -141,7 +141,7 @@ function sessionTable(withNamespace: boolean, now: () => number): Presentation<K
         asSession(object).spec.tty ? `${asSession(object).spec.stream} -t` : asSession(object).spec.stream,
     },
     { title: 'SINCE', text: (object) => span(now() - (parseTime(asSession(object).spec.startedAt) ?? now())) },
-    // Not the last column, which would be wrapped.
+    // This is not the last column, because a long last column is wrapped.
     { title: 'SESSION', long: true, text: ({ metadata }) => metadata.name },
     {
       title: 'RECORDING',
@@ -158,7 +158,7 @@ function sessionTable(withNamespace: boolean, now: () => number): Presentation<K
   };
 }
 
-/** The namespace does not matter: it is checked with the call. */
+/** Whether the name has the format of a session name. Passes any valid namespace, because `openLog` checks the real one. */
 const isSessionName = (name: string): boolean => isRecordingName('default', name);
 
 /** @throws Problem if the argument is no name of a session. */
@@ -186,6 +186,7 @@ function playOptions({ args, io, clock, signal }: Context): Omit<PlayOptions, 's
   return { io, clock, signal, asLines: form === 'json' };
 }
 
+/** Opens the live view of a session, or its recording, as a stream of asciicast. */
 async function openLog(
   connection: ClusterConnection,
   resource: 'sessions' | 'recordings',
@@ -198,11 +199,12 @@ async function openLog(
   return connection.cluster.own.stream(sessionLogPath(resource, namespace, name), signal).catch(throwProblem);
 }
 
-/** Throws the refusal of the API server, or of the gateway, as a Problem that says what to do. */
+/** Throws `sessionProblem(error)`, for `catch`. */
 function throwProblem(error: unknown): never {
   throw sessionProblem(error);
 }
 
+/** A Problem that says what to do for an error of the API server or the gateway; any other error unchanged. */
 function sessionProblem(error: unknown): unknown {
   if (!(error instanceof ApiError)) return error;
   const message = plainMessage(error.message);

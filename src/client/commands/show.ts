@@ -43,7 +43,9 @@ export const show: Command = {
   },
 };
 
-/** What approves the request with the template as it is shown, or why the user can only deny it; empty if they decide nothing. */
+/**
+ * The command that approves the request with the shown version of the template, or the one that denies it; empty if the user cannot vote.
+ */
 async function decisionField(
   program: string,
   connection: ClusterConnection,

@@ -32,7 +32,7 @@ export const use: Command = {
       const direct = `kubectl -n ${namespace} get pod ${pod}`;
       throw new Problem(exits.failed, `${name} lets you call the API server directly, without a context: ${direct}`);
     }
-    // The names become a path.
+    // The names become parts of a file path.
     if (!isObjectName(namespace) || !isObjectName(name))
       throw new Problem(exits.failed, 'the request has no valid name');
     const contextName = `drawbridge-${namespace}-${name}`;
@@ -54,5 +54,5 @@ export const use: Command = {
   },
 };
 
-/** A word of a POSIX shell. */
+/** Quotes the text as one word for a POSIX shell. */
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;

@@ -115,13 +115,14 @@ const entryTable: Presentation<KubeObject> = {
   name: nameOf,
 };
 
-/** The kind that journal entries get in a List of objects. */
+/** The kind of a journal entry in the List that JSON and YAML print. */
 const entryKind = 'AuditRecord';
 
 function nameOf(object: KubeObject): string {
   return object.kind === entryKind ? `pod/${textIn(object, 'what.name')}` : fullName(object);
 }
 
+/** The journal lines of users who entered pods since `--since`, in `namespace`; undefined: in all namespaces. */
 async function entriesIn(
   { args, io, clock }: Context,
   files: readonly string[],
