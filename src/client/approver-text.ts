@@ -58,7 +58,7 @@ export function missingBindingText(
     ...[...groups].map((name) => `--group=${shellWord(name)}`),
   ].join(' ');
   const others = missing.some((entry) => entry.groups !== undefined)
-    ? '; members of other groups count only if they are also in one that does'
+    ? '; members of other groups count only if they are also in such a group'
     : '';
   const names = missing.map(({ name }) => name).join(' and ');
   return `no binding gives the verb approve to a user, or to a group that counts for ${names}${others}; an administrator can bind it: ${bind}`;

@@ -10,7 +10,7 @@ export const commonFlags: readonly FlagSpec[] = [
     name: 'namespace',
     short: 'n',
     value: 'NAME',
-    help: 'The namespace. Default: that of the context.',
+    help: 'The namespace. Default: the namespace of the context.',
     complete: 'namespaces',
   },
   { name: 'all-namespaces', short: 'A', help: 'All namespaces, for commands that list.' },
@@ -44,7 +44,7 @@ export const commonFlags: readonly FlagSpec[] = [
   {
     name: 'request-timeout',
     value: 'DURATION',
-    help: 'How long to wait for the answer to one call, such as 5s; 0 waits without end. Default: 30s. Not for watches.',
+    help: 'How long to wait for the answer to one call, such as 5s; 0 sets no limit. Default: 30s. Does not apply to watches.',
   },
   { name: 'help', short: 'h', help: 'Show the help of the command.' },
 ];

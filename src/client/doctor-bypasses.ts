@@ -66,7 +66,7 @@ const bypasses: readonly Bypass[] = [
     permissions: [...requests, ...templates].flatMap((plural) =>
       ['update', 'patch'].map((verb) => permission(group, `${plural}/status`, verb)),
     ),
-    effect: 'writes what only the server writes; policies and signatures reject it',
+    effect: 'can write status, which only the server may write; policies and signatures reject it',
   },
   {
     name: 'server Secrets',

@@ -136,7 +136,8 @@ const reachable: Check = {
       const [, denying] =
         /admission webhook "([mv]podaccessrequest\.kb\.io)" denied the request: /.exec(error.message) ?? [];
       if (denying !== undefined) return [ok(`webhook ${denying} denied the dry run, as expected`)];
-      if (error.message.includes('failed calling webhook')) return [fault(error.message)];
+      if (error.message.includes('failed calling webhook'))
+        return [fault(`${error.message}; check that the Pods and the Service of the server are ready`)];
       throw error;
     }
   },
@@ -235,7 +236,7 @@ const leader: Check = {
     // After twice the Lease duration, a healthy standby replica would have taken over.
     const limitMs = 2 * 1000 * Number(own(lease.spec, 'leaseDurationSeconds') ?? 15);
     if (holder === '')
-      return [fault('no replica leads, so access does not open or close; check the Pods of the server')];
+      return [fault('no replica is the leader, so access does not open or close; check the Pods of the server')];
     return ageMs > limitMs
       ? [
           fault(

@@ -129,5 +129,5 @@ const refusal = (codes: readonly number[]): number | undefined =>
 const connectionLost = (reason: string): Problem =>
   new Problem(
     exits.failed,
-    `lost the connection while watching: ${reason}; the requests go on without it: check the network, then run the command again`,
+    `lost the connection while watching: ${reason}; this does not affect the requests; check the network, then run the command again`,
   );

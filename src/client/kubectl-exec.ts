@@ -47,7 +47,7 @@ export async function kubectlExec(
   ];
   const code = await io.run('kubectl', kubectlArgs).catch((error: unknown) => {
     const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
-    const remedy = isMissing ? 'install it, or run elsewhere' : 'correct this, or run elsewhere';
+    const remedy = isMissing ? 'install it, or run on another machine' : 'correct this, or run on another machine';
     throw new Problem(
       exits.failed,
       `cannot run kubectl: ${describe(error)}; ${remedy}: kubectl ${kubectlArgs.join(' ')}`,

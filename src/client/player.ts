@@ -51,7 +51,7 @@ async function showLine(line: CastLine, io: PlayOptions['io'], filter: TerminalF
     const { width, height } = line.header;
     if (filter && io.columns !== undefined && io.columns < width) {
       io.printError(
-        `note: the terminal of the session has ${width} x ${height} characters, and this one fewer columns; its lines may wrap\n`,
+        `note: the terminal of the session has ${width} x ${height} characters, and this terminal has fewer columns; lines may wrap, so widen this terminal\n`,
       );
     }
     return;

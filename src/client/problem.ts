@@ -41,7 +41,7 @@ export function problemOf(error: unknown): Problem {
   if (error instanceof TypeError)
     return new Problem(
       exits.failed,
-      `the API server sent an object of another shape (${describe(error)}); its CRDs may be of another version: apply charts/drawbridge/crds`,
+      `the API server sent an object that this client cannot read (${describe(error)}); its CRDs may be of another version: apply charts/drawbridge/crds`,
     );
   return new Problem(exits.failed, describe(error));
 }

@@ -54,7 +54,7 @@ export async function waitFor(
       : `the request ${stillWaits(shown)}. ${nextCommands(context, connection, type, name.name)}`;
   const onChange = (request: KubeObject | undefined): KubeObject | undefined => {
     if (!request || request.metadata.uid !== uid)
-      throw new Problem(exits.ended, `${name.name} has ended: the request is gone`);
+      throw new Problem(exits.ended, `${name.name} has ended: the request was deleted`);
     last = request;
     if (cannotOpen(stateOf(request).state)) throw endedProblem(request);
     const result = options.done(request);

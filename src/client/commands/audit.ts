@@ -68,7 +68,7 @@ export const auditReport: Command = {
     {
       name: 'since',
       value: 'DURATION',
-      help: 'Only access that was open in this time, such as 12h or 90d. Default: all.',
+      help: 'Only access that was open in this time before now, such as 12h or 90d. Default: all.',
     },
   ],
   examples: ['audit report audit.jsonl --since 90d -o csv'],
@@ -96,7 +96,7 @@ export const auditReport: Command = {
         `the journals have no grant of this time${namespace === undefined ? '' : ` in namespace ${namespace}`}\n`,
       );
     if (unmatched > 0)
-      io.printError(`${unmatched} lines are about grants before these journals; add the older files\n`);
+      io.printError(`${unmatched} lines are about grants that these journals do not contain; add the older files\n`);
     return exits.done;
   },
 };

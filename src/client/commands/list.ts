@@ -19,7 +19,7 @@ export const list: Command = {
   name: 'list',
   summary: 'List your requests',
   details: 'Lists your own requests in one namespace, or with -A in all. LEFT is the time until access ends.',
-  flags: [...flags, { name: 'watch', short: 'w', help: 'Then print each change, until Ctrl-C.' }],
+  flags: [...flags, { name: 'watch', short: 'w', help: 'After the list, print each change until Ctrl-C.' }],
   examples: ['list', 'list -A -o wide', 'list --everyone -w'],
   async run(context) {
     if (context.args.has('watch')) return watchRequests(context);

@@ -91,7 +91,7 @@ export async function waitUntilReady(
 
 export const drop: Command = {
   name: 'drop',
-  summary: 'Give access back, or withdraw a request of yours',
+  summary: 'End your own access, or withdraw a request of yours',
   args: [{ ...requestArgument, repeated: true }],
   flags: [{ name: 'reason', value: 'TEXT', help: 'Why, for the audit.' }],
   examples: ['drop payments-shell-x7k2p'],
@@ -138,7 +138,7 @@ export async function endRequest(
 export const start: Command = {
   name: 'start',
   summary: 'Begin access that was approved and waits for you',
-  details: 'Only through templates with claimWithin. The time of access counts from now.',
+  details: 'Only for templates with claimWithin. The duration of access counts from now.',
   args: [requestArgument],
   flags: [timeout],
   examples: ['start payments-shell-x7k2p'],

@@ -19,10 +19,13 @@ import { deleteText, ifReady, nextCommands, openText, requestWithFlags, waitFor 
 
 /** The flags that set fields of a request. `explain` accepts them, too. */
 export const requestFlags: readonly FlagSpec[] = [
-  { name: 'for', value: 'DURATION', help: 'How long, such as 30m. Default: as the template says.' },
-  { name: 'reason', value: 'TEXT', help: 'Why; the template may ask for it.' },
+  { name: 'for', value: 'DURATION', help: 'How long access lasts, such as 30m. Default: the default of the template.' },
+  { name: 'reason', value: 'TEXT', help: 'Why you need access. A template can require it.' },
   { name: 'at', value: 'TIME', help: 'When access begins: RFC 3339, or a duration from now such as 2h.' },
-  { name: 'emergency', help: 'Open without approvals, if the template lets you; others review it afterwards.' },
+  {
+    name: 'emergency',
+    help: 'Request access without approvals, if you are in an emergency group of the template. Another person must review it afterwards.',
+  },
 ];
 export const podFlag: FlagSpec = {
   name: 'pod',

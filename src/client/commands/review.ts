@@ -34,12 +34,18 @@ export const review: Command = {
   name: 'review',
   summary: 'Show who would gain or lose access if a template were changed',
   details:
-    'Replays the requests in audit journals against a changed template, with the rules by which the server decides, and lists what would differ: one row for each person and difference. It calls no server. Give the files of all replicas, in any order. It cannot decide lines of older versions, and denials that do not depend on a template; their rows say so. It replays neither limits on the number of grants, nor the groups of voters, nor rights that a person already holds.',
+    'Replays the requests in audit journals against a changed template, with the rules by which the server decides, and lists what would differ: one row for each person and difference. It calls no server. Give the files of all replicas, in any order. It cannot decide lines of older versions, or denials that do not depend on the template; the rows of these lines say so. It ignores limits on the number of grants, the groups of voters, and permissions that a person holds without a grant.',
   args: [
     { name: 'TEMPLATE', complete: 'files' },
     { name: 'JOURNAL', repeated: true, complete: 'files' },
   ],
-  flags: [{ name: 'since', value: 'DURATION', help: 'Only requests of this time, such as 12h or 90d. Default: all.' }],
+  flags: [
+    {
+      name: 'since',
+      value: 'DURATION',
+      help: 'Only requests created in this time before now, such as 12h or 90d. Default: all.',
+    },
+  ],
   examples: ['review shell.yaml audit.jsonl --since 90d', 'review shell.yaml audit.jsonl -o json'],
   async run({ args, io, clock }) {
     const form = outputForm(args);

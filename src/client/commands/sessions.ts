@@ -20,7 +20,7 @@ import { Problem, plainMessage } from '../problem.ts';
 import { span } from '../times.ts';
 
 const outputWarning =
-  'The output of a session is the text of another person. On a terminal, the command shows only what can neither make the terminal answer nor write outside its screen. With -o json, it prints the lines of asciicast as they are.';
+  'The output of a session is the text of another person. On a terminal, the command drops control sequences that could make the terminal send input or write outside its screen. With -o json, it prints the lines of asciicast instead.';
 
 const nameArgument: ArgumentSpec = { name: 'SESSION', complete: 'sessions' };
 
@@ -49,7 +49,7 @@ export const sessionsKill: Command = {
   name: 'sessions kill',
   summary: 'End an open session',
   details:
-    'The user of the session reads that it was killed. The grant stays, so that its user can open another session; to end it, too: revoke. Needs the ClusterRole drawbridge-session-auditor.',
+    'The user sees that the session was killed. The grant stays open, so the user can open another session; revoke ends the grant. Needs the ClusterRole drawbridge-session-auditor.',
   args: [nameArgument],
   examples: ['sessions kill 0b0f8f2e-7f2a-4a52-8d0a-3f6c1d2e9a10'],
   async run(context) {
@@ -76,7 +76,7 @@ export const sessionsKill: Command = {
 export const sessionsTail: Command = {
   name: 'sessions tail',
   summary: 'Watch an open session, from now until its end',
-  details: `Shows what the user of the session sees, and ends with the session. ${outputWarning} Needs the ClusterRole drawbridge-session-auditor. Each view is a line in the audit journal.`,
+  details: `Shows the output that the user of the session sees, until the session ends. ${outputWarning} Needs the ClusterRole drawbridge-session-auditor. Each view is a line in the audit journal.`,
   args: [nameArgument],
   examples: [
     'sessions tail 0b0f8f2e-7f2a-4a52-8d0a-3f6c1d2e9a10',
@@ -106,7 +106,13 @@ export const sessionsPlay: Command = {
   summary: 'Replay the recording of a session, or a file in asciicast v2 or v3',
   details: `Pauses of more than two seconds become two seconds. Without a terminal, prints everything at once. ${outputWarning} For SESSION, it needs the ClusterRole drawbridge-session-auditor; each call is a line in the audit journal.`,
   args: [{ name: 'SESSION|FILE', complete: 'files' }],
-  flags: [{ name: 'speed', value: 'NUMBER', help: 'How often as fast as the session, such as 2 or 0.5. Default: 1.' }],
+  flags: [
+    {
+      name: 'speed',
+      value: 'NUMBER',
+      help: 'Playback speed, from 0.01 to 1000; 2 is twice as fast as the session. Default: 1.',
+    },
+  ],
   examples: ['sessions play 0b0f8f2e-7f2a-4a52-8d0a-3f6c1d2e9a10 --speed 4', 'sessions play session.cast'],
   async run(context) {
     const [name = ''] = context.args.positionals;

@@ -14,7 +14,7 @@ export const templates: Command = {
   name: 'templates',
   summary: 'List the templates, and who can request access through them',
   details:
-    'Lists all templates that you can read. GROUPS are those whose members a template allows; explain TEMPLATE says whether you can request access through it. DURATION is what a request gets that names none, and the most that it can get. READY is false if the server cannot open access through the template; -o wide shows why.',
+    'Lists all templates that you can read. GROUPS are those whose members a template allows; explain TEMPLATE says whether you can request access through it. DURATION is the default and the maximum duration of a request. READY is false if the server cannot open access through the template; -o wide shows why.',
   examples: ['templates', 'templates -A -o wide'],
   async run({ args, io, connect }) {
     const form = outputForm(args);

@@ -16,7 +16,7 @@ export const use: Command = {
   name: 'use',
   summary: 'Let kubectl, k9s, or Lens reach the pod of a request through the gateway',
   details:
-    'Waits until access is open, then writes a file with a context for it to ~/.kube/drawbridge, and prints the line that selects the context in a shell. The file has no credentials: the line names your kubeconfig, too.',
+    'Waits until access is open, then writes a file with a context for it to ~/.kube/drawbridge, and prints the line that selects the context in a shell. The file has no credentials, so the line also names your kubeconfig.',
   args: [requestArgument],
   flags: [{ name: 'timeout', value: 'DURATION', help: 'Stop waiting after this time, with exit code 4.' }],
   examples: ['use payments-shell-x7k2p', 'use payments-logs-k2m4x --timeout 10m'],
@@ -34,7 +34,10 @@ export const use: Command = {
     }
     // The names become parts of a file path.
     if (!isObjectName(namespace) || !isObjectName(name))
-      throw new Problem(exits.failed, 'the request has no valid name');
+      throw new Problem(
+        exits.failed,
+        'the API server returned a request whose name or namespace is not valid; check --context',
+      );
     const contextName = `drawbridge-${namespace}-${name}`;
     const derived = await derivedContext(connection.kubeconfig, { name: contextName, server, namespace });
     if (!derived) {

@@ -13,7 +13,7 @@ export const who: Command = {
   name: 'who',
   summary: 'Show who has access now; with --journal, who entered',
   details:
-    'Lists the open grants of everyone in a namespace, or with -A in all. STATE is Ending while the server has yet to close the access. With --journal, JSON and YAML have the entries in the same List, with the kind AuditRecord. --all adds requests that wait, and those that are kept after their end. A journal is a file of the server, or - for standard input; audit verify says whether it is unchanged.',
+    'Lists the open grants of everyone in a namespace, or with -A in all. STATE is Ending while the server has yet to close the access. With --journal, JSON and YAML contain the entries into pods in the same List, with the kind AuditRecord. --all adds requests that wait, and those that are kept after their end. A journal is a file of the server, or - for standard input; audit verify says whether it is unchanged.',
   flags: [
     { name: 'all', help: 'Also requests that wait, were denied, or have ended.' },
     {
@@ -23,7 +23,11 @@ export const who: Command = {
       help: 'Also who entered pods, from audit journals.',
       complete: 'files',
     },
-    { name: 'since', value: 'DURATION', help: 'With --journal: only entries of this time, such as 12h or 90d.' },
+    {
+      name: 'since',
+      value: 'DURATION',
+      help: 'With --journal: only entries in this time before now, such as 12h or 90d.',
+    },
   ],
   examples: ['who -n payments', 'who -A --journal audit.jsonl --since 24h'],
   async run(context) {

@@ -141,7 +141,7 @@ describe('drawbridge audit report', () => {
     const extended = line('grant', { verdict: 'extended', what: { uid: 'u1' }, expiresAt: '2026-11-21T11:00:00Z' });
     const { stdout, stderr } = await report([extended, ended('u1')], '-o', 'name');
     assert.equal(stdout, '');
-    assert.match(stderr, /^2 lines are about grants before these journals; add the older files$/m);
+    assert.match(stderr, /^2 lines are about grants that these journals do not contain; add the older files$/m);
   });
 
   it('has a row for each grant of versions that wrote no uid', async () => {
