@@ -78,8 +78,8 @@ async function find(
 }
 
 /**
- * Parses what the user typed into a name and the types that it can have: both without a slash. Before the slash, it accepts `pod` or
- * `exec`, the kind in any case, its plural, and the type that `-o name` prints. @throws Problem for any other.
+ * Parses what the user typed into a name and its possible types; without a slash, these are both types. Before the slash, it accepts `pod`
+ * or `exec`, the kind in any case, its plural, and the type that `-o name` prints. @throws Problem for any other.
  */
 function readName(
   text: string,

@@ -124,8 +124,8 @@ function timeoutOf(args: Args): number | undefined {
 }
 
 /**
- * The credentials with the impersonation headers for `--as`, `--as-group`, and `--as-uid`. @throws Problem if a flag that
- * needs `--as` stands without it, or if `--as` is empty.
+ * The credentials with the impersonation headers for `--as`, `--as-group`, and `--as-uid`. @throws Problem if `--as-group` or
+ * `--as-uid` stands without `--as`, or if `--as` is empty.
  */
 function impersonating(credentials: Credentials, args: Args): Credentials {
   const [user, uid, groups] = [args.text('as'), args.text('as-uid'), args.texts('as-group')];

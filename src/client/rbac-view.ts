@@ -40,7 +40,7 @@ export interface BoundPermissions {
   readonly namespace?: string;
   /** The name of the binding. */
   readonly binding: string;
-  /** The kind and the name of the role that it names. */
+  /** The kind and the name of the role to which the binding refers. */
   readonly role: string;
   /** The kind, the namespace, and the name of the binding, for messages. */
   readonly by: string;

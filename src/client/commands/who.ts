@@ -42,7 +42,7 @@ export const who: Command = {
     const resources = typeNames.map(requestResource);
     const isTable = form === 'table' || form === 'wide';
     const printer = new Printer<KubeObject>(io, form, grantTable(args.has('all-namespaces')));
-    // Tables are separate for grants and entries. JSON and YAML have both in one List, so `end` is called once, after the entries.
+    // Grants and entries are two tables, but one List in JSON and YAML. So for a List, `end` is called once, after the entries.
     const grants = files.length === 0 || isTable ? printer : { add: printer.add.bind(printer), end: () => undefined };
     const count = await printPages(connection, resources, grants, isShown);
     if (count === 0) io.printError(`no one has access ${searchedText(connection)}\n`);
@@ -105,6 +105,7 @@ function approvedBy(request: KubeObject): string {
     .join(', ');
 }
 
+/** The audit events of a user who entered a pod, or tried to. */
 const entryEvents: readonly string[] = ['exec', 'attach', 'portforward', 'proxy', 'ephemeralcontainers'];
 const entryTable: Presentation<KubeObject> = {
   columns: [
