@@ -90,10 +90,14 @@ describe('the kubelet of the sandbox', () => {
   async function startInTerminal(...args: string[]): Promise<{ readonly kubectl: Running; readonly tty: string }> {
     const command = `tty; stty cols 90 rows 30; exec ${plane.binaries.kubectl} -n ${namespace} ${args.join(' ')}`;
     const kubectl = run('script', ['-qefc', command, '/dev/null']);
-    const [tty] = await kubectl.shows(/\/dev\/pts\/\d+/);
+    const [tty] = await kubectl.shows(/\/dev\/pts\/\d+(?=\r?\n)/);
     await kubectl.shows(/\$ /);
     return { kubectl, tty };
   }
+
+  /** A command that waits for the size of the client, which kubectl sends beside its input. */
+  const whenSized = (size: string, command: string): string =>
+    `until [ "$(stty size)" = "${size}" ]; do sleep 0.05; done; ${command}`;
 
   describe('exit codes', () => {
     const cases: readonly [string, number][] = [
@@ -170,9 +174,9 @@ describe('the kubelet of the sandbox', () => {
 
   it('gives a command a terminal that echoes, has the size of the client, follows it, and reports the exit code', async () => {
     const { kubectl: shell, tty } = await startInTerminal('exec', '-it', 'shell', '--', 'sh');
-    shell.type('stty size; echo "sum $((20+22))"; echo both >/dev/stderr');
+    shell.type(whenSized('30 90', 'stty size; echo "sum $((20+22))"; echo both >/dev/stderr'));
     await shell.shows(/echo "sum \$\(\(20\+22\)\)".*\r\n30 90\r\nsum 42\r\nboth\r\n/);
-    shell.type('until [ "$(stty size)" = "40 100" ]; do sleep 0.05; done; echo resi""zed');
+    shell.type(whenSized('40 100', 'echo resi""zed'));
     await shell.shows(/resi""zed/);
     execFileSync('stty', ['-F', tty, 'cols', '100', 'rows', '40']);
     await shell.shows(/resized/);
@@ -215,7 +219,7 @@ describe('the kubelet of the sandbox', () => {
 
     it('has a terminal if the container has one', async () => {
       const { kubectl: shell } = await startInTerminal('attach', '-it', 'terminal', '-c', 'main');
-      shell.type('stty size; exit');
+      shell.type(whenSized('30 90', 'stty size; exit'));
       assert.equal(await shell.exit, 0);
       assert.match(shell.output, /\r\n30 90\r\n/);
     });
