@@ -55,6 +55,8 @@ export class HostPod {
   readonly #ports = new Map<string, number>();
   readonly #secretVariables = new Map<string, string>();
   #child: ChildProcess | undefined;
+  /** How many of the last probes failed, without a success since. */
+  #failedProbes = 0;
   #lastReport = '';
   #ending = false;
   #startedAt = '';
@@ -156,8 +158,12 @@ export class HostPod {
   /** Runs the readiness probe and reports the result to the API. */
   async observe(): Promise<void> {
     if (this.#ending || this.#child === undefined) return;
-    const ready = this.running && (await this.#probe());
+    this.#failedProbes = (await this.#probe()) ? 0 : this.#failedProbes + 1;
     if (this.#ending) return;
+    // As kubelet: a ready Pod stays ready until so many probes in a row have failed, which a busy machine alone can delay.
+    const { failureThreshold = 3 } = this.#container.readinessProbe ?? {};
+    const allowedFailures = this.#endpoint ? failureThreshold - 1 : 0;
+    const ready = this.running && this.#failedProbes <= allowedFailures;
     this.#setEndpoint(ready);
     if (this.running) await this.#reportStatus('Running', ready);
   }

@@ -32,7 +32,10 @@ export interface Container {
   }[];
   readonly ports?: readonly { readonly name: string; readonly containerPort: number }[];
   readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string }[];
-  readonly readinessProbe?: { readonly httpGet: { readonly path: string; readonly port: string } };
+  readonly readinessProbe?: {
+    readonly httpGet: { readonly path: string; readonly port: string };
+    readonly failureThreshold?: number;
+  };
   readonly lifecycle?: { readonly preStop?: { readonly sleep: { readonly seconds: number } } };
 }
 
