@@ -61,7 +61,7 @@ export function callApi(
     call.on('timeout', () => call.destroy(new Error(`no answer to ${method} ${path} within ${timeoutMs} ms`)));
     call.on('error', (error: NodeJS.ErrnoException) => {
       // The API server closed an idle connection before it received this call.
-      if (call.reusedSocket && error.code === 'ECONNRESET') resolve(callApi(target, method, path, body));
+      if (call.reusedSocket && error.code === 'ECONNRESET') resolve(callApi(target, method, path, body, headers));
       else reject(error);
     });
     call.end(payload);
