@@ -1,5 +1,6 @@
 import type { PermissionClaim } from '../../src/api/binding/permission-claim.ts';
 import { roleBindings, roles } from '../../src/api/resources.ts';
+import { until } from '../wait.ts';
 import type { BackendOptions } from './backend-options.ts';
 import type { FixtureKind } from './fixture-kinds.ts';
 import { aggregateLabel, binder, type Provider } from './provider.ts';
@@ -9,7 +10,8 @@ const verbs = ['create', 'delete', 'get', 'list', 'patch', 'update', 'watch'];
 
 /**
  * Grants a konnector the permissions that kube-bind's backend grants: on exported resources in every namespace of the provider; on
- * claimed resources in every namespace, or, with informer scope Namespaced, in each service namespace.
+ * claimed resources in every namespace, or, with informer scope Namespaced, in each service namespace. A grant resolves once the API server
+ * allows it, so that tests can assert that a konnector makes no denied call.
  */
 export class ExportRights {
   readonly #provider: Provider;
@@ -36,6 +38,7 @@ export class ExportRights {
       for (const namespace of this.#namespaces) await this.#grantInNamespace(namespace, name, claimed);
     }
     await this.#provider.bindExportsTo(this.#options.clusterNamespace);
+    await this.#whenAllowed(this.#options.informerScope === 'Cluster' ? [...resources, ...claimed] : resources);
   }
 
   /** Called when a service namespace was created. */
@@ -55,6 +58,23 @@ export class ExportRights {
     const subjects = [{ kind: 'ServiceAccount', name: binder, namespace: this.#options.clusterNamespace }];
     await put(client, roles, { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata: where, rules });
     await put(client, roleBindings, roleBinding(where, { kind: 'Role', name: where.name }, subjects));
+    await this.#whenAllowed(rules, namespace);
+  }
+
+  /** The controller manager aggregates ClusterRoles, and the API server reads all roles from a cache. */
+  async #whenAllowed(rules: readonly Rule[], namespace?: string): Promise<void> {
+    const { client } = this.#provider;
+    const user = `system:serviceaccount:${this.#options.clusterNamespace}:${binder}`;
+    const place = namespace === undefined ? {} : { namespace };
+    for (const { apiGroups, resources } of rules) {
+      for (const group of apiGroups) {
+        for (const resource of resources) {
+          const isAllowed = (): Promise<boolean> =>
+            client.isAllowed({ user, verb: 'watch', group, resource, ...place });
+          await until(`the permission on ${resource} of ${user}`, isAllowed, { timeoutMs: 30_000, everyMs: 10 });
+        }
+      }
+    }
   }
 
   #roleName(part: 'resources' | 'claims', name: string): string {
