@@ -303,7 +303,7 @@ export class AccessStage {
     return (await this.plane.kubectl(['apply', '-f', '-'], { input })).stdout;
   }
 
-  /** Grants a user the ClusterRole `edit` in the stage's namespace, and all calls that enter its pods. */
+  /** Grants a user the ClusterRole `edit` in the stage's namespace, and all calls that enter its pods. Resolves once they are in force. */
   async allowPodEntry(user: string): Promise<void> {
     await this.apply({
       apiVersion: 'rbac.authorization.k8s.io/v1',
@@ -313,6 +313,18 @@ export class AccessStage {
     });
     await this.kubectl('create', 'rolebinding', `edit-${user}`, '--clusterrole=edit', `--user=${user}`);
     await this.kubectl('create', 'rolebinding', `enter-pods-${user}`, '--role=enter-pods', `--user=${user}`);
+    await this.allowed(user, { verb: 'create', resource: 'pods', subresource: 'exec' });
+    await this.allowed(user, { verb: 'patch', resource: 'pods', subresource: 'ephemeralcontainers' });
+  }
+
+  /** Resolves once the API server, whose RBAC caches lag behind Roles and RoleBindings, allows a user a call in the stage's namespace. */
+  async allowed(user: string, call: Readonly<Record<string, string>>): Promise<void> {
+    const spec = { user, resourceAttributes: { namespace: this.namespace, ...call } };
+    const isAllowed = async (): Promise<boolean> => {
+      const { body } = await this.plane.call('POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', { spec });
+      return (body as { status?: { allowed?: boolean } }).status?.allowed === true;
+    };
+    await until(`${user} to be allowed ${Object.values(call).join(' ')}`, isAllowed, { timeoutMs: 30_000 });
   }
 
   urlOf(kind: string, name = ''): string {

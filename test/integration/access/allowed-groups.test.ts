@@ -53,6 +53,16 @@ describe('M2: a user without an allowed group', () => {
         for (const role of [user, 'request-access']) {
           await stage.kubectl('create', 'rolebinding', `${user}-${role}`, `--role=${role}`, `--user=${user}`);
         }
+        for (const resource of resources) {
+          const [plural = '', subresource = ''] = resource.split('/');
+          await stage.allowed(user, { verb: 'create', resource: plural, subresource });
+        }
+        for (const kind of kinds)
+          await stage.allowed(user, {
+            verb: 'create',
+            group: 'crds.wizardofoz.co',
+            resource: `${kind.toLowerCase()}s`,
+          });
         for (const kind of kinds) {
           const request = kind === 'PodAccessRequest' ? podRequest : execRequest;
           const { status, body } = await stage.create(dora, request(`by-${user}`, { duration: '10m' }));
