@@ -142,21 +142,26 @@ describe('the API calls of access', () => {
       await Promise.all(asked.map((manifest) => stage.createReady(stage.alice, manifest)));
     });
 
-    it('are no write after a restart', async () => {
+    it('are no write after a restart', async function () {
+      this.timeout(90_000);
+      const { items } = JSON.parse(await stage.kubectl('get', templateKinds, '-o', 'json')) as { items: Manifest[] };
+      const ofPods = items.filter(({ kind }) => kind === 'PodAccessTemplate').length;
       const since = stage.plane.auditLog.mark();
+      const dryRuns = (): string[] =>
+        stage.plane.auditLog
+          .calls({ user: stage.server.installation.serverUser, since })
+          .filter(({ uri }) => uri.includes(`/namespaces/${stage.namespace}/`) && isDryRun(uri))
+          .map(({ resource }) => resource);
+      const podDryRuns = (): number => dryRuns().filter((resource) => resource === 'pods').length;
       await stage.restart();
+      // The server judges templates in a small share of the processor time, so on a busy machine some may wait for seconds.
+      await until('a dry run for each pod', () => podDryRuns() >= ofPods, { timeoutMs: 30_000 });
       await stage.runMarkerGrant();
       const calls = counted(since);
       print(`restart with ${2 * names.length} grants`, calls);
       assert.deepEqual(writes(calls), []);
-      const { items } = JSON.parse(await stage.kubectl('get', templateKinds, '-o', 'json')) as { items: Manifest[] };
-      const dryRuns = stage.plane.auditLog
-        .calls({ user: stage.server.installation.serverUser, since })
-        .filter(({ uri }) => uri.includes(`/namespaces/${stage.namespace}/`) && isDryRun(uri))
-        .map(({ resource }) => resource);
-      const ofPods = items.filter(({ kind }) => kind === 'PodAccessTemplate').length;
-      assert.equal(dryRuns.filter((resource) => resource === 'pods').length, ofPods, 'one dry run for each pod');
-      assert.ok(dryRuns.length - ofPods <= items.length, `at most one for the Role of each template: ${dryRuns}`);
+      assert.equal(podDryRuns(), ofPods, 'one dry run for each pod');
+      assert.ok(dryRuns().length - ofPods <= items.length, `at most one for the Role of each template: ${dryRuns()}`);
     });
 
     it('are no write after a user labels a request', async () => {
@@ -173,12 +178,12 @@ describe('the API calls of access', () => {
     const manifest = podRequest('approved-pod', { duration: '10m', templateName: 'approved-shell' });
     /**
      * Also counts lists of votes, and SubjectAccessReviews. Excludes calls of the process, such as the heads of its audit journal, the
-     * reviews of its own permissions, and lists that begin watches.
+     * reviews of its own permissions, lists that begin watches, and dry runs for templates, which may come at any time.
      */
     const callsOfVotes = (since: number): string[] =>
       stage.plane.auditLog
         .calls({ user: stage.server.installation.serverUser, since })
-        .filter(({ verb, resource }) => verb !== 'watch' && resource !== 'events')
+        .filter(({ verb, resource, uri }) => verb !== 'watch' && resource !== 'events' && !isDryRun(uri))
         .filter(({ verb, resource }) => verb !== 'list' || resource === 'accessvotes')
         .filter(({ resource, uri }) => resource === 'subjectaccessreviews' || uri.includes(`/${stage.namespace}/`))
         .map(({ verb, resource }) => `${verb} ${resource}`);
@@ -291,6 +296,6 @@ const slowTemplate: Manifest = {
   spec: {
     accessConfig: { allowedGroups: ['devs'] },
     controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
-    controllerTargetMutationConfig: { podAnnotations: { 'sandbox/ready-after': '2500ms' } },
+    controllerTargetMutationConfig: { podAnnotations: { 'sandbox/ready-after': '5s' } },
   },
 };

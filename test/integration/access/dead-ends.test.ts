@@ -124,6 +124,8 @@ describe('a request that can never be granted', () => {
       .filter(({ namespace, verb }) => namespace === stage.namespace && verb !== 'watch')
       // The server writes Events later, in batches.
       .filter(({ resource }) => resource !== 'events')
+      // The server judges templates when it has processor time, so on a busy machine seconds after its start.
+      .filter(({ resource, name }) => name !== 'template-dry-run-access' && !/accesstemplates/.test(resource))
       .map(({ verb, uri }) => `${verb} ${uri}`);
     assert.deepEqual(calls, []);
   };
