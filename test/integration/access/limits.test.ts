@@ -9,7 +9,8 @@ const perUser = 7;
 const perNamespace = 12;
 const perTemplate = 4;
 
-describe('limits on open grants', () => {
+describe('limits on open grants', function () {
+  this.timeout(120_000);
   let stage: AccessStage;
 
   before(async function () {
