@@ -222,11 +222,11 @@ describe('access through the gateway', () => {
   it('admits the gateway no longer once the request is revoked', async () => {
     for (const { kind, metadata } of [ofPod, ofWorkload])
       await stage.alice.call('PATCH', stage.urlOf(kind, metadata.name), { spec: { revoked: true } });
+    await stage.closed(ofPod);
+    await stage.closed(ofWorkload);
     const { status, body } = await enter.exec(gateway, stage.namespace, podOf(ofWorkload));
     assert.equal(status, 403, JSON.stringify(body));
     assert.match(JSON.stringify(body), /NoGatewayGrant/);
-    await stage.closed(ofPod);
-    await stage.closed(ofWorkload);
   });
 
   const refused: [string, object, RegExp][] = [
