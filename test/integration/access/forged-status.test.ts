@@ -33,7 +33,7 @@ describe('M12: a status that the server did not write', () => {
 
   const assertRevoked = async (request: StoredRequest): Promise<void> => {
     const { uid } = request.metadata;
-    await stage.requestUntil('to end', request, ({ metadata }) => metadata.deletionTimestamp !== undefined);
+    await stage.closed(request);
     assert.deepEqual(await stage.children(uid), []);
     const line = await stage.auditLine(
       'the revocation',
