@@ -251,7 +251,8 @@ describe('a request that can never be granted', () => {
         'jsonpath={.metadata.uid} {.metadata.resourceVersion} {.rules} {.roleRef} {.subjects}',
       );
 
-    before(async () => {
+    before(async function () {
+      this.timeout(120_000);
       await stage.stop();
       await stage.removeWebhooks();
       const signer = await signerOn(stage.plane);
