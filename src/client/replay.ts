@@ -102,23 +102,27 @@ export function replay(line: JournalLine, template: ReviewedTemplate, grant?: Re
   if (textIn(record, 'templateUid') === '')
     return undecidable('the line is of an older version, or found no template; it does not say what was asked');
   const spec = specIn(record, template.name);
-  const [pessimistic, optimistic] = [false, true].map((assumeEligible) => decide(line, template, spec, assumeEligible));
+  const [violationIfIneligible, violationIfEligible] = [false, true].map((assumeEligible) =>
+    decide(line, template, spec, assumeEligible),
+  );
   const wasAllowed = before === 'allowed';
-  if (!pessimistic && !optimistic) {
+  if (!violationIfIneligible && !violationIfEligible) {
     const code = textIn(record, 'code');
     if (wasAllowed) return [...durationDifference(template, spec, grant), ...approvalDifference(template, spec, grant)];
     if (!templateCodes.includes(code)) return undecidable(`it was denied with ${code}, whatever the template says`);
     return [{ change: 'gains', what: gainText(template, spec) }];
   }
-  if (pessimistic && optimistic)
-    return wasAllowed ? [{ change: 'loses', what: `access: ${violationText(pessimistic)}` }] : [];
+  if (violationIfIneligible && violationIfEligible)
+    return wasAllowed ? [{ change: 'loses', what: `access: ${violationText(violationIfIneligible)}` }] : [];
   // The result depends on whether the person already held the permissions. If so, the person needs no template, so only a loss counts.
-  const heldThen = textIn(record, 'message').includes('already held');
+  const heldPermissions = textIn(record, 'message').includes('already held');
   const groupsAreCut = own(own(record, 'who'), 'groupCount') !== undefined;
   if (groupsAreCut) return undecidable('the line has only the first groups of the person');
-  if (heldThen)
+  if (heldPermissions)
     return undecidable('the person held the permissions of the template at that time; the line does not say which');
-  return wasAllowed && pessimistic ? [{ change: 'loses', what: `access: ${violationText(pessimistic)}` }] : [];
+  return wasAllowed && violationIfIneligible
+    ? [{ change: 'loses', what: `access: ${violationText(violationIfIneligible)}` }]
+    : [];
 }
 
 const undecidable = (what: string): Difference[] => [{ change: 'not decidable', what }];

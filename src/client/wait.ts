@@ -19,7 +19,7 @@ export interface WaitOptions {
   /** A result other than undefined ends the wait. Not called for a request that was denied or has ended. */
   readonly done: (request: KubeObject) => KubeObject | undefined;
   /** Set if the command waits for an extension: returns what the extension waits for; empty if the status does not show it yet. */
-  readonly extension?: (request: KubeObject) => string;
+  readonly extensionText?: (request: KubeObject) => string;
 }
 
 /**
@@ -37,42 +37,42 @@ export async function waitFor(
   const progress = new Progress(io);
   const name = nameIn(object);
   const uid = object.metadata.uid;
-  const endMs = options.timeoutMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() + options.timeoutMs;
-  let last = object;
+  const deadlineMs = options.timeoutMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() + options.timeoutMs;
+  let latest = object;
   const startCommand = `${io.program} start ${requestWithFlags(connection, type, name.name)}`;
-  const textOf = (request: KubeObject): string => {
+  const progressText = (request: KubeObject): string => {
     const { state, why } = stateOf(request);
-    const text = options.extension
-      ? options.extension(request)
+    const text = options.extensionText
+      ? options.extensionText(request)
       : (claimText(request, startCommand) ?? waitingText(state, why));
     return text || 'waiting for the server';
   };
-  let shown = textOf(object);
-  const stillWaiting = (): string =>
-    options.extension
-      ? `the extension ${stillWaits(shown)}, and ${openText(last, clock.now()) || 'access stays open'}. To see it: ${io.program} get ${requestWithFlags(connection, type, name.name)}`
-      : `the request ${stillWaits(shown)}. ${nextCommands(context, connection, type, name.name)}`;
+  let shown = progressText(object);
+  const unfinishedText = (): string =>
+    options.extensionText
+      ? `the extension ${stillWaitsText(shown)}, and ${openText(latest, clock.now()) || 'access stays open'}. To see it: ${io.program} get ${requestWithFlags(connection, type, name.name)}`
+      : `the request ${stillWaitsText(shown)}. ${nextCommands(context, connection, type, name.name)}`;
   const onChange = (request: KubeObject | undefined): KubeObject | undefined => {
     if (!request || request.metadata.uid !== uid)
       throw new Problem(exits.ended, `${name.name} has ended: the request was deleted`);
-    last = request;
+    latest = request;
     if (cannotOpen(stateOf(request).state)) throw endedProblem(request);
     const result = options.done(request);
-    shown = textOf(request);
+    shown = progressText(request);
     if (!result) progress.show(shown);
     return result;
   };
   const tick = (): void => {
     progress.spin();
-    if (clock.monotonic() >= endMs) {
-      throw new Problem(exits.timedOut, `not ready in time; ${stillWaiting()}`);
+    if (clock.monotonic() >= deadlineMs) {
+      throw new Problem(exits.timedOut, `not ready in time; ${unfinishedText()}`);
     }
   };
   try {
     return await follow(connection, [{ resource: requestResource(type), name }], { clock, signal, onChange, tick });
   } catch (error) {
     progress.end();
-    if (signal.aborted) throw new Problem(exits.interrupted, `interrupted; ${stillWaiting()}`);
+    if (signal.aborted) throw new Problem(exits.interrupted, `interrupted; ${unfinishedText()}`);
     throw error;
   } finally {
     progress.end();
@@ -90,7 +90,7 @@ export const requestWithFlags = (connection: ClusterConnection, type: TypeName, 
   [`${type}/${name}`, '-n', connection.namespace, ...connection.kubectlFlags].join(' ');
 
 /** What a request still waits for, as the end of a sentence. Repeats the last progress, which a terminal has erased by then. */
-const stillWaits = (shown: string): string =>
+const stillWaitsText = (shown: string): string =>
   shown.startsWith('waiting ') ? `still waits ${shown.slice('waiting '.length)}` : `still waits; ${shown}`;
 
 /** What a claimable request waits for; undefined for a request in any other state. `start` is the command that claims it. */

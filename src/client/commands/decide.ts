@@ -58,6 +58,7 @@ export const deny: Command = {
 
 async function vote(context: Context, decision: 'Approve' | 'Deny'): Promise<number> {
   const { args, connect } = context;
+  // Check the flag before the first call. The vote contains the text, not the milliseconds.
   args.durationMs('max');
   const form = outputForm(args);
   const connection = await connect();

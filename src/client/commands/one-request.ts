@@ -185,7 +185,7 @@ export const extend: Command = {
     }
     const decided = await waitFor(context, connection, found, {
       timeoutMs,
-      extension: (request) => statusOf(request).extensions?.[before.length]?.message ?? '',
+      extensionText: (request) => statusOf(request).extensions?.[before.length]?.message ?? '',
       done: (request) => {
         const state = statusOf(request).extensions?.[before.length]?.state;
         return state === 'Granted' || state === 'Refused' ? request : undefined;

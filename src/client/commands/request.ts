@@ -92,12 +92,12 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
     });
   if (dryRun !== undefined) {
     for (const warning of connection.warnings) io.printError(`${warning}\n`);
-    const later = predictsDenial(connection.warnings)
+    const denialText = predictsDenial(connection.warnings)
       ? ', and then deny it: see above'
       : connection.warnings.some((warning) => warning.startsWith('not checked '))
         ? ', and may deny it later: see what it has not checked above'
         : '';
-    if (!printObject(io, form, created)) io.print(`the server would accept this request${later} (dry run)\n`);
+    if (!printObject(io, form, created)) io.print(`the server would accept this request${denialText} (dry run)\n`);
     return exits.done;
   }
   for (const warning of connection.warnings) io.printError(`note: ${warning}\n`);
