@@ -69,12 +69,14 @@ describe('the deletion of an entry', function () {
     );
     await stage.patch('one', { metadata: { annotations: { 'abandon.inventory.drawbridge.dev/network': 'lost' } } });
     await stage.gone('one');
-    const lines = await stage.server.audit();
-    const abandonments = lines.filter(
-      ({ code, what }) => code === 'Abandoned' && JSON.stringify(what).includes(ref.uid),
-    );
+    const abandonments = async () =>
+      (await stage.server.audit()).filter(
+        ({ code, what }) => code === 'Abandoned' && JSON.stringify(what).includes(ref.uid),
+      );
+    // The end of an entry does not wait for the journal.
+    await stage.until('the audit line', async () => (await abandonments()).length > 0);
     assert.deepEqual(
-      abandonments.map(({ event, verdict, message }) => [event, verdict, message]),
+      (await abandonments()).map(({ event, verdict, message }) => [event, verdict, message]),
       [
         [
           'revocation',

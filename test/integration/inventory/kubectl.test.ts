@@ -211,9 +211,8 @@ describe('kubectl and the inventory', function () {
         note.test((await kubectl('events', '--for=clusterinventory/one', ...here())).stdout),
       );
     }
-    const lines = (await stage.server.audit()).filter(
-      ({ code, what }) => code === 'Abandoned' && JSON.stringify(what).includes(uid),
-    );
+    await stage.until('the audit lines', async () => (await abandonments(uid)).length >= 2);
+    const lines = await abandonments(uid);
     assert.deepEqual(
       lines.map(({ reason }) => reason),
       ['lost', 'moved'],
@@ -287,9 +286,8 @@ describe('kubectl and the inventory', function () {
       const { stdout } = await kubectl('events', '--for=clusterinventory/one', ...here());
       return /Warning +Abandoned +.* component network was abandoned by alice: its account is lost; /.test(stdout);
     });
-    const lines = (await stage.server.audit()).filter(
-      ({ code, what }) => code === 'Abandoned' && JSON.stringify(what).includes(entry.ref.uid),
-    );
+    await stage.until('the audit line', async () => (await abandonments(entry.ref.uid)).length > 0);
+    const lines = await abandonments(entry.ref.uid);
     assert.deepEqual(
       lines.map(({ who, component, reason }) => [(who as { user: string }).user, component, reason]),
       [['alice', 'network', 'its account is lost']],
@@ -555,6 +553,11 @@ describe('kubectl and the inventory', function () {
       ...run,
       metadata: { name, namespace, labels, ownerReferences },
     } as KubeObject);
+    // The server must know the run before the entry changes: it watches them independently.
+    await stage.until(
+      'the server to know the run',
+      async () => (await column('NEXT', 'reconcileruns', '-o', 'wide')) === 'none: the entry is suspended',
+    );
     await stage.patch('one', {
       metadata: { annotations: { 'force.inventory.drawbridge.dev/network': '1' } },
       spec: { suspend: false },
@@ -566,6 +569,10 @@ describe('kubectl and the inventory', function () {
   });
 
   const here = () => ['-n', stage.namespace] as const;
+
+  /** The audit lines about abandoned components of the entry. The server writes them in the background. */
+  const abandonments = async (uid: string) =>
+    (await stage.server.audit()).filter(({ code, what }) => code === 'Abandoned' && JSON.stringify(what).includes(uid));
 
   /** Reports an outcome for the last call of the component, and returns the status of the answer. */
   async function report(component: ScriptedComponent, outcome: object): Promise<number> {
