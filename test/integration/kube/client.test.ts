@@ -21,7 +21,7 @@ const view = ({ metadata }: KubeObject): Projected => ({
 });
 
 const eventually = (condition: () => boolean | Promise<boolean>, what: string): Promise<unknown> =>
-  until(what, async () => condition(), { timeoutMs: 15_000, everyMs: 50 });
+  until(what, async () => condition(), { timeoutMs: 30_000, everyMs: 50 });
 
 describe('kube against a real apiserver', () => {
   let cluster: OpenCluster;
