@@ -14,6 +14,7 @@ const elected = (identity: string): string[] => ['--leader-elect=true', `--ident
 describe('two servers with leader election', () => {
   let stage: AccessStage;
   let right: ServerProcess;
+  let probes = 0;
   /** Non-GET calls of `right`, as they pass the proxy in front of it: method and path. */
   const writesOfRight: string[] = [];
 
@@ -48,10 +49,19 @@ describe('two servers with leader election', () => {
     return (body as { spec?: { holderIdentity?: string } }).spec?.holderIdentity;
   };
 
-  const leaderIs = (identity: string, timeoutMs = 10_000): Promise<boolean> =>
+  const leaderIs = (identity: string, timeoutMs = 30_000): Promise<boolean> =>
     until(`${identity} to lead`, async () => (await leader()) === identity, { timeoutMs, everyMs: 20 });
 
-  const sendWebhooksTo = (server: ServerProcess): Promise<unknown> => install(stage.plane, server.installation.port);
+  /** Resolves once the API server calls the webhooks of the server: it notices the new port a moment later. */
+  const sendWebhooksTo = async (server: ServerProcess): Promise<void> => {
+    await install(stage.plane, server.installation.port);
+    const name = `probe-${++probes}`;
+    const isCalled = async (): Promise<boolean> => {
+      await stage.create(stage.alice, podRequest(name), '?dryRun=All');
+      return (await verdicts(server, name)).length > 0;
+    };
+    await until('the API server to call its webhooks', isCalled, { timeoutMs: 30_000 });
+  };
 
   const whenClosed = async (request: StoredRequest, timeoutMs: number): Promise<number> => {
     const closed = async (): Promise<boolean> =>
