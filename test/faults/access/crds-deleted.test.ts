@@ -23,7 +23,8 @@ describe('when an administrator deletes the CRD of live grants', () => {
     await plane?.stop();
   });
 
-  it('AccessVote: access without approvals still opens and ends, even if the server restarts', async () => {
+  it('AccessVote: access without approvals still opens and ends, even if the server restarts', async function () {
+    this.timeout(120_000);
     const url = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/accessvotes.access.drawbridge.dev';
     await plane.call('DELETE', url);
     await until('the CRD to go', async () => (await plane.probe(url)).status === 404, { timeoutMs: 40_000 });
@@ -36,11 +37,15 @@ describe('when an administrator deletes the CRD of live grants', () => {
     const crd = `${kind.toLowerCase()}s.crds.wizardofoz.co`;
     const url = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${crd}`;
 
-    it(`${kind}: the access ends within two seconds, and then the CRD is deleted`, async () => {
+    it(`${kind}: the access ends within two seconds, and then the CRD is deleted`, async function () {
+      this.timeout(120_000);
       const asked = ['one', 'two'].map((name) => ask(name, { duration: '10m' }));
       const requests: StoredRequest[] = await Promise.all(asked.map((one) => stage.createReady(stage.alice, one)));
       const pods = requests.map(({ status }) => status?.podName ?? '');
-      for (const pod of pods) assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
+      for (const pod of pods) {
+        const isOpen = (): Promise<boolean> => stage.alice.mayExec(stage.namespace, pod);
+        await until('the API server to know the RoleBinding', isOpen, { timeoutMs: 30_000 });
+      }
       await plane.call('DELETE', url);
       const closed = async (): Promise<boolean> => {
         const children = await Promise.all(requests.map(({ metadata }) => stage.children(metadata.uid)));
