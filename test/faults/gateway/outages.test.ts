@@ -16,8 +16,7 @@ describe('while a part of the way through the gateway is away', () => {
 
   const shellOf = async (grant: StagedGrant): Promise<Terminal> => {
     const shell = stage.terminal(stage.alice, [...grant.via, 'exec', '-ti', 'payments', '--', 'sh']);
-    shell.write('echo $((40+2))\n');
-    await shell.shows(/42/);
+    await shell.shows(/[$#] /);
     return shell;
   };
   const startAgain = async (): Promise<void> => {
@@ -67,15 +66,13 @@ describe('while a part of the way through the gateway is away', () => {
     assert.equal(await shell.exit(), 1);
     assert.match(shell.text, /error: .*close 1006/);
     const { pid } = stage.gateway;
-    const isEnded = async () =>
-      (await stage.gateway.audit(({ verdict, request }) => verdict === 'ended' && request === grant.request)).length >
-      0;
-    await until('the audit line of the end', isEnded, { timeoutMs: 10_000 });
+    await stage.ended(grant);
     await works(grant);
     assert.deepEqual([stage.gateway.pid, stage.gateway.running], [pid, true]);
   });
 
-  it('without the gateway, kubectl lists the other kinds, and a deleted namespace stays until the gateway is back', async () => {
+  it('without the gateway, kubectl lists the other kinds, and a deleted namespace stays until the gateway is back', async function () {
+    this.timeout(300_000);
     const { plane } = stage;
     const name = 'deleted-meanwhile';
     await plane.kubectl(['create', 'namespace', name]);
@@ -84,7 +81,8 @@ describe('while a part of the way through the gateway is away', () => {
       'wait',
       '--for=condition=Available=False',
       `apiservice/${gatewayApiService}`,
-      '--timeout=30s',
+      // The API server looks every 30 s.
+      '--timeout=90s',
     ]);
     const all = await plane.kubectl(['get', 'all', '-n', stage.namespace]);
     assert.match(all.stdout, /pod\/payments/);
@@ -93,9 +91,9 @@ describe('while a part of the way through the gateway is away', () => {
       'wait',
       '--for=condition=NamespaceDeletionDiscoveryFailure',
       `namespace/${name}`,
-      '--timeout=30s',
+      '--timeout=60s',
     ]);
     await startAgain();
-    await plane.kubectl(['wait', '--for=delete', `namespace/${name}`, '--timeout=60s']);
+    await plane.kubectl(['wait', '--for=delete', `namespace/${name}`, '--timeout=120s']);
   });
 });
