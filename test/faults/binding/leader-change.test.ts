@@ -85,8 +85,15 @@ describe('two konnectors of one consumer', () => {
     await until('the other one to lead', async () => (await holder()) !== before, patience);
     await stage.whenObjectGone(kind(), { name: 'renewed' });
     await works('renewed');
+    const askedMs = Date.now();
     await client.mergePatch(kind().inConsumer, { name: 'first' }, { spec: { heat: 2 } });
     await stage.whenCopy(kind(), { name: 'first' }, ({ spec }) => own(spec, 'heat') === 2);
+    // The API server shows a write before its audit log does.
+    const isLogged = (): boolean =>
+      stage
+        .writes(kind())
+        .some(({ name, code, time }) => name === 'first' && code === 200 && Date.parse(time) >= askedMs);
+    await until('the write in the audit log', isLogged, patience);
     const uid = (await stage.copy(kind(), { name: 'renewed' }))?.metadata.uid;
     const count = stage.writes(kind()).length;
     paused.signal('SIGCONT');
