@@ -217,16 +217,29 @@ describe('sessions, while random events happen in random order', () => {
   }
 
   it(`no session outlives its grant, and none ends before it without a reason (DRAWBRIDGE_SEED=${seed})`, async function () {
-    this.timeout(lastsMs + 120_000);
+    this.timeout(2 * lastsMs + 180_000);
+    let [happened, slowMs, isOver] = [0, 0, false];
+    /** Measures all the time, because a busy machine may delay any of the ends. */
+    const measure = async (): Promise<void> => {
+      while (!isOver) {
+        const askedMs = Date.now();
+        await stage.plane.probe('/version');
+        slowMs = Math.max(slowMs, Date.now() - askedMs);
+        await sleep(20);
+      }
+    };
+    const measuring = measure();
+    measuring.catch(() => undefined);
+    const endedBy = (leader: boolean): boolean =>
+      sessions.some(({ request, code }) => code === 'Revoked' && endings.get(request)?.byLeader === leader);
+    const hasExpired = (): boolean => sessions.some(({ code }) => code === 'Expired');
+    const hasAllEnds = (): boolean => hasExpired() && endedBy(false) && endedBy(true);
     const endsAtMs = Date.now() + lastsMs;
-    let [happened, slowMs] = [0, 0];
-    while (Date.now() < endsAtMs) {
+    // On a busy machine, less happens.
+    while (Date.now() < endsAtMs || (!hasAllEnds() && Date.now() < endsAtMs + lastsMs)) {
       await pick(events)?.();
       happened++;
       await sleep(random() * 100);
-      const askedMs = Date.now();
-      await stage.plane.probe('/version');
-      slowMs = Math.max(slowMs, Date.now() - askedMs);
     }
     const isOpen = ({ metadata, status }: StoredRequest): boolean => !endings.has(metadata.name) && !status?.ended;
     for (const request of known().filter(isOpen)) {
@@ -237,6 +250,8 @@ describe('sessions, while random events happen in random order', () => {
     await until('all sessions to end', () => sessions.every(({ endedMs }) => endedMs !== undefined), {
       timeoutMs: 20_000,
     }).catch(() => undefined);
+    isOver = true;
+    await measuring;
     const codes = new Map<string, number>();
     for (const { code = 'cut' } of sessions) codes.set(code, (codes.get(code) ?? 0) + 1);
     console.log(
@@ -249,9 +264,7 @@ describe('sessions, while random events happen in random order', () => {
         : [{ ...session, breach, deadlines: deadlinesOf(session.request), ...endings.get(session.request) }];
     });
     assert.deepEqual(breaches, []);
-    assert.ok(codes.has('Expired'), 'a session reached the deadline of its grant');
-    const endedBy = (leader: boolean): boolean =>
-      sessions.some(({ request, code }) => code === 'Revoked' && endings.get(request)?.byLeader === leader);
+    assert.ok(hasExpired(), 'a session reached the deadline of its grant');
     assert.ok(endedBy(false), 'the user ended the access of a session');
     assert.ok(endedBy(true), 'a vote ended the access of a session');
     assert.deepEqual(witness.changedDecisions(), []);
