@@ -29,9 +29,15 @@ function exec(stage: GatewayStage, who: Person, prefix: string, command: readonl
 
 const prefixOf = (stage: GatewayStage, grant: StagedGrant): string => grantProxyPath(stage.namespace, grant.name);
 
-/** Memory of `count` idle sessions, and the time from their common deadline until the client has the end of each stream. */
-export async function idleAndEnd(stage: GatewayStage, count: number): Promise<Figures> {
-  const lastsMs = 20_000 + 20 * count;
+/**
+ * Memory of `count` idle sessions, and the time from their common deadline until the client has the end of each stream. `lastsMs`: how long
+ * the grants last; all sessions must open before.
+ */
+export async function idleAndEnd(
+  stage: GatewayStage,
+  count: number,
+  lastsMs: number = 20_000 + 20 * count,
+): Promise<Figures> {
   const before = await lowestRss(stage);
   const grants = await Promise.all(
     Array.from({ length: Math.ceil(count / SESSIONS_A_GRANT) }, () => stage.grant({ lastsMs })),
