@@ -35,7 +35,7 @@ async function withdraw(plane: PlaneClient, withdrawn: Withdrawn): Promise<() =>
       const answer = await plane.call('POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', { spec });
       return own(own(answer.body, 'status'), 'allowed') === allowed;
     };
-    await until(`watch ${resource} to be ${allowed ? 'allowed' : 'denied'}`, isDecided, { timeoutMs: 10_000 });
+    await until(`watch ${resource} to be ${allowed ? 'allowed' : 'denied'}`, isDecided, { timeoutMs: 30_000 });
   };
   const without = before
     .map((rule) => ({ ...rule, resources: (rule.resources ?? []).filter((one) => one !== resource) }))
@@ -59,7 +59,7 @@ export function itNamesWithdrawn(withdrawn: Withdrawn, server: () => WatchingSer
   let restore: () => Promise<void>;
 
   it(`is named by readiness within ${namedWithinMs / 1000} s`, async function () {
-    this.timeout(60_000);
+    this.timeout(90_000);
     const { plane, readiness } = server();
     assert.doesNotMatch(await readiness(), /no longer allows/);
     restore = await withdraw(plane, withdrawn);
@@ -69,7 +69,7 @@ export function itNamesWithdrawn(withdrawn: Withdrawn, server: () => WatchingSer
   });
 
   it(`is in force again within ${clearWithinMs / 1000} s of its return`, async function () {
-    this.timeout(60_000);
+    this.timeout(90_000);
     const { readiness } = server();
     await restore();
     const isClear = async (): Promise<boolean> => !/no longer allows/.test(await readiness());

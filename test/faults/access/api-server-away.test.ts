@@ -42,7 +42,7 @@ describe('an unavailable API server', () => {
 
   for (const [what, begin] of outages) {
     it(`${what}: grants that expired meanwhile are closed within 2 s after it is back`, async function () {
-      this.timeout(40_000);
+      this.timeout(90_000);
       const id = what.split(' ')[0];
       const requests = await Promise.all([
         stage.createReady(stage.alice, podRequest(`out-${id}`, { duration: '8s' })),
@@ -64,7 +64,7 @@ describe('an unavailable API server', () => {
   }
 
   it('is back: requests and revocations from the outage are handled', async function () {
-    this.timeout(40_000);
+    this.timeout(180_000);
     const given = await stage.createReady(stage.alice, podRequest('given-back', { duration: '10m' }));
     const failures = async (): Promise<number> => (await stage.server.log()).split('list-watch keeps failing').length;
     const before = await failures();
@@ -77,7 +77,7 @@ describe('an unavailable API server', () => {
     await proxy.pass();
     await stage.gone(given);
     await stage.ready(asked);
-    await stage.kubectl('delete', 'podaccessrequests', '--all', '--timeout=20s');
+    await stage.kubectl('delete', 'podaccessrequests', '--all', '--timeout=60s');
     assert.deepEqual(await orphansIn(stage.plane, stage.namespace), []);
   });
 });
