@@ -9,6 +9,9 @@ import { until } from '../../../sandbox/wait.ts';
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const limitMs = 240_000;
 
+const logRow = /^ +log +\S+\n/m;
+const execNote = /`kubectl exec` runs its command on this machine, as \w+\./;
+
 /** A program of the sandbox that keeps running, and what it has printed. */
 class Demo {
   readonly #child: ChildProcess;
@@ -26,13 +29,13 @@ class Demo {
     this.#child.stderr?.on('data', collect);
   }
 
-  /** Resolves to the part of the output that tells how to try it. */
-  async whenItKeepsRunning(): Promise<string> {
+  /** Resolves to the part of the output that tells how to try it, once it has the `last` line. */
+  async whenItKeepsRunning(last = logRow): Promise<string> {
     await until(
       'the demo to keep running',
       () => {
         assert.equal(this.#child.exitCode, null, this.#output);
-        return /^ +log +\S+$/m.test(this.#output);
+        return last.test(this.#output);
       },
       { timeoutMs: limitMs },
     );
@@ -61,23 +64,27 @@ async function assertAddressesAnswer(text: string): Promise<void> {
 describe('make run', function () {
   this.timeout(limitMs + 60_000);
 
-  const demos: readonly { readonly program: string; readonly callbacks?: true; readonly lasts?: string }[] = [
-    { program: 'run' },
+  const demos: readonly {
+    readonly program: string;
+    readonly last?: RegExp;
+    readonly callbacks?: true;
+    readonly lasts?: string;
+  }[] = [
+    { program: 'run', last: execNote },
     { program: 'run-binding' },
     { program: 'run-inventory', callbacks: true },
     // Too short for a warning two minutes before the end, and long enough for a busy machine.
     { program: 'run-session', lasts: '40s' },
   ];
-  for (const { program, callbacks, lasts = '20s' } of demos) {
+  for (const { program, last, callbacks, lasts = '20s' } of demos) {
     it(`of sandbox/${program}.ts tells its story, prints addresses that answer, and removes everything at its end`, async () => {
       const demo = new Demo(program, { DURATION: lasts, ONCE: '' });
       let kubeconfig: string;
       try {
-        const text = await demo.whenItKeepsRunning();
+        const text = await demo.whenItKeepsRunning(last);
         await assertAddressesAnswer(text);
         kubeconfig = row(text, 'kubeconfig of the administrator');
         if (callbacks) assert.ok((await fetch(row(text, 'callbacks of components'))).status >= 400);
-        if (program === 'run') assert.match(text, /`kubectl exec` runs its command on this machine, as \w+\./);
       } finally {
         await demo.stop();
       }
