@@ -5,6 +5,7 @@ import { requesterOf, typeOf } from './access-requests.ts';
 import { fields } from './output.ts';
 import { codeOf, conditionsOf, remedyOf, type State, specOf, stateOf, stateText, statusOf } from './request-state.ts';
 import { timeFrom } from './times.ts';
+import { useText } from './use-text.ts';
 
 /** The lines that `get` prints for a request, such as its state, its end, its approvals, and the command that uses it. */
 export function detailsOf(request: KubeObject, nowMs: number, program = 'drawbridge'): string {
@@ -40,7 +41,7 @@ export function detailsOf(request: KubeObject, nowMs: number, program = 'drawbri
     ['Recording', conditionsOf(request).find(({ type }) => type === recordingLostCondition)?.message ?? ''],
     ['Extensions', extensionLines(request)],
     ['Pod', pod],
-    ['Use', state === 'Ready' && status.accessMessage ? status.accessMessage.trimEnd().split('\n') : ''],
+    ['Use', state === 'Ready' ? useText(request).split('\n') : ''],
   ]);
 }
 

@@ -9,6 +9,7 @@ import type { Context } from './command.ts';
 import { exits } from './command-spec.ts';
 import { Problem } from './problem.ts';
 import { cannotOpen, specOf, stateOf, statusOf } from './request-state.ts';
+import { useText } from './use-text.ts';
 
 /** The value of `--server` with which kubectl calls the gateway; undefined if the grant of the request does not need the gateway. */
 export function gatewayUrl(request: KubeObject, { server }: Pick<ClusterConnection, 'server'>): string | undefined {
@@ -77,7 +78,7 @@ const signalExitBase = 128;
 
 /** A sentence that says why the grant does not permit exec to this user, and what to type instead; empty if it permits exec. */
 async function noExecText(connection: ClusterConnection, request: KubeObject): Promise<string> {
-  const { grant, accessMessage = '' } = statusOf(request);
+  const { grant } = statusOf(request);
   const user = await connection.whoAmI().catch(() => undefined);
   if (!grant || !user) return '';
   const { name } = request.metadata;
@@ -92,5 +93,5 @@ async function noExecText(connection: ClusterConnection, request: KubeObject): P
   // The rules of a grant through the gateway permit nothing on the pod itself.
   if (grant.session?.via === 'Gateway') return '';
   const permitsExec = !grant.rules || grant.rules.some(({ resources }) => resources.includes('pods/exec'));
-  return permitsExec ? '' : `${name} permits no exec; use it with: ${accessMessage.trimEnd()}`;
+  return permitsExec ? '' : `${name} permits no exec; use it with: ${useText(request)}`;
 }

@@ -11,15 +11,16 @@ import { listIn, own } from '../kit/json-value.ts';
 
 /**
  * The state of a request, as commands show it. `New`: the server has not decided about it. `Pending`: it waits for approvals. `Scheduled`:
- * it waits for its start time. `Claimable`: it waits for its requester to run `start`. `Ending`: a user revoked or deleted the request, and
- * the server has not closed its access yet. `Ended` and `Denied` are final.
+ * it waits for its start time. `Claimable`: it waits for its requester to run `start`. `Ready`: access is open; `why` then says if the
+ * command that uses it is missing. `Ending`: a user revoked or deleted the request, and the server has not closed its access yet. `Ended`
+ * and `Denied` are final.
  */
 export type State = 'New' | 'Pending' | 'Scheduled' | 'Claimable' | 'Opening' | 'Ready' | 'Ending' | 'Denied' | 'Ended';
 
 /** The state of a request with its details. All texts are from the object and may contain control characters. */
 export interface RequestState {
   readonly state: State;
-  /** What the request waits for, why it was denied, or why it ended; empty if it is Ready or the status does not say. */
+  /** What the request waits for, why it was denied, why it ended, or that its command is missing; empty if the status does not say. */
   readonly why: string;
   /** The reason of the condition behind `why`, from which `codeOf` reads the code; empty if there is none. */
   readonly code: string;
@@ -89,6 +90,8 @@ export function stateOf(request: KubeObject): RequestState {
   if (request.metadata.deletionTimestamp !== undefined)
     return stateWith(closingState, { reason: 'Deleted', message: 'deleted' });
   if (status.ready) return stateWith('Ready');
+  const unusable = status.grant && missingCommand(conditions);
+  if (unusable) return stateWith('Ready', unusable);
   const opening = conditions.find(
     ({ type, status }) => status === 'False' && temporary.includes(type) && type.startsWith('Access'),
   );
@@ -98,6 +101,22 @@ export function stateOf(request: KubeObject): RequestState {
   if (approvalState === 'Pending' || approvalState === 'Scheduled' || approvalState === 'Claimable')
     return stateWith(approvalState, approval);
   return stateWith('New', opening);
+}
+
+/**
+ * Why open access has no command: the pod is ready, but the command of the template does not fit it. Undefined otherwise. The message
+ * addresses the requester.
+ */
+function missingCommand(conditions: readonly ReadCondition[]): Pick<ReadCondition, 'reason' | 'message'> | undefined {
+  const { accessResourcesReady, accessMessage } = requestConditions;
+  const failed = conditions.find(({ type, status }) => type === accessMessage && status === 'False');
+  const isPodReady = conditions.some(({ type, status }) => type === accessResourcesReady && status === 'True');
+  if (!failed || !isPodReady) return undefined;
+  const { reason, message } = failed;
+  return {
+    reason,
+    message: `the server could not write the command that uses the access: ${reason}: ${message}. Ask the author of the template to correct it`,
+  };
 }
 
 /** Whether the condition only repeats that access was denied while it opened. Another condition has the code. */

@@ -10,7 +10,8 @@ import { cannotOpen, codeOf, remedyOf, specOf, stateOf, statusOf } from './reque
 import { timeFrom } from './times.ts';
 
 /** `WaitOptions.done` for a wait until access is open. */
-export const ifReady = (request: KubeObject): KubeObject | undefined => (statusOf(request).ready ? request : undefined);
+export const ifReady = (request: KubeObject): KubeObject | undefined =>
+  stateOf(request).state === 'Ready' ? request : undefined;
 
 /** What `waitFor` waits for, and how long. */
 export interface WaitOptions {

@@ -41,7 +41,7 @@ export const watch: Command = {
   name: 'watch',
   summary: 'Wait for a request, or watch all of yours',
   details:
-    'With a name, waits until access is open, as request does. Without one, prints each change of your requests until Ctrl-C.',
+    'With a name, waits until access is open, and prints the command that uses it, as request does. Without one, prints each change of your requests until Ctrl-C.',
   args: [{ ...requestArgument, optional: true }],
   flags: [timeout],
   examples: ['watch payments-shell-x7k2p --timeout 10m', 'watch -A'],
@@ -85,8 +85,7 @@ export async function waitUntilReady(
 ) {
   const found = await findRequest(connection, name);
   if (cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
-  if (statusOf(found.object).ready) return found.object;
-  return waitFor(context, connection, found, { timeoutMs, done: ifReady });
+  return ifReady(found.object) ?? waitFor(context, connection, found, { timeoutMs, done: ifReady });
 }
 
 export const drop: Command = {

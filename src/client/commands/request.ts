@@ -3,7 +3,7 @@ import { formatTime, parseTime } from '../../kit/clock.ts';
 import { quote } from '../../kit/errors.ts';
 import { findObject } from '../../kube/client.ts';
 import { ApiError } from '../../kube/errors.ts';
-import { accessOf, fullName, type TypeName, templateResource } from '../access-requests.ts';
+import { accessOf, fullName, type TypeName, templateResource, typeOf } from '../access-requests.ts';
 import { permitsExec } from '../approver-text.ts';
 import { type Args, usageProblem } from '../args.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
@@ -13,7 +13,8 @@ import type { OutputForm } from '../common-flags.ts';
 import { kubectlExec } from '../kubectl-exec.ts';
 import { outputForm, printObject } from '../output.ts';
 import { Problem, problemOf } from '../problem.ts';
-import { isFinal, stateOf, statusOf } from '../request-state.ts';
+import { isFinal, stateOf } from '../request-state.ts';
+import { useText } from '../use-text.ts';
 import { unlessForbidden } from '../voted-template.ts';
 import { deleteText, ifReady, nextCommands, openText, requestWithFlags, waitFor } from '../wait.ts';
 
@@ -59,7 +60,7 @@ const requestCommand = (type: TypeName, summary: string, own: readonly FlagSpec[
   name: `request ${type}`,
   summary,
   details:
-    'Creates a request and waits until access is open. Standard error shows what the request waits for, and which approvals it needs; standard output is the command that uses the access. Ctrl-C ends the wait and keeps the request; the client then prints the commands to wait again and to withdraw it.',
+    'Creates a request and waits until access is open. Standard error shows what the request waits for, and which approvals it needs; standard output is the command that uses the access. If access is open, but the command of the template does not fit the pod, standard error says why, standard output is a command that the access permits, and the exit code is 0. Ctrl-C ends the wait and keeps the request; the client then prints the commands to wait again and to withdraw it.',
   args: [{ name: 'TEMPLATE', complete: 'templates' }],
   rest: 'COMMAND',
   flags: [...requestFlags, ...own, ...waitFlags],
@@ -183,10 +184,20 @@ async function createProblem(
   return new Problem(exitCode, withFlags);
 }
 
-/** Prints when access ends to standard error, and to standard output the object, or in the form table the command that uses the access. */
+/**
+ * Prints when access ends to standard error, and to standard output the object, or in the form table the command that uses the access. If
+ * the server could not write that command, also says why.
+ */
 export function printAccess({ io, clock }: Context, form: OutputForm, ready: KubeObject): void {
   io.printError(`${openText(ready, clock.now())}\n`);
-  if (!printObject(io, form, ready)) io.print(`${(statusOf(ready).accessMessage ?? '').trimEnd()}\n`);
+  const { why } = stateOf(ready);
+  if (why !== '') io.printError(`note: ${why}\n`);
+  if (printObject(io, form, ready)) return;
+  const command = useText(ready);
+  const { name, namespace = '' } = ready.metadata;
+  const request = `${typeOf(ready)}/${name} -n ${namespace}`;
+  if (command !== '') io.print(`${command}\n`);
+  else io.printError(`note: to see what the access permits: ${io.program} get ${request} -o yaml\n`);
 }
 
 /** The request object that the arguments describe, still without a namespace. @throws Problem for invalid arguments. */

@@ -23,10 +23,11 @@ describe('a person who uses drawbridge to get access', () => {
   });
   after(() => stage?.close());
 
-  const patchTemplate = async (accessConfig: object): Promise<void> => {
+  const patchTemplate = async (accessConfig: object, kind = 'PodAccessTemplate'): Promise<void> => {
+    const name = kind === 'PodAccessTemplate' ? 'payments-shell' : 'payments-exec';
     const patch = JSON.stringify({ spec: { accessConfig } });
-    await stage.kubectl('patch', 'pat', 'payments-shell', '--type=merge', '-p', patch);
-    await stage.templateReady('PodAccessTemplate', 'payments-shell');
+    await stage.kubectl('patch', kind, name, '--type=merge', '-p', patch);
+    await stage.templateObserved(kind, name);
   };
   const says = (running: RunningClient, text: RegExp): Promise<boolean> =>
     until(`the client to say ${text}`, () => text.test(running.soFar().stderr), { timeoutMs: 30_000 });
@@ -66,6 +67,33 @@ describe('a person who uses drawbridge to get access', () => {
     assert.match(stdout, /^kubectl exec -ti -n \S+ payments-\S+ -- \/bin\/sh\n$/);
     const names = await client.ok(stage.alice, 'list', '-o', 'name');
     assert.match(names, /^execaccessrequest\.crds\.wizardofoz\.co\/payments-exec-\w+$/m);
+  });
+
+  it('gets a command that works, and why that of the template is missing, once access is open', async () => {
+    const patch = (accessCommand: string | null): Promise<void> =>
+      patchTemplate({ accessCommand }, 'ExecAccessTemplate');
+    await patch(
+      'kubectl exec -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -c {{ index .Metadata.Labels "app2" }} -- sh',
+    );
+    try {
+      const ask = ['request', 'exec', 'payments-exec', '--name', 'no-command', '--timeout', '30s'];
+      const { code, stdout, stderr } = await client.run(stage.alice, ...ask);
+      assert.equal(code, 0, stderr);
+      assert.match(
+        stderr,
+        /^access is open until .*\nnote: the server could not write the command that uses the access: InvalidAccessCommand: .*"app2".*\. Ask the author of the template to correct it$/m,
+      );
+      const [program = '', ...args] = stdout.trim().split(' ');
+      assert.equal(program, 'kubectl');
+      const hello = await stage.alice.kubectl([...args.filter((arg) => arg !== '-ti'), '-c', 'echo hello']);
+      assert.equal(hello.stdout.trim(), 'hello');
+      assert.equal(await client.ok(stage.alice, 'watch', 'no-command'), stdout);
+      assert.equal(await client.ok(stage.alice, 'exec', 'no-command', '--', 'echo', 'again'), 'again\n');
+      assert.match(await client.ok(stage.alice, 'list'), /^no-command +exec +payments-exec +Ready /m);
+      await client.ok(stage.alice, 'drop', 'no-command');
+    } finally {
+      await patch(null);
+    }
   });
 
   it('reads objects as JSON and YAML', async () => {

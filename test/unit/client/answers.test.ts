@@ -257,6 +257,47 @@ describe('the client says what happened:', () => {
     });
   }
 
+  const permitted: readonly (readonly [what: string, rules: object[] | undefined, command: string, note: string])[] = [
+    [
+      'exec',
+      [{ apiGroups: [''], resources: ['pods/exec'], verbs: ['get', 'create'] }],
+      'exec -ti -n payments p -- /bin/sh',
+      '',
+    ],
+    ['exec, as grants of earlier versions do', undefined, 'exec -ti -n payments p -- /bin/sh', ''],
+    ['only logs', [{ apiGroups: [''], resources: ['pods/log'], verbs: ['get'] }], 'logs -f -n payments p', ''],
+    [
+      'something else',
+      [{ apiGroups: [''], resources: ['pods'], verbs: ['get'] }],
+      '',
+      'note: to see what the access permits: drawbridge get pod/a -n payments -o yaml\n',
+    ],
+  ];
+  for (const [what, rules, command, note] of permitted) {
+    it(`that access is open without its command, and how to use it if it permits ${what}`, async () => {
+      const message = 'accessCommand names label "app2", which pod p does not have; name another one';
+      const conditions = [
+        { type: 'AccessResourcesReady', status: 'True', reason: 'Success', message: '' },
+        { type: 'AccessMessage', status: 'False', reason: 'InvalidAccessCommand', message },
+        { type: 'Ready', status: 'False', reason: 'InvalidAccessCommand', message },
+        { type: 'Stalled', status: 'True', reason: 'InvalidAccessCommand', message },
+      ];
+      const confined = rules?.map((rule) => ({ ...rule, resourceNames: ['p'] }));
+      const given = { ...grant, ...(confined ? { rules: confined } : {}) };
+      await open({ podaccessrequests: [request('a', { grant: given, podName: 'p', conditions })] });
+      const { code, stdout, stderr } = await cluster.run(['watch', 'a', '--timeout', '1ms']);
+      assert.deepEqual([code, stdout], [0, command === '' ? '' : `kubectl ${command}\n`], stderr);
+      const why = `the server could not write the command that uses the access: InvalidAccessCommand: ${message}. Ask the author of the template to correct it`;
+      assert.match(stderr, /^access is open until 2099-01-01T00:00:00Z /);
+      assert.ok(stderr.endsWith(`\nnote: ${why}\n${note}`), stderr);
+      const details = (await cluster.run(['get', 'a'])).stdout;
+      assert.ok(details.includes(why), details);
+      assert.equal(/^Use: +kubectl (.*)$/m.exec(details)?.[1] ?? '', command);
+      assert.match((await cluster.run(['list'])).stdout, /^a +pod +shell +Ready /m);
+      assert.deepEqual([(await cluster.run(['exec', 'a'])).code, cluster.ran.length], [0, 1]);
+    });
+  }
+
   it('whom to ask, if the template must change', async () => {
     const message = 'Service payments selects the access pod; change podLabels';
     const conditions = [{ type: 'AccessResourcesCreated', status: 'False', reason: 'PodIsSelected', message }];

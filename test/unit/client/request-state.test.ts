@@ -58,6 +58,32 @@ const cases: readonly Case[] = [
     state: 'Denied',
     code: 'PlanChanged',
   },
+  {
+    what: 'with open access whose command does not fit the pod',
+    request: object({
+      grant,
+      conditions: [
+        condition('AccessResourcesReady', 'True', 'Success'),
+        condition('AccessMessage', 'False', 'InvalidAccessCommand'),
+        condition('Ready', 'False', 'InvalidAccessCommand'),
+        condition('Stalled', 'True', 'InvalidAccessCommand'),
+      ],
+    }),
+    state: 'Ready',
+    code: 'InvalidAccessCommand',
+  },
+  {
+    what: 'whose pod is not ready again, and whose command did not fit it',
+    request: object({
+      grant,
+      conditions: [
+        condition('AccessResourcesReady', 'False', 'NotYetReady'),
+        condition('AccessMessage', 'False', 'InvalidAccessCommand'),
+      ],
+    }),
+    state: 'Opening',
+    code: 'NotYetReady',
+  },
   { what: 'with open access', request: object({ grant, ready: true }), state: 'Ready' },
   {
     what: 'that a person denied',

@@ -1,0 +1,19 @@
+import { commandExample, renderAccessMessage } from '../access/policy/kubectl-command.ts';
+import type { KubeObject } from '../api/object.ts';
+import { stateOf, statusOf } from './request-state.ts';
+
+/**
+ * The command that uses open access: that of the template, or, if the server could not write it, one that the grant permits. Empty if the
+ * client knows no command for the permissions of the grant.
+ */
+export function useText(request: KubeObject): string {
+  const { accessMessage = '', grant } = statusOf(request);
+  const { pod } = stateOf(request);
+  if (accessMessage !== '' || !grant || pod === '') return accessMessage.trimEnd();
+  // The grant confines its rules to the pod, and an example is for any pod. Grants of earlier versions have no rules, and permit exec.
+  const rules = grant.rules?.map(({ apiGroups, resources, verbs }) => ({ apiGroups, resources, verbs }));
+  const command = commandExample(rules ? { exec: false, rules } : {}) ?? '';
+  const { namespace = '' } = request.metadata;
+  const rendered = renderAccessMessage(command, { name: pod, namespace, labels: {}, annotations: {} });
+  return 'text' in rendered ? rendered.text : '';
+}
