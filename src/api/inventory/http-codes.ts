@@ -16,7 +16,7 @@ export const reportCodes = {
   },
   InvalidReport: {
     audience: 'component',
-    meaning: 'Status 400. The report violates the [contract](component-contract.md#reports).',
+    meaning: 'Status 400. The report violates the [contract](component-answers.md#reports).',
     remedy: 'Correct the field that the message names. The same report is rejected again.',
   },
   TooLarge: {
