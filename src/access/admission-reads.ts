@@ -15,7 +15,7 @@ import type { GrantQuota } from './lifecycle/grant-quota.ts';
 import { hasEndedCondition, isDeniedOrEnded } from './lifecycle/request-conditions.ts';
 import { accessEndMs, type EndSigner, extendableOf, hasVerifiedEnd } from './lifecycle/request-ends.ts';
 import type { Extendable } from './policy/extension-choice.ts';
-import { rulesViolation } from './policy/granted-rules.ts';
+import { rulesViolations } from './policy/granted-rules.ts';
 import type { Account } from './policy/limits.ts';
 import type { Caller, TemplateState } from './policy/request-policy.ts';
 import { type GrantingTemplate, type Permission, permissionsToHold } from './policy/template-permissions.ts';
@@ -207,7 +207,7 @@ export async function alreadyHolds(
   signal: AbortSignal,
 ): Promise<boolean> {
   // The server never grants invalid rules. A template that was stored before rules were limited may have hundreds of permissions to check.
-  if (rulesViolation(template.spec.accessConfig.rules)) return false;
+  if (rulesViolations(template.spec.accessConfig.rules).length > 0) return false;
   return (await lackingPermissions(client, caller, namespace, permissionsToHold(template), signal)).length === 0;
 }
 

@@ -15,12 +15,12 @@ import type { Plan } from '../builders/plan.ts';
 import type { OwedReviews } from '../emergency/owed-reviews.ts';
 import { type ChosenDuration, chooseDuration } from '../policy/duration-choice.ts';
 import { durationBoundsOf } from '../policy/emergency-policy.ts';
-import { grantableViolation, rulesViolation } from '../policy/granted-rules.ts';
+import { grantableViolations, rulesViolations } from '../policy/granted-rules.ts';
 import { countsFromOpening, latestOpeningMs, type Opening } from '../policy/opening.ts';
 import { firstViolation, type Violation } from '../policy/policy.ts';
 import { reasonLink } from '../policy/reason.ts';
 import { grantPolicy, isEligibleByGroup } from '../policy/request-policy.ts';
-import { gatewayRulesViolation } from '../policy/session-policy.ts';
+import { gatewayRulesViolations } from '../policy/session-policy.ts';
 import type { CountedVote } from '../policy/vote-count.ts';
 import type { Signer } from '../signing/signer.ts';
 import type { RequestView, TemplateView } from '../stores/access-views.ts';
@@ -146,7 +146,9 @@ export class Decider {
     const { accessConfig } = template.spec;
     const { rules } = accessConfig;
     const ruleViolation =
-      rulesViolation(rules) ?? grantableViolation(rules, this.#deps.grantable) ?? gatewayRulesViolation(accessConfig);
+      rulesViolations(rules)[0] ??
+      grantableViolations(rules, this.#deps.grantable)[0] ??
+      gatewayRulesViolations(accessConfig)[0];
     if (ruleViolation) return this.#deny(request, ruleViolation, signal);
 
     const subjects = subjectsOf(template.spec.accessConfig, request.spec.requester ?? noRequester);

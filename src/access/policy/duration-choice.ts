@@ -41,19 +41,23 @@ export function chooseDuration(requestedText: string | undefined, config: Durati
   return chosen(maxNs, message, true);
 }
 
-/** `InvalidDuration` if the durations of a template are invalid. The condition TemplateDurationsValid shows it. */
-export function verifyDurations(config: DurationBounds): Violation | undefined {
-  const bounds = readBounds(config);
-  if ('code' in bounds) return bounds;
-  if (bounds.defaultNs <= bounds.maxNs) return undefined;
-  return {
-    code: 'InvalidDuration',
-    message:
-      `defaultDuration ${durationText(bounds.defaultNs)} is longer than maxDuration ${durationText(bounds.maxNs)}; ` +
-      'lower defaultDuration or raise maxDuration',
-    field: 'spec.accessConfig.defaultDuration',
-    status: 422,
-  };
+/** `InvalidDuration` for each invalid duration of a template. The condition TemplateDurationsValid shows the first. */
+export function verifyDurations(config: DurationBounds): Violation[] {
+  const [defaultNs, maxNs] = readDurations(config);
+  if (typeof defaultNs !== 'bigint' || typeof maxNs !== 'bigint') {
+    return [defaultNs, maxNs].filter((duration) => typeof duration !== 'bigint');
+  }
+  if (defaultNs <= maxNs) return [];
+  return [
+    {
+      code: 'InvalidDuration',
+      message:
+        `defaultDuration ${durationText(defaultNs)} is longer than maxDuration ${durationText(maxNs)}; ` +
+        'lower defaultDuration or raise maxDuration',
+      field: 'spec.accessConfig.defaultDuration',
+      status: 422,
+    },
+  ];
 }
 
 /**
@@ -75,11 +79,16 @@ export function longestAccessMs(
 }
 
 function readBounds(config: DurationBounds): { readonly defaultNs: bigint; readonly maxNs: bigint } | Violation {
-  const defaultNs = readDuration(config.defaultDuration ?? '1h', 'spec.accessConfig.defaultDuration');
+  const [defaultNs, maxNs] = readDurations(config);
   if (typeof defaultNs !== 'bigint') return defaultNs;
-  const maxNs = readDuration(config.maxDuration ?? '24h', 'spec.accessConfig.maxDuration');
   return typeof maxNs === 'bigint' ? { defaultNs, maxNs } : maxNs;
 }
+
+/** defaultDuration and maxDuration. */
+const readDurations = (config: DurationBounds): [bigint | Violation, bigint | Violation] => [
+  readDuration(config.defaultDuration ?? '1h', 'spec.accessConfig.defaultDuration'),
+  readDuration(config.maxDuration ?? '24h', 'spec.accessConfig.maxDuration'),
+];
 
 /** The duration in nanoseconds, at least 1 s. Code `InvalidDuration`. */
 function readDuration(text: unknown, field: string): bigint | Violation {

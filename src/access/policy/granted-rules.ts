@@ -24,19 +24,20 @@ export const rulesOf = ({ exec = true, rules = [] }: RuleConfig): readonly Templ
   ...rules,
 ];
 
-/** `InvalidRules` if `exec` is false and the rules hand out nothing, or exec. */
-export function withoutExecViolation({ exec = true, rules = [] }: RuleConfig): Violation | undefined {
-  if (exec) return undefined;
+/** `InvalidRules` if `exec` is false and the rules hand out nothing, and for each that hands out exec. */
+export function withoutExecViolations({ exec = true, rules = [] }: RuleConfig): Violation[] {
+  if (exec) return [];
   if (rules.length === 0) {
     const problem =
       'is empty and spec.accessConfig.exec is false, so a grant would hand out nothing; add a rule, for example get on pods/log';
-    return { code: 'InvalidRules', message: `${field} ${problem}`, field, status: 422 };
+    return [{ code: 'InvalidRules', message: `${field} ${problem}`, field, status: 422 }];
   }
-  const index = rules.findIndex(({ resources }) => resources.includes(execResource));
-  if (index < 0) return undefined;
-  const problem = `has ${quote(execResource)}, and spec.accessConfig.exec is false; remove one of them`;
-  const path = `${field}[${index}].resources`;
-  return { code: 'InvalidRules', message: `${path} ${problem}`, field: path, status: 422 };
+  return rules.flatMap(({ resources }, index) => {
+    if (!resources.includes(execResource)) return [];
+    const problem = `has ${quote(execResource)}, and spec.accessConfig.exec is false; remove one of them`;
+    const path = `${field}[${index}].resources`;
+    return [{ code: 'InvalidRules', message: `${path} ${problem}`, field: path, status: 422 }];
+  });
 }
 
 /** The rules for the Role of a grant: `rules`, each limited to the pod by resourceNames. */
@@ -59,33 +60,41 @@ const MAX_RIGHTS = 64;
  * Why a template must not add these rules. Only named verbs on pods and their subresources can be confined to the granted pod, and at most
  * 64 distinct rights are allowed. Codes `InvalidRules` and `TooManyRights`.
  */
-export function rulesViolation(rules: readonly TemplateRule[] = []): Violation | undefined {
-  for (const [index, { apiGroups, resources, verbs }] of rules.entries()) {
-    const group = apiGroups.find((name) => name !== '');
-    const resource = resources.find((name) => !POD_RESOURCE.test(name));
-    const verb = verbs.find((name) => !VERB.test(name));
-    const rulePath = `${field}[${index}]`;
-    const has = (found: string, allowed: string): string => `has ${quote(found)}; only ${allowed} are allowed`;
-    if (group !== undefined) return invalid(`${rulePath}.apiGroups`, has(group, 'resources of the core group, "",'));
-    if (resource !== undefined) {
-      return invalid(`${rulePath}.resources`, has(resource, 'pods and their subresources, such as pods/log,'));
-    }
-    if (verb !== undefined) return invalid(`${rulePath}.verbs`, has(verb, 'verbs by name, such as get or create,'));
-    if ([apiGroups, resources, verbs].some((list) => list.length === 0)) {
-      return invalid(rulePath, 'has an empty list; it needs at least one API group, one resource, and one verb');
-    }
-  }
-  return tooManyRights(new Set(rightsOf(rules).map(describeRight)).size);
+export function rulesViolations(rules: readonly TemplateRule[] = []): Violation[] {
+  return [...rules.flatMap(ruleViolations), ...tooManyRights(new Set(rightsOf(rules).map(describeRight)).size)];
 }
 
-function tooManyRights(found: number): Violation | undefined {
-  if (found <= MAX_RIGHTS) return undefined;
-  return {
-    code: 'TooManyRights',
-    message: `${field} adds ${found} different rights; at most ${MAX_RIGHTS} are allowed: remove some, or create a second template`,
-    field,
-    status: 422,
-  };
+function ruleViolations({ apiGroups, resources, verbs }: TemplateRule, index: number): Violation[] {
+  const rulePath = `${field}[${index}]`;
+  const others = (list: string, found: readonly string[], allowed: string): Violation[] =>
+    found.map((name) => invalid(`${rulePath}.${list}`, `has ${quote(name)}; only ${allowed} are allowed`));
+  const isEmpty = [apiGroups, resources, verbs].some((list) => list.length === 0);
+  return [
+    ...others(
+      'apiGroups',
+      apiGroups.filter((name) => name !== ''),
+      'resources of the core group, "",',
+    ),
+    ...others(
+      'resources',
+      resources.filter((name) => !POD_RESOURCE.test(name)),
+      'pods and their subresources, such as pods/log,',
+    ),
+    ...others(
+      'verbs',
+      verbs.filter((name) => !VERB.test(name)),
+      'verbs by name, such as get or create,',
+    ),
+    ...(isEmpty
+      ? [invalid(rulePath, 'has an empty list; it needs at least one API group, one resource, and one verb')]
+      : []),
+  ];
+}
+
+function tooManyRights(found: number): Violation[] {
+  if (found <= MAX_RIGHTS) return [];
+  const message = `${field} adds ${found} different rights; at most ${MAX_RIGHTS} are allowed: remove some, or create a second template`;
+  return [{ code: 'TooManyRights', message, field, status: 422 }];
 }
 
 const invalid = (path: string, problem: string): Violation => ({
@@ -95,21 +104,24 @@ const invalid = (path: string, problem: string): Violation => ({
   status: 422,
 });
 
-/** `NotGrantable` if the rules exceed those of every grant and the `grantable` rules, which an administrator allowed in addition. */
-export function grantableViolation(
+/**
+ * `NotGrantable` for each right by which the rules exceed those of every grant and the `grantable` rules, which an administrator allowed in
+ * addition. The message also lists the rights after it.
+ */
+export function grantableViolations(
   rules: readonly TemplateRule[] | undefined,
   grantable: readonly RbacRule[],
-): Violation | undefined {
-  const missing = uncovered([...baseRules, ...grantable], rules ?? []);
-  if (missing.length === 0) return undefined;
-  return {
+): Violation[] {
+  const missing = [...new Set(uncovered([...baseRules, ...grantable], rules ?? []).map(describeRight))];
+  return missing.map((right, index) => ({
     code: 'NotGrantable',
     message:
-      `${field} hands out ${missing.slice(0, MAX_SHOWN).map(describeRight).join(', ')}, which this installation does not allow; ` +
+      `${field} hands out ${missing.slice(index, index + MAX_SHOWN).join(', ')}, which this installation does not allow; ` +
       'an administrator can add it to the chart value grantable',
     field,
     status: 403,
-  };
+    key: right,
+  }));
 }
 
 /** Maximum number of rights that a message lists. */

@@ -17,34 +17,29 @@ const groupLists = ({ allowedGroups, approvals, emergency }: AccessConfig): read
   ['spec.accessConfig.emergency.groups', emergency?.groups ?? [], 'request access'],
 ];
 
-/** `SystemGroup` for the built-in groups of Kubernetes, which contain whole classes of users, such as all authenticated users. */
-export function templateGroupsViolation(config: AccessConfig): Violation | undefined {
-  for (const [field, groups, members] of groupLists(config)) {
-    const group = groups.find((name) => name.startsWith('system:'));
-    if (group === undefined) continue;
-    return {
-      code: 'SystemGroup',
-      message:
-        `${field} has ${quote(group)}; Kubernetes assigns groups that begin with system: ` +
-        `to whole classes of users: name the groups of the people who may ${members}`,
-      field,
-      status: 403,
-    };
-  }
-  return undefined;
-}
+/** `SystemGroup` for each built-in group of Kubernetes. These contain whole classes of users, such as all authenticated users. */
+export const templateGroupsViolations = (config: AccessConfig): Violation[] =>
+  groupLists(config).flatMap(([field, groups, members]) =>
+    groups.filter((name) => name.startsWith('system:')).map((group) => systemGroup(field, group, members)),
+  );
+
+const systemGroup = (field: string, group: string, members: string): Violation => ({
+  code: 'SystemGroup',
+  message:
+    `${field} has ${quote(group)}; Kubernetes assigns groups that begin with system: ` +
+    `to whole classes of users: name the groups of the people who may ${members}`,
+  field,
+  status: 403,
+});
 
 /**
- * `InvalidGroup` for a name that begins or ends with white space. Names match letter for letter, so such a name would match no group that
- * an identity provider reports.
+ * `InvalidGroup` for each name that begins or ends with white space. Names match letter for letter, so such a name would match no group
+ * that an identity provider reports.
  */
-export function groupNamesViolation(config: AccessConfig): Violation | undefined {
-  for (const [field, groups] of groupLists(config)) {
-    const index = groups.findIndex((name) => name !== name.trim());
-    if (index >= 0) return invalidGroup(`${field}[${index}]`, groups[index] ?? '');
-  }
-  return undefined;
-}
+export const groupNamesViolations = (config: AccessConfig): Violation[] =>
+  groupLists(config).flatMap(([field, groups]) =>
+    groups.flatMap((name, index) => (name === name.trim() ? [] : [invalidGroup(`${field}[${index}]`, name)])),
+  );
 
 const invalidGroup = (field: string, name: string): Violation => ({
   code: 'InvalidGroup',

@@ -5,25 +5,23 @@ import { quote } from '../../kit/errors.ts';
 import { durationText, parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
 import type { Violation } from './policy.ts';
 import { reasonConfigViolation } from './reason.ts';
-import { sessionViolation } from './session-policy.ts';
-import { isInWindow, nextWindowStart, windowsViolation } from './start-windows.ts';
+import { sessionViolations } from './session-policy.ts';
+import { isInWindow, nextWindowStart, windowsViolations } from './start-windows.ts';
 
 /** Tolerance for `spec.startAt`, milliseconds: the clocks of people and servers differ, and a request takes time to arrive. */
 const toleranceMs = 60_000;
 
-/** `GrantToGroups` if a vote or an emergency would open access for whole groups. */
-export function grantToViolation({ grantTo, approvals, emergency }: AccessConfig): Violation | undefined {
-  if (grantTo !== 'AllowedGroups') return undefined;
-  const field = approvals ? 'approvals' : emergency ? 'emergency' : undefined;
-  if (field === undefined) return undefined;
-  return {
+/** `GrantToGroups` for a vote, and for an emergency, that would open access for whole groups. */
+export function grantToViolations({ grantTo, approvals, emergency }: AccessConfig): Violation[] {
+  if (grantTo !== 'AllowedGroups') return [];
+  return [...(approvals ? ['approvals'] : []), ...(emergency ? ['emergency'] : [])].map((field) => ({
     code: 'GrantToGroups',
     message:
       `spec.accessConfig.grantTo is AllowedGroups, and spec.accessConfig.${field} is set; approvals and emergencies open access for the ` +
       'requester only, because a voter must never get the access: set grantTo to Requester',
     field: 'spec.accessConfig.grantTo',
     status: 422,
-  };
+  }));
 }
 
 /**
@@ -33,10 +31,10 @@ export function grantToViolation({ grantTo, approvals, emergency }: AccessConfig
  */
 export function peopleConfigViolation(config: AccessConfig): Violation | undefined {
   return (
-    grantToViolation(config) ??
-    sessionViolation(config) ??
+    grantToViolations(config)[0] ??
+    sessionViolations(config)[0] ??
     reasonConfigViolation(config.reason) ??
-    windowsViolation(config.start?.windows ?? [])
+    windowsViolations(config.start?.windows ?? [])[0]
   );
 }
 

@@ -9,6 +9,8 @@ export interface Violation {
   readonly field?: string;
   /** HTTP status of the denial: 403 not allowed, 404 missing reference, 422 invalid value. */
   readonly status: 403 | 404 | 422;
+  /** What the rule found, to compare it with what it found before an update. Default: the message. */
+  readonly key?: string;
 }
 
 /** A violation of a rule about `field`. */
@@ -26,7 +28,8 @@ export type Check<Input> = (input: Input) => Violation | undefined;
 interface Rule<Input> {
   /** What the rule requires, a clause: `the caller is logged in`. */
   readonly requirement: string;
-  readonly check: Check<Input>;
+  /** A check that can find several violations returns all of them, so that an update that adds one to stored ones is denied. */
+  readonly check: Check<Input> | ((input: Input) => readonly Violation[]);
   /** What to do to satisfy the rule, a clause in the imperative. */
   readonly remedy: (input: Input) => string;
   /**
@@ -44,16 +47,24 @@ export type RuleBook<Input> = Readonly<Record<string, Rule<Input>>>;
  * too, does not count, so that users can update an object that predates a rule.
  */
 export function firstViolation<Input>(book: RuleBook<Input>, input: Input, stored?: Input): Violation | undefined {
-  for (const { check } of Object.values(book)) {
-    const violation = check(input);
-    if (violation && !(stored && isSame(violation, check(stored)))) return violation;
+  for (const rule of Object.values(book)) {
+    const violations = violationsOf(rule, input);
+    if (violations.length === 0) continue;
+    const before = stored === undefined ? [] : violationsOf(rule, stored);
+    const introduced = violations.find((violation) => !before.some((earlier) => isSame(violation, earlier)));
+    if (introduced) return introduced;
   }
   return undefined;
 }
 
-/** Whether both violations have the same code and message. */
+function violationsOf<Input>({ check }: Rule<Input>, input: Input): readonly Violation[] {
+  const found = check(input);
+  return found === undefined ? [] : 'code' in found ? [found] : found;
+}
+
+/** Whether both violations have the same code, and the same key or message. */
 export const isSame = (a: Violation, b: Violation | undefined): boolean =>
-  a.code === b?.code && a.message === b.message;
+  a.code === b?.code && (a.key ?? a.message) === (b.key ?? b.message);
 
 /** The result of one rule for one input. */
 export interface Explanation {
@@ -74,12 +85,9 @@ export function explain<Input>(book: RuleBook<Input>, input: Input): Explanation
   return Object.entries(book).map(([name, rule]) => explainRule(name, rule, input));
 }
 
-function explainRule<Input>(
-  name: string,
-  { requirement, check, remedy, applies }: Rule<Input>,
-  input: Input,
-): Explanation {
-  const violation = check(input);
+function explainRule<Input>(name: string, rule: Rule<Input>, input: Input): Explanation {
+  const { requirement, remedy, applies } = rule;
+  const [violation] = violationsOf(rule, input);
   if (violation) return { rule: name, verdict: 'fail', requirement, violation, remedy: remedy(input) };
   if (applies && !applies(input)) return { rule: name, verdict: 'unknown', requirement, remedy: remedy(input) };
   return { rule: name, verdict: 'pass', requirement };

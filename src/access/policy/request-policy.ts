@@ -17,7 +17,7 @@ import {
   overdueViolation,
   reasonConfigOf,
 } from './emergency-policy.ts';
-import { templateGroupsViolation } from './group-policy.ts';
+import { templateGroupsViolations } from './group-policy.ts';
 import { fullLimit, type LimitUse, limitViolation } from './limits.ts';
 import { isObjectName, listNames, showName } from './names.ts';
 import { peopleConfigViolation, startViolation } from './people-policy.ts';
@@ -156,7 +156,7 @@ const templateReady: Check<RequestInput> = ({ templateName, template }) => {
 
 /** The webhook denies such templates. This rule covers templates that were stored without the webhook. */
 const templateHasNoSystemGroup: Check<RequestInput> = ({ template }) =>
-  template.found ? templateGroupsViolation(template.spec.accessConfig) : undefined;
+  template.found ? templateGroupsViolations(template.spec.accessConfig)[0] : undefined;
 
 /** The webhook denies such templates, too. This rule covers templates that were stored without the webhook. */
 const templateSettingsAreValid: Check<RequestInput> = ({ template }) =>

@@ -39,48 +39,55 @@ const field = 'spec.accessConfig';
 const minute = 60_000_000_000n;
 
 /**
- * `InvalidSession` if `idleAfter`, `record`, or `recordInput` of a template is invalid or has no effect. `GatewayToGroups` if grants would
- * let whole groups pass the gateway.
+ * `InvalidSession` for each of `idleAfter`, `record`, and `recordInput` of a template that is invalid or has no effect. `GatewayToGroups`
+ * if grants would let whole groups pass the gateway.
  */
-export function sessionViolation({ session, grantTo }: SessionConfig): Violation | undefined {
+export function sessionViolations({ session, grantTo }: SessionConfig): Violation[] {
   const { via, idleAfter, record = 'Off', recordInput = false } = session ?? {};
-  if (idleAfter !== undefined) {
-    const idleField = `${field}.session.idleAfter`;
-    if (via !== 'Gateway') {
-      const problem =
-        'is set without via: Gateway; only the gateway can end idle sessions: set it, or remove idleAfter';
-      return refuse('InvalidSession', `${idleField} ${problem}`, idleField, 422);
-    }
+  const violations: Violation[] = [];
+  const add = (name: string, problem: string, code: Violation['code'] = 'InvalidSession'): void => {
+    violations.push(refuse(code, `${field}.${name} ${problem}`, `${field}.${name}`, 422));
+  };
+  if (idleAfter !== undefined && via !== 'Gateway') {
+    add(
+      'session.idleAfter',
+      'is set without via: Gateway; only the gateway can end idle sessions: set it, or remove idleAfter',
+    );
+  } else if (idleAfter !== undefined) {
     const parsed = parseGoDuration(idleAfter);
     if (!('ns' in parsed) || parsed.ns < minute || parsed.ns > 24n * 60n * minute) {
-      const problem = `is ${quote(idleAfter)}; write a Go duration from 1m to 24h, for example 15m`;
-      return refuse('InvalidSession', `${idleField} ${problem}`, idleField, 422);
+      add('session.idleAfter', `is ${quote(idleAfter)}; write a Go duration from 1m to 24h, for example 15m`);
     }
   }
   if (record !== 'Off' && via !== 'Gateway') {
-    const problem = `is ${record} without via: Gateway; only the gateway can record sessions: set it, or remove record`;
-    return refuse('InvalidSession', `${field}.session.record ${problem}`, `${field}.session.record`, 422);
+    add(
+      'session.record',
+      `is ${record} without via: Gateway; only the gateway can record sessions: set it, or remove record`,
+    );
   }
   if (recordInput && record === 'Off') {
-    const problem =
-      'is true, and sessions are not recorded; set record to BestEffort or Required, or remove recordInput';
-    return refuse('InvalidSession', `${field}.session.recordInput ${problem}`, `${field}.session.recordInput`, 422);
+    add(
+      'session.recordInput',
+      'is true, and sessions are not recorded; set record to BestEffort or Required, or remove recordInput',
+    );
   }
-  if (via !== 'Gateway' || grantTo !== 'AllowedGroups') return undefined;
-  const problem =
-    'is AllowedGroups, and session.via is Gateway; a session through the gateway belongs to one person: set grantTo to Requester';
-  return refuse('GatewayToGroups', `${field}.grantTo ${problem}`, `${field}.grantTo`, 422);
+  if (via === 'Gateway' && grantTo === 'AllowedGroups') {
+    const problem =
+      'is AllowedGroups, and session.via is Gateway; a session through the gateway belongs to one person: set grantTo to Requester';
+    add('grantTo', problem, 'GatewayToGroups');
+  }
+  return violations;
 }
 
-/** `GatewayRule` if the rules of a template with `via: Gateway` hand out a permission whose calls the gateway does not pass. */
-export function gatewayRulesViolation(config: SessionConfig): Violation | undefined {
-  if (!sessionOf(config)) return undefined;
-  const [right] = uncovered(passedRules, config.rules ?? []);
-  if (!right) return undefined;
-  const message =
-    `${field}.rules hands out ${describeRight(right)}, which the gateway does not pass; allowed are get, list, and watch of pods, ` +
-    'get of pods/log, and get and create of pods/exec, pods/attach, and pods/portforward: remove it, or set session.via to Direct';
-  return refuse('GatewayRule', message, `${field}.rules`, 422);
+/** `GatewayRule` for each permission of the rules of a template with `via: Gateway` whose calls the gateway does not pass. */
+export function gatewayRulesViolations(config: SessionConfig): Violation[] {
+  if (!sessionOf(config)) return [];
+  return uncovered(passedRules, config.rules ?? []).map((right) => {
+    const message =
+      `${field}.rules hands out ${describeRight(right)}, which the gateway does not pass; allowed are get, list, and watch of pods, ` +
+      'get of pods/log, and get and create of pods/exec, pods/attach, and pods/portforward: remove it, or set session.via to Direct';
+    return refuse('GatewayRule', message, `${field}.rules`, 422);
+  });
 }
 
 /** The rules of the Role of a Gateway grant: read the pod, and reach it through the gateway, which enforces `grant.rules`. */

@@ -47,15 +47,15 @@ export function nextWindowStart(windows: readonly StartWindow[], atMs: number): 
   return openings.length > 0 ? Math.min(...openings) : undefined;
 }
 
-/** `InvalidWindow` if a window names an unknown time zone; undefined otherwise. */
-export function windowsViolation(windows: readonly StartWindow[]): Violation | undefined {
-  const index = windows.findIndex(({ timeZone }) => formatOf(timeZone) === undefined);
-  const window = windows[index];
-  if (!window) return undefined;
+/** `InvalidWindow` for each window that names an unknown time zone. */
+export const windowsViolations = (windows: readonly StartWindow[]): Violation[] =>
+  windows.flatMap(({ timeZone }, index) => (formatOf(timeZone) ? [] : [unknownZone(timeZone, index)]));
+
+function unknownZone(timeZone: string, index: number): Violation {
   const field = `spec.accessConfig.start.windows[${index}].timeZone`;
   return {
     code: 'InvalidWindow',
-    message: `${field} is ${quote(window.timeZone)}, which is not a time zone; write an IANA name, such as Europe/Berlin`,
+    message: `${field} is ${quote(timeZone)}, which is not a time zone; write an IANA name, such as Europe/Berlin`,
     field,
     status: 422,
   };
@@ -83,7 +83,7 @@ function offsetMs(timeZone: string, atMs: number): number {
   return utcMidnight(year, month, day) + minutes * minuteMs - Math.floor(atMs / minuteMs) * minuteMs;
 }
 
-/** Uses UTC for an unknown zone; `windowsViolation` reports such zones. */
+/** Uses UTC for an unknown zone; `windowsViolations` reports such zones. */
 function localTime(timeZone: string, atMs: number): LocalTime {
   const format = formatOf(timeZone) ?? formatOf('UTC');
   const parts = new Map(format?.formatToParts(atMs).map(({ type, value }) => [type, value]));

@@ -7,15 +7,15 @@ import { isRecord, own } from '../../kit/json-value.ts';
 import { parseQuantity } from '../../kit/quantity.ts';
 import type { RbacRule } from '../../rbac/rule-cover.ts';
 import { verifyDurations } from './duration-choice.ts';
-import { grantableViolation, rulesViolation, withoutExecViolation } from './granted-rules.ts';
-import { groupNamesViolation, templateGroupsViolation } from './group-policy.ts';
+import { grantableViolations, rulesViolations, withoutExecViolations } from './granted-rules.ts';
+import { groupNamesViolations, templateGroupsViolations } from './group-policy.ts';
 import { accessCommandNote, accessCommandViolation, commandExample } from './kubectl-command.ts';
 import { parsePatchOperation, patchViolation } from './patch-operation.ts';
-import { grantToViolation } from './people-policy.ts';
+import { grantToViolations } from './people-policy.ts';
 import { type Check, type RuleBook, refuse, type Violation } from './policy.ts';
 import { reasonConfigViolation } from './reason.ts';
-import { gatewayRulesViolation, sessionOf, sessionViolation } from './session-policy.ts';
-import { windowsViolation } from './start-windows.ts';
+import { gatewayRulesViolations, sessionOf, sessionViolations } from './session-policy.ts';
+import { windowsViolations } from './start-windows.ts';
 
 /** Input of the rules for templates. */
 export interface TemplateInput {
@@ -35,6 +35,9 @@ export type PlannedTemplate = Omit<TemplateInput, 'grantable' | 'serverNamespace
 /** Returned instead of a violation if the server had no processor time to plan the template. Also the reason of AccessPlanValid then. */
 export const notPlanned = 'NotPlanned';
 
+/** A check that finds all violations of its rule. */
+type CheckAll = (input: TemplateInput) => readonly Violation[];
+
 /** An admission policy for the server denies the same, so that a thief of its token opens no access there. */
 const namespaceIsOpen: Check<TemplateInput> = ({ namespace, serverNamespace }) =>
   namespace === 'kube-system' || namespace === serverNamespace
@@ -46,17 +49,17 @@ const namespaceIsOpen: Check<TemplateInput> = ({ namespace, serverNamespace }) =
       )
     : undefined;
 
-const durationsAreValid: Check<TemplateInput> = ({ spec }) => verifyDurations(spec.accessConfig);
+const durationsAreValid: CheckAll = ({ spec }) => verifyDurations(spec.accessConfig);
 
-const hasNoSystemGroup: Check<TemplateInput> = ({ spec }) => templateGroupsViolation(spec.accessConfig);
+const hasNoSystemGroup: CheckAll = ({ spec }) => templateGroupsViolations(spec.accessConfig);
 
-const groupsCanMatch: Check<TemplateInput> = ({ spec }) => groupNamesViolation(spec.accessConfig);
+const groupsCanMatch: CheckAll = ({ spec }) => groupNamesViolations(spec.accessConfig);
 
-const grantsToOnePerson: Check<TemplateInput> = ({ spec }) => grantToViolation(spec.accessConfig);
+const grantsToOnePerson: CheckAll = ({ spec }) => grantToViolations(spec.accessConfig);
 
 const reasonPatternIsValid: Check<TemplateInput> = ({ spec }) => reasonConfigViolation(spec.accessConfig.reason);
 
-const windowsAreValid: Check<TemplateInput> = ({ spec }) => windowsViolation(spec.accessConfig.start?.windows ?? []);
+const windowsAreValid: CheckAll = ({ spec }) => windowsViolations(spec.accessConfig.start?.windows ?? []);
 
 const accessCommandIsValid: Check<TemplateInput> = ({ spec, namespace }) =>
   spec.accessConfig.accessCommand === undefined ? undefined : accessCommandViolation(spec.accessConfig, namespace);
@@ -80,54 +83,55 @@ const podSpecHasContainers: Check<TemplateInput> = ({ spec }) => {
   );
 };
 
-const patchIsWellFormed: Check<TemplateInput> = ({ spec }) => {
-  const operations = mutationOf(spec)?.patchSpecOperations ?? [];
-  for (const [index, raw] of operations.entries()) {
+const patchIsWellFormed: CheckAll = ({ spec }) =>
+  (mutationOf(spec)?.patchSpecOperations ?? []).flatMap((raw, index) => {
     const parsed = parsePatchOperation(raw, index);
-    if ('violation' in parsed) return parsed.violation;
-    for (const member of ['path', 'from'] as const) {
+    if ('violation' in parsed) return [parsed.violation];
+    return (['path', 'from'] as const).flatMap((member) => {
       const pointer = parsed.operation[member];
-      if (pointer && pointer[0] !== 'spec' && pointer[0] !== 'metadata') {
-        return patchViolation(
-          index,
-          raw,
-          `${member} must begin with /spec or /metadata, the parts of a pod template`,
-          member,
-        );
-      }
-    }
-  }
-  return undefined;
-};
+      return !pointer || pointer[0] === 'spec' || pointer[0] === 'metadata'
+        ? []
+        : [
+            patchViolation(
+              index,
+              raw,
+              `${member} must begin with /spec or /metadata, the parts of a pod template`,
+              member,
+            ),
+          ];
+    });
+  });
 
-const quantitiesAreValid: Check<TemplateInput> = ({ spec }) => {
-  for (const field of ['maxCpu', 'maxMemory', 'maxStorage']) {
+const quantitiesAreValid: CheckAll = ({ spec }) => {
+  const caps = ['maxCpu', 'maxMemory', 'maxStorage'].map((field) => {
     const value = own(spec, field);
-    const violation = value === undefined ? undefined : checkQuantity(value, `spec.${field}`, 'positive');
-    if (violation) return violation;
-  }
+    return value === undefined ? undefined : checkQuantity(value, `spec.${field}`, 'positive');
+  });
   const resources = mutationOf(spec)?.resources;
-  for (const list of ['limits', 'requests'] as const) {
-    for (const [name, value] of Object.entries(resources?.[list] ?? {})) {
-      const violation = checkQuantity(value, `spec.controllerTargetMutationConfig.resources.${list}.${name}`, 'zero');
-      if (violation) return violation;
-    }
-  }
-  return undefined;
+  const quantities = (['limits', 'requests'] as const).flatMap((list) =>
+    Object.entries(resources?.[list] ?? {}).map(([name, value]) =>
+      checkQuantity(value, `spec.controllerTargetMutationConfig.resources.${list}.${name}`, 'zero'),
+    ),
+  );
+  return [...caps, ...quantities].filter((violation) => violation !== undefined);
 };
 
-const rulesAreOnThePod: Check<TemplateInput> = ({ spec: { accessConfig } }) =>
-  rulesViolation(accessConfig.rules) ?? withoutExecViolation(accessConfig);
+const rulesAreOnThePod: CheckAll = ({ spec: { accessConfig } }) => [
+  ...rulesViolations(accessConfig.rules),
+  ...withoutExecViolations(accessConfig),
+];
+
+const hasInvalidRules = (input: TemplateInput): boolean => rulesAreOnThePod(input).length > 0;
 
 /** Skips invalid rules: the rule `rules` reports them, and no administrator can allow them. */
-const rulesAreGrantable: Check<TemplateInput> = (input) =>
-  rulesAreOnThePod(input) ? undefined : grantableViolation(input.spec.accessConfig.rules, input.grantable);
+const rulesAreGrantable: CheckAll = (input) =>
+  hasInvalidRules(input) ? [] : grantableViolations(input.spec.accessConfig.rules, input.grantable);
 
-const sessionWorks: Check<TemplateInput> = ({ spec }) => sessionViolation(spec.accessConfig);
+const sessionWorks: CheckAll = ({ spec }) => sessionViolations(spec.accessConfig);
 
 /** Skips invalid rules, as `rulesAreGrantable` does. */
-const gatewayPassesRules: Check<TemplateInput> = (input) =>
-  rulesAreOnThePod(input) ? undefined : gatewayRulesViolation(input.spec.accessConfig);
+const gatewayPassesRules: CheckAll = (input) =>
+  hasInvalidRules(input) ? [] : gatewayRulesViolations(input.spec.accessConfig);
 
 /** The rule book for a template. */
 export const templatePolicy: RuleBook<TemplateInput> = {
@@ -150,7 +154,7 @@ export const templatePolicy: RuleBook<TemplateInput> = {
     requirement: 'no name of a group begins or ends with white space',
     check: groupsCanMatch,
     remedy: ({ spec }) =>
-      `remove the spaces around the name in ${groupNamesViolation(spec.accessConfig)?.field ?? 'it'}`,
+      `remove the spaces around the name in ${groupNamesViolations(spec.accessConfig)[0]?.field ?? 'it'}`,
   },
   'grant-to': {
     requirement: 'approvals and emergencies open access for the requester only',
@@ -194,7 +198,7 @@ export const templatePolicy: RuleBook<TemplateInput> = {
   patch: {
     requirement: 'the patch operations are RFC 6902 over a pod template',
     check: patchIsWellFormed,
-    remedy: (input) => `correct ${patchIsWellFormed(input)?.field ?? 'the operation'}`,
+    remedy: (input) => `correct ${patchIsWellFormed(input)[0]?.field ?? 'the operation'}`,
   },
   quantities: {
     requirement: 'caps and resources are quantities',
@@ -205,19 +209,19 @@ export const templatePolicy: RuleBook<TemplateInput> = {
     requirement: 'the rules have at most 64 named verbs on pods or their subresources; without exec, at least one',
     check: rulesAreOnThePod,
     remedy: (input) =>
-      `correct ${rulesAreOnThePod(input)?.field ?? 'the rules'}; if exec is false, write a rule, and none for pods/exec`,
+      `correct ${rulesAreOnThePod(input)[0]?.field ?? 'the rules'}; if exec is false, write a rule, and none for pods/exec`,
   },
   grantable: {
     requirement: 'the rules are grantable in this installation',
     check: rulesAreGrantable,
     remedy: () => 'ask an administrator to add them to the chart value grantable',
-    applies: (input) => rulesAreOnThePod(input) === undefined,
+    applies: (input) => !hasInvalidRules(input),
   },
   'session-rules': {
     requirement: 'the gateway, if sessions pass through it, passes the calls that the rules allow',
     check: gatewayPassesRules,
     remedy: () => 'remove rules other than reading the pod, its logs, exec, attach, and port-forward',
-    applies: (input) => !sessionOf(input.spec.accessConfig) || rulesAreOnThePod(input) === undefined,
+    applies: (input) => !sessionOf(input.spec.accessConfig) || !hasInvalidRules(input),
   },
 };
 

@@ -3,7 +3,7 @@ import type { AuthorAttestation, TemplateVersion } from '../../api/access/templa
 import { type Clock, parseTime } from '../../kit/clock.ts';
 import type { Client } from '../../kube/client.ts';
 import { lackingPermissions } from '../admission-reads.ts';
-import { rulesViolation } from '../policy/granted-rules.ts';
+import { rulesViolations } from '../policy/granted-rules.ts';
 import type { Violation } from '../policy/policy.ts';
 import type { Caller } from '../policy/request-policy.ts';
 import {
@@ -57,7 +57,7 @@ export class TemplateAuthors {
         template,
       );
     }
-    const rulesProblem = rulesViolation(spec.accessConfig.rules);
+    const [rulesProblem] = rulesViolations(spec.accessConfig.rules);
     if (rulesProblem) return rulesProblem;
     const handedOut = permissionsHandedOut({ kind, name, spec });
     const lacking = await permissions.missing(spec.author, namespace, handedOut, maxAgeMs, signal);

@@ -151,7 +151,7 @@ export class TemplateReconciler implements Reconciler {
 
   #durationsCondition(template: TemplateView) {
     const { accessConfig } = template.spec;
-    const violation = verifyDurations(accessConfig);
+    const [violation] = verifyDurations(accessConfig);
     return violation
       ? failure(templateConditions.templateDurationsValid, 'NotAcceptable', violation.message)
       : success(

@@ -162,6 +162,10 @@ describe('kubectl apply of a template', () => {
       template('stored', { podSpec: privileged, maxCpu: '1' }, { accessCommand: 'kubectl logs' }),
     );
     assert.match(worse.stderr, /denied the request: InvalidAccessCommand: /);
+    const another = await apply(
+      template('stored', { podSpec: privileged }, { allowedGroups: ['devs', 'sre ', ' qa'] }),
+    );
+    assert.match(another.stderr, /denied the request: InvalidGroup: spec\.accessConfig\.allowedGroups\[2\] is " qa"/);
     const corrected = await apply(template('stored', { podSpec, maxCpu: '1' }));
     assert.deepEqual([corrected.code, corrected.stderr.includes('Warning')], [0, false]);
     const ready = await stage.templateReady('PodAccessTemplate', 'stored');

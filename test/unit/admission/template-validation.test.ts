@@ -95,6 +95,8 @@ describe('validation of templates', () => {
     assert.match(edited.warnings?.[0] ?? '', /^InvalidGroup: spec\.accessConfig\.allowedGroups\[0\] is "devs "/);
     const another = await update(config({ allowedGroups: ['devs '], defaultDuration: '48h' }), stored);
     assert.match(another.status?.message ?? '', /^InvalidDuration: /);
+    const more = await update(config({ allowedGroups: ['devs ', ' sre', 'qa '] }), stored);
+    assert.match(more.status?.message ?? '', /^InvalidGroup: spec\.accessConfig\.allowedGroups\[1\] is " sre"/);
     const moved = await update(config({ allowedGroups: ['qa', 'devs '] }), stored);
     assert.match(moved.status?.message ?? '', /^InvalidGroup: /);
   });

@@ -44,11 +44,14 @@ describe('duration choice', () => {
 
   it('detects a default that is longer than the maximum', () => {
     assert.match(
-      verifyDurations({ defaultDuration: '2h', maxDuration: '1h' })?.message ?? '',
+      verifyDurations({ defaultDuration: '2h', maxDuration: '1h' })[0]?.message ?? '',
       /2 h is longer than .* 1 h/,
     );
-    assert.equal(verifyDurations({ defaultDuration: '1h', maxDuration: '1h' }), undefined);
-    assert.equal(verifyDurations({ defaultDuration: '1h', maxDuration: 'x' })?.field, 'spec.accessConfig.maxDuration');
+    assert.deepEqual(verifyDurations({ defaultDuration: '1h', maxDuration: '1h' }), []);
+    assert.equal(
+      verifyDurations({ defaultDuration: '1h', maxDuration: 'x' })[0]?.field,
+      'spec.accessConfig.maxDuration',
+    );
   });
 
   it('never grants more than the maximum or less than a second, for any input', () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { isInWindow, nextWindowStart, windowsViolation } from '../../../../src/access/policy/start-windows.ts';
+import { isInWindow, nextWindowStart, windowsViolations } from '../../../../src/access/policy/start-windows.ts';
 import type { StartWindow } from '../../../../src/api/access/access-config.ts';
 
 const at = (text: string): number => Date.parse(text);
@@ -81,8 +81,8 @@ describe('windows for the start of access', () => {
   });
 
   it('need a time zone that exists', () => {
-    assert.equal(windowsViolation([office, night]), undefined);
-    const violation = windowsViolation([office, { ...night, timeZone: 'Europe/Bonn' }]);
+    assert.deepEqual(windowsViolations([office, night]), []);
+    const [violation] = windowsViolations([office, { ...night, timeZone: 'Europe/Bonn' }]);
     assert.equal(violation?.code, 'InvalidWindow');
     assert.equal(violation?.field, 'spec.accessConfig.start.windows[1].timeZone');
     assert.match(violation?.message ?? '', /"Europe\/Bonn", which is not a time zone; write an IANA name/);

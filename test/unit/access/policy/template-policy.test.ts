@@ -34,6 +34,81 @@ const mutation = (controllerTargetMutationConfig: object): TemplateInput =>
 const op = (operation: object): TemplateInput =>
   mutation({ patchSpecOperations: [{ op: 'test', path: '/spec/x', value: null }, operation] });
 
+/** Versions of a template that differ by one more violation of a rule that the first version violates already. */
+const additions: [rule: string, before: TemplateInput, after: TemplateInput, message: RegExp][] = [
+  [
+    'durations',
+    template({ podSpec }, { defaultDuration: 'a while' }),
+    template({ podSpec }, { defaultDuration: 'a while', maxDuration: '1d' }),
+    /maxDuration.*"1d"/,
+  ],
+  [
+    'groups',
+    template({ podSpec }, { allowedGroups: ['system:masters'] }),
+    template({ podSpec }, { allowedGroups: ['system:masters', 'system:nodes'] }),
+    /"system:nodes"/,
+  ],
+  [
+    'group-names',
+    template({ podSpec }, { allowedGroups: ['devs '] }),
+    template({ podSpec }, { allowedGroups: ['devs ', ' sre', 'qa '] }),
+    /allowedGroups\[1\] is " sre"/,
+  ],
+  [
+    'grant-to',
+    template({ podSpec }, { grantTo: 'AllowedGroups', approvals: { all: [{ name: 'peer' }] } }),
+    template({ podSpec }, { grantTo: 'AllowedGroups', approvals: { all: [{ name: 'peer' }] }, emergency: {} }),
+    /emergency is set/,
+  ],
+  [
+    'session',
+    template({ podSpec }, { session: { via: 'Direct', idleAfter: '15m' } }),
+    template({ podSpec }, { session: { via: 'Direct', idleAfter: '15m', recordInput: true } }),
+    /recordInput is true/,
+  ],
+  [
+    'windows',
+    template({ podSpec }, { start: { windows: [{ timeZone: 'CEST' }] } }),
+    template({ podSpec }, { start: { windows: [{ timeZone: 'CEST' }, { timeZone: 'Berlin' }] } }),
+    /windows\[1\].*"Berlin"/,
+  ],
+  [
+    'patch',
+    mutation({ patchSpecOperations: [{ op: 'add', path: '/spec/x' }] }),
+    mutation({
+      patchSpecOperations: [
+        { op: 'add', path: '/spec/x' },
+        { op: 'remove', path: '/status' },
+      ],
+    }),
+    /patchSpecOperations\[1\]\.path/,
+  ],
+  [
+    'quantities',
+    template({ podSpec, maxCpu: 'two' }),
+    template({ podSpec, maxCpu: 'two', maxMemory: 'much' }),
+    /maxMemory.*"much"/,
+  ],
+  [
+    'rules',
+    template({ podSpec }, { rules: [rule('secrets', 'get')] }),
+    template({ podSpec }, { rules: [rule('secrets', 'get', '*'), rule('nodes', 'get')] }),
+    /rules\[0\]\.verbs has "\*"/,
+  ],
+  [
+    'grantable',
+    template({ podSpec }, { rules: [rule('pods/attach', 'get', 'create')] }),
+    template({ podSpec }, { rules: [rule('pods/attach', 'get', 'create'), rule('pods/proxy', 'get')] }),
+    /hands out get pods\/proxy, which/,
+  ],
+  [
+    'session-rules',
+    template({ podSpec }, { session: { via: 'Gateway' }, rules: [rule('pods', 'patch')] }),
+    template({ podSpec }, { session: { via: 'Gateway' }, rules: [rule('pods', 'patch', 'delete')] }),
+    /hands out delete pods, which the gateway/,
+  ],
+];
+
 describe('template policy', () => {
   for (const [title, input] of [
     ['a reference to a workload', template({ controllerTargetRef })],
@@ -396,6 +471,16 @@ describe('template policy', () => {
       assert.equal(violation?.code, code);
       assert.equal(violation?.field, field);
       assert.match(violation?.message ?? '', message);
+    });
+  }
+
+  for (const [name, before, after, message] of additions) {
+    it(`denies an update by the violations of ${name} that it adds, not by those that stay`, () => {
+      const { [name]: only } = templatePolicy;
+      assert.ok(only);
+      assert.match(firstViolation({ only }, after, before)?.message ?? '', message);
+      assert.notEqual(firstViolation({ only }, before), undefined);
+      assert.equal(firstViolation({ only }, before, after), undefined);
     });
   }
 
