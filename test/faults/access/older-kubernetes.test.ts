@@ -30,16 +30,18 @@ for (const version of ['1.34', '1.35']) {
       assert.equal(`${emulationMajor}.${emulationMinor}`, version);
     });
 
-    for (const request of [podRequest('own', { duration: '8s' }), execRequest('running', { duration: '8s' })]) {
+    for (const request of [podRequest('own', { duration: '12s' }), execRequest('running', { duration: '12s' })]) {
       it(`grants a ${request.kind} only to its requester, until its end`, async () => {
         const ready = await stage.createReady(stage.alice, request);
         const pod = ready.status?.podName ?? '';
-        assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
+        const mayAliceExec = (): Promise<boolean> => stage.alice.mayExec(stage.namespace, pod);
+        await until('the API server to know the RoleBinding', mayAliceExec, { timeoutMs: 10_000 });
         assert.equal(await stage.carol.mayExec(stage.namespace, pod), false);
         const { stdout } = await stage.alice.kubectl(['exec', pod, '-n', stage.namespace, '--', 'echo', 'in']);
         assert.equal(stdout, 'in\n');
         await stage.closed(ready);
-        assert.equal(await stage.alice.mayExec(stage.namespace, pod), false);
+        const isOver = async (): Promise<boolean> => !(await mayAliceExec());
+        await until('the API server to know its end', isOver, { timeoutMs: 30_000 });
       });
     }
 
@@ -51,7 +53,7 @@ for (const version of ['1.34', '1.35']) {
       await stage.removeWebhooksOnly();
       const forged = async (): Promise<boolean> =>
         (await stage.create(stage.alice, podRequest('forged'))).status === 403;
-      await until('the policy to refuse it', forged, { timeoutMs: 15_000, everyMs: 100 });
+      await until('the policy to refuse it', forged, { timeoutMs: 30_000, everyMs: 100 });
     });
   });
 }
