@@ -78,8 +78,8 @@ faults: dist/drawbridge.js sandbox-binaries ## long tests: crashes, outages, bur
 	@$(tsx) test/run/main.ts $(or $(FILE),$(filter-out $(alone),$(wildcard test/faults/*/*.test.ts)))
 	$(if $(FILE),,@DRAWBRIDGE_TEST_TOTALS= DRAWBRIDGE_TEST_PROCESSES=1 $(tsx) test/run/main.ts $(alone))
 
-# These check that access ends within about a second while the server is killed repeatedly or attacked, so no other test runs beside them.
-alone := test/faults/access/random-histories.test.ts test/faults/admission/under-attack.test.ts
+# These check how soon access ends, or a call is answered, while the server is killed repeatedly or attacked, so no other test runs beside them.
+alone := test/faults/access/random-histories.test.ts test/faults/admission/under-attack.test.ts test/faults/admission/slow-clients.test.ts
 
 # The random unit tests with all cases: 2,000 schedules of the inventory, and every property.
 random = RUNS=$(or $(RUNS),2000) FUZZ=all DRAWBRIDGE_SEED=$(or $(DRAWBRIDGE_SEED),1) $(mocha) --parallel --jobs 2 \
