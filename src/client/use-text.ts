@@ -12,8 +12,8 @@ export function useText(request: KubeObject): string {
   if (accessMessage !== '' || !grant || pod === '') return accessMessage.trimEnd();
   // The grant confines its rules to the pod, and an example is for any pod. Grants of earlier versions have no rules, and permit exec.
   const rules = grant.rules?.map(({ apiGroups, resources, verbs }) => ({ apiGroups, resources, verbs }));
-  const command = commandExample(rules ? { exec: false, rules } : {}) ?? '';
+  const accessCommand = commandExample(rules ? { exec: false, rules } : {}) ?? '';
   const { namespace = '' } = request.metadata;
-  const rendered = renderAccessMessage(command, { name: pod, namespace, labels: {}, annotations: {} });
+  const rendered = renderAccessMessage({ accessCommand }, { name: pod, namespace, labels: {}, annotations: {} });
   return 'text' in rendered ? rendered.text : '';
 }

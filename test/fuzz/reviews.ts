@@ -95,15 +95,16 @@ const requestSpec = (caller: User): fc.Arbitrary<Record<string, unknown>> =>
 
 const targetRef = fc.constant({ apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' });
 const command = fc.oneof(
-  { weight: 6, arbitrary: fc.constant('kubectl exec {{ .Metadata.Name }}') },
+  { weight: 6, arbitrary: fc.constant('kubectl exec {{ .Metadata.Name }} -- sh') },
   {
     weight: 1,
     arbitrary: fc.constantFrom(
       ...['{{ .Spec }}', 'a\nb', ' ', '{{ index .Metadata.Labels "a" }}{{'],
       ...[
-        'kubectl exec {{ .Metadata.Name }}; id',
+        'kubectl exec {{ .Metadata.Name }} -- sh; id',
+        'kubectl exec {{ .Metadata.Name }} sh',
         'curl {{ .Metadata.Name }}',
-        "kubectl exec {{ .Metadata.Name }} 'a' | sh",
+        "kubectl exec {{ .Metadata.Name }} -- 'a' | sh",
       ],
     ),
   },

@@ -1,6 +1,7 @@
 import type { GrantedRule, GrantSession, GrantSubject } from '../../api/access/grant.ts';
 import { planHashAnnotation } from '../../api/access/names.ts';
 import { type PodAccessTemplateSpec, podAccessRequests } from '../../api/access/pod-access.ts';
+import type { AccessConfig } from '../../api/access/template-spec.ts';
 import { apiVersionOf, type KubeObject } from '../../api/object.ts';
 import { pods, serviceAccounts } from '../../api/resources.ts';
 import type { Clock } from '../../kit/clock.ts';
@@ -158,7 +159,7 @@ function planWithin(budget: PlanBudget, input: PodAccessInput): Planned {
   );
   if ('violation' in selected) return selected;
   const pod = podOf(template, selected.labels, input);
-  const commandViolation = checkAccessCommand(templateSpec.accessConfig.accessCommand, pod);
+  const commandViolation = checkAccessCommand(templateSpec.accessConfig, pod);
   if (commandViolation) return { violation: commandViolation };
   const target = { name: pod.metadata.name };
   return {
@@ -307,9 +308,9 @@ function checkMetadata({ metadata }: PodTemplate): Violation | undefined {
 }
 
 /** Renders the access command, so that an invalid one denies the request before the server creates the pod. */
-function checkAccessCommand(accessCommand: string | undefined, pod: KubeObject): Violation | undefined {
-  if (accessCommand === undefined) return undefined;
+function checkAccessCommand(config: AccessConfig, pod: KubeObject): Violation | undefined {
+  if (config.accessCommand === undefined) return undefined;
   const { name, namespace = '', labels = {}, annotations = {} } = pod.metadata;
-  const rendered = renderAccessMessage(accessCommand, { name, namespace, labels, annotations });
+  const rendered = renderAccessMessage(config, { name, namespace, labels, annotations });
   return 'violation' in rendered ? rendered.violation : undefined;
 }

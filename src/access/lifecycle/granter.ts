@@ -202,7 +202,7 @@ export class Granter {
     const { namespace, name, grant } = request;
     if (grant?.session) return { text: gatewayCommand({ namespace, name, grant }) };
     const template = this.#templateOf(request);
-    return template ? renderAccessMessage(template.spec.accessConfig.accessCommand, pod) : { text: '' };
+    return template ? renderAccessMessage(template.spec.accessConfig, pod) : { text: '' };
   }
 }
 

@@ -9,7 +9,7 @@ import type { RbacRule } from '../../rbac/rule-cover.ts';
 import { verifyDurations } from './duration-choice.ts';
 import { grantableViolations, rulesViolations, withoutExecViolations } from './granted-rules.ts';
 import { groupNamesViolations, templateGroupsViolations } from './group-policy.ts';
-import { accessCommandNote, accessCommandViolation, commandExample } from './kubectl-command.ts';
+import { accessCommandNotes, accessCommandViolation, commandExample } from './kubectl-command.ts';
 import { parsePatchOperation, patchViolation } from './patch-operation.ts';
 import { grantToViolations } from './people-policy.ts';
 import { type Check, type RuleBook, refuse, type Violation } from './policy.ts';
@@ -237,8 +237,7 @@ export function templateWarnings({ kind, namespace, spec }: TemplateInput): stri
       'spec.accessConfig.grantTo is AllowedGroups: one request gives access to every member of the allowed groups, not only to the requester',
     );
   }
-  const note = spec.accessConfig.accessCommand === undefined ? undefined : accessCommandNote(spec.accessConfig);
-  if (note !== undefined) warnings.push(note);
+  if (spec.accessConfig.accessCommand !== undefined) warnings.push(...accessCommandNotes(spec.accessConfig));
   if (extension && isShorter(extension.total, maxDuration)) {
     warnings.push(
       `spec.accessConfig.extension.total ${extension.total} is less than maxDuration ${maxDuration}: access that lasts longer than the total cannot be extended; raise total above maxDuration`,

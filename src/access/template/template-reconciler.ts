@@ -8,7 +8,7 @@ import type { Client } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
 import { type AccessConditionUpdate, allTrue, failure, type Summary, success, summarized } from '../conditions.ts';
 import { verifyDurations } from '../policy/duration-choice.ts';
-import { accessCommandNote, accessCommandViolation } from '../policy/kubectl-command.ts';
+import { accessCommandNotes, accessCommandViolation } from '../policy/kubectl-command.ts';
 import { sessionOf } from '../policy/session-policy.ts';
 import { notPlanned } from '../policy/template-policy.ts';
 import type { Signer } from '../signing/signer.ts';
@@ -167,7 +167,7 @@ export class TemplateReconciler implements Reconciler {
       ? failure(accessCommandValid, violation.code, violation.message)
       : success(
           accessCommandValid,
-          accessCommandNote(spec.accessConfig) ?? 'the access command connects to the granted pod',
+          accessCommandNotes(spec.accessConfig).join('. ') || 'the access command connects to the granted pod',
         );
   }
 

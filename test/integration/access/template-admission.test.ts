@@ -58,6 +58,24 @@ describe('kubectl apply of a template', () => {
       /denied the request: InvalidAccessCommand: .*has the namespace "kube-system"/,
     ],
     [
+      'an access command that kubectl does not accept',
+      template('no-dashes', { podSpec }, { accessCommand: 'kubectl exec -it {{ .Metadata.Name }} /bin/bash' }),
+      /denied the request: InvalidAccessCommand: .*accessCommand is kubectl exec without a command after --; write --/,
+    ],
+    [
+      'a verb that access commands do not have, with an example that fits the rules',
+      template(
+        'debug',
+        { podSpec },
+        {
+          exec: false,
+          rules: [{ apiGroups: [''], resources: ['pods/log'], verbs: ['get'] }],
+          accessCommand: 'kubectl debug {{ .Metadata.Name }} --image=busybox',
+        },
+      ),
+      /denied the request: InvalidAccessCommand: .*accessCommand has kubectl "debug"; allowed are logs, for example: kubectl logs -f/,
+    ],
+    [
       'a trailing space in a group',
       template('space', { podSpec }, { allowedGroups: ['devs '] }),
       /denied the request: InvalidGroup: spec\.accessConfig\.allowedGroups\[0\] is "devs "; .*write "devs"/,
@@ -71,16 +89,19 @@ describe('kubectl apply of a template', () => {
     });
   }
 
-  it('is warned about a command that needs what the template does not hand out, in stderr and in the condition', async () => {
+  it('is warned about a command that needs what the template does not hand out, or a namespace, in stderr and in the condition', async () => {
     const accessCommand = 'kubectl logs {{ .Metadata.Name }}';
-    const note =
-      /accessCommand is kubectl logs, which needs get pods\/log, .*; it fails for requesters who do not hold this already/;
+    const notes = [
+      /accessCommand is kubectl logs, which needs get pods\/log, .*; it fails for requesters who do not hold this already/,
+      /accessCommand has no -n, so it fails for requesters whose kubeconfig selects another namespace; write -n/,
+    ];
     const { code, stderr } = await apply(template('logs', { podSpec }, { accessCommand }));
     assert.equal(code, 0, stderr);
-    assert.match(stderr, note);
+    for (const note of notes) assert.match(stderr, note);
     const judged = async (): Promise<boolean> => {
       const path = '{.status.conditions[?(@.type=="AccessCommandValid")].message}';
-      return note.test(await stage.kubectl('get', 'pat', 'logs', '-o', `jsonpath=${path}`));
+      const message = await stage.kubectl('get', 'pat', 'logs', '-o', `jsonpath=${path}`);
+      return notes.every((note) => note.test(message));
     };
     await until('the condition to say it', judged, { timeoutMs: 30_000 });
   });

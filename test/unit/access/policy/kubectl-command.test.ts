@@ -2,14 +2,16 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import fc from 'fast-check';
 import { readAccessCommand, renderAccessMessage } from '../../../../src/access/policy/kubectl-command.ts';
+import type { AccessConfig } from '../../../../src/api/access/template-spec.ts';
 import { runs } from '../../../support/runs.ts';
 
-const refusalOf = (source: string): string => {
-  const read = readAccessCommand(source);
+const refusalOf = (accessCommand: string, rules: Pick<AccessConfig, 'exec' | 'rules'> = {}): string => {
+  const read = readAccessCommand({ accessCommand, ...rules });
   return 'violation' in read ? `${read.violation.code}: ${read.violation.message}` : 'allowed';
 };
 const pod = { name: '{{ .Metadata.Name }}', namespace: '{{ .Metadata.Namespace }}' };
 const subject = { namespace: 'payments', name: 'web-1', labels: { team: 'a b' }, annotations: {} };
+const render = (accessCommand: string) => renderAccessMessage({ accessCommand }, subject);
 
 describe('the client in an access command', () => {
   const allowed = [
@@ -18,11 +20,14 @@ describe('the client in an access command', () => {
     `kubectl -n payments exec --stdin --tty=true --container=web ${pod.name} -- sh`,
     `kubectl --context production exec ${pod.name} -- sh -c 'tail -f /var/log/*.log | grep -v "GET /" && echo $HOME; exit'`,
     `kubectl exec ${pod.name} -- psql "host=db user={{ index .Metadata.Labels "team" }}"`,
-    `kubectl exec -ti ${pod.name} sh`,
     `oc exec ${pod.name} -- sh`,
     `kubectl attach -ti ${pod.name}`,
     `kubectl logs -f --tail=100 ${pod.name}`,
+    `kubectl logs --since 1h30m --tail -1 --pod-running-timeout=1m ${pod.name} web`,
     `kubectl port-forward ${pod.name} 8080:80`,
+    `kubectl port-forward ${pod.name} 0:80 :443 https 8443:https -- 9090`,
+    `kubectl port-forward ${pod.name} {{ index .Metadata.Annotations "port" }}`,
+    `kubectl -c web -it exec ${pod.name} -- sh`,
     `  kubectl exec ${pod.name} -- sh  `,
   ];
   for (const source of allowed) {
@@ -56,14 +61,19 @@ describe('the client in an access command', () => {
     [`/tmp/kubectl exec ${pod.name}`, /begins with "\/tmp\/kubectl"/],
     [`''`, /begins with nothing/],
     [`kubectl`, /has kubectl nothing; allowed are exec, attach, logs, port-forward/],
-    [`kubectl apply -f https://example.org/role.yaml`, /has the option "-f"/],
+    [`kubectl apply -f https://example.org/role.yaml`, /has kubectl "apply"; allowed are exec/],
+    [
+      `kubectl debug -it -n ${pod.namespace} ${pod.name} --image=busybox`,
+      /has kubectl "debug"; allowed are exec, attach, logs, port-forward, for example: kubectl exec/,
+    ],
     [`kubectl apply ${pod.name}`, /has kubectl "apply"; allowed are exec/],
     [`kubectl cp ${pod.name}:/x /root/.bashrc`, /has kubectl "cp"/],
     [`kubectl -n exec delete pod ${pod.name}`, /has kubectl "delete"/],
     [
       `kubectl exec -f https://example.org/pod.yaml ${pod.name} -- sh`,
-      /has the option "-f"; allowed before -- are -n --namespace/,
+      /has the option "-f"; allowed to exec are -n --namespace/,
     ],
+    [`kubectl --server https://example.org exec ${pod.name} -- sh`, /has the option "--server"; allowed are -n/],
     [`kubectl --kubeconfig=/tmp/x exec ${pod.name} -- sh`, /has the option "--kubeconfig"/],
     [`kubectl exec --server https://example.org ${pod.name} -- sh`, /has the option "--server"/],
     [`kubectl exec ${pod.name} --as=admin -- sh`, /has the option "--as"/],
@@ -73,6 +83,48 @@ describe('the client in an access command', () => {
     [`kubectl exec deploy/${pod.name} -- sh`, /has the target "deploy\/the name"/],
     [`kubectl exec -c ${pod.name} -- sh`, /has the target nothing/],
     [`kubectl exec -- ${pod.name}`, /has the target nothing/],
+    [
+      `kubectl exec -it -c cart ${pod.name} /bin/bash`,
+      /is kubectl exec without a command after --; write --, then the command for the pod, for example: kubectl exec/,
+    ],
+    [`kubectl exec -it ${pod.name} --`, /is kubectl exec without a command after --/],
+    [`kubectl exec -it ${pod.name} -- ''`, /is kubectl exec without a command after --/],
+    [`kubectl exec --tail=1 ${pod.name} -- sh`, /has the option "--tail"; allowed to exec are/],
+    [`kubectl --tail=1 exec ${pod.name} -- sh`, /has the option "--tail"; allowed to exec are/],
+    [`kubectl logs -it ${pod.name}`, /has the option "-it"; allowed to logs are/],
+    [`kubectl port-forward -c web ${pod.name} 80`, /has the option "-c"; allowed to port-forward are/],
+    [`kubectl logs ${pod.name} -c`, /has the option "-c" without a value; write one, or remove the option$/],
+    [
+      `kubectl logs ${pod.name} --since 1d`,
+      /has the option "--since" whose value "1d" has the unknown unit "d"; allowed are numbers with a unit/,
+    ],
+    [`kubectl logs ${pod.name} --since=-5m`, /"--since" with the value "-5m"; write a duration that is not negative/],
+    [
+      `kubectl logs ${pod.name} --pod-running-timeout 30`,
+      /"--pod-running-timeout" whose value "30" has a number without/,
+    ],
+    [`kubectl logs ${pod.name} --tail all`, /"--tail" with the value "all"; write a number of lines, or -1 for all$/],
+    [`kubectl logs ${pod.name} --tail=`, /"--tail" with the value ""/],
+    [
+      `kubectl port-forward ${pod.name}`,
+      /is kubectl port-forward without a port; write one after the pod, for example: kubectl exec/,
+    ],
+    ...[
+      '8080:',
+      ':',
+      '0',
+      '8080:0',
+      '70000',
+      '8080:70000',
+      'http:8080',
+      '80:81:82',
+      '8080:-',
+      '8080:-1',
+      '80:HTTP',
+    ].map((port): [string, RegExp] => [
+      `kubectl port-forward ${pod.name} ${port}`,
+      new RegExp(`has the port "${port}"; write REMOTE, LOCAL:REMOTE, or :REMOTE, where`),
+    ]),
     [`kubectl exec -ti {{ .Spec.Name }} -- sh`, /only these placeholders are allowed/],
   ];
   for (const [source, message] of refused) {
@@ -83,14 +135,26 @@ describe('the client in an access command', () => {
     });
   }
 
-  it('is rendered if it is allowed', () => {
-    assert.deepEqual(
-      renderAccessMessage(`kubectl exec ${pod.name} -- echo {{ index .Metadata.Labels "team" }}`, subject),
-      {
-        text: "kubectl exec web-1 -- echo 'a b'",
-      },
+  it('is refused with an example of the same verb that the template allows, or of another one', () => {
+    const log = { apiGroups: [''], resources: ['pods/log'], verbs: ['get'] };
+    const forward = { apiGroups: [''], resources: ['pods/portforward'], verbs: ['create'] };
+    const logs = /has the target "deploy\/cart"; .*, for example: kubectl logs -f/;
+    assert.match(refusalOf('kubectl logs deploy/cart', { exec: false, rules: [log] }), logs);
+    assert.match(refusalOf('kubectl logs deploy/cart', { rules: [forward, log] }), logs);
+    assert.match(refusalOf('kubectl logs deploy/cart'), /, for example: kubectl exec -ti/);
+    assert.match(
+      refusalOf('kubectl debug', { exec: false, rules: [forward, log] }),
+      /has kubectl "debug"; allowed are logs, port-forward, for example: kubectl logs -f/,
     );
-    assert.ok('violation' in renderAccessMessage('curl {{ .Metadata.Name }}', subject));
+    const none = { exec: false, rules: [{ ...log, resources: ['pods/status'] }] };
+    assert.match(refusalOf('kubectl attach web-1', none), /which is the granted pod$/);
+  });
+
+  it('is rendered if it is allowed', () => {
+    assert.deepEqual(render(`kubectl exec ${pod.name} -- echo {{ index .Metadata.Labels "team" }}`), {
+      text: "kubectl exec web-1 -- echo 'a b'",
+    });
+    assert.ok('violation' in render('curl {{ .Metadata.Name }}'));
   });
 
   it('is the only program that a real shell runs, with exactly the following arguments', () => {
@@ -119,7 +183,7 @@ describe('the client in an access command', () => {
     );
     const tail = fc.array(piece, { maxLength: 8 }).map((parts) => parts.join(''));
     const commands = fc.sample(tail, { seed: 23, numRuns: runs(3000) }).flatMap((text) => {
-      const message = renderAccessMessage(`kubectl exec ${pod.name} -- ${text}`, subject);
+      const message = render(`kubectl exec ${pod.name} -- sh ${text}`);
       return 'text' in message ? [message.text] : [];
     });
     assert.ok(commands.length > runs(100), `${commands.length} commands are allowed`);

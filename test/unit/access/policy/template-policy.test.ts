@@ -21,7 +21,7 @@ function template(spec: object, config: object = {}, kind: TemplateInput['kind']
     grantable: [{ apiGroups: [''], resources: ['pods/log'], verbs: ['get'] }],
   };
 }
-const logsCommand = 'kubectl logs -f {{ .Metadata.Name }}';
+const logsCommand = 'kubectl logs -f -n {{ .Metadata.Namespace }} {{ .Metadata.Name }}';
 const rule = (resource: string, ...verbs: string[]) => ({ apiGroups: [''], resources: [resource], verbs });
 /** A template with rules for `count` permissions, each of them twice. Everything is grantable. */
 const withRights = (count: number): TemplateInput => {
@@ -502,6 +502,14 @@ describe('template policy', () => {
       template({ podSpec }, { accessCommand: logsCommand }),
       /^spec\.accessConfig\.accessCommand is kubectl logs, which needs get pods\/log, and the template does not hand that out; add \{.*pods\/log.*\} to spec\.accessConfig\.rules, or write .*: kubectl exec -ti .*; it fails for requesters who do not hold this already$/,
     ],
+    [
+      'a command without a namespace, also of a template without exec',
+      template(
+        { podSpec },
+        { exec: false, rules: [rule('pods/log', 'get')], accessCommand: 'kubectl logs {{ .Metadata.Name }}' },
+      ),
+      /^spec\.accessConfig\.accessCommand has no -n, so it fails for requesters whose kubeconfig selects another namespace; write -n \{\{ \.Metadata\.Namespace \}\}$/,
+    ],
     ['both targets', template({ podSpec, controllerTargetRef }), /podSpec is ignored/],
     ['a mutation without a target', template({ podSpec, controllerTargetMutationConfig: {} }), /is ignored without/],
   ] as const) {
@@ -511,6 +519,11 @@ describe('template policy', () => {
       assert.match(warnings[0] ?? '', message);
     });
   }
+
+  it('has no warning about a command that no requester gets, because they go through the gateway', () => {
+    const accessCommand = 'kubectl logs {{ .Metadata.Name }}';
+    assert.deepEqual(templateWarnings(template({ podSpec }, { accessCommand, session: { via: 'Gateway' } })), []);
+  });
 
   it('has no warning about an ordinary template', () => {
     assert.deepEqual(templateWarnings(template({ controllerTargetRef })), []);

@@ -85,7 +85,7 @@ describe('plans of templates', () => {
         podSpec: { containers: [container] },
         accessConfig: {
           ...accessConfig,
-          accessCommand: 'kubectl exec {{ .Metadata.Name }} -c {{ index .Metadata.Labels "c" }}',
+          accessCommand: 'kubectl exec {{ .Metadata.Name }} -c {{ index .Metadata.Labels "c" }} -- sh',
         },
       },
       /^InvalidAccessCommand: .*label "c"/,

@@ -1,0 +1,232 @@
+import { quote } from '../../kit/errors.ts';
+import { parseGoDuration } from '../../kit/go-duration.ts';
+import type { AccessCommand, Placeholder } from './access-command.ts';
+
+/** An access command that is a call of kubectl or oc to the granted pod. */
+export interface KubectlCall {
+  readonly verb: Verb;
+  /** The value of `-n`. Absent or empty if the requester's kubeconfig chooses the namespace. */
+  readonly namespace?: Word | undefined;
+  /** The container that the call names; absent if kubectl chooses it. */
+  readonly container?: Word | undefined;
+  /** The ports of the pod that `port-forward` names by their names. */
+  readonly portNames: readonly Word[];
+}
+
+/** What a refusal can offer instead. */
+export interface Offer {
+  readonly verbs: readonly Verb[];
+  /** An allowed command, of this verb if possible; undefined if there is none. */
+  example(verb?: Verb): string | undefined;
+}
+
+/** A shell word without its quotes. Each placeholder is replaced by its marker. */
+export type Word = string;
+/** Markers contain NUL, which no template can contain. */
+export const markers: Readonly<Record<Placeholder['kind'], string>> = {
+  name: '\0name',
+  namespace: '\0namespace',
+  label: '\0label',
+  annotation: '\0annotation',
+};
+
+/** Characters that are literal in every POSIX shell, at any position in a word. */
+const plain = /^[A-Za-z0-9_@%+=:,./-]$/;
+/** Characters that a shell interprets between double quotes. */
+const special = /["$`\\!]/;
+
+/** Splits the command into words, as a shell does. */
+export function wordsOf(command: AccessCommand): { readonly words: readonly Word[] } | { readonly problem: string } {
+  const words: Word[] = [];
+  let word: Word | undefined;
+  let openQuote: "'" | '"' | undefined;
+  for (const segment of command) {
+    if (segment.kind === 'value') {
+      word = (word ?? '') + markers[segment.placeholder.kind];
+      continue;
+    }
+    for (const character of segment.text) {
+      if (openQuote === undefined && character === ' ') {
+        if (word !== undefined) words.push(word);
+        word = undefined;
+        continue;
+      }
+      const opens = openQuote === undefined && (character === "'" || character === '"');
+      const closes = character === openQuote;
+      word ??= '';
+      if (opens) openQuote = character;
+      else if (closes) openQuote = undefined;
+      else if (isPlain(character, openQuote)) word += character;
+      else {
+        const where = openQuote ? 'between double quotes' : 'outside of quotes';
+        return {
+          problem:
+            `has ${quote(character)} ${where}, which the requester’s own shell interprets; outside of quotes only letters, digits, and ` +
+            '_ @ % + = : , . / - are allowed: put text for the pod’s shell between single quotes',
+        };
+      }
+    }
+  }
+  if (openQuote !== undefined) return { problem: `has an unclosed ${openQuote}; close the quotes` };
+  return { words: word === undefined ? words : [...words, word] };
+}
+
+function isPlain(character: string, openQuote: "'" | '"' | undefined): boolean {
+  if (openQuote === "'") return true;
+  return openQuote === '"' ? !special.test(character) : plain.test(character);
+}
+
+const clients: readonly Word[] = ['kubectl', 'oc'];
+export const verbs = ['exec', 'attach', 'logs', 'port-forward'] as const;
+export type Verb = (typeof verbs)[number];
+
+/** `flag` takes no value, except after `=`. `lines`: a number of lines, -1 for all. */
+type OptionKind = 'flag' | 'text' | 'duration' | 'lines';
+const listed = (kind: OptionKind, ...names: Word[]): readonly (readonly [Word, OptionKind])[] =>
+  names.map((name) => [name, kind]);
+const common = [
+  ...listed('text', '-n', '--namespace', '--context', '--request-timeout'),
+  ...listed('duration', '--pod-running-timeout'),
+];
+const ofContainer = listed('text', '-c', '--container');
+const ofStreams = listed('flag', '-i', '-t', '-it', '-ti', '--stdin', '--tty', '-q', '--quiet');
+const ofLines = [...listed('lines', '--tail'), ...listed('duration', '--since')];
+const ofLogs = listed('flag', '-f', '--follow', '-p', '--previous');
+/**
+ * The allowed options of each verb, all of which kubectl knows. They select the context, the namespace, and the container, or control the
+ * connection and the output. Other options can read or write files, or contact an address that the requester's kubeconfig does not have.
+ */
+const optionsOf: Readonly<Record<Verb, ReadonlyMap<Word, OptionKind>>> = {
+  exec: new Map([...common, ...ofContainer, ...ofStreams]),
+  attach: new Map([...common, ...ofContainer, ...ofStreams]),
+  logs: new Map([...common, ...ofContainer, ...ofLines, ...ofLogs]),
+  'port-forward': new Map(common),
+};
+/** The options before the verb. For `exec` and others, -f names a file or URL that selects the target. */
+const earlyOptions = new Map([...common, ...ofContainer, ...ofStreams, ...ofLines]);
+
+/** The call that the words are, or why they are none: a clause after the word `accessCommand`. */
+export function callOf(
+  [client = '', ...rest]: readonly Word[],
+  offer: Offer,
+): KubectlCall | { readonly problem: string } {
+  const withExample = (problem: string, of?: Verb): { readonly problem: string } => {
+    const example = offer.example(of);
+    return { problem: example === undefined ? problem : `${problem}, for example: ${example}` };
+  };
+  if (!clients.includes(client)) {
+    return withExample(`begins with ${shown(client)}; allowed are ${clients.join(' and ')}`);
+  }
+  const end = rest.indexOf('--');
+  const { operands, options, verb } = argumentsOf(end < 0 ? rest : rest.slice(0, end));
+  const after = end < 0 ? [] : rest.slice(end + 1);
+  const allowed = verb ? optionsOf[verb] : earlyOptions;
+  const unknown = options.find(({ name }) => !allowed.has(name));
+  if (operands.length > 0 && !verb) {
+    return withExample(`has ${client} ${shown(operands[0] ?? '')}; allowed are ${offer.verbs.join(', ')}`);
+  }
+  if (unknown) {
+    const names = [...allowed.keys()].join(' ');
+    return withExample(`has the option ${shown(unknown.name)}; allowed ${verb ? `to ${verb} ` : ''}are ${names}`, verb);
+  }
+  if (!verb) return withExample(`has ${client} nothing; allowed are ${offer.verbs.join(', ')}`);
+  const [, pod = '', ...others] = operands;
+  if (pod.replace(/^(po|pod|pods)\//, '') !== markers.name) {
+    return withExample(
+      `has the target ${shown(pod)}; write {{ .Metadata.Name }} instead, which is the granted pod`,
+      verb,
+    );
+  }
+  const invalid = options.flatMap(({ name, value }) =>
+    valueProblem(value, allowed.get(name)).map((why) => ({ name, why })),
+  );
+  if (invalid[0]) return { problem: `has the option ${shown(invalid[0].name)} ${invalid[0].why}` };
+  if (verb === 'exec' && !after[0]) {
+    return withExample('is kubectl exec without a command after --; write --, then the command for the pod', verb);
+  }
+  const ports = verb === 'port-forward' ? [...others, ...after] : [];
+  if (verb === 'port-forward' && ports.length === 0) {
+    return withExample('is kubectl port-forward without a port; write one after the pod', verb);
+  }
+  const wrong = ports.find((port) => remotePortOf(port) === undefined);
+  if (wrong !== undefined) {
+    return withExample(
+      `has the port ${shown(wrong)}; write REMOTE, LOCAL:REMOTE, or :REMOTE, where LOCAL is a number, and REMOTE a number from 1 to ` +
+        '65535 or the name of a container port',
+      verb,
+    );
+  }
+  const last = (...names: Word[]): Word | undefined => options.findLast(({ name }) => names.includes(name))?.value;
+  return {
+    verb,
+    namespace: last('-n', '--namespace'),
+    container: last('-c', '--container') ?? (verb === 'logs' ? others[0] : undefined),
+    portNames: ports.flatMap((port) => remotePortOf(port) ?? []).filter((port) => /[a-z]/.test(port)),
+  };
+}
+
+interface Option {
+  readonly name: Word;
+  readonly value: Word | undefined;
+}
+
+/**
+ * The words that are not options, of which the first is the verb, and the options. Reads no further than a word that is no verb, and than
+ * an option that is not allowed, because it is unknown whether that takes a value.
+ */
+function argumentsOf(words: readonly Word[]): {
+  readonly operands: readonly Word[];
+  readonly options: readonly Option[];
+  readonly verb: Verb | undefined;
+} {
+  const operands: Word[] = [];
+  const options: Option[] = [];
+  let verb: Verb | undefined;
+  for (let index = 0; index < words.length; index++) {
+    const word = words[index] ?? '';
+    if (!word.startsWith('-')) {
+      operands.push(word);
+      verb ??= verbs.find((known) => known === word);
+      if (!verb) break;
+      continue;
+    }
+    const equals = word.indexOf('=');
+    const name = equals < 0 ? word : word.slice(0, equals);
+    const kind = (verb ? optionsOf[verb] : earlyOptions).get(name);
+    const isApart = equals < 0 && kind !== undefined && kind !== 'flag';
+    if (isApart) index += 1;
+    options.push({ name, value: isApart ? words[index] : equals < 0 ? '' : word.slice(equals + 1) });
+    if (kind === undefined) break;
+  }
+  return { operands, options, verb };
+}
+
+/** Why kubectl does not accept the value of an option; empty if it does, or if a placeholder decides. */
+function valueProblem(value: Word | undefined, kind: OptionKind | undefined): readonly string[] {
+  if (value === undefined) return ['without a value; write one, or remove the option'];
+  if (value.includes('\0')) return [];
+  if (kind === 'lines' && !/^(-1|\d{1,15})$/.test(value)) {
+    return [`with the value ${quote(value)}; write a number of lines, or -1 for all`];
+  }
+  if (kind !== 'duration') return [];
+  const parsed = parseGoDuration(value);
+  if ('error' in parsed) return [`whose value ${parsed.error}`];
+  return parsed.ns < 0n ? [`with the value ${quote(value)}; write a duration that is not negative, such as 10m`] : [];
+}
+
+const highestPort = 65_535;
+const isPort = (text: string, lowest: number): boolean =>
+  /^\d{1,5}$/.test(text) && Number(text) >= lowest && Number(text) <= highestPort;
+/** The name of a container port: at most 15 characters with a letter. */
+const isPortName = (text: string): boolean => /^(?=.*[a-z])[a-z0-9]([a-z0-9-]{0,13}[a-z0-9])?$/.test(text);
+
+/** The port of the pod, or its name, in an argument of `port-forward`; empty if a placeholder decides; undefined if the form is wrong. */
+function remotePortOf(argument: Word): Word | undefined {
+  if (argument.includes('\0')) return '';
+  const [local = '', remote = local, ...others] = argument.split(':');
+  const hasRemote = isPort(remote, 1) || isPortName(remote);
+  const hasLocal = local === remote || isPort(local, 0) || (local === '' && argument !== remote);
+  return hasRemote && hasLocal && others.length === 0 ? remote : undefined;
+}
+
+export const shown = (word: Word): string => (word === '' ? 'nothing' : quote(word.replaceAll('\0', 'the ')));
