@@ -4,6 +4,7 @@ import { childNameOf, planHashAnnotation, requestLabel } from '../../api/access/
 import { apiVersionOf, type KubeObject, type ObjectMeta, type Resource } from '../../api/object.ts';
 import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
 import type { Clock } from '../../kit/clock.ts';
+import { quote } from '../../kit/errors.ts';
 import type { Client } from '../../kube/client.ts';
 import { roleBindingOf, roleOf, toRbacSubject } from '../../rbac/roles.ts';
 import { baseRules, confinedTo } from '../policy/granted-rules.ts';
@@ -89,7 +90,7 @@ export const targetNotFound = (
   otherKind?: string,
 ): Violation => ({
   code: 'TargetNotFound',
-  message: `${ref.kind} ${ref.name} does not exist in namespace ${namespace}; ${
+  message: `${ref.kind} ${quote(ref.name)} does not exist in namespace ${namespace}; ${
     otherKind === undefined
       ? 'create it or correct the template'
       : `a ${otherKind} of that name exists: write it as spec.controllerTargetRef.kind`

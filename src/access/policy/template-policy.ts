@@ -3,13 +3,14 @@ import type { ControllerTargetMutationConfig } from '../../api/access/mutation-c
 import type { TemplateKind } from '../../api/access/names.ts';
 import { quote } from '../../kit/errors.ts';
 import { parseGoDuration } from '../../kit/go-duration.ts';
-import { isRecord, own } from '../../kit/json-value.ts';
+import { isRecord, type JsonObject, own } from '../../kit/json-value.ts';
 import { parseQuantity } from '../../kit/quantity.ts';
 import type { RbacRule } from '../../rbac/rule-cover.ts';
 import { verifyDurations } from './duration-choice.ts';
 import { grantableViolations, rulesViolations, withoutExecViolations } from './granted-rules.ts';
 import { groupNamesViolations, templateGroupsViolations } from './group-policy.ts';
 import { accessCommandNotes, accessCommandViolation, commandExample } from './kubectl-command.ts';
+import { isObjectName } from './names.ts';
 import { parsePatchOperation, patchViolation } from './patch-operation.ts';
 import { grantToViolations } from './people-policy.ts';
 import { type Check, type RuleBook, refuse, type Violation } from './policy.ts';
@@ -65,10 +66,24 @@ const accessCommandIsValid: Check<TemplateInput> = ({ spec, namespace }) =>
   spec.accessConfig.accessCommand === undefined ? undefined : accessCommandViolation(spec.accessConfig, namespace);
 
 const hasTarget: Check<TemplateInput> = ({ kind, spec }) => {
-  if (own(spec, 'controllerTargetRef') || (kind === 'PodAccessTemplate' && own(spec, 'podSpec'))) return undefined;
+  const ref = own(spec, 'controllerTargetRef');
+  if (isRecord(ref)) return targetNameViolation(ref);
+  if (kind === 'PodAccessTemplate' && own(spec, 'podSpec')) return undefined;
   const needed = kind === 'PodAccessTemplate' ? 'controllerTargetRef or podSpec' : 'controllerTargetRef';
   return invalid('MissingTarget', 'spec', `the template names no target; set ${needed}`);
 };
+
+/** `InvalidName` if no object can have the name of the workload, which would only look like one that does not exist yet. */
+function targetNameViolation({ kind, name }: JsonObject): Violation | undefined {
+  if (isObjectName(name)) return undefined;
+  const text = String(name);
+  const remedy = isObjectName(text.trim())
+    ? `write ${quote(text.trim())}, without spaces around it`
+    : 'names have at most 253 lower-case letters, digits, "-", and ".", and begin and end with a letter or digit: write the name of the workload';
+  return invalid('InvalidName', targetNameField, `no ${String(kind)} can be named ${quote(text)}; ${remedy}`);
+}
+
+const targetNameField = 'spec.controllerTargetRef.name';
 
 /** The CRD preserves podSpec without validation, so this is its only check at admission. Planning and the API server check the rest. */
 const podSpecHasContainers: Check<TemplateInput> = ({ spec }) => {
@@ -185,10 +200,12 @@ export const templatePolicy: RuleBook<TemplateInput> = {
     },
   },
   target: {
-    requirement: 'the template names a target',
+    requirement: 'the template names a target, by a name that an object can have',
     check: hasTarget,
-    remedy: ({ kind }) =>
-      kind === 'PodAccessTemplate' ? 'set controllerTargetRef or podSpec' : 'set controllerTargetRef',
+    remedy: (input) => {
+      if (hasTarget(input)?.code === 'InvalidName') return `correct ${targetNameField}`;
+      return input.kind === 'PodAccessTemplate' ? 'set controllerTargetRef or podSpec' : 'set controllerTargetRef';
+    },
   },
   'pod-spec': {
     requirement: 'the podSpec, if set, has a container',

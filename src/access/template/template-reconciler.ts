@@ -185,13 +185,13 @@ export class TemplateReconciler implements Reconciler {
   #targetCondition(template: TemplateView) {
     const ref = template.spec.controllerTargetRef;
     if (!ref) return success(templateConditions.targetRefExists, 'the template defines the pod in spec.podSpec');
-    const name = `${ref.kind} ${template.namespace}/${ref.name}`;
-    return this.#deps.workload(targetKey(ref, template.namespace))
-      ? success(templateConditions.targetRefExists, `${name} exists`)
+    const { namespace } = template;
+    return this.#deps.workload(targetKey(ref, namespace))
+      ? success(templateConditions.targetRefExists, `${ref.kind} ${namespace}/${ref.name} exists`)
       : failure(
           templateConditions.targetRefExists,
           'NotFound',
-          `${name} does not exist; create it, or correct spec.controllerTargetRef`,
+          `${ref.kind} ${quote(ref.name)} does not exist in namespace ${namespace}; create it, or correct spec.controllerTargetRef`,
         );
   }
 }

@@ -80,6 +80,11 @@ describe('kubectl apply of a template', () => {
       template('space', { podSpec }, { allowedGroups: ['devs '] }),
       /denied the request: InvalidGroup: spec\.accessConfig\.allowedGroups\[0\] is "devs "; .*write "devs"/,
     ],
+    [
+      'a trailing space in the name of the workload',
+      template('workload', workload('payments ')),
+      /denied the request: InvalidName: spec\.controllerTargetRef\.name: .*"payments "; write "payments"/,
+    ],
   ];
   for (const [title, manifest, message] of refused) {
     it(`is refused with ${title}`, async () => {
@@ -142,7 +147,7 @@ describe('kubectl apply of a template', () => {
   it('prints a warning about objects that do not exist yet, and stores the template', async () => {
     const { code, stderr } = await apply(template('early', workload('later')));
     assert.equal(code, 0, stderr);
-    assert.match(stderr, /^Warning: TargetNotFound: Deployment later does not exist in namespace access-/m);
+    assert.match(stderr, /^Warning: TargetNotFound: Deployment "later" does not exist in namespace access-/m);
   });
 
   it('prints a warning about what another object denies now, and none once that object allows it', async () => {

@@ -96,19 +96,23 @@ describe('a stored template is judged by the objects around it', () => {
     const ref = { controllerTargetRef: { apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'payments' } };
     assert.match(
       await apply(template('wrong-kind', ref)),
-      /^Warning: TargetNotFound: StatefulSet payments does not exist .*; a Deployment of that name exists: write it as /m,
+      /^Warning: TargetNotFound: StatefulSet "payments" does not exist .*; a Deployment of that name exists: write it as /m,
     );
     await judged('wrong-kind', 'TargetNotFound');
   });
 
   it('is not ready without its workload, and kubectl prints the code of the warning', async () => {
     const stderr = await apply(template('ledger', { ...ledgerRef, ...labelled }));
-    assert.match(stderr, /^Warning: TargetNotFound: Deployment ledger does not exist in namespace access-/m);
+    assert.match(stderr, /^Warning: TargetNotFound: Deployment "ledger" does not exist in namespace access-/m);
     assert.deepEqual(codesOf(await judged('ledger', 'TargetNotFound')), [false, 'False', 'TargetNotFound']);
     const wide = await stage.kubectl('get', 'podaccesstemplate', 'ledger', '-o', 'wide');
-    assert.match(wide, /^NAME +READY +STATE .* WHY\nledger +false +TargetNotFound .* Deployment ledger does not exist/);
+    assert.match(
+      wide,
+      /^NAME +READY +STATE .* WHY\nledger +false +TargetNotFound .* Deployment "ledger" does not exist/,
+    );
     const described = await stage.kubectl('describe', 'podaccesstemplate', 'ledger');
-    const [, condition = ''] = /^ +Message: +Deployment ledger does not(?:.*\n)((?:.*\n){4})/m.exec(described) ?? [];
+    const [, condition = ''] =
+      /^ +Message: +Deployment "ledger" .*; create it or (?:.*\n)((?:.*\n){4})/m.exec(described) ?? [];
     assert.match(condition, /Reason: +TargetNotFound\n +Status: +False\n +Type: +AccessPlanValid/);
   });
 

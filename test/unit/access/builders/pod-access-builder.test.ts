@@ -327,7 +327,7 @@ describe('pod access builder', () => {
       'a workload that is gone',
       {},
       { workload: undefined },
-      /TargetNotFound: Deployment web does not exist in namespace ns/,
+      /TargetNotFound: Deployment "web" does not exist in namespace ns/,
     ],
     [
       'a privileged container',

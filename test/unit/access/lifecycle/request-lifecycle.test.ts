@@ -97,7 +97,7 @@ describe('the lifecycle of a request', () => {
       [
         'PlanChanged',
         'template payments-shell or its target was changed or deleted after the decision; a new request would be denied, too: ' +
-          'TargetNotFound: Deployment payments does not exist in namespace payments; create it or correct the template',
+          'TargetNotFound: Deployment "payments" does not exist in namespace payments; create it or correct the template',
       ],
     );
     assert.deepEqual(childrenLeft(), []);

@@ -172,6 +172,20 @@ describe('template policy', () => {
       /set controllerTargetRef/,
     ],
     [
+      'a workload with a trailing space in its name',
+      template({ controllerTargetRef: { ...controllerTargetRef, name: 'cart ' } }),
+      'InvalidName',
+      'spec.controllerTargetRef.name',
+      /^spec\.controllerTargetRef\.name: no Deployment can be named "cart "; write "cart", without spaces around it$/,
+    ],
+    [
+      'a workload with a name in capitals, also for the other kind',
+      template({ controllerTargetRef: { ...controllerTargetRef, name: 'Cart' } }, {}, 'ExecAccessTemplate'),
+      'InvalidName',
+      'spec.controllerTargetRef.name',
+      /can be named "Cart"; names have .*: write the name of the workload$/,
+    ],
+    [
       'a default beyond the maximum',
       template({ podSpec }, { defaultDuration: '48h' }),
       'InvalidDuration',
@@ -535,6 +549,12 @@ describe('template policy', () => {
       template({ podSpec }, { allowedGroups: ['system:masters', 'devs '] }),
       'group-names',
       /in spec\.accessConfig\.allowedGroups\[1\]$/,
+    ],
+    [
+      'the name of a workload that no object can have',
+      template({ controllerTargetRef: { ...controllerTargetRef, name: 'cart ' } }),
+      'target',
+      /^correct spec\.controllerTargetRef\.name$/,
     ],
     [
       'the operation of a patch',

@@ -122,7 +122,7 @@ describe('plans of templates', () => {
     const wrongKind = template({ controllerTargetRef: { ...controllerTargetRef, kind: 'StatefulSet' } });
     assert.match(
       textOf(await plans([workload]).violationInNamespace(wrongKind, signal)) ?? '',
-      /^TargetNotFound: StatefulSet payments does not exist in namespace payments; a Deployment of that name exists: write it as spec\.controllerTargetRef\.kind$/,
+      /^TargetNotFound: StatefulSet "payments" does not exist in namespace payments; a Deployment of that name exists: write it as spec\.controllerTargetRef\.kind$/,
     );
   });
 
