@@ -311,6 +311,6 @@ function checkMetadata({ metadata }: PodTemplate): Violation | undefined {
 function checkAccessCommand(config: AccessConfig, pod: KubeObject): Violation | undefined {
   if (config.accessCommand === undefined) return undefined;
   const { name, namespace = '', labels = {}, annotations = {} } = pod.metadata;
-  const rendered = renderAccessMessage(config, { name, namespace, labels, annotations });
+  const rendered = renderAccessMessage(config, { title: 'the access pod', name, namespace, labels, annotations });
   return 'violation' in rendered ? rendered.violation : undefined;
 }

@@ -2,6 +2,8 @@ import type { Violation } from './policy.ts';
 
 /** The fields of a pod that an access command can refer to. */
 export interface CommandSubject {
+  /** What messages call the pod. Default: `pod` and its name. */
+  readonly title?: string;
   readonly namespace: string;
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -79,6 +81,7 @@ export function renderAccessCommand(
   command: AccessCommand,
   pod: CommandSubject,
 ): { readonly text: string } | { readonly violation: Violation } {
+  const title = pod.title ?? `pod ${pod.name}`;
   let text = '';
   for (const segment of command) {
     if (segment.kind === 'literal') {
@@ -88,24 +91,22 @@ export function renderAccessCommand(
     const description = describe(segment.placeholder);
     const value = valueFor(segment.placeholder, pod);
     if (value === undefined || value === '') {
-      return refuse(
-        `names ${description}, which pod ${pod.name} does not have; add it to the pod or remove the placeholder`,
-      );
+      return refuse(`names ${description}, which ${title} does not have; add it there, or remove the placeholder`);
     }
     if (UNPRINTABLE.test(value)) {
       return refuse(
-        `names ${description}, whose value on pod ${pod.name} contains ${nameOfCharacter(value)}; remove the placeholder`,
+        `names ${description}, whose value on ${title} contains ${nameOfCharacter(value)}; remove the placeholder`,
       );
     }
     if (value.startsWith('-')) {
       return refuse(
-        `names ${description}, whose value on pod ${pod.name} begins with "-", as an option does; remove the placeholder`,
+        `names ${description}, whose value on ${title} begins with "-", as an option does; remove the placeholder`,
       );
     }
     const quoted = quoteForShell(value, segment.context);
     if (quoted === undefined) {
       return refuse(
-        `names ${description} inside quotes or a substitution or behind a backslash or dollar sign, and its value on pod ${pod.name} has ` +
+        `names ${description} inside quotes or a substitution or behind a backslash or dollar sign, and its value on ${title} has ` +
           'characters that a shell interprets there; write the placeholder as a word of its own',
       );
     }
@@ -113,7 +114,7 @@ export function renderAccessCommand(
     if (text.length > MAX_LENGTH) break;
   }
   if (text.length > MAX_LENGTH)
-    return refuse(`is longer than ${MAX_LENGTH} characters when rendered for pod ${pod.name}; shorten it`);
+    return refuse(`is longer than ${MAX_LENGTH} characters when rendered for ${title}; shorten it`);
   return { text };
 }
 

@@ -1,18 +1,21 @@
 import { execAccessRequests } from '../../api/access/exec-access.ts';
 import type { PodAccessTemplateSpec } from '../../api/access/pod-access.ts';
-import type { LabelSelector } from '../../api/object.ts';
 import type { Clock } from '../../kit/clock.ts';
+import { own, stringMap } from '../../kit/json-value.ts';
 import { unlessAborted } from '../../kit/promises.ts';
 import { selectorOf } from '../builders/exec-access.ts';
 import { applyJsonPatch } from '../builders/json-patch.ts';
 import { type AccessPodMode, type BuilderDeps, type Planned, planChildren, targetNotFound } from '../builders/plan.ts';
 import { withinBudget } from '../builders/plan-budget.ts';
 import { type PodAccessInput, planPodAccess } from '../builders/pod-access.ts';
+import type { CommandSubject } from '../policy/access-command.ts';
 import { confinedTo, rulesOf } from '../policy/granted-rules.ts';
+import { renderAccessMessage } from '../policy/kubectl-command.ts';
 import type { Violation } from '../policy/policy.ts';
 import { sessionOf } from '../policy/session-policy.ts';
 import { notPlanned, type PlannedTemplate } from '../policy/template-policy.ts';
 import { targetKey } from '../stores/access-views.ts';
+import type { WorkloadView } from '../stores/cluster-views.ts';
 import type { GrantObjects } from './grant-dry-runs.ts';
 
 /** The objects of the namespace that a plan depends on. */
@@ -77,7 +80,7 @@ export class TemplatePlans {
         return { violation: targetNotFound(ref, namespace, other?.kind) };
       }
       const spec = podSpecOf(template);
-      if (!spec) return this.#planExec(template, workload?.selector);
+      if (!spec) return planExec(template, workload);
       const workloads = stores.workloadsIn(namespace);
       const planned = this.#plan(template, spec, { workload, workloads, selectors: stores.selectorsIn(namespace) });
       return 'violation' in planned ? planned : planned.plan;
@@ -98,24 +101,6 @@ export class TemplatePlans {
     return planPodAccess({ ...placeholders, ...objects, templateSpec, session, accessPods, clock, work });
   }
 
-  #planExec(
-    { namespace, spec: { accessConfig } }: PlannedTemplate,
-    selector: LabelSelector | undefined,
-  ): GrantObjects | { readonly violation: Violation } {
-    const violation = violationIn(selectorOf(selector));
-    if (violation) return { violation };
-    const target = { name: placeholder.name };
-    const rules = confinedTo(target.name, rulesOf(accessConfig));
-    return planChildren({
-      request: { namespace, ...placeholder },
-      requestResource: execAccessRequests,
-      target,
-      subjects: placeholderSubjects,
-      rules,
-      session: sessionOf(accessConfig),
-    });
-  }
-
   #patchViolation({ podSpec, controllerTargetMutationConfig }: PodAccessTemplateSpec): Violation | undefined {
     const { clock, work } = this.#deps;
     const operations = controllerTargetMutationConfig?.patchSpecOperations ?? [];
@@ -123,6 +108,49 @@ export class TemplatePlans {
     return violationIn(withinBudget((budget) => applyJsonPatch(document, operations, budget), clock, work));
   }
 }
+
+/** Checks the access command by the workload, although a request with an invalid one opens access: its message would lack the command. */
+function planExec(
+  { namespace, spec: { accessConfig } }: PlannedTemplate,
+  workload: WorkloadView | undefined,
+): GrantObjects | { readonly violation: Violation } {
+  const session = sessionOf(accessConfig);
+  const violation =
+    violationIn(selectorOf(workload?.selector)) ??
+    (workload && !session ? violationIn(renderAccessMessage(accessConfig, subjectOf(workload))) : undefined);
+  if (violation) return { violation };
+  const target = { name: placeholder.name };
+  const rules = confinedTo(target.name, rulesOf(accessConfig));
+  return planChildren({
+    request: { namespace, ...placeholder },
+    requestResource: execAccessRequests,
+    target,
+    subjects: placeholderSubjects,
+    rules,
+    session,
+  });
+}
+
+/** The labels that controllers add to the Pods of a workload, with examples of their values. */
+const addedLabels: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  Deployment: { 'pod-template-hash': '0' },
+  Rollout: { 'rollouts-pod-template-hash': '0' },
+  DaemonSet: { 'controller-revision-hash': '0', 'pod-template-generation': '1' },
+  StatefulSet: {
+    'controller-revision-hash': '0',
+    'statefulset.kubernetes.io/pod-name': 'example-0',
+    'apps.kubernetes.io/pod-index': '0',
+  },
+};
+
+/** A Pod of the workload as the access command sees it, unless webhooks change it. */
+const subjectOf = ({ kind, name, namespace, podTemplate: { metadata } }: WorkloadView): CommandSubject => ({
+  title: `the Pod template of ${kind} ${name}`,
+  name: placeholder.name,
+  namespace,
+  labels: { ...stringMap(own(metadata, 'labels')), ...addedLabels[kind] },
+  annotations: stringMap(own(metadata, 'annotations')),
+});
 
 /** Runs a plan, or returns `notPlanned` without running it if the share of the processor is used up. May drop a plan after an abort. */
 export interface PlanRunner {

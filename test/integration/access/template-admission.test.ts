@@ -168,6 +168,23 @@ describe('kubectl apply of a template', () => {
     await until('the server to know that the Service is gone', async () => !(await warned()), { timeoutMs: 30_000 });
   });
 
+  it('warns about an ExecAccessTemplate whose command names a label that the Pods lack, and is not ready', async () => {
+    const accessCommand = 'kubectl exec {{ .Metadata.Name }} -- echo {{ index .Metadata.Labels "app2" }}';
+    const unlabelled = {
+      ...template('unlabelled', workload('payments'), { accessCommand }),
+      kind: 'ExecAccessTemplate',
+    };
+    const { code, stderr } = await apply(unlabelled);
+    assert.equal(code, 0, stderr);
+    const text = /label "app2", which the Pod template of Deployment payments does not have; add it there, or remove/;
+    assert.match(stderr, /^Warning: InvalidAccessCommand: /m);
+    assert.match(stderr, text);
+    const judged = await stage.templateReady('ExecAccessTemplate', 'unlabelled', false);
+    const { reason, message = '' } = conditionOf(judged, 'AccessPlanValid') ?? {};
+    assert.equal(reason, 'InvalidAccessCommand');
+    assert.match(message, text);
+  });
+
   it('changes a template that was stored without the webhooks, but adds no violation', async () => {
     await stage.removeWebhooks();
     const stored = template('stored', { podSpec: privileged }, { allowedGroups: ['devs', 'sre '] });

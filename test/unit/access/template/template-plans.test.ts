@@ -88,7 +88,7 @@ describe('plans of templates', () => {
           accessCommand: 'kubectl exec {{ .Metadata.Name }} -c {{ index .Metadata.Labels "c" }} -- sh',
         },
       },
-      /^InvalidAccessCommand: .*label "c"/,
+      /^InvalidAccessCommand: .*label "c", which the access pod does not have; add it there, or remove the placeholder$/,
     ],
     ['a patch to a workload, which other objects decide', { controllerTargetRef, ...patch(hostNetwork) }, undefined],
   ];
@@ -116,6 +116,53 @@ describe('plans of templates', () => {
       'InvalidSelector',
     );
     assert.equal(await codeNow(plans(), { controllerTargetRef }, 'ExecAccessTemplate'), 'TargetNotFound');
+  });
+
+  const viaCommand = (words: string, config: object = {}) => ({
+    controllerTargetRef,
+    accessConfig: { ...accessConfig, accessCommand: `kubectl exec {{ .Metadata.Name }} -- sh ${words}`, ...config },
+  });
+  const podLabel = (key: string): string => `{{ index .Metadata.Labels "${key}" }}`;
+  const execTemplates: [title: string, spec: object, expected: RegExp | undefined][] = [
+    [
+      'a label that the Pod template of the workload lacks',
+      viaCommand(podLabel('app2')),
+      /^InvalidAccessCommand: accessCommand names label "app2", which the Pod template of Deployment payments does not have; add it there, or remove the placeholder$/,
+    ],
+    [
+      'an annotation that it lacks',
+      viaCommand('{{ index .Metadata.Annotations "app" }}'),
+      /^InvalidAccessCommand: .*annotation "app", which the Pod template of Deployment/,
+    ],
+    ['a label that it has', viaCommand(podLabel('app')), undefined],
+    ['a label that the ReplicaSet adds', viaCommand(podLabel('pod-template-hash')), undefined],
+    [
+      'a label that only Pods of a StatefulSet have',
+      viaCommand(podLabel('apps.kubernetes.io/pod-index')),
+      /^InvalidAccessCommand: /,
+    ],
+    [
+      'a label that it lacks, in a command that no requester gets',
+      viaCommand(podLabel('app2'), { session: { via: 'Gateway' } }),
+      undefined,
+    ],
+  ];
+  for (const [title, spec, expected] of execTemplates) {
+    it(`${expected ? 'refuse' : 'accept'} an ExecAccessTemplate with ${title}`, async () => {
+      const violation = await plans([workload]).violationInNamespace(template(spec, 'ExecAccessTemplate'), signal);
+      if (expected) assert.match(textOf(violation), expected);
+      else assert.equal(violation, undefined);
+    });
+  }
+
+  it('accept an ExecAccessTemplate with the index of a Pod of a StatefulSet', async () => {
+    const kind = 'StatefulSet';
+    const spec = {
+      ...viaCommand(podLabel('apps.kubernetes.io/pod-index')),
+      controllerTargetRef: { ...controllerTargetRef, kind },
+    };
+    const given = plans([{ ...workload, kind }]);
+    assert.equal(await given.violationInNamespace(template(spec, 'ExecAccessTemplate'), signal), undefined);
   });
 
   it('name the kind of a workload that has the name, if the template names another kind', async () => {
