@@ -94,6 +94,7 @@ export function readHeads(configMap: unknown): { readonly heads: SignedHead[]; r
   return { heads, unreadable };
 }
 
+/** Maximum length of an entry of the ConfigMap, characters. */
 const MAX_LENGTH = 4096;
 
 function matching(value: unknown, field: string, pattern: RegExp): string | undefined {

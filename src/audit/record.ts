@@ -131,6 +131,7 @@ export function decidingGroupsFirst(groups: readonly string[], deciding: readonl
   return [...groups.filter((group) => decides.has(group)), ...groups.filter((group) => !decides.has(group))];
 }
 
+/** Maximum length of a text, characters. */
 const MAX_TEXT = 1024;
 const MAX_GROUPS = 32;
 /** Maximum number of votes in a line. */

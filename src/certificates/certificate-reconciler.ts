@@ -99,6 +99,7 @@ export class CertificateReconciler implements Reconciler {
     const trustedForMs = clock.monotonic() - this.#trusted.sinceMs;
     const step = nextStep(material, { names, nowMs: clock.now(), trustedForMs });
     if (step.kind === 'store') return this.#write(stored, toData(step.material), step.why, signal);
+    // A delay of 0 means that the paths already have the segment.
     return after(Math.min(step.delayMs, this.#segmentDelayMs(segment) || step.delayMs));
   }
 

@@ -1,4 +1,4 @@
-import { askedDelayMs } from '../kit/backoff.ts';
+import { retryAfterMsOf } from '../kit/backoff.ts';
 import type { Clock } from '../kit/clock.ts';
 import { describe } from '../kit/errors.ts';
 import { pause, SLICE_MS } from '../kit/pace.ts';
@@ -111,7 +111,7 @@ export class Dispatcher {
     }
     // The result of an aborted reconcile does not count; the next reconcile reads the current state anyway.
     if (!controller.signal.aborted)
-      metrics.reconciled(this.#apply(taken, result), (clock.monotonic() - startedAt) / 1000);
+      metrics.reconciled(this.#handleResult(taken, result), (clock.monotonic() - startedAt) / 1000);
     this.#removeActive(taken);
   }
 
@@ -136,7 +136,8 @@ export class Dispatcher {
     this.#wake();
   }
 
-  #apply(taken: TakenKey, result: Result): ReconcileOutcome {
+  /** Schedules the key by the result of its reconcile. */
+  #handleResult(taken: TakenKey, result: Result): ReconcileOutcome {
     const { log } = this.#options;
     const { queue } = this;
     const { key } = taken;
@@ -162,7 +163,7 @@ export class Dispatcher {
   /** Keeps the key's lane, because an urgent key that failed is still urgent. */
   #retry({ key, lane, reasons }: TakenKey, cause: unknown, isConflict = false): ReconcileOutcome {
     const isRepeated = this.queue.hasFailed(key);
-    const delayMs = this.queue.retry(key, 'retry', lane, askedDelayMs(cause));
+    const delayMs = this.queue.retry(key, 'retry', lane, retryAfterMsOf(cause));
     const fields = { key, reasons, error: describe(cause), retryInMs: Math.round(delayMs) };
     if (isConflict && !isRepeated) {
       this.#options.log.debug('reconcile again after a conflict', fields);

@@ -8,7 +8,8 @@ export class Group {
   readonly #supervision: Supervision;
   /** In the order in which they were added. */
   readonly #controllers = new Map<SupervisedController, { readonly ordered: boolean }>();
-  #leading: AbortSignal | undefined;
+  /** Aborts when this process no longer leads; undefined while it does not lead. */
+  #leadership: AbortSignal | undefined;
   #closed = false;
 
   constructor(gate: LeaderGate, supervision: Supervision) {
@@ -23,7 +24,7 @@ export class Group {
   /** An independent controller waits for no other controller, and no other controller waits for it. */
   add(controller: SupervisedController, independent: boolean): void {
     this.#controllers.set(controller, { ordered: !independent });
-    if (this.#leading && independent && !this.#closed) void controller.start();
+    if (this.#leadership && independent && !this.#closed) void controller.start();
   }
 
   /** Stops the controller. Resolves once none of its work is in flight. */
@@ -58,7 +59,7 @@ export class Group {
 
   async #lead(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return;
-    this.#leading = signal;
+    this.#leadership = signal;
     const stopped = this.#stopControllersOnAbort(signal);
     for (const [controller, { ordered }] of this.#controllers) if (!ordered) void controller.start();
     for (const [controller, { ordered }] of this.#controllers) {
@@ -76,7 +77,7 @@ export class Group {
   #stopControllersOnAbort(signal: AbortSignal): Promise<unknown> {
     return new Promise((resolve) => {
       const onAbort = (): void => {
-        this.#leading = undefined;
+        this.#leadership = undefined;
         const state = this.#closed ? 'stopped' : 'waiting';
         resolve(Promise.all([...this.#controllers.keys()].map((controller) => controller.stop(state))));
       };

@@ -28,8 +28,8 @@ export interface ControllerStatus {
 
 /**
  * Runs controllers. Controllers added before `run` start in order, each once the previous one behind the same gate has synced.
- * Controllers added later, such as those of another cluster, start as soon as this process leads, and delay no other. So an unreachable
- * cluster affects only its own controllers.
+ * Controllers added later, such as those of another cluster, start as soon as this process leads, and delay no other controller. So an
+ * unreachable cluster affects only its own controllers.
  * A failed controller is restarted with backoff and has the state `restarting`. Ending the process instead would also stop the
  * controllers that revoke access on time. Losing a gate stops only the controllers behind it.
  */
@@ -43,7 +43,8 @@ export class Manager {
     Runnable,
     { readonly supervised: SupervisedController; readonly group: Group; readonly gated: boolean }
   >();
-  #signal: AbortSignal | undefined;
+  /** Aborts when the groups must stop; undefined until `run` is called. */
+  #groupsSignal: AbortSignal | undefined;
   #groupRuns: Promise<void>[] = [];
 
   constructor({ clock, log, drainMs = 8000, random = Math.random }: ManagerOptions) {
@@ -68,7 +69,7 @@ export class Manager {
       random: this.#random,
     });
     this.#controllers.set(controller, { supervised, group, gated: gate !== undefined });
-    group.add(supervised, this.#signal !== undefined);
+    group.add(supervised, this.#groupsSignal !== undefined);
   }
 
   /** Stops the controller and resolves when its last reconcile has settled. Do not await it inside that reconcile. */
@@ -85,10 +86,10 @@ export class Manager {
    * which then expire. A manager runs only once: a second call rejects with `AlreadyRunning`.
    */
   async run(signal: AbortSignal): Promise<void> {
-    if (this.#signal)
+    if (this.#groupsSignal)
       throw new CodedError('AlreadyRunning', 'run was called twice; a manager runs only once; create another');
     const groupsStop = new AbortController();
-    this.#signal = groupsStop.signal;
+    this.#groupsSignal = groupsStop.signal;
     for (const group of this.#groups.values()) this.#groupRuns.push(group.run(groupsStop.signal));
     await aborted(signal);
     try {
@@ -126,7 +127,7 @@ export class Manager {
     if (existing) return existing;
     const group = new Group(gate ?? alwaysLeading(''), { clock: this.#clock, log: this.#log, random: this.#random });
     this.#groups.set(name, group);
-    if (this.#signal) this.#groupRuns.push(group.run(this.#signal));
+    if (this.#groupsSignal) this.#groupRuns.push(group.run(this.#groupsSignal));
     return group;
   }
 }

@@ -25,7 +25,7 @@ export type ControllerState =
   /** Never starts again: the controller was removed, or the manager stops. */
   | 'stopped';
 
-/** What a supervised task needs besides itself. */
+/** Dependencies of `supervise`. */
 export interface Supervision {
   readonly clock: Clock;
   readonly log: Log;

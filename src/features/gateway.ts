@@ -24,7 +24,7 @@ import { Upstream } from '../gateway/upstream.ts';
 import { ViewHandler } from '../gateway/view-handler.ts';
 import { clock, type Feature, type Host, type OpenFeature, storesProblem } from './feature.ts';
 
-/** The gateway feature: passes the streams of grants on, and ends them on time. Every replica serves; none leads. */
+/** The gateway feature: passes the streams of users to Pods, and ends them with their grant. Every replica serves; none leads. */
 export const gateway: Feature = {
   name: 'gateway',
   connections: 10,
@@ -73,7 +73,7 @@ async function open(host: Host): Promise<OpenFeature> {
     store: replicaStore,
     namespace: config.leaseNamespace,
     replica: replicaName(config.identity),
-    address: () => config.peerAddress && `${hostOf(config.peerAddress)}:${server.port}`,
+    address: () => config.peerAddress && `${urlHostOf(config.peerAddress)}:${server.port}`,
     clock,
   });
   const objects = new SessionObjects({ client, store: sessionStore, requests: stores, replicas, clock, log, metrics });
@@ -124,4 +124,5 @@ async function open(host: Host): Promise<OpenFeature> {
   };
 }
 
-const hostOf = (address: string): string => (isIPv6(address) ? `[${address}]` : address);
+/** The address as a host of a URL: IPv6 in brackets. */
+const urlHostOf = (address: string): string => (isIPv6(address) ? `[${address}]` : address);

@@ -28,7 +28,7 @@ interface NoJitter {
 
 /**
  * Milliseconds to wait before the next attempt: exponential, up to `min(cap, base * 2^attempt)`, with jitter, so that clients that
- * failed together do not retry together. It ignores Retry-After: the caller must wait at least `askedDelayMs(error)`, too.
+ * failed together do not retry together. It ignores Retry-After: the caller must wait at least `retryAfterMsOf(error)`, too.
  */
 export function backoffMs(options: Attempt & (Jitter | NoJitter)): number {
   const { baseMs, capMs, attempt } = options;
@@ -39,7 +39,7 @@ export function backoffMs(options: Attempt & (Jitter | NoJitter)): number {
 }
 
 /** Milliseconds that the server asked the caller to wait; 0 if it did not ask. Errors of calls carry them as `retryAfterMs`. */
-export function askedDelayMs(error: unknown): number {
+export function retryAfterMsOf(error: unknown): number {
   if (!(error instanceof Error) || !('retryAfterMs' in error)) return 0;
   return typeof error.retryAfterMs === 'number' && Number.isFinite(error.retryAfterMs) ? error.retryAfterMs : 0;
 }

@@ -26,8 +26,8 @@ interface Share {
 /**
  * A budget of connections or bytes that sources, such as client addresses, share. While the budget has room, a source takes parts up to
  * its own limit. If it has none, a source that has little evicts parts of the source that has the most: idle parts first, oldest first.
- * So greedy sources cannot lock a modest one out, however many parts they have and for however long. If evictions would not make enough
- * room, no part is evicted. A source may also replace a larger part of its own by a smaller one.
+ * So sources with many parts cannot exclude a source with few, however long they keep theirs. If evictions would not make enough room, no
+ * part is evicted. A source may also replace a larger part of its own by a smaller one.
  */
 export class FairShare {
   readonly #total: number;

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 /** A JSON object of unknown fields. */
 export type JsonObject = { [field: string]: unknown };
 
-/** `copyJson` adds this many characters for each value to those of its text, because copying an empty value is work, too. */
+/** Characters that `copyJson` counts for each value, besides those of its text, because copying an empty value is work, too. */
 export const valueWeight = 32;
 /** Default limit of `copyJson`, in characters: more than five times the largest object that the API server stores (1.5 MiB). */
 export const maxWeight = 8 * 1024 * 1024;
@@ -26,7 +26,7 @@ export function listIn(object: unknown, field: string): readonly unknown[] {
   return Array.isArray(list) ? list : [];
 }
 
-/** The entries of a map, such as labels, whose values are strings. */
+/** The entries of `map`, such as labels, that have a string as value; empty if `map` is not an object. */
 export function stringMap(map: unknown): Record<string, string> {
   if (!isRecord(map)) return {};
   return Object.fromEntries(
@@ -49,15 +49,18 @@ export function sameJson(a: unknown, b: unknown): boolean {
   }
 }
 
-/** The result of `copyJson`: a copy, or why there is none. `tooLarge`: the value is heavier than the limit. */
+/**
+ * The result of `copyJson`: a copy and its `weight`, or why there is no copy. The weight is the number of characters in strings and field
+ * names, plus `valueWeight` for each value. `tooLarge`: the value is heavier than the limit.
+ */
 export type JsonCopy =
-  /** `weight` is the number of characters in strings and field names, plus `valueWeight` for each value. */
-  { readonly value: unknown; readonly weight: number } | { readonly problem: string; readonly tooLarge: boolean };
+  | { readonly value: unknown; readonly weight: number }
+  | { readonly problem: string; readonly tooLarge: boolean };
 
 /**
- * Copies a JSON value deeply, into new plain objects and arrays without undefined fields. Returns a problem, such as `is too large`, if the
- * value has more than 64 levels, is heavier than `limit`, is not JSON, or has a key `__proto__`. No Kubernetes field, label, or annotation
- * may have that key.
+ * Copies a JSON value deeply, into new plain objects and arrays without undefined fields. Returns a problem, such as `has a field named
+ * __proto__`, if the value has more than 64 levels, is heavier than `limit`, is not JSON, or has a key `__proto__`. No Kubernetes field,
+ * label, or annotation may have that key.
  */
 export function copyJson(value: unknown, limit: number = maxWeight): JsonCopy {
   const budget = { left: limit };

@@ -29,8 +29,8 @@ export type CompiledSelector =
   | { readonly error: string };
 
 /**
- * An absent selector matches nothing, an empty one everything. The error describes why Kubernetes would reject the selector, and what is
- * allowed.
+ * Compiles a selector. An absent selector matches nothing, an empty one everything. The error describes why Kubernetes would reject the
+ * selector, and what is allowed.
  */
 export function compileSelector(selector: SelectorShape | undefined): CompiledSelector {
   if (selector === undefined || selector === null) return { matches: () => false };

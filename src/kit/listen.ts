@@ -28,7 +28,7 @@ export interface Listening {
   close(): Promise<void>;
 }
 
-/** Listens with an HTTP server that may abort calls in flight when it closes. Rejects like `listen`. */
+/** Makes an HTTP server listen. The returned `close` aborts calls in flight. Rejects like `listen`. */
 export async function listenHttp(server: HttpServer, host: string, port: number): Promise<Listening> {
   await listen(server, host, port);
   return {

@@ -24,8 +24,8 @@ const inClusterToken = '/var/run/secrets/kubernetes.io/serviceaccount/token';
  * The credentials of this process: from `file`, else `paths`, else the Pod's ServiceAccount, else `~/.kube/config`. Skips missing files of
  * `paths`. Rejects with CodedError:
  * - `KubeconfigMissing`: no file of `paths` exists, or `~/.kube/config` does not.
- * - `KubeconfigInvalid`: `file` does not exist, or a file cannot be read or parsed. Or the cluster has a proxy-url that is not HTTP or HTTPS,
- *   or whose user or password cannot be decoded. Or the Pod has a ServiceAccount token, but not the address of its API server.
+ * - `KubeconfigInvalid`: `file` does not exist; a file cannot be read or parsed; the cluster has a proxy-url that is not HTTP or HTTPS, or
+ *   whose user or password cannot be decoded; or the Pod has a ServiceAccount token, but not the address of its API server.
  * - `KubeconfigContextNotFound`: no context is chosen, it does not exist, or its cluster does not.
  */
 export async function ambientCredentials(options: AmbientOptions = {}): Promise<Credentials> {

@@ -12,7 +12,7 @@ import type { Transport } from './transport.ts';
  * reject as those of `Client`.
  */
 export interface OwnCalls {
-  /** The user that the API server takes the caller for (SelfSubjectReview). */
+  /** The user as whom the API server authenticates the caller (SelfSubjectReview). */
   whoAmI(options?: CallOptions): Promise<TokenUser>;
   /** Whether the caller is allowed the action (SelfSubjectAccessReview). */
   isAllowed(question: OwnQuestion, options?: CallOptions): Promise<boolean>;

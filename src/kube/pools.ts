@@ -49,6 +49,7 @@ export class Pools {
     }
   }
 
+  /** The connections of watches: one for each watch. */
   get watches(): Agent {
     return this.#watches;
   }

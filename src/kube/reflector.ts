@@ -1,5 +1,5 @@
 import type { KubeObject, Resource } from '../api/object.ts';
-import { askedDelayMs, backoffMs, jittered } from '../kit/backoff.ts';
+import { backoffMs, jittered, retryAfterMsOf } from '../kit/backoff.ts';
 import { type Cancel, type Clock, sleep } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import { resourcePath } from './api-paths.ts';
@@ -76,7 +76,7 @@ const NOT_SERVED_TRIES = 20;
 const ALLOWED_AFTER_MS = 1_500;
 /** Number of refusals in a row before the reflector reports one. */
 const REFUSALS_BEFORE_REPORT = 2;
-/** Consecutive failures between two warnings, about one warning a minute. */
+/** Consecutive failures between two warnings, about one warning a minute. The third failure causes the first. */
 const WARN_EVERY = 15;
 /** Maximum pause between two checks for a kind that is not installed, milliseconds. */
 const ABSENT_CAP_MS = 30_000;
@@ -121,8 +121,8 @@ class Reflector {
   /** Cancels the timer that, after ALLOWED_AFTER_MS, ends the refusal. */
   #cancelAllowed: Cancel | undefined;
   /**
-   * Whether the server was too busy to accept a second connection for the open watch, its successor (`runWatchSession`), and the watch has
-   * received nothing since.
+   * Whether the server rejected a successor, a second connection for the open watch (`runWatchSession`), because it was too busy, and the
+   * watch has received nothing since.
    */
   #isSuccessorRefused = false;
 
@@ -159,6 +159,7 @@ class Reflector {
     this.#cancelAllowed?.();
     this.#cancelAllowed = undefined;
     const nowMs = clock.monotonic();
+    // A watch that ends early may mean that the schema has changed: relist.
     if (this.#spec.followsSchema && settled.error === undefined && nowMs < this.#timeoutAtMs)
       this.#resumeVersion = undefined;
     if (nowMs - startMs >= SHORT_LIVED_MS) {
@@ -276,7 +277,7 @@ class Reflector {
       return this.#backoff(describe(error), NOT_SERVED_CAP_MS);
     if (error instanceof ApiError && isUnreachable(error)) this.#options.onRefusal?.(this.#spec.resource, error.code);
     const delayMs = this.#backoff(error === undefined ? 'the server ended the watch at once' : describe(error));
-    return Math.max(delayMs, Math.min(askedDelayMs(error), LONGEST_RETRY_AFTER_MS));
+    return Math.max(delayMs, Math.min(retryAfterMsOf(error), LONGEST_RETRY_AFTER_MS));
   }
 
   #onAbsent(): number {

@@ -1,4 +1,4 @@
-import { askedDelayMs, backoffMs } from '../kit/backoff.ts';
+import { backoffMs, retryAfterMsOf } from '../kit/backoff.ts';
 import { ApiError, isUnreachable, TransportError } from './errors.ts';
 
 const MAX_TRIES = 4;
@@ -22,7 +22,7 @@ export interface FailedTry {
  */
 export function retryDelayMs({ error, idempotent, attempt, random }: FailedTry): number | undefined {
   if (attempt + 1 >= MAX_TRIES || !(idempotent ? isUnreachable(error) : neverActed(error))) return undefined;
-  return Math.max(askedDelayMs(error), backoffMs({ baseMs: BASE_MS, capMs: CAP_MS, attempt, random }));
+  return Math.max(retryAfterMsOf(error), backoffMs({ baseMs: BASE_MS, capMs: CAP_MS, attempt, random }));
 }
 
 /** A write is retried only if the server or the connection proves that the first attempt had no effect. */

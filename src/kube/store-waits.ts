@@ -16,7 +16,7 @@ interface Wait {
   readonly resolve: () => void;
 }
 
-/** Waits for stores to show what their callers know already: a watch may report an object after the caller has seen it. */
+/** Waits until stores show a change that the caller knows already, because a watch may report it later. */
 export class StoreWaits {
   readonly #deps: StoreWaitsDeps;
   readonly #waits = new Set<Wait>();
@@ -28,8 +28,8 @@ export class StoreWaits {
   }
 
   /**
-   * Resolves once `isShown` returns true after a change of a store, or after the time limit; at once if it does already, or if too many
-   * others wait. Rejects with the reason of `signal` if that aborts first.
+   * Resolves once `isShown` returns true after a change of a store, or after the time limit. Resolves at once if it returns true already, or
+   * if too many calls wait. Rejects with the reason of `signal` if that aborts first.
    */
   async until(isShown: () => boolean, signal: AbortSignal): Promise<void> {
     const { clock, limitMs, maxWaiting } = this.#deps;

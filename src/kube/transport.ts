@@ -54,7 +54,7 @@ export interface TransportOptions {
   readonly timeoutMs?: number;
   /** Called with the server's wall clock (epoch ms, whole seconds) for every answer with a `Date`, except those to watches. */
   readonly onServerTime?: (serverMs: number) => void;
-  /** Called for each warning (HTTP header `Warning: 299`) of an answer, with its text. Answers to watches have none. */
+  /** Called for each warning (HTTP header `Warning: 299`) of an answer, with its text; not for answers to watches. */
   readonly onWarning?: (text: string) => void;
 }
 

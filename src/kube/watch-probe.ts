@@ -151,7 +151,7 @@ export class WatchProbe {
     const answer = await this.#ask(namespace);
     this.#isReviewing = false;
     if (this.#closed.signal.aborted) return;
-    this.#apply(answer, [...watches]);
+    this.#handleAnswer(answer, [...watches]);
     if (this.#watches.size > 0) this.#schedule();
   }
 
@@ -173,7 +173,7 @@ export class WatchProbe {
     }
   }
 
-  #apply(answer: RulesAnswer | WatchDoubt | undefined, watches: readonly ProbedWatch[]): void {
+  #handleAnswer(answer: RulesAnswer | WatchDoubt | undefined, watches: readonly ProbedWatch[]): void {
     if (answer === undefined) return;
     if (typeof answer === 'string') {
       this.#onFailed(answer);

@@ -1,4 +1,4 @@
-import { askedDelayMs } from '../kit/backoff.ts';
+import { retryAfterMsOf } from '../kit/backoff.ts';
 import type { Cancel, Clock } from '../kit/clock.ts';
 import { ApiError, isExpired, isForbidden, isUnauthorized } from './errors.ts';
 import type { Query, Transport } from './transport.ts';
@@ -149,7 +149,7 @@ class WatchSession {
       return;
     }
     this.#options.successorRejected?.(error, this.#rejected++);
-    this.#scheduleCheck(Math.min(askedDelayMs(error) || REJECTED_RETRY_MS, LONGEST_RETRY_AFTER_MS));
+    this.#scheduleCheck(Math.min(retryAfterMsOf(error) || REJECTED_RETRY_MS, LONGEST_RETRY_AFTER_MS));
   }
 
   #onCurrentEnded(error: unknown): void {

@@ -13,8 +13,8 @@ export interface WriteThroughCacheOptions<T extends Versioned> {
   readonly watched: (key: string) => T | undefined;
   readonly uidOf: (object: T) => string;
   /**
-   * How long `get` returns the answer to a write while the watch does not show it, milliseconds; may be Infinity. Default {@link
-   * answerTrustMs}.
+   * How long `get` returns the answer to a write while the watch does not show it, milliseconds; may be Infinity. Default
+   * `answerTrustMs`, 10 s.
    */
   readonly trustMs?: number;
   readonly clock: Clock;

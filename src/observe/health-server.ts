@@ -32,7 +32,7 @@ export type ThreadStarted = { readonly port: number } | { readonly problem: stri
 
 /**
  * Interval at which the event loop sets `aliveAtMs`, milliseconds, which shows that it is not blocked. `/livez` fails if it has not done so
- * for 5 s. This wakes an idle process, so that shorter intervals cost more than the work at rest.
+ * for 5 s. Each time wakes an idle process, so shorter intervals would cost more processor time than all its other work.
  */
 const ALIVE_INTERVAL_MS = 1_000;
 /** Limits of the thread's memory. Probes need about 5 MB; a thread that reaches a limit is broken. */

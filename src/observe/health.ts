@@ -1,6 +1,6 @@
 import { describe } from '../kit/errors.ts';
 
-/** Returns the problem in one line; undefined if there is none. */
+/** Returns a problem in one line, or a warning; undefined if there is neither. */
 export type HealthCheck = () => string | HealthWarning | undefined;
 
 /** A problem that `/readyz` shows, but that does not fail it. */
@@ -32,19 +32,19 @@ export class Health {
   }
 }
 
-/** `/readyz` fails if the event loop last ran longer ago, milliseconds. By default, a kubelet waits as long for an answer. */
+/** `/readyz` fails if the event loop last ran longer ago than this, milliseconds. By default, a kubelet waits as long for an answer. */
 const MAX_READY_AGE_MS = 1_000;
-/** `/livez` fails if the event loop last ran longer ago, milliseconds. The chart's liveness probe waits as long for an answer. */
+/** `/livez` fails if the event loop last ran longer ago than this, milliseconds. The chart's liveness probe waits as long for an answer. */
 const MAX_LIVE_AGE_MS = 5_000;
 
 /** The answer of `/readyz`, from the last report of the event loop and the milliseconds since it last ran. */
 export function readinessAt(ageMs: number, { checks }: HealthReport): HealthReport {
-  return reportOf([eventLoop(ageMs, MAX_READY_AGE_MS), ...checks]);
+  return reportOf([eventLoopCheck(ageMs, MAX_READY_AGE_MS), ...checks]);
 }
 
 /** The answer of `/livez` (would a restart help?), from the milliseconds since the event loop last ran. */
 export function livenessAt(ageMs: number): HealthReport {
-  return reportOf([eventLoop(ageMs, MAX_LIVE_AGE_MS)]);
+  return reportOf([eventLoopCheck(ageMs, MAX_LIVE_AGE_MS)]);
 }
 
 /** The result of one check. */
@@ -54,7 +54,7 @@ interface Checked {
   readonly warning?: string;
 }
 
-function eventLoop(ageMs: number, maxMs: number): Checked {
+function eventLoopCheck(ageMs: number, maxMs: number): Checked {
   const problem = `blocked for ${(ageMs / 1000).toFixed(1)} s; at most ${maxMs / 1000} s`;
   return { name: 'event-loop', problem: ageMs > maxMs ? problem : undefined };
 }

@@ -43,18 +43,18 @@ type LineReading =
   /** A line of another program. */
   | { readonly is: 'other' };
 
-const start = '{"chain":"';
+const journalStart = '{"chain":"';
 const journalLine =
   /^\{"chain":"([0-9a-f]{24})","seq":([1-9]\d{0,14}),(?:"lost":([1-9]\d{0,14}),)?.*,"prev":"([0-9a-f]{64}|)","hash":"([0-9a-f]{64})"\}$/;
 
-const lineBeginning = /^\{"chain":"([0-9a-f]{24})"/;
+const journalStartWithChain = /^\{"chain":"([0-9a-f]{24})"/;
 
 /** Classifies one line of a log. A log collector may have put a prefix before a journal line, for example a time. */
 export function readLine(text: string): LineReading {
   const at = text.indexOf('{');
   if (at < 0) return { is: 'other' };
   const json = text.slice(at);
-  const found = json.startsWith(start) && journalLine.exec(json);
+  const found = json.startsWith(journalStart) && journalLine.exec(json);
   if (found) {
     const [, chain = '', seq = '', lost = '0', prev = '', lineHash = ''] = found;
     const bytes = Buffer.from(`${json.slice(0, -TAIL)}}`, 'latin1');
@@ -62,9 +62,10 @@ export function readLine(text: string): LineReading {
     return { is: 'line', line: { chain, seq: Number(seq), prev, hash: lineHash, lost: Number(lost), intact } };
   }
   if (isRecordLike(json)) return { is: 'foreign' };
-  if (json.startsWith(start) && isUnfinished(json)) return { is: 'stump', chain: lineBeginning.exec(json)?.[1] };
+  if (json.startsWith(journalStart) && isUnfinished(json))
+    return { is: 'stump', chain: journalStartWithChain.exec(json)?.[1] };
   // Some readers would still find records in such a line, for example two documents on one line.
-  return json.includes(start) || json.includes('"verdict":') ? { is: 'foreign' } : { is: 'other' };
+  return json.includes(journalStart) || json.includes('"verdict":') ? { is: 'foreign' } : { is: 'other' };
 }
 
 /** Length of `,"hash":"…"}`. */
@@ -73,7 +74,7 @@ const TAIL = ',"hash":""}'.length + 64;
 /** Whether a JSON parser would read the line as an audit record. */
 function isRecordLike(json: string): boolean {
   try {
-    return own(JSON.parse(json), 'verdict') !== undefined || json.startsWith(start);
+    return own(JSON.parse(json), 'verdict') !== undefined || json.startsWith(journalStart);
   } catch {
     return false;
   }

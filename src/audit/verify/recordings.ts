@@ -105,12 +105,12 @@ export class RecordingsVerifier {
         continue;
       }
       if (partial && !expected.chunks.has(1)) continue;
-      const problem = await compare(files, expected);
-      if (typeof problem === 'string') this.#addFinding('RecordingChanged', name, problem);
+      const differenceOrBytes = await compare(files, expected);
+      if (typeof differenceOrBytes === 'string') this.#addFinding('RecordingChanged', name, differenceOrBytes);
       else if (total !== undefined) report.complete += 1;
       else {
         report.incomplete += 1;
-        report.unprovenBytes += problem;
+        report.unprovenBytes += differenceOrBytes;
       }
     }
     return { findings: this.#findings, report };

@@ -1,4 +1,4 @@
-import { askedDelayMs } from '../../kit/backoff.ts';
+import { retryAfterMsOf } from '../../kit/backoff.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import {
@@ -124,7 +124,7 @@ export class CallSender {
       return;
     }
     const forbidden = isForbidden(error);
-    const waitMs = Math.max(askedDelayMs(error), recordFailure(forbidden ? FORBIDDEN_CAP_MS : CAP_MS));
+    const waitMs = Math.max(retryAfterMsOf(error), recordFailure(forbidden ? FORBIDDEN_CAP_MS : CAP_MS));
     pass.requeueAfter(waitMs);
     const fields = { key: pass.key, action: id.action, side, error: message, retryInMs: Math.round(waitMs) };
     const isOutage = side === 'provider' && isUnreachable(error);

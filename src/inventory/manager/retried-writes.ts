@@ -1,5 +1,5 @@
 import { maxMessage } from '../../api/inventory/contract/outcome.ts';
-import { askedDelayMs, backoffMs } from '../../kit/backoff.ts';
+import { backoffMs, retryAfterMsOf } from '../../kit/backoff.ts';
 import { type Clock, sleep } from '../../kit/clock.ts';
 import { CodedError, describe } from '../../kit/errors.ts';
 import { ApiError, TransportError } from '../../kube/errors.ts';
@@ -47,7 +47,7 @@ export async function withRetries<T>(
       signal.throwIfAborted();
       if (!isRetryable(error)) throw error;
       if (error instanceof ApiError && rejectionCodes.has(error.code) && ++rejections >= maxRejections) throw error;
-      const retryAfterMs = Math.min(askedDelayMs(error), maxRetryAfterMs);
+      const retryAfterMs = Math.min(retryAfterMsOf(error), maxRetryAfterMs);
       const delayMs = Math.max(retryAfterMs, backoffMs({ ...backoff, attempt: failures, random }));
       log.warn(`${what} failed`, { error: describe(error), retryInMs: Math.round(delayMs) });
       await sleep(clock, delayMs, signal);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { askedDelayMs, backoffMs, jittered } from '../../../src/kit/backoff.ts';
+import { backoffMs, jittered, retryAfterMsOf } from '../../../src/kit/backoff.ts';
 
 describe('backoffMs', () => {
   it('doubles its upper bound up to the cap, for any number of attempts', () => {
@@ -33,7 +33,7 @@ describe('backoffMs without jitter', () => {
   });
 });
 
-describe('askedDelayMs', () => {
+describe('retryAfterMsOf', () => {
   const cases: [what: string, error: unknown, expected: number][] = [
     ['an error that carries a delay', Object.assign(new Error('busy'), { retryAfterMs: 4000 }), 4000],
     ['an error without one', new Error('away'), 0],
@@ -42,7 +42,7 @@ describe('askedDelayMs', () => {
     ['a value that is no error', { retryAfterMs: 4000 }, 0],
   ];
   for (const [what, error, expected] of cases) {
-    it(`is ${expected} ms for ${what}`, () => assert.equal(askedDelayMs(error), expected));
+    it(`is ${expected} ms for ${what}`, () => assert.equal(retryAfterMsOf(error), expected));
   }
 });
 
