@@ -6,7 +6,7 @@ import {
   type RequestSpec,
   type TemplateSpec,
 } from '../../api/access/kinds.ts';
-import type { TemplateKind } from '../../api/access/names.ts';
+import { gatewayCondition, type TemplateKind } from '../../api/access/names.ts';
 import { quote } from '../../kit/errors.ts';
 import { own } from '../../kit/json-value.ts';
 import { chooseDuration } from './duration-choice.ts';
@@ -144,7 +144,7 @@ const templateReady: Check<RequestInput> = ({ templateName, template }) => {
   if (!template.found || template.ready !== false || template.observedGeneration !== template.generation)
     return undefined;
   const why = template.failing
-    ? `${template.failing.type} is not True: ${template.failing.message}`
+    ? `${failingText(template.failing)}. Ask ${correcterOf(template.failing)} to correct it`
     : 'its status has no failing condition';
   return {
     code: 'TemplateNotReady',
@@ -153,6 +153,15 @@ const templateReady: Check<RequestInput> = ({ templateName, template }) => {
     status: 403,
   };
 };
+
+type FailingCondition = NonNullable<Extract<TemplateState, { readonly found: true }>['failing']>;
+
+const failingText = ({ type, message }: FailingCondition): string =>
+  `${type} is not True: ${message.replace(/\.$/, '')}`;
+
+/** Who can make the condition True. Waiting helps the requester with none of them, and the message addresses this person. */
+const correcterOf = ({ type }: FailingCondition): string =>
+  type === gatewayCondition ? 'an administrator' : 'the author of the template';
 
 /** The webhook denies such templates. This rule covers templates that were stored without the webhook. */
 const templateHasNoSystemGroup: Check<RequestInput> = ({ template }) =>
@@ -169,11 +178,23 @@ const callerIsEligible: Check<RequestInput> = ({ caller, spec, templateName, tem
   if (isEligibleByGroup(caller, allowedGroups) || alreadyHolds) return undefined;
   return {
     code: 'NotEligible',
-    message: `user ${showName(caller.username)} is in ${listNames(caller.groups)}; template ${templateName} ${allowedGroups.length === 0 ? 'allows no group; ask its author to add one of yours to spec.accessConfig.allowedGroups' : `allows ${listNames(allowedGroups)}; ask for membership in one of these groups`}, or name another template`,
+    message: `user ${showName(caller.username)} is in ${listNames(caller.groups)}; template ${templateName} ${allowedGroups.length === 0 ? 'allows no group' : `allows ${listNames(allowedGroups)}`}; ${groupsRemedy(allowedGroups, 'ask for membership in one of these groups')}, or name another template`,
     field: 'spec.templateName',
     status: 403,
   };
 };
+
+/** The webhook denies templates with such a group, but they may have been stored before. No identity provider reports such a group. */
+const hasOuterSpace = (group: string): boolean => group !== group.trim();
+
+/** What a caller in none of the groups can do, as a clause. `join`: what to do if a person can be in one of the groups. */
+function groupsRemedy(allowedGroups: readonly string[], join: string): string {
+  if (allowedGroups.length === 0) return 'ask its author to add one of your groups to spec.accessConfig.allowedGroups';
+  const impossible = allowedGroups.filter(hasOuterSpace);
+  if (impossible.length === 0) return join;
+  const correct = `ask the author of the template to remove the space from ${listNames(impossible)}, which no one can be in (InvalidGroup)`;
+  return impossible.length < allowedGroups.length ? `${join}, or ${correct}` : correct;
+}
 
 const durationIsValid: Check<RequestInput> = ({ spec, template }) => {
   if (!template.found) return undefined;
@@ -262,7 +283,7 @@ export const grantPolicy: RuleBook<RequestInput> = {
     check: templateReady,
     remedy: ({ template }) =>
       template.found && template.failing
-        ? `wait until condition ${template.failing.type} of the template is True`
+        ? `ask ${correcterOf(template.failing)} to correct it: ${failingText(template.failing)}`
         : 'wait until the template is ready',
     applies: templateIsFound,
   },
@@ -295,9 +316,8 @@ export const grantPolicy: RuleBook<RequestInput> = {
     remedy: ({ template }) => {
       if (!template.found) return 'name a template that exists';
       const { allowedGroups } = template.spec.accessConfig;
-      return allowedGroups.length === 0
-        ? 'the template allows no group; ask its author to add one of yours to spec.accessConfig.allowedGroups'
-        : `join one of ${listNames(allowedGroups)}`;
+      const possible = allowedGroups.filter((name) => !hasOuterSpace(name));
+      return groupsRemedy(allowedGroups, `join one of ${listNames(possible)}`);
     },
     applies: templateIsFound,
   },

@@ -72,7 +72,51 @@ describe('explaining a policy', () => {
           failing: { type: 'TargetRefExists', reason: 'NotFound', message: 'Deployment payments is gone' },
         }),
       },
-      [['template-ready', 'TemplateNotReady', 'wait until condition TargetRefExists of the template is True']],
+      [
+        [
+          'template-ready',
+          'TemplateNotReady',
+          'ask the author of the template to correct it: TargetRefExists is not True: Deployment payments is gone',
+        ],
+      ],
+    ],
+    [
+      'a template without its gateway',
+      {
+        template: readyTemplate({
+          ready: false,
+          failing: { type: 'GatewayAvailable', reason: 'GatewayUnavailable', message: 'the APIService is missing.' },
+        }),
+      },
+      [
+        [
+          'template-ready',
+          'TemplateNotReady',
+          'ask an administrator to correct it: GatewayAvailable is not True: the APIService is missing',
+        ],
+      ],
+    ],
+    [
+      'a template whose only group no one can be in',
+      { template: allowing('devs ') },
+      [
+        [
+          'eligible',
+          'NotEligible',
+          'ask the author of the template to remove the space from ["devs "], which no one can be in (InvalidGroup)',
+        ],
+      ],
+    ],
+    [
+      'a template with another group that no one can be in',
+      { template: allowing(' devs', 'sre') },
+      [
+        [
+          'eligible',
+          'NotEligible',
+          'join one of [sre], or ask the author of the template to remove the space from [" devs"], which no one can be in (InvalidGroup)',
+        ],
+      ],
     ],
   ] as const) {
     it(`lists for ${title} which rules fail, with remedies`, () => {
@@ -161,6 +205,12 @@ describe('the lines of an explanation', () => {
     assert.ok(lines.some((line) => / \.\.\. g+/.test(line)));
   });
 });
+
+/** A ready template with these allowed groups. */
+function allowing(...allowedGroups: string[]) {
+  const spec = readySpec();
+  return readyTemplate({ spec: { ...spec, accessConfig: { ...spec.accessConfig, allowedGroups } } });
+}
 
 function readySpec() {
   const template = readyTemplate();

@@ -142,7 +142,7 @@ describe('request policy on create', () => {
       { template: { ...template, ready: false, failing: notReady } },
       'TemplateNotReady',
       403,
-      /TargetRefExists is not True: Deployment payments is gone/,
+      /TargetRefExists is not True: Deployment payments is gone\. Ask the author of the template to correct it$/,
     ],
     [
       'a caller of other groups',
