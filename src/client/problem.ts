@@ -78,9 +78,21 @@ function denialOf(message: string): Problem {
     : /cannot (create|list) resource "(pod|exec)access(requests|templates)" .* in the namespace "/.test(denial)
       ? 'check the name of the namespace, or '
       : '';
-  const remedy = byRbac ? `; ${namespaceRemedy}ask an administrator for this permission` : '';
+  const remedy = byRbac ? `; ${namespaceRemedy}ask an administrator for this permission${roleText(denial)}` : '';
   return new Problem(exits.denied, `denied: ${denial}${remedy}`);
 }
+
+/** Which ClusterRole of the chart gives the permission that a denial by RBAC names; empty if none does. */
+function roleText(denial: string): string {
+  const [, verb = '', resource = ''] = /cannot (\w+) resource "(\w+)"/.exec(denial) ?? [];
+  if (resource === 'accessvotes' || verb === 'approve') return ', which the ClusterRole drawbridge-approver gives';
+  if (!/^(pod|exec)access(requests|templates)$/.test(resource)) return '';
+  if (readVerbs.includes(verb))
+    return ', which the ClusterRoles drawbridge-requester, to request access, and drawbridge-approver, to approve it, give';
+  return resource.endsWith('requests') ? ', which the ClusterRole drawbridge-requester gives' : '';
+}
+
+const readVerbs: readonly string[] = ['get', 'list', 'watch'];
 
 /** The message of a denial without the status code and the name of the webhook or policy. */
 export const plainMessage = (message: string): string =>

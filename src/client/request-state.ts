@@ -155,9 +155,10 @@ export const codeOf = (reason: string): string =>
 /** What to do about a denial with this reason; empty if the reason is unknown, or if `message` contains a remedy after a semicolon. */
 export function remedyOf(reason: string, message = ''): string {
   const code = codeOf(reason);
+  const entry = Object.hasOwn(remedies, code) ? remedies[code] : undefined;
   // The remedies of these codes address the author of the template.
-  if (Object.hasOwn(templateCodes, code))
+  if (Object.hasOwn(templateCodes, code) || entry?.audience === 'author')
     return 'Ask the author of the template to correct it, then create a new request.';
   if (message.includes('; ')) return '';
-  return Object.hasOwn(remedies, code) ? (remedies[code]?.remedy.replaceAll('`', '') ?? '') : '';
+  return entry?.remedy.replaceAll('`', '') ?? '';
 }

@@ -61,6 +61,18 @@ export function unknownFieldsIn(message: string): string[] | undefined {
     : [...errors.matchAll(/unknown field "([^"]{1,256})"/g)].map(([, field = '']) => field);
 }
 
+const ignoredLead = 'the API server ignores fields that a Pod does not have: ';
+
+/** The end of a message that names fields which the API server ignores; empty if there are none. */
+export const ignoredFieldsNote = (fields: readonly string[]): string =>
+  fields.length === 0 ? '' : `; ${ignoredLead}${fields.join(', ')}; correct or remove them`;
+
+/** The clause of `ignoredFieldsNote` in a message, without the advice; empty if the message has none. */
+export function ignoredFieldsText(message: string): string {
+  const at = message.indexOf(ignoredLead);
+  return at < 0 ? '' : message.slice(at).replace(/; correct or remove them$/, '');
+}
+
 /** Types of Go in the words of JSON. */
 const goTypes: Readonly<Record<string, string>> = {
   string: 'a string',

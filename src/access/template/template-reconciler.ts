@@ -9,6 +9,7 @@ import type { Store } from '../../kube/store.ts';
 import { type AccessConditionUpdate, allTrue, failure, type Summary, success, summarized } from '../conditions.ts';
 import { verifyDurations } from '../policy/duration-choice.ts';
 import { accessCommandNotes, accessCommandViolation } from '../policy/kubectl-command.ts';
+import { ignoredFieldsNote } from '../policy/refusal-text.ts';
 import { sessionOf } from '../policy/session-policy.ts';
 import { notPlanned } from '../policy/template-policy.ts';
 import type { Signer } from '../signing/signer.ts';
@@ -111,11 +112,7 @@ export class TemplateReconciler implements Reconciler {
     const { violation, unknownFields = [], isUnanswered } = judged;
     if (violation) return failure(accessPlanValid, violation.code, violation.message);
     if (isUnanswered && (stored?.status === 'True' || stored?.reason === refused)) return stored;
-    const ignored =
-      unknownFields.length === 0
-        ? ''
-        : `; the API server ignores fields that a Pod does not have: ${unknownFields.join(', ')}; correct or remove them`;
-    return success(accessPlanValid, `${this.#deps.planValidMessage}${ignored}`);
+    return success(accessPlanValid, `${this.#deps.planValidMessage}${ignoredFieldsNote(unknownFields)}`);
   }
 
   async #authorCondition(

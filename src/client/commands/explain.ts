@@ -1,14 +1,19 @@
-import { apiVersionOf } from '../../api/object.ts';
+import { ignoredFieldsText } from '../../access/policy/refusal-text.ts';
+import { templateConditions } from '../../api/access/names.ts';
+import { apiVersionOf, type KubeObject } from '../../api/object.ts';
 import { ApiError } from '../../kube/errors.ts';
-import { findTemplate, requestResource } from '../access-requests.ts';
+import { findTemplate, requestResource, type TypedObject } from '../access-requests.ts';
+import { approversText } from '../approver-text.ts';
 import { usageProblem } from '../args.ts';
+import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { outputForm, type Presentation, Printer } from '../output.ts';
 import { plainMessage } from '../problem.ts';
+import { conditionsOf } from '../request-state.ts';
 import { podFlag, predictsDenial, requestFlags, requestManifest } from './request.ts';
 
-/** The result of one rule, from a warning of the server. */
+/** The result of one rule, from a warning of the server, or what the rules do not say. */
 interface RuleLine {
   /** `fail`, `not checked`, `pass`, or `note`. */
   readonly verdict: string;
@@ -21,7 +26,7 @@ export const explain: Command = {
   name: 'explain',
   summary: 'Show whether you could get access through a template, and what is missing',
   details:
-    'Asks the server to check a request without creating it (dry run), and lists every rule that fails or could not be checked. Exits with 3 if the server would deny the request.',
+    'Asks the server to check a request without creating it (dry run), and lists every rule that fails or could not be checked. Then it says which approvals the request would wait for, and which fields of the template the API server ignores. It does not look for running pods. Exits with 3 if the server would deny the request.',
   args: [{ name: 'TEMPLATE', complete: 'templates' }],
   flags: [...requestFlags, podFlag],
   examples: ['explain payments-shell --for 8h'],
@@ -48,7 +53,7 @@ async function runExplain(context: Context): Promise<number> {
   );
   const lines = connection.warnings.map(parseWarning).filter((line) => line !== undefined);
   const printer = new Printer(io, form, ruleTable);
-  printer.add(lines);
+  printer.add([...lines, ...notesOn(context, connection, { type, object: template })]);
   printer.end();
   if (denial !== undefined) {
     io.printError(`${io.program}: the server would deny it: ${denial}\n`);
@@ -59,28 +64,72 @@ async function runExplain(context: Context): Promise<number> {
   return exits.denied;
 }
 
+/** What the rules of the server do not say: what it ignores, what happens after the rules pass, and what it does not check. */
+function notesOn({ args, io }: Context, connection: ClusterConnection, { type, object }: TypedObject): RuleLine[] {
+  const note = (verdict: string, rule: string, requirement: string): RuleLine => ({
+    verdict,
+    rule,
+    requirement,
+    remedy: '',
+  });
+  const notes: RuleLine[] = [];
+  const { name } = object.metadata;
+  const ignored = ignoredFieldsIn(object);
+  if (ignored !== '')
+    notes.push(note('note', 'ignored-fields', `${ignored}. Ask the author of the template to correct or remove them`));
+  const approvals = args.has('emergency') ? '' : approversText(object);
+  if (approvals !== '') {
+    const who = [`${io.program} approvers`, `${type}/${name}`, '-n', connection.namespace, ...connection.kubectlFlags];
+    const text = `after the rules pass, the request waits for approvals (${approvals}); to see who can approve: ${who.join(' ')}`;
+    notes.push(note('note', 'approvals', text));
+  }
+  if (type === 'exec')
+    notes.push(
+      note(
+        'not checked',
+        'running-pod',
+        'access opens only in a running pod of the workload; the server looks for it later (NoRunningPod)',
+      ),
+    );
+  return notes;
+}
+
+/** Which fields of the template the API server ignores, as the leader found; empty if there are none. */
+function ignoredFieldsIn(template: KubeObject): string {
+  const { accessPlanValid } = templateConditions;
+  const plan = conditionsOf(template).find(({ type, status }) => type === accessPlanValid && status === 'True');
+  return plan ? ignoredFieldsText(plan.message) : '';
+}
+
 /**
  * Parses a warning of the server: `FAIL rule: requirement; to pass: remedy`, `not checked rule: …`, or `17 rules passed`. A violation that
- * the leader found in the template, `CODE: what it found; what to do`, becomes a failed rule with the code as its name. Any other warning
- * becomes a note.
+ * the leader found in the template, `CODE: what it found; what its author can do`, becomes a failed rule with the code as its name. Any
+ * other warning becomes a note.
  */
 export function parseWarning(warning: string): RuleLine | undefined {
   const [, verdict, rule = '', requirement = '', remedy = ''] =
     /^(FAIL|not checked) ([\w-]+): (.*?)(?:; to pass: (.*))?$/.exec(warning) ?? [];
   if (verdict !== undefined) return { verdict: verdict.toLowerCase(), rule, requirement, remedy };
   const [, code, found = '', advice = ''] = /^([A-Z][A-Za-z]+): (.*?)(?:; (.*))?$/.exec(warning) ?? [];
-  if (code !== undefined) return { verdict: 'fail', rule: code, requirement: found, remedy: advice };
+  if (code !== undefined) {
+    const remedy = `ask the author of the template to correct it${advice === '' ? '' : `: ${advice}`}`;
+    return { verdict: 'fail', rule: code, requirement: found, remedy };
+  }
   const [, passed] = /^(\d+ rules?) passed$/.exec(warning) ?? [];
   return passed === undefined
     ? { verdict: 'note', rule: '', requirement: warning, remedy: '' }
     : { verdict: 'pass', rule: passed, requirement: '', remedy: '' };
 }
 
+/** What to do. For a code, the remedy alone would not say what to correct. */
+const toPass = ({ rule, remedy, requirement }: RuleLine): string =>
+  /^[A-Z]/.test(rule) ? `${requirement}; ${remedy}` : remedy || requirement;
+
 const ruleTable: Presentation<RuleLine> = {
   columns: [
     { title: 'VERDICT', text: ({ verdict }) => verdict },
     { title: 'RULE', text: ({ rule }) => rule },
-    { title: 'TO PASS', long: true, text: ({ remedy, requirement }) => remedy || requirement },
+    { title: 'TO PASS', long: true, text: toPass },
     { title: 'WHAT THE RULE REQUIRES', wide: true, text: ({ requirement }) => requirement },
   ],
   object: (line) => line,

@@ -92,7 +92,7 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
       throw await createProblem(context, connection, type, error);
     });
   if (dryRun !== undefined) {
-    for (const warning of connection.warnings) io.printError(`${warning}\n`);
+    for (const warning of connection.warnings) io.printError(`${forRequester(warning)}\n`);
     const denialText = predictsDenial(connection.warnings)
       ? ', and then deny it: see above'
       : connection.warnings.some((warning) => warning.startsWith('not checked '))
@@ -101,7 +101,7 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
     if (!printObject(io, form, created)) io.print(`the server would accept this request${denialText} (dry run)\n`);
     return exits.done;
   }
-  for (const warning of connection.warnings) io.printError(`note: ${warning}\n`);
+  for (const warning of connection.warnings) io.printError(`note: ${forRequester(warning)}\n`);
   io.printError(`created ${fullName(created)}\n`);
   if (args.has('no-wait')) {
     io.printError(`${nextCommands(context, connection, type, created.metadata.name)}\n`);
@@ -140,8 +140,12 @@ const nameWithoutType = (template: string): string => template.replace(/^.*\//, 
  * Whether a warning is a violation that the leader found in the template; such a warning begins with a code. The webhook accepts the
  * request, but the leader denies it unless the cause is removed before.
  */
-export const predictsDenial = (warnings: readonly string[]): boolean =>
-  warnings.some((warning) => /^[A-Z][A-Za-z]+: /.test(warning));
+export const predictsDenial = (warnings: readonly string[]): boolean => warnings.some(isAboutTemplate);
+const isAboutTemplate = (warning: string): boolean => /^[A-Z][A-Za-z]+: /.test(warning);
+
+/** A warning with whom to ask, if its advice is for the author of the template. */
+const forRequester = (warning: string): string =>
+  isAboutTemplate(warning) ? `${warning.replace(/\.$/, '')}. Ask the author of the template to correct it` : warning;
 
 /** The flag for each field of the spec. Messages of the server name the fields. */
 const flagOf: Readonly<Record<string, string>> = {

@@ -58,6 +58,13 @@ describe('a person who asks drawbridge', () => {
     const apiVersion = 'rbac.authorization.k8s.io/v1';
     await stage.apply({ apiVersion, kind: 'Role', metadata: { name: 'lead' }, rules });
     await stage.kubectl('create', 'rolebinding', 'leads', '--role=lead', '--group=leads', '--user=carol');
+    const explained = await client.ok(stage.alice, 'explain', 'payments-exec');
+    const [, command = ''] =
+      /^note +approvals +after .* approvals \(peer: 1 of group leads\); to see who can approve: drawbridge (.*)$/m.exec(
+        explained,
+      ) ?? [];
+    assert.match(explained, /^not checked +running-pod +access opens only in a running pod of the workload; /m);
+    assert.match((await client.run(client.admin, ...command.split(' '))).stdout, /^Group +leads /m, explained);
     const { stdout, stderr } = await client.run(client.admin, 'approvers', 'payments-exec');
     assert.match(stderr, /^needed: peer: 1 of group leads$/m);
     assert.match(stdout, /^Group +leads +peer +RoleBinding leads$/m);
@@ -66,6 +73,21 @@ describe('a person who asks drawbridge', () => {
     assert.equal(blind.code, 0);
     assert.match(blind.stderr, /^needed: peer: 1 of group leads\nnot checked: .*cannot list resource "rolebindings"/);
     assert.doesNotMatch(await client.ok(client.admin, 'approvers', 'payments-shell'), /leads|carol/);
+  });
+
+  it('which fields of a template the API server ignores', async () => {
+    const containers = [{ name: 'app', image: 'registry.example/app:1', imagePulPolicy: 'Always' }];
+    await stage.apply({
+      apiVersion: 'crds.wizardofoz.co/v1alpha1',
+      kind: 'PodAccessTemplate',
+      metadata: { name: 'typo' },
+      spec: { accessConfig: { allowedGroups: ['devs'] }, podSpec: { containers } },
+    });
+    await stage.templateReady('PodAccessTemplate', 'typo');
+    assert.match(
+      await client.ok(stage.alice, 'explain', 'typo'),
+      /^note +ignored-fields +the API server ignores fields that a Pod does not have: spec\.containers\[0\]\.imagePulPolicy\. Ask the author/m,
+    );
   });
 
   it('what the journal says, and whether it is unchanged', async () => {

@@ -143,13 +143,29 @@ describe('after a mistake, the client prints what to type instead', () => {
     await stage.templateReady('PodAccessTemplate', 'payments-shell', false);
     const dryRun = await client.run(stage.alice, 'request', 'pod', 'payments-shell', '--dry-run', 'server');
     assert.equal(dryRun.stdout, 'the server would accept this request, and then deny it: see above (dry run)\n');
-    assert.match(dryRun.stderr, /^ContainerNotFound: /m);
+    assert.match(dryRun.stderr, /^ContainerNotFound: .*\. Ask the author of the template to correct it$/m);
     const explained = await client.run(stage.alice, 'explain', 'payments-shell');
     assert.equal(explained.code, 3, explained.stderr);
-    assert.match(explained.stdout, /^fail +ContainerNotFound +\S/m);
+    assert.match(
+      explained.stdout,
+      /^fail +ContainerNotFound +\S+defaultContainerName names the container "main", .*; ask the author of the template to correct it: name one of these$/m,
+    );
     assert.match(explained.stderr, /^drawbridge: the server would accept it, and then deny it: see what fails above$/m);
     const templates = await client.ok(stage.alice, 'templates', '-o', 'wide');
     assert.match(templates.split('\n')[0] ?? '', / REASON TO GIVE +NOT READY BECAUSE$/);
     assert.match(templates, /^payments-shell +pod +false .* optional +\S+ names the container "main"/m);
+  });
+
+  it('a template whose workload does not exist: whom to ask, because waiting does not help', async () => {
+    const patch = JSON.stringify({ spec: { controllerTargetRef: { name: 'paymnets' } } });
+    await stage.kubectl('patch', 'eat', 'payments-exec', '--type=merge', '-p', patch);
+    await stage.templateReady('ExecAccessTemplate', 'payments-exec', false);
+    const { code, stdout, stderr } = await client.run(stage.alice, 'explain', 'payments-exec');
+    assert.equal(code, 3, stderr);
+    assert.match(
+      stdout,
+      /^fail +template-ready +ask the author of the template to correct it: TargetRefExists is not True: Deployment \S+\/paymnets does not exist; create it, or correct spec\.controllerTargetRef$/m,
+    );
+    assert.match(stderr, /TemplateNotReady: .*controllerTargetRef\. Ask the author of the template to correct it$/m);
   });
 });

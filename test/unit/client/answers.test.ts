@@ -329,14 +329,33 @@ describe('the client says what happened:', () => {
     assert.equal(code, 3);
     assert.match(
       stderr,
-      /in the namespace "default"; name another namespace with -n, or ask an administrator for this permission$/m,
+      /in the namespace "default"; name another namespace with -n, or ask an administrator for this permission, which the ClusterRoles drawbridge-requester, to request access, and drawbridge-approver, to approve it, give$/m,
     );
     await open({}, forbid('payments'));
     assert.match(
       (await cluster.run(['list'])).stderr,
-      /in the namespace "payments"; check the name of the namespace, or ask an administrator for this permission$/m,
+      /in the namespace "payments"; check the name of the namespace, or ask an administrator for this permission, which /m,
     );
   });
+
+  const roles: readonly (readonly [verb: string, resource: string, end: string])[] = [
+    ['create', 'accessvotes', ', which the ClusterRole drawbridge-approver gives'],
+    ['create', 'podaccessrequests', ', which the ClusterRole drawbridge-requester gives'],
+    ['create', 'execaccesstemplates', ''],
+    ['get', 'secrets', ''],
+  ];
+  for (const [verb, resource, end] of roles) {
+    it(`which role gives a permission that a person lacks, if one does: ${verb} ${resource}`, async () => {
+      await open({}, ({ path }, answer) => {
+        if (!path.endsWith('podaccessrequests')) return false;
+        const message = `x is forbidden: User "alice" cannot ${verb} resource "${resource}" in API group "x" in the namespace "payments"`;
+        answer.json(403, { kind: 'Status', code: 403, message });
+        return true;
+      });
+      const { stderr } = await cluster.run(['list']);
+      assert.ok(stderr.endsWith(`ask an administrator for this permission${end}\n`), stderr);
+    });
+  }
 
   it('which command helps, with the name by which the user called it', async () => {
     cluster.program = 'kubectl drawbridge';

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { readCommandLine } from '../../../src/client/args.ts';
 import type { Io } from '../../../src/client/command.ts';
-import { parseWarning } from '../../../src/client/commands/explain.ts';
 import { commands } from '../../../src/client/commands.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
@@ -156,27 +155,6 @@ describe('drawbridge audit report', () => {
       const { stdout, stderr } = await report([granted('alice', 'u1')], '--since', since, '-o', 'name');
       assert.equal(stdout, rows === 0 ? '' : 'debug\n');
       assert.equal(stderr, rows === 0 ? 'the journals have no grant of this time\n' : '');
-    });
-  }
-});
-
-describe('drawbridge explain reads', () => {
-  const lines: readonly (readonly [warning: string, verdict: string, rule: string, remedy: string])[] = [
-    ['FAIL eligible: the caller is in a group; to pass: join one', 'fail', 'eligible', 'join one'],
-    ['not checked limit-user: it fits; to pass: wait', 'not checked', 'limit-user', 'wait'],
-    ['17 rules passed', 'pass', '17 rules', ''],
-    [
-      'PodIsSelected: Service web selects it; change the labels; or list it',
-      'fail',
-      'PodIsSelected',
-      'change the labels; or list it',
-    ],
-    ['something else', 'note', '', ''],
-  ];
-  for (const [warning, verdict, rule, remedy] of lines) {
-    it(`the warning: ${warning}`, () => {
-      const found = parseWarning(warning);
-      assert.deepEqual([found?.verdict, found?.rule, found?.remedy], [verdict, rule, remedy]);
     });
   }
 });

@@ -151,6 +151,7 @@ describe('the state of a request', () => {
     assert.match(remedyOf('LimitReached'), /^Revoke a grant, or wait/);
     assert.equal(remedyOf('TimedOut'), remedyOf('NotApproved'));
     assert.equal(remedyOf('constructor'), '');
+    assert.match(remedyOf('ResourceRefused', 'a quota; lower the resources'), /^Ask the author of the template/);
   });
 
   const questions: readonly (readonly [question: string | undefined, request: KubeObject])[] = [

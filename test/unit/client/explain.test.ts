@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { parseWarning } from '../../../src/client/commands/explain.ts';
+import { ScriptedCluster } from '../../support/scripted-cluster.ts';
+
+type Kind = 'PodAccessTemplate' | 'ExecAccessTemplate';
+
+describe('drawbridge explain', () => {
+  let cluster: ScriptedCluster | undefined;
+  afterEach(() => cluster?.close());
+
+  const run = async (
+    warnings: readonly string[],
+    kind: Kind,
+    accessConfig: object,
+    status: object,
+    ...argv: string[]
+  ) => {
+    const metadata = { name: 'shell', namespace: 'payments' };
+    const template = { apiVersion: 'crds.wizardofoz.co/v1alpha1', kind, metadata, spec: { accessConfig }, status };
+    cluster = await ScriptedCluster.open({ [`${kind.toLowerCase()}s`]: [template] }, ({ method }, answer) => {
+      if (method !== 'POST') return false;
+      const header = warnings.map((text) => `299 - ${JSON.stringify(text)}`).join(', ');
+      answer.json(201, { metadata: { name: 'x' } }, header === '' ? {} : { warning: header });
+      return true;
+    });
+    return cluster.run(['explain', 'shell', ...argv]);
+  };
+  const rowOf = (stdout: string, rule: string): string =>
+    new RegExp(`^(.*?) +${rule} +(.*)$`, 'm').exec(stdout)?.slice(1).join(': ') ?? stdout;
+
+  const causes: readonly (readonly [warning: string, rule: string, row: string])[] = [
+    [
+      'ResourceRefused: the API server rejects the access pod: failed quota: q: must specify limits.cpu for: cart,envoy; set the resources that the ResourceQuota asks for in the pod',
+      'ResourceRefused',
+      'the API server rejects the access pod: failed quota: q: must specify limits.cpu for: cart,envoy; ask the author of the template to correct it: set the resources that the ResourceQuota asks for in the pod',
+    ],
+    [
+      'InvalidPatch: patchSpecOperations[0] "replace /spec/x": there is nothing at /spec/x; paths are those of a pod',
+      'InvalidPatch',
+      'patchSpecOperations[0] "replace /spec/x": there is nothing at /spec/x; ask the author of the template to correct it: paths are those of a pod',
+    ],
+  ];
+  for (const [warning, rule, row] of causes) {
+    it(`says what the server found in the template, and who can correct it: ${rule}`, async () => {
+      const { code, stdout } = await run([warning, '17 rules passed'], 'PodAccessTemplate', {}, {});
+      assert.equal(code, 3);
+      assert.equal(rowOf(stdout, rule), `fail: ${row}`);
+    });
+  }
+
+  const approvals = {
+    all: [
+      { name: 'peer', groups: ['devs'] },
+      { name: 'security', count: 2, groups: ['secops', 'sre'] },
+    ],
+  };
+  it('says after the rules for which approvals the request would wait, and how to see who can approve', async () => {
+    const { code, stdout } = await run(['17 rules passed'], 'PodAccessTemplate', { approvals }, {});
+    assert.equal(code, 0);
+    assert.deepEqual(
+      stdout
+        .split('\n')
+        .slice(1)
+        .map((line) => line.split(/ {3,}/).map((cell) => cell.trim())),
+      [
+        ['pass', '17 rules', '-'],
+        [
+          'note',
+          'approvals',
+          'after the rules pass, the request waits for approvals (peer: 1 of group devs; security: 2 of groups secops or sre); to see who can approve: drawbridge approvers pod/shell -n payments',
+        ],
+        [''],
+      ],
+    );
+  });
+
+  it('says nothing about approvals of emergency access, which waits for none', async () => {
+    const { stdout } = await run(['17 rules passed'], 'PodAccessTemplate', { approvals }, {}, '--emergency');
+    assert.doesNotMatch(stdout, /approv/);
+  });
+
+  it('says that it looks for no running pod, for a template that needs one', async () => {
+    const exec = await run(['17 rules passed'], 'ExecAccessTemplate', {}, {});
+    assert.equal(exec.code, 0);
+    assert.match(
+      rowOf(exec.stdout, 'running-pod'),
+      /^not checked: access opens only in a running pod of the workload; /,
+    );
+    await cluster?.close();
+    assert.doesNotMatch((await run(['17 rules passed'], 'PodAccessTemplate', {}, {})).stdout, /running/);
+  });
+
+  it('names the fields that the API server ignores', async () => {
+    const message =
+      'the server can create the pod; the API server ignores fields that a Pod does not have: spec.imagePulPolicy; correct or remove them';
+    const conditions = [{ type: 'AccessPlanValid', status: 'True', reason: 'Success', message }];
+    const { code, stdout } = await run(['17 rules passed'], 'PodAccessTemplate', {}, { conditions });
+    assert.equal(code, 0);
+    assert.equal(
+      rowOf(stdout, 'ignored-fields'),
+      'note: the API server ignores fields that a Pod does not have: spec.imagePulPolicy. Ask the author of the template to correct or remove them',
+    );
+  });
+});
+
+describe('drawbridge explain reads', () => {
+  const lines: readonly (readonly [warning: string, verdict: string, rule: string, remedy: string])[] = [
+    ['FAIL eligible: the caller is in a group; to pass: join one', 'fail', 'eligible', 'join one'],
+    ['not checked limit-user: it fits; to pass: wait', 'not checked', 'limit-user', 'wait'],
+    ['17 rules passed', 'pass', '17 rules', ''],
+    [
+      'PodIsSelected: Service web selects it; change the labels; or list it',
+      'fail',
+      'PodIsSelected',
+      'ask the author of the template to correct it: change the labels; or list it',
+    ],
+    ['PlanTooLarge: it is too large', 'fail', 'PlanTooLarge', 'ask the author of the template to correct it'],
+    ['something else', 'note', '', ''],
+  ];
+  for (const [warning, verdict, rule, remedy] of lines) {
+    it(`the warning: ${warning}`, () => {
+      const found = parseWarning(warning);
+      assert.deepEqual([found?.verdict, found?.rule, found?.remedy], [verdict, rule, remedy]);
+    });
+  }
+});
