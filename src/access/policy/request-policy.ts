@@ -283,7 +283,7 @@ export const grantPolicy: RuleBook<RequestInput> = {
     check: templateReady,
     remedy: ({ template }) =>
       template.found && template.failing
-        ? `ask ${correcterOf(template.failing)} to correct it: ${failingText(template.failing)}`
+        ? `ask ${correcterOf(template.failing)} to correct this: ${failingText(template.failing)}`
         : 'wait until the template is ready',
     applies: templateIsFound,
   },

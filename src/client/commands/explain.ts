@@ -110,9 +110,10 @@ export function parseWarning(warning: string): RuleLine | undefined {
   const [, verdict, rule = '', requirement = '', remedy = ''] =
     /^(FAIL|not checked) ([\w-]+): (.*?)(?:; to pass: (.*))?$/.exec(warning) ?? [];
   if (verdict !== undefined) return { verdict: verdict.toLowerCase(), rule, requirement, remedy };
-  const [, code, found = '', advice = ''] = /^([A-Z][A-Za-z]+): (.*?)(?:; (.*))?$/.exec(warning) ?? [];
+  const [, code, message = '', found = ''] = /^([A-Z][A-Za-z]+): ((.*?)(?:; .*)?)$/.exec(warning) ?? [];
   if (code !== undefined) {
-    const remedy = `ask the author of the template to correct it${advice === '' ? '' : `: ${advice}`}`;
+    // The advice alone would not say what to correct.
+    const remedy = `ask the author of the template to correct this: ${message}`;
     return { verdict: 'fail', rule: code, requirement: found, remedy };
   }
   const [, passed] = /^(\d+ rules?) passed$/.exec(warning) ?? [];
@@ -121,15 +122,11 @@ export function parseWarning(warning: string): RuleLine | undefined {
     : { verdict: 'pass', rule: passed, requirement: '', remedy: '' };
 }
 
-/** What to do. For a code, the remedy alone would not say what to correct. */
-const toPass = ({ rule, remedy, requirement }: RuleLine): string =>
-  /^[A-Z]/.test(rule) ? `${requirement}; ${remedy}` : remedy || requirement;
-
 const ruleTable: Presentation<RuleLine> = {
   columns: [
     { title: 'VERDICT', text: ({ verdict }) => verdict },
     { title: 'RULE', text: ({ rule }) => rule },
-    { title: 'TO PASS', long: true, text: toPass },
+    { title: 'TO PASS', long: true, text: ({ remedy, requirement }) => remedy || requirement },
     { title: 'WHAT THE RULE REQUIRES', wide: true, text: ({ requirement }) => requirement },
   ],
   object: (line) => line,

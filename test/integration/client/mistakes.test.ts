@@ -148,7 +148,7 @@ describe('after a mistake, the client prints what to type instead', () => {
     assert.equal(explained.code, 3, explained.stderr);
     assert.match(
       explained.stdout,
-      /^fail +ContainerNotFound +\S+defaultContainerName names the container "main", .*; ask the author of the template to correct it: name one of these$/m,
+      /^fail +ContainerNotFound +ask the author of the template to correct this: \S+defaultContainerName names the container "main"; .*: name one of these$/m,
     );
     assert.match(explained.stderr, /^drawbridge: the server would accept it, and then deny it: see what fails above$/m);
     const templates = await client.ok(stage.alice, 'templates', '-o', 'wide');
@@ -164,7 +164,7 @@ describe('after a mistake, the client prints what to type instead', () => {
     assert.equal(code, 3, stderr);
     assert.match(
       stdout,
-      /^fail +template-ready +ask the author of the template to correct it: TargetRefExists is not True: Deployment \S+\/paymnets does not exist; create it, or correct spec\.controllerTargetRef$/m,
+      /^fail +template-ready +ask the author of the template to correct this: TargetRefExists is not True: Deployment "paymnets" does not exist in namespace \S+; create it, or correct spec\.controllerTargetRef$/m,
     );
     assert.match(stderr, /TemplateNotReady: .*controllerTargetRef\. Ask the author of the template to correct it$/m);
   });

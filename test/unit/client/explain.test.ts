@@ -32,19 +32,19 @@ describe('drawbridge explain', () => {
     [
       'ResourceRefused: the API server rejects the access pod: failed quota: q: must specify limits.cpu for: cart,envoy; set the resources that the ResourceQuota asks for in the pod',
       'ResourceRefused',
-      'the API server rejects the access pod: failed quota: q: must specify limits.cpu for: cart,envoy; ask the author of the template to correct it: set the resources that the ResourceQuota asks for in the pod',
+      'the API server rejects the access pod: failed quota: q: must specify limits.cpu for: cart,envoy; set the resources that the ResourceQuota asks for in the pod',
     ],
     [
       'InvalidPatch: patchSpecOperations[0] "replace /spec/x": there is nothing at /spec/x; paths are those of a pod',
       'InvalidPatch',
-      'patchSpecOperations[0] "replace /spec/x": there is nothing at /spec/x; ask the author of the template to correct it: paths are those of a pod',
+      'patchSpecOperations[0] "replace /spec/x": there is nothing at /spec/x; paths are those of a pod',
     ],
   ];
   for (const [warning, rule, row] of causes) {
     it(`says what the server found in the template, and who can correct it: ${rule}`, async () => {
       const { code, stdout } = await run([warning, '17 rules passed'], 'PodAccessTemplate', {}, {});
       assert.equal(code, 3);
-      assert.equal(rowOf(stdout, rule), `fail: ${row}`);
+      assert.equal(rowOf(stdout, rule), `fail: ask the author of the template to correct this: ${row}`);
     });
   }
 
@@ -112,9 +112,14 @@ describe('drawbridge explain reads', () => {
       'PodIsSelected: Service web selects it; change the labels; or list it',
       'fail',
       'PodIsSelected',
-      'ask the author of the template to correct it: change the labels; or list it',
+      'ask the author of the template to correct this: Service web selects it; change the labels; or list it',
     ],
-    ['PlanTooLarge: it is too large', 'fail', 'PlanTooLarge', 'ask the author of the template to correct it'],
+    [
+      'PlanTooLarge: it is too large',
+      'fail',
+      'PlanTooLarge',
+      'ask the author of the template to correct this: it is too large',
+    ],
     ['something else', 'note', '', ''],
   ];
   for (const [warning, verdict, rule, remedy] of lines) {

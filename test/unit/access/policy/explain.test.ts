@@ -76,7 +76,7 @@ describe('explaining a policy', () => {
         [
           'template-ready',
           'TemplateNotReady',
-          'ask the author of the template to correct it: TargetRefExists is not True: Deployment payments is gone',
+          'ask the author of the template to correct this: TargetRefExists is not True: Deployment payments is gone',
         ],
       ],
     ],
@@ -92,7 +92,7 @@ describe('explaining a policy', () => {
         [
           'template-ready',
           'TemplateNotReady',
-          'ask an administrator to correct it: GatewayAvailable is not True: the APIService is missing',
+          'ask an administrator to correct this: GatewayAvailable is not True: the APIService is missing',
         ],
       ],
     ],
