@@ -106,8 +106,8 @@ export interface AccessReviews {
   /** The namespace of the server. */
   readonly serverNamespace: string;
   /**
-   * What would deny every request through the template even in an empty namespace. Undefined if nothing would, or if planning takes too
-   * much work for a webhook. `notPlanned` if too many plans wait. The plan uses the processor time of the client at `address`, which the
+   * What would deny every request through the template even in an empty namespace. Undefined if nothing would. `notPlanned` if planning
+   * takes too much work for a webhook, or if too many plans wait. The plan uses the processor time of the client at `address`, which the
    * namespaces of its templates share.
    */
   ownViolation(
@@ -116,8 +116,7 @@ export interface AccessReviews {
     signal: AbortSignal,
   ): Promise<Violation | typeof notPlanned | undefined>;
   /**
-   * What would deny a request through the template now, according to the stores. Like `ownViolation`, undefined also if planning takes too
-   * much work, and `notPlanned` if too many plans wait.
+   * What would deny a request through the template now, according to the stores. `notPlanned` like `ownViolation`.
    */
   presentViolation(
     template: PlannedTemplate,

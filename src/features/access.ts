@@ -108,11 +108,11 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
   };
 }
 
-/** Ignores `PlanTooLarge`: the limit of a plan at admission is lower than that of a grant, so a grant may still accept the plan. */
+/** `notPlanned` for `PlanTooLarge`: the limit of a plan at admission is lower than that of a grant, so a grant may still accept the plan. */
 const unlessTooLarge = (
   planned: Violation | typeof notPlanned | undefined,
 ): Violation | typeof notPlanned | undefined =>
-  planned !== notPlanned && planned?.code === 'PlanTooLarge' ? undefined : planned;
+  planned !== notPlanned && planned?.code === 'PlanTooLarge' ? notPlanned : planned;
 
 interface AdmissionDeps {
   readonly plansFor: (address: string, template: PlannedTemplate) => TemplatePlans;

@@ -76,7 +76,7 @@ export interface Explanation {
   readonly requirement: string;
   /** Present if the verdict is `fail`. */
   readonly violation?: Violation;
-  /** What to do to satisfy the rule; absent if the verdict is `pass`. */
+  /** What to do to satisfy the rule; absent if the verdict is `pass`, or if the message of the violation says it. */
   readonly remedy?: string;
 }
 
@@ -101,7 +101,7 @@ const MAX_LINE = 256;
 const MAX_VIOLATION = 1024;
 
 /**
- * The warnings of an admission response, at most 256 characters each: one for each violated rule, then one for each rule that could not be
+ * The warnings of an admission response, at most 256 characters each, or 1024 with the message of a violation: one for each violated rule, then one for each rule that could not be
  * checked, then the number of rules that passed.
  */
 export function explanationLines(explanations: readonly Explanation[]): string[] {
@@ -114,14 +114,21 @@ export function explanationLines(explanations: readonly Explanation[]): string[]
   ];
 }
 
-function explanationLine({ rule, verdict, requirement, remedy = '' }: Explanation): string {
+function explanationLine({ rule, verdict, requirement, violation, remedy = '' }: Explanation): string {
+  if (violation && remedy === '') return cutInTheMiddle(`FAIL ${rule}: ${textOf(violation)}`, MAX_VIOLATION);
   const lead = `${verdict === 'fail' ? 'FAIL' : 'not checked'} ${rule}: ${requirement}; to pass: `;
   return lead + cutInTheMiddle(remedy, MAX_LINE - lead.length);
 }
 
 /** A violation that does not deny, for an admission response: its code and its message, at most 1024 characters. */
-export const violationWarning = ({ code, message }: { readonly code: string; readonly message: string }): string =>
-  cutInTheMiddle(`${code}: ${message}`, MAX_VIOLATION);
+export const violationWarning = (violation: ViolationText): string => cutInTheMiddle(textOf(violation), MAX_VIOLATION);
+
+interface ViolationText {
+  readonly code: string;
+  readonly message: string;
+}
+
+const textOf = ({ code, message }: ViolationText): string => `${code}: ${message}`;
 
 /**
  * The text, cut to at most `max` characters. Cuts in the middle, because a warning ends with what to do, with ASCII, because some clients

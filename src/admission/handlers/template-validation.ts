@@ -1,5 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
-import { explain, explanationLines, firstViolation, isSame, violationWarning } from '../../access/policy/policy.ts';
+import {
+  type Explanation,
+  explain,
+  explanationLines,
+  firstViolation,
+  isSame,
+  type Violation,
+  violationWarning,
+} from '../../access/policy/policy.ts';
 import { sessionOf } from '../../access/policy/session-policy.ts';
 import {
   authorCallerViolation,
@@ -16,7 +24,7 @@ import { accessOfTemplate } from '../../api/access/kinds.ts';
 import type { TemplateKind } from '../../api/access/names.ts';
 import { readBySchema } from '../../api/schema/read.ts';
 import { own } from '../../kit/json-value.ts';
-import { deny, type Handler, invalidSpec } from '../decision.ts';
+import { type Decision, deny, type Handler, invalidSpec } from '../decision.ts';
 import type { AdmissionPorts } from '../ports.ts';
 
 /**
@@ -41,37 +49,78 @@ export function validateTemplate(
       const { grantable, serverNamespace } = ports;
       const input: TemplateInput = { kind, namespace, name, spec: read.value, grantable, serverNamespace };
       const stored = operation === 'UPDATE' ? storedInput(input, own(oldObject, 'spec')) : undefined;
+      const denied = (violation: Violation, found: Omit<Found, 'gateway'> = {}): Decision => ({
+        ...deny(violation, details),
+        warnings: dryRun ? dryRunLines(input, found) : [],
+      });
       const violation = firstViolation(templatePolicy, input, stored);
-      const explanation = dryRun ? explanationLines(explain(templatePolicy, input)) : [];
-      if (violation) return { ...deny(violation, details), warnings: explanation };
-      const callerViolation = authorCallerViolation(user, read.value);
-      if (callerViolation) return { ...deny(callerViolation, details), warnings: explanation };
-      const missing = await ports.missingPermissions(user, namespace, permissionsHandedOut(input), signal);
-      const permissionsViolation = authorPermissionsViolation(user.username, namespace, missing);
-      if (permissionsViolation) return { ...deny(permissionsViolation, details), warnings: explanation };
+      if (violation) return denied(violation);
+      const handedOut = permissionsHandedOut(input);
+      const author =
+        authorCallerViolation(user, read.value) ??
+        authorPermissionsViolation(
+          user.username,
+          namespace,
+          await ports.missingPermissions(user, namespace, handedOut, signal),
+        );
+      if (author) return denied(author, { author });
       const planned = await ports.ownViolation(input, address, signal);
       if (planned && planned !== notPlanned) {
         const before = stored && (await ports.ownViolation(stored, address, signal));
         // If the stored spec could not be planned, it is unknown whether the update introduced the violation. Allow it: the leader denies
         // requests.
-        if (before !== notPlanned && !isSame(planned, before)) {
-          return { ...deny(planned, details), warnings: explanation };
-        }
+        if (before !== notPlanned && !isSame(planned, before))
+          return denied(planned, { author: passed, plan: planned });
       }
+      const keeps = firstViolation(templatePolicy, input);
       // These violations depend on other objects, which users may create or correct later. So they are warnings.
-      const remaining =
-        firstViolation(templatePolicy, input) ?? planned ?? (await ports.presentViolation(input, address, signal));
-      const unusable = remaining ? [remaining === notPlanned ? notPlannedWarning : violationWarning(remaining)] : [];
-      const gateway = sessionOf(read.value.accessConfig) && ports.gatewayViolation();
-      if (gateway) unusable.push(violationWarning(gateway));
-      return { details, warnings: [...unusable, ...templateWarnings(input), ...explanation] };
+      const plan: Found['plan'] =
+        planned ?? (keeps ? undefined : ((await ports.presentViolation(input, address, signal)) ?? passed));
+      const gateway: Found['gateway'] = sessionOf(read.value.accessConfig) && (ports.gatewayViolation() ?? passed);
+      const warnings = templateWarnings(input);
+      if (dryRun) return { details, warnings: [...warnings, ...dryRunLines(input, { author: passed, plan, gateway })] };
+      const unusable = [keeps ?? plan, gateway].flatMap((found) => {
+        if (found === undefined || found === passed) return [];
+        return [found === notPlanned ? notPlannedWarning : violationWarning(found)];
+      });
+      return { details, warnings: [...unusable, ...warnings] };
     },
   };
 }
 
 const notPlannedWarning =
-  'the server did not check whether requests can use this template, because too many such checks wait; ' +
-  'to check it later, apply it again with --dry-run=server';
+  'the server did not check whether requests can use this template, because that takes too much work, or because too many ' +
+  'such checks wait; the condition AccessPlanValid of the stored template says it';
+
+const passed = 'passed';
+
+/** What the checks after the rule book found; undefined for those that did not run. */
+interface Found {
+  readonly author?: Violation | typeof passed | undefined;
+  readonly plan?: Violation | typeof passed | typeof notPlanned | undefined;
+  /** Undefined also for a template whose users need no gateway. */
+  readonly gateway?: Violation | typeof passed | undefined;
+}
+
+/** The warnings of a dry run: those of the rule book, and of the checks after it as further rules. */
+function dryRunLines(input: TemplateInput, { author, plan, gateway }: Found): string[] {
+  const objects = accessOfTemplate(input.kind).createsPod ? 'the Pod and the Role' : 'the Role';
+  const rule = (name: string, found: Found['plan'], requirement: string, remedy: string): Explanation => {
+    if (found === passed) return { rule: name, verdict: 'pass', requirement };
+    if (found === undefined || found === notPlanned) return { rule: name, verdict: 'unknown', requirement, remedy };
+    return { rule: name, verdict: 'fail', requirement, violation: found };
+  };
+  const correct = 'correct what fails, and check again';
+  const planRemedy = plan === notPlanned ? 'store the template; its condition AccessPlanValid says it' : correct;
+  const answer = 'store the template, because a dry run does not ask; its condition AccessPlanValid has the answer';
+  return explanationLines([
+    ...explain(templatePolicy, input),
+    rule('author', author, 'the author is the caller, and holds what the template hands out', correct),
+    rule('plan', plan, `the server can plan ${objects} of a grant`, planRemedy),
+    ...(gateway ? [rule('gateway', gateway, 'the API server forwards calls to the gateway', correct)] : []),
+    rule('api-server', undefined, `the API server accepts ${objects} of a grant`, answer),
+  ]);
+}
 
 /** The input for the spec before an update; undefined if that spec violates its schema. */
 function storedInput(input: TemplateInput, oldSpec: unknown): TemplateInput | undefined {

@@ -139,9 +139,32 @@ describe('kubectl apply of a template', () => {
         'FAIL patch … correct spec.controllerTargetMutationConfig.patchSpecOperations[0].value',
         'FAIL rules … correct spec.accessConfig.rules[0].apiGroups; if exec is false, write a rule, and none for pods/exec',
         'not checked grantable … ask an administrator to add them to the chart value grantable',
+        'not checked author … correct what fails, and check again',
+        'not checked plan … correct what fails, and check again',
+        'not checked api-server … store the template, because a dry run does not ask; its condition AccessPlanValid has the answer',
         '8 rules passed',
       ],
     );
+  });
+
+  it('fails in a dry run what the plan and the author check find, and says what the API server was not asked', async () => {
+    const dryRun = async (manifest: Manifest, user = stage.plane): Promise<string[]> => {
+      const args = ['create', '-n', stage.namespace, '--dry-run=server', '-f', '-'];
+      const { stderr } = await user.kubectl(args, { input: JSON.stringify(manifest), reject: false });
+      return stderr.split('\n').filter((line) => line.startsWith('Warning: '));
+    };
+    const notAsked = /^Warning: not checked api-server: .*; its condition AccessPlanValid has the answer$/;
+    const missing = await dryRun(template('missing', workload('later')));
+    const reaching = await dryRun(template('reaching', { podSpec: privileged }));
+    const good = await dryRun(template('good', workload('payments')));
+    assert.match(missing[0] ?? '', /^Warning: FAIL plan: TargetNotFound: Deployment "later" does not exist/);
+    assert.match(reaching[0] ?? '', /^Warning: FAIL plan: PodReachesTooFar: /);
+    const passed = [missing, reaching, good].map((lines) =>
+      Number(/(\d+) rules passed$/.exec(lines.at(-1) ?? '')?.[1]),
+    );
+    const [some = 0] = passed;
+    assert.deepEqual(passed, [some, some, some + 1]);
+    for (const lines of [missing, reaching, good]) assert.match(lines.at(-2) ?? '', notAsked);
   });
 
   it('prints a warning about objects that do not exist yet, and stores the template', async () => {

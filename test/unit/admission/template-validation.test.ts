@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { notPlanned } from '../../../src/access/policy/template-policy.ts';
+import { notPlanned, templatePolicy } from '../../../src/access/policy/template-policy.ts';
 import { alice, paths, reviewOf, World } from './support.ts';
 
 const target = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' };
@@ -137,7 +137,7 @@ describe('validation of templates', () => {
   });
 
   it('warns if it did not plan the template, and still denies what its rules deny', async () => {
-    const warned = /^the server did not check whether requests can use this template.*--dry-run=server$/;
+    const warned = /^the server did not check whether requests can use this template.*; the condition AccessPlanValid /;
     world.ownViolation = () => notPlanned;
     const created = await create(good);
     const denied = await create({ accessConfig: good.accessConfig });
@@ -176,6 +176,93 @@ describe('validation of templates', () => {
     assert.equal(withGateway.allowed, true);
     assert.deepEqual(withGateway.warnings, ['GatewayUnavailable: APIService does not exist']);
     assert.deepEqual(direct.warnings ?? [], []);
+  });
+
+  describe('in a dry run', () => {
+    const dryRun = async (spec: unknown, kind = 'PodAccessTemplate') => {
+      const [path, plural] =
+        kind === 'PodAccessTemplate'
+          ? [paths.podTemplate, 'podaccesstemplates']
+          : [paths.execTemplate, 'execaccesstemplates'];
+      const object = { ...template(spec), kind };
+      const response = await world.review(
+        path,
+        reviewOf(plural, 'CREATE', { name: 'payments-shell', object, userInfo: alice, dryRun: true }),
+      );
+      return { allowed: response.allowed, lines: response.warnings ?? [] };
+    };
+    const notAsked =
+      'not checked api-server: the API server accepts the Pod and the Role of a grant; ' +
+      'to pass: store the template, because a dry run does not ask; its condition AccessPlanValid has the answer';
+    const rules = Object.keys(templatePolicy).length;
+
+    it('passes the checks of the author and of the plan like rules, and says what the API server was not asked', async () => {
+      assert.deepEqual(await dryRun(good), { allowed: true, lines: [notAsked, `${rules + 2} rules passed`] });
+      const exec = await dryRun(good, 'ExecAccessTemplate');
+      assert.equal(exec.lines[0], notAsked.replace('the Pod and the Role', 'the Role'));
+    });
+
+    it('fails what the plan finds, whether or not it denies the template', async () => {
+      const missing = { code: 'TargetNotFound', message: 'no Deployment; create it', status: 404 } as const;
+      const privileged = { code: 'PodReachesTooFar', message: 'privileged; remove it', status: 403 } as const;
+      world.presentViolation = missing;
+      const warned = await dryRun(good);
+      world.presentViolation = undefined;
+      world.ownViolation = () => privileged;
+      const denied = await dryRun(good);
+      world.ownViolation = () => undefined;
+      const count = `${rules + 1} rules passed`;
+      assert.deepEqual(warned, {
+        allowed: true,
+        lines: ['FAIL plan: TargetNotFound: no Deployment; create it', notAsked, count],
+      });
+      assert.deepEqual(denied, {
+        allowed: false,
+        lines: ['FAIL plan: PodReachesTooFar: privileged; remove it', notAsked, count],
+      });
+    });
+
+    it('fails what the author lacks, and has not checked the plan then', async () => {
+      world.lacks = ({ subresource }) => subresource === 'exec';
+      const { allowed, lines } = await dryRun(good);
+      world.lacks = () => false;
+      assert.equal(allowed, false);
+      assert.match(lines[0] ?? '', /^FAIL author: AuthorLacksRights: author "alice" may not get pods\/exec/);
+      assert.match(lines[1] ?? '', /^not checked plan: .*; to pass: correct what fails, and check again$/);
+      assert.deepEqual(lines.slice(2), [notAsked, `${rules} rules passed`]);
+    });
+
+    it('has checked neither author nor plan of a template that breaks a rule', async () => {
+      const { lines } = await dryRun({ accessConfig: good.accessConfig });
+      assert.deepEqual(
+        lines.map((line) => line.replace(/:.*/, '')),
+        [
+          'FAIL target',
+          'not checked author',
+          'not checked plan',
+          'not checked api-server',
+          `${rules - 1} rules passed`,
+        ],
+      );
+    });
+
+    it('has not checked a plan that it did not make', async () => {
+      world.ownViolation = () => notPlanned;
+      const { lines } = await dryRun(good);
+      world.ownViolation = () => undefined;
+      assert.match(
+        lines[0] ?? '',
+        /^not checked plan: .*; to pass: store the template; its condition AccessPlanValid says/,
+      );
+      assert.deepEqual(lines.slice(1), [notAsked, `${rules + 1} rules passed`]);
+    });
+
+    it('fails a gateway that is not available', async () => {
+      world.gatewayViolation = { code: 'GatewayUnavailable', message: 'APIService does not exist', status: 404 };
+      const { lines } = await dryRun(config({ session: { via: 'Gateway' } }));
+      world.gatewayViolation = undefined;
+      assert.equal(lines[0], 'FAIL gateway: GatewayUnavailable: APIService does not exist');
+    });
   });
 
   it('validates exec access templates by their own schema', async () => {
