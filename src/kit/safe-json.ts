@@ -11,6 +11,7 @@ export interface JsonLimits {
   readonly values?: number;
 }
 
+/** What `parseJson` found in the document. */
 export type JsonErrorCode =
   | 'InvalidJson'
   | 'InvalidUtf8'

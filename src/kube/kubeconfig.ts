@@ -148,7 +148,9 @@ function impersonationIn(parsed: unknown, name: string): ConnectionAuth['headers
     headers[`impersonate-extra-${encodeURIComponent(key).toLowerCase()}`] = strings(values);
   const as = own(user, 'as');
   if (Object.keys(headers).length > 0 && (typeof as !== 'string' || as === ''))
-    throw new Error(`user ${quote(name)} has as-groups, as-uid, or as-user-extra without as; set as, too`);
+    throw new Error(
+      `user ${quote(name)} has as-groups, as-uid, or as-user-extra, but no as (the user to impersonate); set as`,
+    );
   return headers;
 }
 

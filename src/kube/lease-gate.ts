@@ -242,17 +242,17 @@ class LeaseCampaign implements LeaseGate {
   }
 
   async #release(): Promise<void> {
-    const held = this.#lastRead;
+    const lastRead = this.#lastRead;
     this.#provedUntilMs = Number.NEGATIVE_INFINITY;
     this.#lastRead = undefined;
-    if (!held) return;
+    if (!lastRead) return;
     const attempt = this.#attempt(undefined);
     const { signal } = attempt;
     const release = (lease: KubeObject): Promise<KubeObject> =>
       this.#client.replace(leases, releaseLease(this.#lease, lease, this.#clock.now()), { signal });
     try {
       try {
-        await release(held);
+        await release(lastRead);
       } catch (error) {
         if (!isConflict(error)) throw error;
         // A renewal whose answer was abandoned may have succeeded.

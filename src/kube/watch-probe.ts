@@ -61,8 +61,8 @@ const REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews';
  * of a namespace. Such a review is needed because an API server does not end an open watch when its permission is withdrawn. The answer
  * proves nothing: if a watch seems to have no permission, the probe calls its `check`, which opens a new connection.
  *
- * If the cluster does not answer two reviews in a row within 4 s each, or answers 401, the probe checks every watch once. It does so again
- * only after a review succeeded.
+ * A review fails if the cluster does not answer it within 4 s, or answers 401. If two reviews in a row fail, the probe checks every watch
+ * once. It does so again only after a review succeeded, or after one failed in the other way.
  */
 export class WatchProbe {
   readonly #options: WatchProbeOptions;
