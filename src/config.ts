@@ -148,6 +148,7 @@ export function readConfig(
   );
   const withInventory = features.includes('inventory');
   const withGateway = features.includes('gateway');
+  // If only binding runs, the process serves no webhooks, so that the defaults below have no effect.
   const withAccess = features.includes('access') || !(withInventory || withGateway);
   const isVerbose = !given('log-level') && (value('v') ?? 0) >= klogDebug;
   return Object.freeze({

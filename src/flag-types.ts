@@ -48,7 +48,7 @@ export const port = matching('PORT', /^\d{1,5}$/, 'a port number from 0 to 65535
   Number(value) > 65535 ? undefined : Number(value),
 );
 
-/** A maximum number, of which 0 means no limit. */
+/** A limit from 0 to 999,999; 0 means no limit. */
 export const count = matching('NUMBER', /^\d{1,6}$/, 'a number from 0 to 999999, where 0 is no limit', Number);
 
 /** One of the given words. */

@@ -9,6 +9,7 @@ import {
   type OpenFeature,
   probedWatches,
   QUIET_SILENCE_MS,
+  type Serving,
 } from './features/feature.ts';
 import { gateway } from './features/gateway.ts';
 import { inventory } from './features/inventory.ts';
@@ -67,7 +68,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   const manager = new Manager({ clock, log });
   const parts = { config, cluster, credentials, metrics, watchRefusals, log, manager, signal: stop };
   const serving = servingFiles && openServing(parts, servingFiles);
-  const host: Host = { ...parts, serving: () => required(serving) };
+  const host: Host = { ...parts, serving: () => requireServing(serving) };
   const registerChecks = ({ readiness }: Pick<OpenFeature, 'readiness'>): void => {
     for (const [name, check] of Object.entries(readiness)) health.addCheck(name, check);
   };
@@ -114,10 +115,10 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
 const mergeRecords = <T>(records: readonly (Readonly<Record<string, T>> | undefined)[]): Readonly<Record<string, T>> =>
   Object.assign({}, ...records);
 
-function required<T>(part: T | undefined): T {
-  if (part === undefined)
+function requireServing(serving: Serving | undefined): Serving {
+  if (serving === undefined)
     throw new Error('only a feature with servesHttps: true may call host.serving(); set it in that feature');
-  return part;
+  return serving;
 }
 
 /** Closes all parts in order. If one fails to close, logs the error and closes the next. */

@@ -78,12 +78,12 @@ export function fromData(data: unknown): Material {
     const text = own(data, key);
     return Buffer.from(typeof text === 'string' ? text : '', 'base64');
   };
-  const trusted = readSignedPair(bytes(keys.cert), bytes(keys.key), bytes(keys.authority));
+  const served = readSignedPair(bytes(keys.cert), bytes(keys.key), bytes(keys.authority));
   const next = unlessUnusable(() =>
     readSignedPair(bytes(keys.nextCert), bytes(keys.nextKey), bytes(keys.nextAuthority)),
   );
   const previousAuthority = unlessUnusable(() => readAuthority(bytes(keys.previousAuthority)));
-  return { ...trusted, ...(next ? { next } : {}), ...(previousAuthority ? { previousAuthority } : {}) };
+  return { ...served, ...(next ? { next } : {}), ...(previousAuthority ? { previousAuthority } : {}) };
 }
 
 function readSignedPair(cert: Buffer, key: Buffer, pem: Buffer): SignedPair {

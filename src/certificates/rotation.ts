@@ -22,7 +22,7 @@ interface RotationState {
 export const propagationMs = 10_000;
 /**
  * Milliseconds after which every ready replica is expected to serve a new pair in the Secret. A replica replaces a silent watch within half
- * a minute. If the API server does not answer it for a minute, it is not ready.
+ * a minute. A replica without an answer of the API server for a minute is not ready.
  */
 export const loadMs = 5 * 60_000;
 

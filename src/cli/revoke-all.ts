@@ -45,7 +45,7 @@ interface Remaining {
   /** Requests that the server keeps after their end, so that people can read how they ended. */
   readonly ended: readonly string[];
   /** Objects of grants that are in effect. */
-  readonly children: readonly string[];
+  readonly grantObjects: readonly string[];
 }
 
 /**
@@ -64,7 +64,8 @@ export async function revokeAll({ client, clock, timeoutMs, printLine, signal }:
     try {
       const remaining = await deleteRequests(client, signal);
       const line = describeRemaining(remaining);
-      if (remaining.requests.length + remaining.ended.length + remaining.children.length > 0) quietSinceMs = undefined;
+      if (remaining.requests.length + remaining.ended.length + remaining.grantObjects.length > 0)
+        quietSinceMs = undefined;
       else quietSinceMs ??= clock.monotonic();
       unfinished =
         quietSinceMs === undefined
@@ -99,14 +100,14 @@ async function deleteRequests(client: Client, signal: AbortSignal): Promise<Rema
       live.slice(i, i + CONCURRENT_DELETES).map(({ resource, object }) => deleteOne(client, resource, object, signal)),
     );
   }
-  const children: string[] = [];
+  const grantObjects: string[] = [];
   for (const resource of [roleBindings, roles, pods]) {
     const inEffect = (await listInstalled(client, resource, { labelSelector: requestLabel, signal })).filter(
       isInEffect,
     );
-    children.push(...inEffect.map((object) => describeObject({ resource, object })));
+    grantObjects.push(...inEffect.map((object) => describeObject({ resource, object })));
   }
-  return { requests: open.map(describeObject), ended: ended.map(describeObject), children };
+  return { requests: open.map(describeObject), ended: ended.map(describeObject), grantObjects };
 }
 
 /** The objects of the resource; none if its kind is not installed. */
@@ -149,15 +150,15 @@ const isEnded = ({ status }: KubeObject): boolean => own(status, 'ended') !== un
 const describeObject = ({ resource: { kind }, object: { metadata } }: FoundObject): string =>
   `${kind} ${keyOf(metadata)}`;
 
-function describeRemaining({ requests, ended, children }: Remaining): string {
-  if (requests.length + children.length === 0) {
+function describeRemaining({ requests, ended, grantObjects }: Remaining): string {
+  if (requests.length + grantObjects.length === 0) {
     return ended.length === 0
       ? 'nothing is open'
       : `no access is open, and ${ended.length} ended requests remain: ${namesOf(ended)}`;
   }
   const others = ended.length === 0 ? '' : `; ${ended.length} ended requests remain, too`;
-  const names = namesOf([...requests, ...children]);
-  return `${requests.length} open requests and ${children.length} objects of grants remain: ${names}${others}`;
+  const names = namesOf([...requests, ...grantObjects]);
+  return `${requests.length} open requests and ${grantObjects.length} objects of grants remain: ${names}${others}`;
 }
 
 const namesOf = (all: readonly string[]): string =>

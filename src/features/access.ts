@@ -54,7 +54,7 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
   const { journal } = host.serving();
   const { leaseNamespace: namespace, adoptSigningKeys: adopt } = config;
   const keys = signingKeys({ client: cluster.client, namespace, adopt, clock, log });
-  const keysTried = keys.start(signal);
+  const firstKeyAttempt = keys.start(signal);
   const stores = openAccessStores(cluster);
   const signer = new Signer(keys);
   const limits = { perUser: config.maxGrantsPerUser, perNamespace: config.maxGrantsPerNamespace };
@@ -103,7 +103,7 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
     webhookDeps: (shared) => ({ access: { ...accessReviews(reviewDeps), ...shared } }),
     readiness: { stores: () => storesProblem([...stores.all, reviewStore]), 'signing-keys': () => keys.problem() },
     // Without keys, the first reconcile of every open grant fails. Revoking needs no keys, so the controllers wait at most 1 s for them.
-    beforeControllers: () => Promise.race([keysTried, sleep(clock, keysWaitMs, signal).catch(() => undefined)]),
+    beforeControllers: () => Promise.race([firstKeyAttempt, sleep(clock, keysWaitMs, signal).catch(() => undefined)]),
     close: { events: () => Promise.all([podEvents.close(), requestEvents.close()]) },
   };
 }
