@@ -157,7 +157,7 @@ export function storesProblem(all: readonly Store<Projected>[]): ReturnType<Heal
   const unlisted = names((store) => !store.synced);
   if (unlisted) return `not listed yet: ${unlisted}`;
   const refusal = (refused: string): string =>
-    `the API server no longer allows to list and watch: ${refused}; grant these permissions to the ServiceAccount of the server again`;
+    `the API server no longer allows list and watch of: ${refused}; grant these permissions to the ServiceAccount of the server again`;
   const refused = names((store) => store.failing?.refused !== undefined);
   if (all.some((store) => (store.failing?.refusedForMs ?? 0) >= MAX_REFUSED_MS)) return refusal(refused);
   const stale = names((store) => store.ageMs > MAX_STORE_AGE_MS);

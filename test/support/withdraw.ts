@@ -63,7 +63,7 @@ export function itNamesWithdrawn(withdrawn: Withdrawn, server: () => WatchingSer
     const { plane, readiness } = server();
     assert.doesNotMatch(await readiness(), /no longer allows/);
     restore = await withdraw(plane, withdrawn);
-    const message = `no longer allows to list and watch: ${withdrawn.resource};`;
+    const message = `no longer allows list and watch of: ${withdrawn.resource};`;
     const isNamed = async (): Promise<boolean> => (await readiness()).includes(message);
     await until('readiness to name the store', isNamed, { timeoutMs: namedWithinMs });
   });

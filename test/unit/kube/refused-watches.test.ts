@@ -81,7 +81,7 @@ describe('watches that the API server refuses', () => {
       refused = code;
       await advanceIo(clock, 10_000, 250);
       assert.equal(store.failing?.refused, code);
-      assert.match(readiness(), /^warning: the API server no longer allows to list and watch: pods; grant/);
+      assert.match(readiness(), /^warning: the API server no longer allows list and watch of: pods; grant/);
       assert.deepEqual(
         [...store.list()].map(({ key }) => key),
         ['default/a'],
